@@ -1,0 +1,1 @@
+"""CONTROLS: severe controls, one file per family."""

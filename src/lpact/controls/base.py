@@ -1,0 +1,81 @@
+"""What a severe control is: another feature matrix, made to be as good as the real one for the wrong reason."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from lpact.math._types import FloatArray, IntArray
+from lpact.reasons import Reason
+from lpact.registry import Plugin, Registry
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """Why a control, mechanism or strip cannot be made here."""
+
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True)
+class ControlInputs:
+    """Everything that a control may use. No control ever sees a neural response.
+
+    Attributes
+    ----------
+    features
+        Real features on the event grid, [n_events, n_columns].
+    sentence, story
+        Sentence and story of each event, [n_events].
+    layer
+        Layer of the real features.
+    offered
+        Draws on offer for each (layer, context): ``offered[(3, "untrained")] == 5``.
+    load
+        ``load(layer, context, draw)`` gives other features of the same model on the same grid.
+    """
+
+    features: FloatArray
+    sentence: IntArray
+    story: IntArray
+    layer: int
+    offered: dict[tuple[int, str], int]
+    load: Callable[[int, str, int], FloatArray]
+
+
+class SevereControl(Plugin, ABC):
+    """A registered severe control.
+
+    Attributes
+    ----------
+    random
+        Whether draws differ; the score of a random control is its mean over draws.
+    counted
+        Whether the ``paper`` gate profile counts it.
+    needs
+        What it needs, in words, for the reference and the audit.
+    """
+
+    random: ClassVar[bool] = True
+    counted: ClassVar[bool] = True
+    needs: ClassVar[str] = "features only"
+
+    def unavailable(self, inputs: ControlInputs) -> Unavailable | None:  # noqa: ARG002
+        """Return why this control cannot be made from ``inputs``, or None."""
+        return None
+
+    def n_draws(self, inputs: ControlInputs, configured: int) -> int:  # noqa: ARG002
+        """Return how many draws there are: as configured if random, else one."""
+        return configured if self.random else 1
+
+    @abstractmethod
+    def draw(self, inputs: ControlInputs, rng: np.random.Generator, draw: int) -> FloatArray:
+        """Return the control's features, [n_events, any number of columns]."""
+
+
+CONTROLS: Registry[SevereControl] = Registry("control", SevereControl, package="lpact.controls")  # type: ignore[type-abstract]

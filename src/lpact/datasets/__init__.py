@@ -1,0 +1,1 @@
+"""READ: raw files to recordings. One file per dataset."""

@@ -1,0 +1,141 @@
+"""Errors that say what is wrong, where, and what to do about it.
+
+::
+
+    LPactError
+    ├── ConfigError          the study file
+    ├── InputError           a dataset's files or arrays
+    │   ├── RecordingError   one recording
+    │   ├── StimulusError    one stimulus: words, audio, mechanisms
+    │   └── FeatureError     one model's features
+    ├── StudyInputError      several of the above, collected by the source audit
+    ├── RegistryError        an unknown, duplicate or broken plugin
+    ├── TableError           a table that does not match its declaration
+    ├── RunError             a run directory that cannot be written or read
+    └── MissingExtraError    an optional part of lpact that is not installed
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class LPactError(Exception):
+    """Base of every error that lpact raises on purpose.
+
+    Parameters
+    ----------
+    what
+        One sentence: what is wrong.
+    where
+        File, table, field or plugin that it is about.
+    got, expected
+        What was found and what should have been there.
+    remedy
+        What the user can do now.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        got: object | None = None,
+        expected: object | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.what = what
+        self.where = where
+        self.got = got
+        self.expected = expected
+        self.remedy = remedy
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        lines = [self.what]
+        for label, value in (
+            ("where", self.where),
+            ("found", self.got),
+            ("expected", self.expected),
+            ("remedy", self.remedy),
+        ):
+            if value is not None:
+                lines.append(f"  {label + ':':<10}{value}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions cross process borders; keyword-only arguments need help to do so.
+        state = (self.what, self.where, self.got, self.expected, self.remedy)
+        return (_rebuild, (type(self), *state))
+
+
+def _rebuild(
+    kind: type[LPactError],
+    what: str,
+    where: str | None,
+    got: object | None,
+    expected: object | None,
+    remedy: str | None,
+) -> LPactError:
+    return kind(what, where=where, got=got, expected=expected, remedy=remedy)
+
+
+class ConfigError(LPactError):
+    """The study file is not valid."""
+
+
+class InputError(LPactError):
+    """A dataset's files or arrays are not usable as they are."""
+
+
+class RecordingError(InputError):
+    """One recording is malformed."""
+
+
+class StimulusError(InputError):
+    """One stimulus (words, audio, mechanisms) is malformed."""
+
+
+class FeatureError(InputError):
+    """One model's features are missing or do not fit the words."""
+
+
+class RegistryError(LPactError):
+    """A plugin is unknown, registered twice, or cannot be imported."""
+
+
+class TableError(LPactError):
+    """A table does not match its declaration."""
+
+
+class RunError(LPactError):
+    """A run directory cannot be written, read or trusted."""
+
+
+class MissingExtraError(LPactError):
+    """An optional part of lpact is needed and not installed."""
+
+
+class StudyInputError(LPactError):
+    """Every input problem that the source audit met, in one error."""
+
+    def __init__(self, problems: Sequence[InputError]) -> None:
+        self.problems = tuple(problems)
+        listing = "\n\n".join(f"[{i}] {p}" for i, p in enumerate(self.problems, start=1))
+        super().__init__(
+            f"{len(self.problems)} input problem(s) must be mended before the study can run:"
+            f"\n\n{listing}"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (StudyInputError, (list(self.problems),))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a remedy that names the nearest known name, or all of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return "known: " + ", ".join(known) if known else "none is known"

@@ -1,0 +1,1 @@
+"""FEATURES: language models, nuisance and mechanisms, on words and on the event grid."""

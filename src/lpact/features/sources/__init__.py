@@ -1,0 +1,1 @@
+"""Model sources: one file each."""

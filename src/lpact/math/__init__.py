@@ -1,0 +1,1 @@
+"""Numbers: arrays in, arrays out. No ids, no files, no configuration."""

@@ -1,0 +1,39 @@
+"""Every table of a run directory, declared once."""
+
+from __future__ import annotations
+
+from lpact.errors import TableError, did_you_mean
+from lpact.tables import audit, causal, ceilings, decisions, predictive, relational
+from lpact.tables._declare import CLAIM_KEY, CONTEXT_KEY, RECORDING_KEY, Column, DType, Table
+
+ALL_TABLES: dict[str, Table] = {
+    table.name: table
+    for module in (audit, predictive, relational, causal, ceilings, decisions)
+    for table in module.TABLES
+}
+
+__all__ = [
+    "ALL_TABLES",
+    "CLAIM_KEY",
+    "CONTEXT_KEY",
+    "RECORDING_KEY",
+    "Column",
+    "DType",
+    "Table",
+    "find_table",
+]
+
+
+def find_table(name: str) -> Table:
+    """Return the declaration of ``name``; the folder may be left out where that is unambiguous."""
+    if name in ALL_TABLES:
+        return ALL_TABLES[name]
+    short = {full.split("/", 1)[1]: full for full in ALL_TABLES}
+    if name in short:
+        return ALL_TABLES[short[name]]
+    raise TableError(
+        f"there is no table named '{name}'",
+        got=name,
+        expected="a table of docs/reference/tables.md",
+        remedy=did_you_mean(name, [*ALL_TABLES, *short]),
+    )
