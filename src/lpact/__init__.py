@@ -1,0 +1,43 @@
+"""What is a brain score worth? Source-audited tests of language-model-to-brain alignment.
+
+>>> import lpact
+>>> study = lpact.load_study("study.toml")      # doctest: +SKIP
+>>> study.plan().n_claims                       # doctest: +SKIP
+>>> run = study.run("runs/first", workers=2)    # doctest: +SKIP
+>>> run.decisions.to_pandas()                   # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lpact.errors import LPactError
+    from lpact.study import Run, Study, load_study, open_run
+
+__all__ = ["LPactError", "Run", "Study", "__version__", "load_study", "open_run"]
+
+_HOMES = {
+    "LPactError": "lpact.errors",
+    "Run": "lpact.study",
+    "Study": "lpact.study",
+    "load_study": "lpact.study",
+    "open_run": "lpact.study",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names on first use: ``import lpact`` and ``lpact --help`` stay quick."""
+    import importlib
+
+    if name == "__version__":
+        import importlib.metadata
+
+        return importlib.metadata.version("lpact")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'lpact' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

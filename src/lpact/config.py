@@ -44,6 +44,10 @@ class GridConfig(Section):
     window_ms: float = Field(
         200.0, gt=0, description="Length of the response window that starts at onset + lag."
     )
+    units: Literal["units", "regions"] = Field(
+        "units",
+        description="What one brain unit is: an electrode, sensor or voxel, or the mean over a region's units.",
+    )
     pooling: Pooling = Field(
         "mean", description="How a sentence's or TR's words are pooled into one feature row."
     )
@@ -124,7 +128,8 @@ class ReadoutConfig(Section):
         "r2", description="Inner-fold score by which lag, penalty and components are chosen."
     )
     selection: Literal["per_unit", "shared"] = Field(
-        "per_unit", description="Choose lag, penalty and components for each unit, or one set for all."
+        "per_unit",
+        description="Choose lag, penalty and components for each unit, or one set for all.",
     )
     primary_metric: Metric = Field(
         "pearson", description="Held-out metric that the gates look at; all three are stored."
@@ -200,7 +205,8 @@ class ControlsConfig(Section):
         "max", description="How the best control is formed from the controls' scores."
     )
     options: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Options by control name; see each control's reference page."
+        default_factory=dict,
+        description="Options by control name; see each control's reference page.",
     )
 
 
@@ -264,7 +270,8 @@ class StrippingConfig(Section):
         description="Share of units that the localiser picks as a mechanism's target, in every outer fold anew.",
     )
     mismatch_draws: Annotated[int, Field(ge=1)] = Field(
-        5, description="Random directions of equal variance stripped instead, for each method and mechanism."
+        5,
+        description="Random directions of equal variance stripped instead, for each method and mechanism.",
     )
     options: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Options by stripping method."
@@ -320,10 +327,13 @@ class GatesConfig(Section):
 class RunConfig(Section):
     """Settings that change no number: how and where the work is done."""
 
-    workers: Annotated[int, Field(ge=1)] = Field(1, description="Processes; each uses one BLAS thread.")
+    workers: Annotated[int, Field(ge=1)] = Field(
+        1, description="Processes; each uses one BLAS thread."
+    )
     progress: bool = Field(True, description="Show progress while running.")
     paths: dict[str, str] = Field(
-        default_factory=dict, description="Folder of each dataset that is read from disk, by dataset name."
+        default_factory=dict,
+        description="Folder of each dataset that is read from disk, by dataset name.",
     )
 
 
@@ -335,9 +345,13 @@ class StudyConfig(Section):
         0, description="Every random draw derives from this seed and the key of its row."
     )
     datasets: tuple[DatasetConfig, ...] = Field(min_length=1, description="Datasets of the study.")
-    models: tuple[LanguageModelConfig, ...] = Field(min_length=1, description="Models of the study.")
+    models: tuple[LanguageModelConfig, ...] = Field(
+        min_length=1, description="Models of the study."
+    )
     readout: ReadoutConfig = Field(default_factory=ReadoutConfig, description="Readout grid.")
-    nuisance: NuisanceConfig = Field(default_factory=NuisanceConfig, description="Nuisance features.")
+    nuisance: NuisanceConfig = Field(
+        default_factory=NuisanceConfig, description="Nuisance features."
+    )
     controls: ControlsConfig = Field(default_factory=ControlsConfig, description="Severe controls.")
     relational: RelationalConfig = Field(default_factory=RelationalConfig, description="Level 2.")
     stripping: StrippingConfig = Field(default_factory=StrippingConfig, description="Level 3.")

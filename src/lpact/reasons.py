@@ -71,7 +71,10 @@ class Gate(_Explained):
         "mechanism",
         "Stripping the mechanism costs its own target units more than others, and more than a mismatched strip.",
     )
-    CEILING = ("ceiling", "The surviving evidence reaches the minimum fraction of brain–brain reliability.")
+    CEILING = (
+        "ceiling",
+        "The surviving evidence reaches the minimum fraction of brain–brain reliability.",
+    )
     REPLICATION = ("replication", "The positive direction holds in enough subject-runs.")
 
 
@@ -79,9 +82,15 @@ class RowLabel(_Explained):
     """Labels of single rows at levels 1 to 4."""
 
     PASS = ("pass", "The row passes its gate.")
-    DIAGNOSTIC_ONLY = ("diagnostic_only", "The dataset is not confirmatory; the row can never pass.")
+    DIAGNOSTIC_ONLY = (
+        "diagnostic_only",
+        "The dataset is not confirmatory; the row can never pass.",
+    )
     NOT_COMPUTED = ("not_computed", "The row has no finite result; its reason says why.")
-    NUISANCE_EXPLAINED = ("nuisance_explained", "Nuisance features score at least as high as the model.")
+    NUISANCE_EXPLAINED = (
+        "nuisance_explained",
+        "Nuisance features score at least as high as the model.",
+    )
     SEVERE_CONTROL_EXPLAINED = (
         "severe_control_explained",
         "At least one severe control scores at least as high as the model.",
@@ -108,7 +117,14 @@ class RowLabel(_Explained):
         "diagonal_not_dominant",
         "A non-matching target dropped at least as much as the matching one.",
     )
-    INSUFFICIENT_TARGETS = ("insufficient_targets", "Too few mechanisms or target units for a contrast.")
+    INSUFFICIENT_TARGETS = (
+        "insufficient_targets",
+        "Too few mechanisms or target units for a contrast.",
+    )
+    NOT_A_MATCHING_TARGET = (
+        "not_a_matching_target",
+        "A comparison row: another mechanism's target dropped less than the matching one.",
+    )
     INSUFFICIENT_BRAIN_CEILING = (
         "insufficient_brain_ceiling",
         "Brain–brain reliability is missing, invalid or below the minimum.",
@@ -126,7 +142,10 @@ class Reason(_Explained):
     OK = ("ok", "Nothing is missing.")
     NON_FINITE_NEURAL = ("non_finite_neural", "Neural data hold NaN or infinite values.")
     CONSTANT_UNIT = ("constant_unit", "The unit's signal never changes.")
-    UNIT_MISSING_IN_RUN = ("unit_missing_in_run", "A unit of this subject is absent in one of its runs.")
+    UNIT_MISSING_IN_RUN = (
+        "unit_missing_in_run",
+        "A unit of this subject is absent in one of its runs.",
+    )
     TOO_MANY_BAD_UNITS = ("too_many_bad_units", "More units are unusable than the audit allows.")
     EMPTY_RUN = ("empty_run", "The recording has no samples, no units or no words.")
     TOO_FEW_EVENTS = ("too_few_events", "Too few events remain for the configured folds.")
@@ -136,19 +155,37 @@ class Reason(_Explained):
         "words_outside_recording",
         "Response windows of some words lie outside the recording; those events are left out.",
     )
-    NO_WORDS_IN_TR = ("no_words_in_tr", "TRs without any word onset carry no features and are left out.")
+    NO_WORDS_IN_TR = (
+        "no_words_in_tr",
+        "TRs without any word onset carry no features and are left out.",
+    )
     DATASET_HAS_NO_WORDS = ("dataset_has_no_words", "The dataset offers no word or event grid.")
-    DATASET_HAS_NO_RECORDING = ("dataset_has_no_recording", "No recording of the dataset is usable.")
-    MODEL_OFFERS_NOTHING = ("model_offers_nothing", "The model offers no features for this stimulus.")
-    CONTEXT_NOT_OFFERED = ("context_not_offered", "Neither dataset nor model offers features of that context.")
+    DATASET_HAS_NO_RECORDING = (
+        "dataset_has_no_recording",
+        "No recording of the dataset is usable.",
+    )
+    MODEL_OFFERS_NOTHING = (
+        "model_offers_nothing",
+        "The model offers no features for this stimulus.",
+    )
+    CONTEXT_NOT_OFFERED = (
+        "context_not_offered",
+        "Neither dataset nor model offers features of that context.",
+    )
     NO_OTHER_LAYER = ("no_other_layer", "The model offers no other layer.")
-    NO_SENTENCE_IDS = ("no_sentence_ids", "The words carry no sentence ids, or one word a sentence.")
+    NO_SENTENCE_IDS = (
+        "no_sentence_ids",
+        "The words carry no sentence ids, or one word a sentence.",
+    )
     STORY_TOO_SHORT = ("story_too_short", "No story is long enough for this surrogate.")
     SHIFT_NOT_POSSIBLE = (
         "shift_not_possible",
         "The run is too short to rotate it by more than the features' autocorrelation time.",
     )
-    MECHANISM_NOT_OFFERED = ("mechanism_not_offered", "Neither dataset nor model offers this mechanism.")
+    MECHANISM_NOT_OFFERED = (
+        "mechanism_not_offered",
+        "Neither dataset nor model offers this mechanism.",
+    )
     MECHANISM_CONSTANT = ("mechanism_constant", "The mechanism does not vary over the events.")
     NO_PREVIOUS_LAYER_FEATURES = (
         "no_previous_layer_features",
@@ -158,22 +195,40 @@ class Reason(_Explained):
         "degenerate_direction",
         "The mechanism has no finite, non-zero direction in the features.",
     )
-    NUISANCE_NOT_OFFERED = ("nuisance_not_offered", "The words or audio needed for this nuisance are missing.")
-    UNDEFINED_SCORE = ("undefined_score", "The score is undefined: predictions or responses do not vary.")
+    NUISANCE_NOT_OFFERED = (
+        "nuisance_not_offered",
+        "The words or audio needed for this nuisance are missing.",
+    )
+    UNDEFINED_SCORE = (
+        "undefined_score",
+        "The score is undefined: predictions or responses do not vary.",
+    )
     SINGLE_RUN = ("single_run", "The subject has no second run in the session.")
     SINGLE_SESSION = ("single_session", "The subject has no second session.")
     SINGLE_SUBJECT = ("single_subject", "The dataset has no second subject.")
-    DIFFERENT_STIMULUS = ("different_stimulus", "Responses can be paired only for the same stimulus.")
+    DIFFERENT_STIMULUS = (
+        "different_stimulus",
+        "Responses can be paired only for the same stimulus.",
+    )
     DIFFERENT_EVENTS = ("different_events", "The paired recordings do not share the same events.")
     TOO_FEW_SHARED_UNITS = ("too_few_shared_units", "The paired recordings share too few units.")
     TOO_FEW_UNITS = ("too_few_units", "The recording has fewer units than the level needs.")
-    NO_REPEATED_MEASURE = ("no_repeated_measure", "A split half of one presentation has no repeated response.")
+    NO_REPEATED_MEASURE = (
+        "no_repeated_measure",
+        "A split half of one presentation has no repeated response.",
+    )
     NONPOSITIVE_RELIABILITY = ("nonpositive_reliability", "Reliability is zero or negative.")
     NO_VALID_CEILING = ("no_valid_ceiling", "No reliability mode is possible for this recording.")
-    NO_PARTNER_PATTERN = ("no_partner_pattern", "No other recording offers brain patterns for these units.")
+    NO_PARTNER_PATTERN = (
+        "no_partner_pattern",
+        "No other recording offers brain patterns for these units.",
+    )
     MEDIA_NOT_OFFERED = ("media_not_offered", "The source has no stimulus audio or video.")
     CHAIN_INCOMPLETE = ("chain_incomplete", "A link of the evidence chain is missing.")
-    ROLE_NOT_CONFIRMATORY = ("role_not_confirmatory", "The study file gives the dataset another role.")
+    ROLE_NOT_CONFIRMATORY = (
+        "role_not_confirmatory",
+        "The study file gives the dataset another role.",
+    )
     TOO_FEW_SUBJECT_RUNS = ("too_few_subject_runs", "Fewer subject-runs than the minimum.")
     COLLINEAR_MECHANISMS = (
         "collinear_mechanisms",

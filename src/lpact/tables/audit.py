@@ -31,8 +31,12 @@ EVIDENCE_FEASIBILITY = Table(
         Column("has_reliability", "bool", "R: at least one reliability mode is possible."),
         Column("has_coverage", "bool", "K: enough subject-runs and brain units."),
         Column("chain_complete", "bool", "B · W · F · S · R · K."),
-        Column("n_relational_runs", "int", "Subject-runs with enough units and features for level 2."),
-        Column("n_stripping_runs", "int", "Subject-runs with features and at least two mechanisms."),
+        Column(
+            "n_relational_runs", "int", "Subject-runs with enough units and features for level 2."
+        ),
+        Column(
+            "n_stripping_runs", "int", "Subject-runs with features and at least two mechanisms."
+        ),
         Column("source", "str", "Where the data come from."),
         Column("version", "str", "Version of the data."),
         Column("licence", "str", "Licence of the data."),
@@ -127,7 +131,9 @@ SOURCE_FILES = Table(
     ("dataset", "path"),
     (
         Column("dataset", "str", "Dataset name in the study file."),
-        Column("path", "str", "Path inside the dataset's folder, or the name of a generated source."),
+        Column(
+            "path", "str", "Path inside the dataset's folder, or the name of a generated source."
+        ),
         Column("n_bytes", "int", "Size.", "bytes"),
         Column("sha256", "str", "SHA-256 of the content."),
         Column("licence", "str", "Licence."),

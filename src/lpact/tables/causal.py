@@ -16,10 +16,19 @@ STRIPPING_FEATURES = Table(
         *CONTEXT,
         _METHOD,
         _STRIPPED,
-        Column("n_features", "int", "Columns before and after: stripping keeps the dimensionality."),
+        Column(
+            "n_features", "int", "Columns before and after: stripping keeps the dimensionality."
+        ),
         Column("n_fits", "int", "Training sets on which the strip was fitted anew."),
-        Column("fitted_on", "str", "`training_rows`, or `nothing` where the method has no parameters."),
-        Column("variance_removed", "float", "Mean share of feature variance removed on training rows.", nullable=True),
+        Column(
+            "fitted_on", "str", "`training_rows`, or `nothing` where the method has no parameters."
+        ),
+        Column(
+            "variance_removed",
+            "float",
+            "Mean share of feature variance removed on training rows.",
+            nullable=True,
+        ),
         reason(),
     ),
 )
@@ -34,7 +43,12 @@ STRIPPING_SCORES = Table(
         _STRIPPED,
         _TARGET,
         Column("state", "str", "`real` or `stripped`."),
-        Column("score", "float", "Mean over the target's units in a fold, then over folds by test size.", nullable=True),
+        Column(
+            "score",
+            "float",
+            "Mean over the target's units in a fold, then over folds by test size.",
+            nullable=True,
+        ),
         Column("n_target_units", "int", "Units the localiser picks in each fold."),
         reason(),
     ),
@@ -85,7 +99,9 @@ SPECIFICITY = Table(
         _METHOD,
         _STRIPPED,
         Column("matching_drop", "float", "Drop of the matching target.", nullable=True),
-        Column("best_nonmatching_target", "str", "Other target with the largest drop.", nullable=True),
+        Column(
+            "best_nonmatching_target", "str", "Other target with the largest drop.", nullable=True
+        ),
         Column("best_nonmatching_drop", "float", "Its drop.", nullable=True),
         Column("margin", "float", "Matching − best non-matching drop.", nullable=True),
         Column("mismatch_kind", "str", "Mismatch control with the larger drop.", nullable=True),
@@ -112,7 +128,12 @@ DISSOCIATIONS = Table(
         Column("drop_ba", "float", "Strip b, target a.", nullable=True),
         Column("drop_bb", "float", "Strip b, target b.", nullable=True),
         reason(),
-        Column("double_dissociation", "bool", "Both matching drops positive and above the crossed ones.", decided=True),
+        Column(
+            "double_dissociation",
+            "bool",
+            "Both matching drops positive and above the crossed ones.",
+            decided=True,
+        ),
     ),
 )
 
@@ -125,7 +146,9 @@ TARGETS = Table(
         _TARGET,
         Column("fold", "int", "Outer fold, from 0."),
         Column("units", "list[str]", "Picked units, strongest first."),
-        Column("partial_correlations", "list[float]", "Their partial correlations on training rows."),
+        Column(
+            "partial_correlations", "list[float]", "Their partial correlations on training rows."
+        ),
         Column("n_test", "int", "Test events of the fold."),
     ),
 )

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from lpact.tables._declare import CONTEXT, CONTEXT_KEY, RECORDING, RECORDING_KEY, Column, Table, reason
+from lpact.tables._declare import (
+    CONTEXT,
+    CONTEXT_KEY,
+    RECORDING,
+    RECORDING_KEY,
+    Column,
+    Table,
+    reason,
+)
 
 BRAIN_CEILING = Table(
     "ceilings/brain_brain_ceiling",
@@ -11,16 +19,24 @@ BRAIN_CEILING = Table(
     (
         *RECORDING,
         Column("mode", "str", "split_half, run_to_run, session_to_session or subject_to_subject."),
-        Column("kind", "str", "`profile` (relational patterns) or `response` (responses to the same stimulus)."),
+        Column(
+            "kind",
+            "str",
+            "`profile` (relational patterns) or `response` (responses to the same stimulus).",
+        ),
         Column("alignment", "str", "Alignment measure; `response` for kind `response`."),
         Column("profile", "str", "Profile similarity; `pearson` for kind `response`."),
         Column("valid", "bool", "Whether the mode is possible and the reliability finite."),
         reason(),
-        Column("reliability", "float", "Mean over partners of the median over units.", nullable=True),
+        Column(
+            "reliability", "float", "Mean over partners of the median over units.", nullable=True
+        ),
         Column("reliability_spearman_brown", "float", "2r / (1 + r).", nullable=True),
         Column("n_partners", "int", "Recordings (or halves) it was paired with."),
         Column("n_units_shared", "int", "Fewest units shared with a partner."),
-        Column("alone", "bool", "Split half and no other mode is valid: slow drift can inflate it."),
+        Column(
+            "alone", "bool", "Split half and no other mode is valid: slow drift can inflate it."
+        ),
     ),
 )
 

@@ -15,7 +15,9 @@ DECISIONS = Table(
         _PROFILE,
         Column("role", "str", "Role of the dataset after the audit."),
         Column("n_subject_runs", "int", "Subject-runs with a finite level-1 contrast."),
-        Column("raw_score", "float", "Conventional score: mean real held-out score.", nullable=True),
+        Column(
+            "raw_score", "float", "Conventional score: mean real held-out score.", nullable=True
+        ),
         Column("raw_positive", "bool", "Whether any level shows a raw positive."),
         Column("predictive", "bool", "P."),
         Column("relational", "bool", "R."),
@@ -28,7 +30,11 @@ DECISIONS = Table(
         Column("integrated", "bool", "P · R · M · T · S · Rep."),
         Column("label", "str", "Verdict."),
         Column("first_failed_gate", "str", "First gate that failed, or `none`."),
-        Column("beaten_by", "str", "Nuisance, control, target or bound that the failure names, or `none`."),
+        Column(
+            "beaten_by",
+            "str",
+            "Nuisance, control, target or bound that the failure names, or `none`.",
+        ),
         Column("reason", "str", "The verdict in one sentence."),
     ),
 )
@@ -63,7 +69,9 @@ CONTROL_EXPLAINED = Table(
         _PROFILE,
         Column("first_failed_gate", "str", "First gate that failed."),
         Column("beaten_by", "str", "What the failure names."),
-        Column("raw_score", "float", "Conventional score: mean real held-out score.", nullable=True),
+        Column(
+            "raw_score", "float", "Conventional score: mean real held-out score.", nullable=True
+        ),
         Column("reason", "str", "The verdict in one sentence."),
     ),
 )

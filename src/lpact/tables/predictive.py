@@ -50,12 +50,23 @@ CONTROL_DELTAS = Table(
         *CONTEXT,
         _METRIC,
         Column("real_score", "float", "Held-out score of the real features.", nullable=True),
-        Column("nuisance_score", "float", "Held-out score of the nuisance features.", nullable=True),
+        Column(
+            "nuisance_score", "float", "Held-out score of the nuisance features.", nullable=True
+        ),
         Column("delta_nuisance", "float", "real − nuisance.", nullable=True),
-        Column("best_control", "str", "Counted severe control with the highest score.", nullable=True),
-        Column("best_control_score", "float", "Its score (or the mean of the top three).", nullable=True),
+        Column(
+            "best_control", "str", "Counted severe control with the highest score.", nullable=True
+        ),
+        Column(
+            "best_control_score",
+            "float",
+            "Its score (or the mean of the top three).",
+            nullable=True,
+        ),
         Column("delta_control", "float", "real − best control.", nullable=True),
-        Column("nuisance_plus_model_score", "float", "Held-out score of both together.", nullable=True),
+        Column(
+            "nuisance_plus_model_score", "float", "Held-out score of both together.", nullable=True
+        ),
         Column("delta_incremental", "float", "nuisance plus model − nuisance.", nullable=True),
         Column("n_controls", "int", "Counted severe controls with a finite score."),
         Column("n_train_min", "int", "Fewest training events in an outer fold."),
@@ -81,8 +92,18 @@ CONTROL_NULLS = Table(
         Column("control_score", "float", "Mean over draws.", nullable=True),
         Column("control_sd", "float", "Standard deviation over draws.", nullable=True),
         Column("delta", "float", "real − control.", nullable=True),
-        Column("p_value", "float", "(1 + #{draws ≥ real}) / (1 + draws); random controls only.", nullable=True),
-        Column("q_value", "float", "Benjamini–Hochberg over the study's rows of this metric.", nullable=True),
+        Column(
+            "p_value",
+            "float",
+            "(1 + #{draws ≥ real}) / (1 + draws); random controls only.",
+            nullable=True,
+        ),
+        Column(
+            "q_value",
+            "float",
+            "Benjamini–Hochberg over the study's rows of this metric.",
+            nullable=True,
+        ),
         reason(),
     ),
 )

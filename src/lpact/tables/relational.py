@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from lpact.tables._declare import CONTEXT, CONTEXT_KEY, RECORDING, RECORDING_KEY, Column, Table, reason
+from lpact.tables._declare import (
+    CONTEXT,
+    CONTEXT_KEY,
+    RECORDING,
+    RECORDING_KEY,
+    Column,
+    Table,
+    reason,
+)
 
 _ALIGNMENT = Column("alignment", "str", "Alignment measure.")
 _PROFILE = Column("profile", "str", "Profile similarity.")
@@ -36,8 +44,27 @@ BRAIN_PATTERNS = Table(
         Column("unit_index", "int", "Place in the canonical order, from 0."),
         _HASH,
         Column("pattern", "list[float]", "Alignment with every unit; null at the unit itself."),
-        Column("split_half_reliability", "float", "Correlation of the two halves' patterns.", nullable=True),
+        Column(
+            "split_half_reliability",
+            "float",
+            "Correlation of the two halves' patterns.",
+            nullable=True,
+        ),
         reason(),
+    ),
+)
+
+HALF_PATTERNS = Table(
+    "relational/brain_half_patterns",
+    "One row a recording, measure, half and unit: the patterns of the split halves.",
+    (*RECORDING_KEY, "alignment", "half", "unit"),
+    (
+        *RECORDING,
+        _ALIGNMENT,
+        Column("half", "int", "0 or 1: contiguous blocks dealt alternately."),
+        _UNIT,
+        _HASH,
+        Column("pattern", "list[float]", "Alignment with every unit; null at the unit itself."),
     ),
 )
 
@@ -66,7 +93,12 @@ PROFILE_SCORES = Table(
         _PROFILE,
         Column("condition", "str", "`real` or a control."),
         Column("counted", "bool", "Whether the `paper` gate profile counts it (true for `real`)."),
-        Column("similarity", "float", "Similarity of the model's and the unit's pattern.", nullable=True),
+        Column(
+            "similarity",
+            "float",
+            "Similarity of the model's and the unit's pattern.",
+            nullable=True,
+        ),
         Column("n_draws", "int", "Draws with a finite similarity."),
     ),
 )
@@ -83,10 +115,22 @@ PROFILE_DELTAS = Table(
         Column("brain_patterns_from", "str", "same_run, other_run or other_subject."),
         Column("model_unit_order_hash", "str", "Unit order of the model pattern."),
         Column("brain_unit_order_hash", "str", "Unit order of the brain pattern."),
-        Column("split_half_reliability", "float", "Reliability of the unit's own pattern.", nullable=True),
+        Column(
+            "split_half_reliability",
+            "float",
+            "Reliability of the unit's own pattern.",
+            nullable=True,
+        ),
         Column("real_similarity", "float", "Similarity of the real pattern.", nullable=True),
-        Column("best_control", "str", "Counted control with the highest similarity.", nullable=True),
-        Column("best_control_similarity", "float", "Its similarity (or the mean of the top three).", nullable=True),
+        Column(
+            "best_control", "str", "Counted control with the highest similarity.", nullable=True
+        ),
+        Column(
+            "best_control_similarity",
+            "float",
+            "Its similarity (or the mean of the top three).",
+            nullable=True,
+        ),
         Column("delta_rel", "float", "real − best control.", nullable=True),
         Column("confirmatory", "bool", "Whether the dataset is confirmatory."),
         reason(),
@@ -106,7 +150,9 @@ RELATIONAL_SUMMARY = Table(
         Column("n_units", "int", "Unit rows."),
         Column("mean_real_similarity", "float", "Mean over units.", nullable=True),
         Column("mean_delta_rel", "float", "Mean over units.", nullable=True),
-        Column("pass_fraction", "float", "Share of unit rows that pass.", nullable=True, decided=True),
+        Column(
+            "pass_fraction", "float", "Share of unit rows that pass.", nullable=True, decided=True
+        ),
         reason(),
     ),
 )
@@ -114,6 +160,7 @@ RELATIONAL_SUMMARY = Table(
 TABLES = (
     BRAIN_UNIT_INDEX,
     BRAIN_PATTERNS,
+    HALF_PATTERNS,
     MODEL_PATTERNS,
     PROFILE_SCORES,
     PROFILE_DELTAS,

@@ -1,0 +1,65 @@
+"""The real features at the wrong time."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from lpact.controls._reordered import ReorderedRows
+from lpact.controls.base import CONTROLS, ControlInputs, Unavailable
+from lpact.math._types import IntArray
+from lpact.math.surrogates import autocorrelation_time, circular_shift_bounds
+from lpact.reasons import Reason
+from lpact.registry import PluginOptions
+
+
+class CircularShiftOptions(PluginOptions):
+    """Options of `circular_shift`."""
+
+    min_autocorrelation_times: float = Field(
+        2.0,
+        ge=1.0,
+        description="Smallest rotation, either way round, in autocorrelation times of the features.",
+    )
+
+
+@CONTROLS.register
+class CircularShift(ReorderedRows):
+    """The whole run rotated by a random number of events.
+
+    x'_i = x_{(i − s) mod n} with s uniform on [s_min, n − s_min], where s_min is
+    ``min_autocorrelation_times`` × the lag at which the features' autocorrelation falls below 1/e.
+    """
+
+    name = "circular_shift"
+    summary = "features rotated in time within the run, by more than their autocorrelation time"
+    needs = "a run of several autocorrelation times"
+    Options: ClassVar[type[PluginOptions]] = CircularShiftOptions
+    options: CircularShiftOptions
+
+    def unavailable(self, inputs: ControlInputs) -> Unavailable | None:
+        """Return SHIFT_NOT_POSSIBLE where the run is too short to rotate it far enough."""
+        n_events, min_shift = len(inputs.features), self._min_shift(inputs)
+        if circular_shift_bounds(n_events, min_shift) is not None:
+            return None
+        return Unavailable(
+            Reason.SHIFT_NOT_POSSIBLE,
+            f"a rotation of at least {min_shift} events either way round needs {2 * min_shift} "
+            f"events; the run has {n_events}",
+        )
+
+    def row_index(self, inputs: ControlInputs, rng: np.random.Generator) -> IntArray:
+        """Return the rotated order."""
+        n_events = len(inputs.features)
+        bounds = circular_shift_bounds(n_events, self._min_shift(inputs))
+        if bounds is None:
+            raise ValueError("the run is too short to be rotated; see `unavailable`")
+        shift = int(rng.integers(bounds[0], bounds[1], endpoint=True))
+        return np.roll(np.arange(n_events, dtype=np.int64), shift)
+
+    def _min_shift(self, inputs: ControlInputs) -> int:
+        times = self.options.min_autocorrelation_times
+        return math.ceil(times * autocorrelation_time(inputs.features))

@@ -1,0 +1,57 @@
+"""Random features with the real ones' statistics and none of their content."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lpact.controls.base import CONTROLS, ControlInputs, SevereControl, Unavailable
+from lpact.math._types import FloatArray
+from lpact.math.surrogates import matched_gaussian, phase_randomize_segments, segment_slices
+from lpact.reasons import Reason
+
+MIN_STORY_EVENTS = 4
+"""Fewest events whose phases can be randomised: below, there is at most one free phase."""
+
+
+@CONTROLS.register
+class RandomMatchedDim(SevereControl):
+    """Independent Gaussian features of the same shape.
+
+    x'_ij = mean_j + sd_j z_ij with z standard normal, standardised so that the sample mean and
+    standard deviation of every column equal the real ones. Constant columns stay constant.
+    """
+
+    name = "random_matched_dim"
+    summary = "Gaussian features, same shape, column means and variances matched"
+
+    def draw(self, inputs: ControlInputs, rng: np.random.Generator, draw: int) -> FloatArray:  # noqa: ARG002
+        """Return one set of Gaussian features."""
+        return matched_gaussian(inputs.features, rng)
+
+
+@CONTROLS.register
+class RandomMatchedAutocorr(SevereControl):
+    """Multivariate phase-randomised surrogate, made within each story.
+
+    The Fourier phases of a story are rotated by random angles, the same for all columns: every
+    auto- and cross-spectrum and every mean of the story is kept, its alignment with the words is
+    lost. A story of one event cannot change.
+    """
+
+    name = "random_matched_autocorr"
+    summary = "phase-randomised within each story: auto- and cross-spectra kept, locking lost"
+    needs = f"a story of at least {MIN_STORY_EVENTS} events"
+
+    def unavailable(self, inputs: ControlInputs) -> Unavailable | None:
+        """Return STORY_TOO_SHORT unless one story has enough events."""
+        longest = max(rows.stop - rows.start for rows in segment_slices(inputs.story))
+        if longest >= MIN_STORY_EVENTS:
+            return None
+        return Unavailable(
+            Reason.STORY_TOO_SHORT,
+            f"the longest story has {longest} event(s); {MIN_STORY_EVENTS} are needed",
+        )
+
+    def draw(self, inputs: ControlInputs, rng: np.random.Generator, draw: int) -> FloatArray:  # noqa: ARG002
+        """Return one surrogate."""
+        return phase_randomize_segments(inputs.features, inputs.story, rng)

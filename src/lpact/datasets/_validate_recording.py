@@ -1,0 +1,186 @@
+"""Checks of recordings: signal, units, ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpact.datasets._finding import Finding
+from lpact.datasets.base import Epochs, Recording, RecordingId, TimeSeries, Units
+from lpact.errors import InputError, RecordingError
+from lpact.reasons import Reason
+
+
+def check_recording(recording: Recording) -> None:
+    """Raise `RecordingError` unless signal, units and timing fit together.
+
+    A time series is [n_samples, n_units] with a positive sampling rate; epochs are
+    [n_lags, n_words, n_units] with distinct lags. No samples or no units is well-formed.
+    """
+    _check_units(recording.units, recording.where)
+    signal, where = recording.signal, recording.where
+    axes = ("samples", "units") if isinstance(signal, TimeSeries) else ("lags", "words", "units")
+    n_units = len(recording.units.ids)
+    if signal.values.dtype.kind not in "fiu":
+        raise RecordingError(
+            "the neural values are not real numbers",
+            where=where,
+            got=f"dtype {signal.values.dtype}",
+            expected="floating-point or integer values",
+            remedy="store real numbers",
+        )
+    if signal.values.ndim != len(axes):
+        raise RecordingError(
+            "the neural values have the wrong number of axes",
+            where=where,
+            got=f"shape {signal.values.shape}",
+            expected=f"{len(axes)} axes: " + ", ".join(axes),
+            remedy="arrange the axes as expected",
+        )
+    if signal.values.shape[-1] != n_units:
+        raise RecordingError(
+            "the neural values and the units do not match",
+            where=where,
+            got=f"{signal.values.shape[-1]} columns (shape {signal.values.shape})",
+            expected=f"{n_units} columns, one a unit",
+            remedy="list every unit once, in the order of the columns",
+        )
+    if isinstance(signal, TimeSeries):
+        _check_clock(signal, where)
+    else:
+        _check_lags(signal, where)
+
+
+def check_recording_ids(ids: Iterable[RecordingId], *, where: str) -> None:
+    """Raise `InputError` if two recordings share subject, session and run."""
+    for name, count in Counter(str(recording_id) for recording_id in ids).items():
+        if count > 1:
+            raise InputError(
+                f"the recording '{name}' is there more than once",
+                where=where,
+                got=f"'{name}' {count} times",
+                expected="one recording for every subject, session and run",
+                remedy="give each its own run or session, or remove the duplicate",
+            )
+
+
+def unit_findings(recording: Recording) -> tuple[list[int], list[Finding]]:
+    """Return the indices of usable units, and one finding for every unit that is not.
+
+    A unit is unusable if any of its values is not finite, or if all are equal (max = min, exactly).
+    Without any value there is nothing to judge, and every unit counts as usable.
+    """
+    values = recording.signal.values
+    if values.size == 0:
+        return list(range(values.shape[-1])), []
+    axes = tuple(range(values.ndim - 1))
+    finite = np.isfinite(values).all(axis=axes)
+    constant = finite & (values.max(axis=axes) == values.min(axis=axes))
+    usable = finite & ~constant
+    findings = [
+        Finding(
+            field=recording.units.ids[index],
+            reason=Reason.CONSTANT_UNIT if constant[index] else Reason.NON_FINITE_NEURAL,
+            severity="excluded",
+            where=recording.where,
+            found=_describe(values[..., index]),
+            expected="a signal that varies" if constant[index] else "finite values",
+            remedy="the unit is left out; mend it in the source to keep it",
+        )
+        for index in np.flatnonzero(~usable)
+    ]
+    return [int(index) for index in np.flatnonzero(usable)], findings
+
+
+def _describe(unit_values: npt.NDArray[Any]) -> str:
+    bad = np.argwhere(~np.isfinite(unit_values))
+    if len(bad) == 0:
+        return f"the value {unit_values.flat[0]} throughout"
+    first = tuple(int(i) for i in bad[0])
+    place = f"sample {first[0]}" if len(first) == 1 else f"lag {first[0]}, word {first[1]}"
+    return (
+        f"{len(bad)} of {unit_values.size} values not finite; "
+        f"first: {unit_values[first]} at {place} (from 0)"
+    )
+
+
+def _check_units(units: Units, where: str) -> None:
+    for index, unit in enumerate(units.ids):
+        if not unit.strip():
+            raise RecordingError(
+                "a unit has an empty id",
+                where=where,
+                got=f"unit number {index + 1} is {unit!r}",
+                expected="a name for every unit",
+                remedy="name the unit",
+            )
+    for unit, count in Counter(units.ids).items():
+        if count > 1:
+            raise RecordingError(
+                f"the unit '{unit}' is listed more than once",
+                where=where,
+                got=f"'{unit}' {count} times",
+                expected="every unit once",
+                remedy="rename or remove the duplicates",
+            )
+    if len(units.regions) != len(units.ids):
+        raise RecordingError(
+            "the regions and the units do not match",
+            where=where,
+            got=f"{len(units.regions)} regions",
+            expected=f"{len(units.ids)} regions, one a unit",
+            remedy="give every unit one region label",
+        )
+    coordinates = units.coordinates_mm
+    if coordinates is not None and coordinates.shape != (len(units.ids), 3):
+        raise RecordingError(
+            "the coordinates and the units do not match",
+            where=where,
+            got=f"shape {coordinates.shape}",
+            expected=f"shape ({len(units.ids)}, 3)",
+            remedy="give x, y and z of every unit, or no coordinates at all",
+        )
+
+
+def _check_clock(signal: TimeSeries, where: str) -> None:
+    if not (np.isfinite(signal.sampling_rate_hz) and signal.sampling_rate_hz > 0):
+        raise RecordingError(
+            "the sampling rate is not positive",
+            where=where,
+            got=f"{signal.sampling_rate_hz} Hz",
+            expected="a finite rate above 0 Hz",
+            remedy="give samples per second",
+        )
+    if not np.isfinite(signal.start_s):
+        raise RecordingError(
+            "the start of the recording is not finite",
+            where=where,
+            got=f"{signal.start_s} s",
+            expected="a finite time",
+            remedy="give the time of sample 0 on the clock of the words",
+        )
+
+
+def _check_lags(signal: Epochs, where: str) -> None:
+    lags_ms = signal.lags_ms
+    if len(lags_ms) != signal.values.shape[0]:
+        raise RecordingError(
+            "the epochs and their lags do not match",
+            where=where,
+            got=f"{len(lags_ms)} lags, values of shape {signal.values.shape}",
+            expected=f"{signal.values.shape[0]} lags, one for each layer of the first axis",
+            remedy="list every lag once, in order",
+        )
+    for lag_ms in lags_ms:
+        if not np.isfinite(lag_ms) or lags_ms.count(lag_ms) > 1:
+            raise RecordingError(
+                "a lag is listed twice or is not finite",
+                where=where,
+                got=f"{lag_ms} ms among {lags_ms}",
+                expected="distinct, finite lags",
+                remedy="list every lag once",
+            )

@@ -1,0 +1,200 @@
+"""The simulated dataset and its reader."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lpact.datasets.base import (
+    DATASETS,
+    Dataset,
+    DatasetInfo,
+    DatasetReader,
+    Recording,
+    RecordingId,
+    SourceFile,
+    Stimulus,
+    Units,
+)
+from lpact.datasets.simulated.brain import make_signal, recording_length_s
+from lpact.datasets.simulated.features import SimulatedFeatures
+from lpact.datasets.simulated.gains import Gains, recording_gains
+from lpact.datasets.simulated.latents import Latents, make_latents
+from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
+from lpact.datasets.simulated.streams import Streams
+from lpact.datasets.simulated.words import (
+    Vocabulary,
+    Words,
+    make_envelope,
+    make_vocabulary,
+    make_words,
+)
+from lpact.errors import RecordingError, StimulusError, did_you_mean
+from lpact.math._types import FloatArray
+
+GENERATOR_VERSION = "1"
+"""Goes up whenever the same options give other numbers."""
+
+LICENCE = "CC0-1.0"
+HEAD_RADIUS_MM = 70.0
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """Everything that all recordings of one stimulus share."""
+
+    words: Words
+    latents: Latents
+    stimulus: Stimulus
+
+
+class SimulatedDataset(Dataset):
+    """A study with known truth. Stimuli are made once; every recording is made on its own."""
+
+    def __init__(self, options: SimulatedOptions, *, name: str, seed: int) -> None:
+        self.options = options
+        self.info = DatasetInfo(
+            source="lpact simulation", version=GENERATOR_VERSION, licence=LICENCE
+        )
+        self._streams = Streams(seed, name)
+        self._vocabulary: Vocabulary | None = None
+        self._scenes: dict[str, _Scene] = {}
+
+    def recording_ids(self) -> list[RecordingId]:
+        """Return every recording, sorted."""
+        options = self.options
+        return sorted(
+            RecordingId(
+                subject=f"{subject:02d}",
+                session=f"{session:02d}",
+                run=f"{run:02d}",
+                stimulus=_stimulus_id(1 if options.repeat_stimulus else run),
+            )
+            for subject in range(1, options.n_subjects + 1)
+            for session in range(1, options.n_sessions + 1)
+            for run in range(1, options.n_runs + 1)
+        )
+
+    def recording(self, recording_id: RecordingId) -> Recording:
+        """Generate one recording."""
+        where = f"simulated dataset '{self._streams.dataset}', recording {recording_id}"
+        if recording_id not in self.recording_ids():
+            raise RecordingError(
+                "the simulated dataset has no such recording",
+                where=where,
+                got=f"{recording_id} with stimulus '{recording_id.stimulus}'",
+                expected="one of recording_ids()",
+                remedy="raise n_subjects, n_sessions or n_runs",
+            )
+        scene = self._scene(recording_id.stimulus)
+        rng = self._streams.rng(
+            "noise", recording_id.subject, recording_id.session, recording_id.run
+        )
+        signal = make_signal(
+            self.options, scene.words, scene.latents, self.gains(recording_id), rng
+        )
+        return Recording(recording_id, signal, self._units(recording_id.subject), where)
+
+    def stimulus(self, stimulus_id: str) -> Stimulus:
+        """Return one stimulus; the same object every time."""
+        return self._scene(stimulus_id).stimulus
+
+    def latents(self, stimulus_id: str) -> Latents:
+        """Return the known truth about a stimulus' words."""
+        return self._scene(stimulus_id).latents
+
+    def gains(self, recording_id: RecordingId) -> Gains:
+        """Return the known truth about a recording's units."""
+        return recording_gains(self.options, self._streams, recording_id)
+
+    def source_files(self) -> list[SourceFile]:
+        """Return one generated source: the hash of everything that the numbers depend on."""
+        recipe = {
+            "generator": GENERATOR_VERSION,
+            "name": self._streams.dataset,
+            "options": self.options.model_dump(mode="json"),
+            "seed": self._streams.seed,
+        }
+        text = json.dumps(recipe, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        content = text.encode()
+        digest = hashlib.sha256(content).hexdigest()
+        return [SourceFile("generated:simulated", len(content), digest, LICENCE)]
+
+    def _scene(self, stimulus_id: str) -> _Scene:
+        if stimulus_id not in self._scenes:
+            known = sorted({recording_id.stimulus for recording_id in self.recording_ids()})
+            if stimulus_id not in known:
+                raise StimulusError(
+                    "the simulated dataset has no such stimulus",
+                    where=f"simulated dataset '{self._streams.dataset}'",
+                    got=stimulus_id,
+                    expected="a stimulus of recording_ids()",
+                    remedy=did_you_mean(stimulus_id, known),
+                )
+            self._scenes[stimulus_id] = self._make_scene(stimulus_id)
+        return self._scenes[stimulus_id]
+
+    def _make_scene(self, stimulus_id: str) -> _Scene:
+        options, streams = self.options, self._streams
+        if self._vocabulary is None:
+            self._vocabulary = make_vocabulary(options, streams)
+        vocabulary = self._vocabulary
+        words = make_words(options, vocabulary, streams.rng("words", stimulus_id))
+        latents = make_latents(words, vocabulary, options, streams.rng("latents", stimulus_id))
+        stimulus = Stimulus(
+            id=stimulus_id,
+            words=words.frame(vocabulary),
+            where=f"simulated dataset '{streams.dataset}', stimulus '{stimulus_id}'",
+            features=SimulatedFeatures(stimulus_id, options, streams, vocabulary, words, latents),
+            mechanisms={
+                name: _read_only(latents.contextual.mechanisms[:, index])
+                for index, name in enumerate(MECHANISMS)
+            },
+            envelope=make_envelope(
+                words, recording_length_s(options, words), streams.rng("envelope", stimulus_id)
+            ),
+        )
+        return _Scene(words, latents, stimulus)
+
+    def _units(self, subject: str) -> Units:
+        """Units on a spiral around the head, dealt into regions from top to bottom."""
+        n_units, n_regions = self.options.n_units, self.options.n_regions
+        prefix = "" if self.options.shared_units else f"s{subject}-"
+        height = 1.0 - (2.0 * np.arange(n_units) + 1.0) / n_units
+        angle = np.arange(n_units) * np.pi * (3.0 - np.sqrt(5.0))
+        radius = np.sqrt(1.0 - height**2)
+        place = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), height])
+        return Units(
+            ids=tuple(f"{prefix}u{unit + 1:03d}" for unit in range(n_units)),
+            regions=tuple(f"region{unit * n_regions // n_units + 1}" for unit in range(n_units)),
+            coordinates_mm=HEAD_RADIUS_MM * place,
+        )
+
+
+@DATASETS.register
+class Simulated(DatasetReader):
+    """Studies with known truth: nothing, drift, lexical, predictive, relational, mechanism."""
+
+    name = "simulated"
+    summary = "simulated studies with known truth"
+    Options = SimulatedOptions
+    needs_path = False
+
+    def open(self, *, name: str, path: Path | None, seed: int) -> SimulatedDataset:  # noqa: ARG002
+        """Open the simulated dataset ``name``; it is a function of options, name and seed."""
+        assert isinstance(self.options, SimulatedOptions)
+        return SimulatedDataset(self.options, name=name, seed=seed)
+
+
+def _stimulus_id(number: int) -> str:
+    return f"stimulus{number:02d}"
+
+
+def _read_only(values: FloatArray) -> FloatArray:
+    copy = values.copy()
+    copy.flags.writeable = False
+    return copy

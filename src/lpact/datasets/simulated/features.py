@@ -1,0 +1,225 @@
+"""Features of the simulated models: what each of them knows about the words.
+
+========== ======================================================================
+model      columns of the best layer, full context
+========== ======================================================================
+integrated context, lexical, all six mechanisms, noise
+predictive private, lexical, noise
+lexical    lexical, noise (in every layer)
+drift      drift, noise (in every layer)
+null       autocorrelated noise (in every layer)
+========== ======================================================================
+
+The other layers of ``integrated`` and ``predictive`` know contextual latents that correlate with the
+real ones by 0.15; layer 0 of the first three models is the static embedding. In the contexts ``sentence_reset``,
+``reversed`` and ``shuffled``, contextual columns come from an independent draw of the same latents,
+while lexical and drift columns stay. Features depend on stimulus and model only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lpact.datasets.base import FeatureKey
+from lpact.datasets.simulated.latents import ContextualLatents, Latents, make_contextual
+from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
+from lpact.datasets.simulated.streams import Streams, ar1, standardise
+from lpact.datasets.simulated.words import Vocabulary, Words
+from lpact.errors import FeatureError, did_you_mean
+from lpact.math._types import FloatArray
+
+MODELS = ("integrated", "predictive", "lexical", "drift", "null")
+DRAWS = {
+    "full": 1,
+    "sentence_reset": 1,
+    "reversed": 1,
+    "shuffled": 1,
+    "untrained": 3,
+    "static": 1,
+}
+"""Contexts on offer, with the number of draws of each."""
+
+_WITH_EMBEDDING = ("integrated", "predictive", "lexical")
+STRONG = 0.97
+TRACE = 0.15
+NOISE_AUTOCORRELATION = 0.5
+NULL_AUTOCORRELATION = 0.8
+
+
+def column_groups(options: SimulatedOptions) -> dict[str, slice]:
+    """Columns of a feature matrix: ``context``, ``lexical``, one group a mechanism, ``noise``."""
+    sizes: dict[str, int] = {
+        "context": options.n_context_columns,
+        "lexical": options.n_lexical_columns,
+        **dict.fromkeys(MECHANISMS, options.columns_per_mechanism),
+        "noise": options.n_noise_columns,
+    }
+    edges = np.cumsum([0, *sizes.values()])
+    return {
+        name: slice(int(start), int(stop))
+        for name, start, stop in zip(sizes, edges[:-1], edges[1:], strict=True)
+    }
+
+
+@dataclass(frozen=True)
+class SimulatedFeatures:
+    """Feature sets of all simulated models for one stimulus; made anew by every `load`."""
+
+    stimulus_id: str
+    options: SimulatedOptions
+    streams: Streams
+    vocabulary: Vocabulary
+    words: Words
+    latents: Latents
+
+    def keys(self) -> Sequence[FeatureKey]:
+        """Return what is on offer."""
+        return [
+            FeatureKey(model, layer, context, draw)
+            for model in MODELS
+            for layer in range(self.options.n_layers)
+            for context, n_draws in DRAWS.items()
+            for draw in range(n_draws)
+        ]
+
+    def where(self, key: FeatureKey) -> str:
+        """Name a feature set in messages."""
+        return (
+            f"simulated dataset '{self.streams.dataset}', stimulus '{self.stimulus_id}', model "
+            f"'{key.model}', layer {key.layer}, context '{key.context}', draw {key.draw}"
+        )
+
+    def load(self, key: FeatureKey) -> FloatArray:
+        """Return the features [n_words, n_columns]."""
+        self._check(key)
+        if key.context == "untrained":
+            return self._untrained(key)
+        if key.context == "static" or (key.layer == 0 and key.model in _WITH_EMBEDDING):
+            return self._embedding(key.model)
+        # The noise of every column; signals are blended into it.
+        coefficient = NULL_AUTOCORRELATION if key.model == "null" else NOISE_AUTOCORRELATION
+        features = ar1(self._rng("noise", key), self.words.n_words, self._n_columns, coefficient)
+        if key.model == "drift":
+            self._blend_drift(features, key)
+        elif key.model != "null":
+            self._blend_lexical(features, key)
+            self._blend_contextual(features, key)
+        return features
+
+    def _check(self, key: FeatureKey) -> None:
+        n_layers, n_draws = self.options.n_layers, DRAWS.get(key.context, 0)
+        if key.model not in MODELS:
+            remedy = did_you_mean(key.model, MODELS)
+        elif key.context not in DRAWS:
+            remedy = did_you_mean(key.context, DRAWS)
+        elif not (0 <= key.layer < n_layers and 0 <= key.draw < n_draws):
+            remedy = f"choose a layer below {n_layers} and a draw below {n_draws}"
+        else:
+            return
+        raise FeatureError(
+            "the simulated dataset does not offer these features",
+            where=self.where(key),
+            got=str(key),
+            expected="one of the keys on offer",
+            remedy=remedy,
+        )
+
+    @property
+    def _n_columns(self) -> int:
+        return int(self._groups["noise"].stop)
+
+    @cached_property
+    def _groups(self) -> dict[str, slice]:
+        return column_groups(self.options)
+
+    def _rng(self, what: str, key: FeatureKey) -> np.random.Generator:
+        """Stream of one feature set of this stimulus."""
+        place = (self.stimulus_id, key.model, key.layer, key.context, key.draw)
+        return self.streams.rng("features", what, *place)
+
+    def _blend_lexical(self, features: FloatArray, key: FeatureKey) -> None:
+        """Write lexical columns that are the same in all contexts."""
+        columns = self._groups["lexical"]
+        weights = self._weights("lexical", key, self.latents.lexical.shape[1], columns)
+        rng = self.streams.rng("features", "lexical", self.stimulus_id, key.model, key.layer)
+        noise = rng.standard_normal((self.words.n_words, columns.stop - columns.start))
+        features[:, columns] = _blend(self.latents.lexical @ weights, noise, STRONG)
+
+    def _blend_contextual(self, features: FloatArray, key: FeatureKey) -> None:
+        if key.model == "lexical":
+            return
+        latents = self._contextual(key)
+        known = latents.context if key.model == "integrated" else latents.private
+        columns = self._groups["context"]
+        weights = self._weights("context", key, known.shape[1], columns)
+        features[:, columns] = _blend(known @ weights, features[:, columns], STRONG)
+        if key.model == "integrated":
+            for index, mechanism in enumerate(MECHANISMS):
+                columns = self._groups[mechanism]
+                signal = latents.mechanisms[:, index, None]
+                features[:, columns] = _blend(signal, features[:, columns], STRONG)
+
+    def _blend_drift(self, features: FloatArray, key: FeatureKey) -> None:
+        columns = slice(0, (self._n_columns + 1) // 2)
+        drifts = self.latents.drifts.at(self.words.onset_s)
+        weights = self._weights("drift", key, drifts.shape[1], columns)
+        rng = self.streams.rng("features", "drift", self.stimulus_id, key.layer)
+        noise = rng.standard_normal((self.words.n_words, columns.stop))
+        features[:, columns] = _blend(drifts @ weights, noise, STRONG)
+
+    def _contextual(self, key: FeatureKey) -> ContextualLatents:
+        """Latents that a layer knows: real, a trace of the real ones, or an independent draw."""
+        real = self.latents.contextual
+        if key.context == "full" and key.layer == self.options.best_layer:
+            return real
+        fresh = make_contextual(self.words, self.options, self._rng("latents", key))
+        if key.context != "full":
+            return fresh
+        return ContextualLatents(
+            context=_blend(real.context, fresh.context, TRACE),
+            private=_blend(real.private, fresh.private, TRACE),
+            mechanisms=_blend(real.mechanisms, fresh.mechanisms, TRACE),
+        )
+
+    def _weights(self, what: str, key: FeatureKey, n_latents: int, columns: slice) -> FloatArray:
+        """Mixing weights of a layer, [n_latents, n_columns], every column of length 1."""
+        rng = self.streams.rng("weights", what, key.model, key.layer)
+        weights = rng.standard_normal((n_latents, columns.stop - columns.start))
+        unit: FloatArray = weights / np.linalg.norm(weights, axis=0)
+        return unit
+
+    def _embedding(self, model: str) -> FloatArray:
+        """Static vectors: lexical columns from the types' vectors, the others arbitrary."""
+        table = self.streams.rng("embedding", model).standard_normal(
+            (len(self.vocabulary.spelling), self._n_columns)
+        )
+        columns = self._groups["lexical"]
+        static = FeatureKey(model, 0, "static")
+        vectors = self.vocabulary.vectors
+        table[:, columns] = vectors @ self._weights("lexical", static, vectors.shape[1], columns)
+        vectors_of_words: FloatArray = table[self.words.type_index]
+        return vectors_of_words
+
+    def _untrained(self, key: FeatureKey) -> FloatArray:
+        """Random projections of word length, place in the sentence and hashed word identity."""
+        known = np.column_stack(
+            [
+                standardise(self.words.length.astype(np.float64)),
+                standardise(self.words.position.astype(np.float64)),
+                self.vocabulary.hashes[self.words.type_index],
+            ]
+        )
+        rng = self.streams.rng("weights", "untrained", key.model, key.layer, key.draw)
+        weights = rng.standard_normal((known.shape[1], self._n_columns)) / np.sqrt(known.shape[1])
+        projected: FloatArray = np.tanh(known @ weights)
+        return projected
+
+
+def _blend(signal: FloatArray, noise: FloatArray, strength: float) -> FloatArray:
+    """``s · signal + √(1 − s²) · noise``: variance 1 where both have it."""
+    blended: FloatArray = strength * signal + np.sqrt(1.0 - strength**2) * noise
+    return blended

@@ -1,0 +1,147 @@
+"""Word-level latents: what a brain or a model can know about each word.
+
+All are standardised over the words of their stimulus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
+from lpact.datasets.simulated.streams import ar1, standardise
+from lpact.datasets.simulated.words import Vocabulary, Words
+from lpact.math._types import FloatArray
+
+CONTEXT_AUTOCORRELATION = 0.2
+N_DRIFTS = 2
+
+
+@dataclass(frozen=True)
+class ContextualLatents:
+    """Latents that need the words before: lost when the context is cut, reversed or shuffled.
+
+    ``context`` and ``private`` are [n_words, n_context_dims]; ``mechanisms`` is [n_words, 6], in
+    the order of `MECHANISMS`.
+    """
+
+    context: FloatArray
+    private: FloatArray
+    mechanisms: FloatArray
+
+    @property
+    def relational_drive(self) -> FloatArray:
+        """c(w), the one scalar that relational units share: the mean direction of ``context``."""
+        return standardise(self.context.sum(axis=1))
+
+    @property
+    def predictive_drive(self) -> FloatArray:
+        """e(w), the scalar of the predictive truth: the mean direction of ``private``."""
+        return standardise(self.private.sum(axis=1))
+
+
+@dataclass(frozen=True)
+class Drifts:
+    """Slow courses d_k(t) = cos(π p + φ_k1) + cos(2π p + φ_k2), p(t) ∈ [0, 1] in each story.
+
+    Every story has the same courses, with periods of one and two stories. They are standardised
+    over the words; between stories, p keeps the last story's 1.
+    """
+
+    phases: FloatArray
+    story_start_s: FloatArray
+    story_end_s: FloatArray
+    mean: FloatArray
+    sd: FloatArray
+
+    def at(self, times_s: FloatArray) -> FloatArray:
+        """Return the drifts at ``times_s``, [n_times, N_DRIFTS]."""
+        return (self._raw(times_s) - self.mean) / self.sd
+
+    def _raw(self, times_s: FloatArray) -> FloatArray:
+        story = np.maximum(np.searchsorted(self.story_start_s, times_s, side="right") - 1, 0)
+        length_s = (self.story_end_s - self.story_start_s)[story]
+        place = np.clip((times_s - self.story_start_s[story]) / length_s, 0.0, 1.0)[:, None]
+        slow = np.cos(np.pi * place + self.phases[0])
+        total: FloatArray = slow + np.cos(2.0 * np.pi * place + self.phases[1])
+        return total
+
+
+@dataclass(frozen=True)
+class Latents:
+    """All latents of one stimulus; ``lexical`` is [n_words, n_lexical_dims]."""
+
+    lexical: FloatArray
+    contextual: ContextualLatents
+    drifts: Drifts
+
+    @property
+    def lexical_drive(self) -> FloatArray:
+        """l(w), the scalar of the lexical truth: the mean direction of ``lexical``."""
+        return standardise(self.lexical.sum(axis=1))
+
+
+def make_contextual(
+    words: Words, options: SimulatedOptions, rng: np.random.Generator
+) -> ContextualLatents:
+    """Draw contextual latents; another generator gives an independent draw for the same words."""
+    shape = (words.n_words, options.n_context_dims)
+    context = standardise(ar1(rng, *shape, CONTEXT_AUTOCORRELATION))
+    private = standardise(ar1(rng, *shape, CONTEXT_AUTOCORRELATION))
+    return ContextualLatents(context, private, _make_mechanisms(words, rng))
+
+
+def _make_mechanisms(words: Words, rng: np.random.Generator) -> FloatArray:
+    """Six scalars with the look of their namesakes, made exactly uncorrelated over the words.
+
+    Surprisal is skewed and correlates by about 0.2 with −log frequency; integration is a count;
+    syntactic boundaries grow at phrase ends, discourse boundaries at sentence starts.
+    """
+    n = words.n_words
+    rarity = standardise(-words.log_frequency)
+    phrase_end = (words.from_end == 0) | (rng.random(n) < 0.2)
+    new_topic = (words.position == 0) & (rng.random(n) < 0.5)
+    raw = {
+        "surprisal": 0.2 * rarity + np.sqrt(0.96) * standardise(rng.gamma(2.0, size=n)),
+        "semantic_transition": rng.beta(2.0, 3.0, n),
+        "dependency_integration": rng.poisson(1.5, n).astype(np.float64),
+        "syntactic_boundary": (0.5 + 1.0 * phrase_end) * rng.gamma(3.0, size=n),
+        "discourse_boundary": (0.5 + 1.5 * new_topic) * rng.gamma(3.0, size=n),
+        "context_update": rng.lognormal(0.0, 0.5, n),
+    }
+    return _decorrelate(standardise(np.column_stack([raw[name] for name in MECHANISMS])))
+
+
+def _decorrelate(columns: FloatArray) -> FloatArray:
+    """Symmetric whitening Z C^(−1/2): the uncorrelated columns that are nearest to ``columns``."""
+    variance, axes = np.linalg.eigh(columns.T @ columns / len(columns))
+    whitened: FloatArray = columns @ (axes / np.sqrt(variance)) @ axes.T
+    return whitened
+
+
+def make_latents(
+    words: Words, vocabulary: Vocabulary, options: SimulatedOptions, rng: np.random.Generator
+) -> Latents:
+    """Draw all latents of one stimulus."""
+    return Latents(
+        lexical=standardise(vocabulary.vectors[words.type_index]),
+        contextual=make_contextual(words, options, rng),
+        drifts=_make_drifts(words, rng),
+    )
+
+
+def _make_drifts(words: Words, rng: np.random.Generator) -> Drifts:
+    first = np.flatnonzero(np.diff(words.story, prepend=-1))
+    last = np.append(first[1:] - 1, words.n_words - 1)
+    raw = Drifts(
+        phases=rng.uniform(0.0, 2.0 * np.pi, (2, N_DRIFTS)),
+        story_start_s=words.onset_s[first],
+        story_end_s=words.onset_s[last],
+        mean=np.zeros(N_DRIFTS),
+        sd=np.ones(N_DRIFTS),
+    )
+    at_words = raw.at(words.onset_s)
+    return Drifts(
+        raw.phases, raw.story_start_s, raw.story_end_s, at_words.mean(axis=0), at_words.std(axis=0)
+    )

@@ -1,0 +1,149 @@
+"""From measured tables to verdicts: a pure function of tables and thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from lpact.config import GatesConfig
+from lpact.decide._frames import LAYER_KEY, attach, complete, read_measured
+from lpact.decide.claim_tables import claim_tables
+from lpact.decide.claims import list_claims, list_layers, read_standings
+from lpact.decide.evidence import Evidence, LabelledRows, passed_by_layer
+from lpact.decide.outcome import explained_claims, study_outcome, summarise_decisions
+from lpact.decide.rows import (
+    failure_modes,
+    label_ceiling,
+    label_predictive,
+    label_relational,
+    with_direction,
+    with_pass_fraction,
+)
+from lpact.decide.stripping_rows import (
+    label_dissociations,
+    label_specificity,
+    label_stripping_deltas,
+)
+from lpact.errors import TableError, did_you_mean
+from lpact.tables import Table
+from lpact.tables.audit import EVIDENCE_FEASIBILITY
+from lpact.tables.causal import DISSOCIATIONS, SPECIFICITY, STRIPPING_DELTAS
+from lpact.tables.ceilings import NORMALIZED_SCORES
+from lpact.tables.decisions import (
+    CONTROL_EXPLAINED,
+    DECISION_SUMMARY,
+    DECISIONS,
+    GATE_EVIDENCE,
+    STUDY_OUTCOME,
+)
+from lpact.tables.predictive import (
+    CONTROL_DELTAS,
+    CONTROL_NULLS,
+    FAILURE_MODES,
+    SUBJECT_RUN_SUMMARY,
+)
+from lpact.tables.relational import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_SUMMARY
+
+GATE_PROFILE = "paper"
+"""Name of the point rules in every decision table."""
+
+NEEDED: tuple[Table, ...] = (
+    EVIDENCE_FEASIBILITY,
+    CONTROL_DELTAS,
+    CONTROL_NULLS,
+    SUBJECT_RUN_SUMMARY,
+    PROFILE_SCORES,
+    PROFILE_DELTAS,
+    RELATIONAL_SUMMARY,
+    STRIPPING_DELTAS,
+    SPECIFICITY,
+    DISSOCIATIONS,
+    NORMALIZED_SCORES,
+)
+"""Measured tables that the decision reads."""
+
+
+def decide(
+    tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str
+) -> dict[str, pl.DataFrame]:
+    """Label every row and judge every claim.
+
+    Parameters
+    ----------
+    tables
+        Measured tables by full name; at least those of `NEEDED`, others are not looked at. Columns that an earlier
+        decision filled are dropped and made anew, so that deciding a stored run again gives identical frames.
+    gates
+        Thresholds.
+    primary_metric
+        Level-1 metric that the gates look at.
+
+    Returns
+    -------
+    dict
+        By full name: every table with decided columns, complete, then the failure modes of level 1 and the tables
+        of ``decisions/``. All are sorted by key, whatever the order of the given rows.
+    """
+    measured = {table.name: read_measured(tables, table) for table in NEEDED}
+    _check_metric(measured[CONTROL_DELTAS.name], primary_metric)
+    rows = LabelledRows(
+        predictive=label_predictive(measured[CONTROL_DELTAS.name]),
+        nulls=measured[CONTROL_NULLS.name],
+        similarities=measured[PROFILE_SCORES.name],
+        relational=label_relational(measured[PROFILE_DELTAS.name], gates),
+        relational_summary=measured[RELATIONAL_SUMMARY.name],
+        specificity=measured[SPECIFICITY.name],
+        ceiling=label_ceiling(measured[NORMALIZED_SCORES.name], gates),
+    )
+    layers = list_layers(rows.predictive)
+    claims = list_claims(layers, rows.specificity)
+    standings = read_standings(measured[EVIDENCE_FEASIBILITY.name], layers)
+    evidence = Evidence(rows, layers, claims, gates, primary_metric)
+    decisions, gate_evidence = claim_tables(evidence, claims, standings, gates, GATE_PROFILE)
+    return {
+        **_row_tables(measured, rows, evidence),
+        DECISIONS.name: decisions,
+        GATE_EVIDENCE.name: gate_evidence,
+        CONTROL_EXPLAINED.name: explained_claims(decisions),
+        DECISION_SUMMARY.name: summarise_decisions(decisions),
+        STUDY_OUTCOME.name: study_outcome(decisions, standings, GATE_PROFILE),
+    }
+
+
+def _row_tables(
+    measured: Mapping[str, pl.DataFrame], rows: LabelledRows, evidence: Evidence
+) -> dict[str, pl.DataFrame]:
+    """Tables of levels 1 to 4 with their decided columns."""
+    upstream = attach(
+        passed_by_layer(evidence.predictive, "predictive"),
+        passed_by_layer(evidence.relational, "relational"),
+        LAYER_KEY,
+    )
+    specificity = label_specificity(rows.specificity, upstream)
+    labelled = {
+        CONTROL_DELTAS: rows.predictive,
+        SUBJECT_RUN_SUMMARY: with_direction(measured[SUBJECT_RUN_SUMMARY.name]),
+        FAILURE_MODES: failure_modes(rows.predictive),
+        PROFILE_DELTAS: rows.relational,
+        RELATIONAL_SUMMARY: with_pass_fraction(rows.relational_summary, rows.relational),
+        STRIPPING_DELTAS: label_stripping_deltas(
+            measured[STRIPPING_DELTAS.name], specificity, upstream
+        ),
+        SPECIFICITY: specificity,
+        DISSOCIATIONS: label_dissociations(measured[DISSOCIATIONS.name]),
+        NORMALIZED_SCORES: rows.ceiling,
+    }
+    return {table.name: complete(frame, table) for table, frame in labelled.items()}
+
+
+def _check_metric(control_deltas: pl.DataFrame, primary_metric: str) -> None:
+    known = control_deltas["metric"].unique().sort().to_list()
+    if known and primary_metric not in known:
+        raise TableError(
+            f"no level-1 row holds the primary metric '{primary_metric}'",
+            where=f"table '{CONTROL_DELTAS.name}', column 'metric'",
+            got=", ".join(known),
+            expected=primary_metric,
+            remedy=did_you_mean(primary_metric, known),
+        )

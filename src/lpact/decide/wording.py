@@ -1,0 +1,37 @@
+"""Numbers in plain words: three significant digits, counted nouns."""
+
+from __future__ import annotations
+
+
+def number(value: float) -> str:
+    """Return ``value`` with three significant digits."""
+    return f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage with three significant digits."""
+    return f"{100 * share:.3g} %"
+
+
+def count(n: int, noun: str) -> str:
+    """Return ``n`` with its noun, in the plural where it belongs: '1 unit', '6 units'."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def mean_over(n_subject_runs: int, n_left_out: int = 0) -> str:
+    """Return what a mean was taken over, and how many subject-runs could not enter it."""
+    over = f"mean over {count(n_subject_runs, 'subject-run')}"
+    return f"({over}; {n_left_out} more not computed)" if n_left_out else f"({over})"
+
+
+def rivalry(model: float, rival_name: str, rival: float, difference: float) -> str:
+    """Return the model's score beside its rival's; the difference shows what rounding would hide."""
+    return (
+        f"The model scores {number(model)}, {rival_name} {number(rival)}: "
+        f"a difference of {number(difference)}"
+    )
+
+
+def joined(prefix: str, sentence: str) -> str:
+    """Return ``prefix: sentence`` as one sentence."""
+    return f"{prefix}: {sentence[:1].lower()}{sentence[1:]}"

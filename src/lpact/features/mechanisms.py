@@ -1,0 +1,110 @@
+"""Mechanisms: one scalar a word that a language process would compute."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from lpact.datasets.base import Stimulus
+from lpact.errors import StimulusError
+from lpact.features.availability import Missing
+from lpact.math._types import FloatArray
+from lpact.registry import Plugin, Registry
+
+
+class Mechanism(Plugin, ABC):
+    """A registered mechanism. ``summary`` says what the quantity is."""
+
+    @abstractmethod
+    def compute(self, stimulus: Stimulus) -> FloatArray | Missing:
+        """Return one finite value a word, [n_words], or why there is none."""
+
+
+MECHANISMS: Registry[Mechanism] = Registry(
+    "mechanism",
+    Mechanism,  # type: ignore[type-abstract]
+    package="lpact.features.mechanism",
+)
+
+
+def mechanism_matrix(
+    names: Sequence[str], stimulus: Stimulus
+) -> tuple[FloatArray, tuple[str, ...], dict[str, Missing]]:
+    """Return the mechanisms of every word, in the order of ``names``.
+
+    Returns
+    -------
+    values
+        [n_words, n_available]; zero columns where no mechanism can be had.
+    available
+        Name of each column.
+    missing
+        Mechanisms that this stimulus cannot offer, by name.
+
+    Raises
+    ------
+    StimulusError
+        If a mechanism does not hold one finite value a word.
+    """
+    columns: dict[str, FloatArray] = {}
+    missing: dict[str, Missing] = {}
+    for name in names:
+        mechanism = MECHANISMS.build(name, where="option 'stripping.mechanisms'")
+        values = mechanism.compute(stimulus)
+        if isinstance(values, Missing):
+            missing[name] = values
+        else:
+            _check(name, values, stimulus)
+            columns[name] = values
+    matrix = np.empty((stimulus.words.height, len(columns)))
+    for column, values in enumerate(columns.values()):
+        matrix[:, column] = values
+    return matrix, tuple(columns), missing
+
+
+def mechanism_correlations(
+    matrix: FloatArray, names: Sequence[str]
+) -> list[tuple[str, str, float]]:
+    """Return Pearson's r of every pair of columns as (a, b, r); nan where a column does not vary.
+
+    ``matrix`` is [n_words or n_events, n_mechanisms], finite; ``names`` are its columns.
+    """
+    columns = {name: _unit_norm(matrix[:, i]) for i, name in enumerate(names)}
+    return [(a, b, float(columns[a] @ columns[b])) for a, b in combinations(names, 2)]
+
+
+def _unit_norm(values: FloatArray) -> FloatArray:
+    """Return ``values`` centred and scaled to norm 1, or nan if they do not vary."""
+    if values.size == 0 or values.min() == values.max():
+        return np.full(values.shape, np.nan)
+    # Division by the largest magnitude first keeps squares of very large or small values in range.
+    centred = values / np.abs(values).max()
+    centred = centred - centred.mean()
+    scaled: FloatArray = centred / np.linalg.norm(centred)
+    return scaled
+
+
+def _check(name: str, values: FloatArray, stimulus: Stimulus) -> None:
+    n_words = stimulus.words.height
+    where = f"{stimulus.where}, mechanism '{name}'"
+    if values.shape != (n_words,):
+        raise StimulusError(
+            f"the mechanism '{name}' does not have one value a word",
+            where=where,
+            got=f"shape {values.shape}",
+            expected=f"shape ({n_words},), one value a word of stimulus '{stimulus.id}'",
+            remedy="compute the mechanism again from this words table",
+        )
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise StimulusError(
+            f"the mechanism '{name}' holds values that are not finite",
+            where=f"{where}, word {row} ('{stimulus.words['word'][row]}')",
+            got=f"{values[row]} ({int(bad.sum())} such values)",
+            expected="a finite number for every word",
+            remedy="mend those values, or leave the mechanism out of the dataset",
+        )

@@ -1,0 +1,197 @@
+"""Nuisance features: what a model must beat.
+
+They have one row a word; `EventGrid.pool` puts them on the event grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+
+from lpact.config import NuisanceConfig
+from lpact.datasets.base import Stimulus
+from lpact.datasets.validate import check_stimulus
+from lpact.errors import ConfigError, did_you_mean
+from lpact.features.availability import Missing
+from lpact.grid.windows import mean_slices, nearest_sample, window_samples
+from lpact.grid.words import slices, times_s
+from lpact.math._types import BoolArray, FloatArray
+from lpact.reasons import Reason
+
+Builder: TypeAlias = Callable[[Stimulus, NuisanceConfig], FloatArray | Missing]
+"""Makes one nuisance feature of checked words: [n_words, n_columns], or why there is none."""
+
+
+def build_nuisance(
+    stimulus: Stimulus, config: NuisanceConfig
+) -> tuple[FloatArray, tuple[str, ...], dict[str, Missing]]:
+    """Return the configured nuisance features of every word.
+
+    Returns
+    -------
+    values
+        [n_words, n_columns]; zero columns where nothing can be had.
+    columns
+        Column names: the feature's name, with ``_0``, ``_1`` … if it has several columns.
+    missing
+        Features that this stimulus cannot offer, by name.
+    """
+    check_stimulus(stimulus)
+    blocks: list[FloatArray] = [np.empty((stimulus.words.height, 0))]
+    columns: list[str] = []
+    missing: dict[str, Missing] = {}
+    for name in config.include:
+        block = _builder(name)(stimulus, config)
+        if isinstance(block, Missing):
+            missing[name] = block
+            continue
+        blocks.append(block)
+        n_columns = block.shape[1]
+        columns += [name] if n_columns == 1 else [f"{name}_{i}" for i in range(n_columns)]
+    return np.hstack(blocks), tuple(columns), missing
+
+
+def word_rate(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray:
+    """Word onsets per second: onsets of the story within ``[t − w/2, t + w/2)``, divided by w."""
+    onset_s, _ = times_s(stimulus.words)
+    half_s = config.rate_window_s / 2.0
+    n_onsets = np.empty(onset_s.size)
+    for rows in _stories(stimulus):
+        t = onset_s[rows]
+        n_onsets[rows] = np.searchsorted(t, t + half_s) - np.searchsorted(t, t - half_s)
+    return n_onsets[:, None] / config.rate_window_s
+
+
+def word_duration(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
+    """Offset minus onset of the word, in seconds."""
+    onset_s, offset_s = times_s(stimulus.words)
+    return (offset_s - onset_s)[:, None]
+
+
+def pause_duration(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
+    """Silence before the word, in seconds: from the latest offset of the story's earlier words.
+
+    It is 0 by definition for the first word of a story and where words overlap.
+    """
+    onset_s, offset_s = times_s(stimulus.words)
+    pause_s = np.zeros(onset_s.size)
+    for rows in _stories(stimulus):
+        silent_from_s = np.maximum.accumulate(offset_s[rows][:-1])
+        pause_s[rows][1:] = np.maximum(onset_s[rows][1:] - silent_from_s, 0.0)
+    return pause_s[:, None]
+
+
+def word_length(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
+    """Letters and digits of the word (Unicode alphanumerics); punctuation does not count."""
+    words = stimulus.words["word"].to_list()
+    n_letters = [sum(character.isalnum() for character in word) for word in words]
+    return np.array(n_letters, dtype=np.float64)[:, None]
+
+
+def log_frequency(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray | Missing:
+    """Log frequency of the word, from the dataset's column ``log_frequency``."""
+    if "log_frequency" not in stimulus.words.columns:
+        return _not_offered(stimulus, "the words table has no column 'log_frequency'")
+    column = stimulus.words["log_frequency"]
+    if not column.dtype.is_numeric():
+        return _not_offered(stimulus, f"'log_frequency' holds {column.dtype}, not numbers")
+    values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    unknown = ~np.isfinite(values)
+    if unknown.any():
+        return _not_offered(stimulus, "no log frequency for " + _some(stimulus, unknown))
+    return values[:, None]
+
+
+def position_in_sentence(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
+    """Index i = 0, 1, … of the word in its sentence of n words, and ``i / (n − 1)``, 0 if n = 1."""
+    first, stop = slices(stimulus.words, "sentence_id")
+    length = np.repeat(stop - first, stop - first)
+    index = np.arange(stimulus.words.height) - np.repeat(first, stop - first)
+    return np.column_stack((index, index / np.maximum(length - 1, 1)))
+
+
+def sentence_length(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
+    """Words of the sentence that the word stands in."""
+    first, stop = slices(stimulus.words, "sentence_id")
+    return np.repeat(stop - first, stop - first).astype(np.float64)[:, None]
+
+
+def position_in_story(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray:
+    """Position x from 0 (first onset of the story) to 1 (last), then ``cos(π k x)``, k = 1 … K.
+
+    x runs in time, as slow drifts of a recording do. It is 0 where all onsets of a story are equal.
+    """
+    onset_s, _ = times_s(stimulus.words)
+    x = np.zeros(onset_s.size)
+    for rows in _stories(stimulus):
+        elapsed_s = onset_s[rows] - onset_s[rows.start]
+        if elapsed_s[-1] > 0:
+            x[rows] = elapsed_s / elapsed_s[-1]
+    cosines = np.cos(np.pi * x[:, None] * np.arange(1, config.drift_cosines + 1))
+    return np.hstack((x[:, None], cosines))
+
+
+def acoustic_envelope(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray | Missing:
+    """Mean of the acoustic envelope from the word's onset to its offset."""
+    envelope = stimulus.envelope
+    if envelope is None:
+        return _not_offered(stimulus, "it has no acoustic envelope")
+    onset_s, offset_s = times_s(stimulus.words)
+    rate_hz = envelope.sampling_rate_hz
+    first = nearest_sample(onset_s, start_s=envelope.start_s, sampling_rate_hz=rate_hz)
+    length = window_samples(offset_s - onset_s, sampling_rate_hz=rate_hz)
+    outside = (first < 0) | (first + length > envelope.values.size)
+    if outside.any():
+        return _not_offered(stimulus, "the envelope does not cover " + _some(stimulus, outside))
+    return mean_slices(envelope.values[:, None], first, length)
+
+
+NUISANCE: dict[str, Builder] = {
+    builder.__name__: builder
+    for builder in (
+        word_rate,
+        word_duration,
+        pause_duration,
+        word_length,
+        log_frequency,
+        position_in_sentence,
+        sentence_length,
+        position_in_story,
+        acoustic_envelope,
+    )
+}
+"""Every nuisance feature by name; the first line of a builder's docstring defines it."""
+
+
+def _builder(name: str) -> Builder:
+    if name not in NUISANCE:
+        raise ConfigError(
+            f"there is no nuisance feature named '{name}'",
+            where="option 'nuisance.include'",
+            got=name,
+            expected=", ".join(NUISANCE),
+            remedy=did_you_mean(name, NUISANCE),
+        )
+    return NUISANCE[name]
+
+
+def _stories(stimulus: Stimulus) -> list[slice]:
+    """Return the rows of each story."""
+    return [slice(*edges) for edges in zip(*slices(stimulus.words, "story_id"), strict=True)]
+
+
+def _not_offered(stimulus: Stimulus, why: str) -> Missing:
+    return Missing(
+        Reason.NUISANCE_NOT_OFFERED, f"stimulus '{stimulus.id}' ({stimulus.where}): {why}"
+    )
+
+
+def _some(stimulus: Stimulus, affected: BoolArray) -> str:
+    row = int(np.argmax(affected))
+    return (
+        f"{int(affected.sum())} of {affected.size} words, first word {row} "
+        f"('{stimulus.words['word'][row]}' at {stimulus.words['onset_s'][row]:.3f} s)"
+    )

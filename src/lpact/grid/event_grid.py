@@ -1,0 +1,103 @@
+"""The event grid: one row an event, shared by features and neural responses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lpact.config import Pooling
+from lpact.datasets.base import Units
+from lpact.errors import FeatureError
+from lpact.grid.windows import mean_slices, sum_slices
+from lpact.math._types import FloatArray, IntArray
+from lpact.reasons import Reason
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Candidate events left out for one reason; ``detail`` is the first of them in words."""
+
+    reason: Reason
+    n_events: int
+    detail: str
+
+
+@dataclass(frozen=True, eq=False)
+class EventGrid:
+    """Events of one recording, in order of time; every array has the same rows.
+
+    Attributes
+    ----------
+    onset_s, offset_s
+        Begin and end of each event on the recording's clock, [n_events].
+    sentence, story
+        Sentence id and story code (0, 1, … in order of appearance) of the event's first word,
+        [n_events].
+    responses
+        Neural response of every event at every lag, [n_lags, n_events, n_units], C-contiguous.
+    lags_ms, reference_lag
+        Lag of each layer of ``responses``, and the index of the lag that unfitted measures use.
+    units
+        Brain units, in the recording's order.
+    first_word, stop_word
+        Event i holds the rows ``first_word[i] : stop_word[i]`` of the words table, [n_events].
+    n_words
+        Rows of the words table.
+    pooling
+        How an event's words become one feature row.
+    exclusions, n_candidate_events
+        Events left out, with reasons; and how many events there were before.
+    """
+
+    onset_s: FloatArray
+    offset_s: FloatArray
+    sentence: IntArray
+    story: IntArray
+    responses: FloatArray
+    lags_ms: tuple[float, ...]
+    reference_lag: int
+    units: Units
+    first_word: IntArray
+    stop_word: IntArray
+    n_words: int
+    pooling: Pooling
+    exclusions: tuple[Exclusion, ...]
+    n_candidate_events: int
+
+    @property
+    def n_events(self) -> int:
+        """Events that were kept."""
+        return len(self.onset_s)
+
+    def pool(self, word_values: FloatArray) -> FloatArray:
+        """Return the feature rows of the events: words pooled over each event.
+
+        ``last`` and ``first`` select one word, ``mean`` and ``sum`` run over all words of an event.
+        An event of one word has that word's row, bit for bit.
+
+        Parameters
+        ----------
+        word_values
+            [n_words, n_columns].
+
+        Returns
+        -------
+        [n_events, n_columns]
+        """
+        values = np.asarray(word_values, dtype=np.float64)
+        if values.ndim != 2 or values.shape[0] != self.n_words:
+            raise FeatureError(
+                "features do not fit the words of the event grid",
+                where="EventGrid.pool",
+                got=f"shape {values.shape}",
+                expected=f"shape ({self.n_words}, columns), one row a word",
+                remedy="compute the features for the words table that the grid was built from",
+            )
+        n_event_words = self.stop_word - self.first_word
+        if self.pooling == "first" or (n_event_words == 1).all():
+            return values[self.first_word]
+        if self.pooling == "last":
+            return values[self.stop_word - 1]
+        pool = mean_slices if self.pooling == "mean" else sum_slices
+        return pool(values, self.first_word, n_event_words)

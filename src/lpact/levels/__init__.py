@@ -1,0 +1,1 @@
+"""LEVELS: source audit and the four evidence levels. Each measures; none decides."""

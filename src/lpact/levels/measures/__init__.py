@@ -1,0 +1,1 @@
+"""Alignment measures: one file each."""

@@ -1,0 +1,19 @@
+"""Correlation of response magnitudes over events."""
+
+from __future__ import annotations
+
+from lpact.levels.measure import MEASURES, Brain, Measure
+from lpact.math._types import FloatArray
+from lpact.math.similarity import event_response_to_units
+
+
+@MEASURES.register
+class EventResponse(Measure):
+    """Correlation, over events, of how strongly both sides respond, whatever the direction."""
+
+    name = "event_response"
+    summary = "correlation of event-wise response magnitudes"
+
+    def to_units(self, features: FloatArray, brain: Brain) -> FloatArray:
+        """Correlate the features' magnitude with every unit's."""
+        return event_response_to_units(features, brain.reference)

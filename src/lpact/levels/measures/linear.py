@@ -1,0 +1,20 @@
+"""Held-out linear predictivity."""
+
+from __future__ import annotations
+
+from lpact.levels.measure import MEASURES, Brain, Measure
+from lpact.math._types import FloatArray
+from lpact.math.ridge import nested_ridge
+
+
+@MEASURES.register
+class Linear(Measure):
+    """Held-out Pearson correlation of the nested ridge readout, lag chosen on training rows."""
+
+    name = "linear"
+    summary = "held-out ridge correlation (nested, blocked)"
+    from_readout = True
+
+    def to_units(self, features: FloatArray, brain: Brain) -> FloatArray:
+        """Fit the readout from ``features`` to all units at once."""
+        return nested_ridge(features, brain.responses, brain.folds, brain.grid).scores("pearson")

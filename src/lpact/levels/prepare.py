@@ -1,0 +1,302 @@
+"""From a dataset's recording to what every level works on: one grid with responses, nuisance and mechanisms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from lpact.config import ReadoutConfig, StudyConfig
+from lpact.datasets.base import Dataset, FeatureKey, Recording, RecordingId, Stimulus, Units
+from lpact.datasets.validate import (
+    Finding,
+    check_recording,
+    check_stimulus,
+    overlap_findings,
+    unit_findings,
+)
+from lpact.errors import FeatureError
+from lpact.features.availability import Missing
+from lpact.features.mechanisms import mechanism_matrix
+from lpact.features.models import FULL, ModelSource
+from lpact.features.nuisance import build_nuisance
+from lpact.grid import EventGrid, build_grid
+from lpact.math._types import FloatArray, IntArray
+from lpact.math.ridge import RidgeGrid
+from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
+from lpact.reasons import Reason
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One usable recording on its event grid.
+
+    ``nuisance`` is [n_events, q]; ``mechanisms`` holds [n_events] for each available mechanism, in the order of the
+    study file; ``folds`` are the outer blocks over the events.
+    """
+
+    dataset: str
+    id: RecordingId
+    grid: EventGrid
+    stimulus: Stimulus
+    nuisance: FloatArray
+    mechanisms: dict[str, FloatArray]
+    folds: BlockedFolds
+
+    @property
+    def n_events(self) -> int:
+        """Rows of the grid."""
+        return len(self.grid.onset_s)
+
+    @property
+    def key(self) -> dict[str, str]:
+        """Recording columns of every table."""
+        return {
+            "dataset": self.dataset,
+            "subject": self.id.subject,
+            "session": self.id.session,
+            "run": self.id.run,
+        }
+
+    @property
+    def reference(self) -> FloatArray:
+        """Responses at the reference lag, [n_events, n_units]."""
+        return self.grid.responses[self.grid.reference_lag]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What the audit learns from one recording; ``prepared`` is None when it cannot be used."""
+
+    id: RecordingId
+    prepared: Prepared | None
+    reason: Reason
+    findings: tuple[Finding, ...]
+    n_samples: int
+    sampling_rate_hz: float | None
+    n_units: int
+    n_words: int
+    n_events: int
+    n_events_excluded: int
+    missing: dict[tuple[str, str], Missing]
+
+
+def ridge_grid(readout: ReadoutConfig) -> RidgeGrid:
+    """Translate the study's readout settings for the numerics."""
+    return RidgeGrid(
+        alphas=readout.alphas,
+        components=readout.pca,
+        metric=readout.selection_metric,
+        shared=readout.selection == "shared",
+    )
+
+
+def make_folds(n_events: int, story: IntArray, readout: ReadoutConfig) -> BlockedFolds | Reason:
+    """Outer blocks for a recording, or why they cannot be made with the configured minima."""
+    if readout.split == "stories":
+        if len(np.unique(story)) < 3:
+            return Reason.TOO_FEW_STORIES
+        folds = segment_folds(story, gap=readout.gap_events)
+    else:
+        if n_events < readout.folds * readout.min_test_events:
+            return Reason.TOO_FEW_EVENTS
+        folds = contiguous_folds(n_events, readout.folds, gap=readout.gap_events)
+    if n_events // 2 < folds.n_blocks:
+        return Reason.TOO_FEW_EVENTS
+    half = contiguous_folds(n_events // 2, folds.n_blocks, gap=readout.gap_events)
+    enough = (
+        int(folds.test_sizes().min()) >= readout.min_test_events
+        and min(len(folds.train_rows(b)) for b in range(folds.n_blocks)) >= readout.min_train_events
+        and _smallest_inner(folds) >= readout.min_test_events
+        and _smallest_inner(half) >= 2
+    )
+    return folds if enough else Reason.TOO_FEW_EVENTS
+
+
+def _smallest_inner(folds: BlockedFolds) -> int:
+    return min(len(folds.train_rows(a, b)) for a, b in combinations(range(folds.n_blocks), 2))
+
+
+def inspect(
+    dataset: Dataset, recording_id: RecordingId, *, name: str, config: StudyConfig
+) -> Inspection:
+    """Load, check and prepare one recording; raises `InputError` for what must be mended."""
+    grid_config = next(d.grid for d in config.datasets if d.name == name)
+    stimulus = dataset.stimulus(recording_id.stimulus)
+    check_stimulus(stimulus)
+    recording = dataset.recording(recording_id)
+    check_recording(recording)
+    usable, bad = unit_findings(recording)
+    findings = [*bad, *overlap_findings(stimulus)]
+    values = recording.signal.values
+    n_samples = values.shape[0] if values.ndim == 2 else values.shape[1]
+    rate = getattr(recording.signal, "sampling_rate_hz", None)
+
+    def result(
+        prepared: Prepared | None,
+        reason: Reason,
+        grid: EventGrid | None,
+        missing: dict[tuple[str, str], Missing],
+    ) -> Inspection:
+        n_events = 0 if grid is None else len(grid.onset_s)
+        return Inspection(
+            id=recording_id,
+            prepared=prepared,
+            reason=reason,
+            findings=tuple(findings),
+            n_samples=n_samples,
+            sampling_rate_hz=rate,
+            n_units=len(recording.units.ids),
+            n_words=stimulus.words.height,
+            n_events=n_events,
+            n_events_excluded=0 if grid is None else grid.n_candidate_events - n_events,
+            missing=missing,
+        )
+
+    def exclude(reason: Reason, *, field: str, found: str, expected: str, remedy: str) -> Finding:
+        return Finding(field, reason, "excluded", recording.where, found, expected, remedy)
+
+    if n_samples == 0 or not recording.units.ids or stimulus.words.height == 0:
+        findings.append(
+            exclude(
+                Reason.EMPTY_RUN,
+                field="recording",
+                found=f"{n_samples} samples, {len(recording.units.ids)} units, {stimulus.words.height} words",
+                expected="at least one of each",
+                remedy="remove the recording, or add its data",
+            )
+        )
+        return result(None, Reason.EMPTY_RUN, None, {})
+    n_units = len(recording.units.ids)
+    if n_units - len(usable) > config.audit.max_bad_units * n_units or not usable:
+        findings.append(
+            exclude(
+                Reason.TOO_MANY_BAD_UNITS,
+                field="units",
+                found=f"{n_units - len(usable)} of {n_units} units are unusable",
+                expected=f"at most {config.audit.max_bad_units:.0%} (audit.max_bad_units)",
+                remedy="mend or remove the recording",
+            )
+        )
+        return result(None, Reason.TOO_MANY_BAD_UNITS, None, {})
+
+    grid = build_grid(_take_units(recording, usable), stimulus, grid_config)
+    if grid_config.units == "regions":
+        grid = _average_regions(grid)
+    findings.extend(
+        Finding(
+            "events",
+            exclusion.reason,
+            "excluded",
+            recording.where,
+            f"{exclusion.n_events} events; {exclusion.detail}",
+            "every event with a response at every lag",
+            "shorten the lags or window, or trim the words table; the events are left out",
+        )
+        for exclusion in grid.exclusions
+    )
+    folds = make_folds(len(grid.onset_s), grid.story, config.readout)
+    if isinstance(folds, Reason):
+        findings.append(
+            exclude(
+                folds,
+                field="events",
+                found=f"{len(grid.onset_s)} events in {len(np.unique(grid.story))} stories",
+                expected=f"{config.readout.folds} folds of at least {config.readout.min_test_events} test and "
+                f"{config.readout.min_train_events} training events after a gap of {config.readout.gap_events}",
+                remedy="use fewer folds, a smaller gap or lower minima, or leave the recording out",
+            )
+        )
+        return result(None, folds, grid, {})
+    prepared, missing = _with_predictors(name, recording_id, stimulus, grid, folds, config)
+    return result(prepared, Reason.OK, grid, missing)
+
+
+def _with_predictors(
+    name: str,
+    recording_id: RecordingId,
+    stimulus: Stimulus,
+    grid: EventGrid,
+    folds: BlockedFolds,
+    config: StudyConfig,
+) -> tuple[Prepared, dict[tuple[str, str], Missing]]:
+    nuisance, _, missing_nuisance = build_nuisance(stimulus, config.nuisance)
+    values, available, missing_mechanisms = mechanism_matrix(config.stripping.mechanisms, stimulus)
+    on_grid = grid.pool(values) if available else np.empty((len(grid.onset_s), 0))
+    mechanisms = {}
+    missing = {("nuisance", k): v for k, v in missing_nuisance.items()}
+    missing |= {("mechanism", k): v for k, v in missing_mechanisms.items()}
+    for column, mechanism in enumerate(available):
+        scalar = on_grid[:, column]
+        if scalar.max() == scalar.min():
+            detail = f"'{mechanism}' is {scalar[0]:g} at every event of stimulus '{stimulus.id}'"
+            missing["mechanism", mechanism] = Missing(Reason.MECHANISM_CONSTANT, detail)
+        else:
+            mechanisms[mechanism] = scalar
+    pooled = grid.pool(nuisance)
+    return Prepared(name, recording_id, grid, stimulus, pooled, mechanisms, folds), missing
+
+
+def _take_units(recording: Recording, usable: list[int]) -> Recording:
+    if len(usable) == len(recording.units.ids):
+        return recording
+    signal = replace(recording.signal, values=recording.signal.values[..., usable])
+    return replace(recording, signal=signal, units=recording.units.take(usable))
+
+
+def _average_regions(grid: EventGrid) -> EventGrid:
+    """Replace units by the means of their regions, in the order in which regions first appear."""
+    regions = list(dict.fromkeys(grid.units.regions))
+    members = [np.flatnonzero(np.array(grid.units.regions) == region) for region in regions]
+    responses = np.stack([grid.responses[..., m].mean(axis=-1) for m in members], axis=-1)
+    coordinates = grid.units.coordinates_mm
+    means = (
+        None if coordinates is None else np.stack([coordinates[m].mean(axis=0) for m in members])
+    )
+    units = Units(tuple(regions), tuple(regions), means)
+    return replace(grid, responses=np.ascontiguousarray(responses), units=units)
+
+
+class ModelOnGrid:
+    """A model's feature sets for one recording, pooled onto its events and kept while in use."""
+
+    def __init__(self, model: str, source: ModelSource, prepared: Prepared) -> None:
+        self.model = model
+        self._source = source
+        self._prepared = prepared
+        self._cache: dict[FeatureKey, FloatArray] = {}
+
+    @cached_property
+    def offered(self) -> dict[tuple[int, str], int]:
+        """Number of draws on offer for each (layer, context)."""
+        counts: dict[tuple[int, str], int] = {}
+        for key in self._source.offers(self.model, self._prepared.stimulus):
+            counts[key.layer, key.context] = counts.get((key.layer, key.context), 0) + 1
+        return counts
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers with full-context features."""
+        return tuple(sorted(layer for layer, context in self.offered if context == FULL))
+
+    def load(self, layer: int, context: str = FULL, draw: int = 0) -> FloatArray:
+        """Features on the event grid, [n_events, columns]."""
+        key = FeatureKey(self.model, layer, context, draw)
+        if key not in self._cache:
+            stimulus = self._prepared.stimulus
+            self._cache[key] = self._prepared.grid.pool(self._source.load(key, stimulus))
+        return self._cache[key]
+
+    def require_layer(self, layer: int) -> None:
+        """Raise `FeatureError` unless the model offers ``layer``."""
+        if layer not in self.layers:
+            raise FeatureError(
+                f"model '{self.model}' has no layer {layer}",
+                where=f"[[models]] '{self.model}', option 'layers'; stimulus '{self._prepared.stimulus.id}' "
+                f"of dataset '{self._prepared.dataset}' ({self._prepared.stimulus.where})",
+                got=layer,
+                expected=f"one of the layers on offer: {list(self.layers)}",
+                remedy="name a layer that the model offers, or add its features",
+            )

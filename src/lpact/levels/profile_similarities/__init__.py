@@ -1,0 +1,1 @@
+"""Profile similarities: one file each."""

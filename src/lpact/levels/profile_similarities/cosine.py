@@ -1,0 +1,18 @@
+"""Cosine similarity of patterns."""
+
+from __future__ import annotations
+
+from lpact.levels.measure import PROFILES, ProfileSimilarity, profile_similarity
+from lpact.math._types import FloatArray
+
+
+@PROFILES.register
+class CosineProfile(ProfileSimilarity):
+    """Cosine: blind to a pattern's scale; a shared positive mean counts as similarity."""
+
+    name = "cosine"
+    summary = "cosine of patterns"
+
+    def compare(self, brain: FloatArray, patterns: FloatArray) -> FloatArray:
+        """Compare every brain pattern with every model pattern."""
+        return profile_similarity(brain, patterns, "cosine")

@@ -1,0 +1,417 @@
+"""Level 3: does removing a mechanism from the features cost its own target units, and them most?
+
+    drop(k → t) = s_real(t) − s_stripped_k(t)
+
+Targets are found by a functional localiser on the training rows of every outer fold; strips are fitted anew on every
+training set, inner and outer; scores are held out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from lpact.config import StudyConfig
+from lpact.levels.prepare import ModelOnGrid, Prepared, ridge_grid
+from lpact.levels.strip import (
+    STRIPPINGS,
+    DegenerateStrip,
+    RandomDirection,
+    StripInputs,
+    StrippingMethod,
+)
+from lpact.math._types import FloatArray, IntArray
+from lpact.math.partial import partial_correlations
+from lpact.math.ridge import Design, NestedRidge, nested_ridge
+from lpact.math.seeding import keyed_rng
+from lpact.reasons import Reason
+from lpact.store import frame
+from lpact.tables.causal import (
+    DISSOCIATIONS,
+    MISMATCH_CONTROLS,
+    SPECIFICITY,
+    STRIPPING_DELTAS,
+    STRIPPING_FEATURES,
+    STRIPPING_SCORES,
+    TARGETS,
+)
+
+RANDOM_DIRECTION = "random_direction"
+NONMATCHING = "nonmatching_mechanism"
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Units of every mechanism in every outer fold: indices [F, n_units], and their partial correlations."""
+
+    units: Mapping[str, IntArray]
+    partial: Mapping[str, FloatArray]
+
+    def score(self, target: str, fold_scores: FloatArray, test_sizes: IntArray) -> float | None:
+        """Mean over the target's units within a fold, then over folds by test size; None where undefined."""
+        if target not in self.units:
+            return None
+        by_fold = np.take_along_axis(fold_scores, self.units[target], axis=1).mean(axis=1)
+        value = float(np.average(by_fold, weights=test_sizes))
+        return value if math.isfinite(value) else None
+
+
+def build_strippings(config: StudyConfig) -> dict[str, StrippingMethod]:
+    """Instances of the study's stripping methods, by name."""
+    options = config.stripping.options
+    return {
+        name: STRIPPINGS.build(name, options.get(name), where="stripping.methods")
+        for name in config.stripping.methods
+    }
+
+
+def localise(prepared: Prepared, real: NestedRidge, target_fraction: float) -> Targets:
+    """Pick each mechanism's target units from training rows, in every outer fold, at the lags chosen there.
+
+    A unit's claim to a mechanism is the size of its partial correlation with it given the other mechanisms.
+    """
+    names = list(prepared.mechanisms)
+    scalars = np.column_stack([prepared.mechanisms[name] for name in names])
+    n_units = real.observed.shape[1]
+    n_picked = max(1, round(target_fraction * n_units))
+    units = {name: np.empty((real.folds.n_blocks, n_picked), dtype=np.int64) for name in names}
+    partial = {name: np.empty((real.folds.n_blocks, n_picked)) for name in names}
+    for fold in range(real.folds.n_blocks):
+        train = real.folds.train_rows(fold)
+        responses = prepared.grid.responses[real.lag[fold], :, np.arange(n_units)].T[train]
+        correlations = partial_correlations(responses, scalars[train])
+        for name, row in zip(names, correlations, strict=True):
+            strength = np.where(np.isfinite(row), np.abs(row), -1.0)
+            picked = np.argsort(-strength, kind="stable")[:n_picked]
+            units[name][fold], partial[name][fold] = picked, row[picked]
+    return Targets(units, partial)
+
+
+def run(
+    *, config: StudyConfig, prepared: Prepared, model: ModelOnGrid, layer: int, confirmatory: bool
+) -> dict[str, pl.DataFrame]:
+    """Strip every mechanism by every method from one context, and score every target."""
+    return _Context(config, prepared, model, layer, confirmatory).tables()
+
+
+class _Context:
+    """One context's stripping analysis; every fit is made once."""
+
+    def __init__(
+        self,
+        config: StudyConfig,
+        prepared: Prepared,
+        model: ModelOnGrid,
+        layer: int,
+        confirmatory: bool,
+    ) -> None:
+        self.config = config
+        self.prepared = prepared
+        self.confirmatory = confirmatory
+        self.key = {**prepared.key, "model": model.model, "layer": layer}
+        self.inputs = StripInputs(model.load(layer), layer, model.offered, model.load)
+        self.grid = ridge_grid(config.readout)
+        self.metric = config.readout.primary_metric
+        self.mechanisms = config.stripping.mechanisms
+        self.sizes = prepared.folds.test_sizes()
+        real = nested_ridge(
+            self.inputs.features, prepared.grid.responses, prepared.folds, self.grid
+        )
+        self.real_folds = real.fold_scores(self.metric)
+        self.targets = (
+            localise(prepared, real, config.stripping.target_fraction)
+            if prepared.mechanisms
+            else Targets({}, {})
+        )
+        self.real = {t: self._target_score(t, self.real_folds) for t in self.mechanisms}
+
+    def _target_score(self, target: str, fold_scores: FloatArray) -> float | None:
+        return self.targets.score(target, fold_scores, self.sizes)
+
+    def _fold_scores(self, design: Design) -> FloatArray:
+        responses, folds = self.prepared.grid.responses, self.prepared.folds
+        return nested_ridge(design, responses, folds, self.grid).fold_scores(self.metric)
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        features: list[Row] = []
+        scores: list[Row] = []
+        deltas: list[Row] = []
+        mismatch: list[Row] = []
+        specificity: list[Row] = []
+        for name, method in build_strippings(self.config).items():
+            drops: dict[tuple[str, str], float | None] = {}
+            reasons: dict[str, Reason] = {}
+            stripped_scores: dict[tuple[str, str], float | None] = {}
+            shared: FloatArray | Reason | None = None
+            for k in self.mechanisms:
+                result = self._strip(method, k, shared)
+                if not method.uses_mechanism:
+                    shared = result
+                reasons[k] = result if isinstance(result, Reason) else Reason.OK
+                for t in self.mechanisms:
+                    value = None if isinstance(result, Reason) else self._target_score(t, result)
+                    stripped_scores[k, t] = value
+                    drops[k, t] = _minus(self.real[t], value)
+                features.append(self._feature_row(name, method, k, reasons[k]))
+            scores += self._score_rows(name, reasons, stripped_scores)
+            deltas += self._delta_rows(name, reasons, stripped_scores, drops)
+            random_rows = [
+                r for k in self.mechanisms for r in self._random_rows(name, method, k, reasons[k])
+            ]
+            nonmatching = self._nonmatching_rows(name, drops, reasons)
+            mismatch += random_rows + nonmatching
+            specificity += self._specificity_rows(name, drops, reasons, random_rows, nonmatching)
+        return {
+            STRIPPING_FEATURES.name: frame(STRIPPING_FEATURES, features),
+            STRIPPING_SCORES.name: frame(STRIPPING_SCORES, scores),
+            STRIPPING_DELTAS.name: frame(STRIPPING_DELTAS.measured(), deltas),
+            MISMATCH_CONTROLS.name: frame(MISMATCH_CONTROLS, mismatch),
+            SPECIFICITY.name: frame(SPECIFICITY.measured(), specificity),
+            DISSOCIATIONS.name: frame(DISSOCIATIONS.measured(), self._dissociation_rows(deltas)),
+            TARGETS.name: frame(TARGETS, self._target_rows()),
+        }
+
+    def _strip(
+        self, method: StrippingMethod, mechanism: str, shared: FloatArray | Reason | None
+    ) -> FloatArray | Reason:
+        """Fold scores of the stripped features, or why there are none."""
+        if (why := method.unavailable(self.inputs)) is not None:
+            return why.reason
+        if mechanism not in self.prepared.mechanisms:
+            return Reason.MECHANISM_NOT_OFFERED
+        if shared is not None:
+            return shared
+        scalar = self.prepared.mechanisms[mechanism]
+        try:
+            return self._fold_scores(lambda train: method.strip(self.inputs, scalar, train))
+        except DegenerateStrip:
+            return Reason.DEGENERATE_DIRECTION
+
+    def _feature_row(self, name: str, method: StrippingMethod, k: str, reason: Reason) -> Row:
+        folds = self.prepared.folds
+        n_sets = folds.n_blocks * (folds.n_blocks - 1) // 2 + folds.n_blocks
+        ok = reason is Reason.OK
+        return {
+            **self.key,
+            "method": name,
+            "stripped": k,
+            "n_features": self.inputs.features.shape[1],
+            "n_fits": n_sets if ok and method.fitted else 0,
+            "fitted_on": "training_rows" if method.fitted else "nothing",
+            "variance_removed": self._variance_removed(method, k) if ok else None,
+            "reason": reason,
+        }
+
+    def _variance_removed(self, method: StrippingMethod, k: str) -> float:
+        """Share of feature variance that differs after the strip, on training rows, mean over outer folds."""
+        shares = []
+        z = self.inputs.features
+        for block in range(self.prepared.folds.n_blocks):
+            train = self.prepared.folds.train_rows(block)
+            stripped = method.strip(self.inputs, self.prepared.mechanisms[k], train)
+            removed = (z - stripped)[train]
+            shares.append(removed.var(axis=0).sum() / z[train].var(axis=0).sum())
+        return float(np.mean(shares))
+
+    def _score_rows(
+        self,
+        name: str,
+        reasons: Mapping[str, Reason],
+        stripped: Mapping[tuple[str, str], float | None],
+    ) -> list[Row]:
+        rows = []
+        for (k, t), value in stripped.items():
+            n_units = self.targets.units[t].shape[1] if t in self.targets.units else 0
+            for state, score in (("real", self.real[t]), ("stripped", value)):
+                reason = self._reason(score, t, reasons[k] if state == "stripped" else Reason.OK)
+                rows.append(
+                    {
+                        **self.key,
+                        "method": name,
+                        "stripped": k,
+                        "target": t,
+                        "state": state,
+                        "score": score,
+                        "n_target_units": n_units,
+                        "reason": reason,
+                    }
+                )
+        return rows
+
+    def _reason(self, value: float | None, target: str, reason: Reason) -> Reason:
+        if value is not None:
+            return Reason.OK
+        if reason is not Reason.OK:
+            return reason
+        return (
+            Reason.UNDEFINED_SCORE if target in self.targets.units else Reason.MECHANISM_NOT_OFFERED
+        )
+
+    def _delta_rows(
+        self,
+        name: str,
+        reasons: Mapping[str, Reason],
+        stripped: Mapping[tuple[str, str], float | None],
+        drops: Mapping[tuple[str, str], float | None],
+    ) -> list[Row]:
+        return [
+            {
+                **self.key,
+                "method": name,
+                "stripped": k,
+                "target": t,
+                "matching": k == t,
+                "real_score": self.real[t],
+                "stripped_score": stripped[k, t],
+                "drop": drop,
+                "confirmatory": self.confirmatory,
+                "reason": self._reason(drop, t, reasons[k]),
+            }
+            for (k, t), drop in drops.items()
+        ]
+
+    def _random_rows(self, name: str, method: StrippingMethod, k: str, reason: Reason) -> list[Row]:
+        """Random directions of equal variance, stripped instead of the mechanism."""
+        if reason is not Reason.OK or not method.uses_mechanism:
+            return []
+        rows: list[Row] = []
+        scalar, z = self.prepared.mechanisms[k], self.inputs.features
+        for draw in range(self.config.stripping.mismatch_draws):
+            rng = keyed_rng(self.config.seed, "mismatch", *self.key.values(), name, k, draw)
+            direction = RandomDirection.draw(len(z), rng)
+
+            def design(train: IntArray, direction: RandomDirection = direction) -> FloatArray:
+                return method.strip(self.inputs, direction.scalar(z, scalar, train), train)
+
+            drop = _minus(self.real[k], self._target_score(k, self._fold_scores(design)))
+            rows.append(self._mismatch_row(name, k, RANDOM_DIRECTION, draw, RANDOM_DIRECTION, drop))
+        return rows
+
+    def _nonmatching_rows(
+        self,
+        name: str,
+        drops: Mapping[tuple[str, str], float | None],
+        reasons: Mapping[str, Reason],
+    ) -> list[Row]:
+        """Other mechanisms, stripped instead; their drops of this target are known already."""
+        return [
+            self._mismatch_row(
+                name, k, NONMATCHING, self.mechanisms.index(other), other, drops[other, k]
+            )
+            for k in self.mechanisms
+            for other in self.mechanisms
+            if other != k and Reason.OK is reasons[k] is reasons[other]
+        ]
+
+    def _mismatch_row(
+        self, name: str, k: str, kind: str, draw: int, instead: str, drop: float | None
+    ) -> Row:
+        return {
+            **self.key,
+            "method": name,
+            "stripped": k,
+            "kind": kind,
+            "draw": draw,
+            "instead": instead,
+            "drop": drop,
+            "reason": Reason.OK if drop is not None else Reason.UNDEFINED_SCORE,
+        }
+
+    def _specificity_rows(
+        self,
+        name: str,
+        drops: Mapping[tuple[str, str], float | None],
+        reasons: Mapping[str, Reason],
+        random_rows: list[Row],
+        nonmatching: list[Row],
+    ) -> list[Row]:
+        rows = []
+        for k in self.mechanisms:
+            matching = drops[k, k]
+            others = {t: d for t in self.mechanisms if t != k and (d := drops[k, t]) is not None}
+            best_target = max(others, key=lambda t: others[t]) if others else None
+            best_drop = others[best_target] if best_target is not None else None
+            kind, mismatch = self._mismatch(k, random_rows, nonmatching)
+            rows.append(
+                {
+                    **self.key,
+                    "method": name,
+                    "stripped": k,
+                    "matching_drop": matching,
+                    "best_nonmatching_target": best_target,
+                    "best_nonmatching_drop": best_drop,
+                    "margin": _minus(matching, best_drop),
+                    "mismatch_kind": kind,
+                    "mismatch_drop": mismatch,
+                    "mismatch_margin": _minus(matching, mismatch),
+                    "n_targets": len(self.targets.units),
+                    "confirmatory": self.confirmatory,
+                    "reason": self._reason(matching, k, reasons[k]),
+                }
+            )
+        return rows
+
+    def _mismatch(
+        self, k: str, random_rows: list[Row], nonmatching: list[Row]
+    ) -> tuple[str | None, float | None]:
+        """The harder of the two mismatches: random directions (mean) and other mechanisms (largest)."""
+
+        def drops(rows: list[Row]) -> list[float]:
+            return [d for r in rows if r["stripped"] == k and isinstance(d := r["drop"], float)]
+
+        candidates = {}
+        if values := drops(random_rows):
+            candidates[RANDOM_DIRECTION] = float(np.mean(values))
+        if values := drops(nonmatching):
+            candidates[NONMATCHING] = max(values)
+        if not candidates:
+            return None, None
+        kind = max(candidates, key=lambda name: candidates[name])
+        return kind, candidates[kind]
+
+    def _dissociation_rows(self, deltas: list[Row]) -> list[Row]:
+        """Median drops over methods, for every pair of mechanisms."""
+        by_pair: dict[tuple[object, object], list[float]] = {}
+        for row in deltas:
+            if isinstance(drop := row["drop"], float):
+                by_pair.setdefault((row["stripped"], row["target"]), []).append(drop)
+        median = {pair: float(np.median(values)) for pair, values in by_pair.items()}
+        rows = []
+        for a, b in combinations(self.mechanisms, 2):
+            drops = {
+                f"drop_{x}{y}": median.get((k, t))
+                for x, k in (("a", a), ("b", b))
+                for y, t in (("a", a), ("b", b))
+            }
+            complete = all(d is not None for d in drops.values())
+            reason = Reason.OK if complete else Reason.UNDEFINED_SCORE
+            rows.append({**self.key, "mechanism_a": a, "mechanism_b": b, **drops, "reason": reason})
+        return rows
+
+    def _target_rows(self) -> list[Row]:
+        ids = self.prepared.grid.units.ids
+        return [
+            {
+                **self.key,
+                "target": t,
+                "fold": fold,
+                "units": [ids[u] for u in units],
+                "partial_correlations": [
+                    float(r) if math.isfinite(r) else None for r in self.targets.partial[t][fold]
+                ],
+                "n_test": int(self.sizes[fold]),
+            }
+            for t, by_fold in self.targets.units.items()
+            for fold, units in enumerate(by_fold)
+        ]
+
+
+def _minus(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b

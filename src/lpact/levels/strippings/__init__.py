@@ -1,0 +1,1 @@
+"""Stripping methods: one file each."""

@@ -1,0 +1,73 @@
+"""Where the mechanism is engaged, features of a poorer context take the place of the real ones."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, cast
+
+import numpy as np
+from pydantic import Field
+
+from lpact.controls.base import Unavailable
+from lpact.features.models import REVERSED, SENTENCE_RESET
+from lpact.levels.strip import STRIPPINGS, DegenerateStrip, StripInputs, StrippingMethod
+from lpact.math._types import FloatArray, IntArray
+from lpact.reasons import Reason
+from lpact.registry import PluginOptions
+
+
+class SwapOptions(PluginOptions):
+    """Options of `context_reset` and `reversed_context`."""
+
+    engaged_share: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        1.0 / 3.0,
+        description="Share of training events, highest in the mechanism, that count as engaged.",
+    )
+
+
+class ContextSwap(StrippingMethod):
+    """At engaged events (mechanism in its top training tercile), the features of another context."""
+
+    context: ClassVar[str]
+    Options = SwapOptions
+
+    def unavailable(self, inputs: StripInputs) -> Unavailable | None:
+        """Unavailable unless the model offers this context in the same width."""
+        if (inputs.layer, self.context) not in inputs.offered:
+            detail = f"context '{self.context}' is not on offer for layer {inputs.layer}"
+            return Unavailable(Reason.CONTEXT_NOT_OFFERED, detail)
+        width, own = inputs.load(inputs.layer, self.context, 0).shape[1], inputs.features.shape[1]
+        if width != own:
+            detail = f"context '{self.context}' has {width} columns, the real features {own}"
+            return Unavailable(Reason.CONTEXT_NOT_OFFERED, detail)
+        return None
+
+    def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:
+        """Swap the engaged events."""
+        share = cast(SwapOptions, self.options).engaged_share
+        threshold = np.quantile(mechanism[train], 1.0 - share)
+        engaged = mechanism > threshold
+        if not engaged[train].any():
+            # A scalar with few values (a boundary flag) can have its quantile at its maximum.
+            engaged = mechanism >= threshold
+        if engaged[train].all():
+            raise DegenerateStrip("the mechanism does not vary on the training rows")
+        other = inputs.load(inputs.layer, self.context, 0)
+        return np.where(engaged[:, None], other, inputs.features)
+
+
+@STRIPPINGS.register
+class ContextReset(ContextSwap):
+    """At engaged events, the sentence-reset features."""
+
+    name = "context_reset"
+    summary = "sentence-reset features at events where the mechanism is engaged"
+    context = SENTENCE_RESET
+
+
+@STRIPPINGS.register
+class ReversedContext(ContextSwap):
+    """At engaged events, the reversed-context features."""
+
+    name = "reversed_context"
+    summary = "reversed-context features at events where the mechanism is engaged"
+    context = REVERSED

@@ -1,0 +1,27 @@
+"""The mechanism is regressed out of every column."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lpact.levels.strip import STRIPPINGS, DegenerateStrip, StripInputs, StrippingMethod
+from lpact.math._types import FloatArray, IntArray
+
+
+@STRIPPINGS.register
+class FeatureResidualization(StrippingMethod):
+    """β_j = cov(z_j, m) / var(m) on training rows; z_j ← z_j − β_j (m − mean m)."""
+
+    name = "feature_residualization"
+    summary = "the mechanism regressed out of every column"
+
+    def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:
+        """Regress the mechanism out."""
+        z = inputs.features[train]
+        centre = mechanism[train].mean()
+        m = mechanism[train] - centre
+        power = float(m @ m)
+        if not power > 0:
+            raise DegenerateStrip("the mechanism does not vary on the training rows")
+        slopes = (z - z.mean(axis=0)).T @ m / power
+        return inputs.features - np.outer(mechanism - centre, slopes)

@@ -1,0 +1,31 @@
+"""Alignment of one representation with many units at once, and of units with each other.
+
+``*_to_units(phi, units)`` aligns φ [n_events, n_columns] with every unit (column) of [n_events,
+n_units]; ``*_between_units(units)`` is the same definition with φ = one unit, for all pairs.
+Columns are standardised first: shifting a column, or scaling it by a positive factor, changes
+nothing. Constant columns of φ are left out; a constant unit, or φ without any varying column, gives
+NaN.
+"""
+
+from lpact.math.similarity.cka import cka_between_units, cka_to_units, linear_cka
+from lpact.math.similarity.correlation import (
+    event_response_between_units,
+    event_response_to_units,
+    pearson_between_units,
+    pearson_to_units,
+)
+from lpact.math.similarity.rsa import rdm, rsa, rsa_between_units, rsa_to_units
+
+__all__ = [
+    "cka_between_units",
+    "cka_to_units",
+    "event_response_between_units",
+    "event_response_to_units",
+    "linear_cka",
+    "pearson_between_units",
+    "pearson_to_units",
+    "rdm",
+    "rsa",
+    "rsa_between_units",
+    "rsa_to_units",
+]

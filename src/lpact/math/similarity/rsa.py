@@ -1,0 +1,181 @@
+"""Representational similarity analysis: correlation of dissimilarities over all pairs of events.
+
+Dissimilarity of a representation with at least three columns: correlation distance 1 − R_ab between
+the rows of events a and b. With fewer columns rows have no pattern to correlate, and it is the
+squared Euclidean distance. A row that is constant over columns (up to rounding) has no pattern
+either: its R with any other row is 0, its distance 1.
+
+No dissimilarity matrix is built for units. With R = UUᵀ (U: centred rows of unit length) and a
+standardised unit y,
+
+    Σ_{a<b} R_ab (y_a − y_b)² = Σ_a r_a y_a² − ‖Uᵀy‖²,   r = U(Uᵀ1),
+
+and for two standardised columns x and y, with q = x² − 1, the covariance of their squared
+distances, summed over pairs, is
+
+    κ(x, y) = n q_xᵀq_y + 2 (xᵀy)² − 2n² / (n − 1).
+
+Kriegeskorte, Mur & Bandettini (2008).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from lpact.math._columns import as_finite_matrix, as_matrix
+from lpact.math._types import FloatArray
+from lpact.math.scores import pearson_columns
+from lpact.math.similarity._common import (
+    ROUNDING,
+    chunks,
+    gram_norm_squared,
+    squared_projections,
+    standardised_pair,
+    standardised_units,
+    symmetric,
+)
+
+Dissimilarity = Literal["correlation", "sqeuclidean"]
+
+_MIN_PATTERN = 3
+_NO_VARIANCE = 1e-12
+"""Variance of dissimilarities below this share of their mean square is rounding."""
+
+
+def rsa_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
+    """Return the RSA of φ with every unit.
+
+    Pearson correlation, over pairs of events a < b, of φ's dissimilarity with the unit's (y_a −
+    y_b)².
+
+    Parameters
+    ----------
+    phi
+        [n, p].
+    units
+        [n, N].
+
+    Returns
+    -------
+    rsa
+        [N]; NaN for constant units, or where all of φ's dissimilarities are equal. Costs O(n p
+        (min(n, p) + N)).
+    """
+    z, y, varies = standardised_pair(phi, units)
+    if z.shape[1] == 0:
+        return np.full(y.shape[1], np.nan)
+    if z.shape[1] < _MIN_PATTERN:
+        covariance, variance = _euclidean_covariance(z, y)
+    else:
+        covariance, variance = _correlation_covariance(z, y)
+    variance_units = _kappa_self(y)
+    defined = varies & (variance > 0.0)
+    scale = np.sqrt(np.where(defined, variance * variance_units, 1.0))
+    return np.where(defined, np.clip(covariance / scale, -1.0, 1.0), np.nan)
+
+
+def rsa_between_units(units: FloatArray) -> FloatArray:
+    """Return the RSA of every unit with every unit: [n, N] → [N, N], κ(i, j) / √(κ(i, i) κ(j, j)),
+    diagonal 1.
+    """
+    y, varies = standardised_units(units)
+    q = y * y - 1.0
+    kappa = len(y) * (q.T @ q) + 2.0 * (y.T @ y) ** 2 + _kappa_constant(len(y))
+    scale = np.sqrt(np.where(varies, np.diagonal(kappa), 1.0))
+    return symmetric(np.clip(kappa / np.outer(scale, scale), -1.0, 1.0), varies)
+
+
+def rdm(x: FloatArray, metric: Dissimilarity) -> FloatArray:
+    """Return the dissimilarities of all pairs of rows, as the upper triangle row by row: [n, p] →
+    [n (n − 1) / 2].
+
+    ``x`` is taken as it is; see the module for ``"correlation"`` of constant rows.
+    """
+    x = as_finite_matrix(x, "x")
+    if metric == "sqeuclidean":
+        distances: FloatArray = pdist(x, "sqeuclidean")
+        return distances
+    if metric != "correlation":
+        raise ValueError(f"unknown dissimilarity '{metric}'; known: correlation, sqeuclidean")
+    u = _unit_rows(x)
+    n = len(u)
+    upper = np.empty(n * (n - 1) // 2)
+    end = 0
+    for rows in chunks(n):
+        similarity = u[rows] @ u.T
+        for offset, a in enumerate(range(rows.start, rows.stop)):
+            start, end = end, end + n - 1 - a
+            upper[start:end] = 1.0 - similarity[offset, a + 1 :]
+    return upper
+
+
+def rsa(x: FloatArray, y: FloatArray) -> float:
+    """Return the RSA of two representations of the same events, [n, p] and [n, r], as they are (not
+    standardised).
+    """
+    x, y = as_matrix(x, "x"), as_matrix(y, "y")
+    if len(x) != len(y):
+        raise ValueError(f"x and y must have the same events, got {len(x)} and {len(y)}")
+    first, second = (
+        rdm(side, "correlation" if side.shape[1] >= _MIN_PATTERN else "sqeuclidean")
+        for side in (x, y)
+    )
+    return float(pearson_columns(first[:, None], second[:, None])[0])
+
+
+def _correlation_covariance(z: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
+    """Return Σ over pairs of the covariance of 1 − R with (y_a − y_b)² [N], and of the variance of
+    1 − R.
+    """
+    u = _unit_rows(z)
+    n = len(u)
+    n_pairs = n * (n - 1) / 2
+    length_squared = np.einsum("ij,ij->i", u, u)
+    total = u.sum(axis=0)
+    mean_r = (total @ total - length_squared.sum()) / (2.0 * n_pairs)
+    square_sum = (gram_norm_squared(u) - length_squared @ length_squared) / 2.0
+    variance = square_sum - n_pairs * mean_r**2
+    squares = y * y
+    cross = (u @ total) @ squares - squared_projections(u, y)
+    covariance = mean_r * n * squares.sum(axis=0) - cross
+    return covariance, variance if variance > _NO_VARIANCE * n * n else 0.0
+
+
+def _euclidean_covariance(z: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
+    """Return Σ over pairs of the covariance of ‖z_a − z_b‖² with (y_a − y_b)² [N], and of the
+    former's variance.
+    """
+    n, n_columns = z.shape
+    q_sum = (z * z).sum(axis=1) - n_columns
+    constant = _kappa_constant(n)
+    squares = y * y - 1.0
+    covariance = n * (q_sum @ squares) + 2.0 * squared_projections(z, y) + n_columns * constant
+    variance = n * float(q_sum @ q_sum) + 2.0 * gram_norm_squared(z) + n_columns**2 * constant
+    return covariance, variance if variance > _NO_VARIANCE * n * n else 0.0
+
+
+def _kappa_self(y: FloatArray) -> FloatArray:
+    n = len(y)
+    q = y * y - 1.0
+    kappa: FloatArray = n * np.einsum("ij,ij->j", q, q) + 2.0 * n * n + _kappa_constant(n)
+    return kappa
+
+
+def _kappa_constant(n: int) -> float:
+    return -2.0 * n * n / (n - 1)
+
+
+def _unit_rows(x: FloatArray) -> FloatArray:
+    """Return rows centred over columns, at unit length; rows that are constant up to rounding
+    become zero.
+    """
+    root_mean_square = np.sqrt(np.einsum("ij,ij->i", x, x) / x.shape[1])
+    overall = np.sqrt(np.mean(root_mean_square**2))
+    u = x - x.mean(axis=1, keepdims=True)
+    spread = np.sqrt(np.einsum("ij,ij->i", u, u) / x.shape[1])
+    patterned = spread > ROUNDING * np.maximum(root_mean_square, overall)
+    u /= np.where(patterned, spread * np.sqrt(x.shape[1]), 1.0)[:, None]
+    return np.where(patterned[:, None], u, 0.0)

@@ -1,0 +1,88 @@
+"""Contiguous held-out blocks with an embargo around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lpact.math._types import IntArray
+
+
+@dataclass(frozen=True)
+class BlockedFolds:
+    """A partition of rows 0 … n−1 into contiguous blocks.
+
+    The training set of held-out blocks h₁ … hₘ is every row that is in none of them and further than ``gap`` rows
+    from each. It does not depend on the order of the held-out blocks, so the inner training set of outer block o and
+    inner block i is that of outer i and inner o.
+    """
+
+    starts: tuple[int, ...]
+    n_rows: int
+    gap: int = 0
+
+    def __post_init__(self) -> None:
+        if self.gap < 0:
+            raise ValueError("gap must not be negative")
+        if list(self.starts) != sorted(set(self.starts)) or (self.starts and self.starts[0] != 0):
+            raise ValueError("block starts must begin at 0 and increase")
+        if self.starts and self.starts[-1] >= self.n_rows:
+            raise ValueError("the last block is empty")
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.starts)
+
+    def bounds(self, block: int) -> tuple[int, int]:
+        """First row and one past the last row of ``block``."""
+        stop = self.starts[block + 1] if block + 1 < self.n_blocks else self.n_rows
+        return self.starts[block], stop
+
+    def rows(self, block: int) -> slice:
+        """Rows of ``block``."""
+        return slice(*self.bounds(block))
+
+    def train_rows(self, *held_out: int) -> IntArray:
+        """Training rows when the ``held_out`` blocks are left out."""
+        kept = np.ones(self.n_rows, dtype=bool)
+        for block in held_out:
+            start, stop = self.bounds(block)
+            kept[max(0, start - self.gap) : stop + self.gap] = False
+        return np.flatnonzero(kept)
+
+    def test_sizes(self) -> IntArray:
+        """Rows of every block."""
+        return np.diff([*self.starts, self.n_rows])
+
+
+def contiguous_folds(n_rows: int, n_blocks: int, *, gap: int = 0) -> BlockedFolds:
+    """Cut ``n_rows`` into ``n_blocks`` contiguous blocks whose sizes differ by at most one."""
+    if n_blocks < 2 or n_rows < n_blocks:
+        raise ValueError(f"cannot cut {n_rows} rows into {n_blocks} blocks")
+    sizes = np.full(n_blocks, n_rows // n_blocks)
+    sizes[: n_rows % n_blocks] += 1
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    return BlockedFolds(tuple(int(s) for s in starts), n_rows, gap)
+
+
+def segment_folds(segments: IntArray, *, gap: int = 0) -> BlockedFolds:
+    """One block per contiguous segment (leave one story out)."""
+    segments = np.asarray(segments)
+    changes = np.flatnonzero(np.diff(segments) != 0) + 1
+    starts = (0, *(int(c) for c in changes))
+    if len({int(segments[s]) for s in starts}) != len(starts):
+        raise ValueError("segments must be contiguous")
+    return BlockedFolds(starts, len(segments), gap)
+
+
+def alternating_halves(n_rows: int, n_blocks: int) -> tuple[IntArray, IntArray]:
+    """Deal ``n_blocks`` contiguous blocks alternately into two halves.
+
+    Neighbouring events stay together, so that autocorrelation does not tie the halves event by event; slow drift
+    over the whole recording is still shared by both.
+    """
+    folds = contiguous_folds(n_rows, n_blocks)
+    blocks = [np.arange(*folds.bounds(b)) for b in range(n_blocks)]
+    return np.concatenate(blocks[0::2]), np.concatenate(blocks[1::2])

@@ -1,0 +1,209 @@
+"""Surrogate features and row orders: what is kept is kept exactly, the rest is random."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from scipy import fft
+
+from lpact.math._columns import as_finite_matrix, varying_columns
+from lpact.math._types import FloatArray, IntArray
+
+_FFT_COLUMNS = 256
+"""Columns transformed at a time, so that memory does not grow with the number of features."""
+
+
+def segment_slices(segment_ids: IntArray) -> list[slice]:
+    """Return the maximal runs of equal ids, in order. An id that comes back later starts a segment
+    of its own.
+    """
+    ids = np.asarray(segment_ids)
+    if ids.ndim != 1 or ids.size == 0:
+        raise ValueError(f"segment ids must be a non-empty vector, got shape {ids.shape}")
+    edges = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), ids.size]
+    return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
+
+
+def phase_randomize(x: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return a multivariate phase-randomised surrogate (Prichard & Theiler 1994).
+
+    X_j(f) → X_j(f) e^{iθ(f)} with θ uniform on [0, 2π) and *the same for all columns j*, so that
+    every auto-spectrum |X_j|² and cross-spectrum X_j X̄_k is kept. θ(0) = 0 keeps means; for even n
+    the Nyquist coefficient must stay real and changes sign with probability ½. Constant columns are
+    returned as they are.
+
+    Parameters
+    ----------
+    x
+        [n, p].
+    rng
+        Source of the phases.
+
+    Returns
+    -------
+    surrogate
+        [n, p].
+    """
+    x = as_finite_matrix(x, "x")
+    n = len(x)
+    mean = x.mean(axis=0)
+    phase = rng.uniform(0.0, 2.0 * np.pi, size=n // 2 + 1)
+    rotation = np.exp(1j * phase)
+    rotation[0] = 1.0
+    if n % 2 == 0:
+        rotation[-1] = 1.0 if phase[-1] < np.pi else -1.0
+    # Without its mean a column's rounding error is relative to its spread, not to its offset.
+    spectrum = fft.rfft(x - mean, axis=0) * rotation[:, None]
+    surrogate = fft.irfft(spectrum, n=n, axis=0) + mean
+    return np.where(varying_columns(x), surrogate, x)
+
+
+def phase_randomize_segments(
+    x: FloatArray, segment_ids: IntArray, rng: np.random.Generator
+) -> FloatArray:
+    """Return ``x`` [n, p] with every contiguous segment phase-randomised on its own, by phases of
+    its own.
+    """
+    x = as_finite_matrix(x, "x")
+    _check_length(segment_ids, len(x))
+    surrogate = np.empty_like(x)
+    for rows in segment_slices(segment_ids):
+        surrogate[rows] = phase_randomize(x[rows], rng)
+    return surrogate
+
+
+def autocorrelation_time(x: FloatArray) -> int:
+    """Return the first lag, in events, at which the columns' mean autocorrelation falls below 1/e.
+
+    ρ(l) = Σ_j c_j(l) / Σ_j c_j(0): the mean autocorrelation weighted by variance, with
+    c_j(l) = Σ_i x_ij x_{i+l,j} / (n − l) of the centred column. Constant columns weigh nothing.
+
+    Parameters
+    ----------
+    x
+        [n, p].
+
+    Returns
+    -------
+    lag
+        1 to n − 1; 1 where no column varies.
+    """
+    x = as_finite_matrix(x, "x")
+    n = len(x)
+    varies = varying_columns(x)
+    if not varies.any():
+        return 1
+    x = x[:, varies] / np.abs(x[:, varies]).max()
+    x -= x.mean(axis=0)
+    x -= x.mean(axis=0)  # what rounding left of a mean ≫ spread
+    padded = fft.next_fast_len(2 * n, real=True)
+    power = np.zeros(padded // 2 + 1)
+    for start in range(0, x.shape[1], _FFT_COLUMNS):
+        spectrum = fft.rfft(x[:, start : start + _FFT_COLUMNS], n=padded, axis=0)
+        power += np.einsum("ij,ij->i", spectrum.real, spectrum.real)
+        power += np.einsum("ij,ij->i", spectrum.imag, spectrum.imag)
+    covariance = fft.irfft(power, n=padded)[:n] / np.arange(n, 0, -1)
+    # A centred series has Σ_l (n − l) c(l) = −n c(0) / 2 over l ≥ 1: some lag is below zero.
+    return int(np.argmax(covariance[1:] < covariance[0] / np.e)) + 1
+
+
+def circular_shift_bounds(n: int, min_shift: int) -> tuple[int, int] | None:
+    """Return the smallest and largest rotation of n events by at least ``min_shift``, either way.
+
+    Rotating by s forwards is rotating by n − s backwards, so s lies in [min_shift, n − min_shift].
+    None where that is empty.
+    """
+    if n < 1 or min_shift < 1:
+        raise ValueError(f"n and min_shift must be at least 1, got {n} and {min_shift}")
+    return (min_shift, n - min_shift) if 2 * min_shift <= n else None
+
+
+def block_permutation(segment_ids: IntArray, block: int, rng: np.random.Generator) -> IntArray:
+    """Return a row order in which the blocks of every segment are permuted inside it.
+
+    Each contiguous segment is cut into blocks of ``block`` events from its start (the last may be
+    shorter). In every segment with at least two blocks the permutation is uniform over all but the
+    identity.
+
+    Returns
+    -------
+    index
+        [n]; ``x[index]`` is the shuffled x.
+    """
+    if block < 1:
+        raise ValueError(f"a block must hold at least 1 event, got {block}")
+    index = np.arange(len(segment_ids), dtype=np.int64)
+    for rows in segment_slices(segment_ids):
+        members = index[rows].copy()
+        blocks = np.split(members, np.arange(block, members.size, block))
+        order = _changed_permutation(len(blocks), rng)
+        index[rows] = np.concatenate([blocks[k] for k in order])
+    return index
+
+
+def within_group_permutation(group_ids: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return a row order in which the rows of every group are shuffled among the group's own
+    places.
+
+    A group is all rows with the same id. In every group with at least two rows the permutation is
+    uniform over all but the identity.
+
+    Returns
+    -------
+    index
+        [n]; ``x[index]`` is the shuffled x.
+    """
+    ids = np.asarray(group_ids)
+    by_group = np.argsort(ids, kind="stable")
+    index = np.arange(ids.size, dtype=np.int64)
+    for rows in segment_slices(ids[by_group]):
+        members = by_group[rows]
+        index[members] = members[_changed_permutation(members.size, rng)]
+    return index
+
+
+def derangement_target(n: int, index: int, rng: np.random.Generator) -> int:
+    """Return the image of ``index`` under a uniformly random derangement of 0 … n − 1.
+
+    Relabelling the other n − 1 elements maps derangements to derangements, so the image is uniform
+    over them.
+    """
+    if n < 2 or not 0 <= index < n:
+        raise ValueError(f"needs n ≥ 2 and 0 ≤ index < n, got n = {n}, index = {index}")
+    other = int(rng.integers(n - 1))
+    return other + 1 if other >= index else other
+
+
+def matched_gaussian(x: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return Gaussian columns with the sample means and standard deviations of those of ``x`` [n,
+    p].
+
+    Both are matched exactly (up to rounding), not in expectation. Constant columns are returned as
+    they are.
+    """
+    x = as_finite_matrix(x, "x")
+    z = rng.standard_normal(x.shape)
+    varies = varying_columns(x)
+    if not varies.any():
+        return x.copy()
+    z -= z.mean(axis=0)
+    z /= z.std(axis=0)
+    z *= x.std(axis=0)
+    return np.where(varies, z + x.mean(axis=0), x)
+
+
+def _changed_permutation(n: int, rng: np.random.Generator) -> IntArray:
+    """Return a permutation of n things, uniform over all but the identity (the identity where n =
+    1).
+    """
+    identity = np.arange(n, dtype=np.int64)
+    order = rng.permutation(n)
+    while n > 1 and np.array_equal(order, identity):
+        order = rng.permutation(n)
+    return order
+
+
+def _check_length(segment_ids: IntArray, n: int) -> None:
+    if len(segment_ids) != n:
+        raise ValueError(f"needs one segment id a row, got {len(segment_ids)} for {n} rows")

@@ -1,0 +1,1 @@
+"""RUN: plan what will be computed, compute it, resume where it stopped."""

@@ -1,0 +1,73 @@
+"""Where a context's brain patterns come from: its own run, other runs, or other subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from lpact.datasets.base import RecordingId, Units
+from lpact.levels.relational import BrainPatterns
+from lpact.math._types import FloatArray
+from lpact.reasons import Reason
+from lpact.run.jobs import Frames, pattern_matrices
+from lpact.tables.relational import BRAIN_PATTERNS
+
+
+def brain_patterns(
+    source: str, own: RecordingId, brains: Mapping[RecordingId, Frames]
+) -> BrainPatterns | Reason:
+    """Brain patterns for one recording, in its own unit order.
+
+    From other recordings the patterns are averaged over all partners that have the pair of units; a pair that no
+    partner has is NaN and left out of the comparison.
+    """
+    if source == "same_run":
+        partners = [own]
+    elif source == "other_run":
+        partners = [r for r in brains if r.subject == own.subject and r != own]
+    else:
+        partners = [r for r in brains if r.subject != own.subject]
+    order = _order(brains[own])
+    tables = [brains[r][BRAIN_PATTERNS.name] for r in partners]
+    tables = [t for t in tables if set(order) & set(t["unit"])]
+    if not tables:
+        return Reason.NO_PARTNER_PATTERN
+    matrices, reliability = {}, {}
+    for alignment in tables[0]["alignment"].unique(maintain_order=True):
+        rows = [t.filter(pl.col("alignment") == alignment) for t in tables]
+        matrices[alignment] = _mean([_in_order(t, order) for t in rows])
+        reliability[alignment] = _mean([_reliability(t, order) for t in rows])
+    return BrainPatterns(matrices, reliability, Units(order, order).order_hash())
+
+
+def _order(frames: Frames) -> tuple[str, ...]:
+    rows = frames[BRAIN_PATTERNS.name].sort("unit_index")
+    return tuple(rows["unit"].unique(maintain_order=True))
+
+
+def _in_order(patterns: pl.DataFrame, order: Sequence[str]) -> FloatArray:
+    """The recording's [N, N] matrix moved into ``order``, NaN for units it lacks."""
+    own = tuple(patterns.sort("unit_index")["unit"])
+    (matrix,) = pattern_matrices(patterns, own).values()
+    place = {unit: i for i, unit in enumerate(own)}
+    shared = [i for i, unit in enumerate(order) if unit in place]
+    source = [place[order[i]] for i in shared]
+    out = np.full((len(order), len(order)), np.nan)
+    out[np.ix_(shared, shared)] = matrix[np.ix_(source, source)]
+    return out
+
+
+def _reliability(patterns: pl.DataFrame, order: Sequence[str]) -> FloatArray:
+    by_unit = dict(zip(patterns["unit"], patterns["split_half_reliability"], strict=True))
+    return np.array([by_unit.get(unit) for unit in order], dtype=np.float64)
+
+
+def _mean(arrays: Sequence[FloatArray]) -> FloatArray:
+    """Mean over arrays of the entries that are there."""
+    stacked = np.stack(arrays)
+    finite = np.isfinite(stacked)
+    count = finite.sum(axis=0)
+    total = np.where(finite, stacked, 0.0).sum(axis=0)
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)

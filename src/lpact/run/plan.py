@@ -1,0 +1,239 @@
+"""What a run will compute, before it computes anything: rows, fits, time and memory."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from threadpoolctl import threadpool_limits
+
+from lpact.config import StudyConfig
+from lpact.levels.audit import ContextOffer, DatasetAudit, RecordingSummary
+from lpact.levels.measure import Brain
+from lpact.levels.pairing import MODES
+from lpact.levels.predictive import METRICS
+from lpact.levels.prepare import ridge_grid
+from lpact.levels.relational import build_measures
+from lpact.levels.strip import STRIPPINGS
+from lpact.math.ridge import nested_ridge
+from lpact.math.splits import contiguous_folds
+from lpact.run.inspect import StudyAudit
+
+BYTES = 8
+N_FITTED_MODEL_CONDITIONS = 2
+"""Nuisance alone, and nuisance plus model, beside the real features and the controls."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of a study.
+
+    ``rows`` is exact for every table; a name in ``at_most`` marks a bound, where the count depends on results.
+    Times are for one worker, from a calibration on this machine.
+    """
+
+    rows: Mapping[str, int]
+    at_most: frozenset[str]
+    n_subject_runs: int
+    n_contexts: int
+    n_claims: int
+    n_fits: int
+    seconds: float
+    peak_bytes: int
+    audit: StudyAudit
+
+    def seconds_with(self, workers: int) -> float:
+        """Expected wall time with ``workers`` processes."""
+        return self.seconds / workers
+
+    @property
+    def controls(self) -> pl.DataFrame:
+        """Availability of every control, with reasons."""
+        return self.audit.tables["audits/lpact_control_availability"]
+
+
+def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
+    """Count rows and fits, and time a few of them."""
+    rows: Counter[str] = Counter({name: table.height for name, table in audit.tables.items()})
+    at_most = {
+        "predictive/predictive_failure_modes",
+        "causal/causal_mismatch_controls",
+        "decisions/lpact_gate_evidence",
+        "decisions/control_explained_results",
+        "decisions/lpact_decision_summary",
+    }
+    claims: set[tuple[str, str, int]] = set()
+    fits: Counter[tuple[int, int, int, int, int]] = Counter()
+    comparisons: Counter[tuple[int, int, int]] = Counter()
+    peak = 0
+    for name, dataset in audit.datasets.items():
+        by_id = {r.id: r for r in dataset.recordings}
+        _count_brain(config, dataset, rows, fits)
+        for offer in dataset.contexts:
+            recording = by_id[offer.recording]
+            claims.add((name, offer.model, offer.layer))
+            _count_context(config, recording, offer, rows)
+            shape = (
+                recording.n_events,
+                recording.n_lags,
+                len(recording.unit_ids),
+                recording.n_folds,
+            )
+            fits[(*shape, offer.n_features)] += _n_fits(config, recording, offer)
+            comparisons[recording.n_events, len(recording.unit_ids), offer.n_features] += 1 + sum(
+                offer.draws.values()
+            )
+            peak = max(peak, _peak_bytes(config, recording, offer))
+    n_claims = len(claims) * len(config.stripping.mechanisms)
+    rows["decisions/lpact_decision_table"] = n_claims
+    rows["decisions/control_explained_results"] = n_claims
+    rows["decisions/lpact_gate_evidence"] = n_claims * MAX_CRITERIA
+    rows["decisions/lpact_decision_summary"] = n_claims
+    rows["decisions/lpact_study_outcome"] = 1
+    seconds = _fit_seconds(config, fits) + _comparison_seconds(config, comparisons)
+    return Plan(
+        rows=dict(sorted(rows.items())),
+        at_most=frozenset(at_most),
+        n_subject_runs=sum(len(d.recordings) for d in audit.datasets.values()),
+        n_contexts=sum(len(d.contexts) for d in audit.datasets.values()),
+        n_claims=n_claims,
+        n_fits=sum(fits.values()),
+        seconds=seconds,
+        peak_bytes=peak,
+        audit=audit,
+    )
+
+
+MAX_CRITERIA = 20
+"""More criteria than any claim has."""
+
+
+def _count_brain(
+    config: StudyConfig,
+    dataset: DatasetAudit,
+    rows: Counter[str],
+    fits: Counter[tuple[int, int, int, int, int]],
+) -> None:
+    n_alignments, n_profiles = len(config.relational.alignments), len(config.relational.profiles)
+    fitted = sum(m.from_readout for m in build_measures(config).values())
+    for recording in dataset.recordings:
+        n_units = len(recording.unit_ids)
+        rows["relational/brain_unit_index"] += n_units
+        rows["relational/brain_alignment_patterns"] += n_alignments * n_units
+        rows["relational/brain_half_patterns"] += 2 * n_alignments * n_units
+        rows["ceilings/brain_brain_ceiling"] += len(MODES) * (n_alignments * n_profiles + 1)
+        for n_events, repeats in ((recording.n_events, 1), (recording.n_events // 2, 2)):
+            shape = (n_events, recording.n_lags, n_units, recording.n_folds, 1)
+            fits[shape] += fitted * repeats * n_units
+
+
+def _count_context(
+    config: StudyConfig, recording: RecordingSummary, offer: ContextOffer, rows: Counter[str]
+) -> None:
+    """Add the rows that one context makes."""
+    n_conditions = 1 + sum(offer.draws.values())
+    n_scored = n_conditions + N_FITTED_MODEL_CONDITIONS
+    rows["predictive/predictive_scores"] += len(METRICS) * n_scored
+    rows["predictive/predictive_unit_scores"] += len(METRICS) * n_scored
+    for name in ("control_deltas", "subject_run_summary", "failure_modes"):
+        rows[f"predictive/predictive_{name}"] += len(METRICS)
+    rows["predictive/predictive_control_nulls"] += len(METRICS) * len(offer.draws)
+
+    n_alignments = len(config.relational.alignments)
+    n_summaries = n_alignments * len(config.relational.profiles)
+    n_units = len(recording.unit_ids)
+    rows["relational/model_alignment_patterns"] += n_alignments * n_conditions
+    rows["relational/profile_similarity_scores"] += n_summaries * n_units * (1 + len(offer.draws))
+    rows["relational/profile_similarity_deltas"] += n_summaries * n_units
+    rows["relational/relational_subject_run_summary"] += n_summaries
+    rows["ceilings/ceiling_normalized_scores"] += n_summaries * n_units
+    rows["ceilings/ceiling_normalized_predictive"] += len(MODES)
+
+    n_mechanisms, n_methods = len(config.stripping.mechanisms), len(config.stripping.methods)
+    rows["causal/causal_stripping_features"] += n_methods * n_mechanisms
+    rows["causal/causal_stripping_scores"] += 2 * n_methods * n_mechanisms**2
+    rows["causal/causal_stripping_deltas"] += n_methods * n_mechanisms**2
+    rows["causal/mechanism_specificity_summary"] += n_methods * n_mechanisms
+    rows["causal/double_dissociation_tests"] += n_mechanisms * (n_mechanisms - 1) // 2
+    n_present = len(recording.mechanisms)
+    rows["causal/causal_targets"] += n_present * recording.n_folds
+    rows["causal/causal_mismatch_controls"] += n_present * (
+        (n_present - 1) * len(offer.strippings)
+        + config.stripping.mismatch_draws * len(_mechanism_strippings(offer))
+    )
+
+
+def _mechanism_strippings(offer: ContextOffer) -> list[str]:
+    return [name for name in offer.strippings if STRIPPINGS.get(name).uses_mechanism]
+
+
+def _n_fits(config: StudyConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
+    """Nested readouts of one context at levels 1 and 3."""
+    level1 = 1 + sum(offer.draws.values()) + N_FITTED_MODEL_CONDITIONS
+    own = _mechanism_strippings(offer)
+    shared = len(offer.strippings) - len(own)
+    per_mechanism = len(own) * (1 + config.stripping.mismatch_draws)
+    return level1 + 1 + shared + per_mechanism * len(recording.mechanisms)
+
+
+def _peak_bytes(config: StudyConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
+    """Working memory of one context: responses, features, one decomposition and one dissimilarity block."""
+    n, p = recording.n_events, offer.n_features
+    targets = recording.n_lags * len(recording.unit_ids)
+    responses = 4 * n * targets
+    features = (len(offer.contexts_offered) + 6) * n * p
+    decomposition = 4 * p * p + targets * len(config.readout.alphas) * p
+    dissimilarities = min(n * n, DISSIMILARITY_BLOCK)
+    return BYTES * (responses + features + decomposition + 2 * dissimilarities)
+
+
+DISSIMILARITY_BLOCK = 20_000_000
+"""Entries of the largest block of dissimilarities that is held at a time."""
+
+
+def _fit_seconds(config: StudyConfig, fits: Mapping[tuple[int, int, int, int, int], int]) -> float:
+    """Time one readout of every size, and multiply."""
+    rng = np.random.default_rng(0)
+    seconds = 0.0
+    for (n_events, n_lags, n_units, n_folds, n_features), count in fits.items():
+        responses = rng.standard_normal((n_lags, n_events, n_units))
+        features = rng.standard_normal((n_events, n_features))
+        folds = contiguous_folds(n_events, n_folds, gap=config.readout.gap_events)
+        seconds += count * _best_time(
+            lambda: nested_ridge(features, responses, folds, ridge_grid(config.readout))  # noqa: B023
+        )
+    return seconds
+
+
+def _comparison_seconds(config: StudyConfig, shapes: Mapping[tuple[int, int, int], int]) -> float:
+    """Time the measures that are not fitted, once a size, and multiply."""
+    rng = np.random.default_rng(0)
+    seconds = 0.0
+    measures = [m for m in build_measures(config).values() if not m.from_readout]
+    for (n_events, n_units, n_features), count in shapes.items():
+        brain = Brain(
+            rng.standard_normal((1, n_events, n_units)),
+            0,
+            contiguous_folds(n_events, 3),
+            ridge_grid(config.readout),
+        )
+        features = rng.standard_normal((n_events, n_features))
+        for measure in measures:
+            seconds += count * _best_time(lambda: measure.to_units(features, brain))  # noqa: B023
+    return seconds
+
+
+def _best_time(work: object) -> float:
+    """Shortest of two runs on one thread."""
+    assert callable(work)
+    with threadpool_limits(1):
+        times = []
+        for _ in range(2):
+            start = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - start)
+    return min(times)

@@ -1,0 +1,112 @@
+"""Run jobs in this process or in several, one BLAS thread each, with the same bytes either way."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Protocol
+
+from threadpoolctl import threadpool_limits
+
+from lpact.config import StudyConfig
+from lpact.run.jobs import Frames
+from lpact.run.workspace import Workspace
+
+ONE_THREAD = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+}
+
+
+class Job(Protocol):
+    """A piece of work with a name of its own."""
+
+    @property
+    def key(self) -> str:
+        """Name of the job among all jobs of the study."""
+        ...
+
+    def run(self, workspace: Workspace) -> Frames:
+        """Compute the job's tables."""
+        ...
+
+
+class Pool:
+    """Runs jobs; use it as a context manager (see `open_pool`)."""
+
+    def __init__(
+        self, workspace: Workspace, executor: ProcessPoolExecutor | None, workers: int
+    ) -> None:
+        self._workspace = workspace
+        self._executor = executor
+        self._workers = workers
+
+    def map(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Frames]]:
+        """Yield every job with its result, as they finish."""
+        if self._executor is None:
+            for job in jobs:
+                with threadpool_limits(1):
+                    frames = job.run(self._workspace)
+                yield job, frames
+            return
+        waiting = iter(jobs)
+        running: dict[Future[Frames], Job] = {}
+        while True:
+            # Only a few jobs are handed out ahead, so that an interruption has little to wait for.
+            while len(running) < 2 * self._workers and (job := next(waiting, None)) is not None:
+                running[self._executor.submit(_run, job)] = job
+            if not running:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield running.pop(future), future.result()
+
+
+@contextmanager
+def open_pool(workspace: Workspace, workers: int) -> Iterator[Pool]:
+    """A pool of ``workers`` processes, or this process where one is enough."""
+    if workers == 1:
+        yield Pool(workspace, None, 1)
+        return
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    executor = ProcessPoolExecutor(
+        workers,
+        # Polars keeps threads, and a forked process would inherit their locks.
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start,
+        initargs=(workspace.config, workspace.paths),
+    )
+    try:
+        yield Pool(workspace, executor, workers)
+    except BaseException:
+        executor.shutdown(wait=True, cancel_futures=True)
+        raise
+    finally:
+        executor.shutdown(wait=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+_workspace: Workspace | None = None
+
+
+def _start(config: StudyConfig, paths: Mapping[str, str]) -> None:
+    """Give a worker process its own workspace."""
+    global _workspace  # noqa: PLW0603
+    _workspace = Workspace(config, paths)
+
+
+def _run(job: Job) -> Frames:
+    if _workspace is None:
+        raise RuntimeError("the worker process was not initialised")
+    with threadpool_limits(1):
+        return job.run(_workspace)

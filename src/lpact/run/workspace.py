@@ -1,0 +1,83 @@
+"""Opened datasets and prepared recordings of a study, kept while in use."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from lpact.config import LanguageModelConfig, StudyConfig
+from lpact.datasets.base import DATASETS, Dataset, RecordingId
+from lpact.errors import ConfigError, LPactError
+from lpact.features.models import MODELS, ModelSource
+from lpact.levels.prepare import Inspection, ModelOnGrid, Prepared, inspect
+
+KEPT_RECORDINGS = 2
+"""Prepared recordings that stay in memory: work is ordered by recording."""
+
+
+class Workspace:
+    """A study's sources. Every process has its own; nothing here changes a number."""
+
+    def __init__(self, config: StudyConfig, paths: Mapping[str, str]) -> None:
+        self.config = config
+        self.paths = dict(paths)
+        self._datasets: dict[str, Dataset] = {}
+        self._inspections: OrderedDict[tuple[str, RecordingId], Inspection] = OrderedDict()
+
+    def dataset(self, name: str) -> Dataset:
+        """Open a dataset of the study, once."""
+        if name not in self._datasets:
+            entry = next(d for d in self.config.datasets if d.name == name)
+            reader = DATASETS.build(entry.reader, entry.options, where=f"dataset '{name}'")
+            path = self.paths.get(name)
+            if reader.needs_path and path is None:
+                raise ConfigError(
+                    f"dataset '{name}' is read from disk, and no folder is given",
+                    where="option 'run.paths'",
+                    got="nothing",
+                    expected=f'[run.paths] {name} = "path/to/folder"',
+                    remedy="add the folder to the study file",
+                )
+            folder = None if path is None else Path(path)
+            self._datasets[name] = reader.open(name=name, path=folder, seed=self.config.seed)
+        return self._datasets[name]
+
+    def inspection(self, name: str, recording: RecordingId) -> Inspection:
+        """Load, check and prepare one recording; the last few are kept."""
+        key = (name, recording)
+        if key not in self._inspections:
+            dataset = self.dataset(name)
+            self._inspections[key] = inspect(dataset, recording, name=name, config=self.config)
+            while len(self._inspections) > KEPT_RECORDINGS:
+                self._inspections.popitem(last=False)
+        self._inspections.move_to_end(key)
+        return self._inspections[key]
+
+    def prepared(self, name: str, recording: RecordingId) -> Prepared:
+        """A recording that the audit found usable."""
+        prepared = self.inspection(name, recording).prepared
+        if prepared is None:
+            raise LPactError(
+                f"recording {recording} of dataset '{name}' is no longer usable",
+                where=name,
+                got="a recording that the audit accepted before",
+                expected="sources that do not change while a study runs",
+                remedy="run the study again on unchanged sources",
+            )
+        return prepared
+
+    @cached_property
+    def sources(self) -> dict[str, ModelSource]:
+        """Model sources of the study, by model name."""
+        return {m.name: build_source(m) for m in self.config.models}
+
+    def model(self, name: str, prepared: Prepared) -> ModelOnGrid:
+        """A model's features for one recording."""
+        return ModelOnGrid(name, self.sources[name], prepared)
+
+
+def build_source(model: LanguageModelConfig) -> ModelSource:
+    """Instance of a model's source, with validated options."""
+    return MODELS.build(model.source, model.options, where=f"model '{model.name}'")

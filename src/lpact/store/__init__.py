@@ -1,0 +1,49 @@
+"""Everything on disk: declared tables, their manifest, and run directories. Nothing is pickled."""
+
+from __future__ import annotations
+
+from lpact.store._disk import atomic_write, atomic_write_bytes, sha256_file
+from lpact.store.checks import concat, validate
+from lpact.store.files import read_table, table_path, write_table
+from lpact.store.frames import empty, frame, frame_from_columns, polars_schema
+from lpact.store.manifest import (
+    InputFile,
+    Manifest,
+    OutputFile,
+    Provenance,
+    build_manifest,
+    read_manifest,
+    verify_outputs,
+    write_manifest,
+)
+from lpact.store.rundir import RunWriter
+from lpact.store.stored import RunState, StoredRun, existing_run
+from lpact.store.tasks import TaskStore
+
+__all__ = [
+    "InputFile",
+    "Manifest",
+    "OutputFile",
+    "Provenance",
+    "RunState",
+    "RunWriter",
+    "StoredRun",
+    "TaskStore",
+    "atomic_write",
+    "atomic_write_bytes",
+    "build_manifest",
+    "concat",
+    "empty",
+    "existing_run",
+    "frame",
+    "frame_from_columns",
+    "polars_schema",
+    "read_manifest",
+    "read_table",
+    "sha256_file",
+    "table_path",
+    "validate",
+    "verify_outputs",
+    "write_manifest",
+    "write_table",
+]

@@ -1,0 +1,86 @@
+"""An exclusive lock on a working folder, held by one process at a time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lpact.errors import RunError
+from lpact.store._disk import storage_errors
+
+LOCK_NAME = "lock"
+
+
+class FolderLock:
+    """Creates ``folder`` and holds ``folder/lock`` until `release` or the end of the process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._handle: int | None = None
+        self._owner = os.getpid()
+        path = folder / LOCK_NAME
+        with storage_errors(path, "the working folder cannot be locked"):
+            # The holder before us may have removed the folder between our opening the file and
+            # locking it; a lock on a removed file excludes nobody, so try again on the new one.
+            while self._handle is None:
+                folder.mkdir(parents=True, exist_ok=True)
+                handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+                try:
+                    _lock(handle, path)
+                    if _is_file(handle, path):
+                        self._handle = handle
+                finally:
+                    if self._handle is None:
+                        os.close(handle)
+            try:
+                os.ftruncate(self._handle, 0)
+                os.pwrite(self._handle, f"{self._owner}\n".encode(), 0)
+            except OSError:
+                self.release()
+                raise
+
+    def release(self) -> None:
+        """Let go of the lock; a second call does nothing."""
+        if self._handle is not None:
+            if os.getpid() == self._owner:
+                # Forked workers share the lock and may outlive this call; closing alone would
+                # leave it to them.
+                _unlock(self._handle)
+            os.close(self._handle)
+            self._handle = None
+
+
+def _lock(handle: int, path: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        raise RunError(
+            "this system cannot lock a run directory",
+            where=str(path),
+            got="a system without POSIX file locks",
+            expected="Linux or macOS",
+            remedy="make runs on Linux, macOS or WSL; finished runs can be read anywhere",
+        ) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
+        raise RunError(
+            "another process is making this run",
+            where=str(path),
+            got=f"a lock held by process {holder or 'unknown'}",
+            expected="one process an output folder",
+            remedy="wait for it or stop it, or choose another output folder",
+        ) from None
+
+
+def _unlock(handle: int) -> None:
+    import fcntl
+
+    fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def _is_file(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False

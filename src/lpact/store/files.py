@@ -1,0 +1,129 @@
+"""A table on disk: a Parquet file and its CSV twin, the same bytes for the same rows.
+
+Rows are written in the order of the key, with fixed compression and row groups, so that neither
+the order of the work nor the chunks of a frame show in the bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lpact.errors import RunError
+from lpact.store._disk import atomic_write, storage_errors
+from lpact.store._values import element_kind, is_list
+from lpact.store.checks import validate
+from lpact.tables import Column, Table
+
+ROWS_PER_GROUP = 131_072
+ROWS_PER_CSV_SLICE = 50_000
+ZSTD_LEVEL = 3
+_ARROW_TYPES = {
+    "str": pa.large_string(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+}
+
+
+def table_path(root: Path, table: Table, suffix: str = ".parquet") -> Path:
+    """Return where a table's Parquet file (or its ``.csv`` twin) lies under ``root``."""
+    return root / f"{table.name}{suffix}"
+
+
+def write_table(frame: pl.DataFrame, table: Table, root: Path) -> list[Path]:
+    """Validate a frame; write ``root/<name>.parquet`` and ``root/<name>.csv``, each atomically."""
+    valid = validate(frame, table)
+    parquet, csv = table_path(root, table), table_path(root, table, ".csv")
+
+    def write_parquet(handle: BinaryIO) -> None:
+        pq.write_table(
+            _arrow_table(valid, table),
+            handle,
+            version="2.6",
+            compression="zstd",
+            compression_level=ZSTD_LEVEL,
+            row_group_size=ROWS_PER_GROUP,
+            write_page_checksum=True,
+        )
+
+    def write_csv(handle: BinaryIO) -> None:
+        for text in _csv_slices(valid, table):
+            handle.write(text.encode())
+
+    atomic_write(parquet, write_parquet)
+    atomic_write(csv, write_csv)
+    return [parquet, csv]
+
+
+def read_table(root: Path, table: Table) -> pl.DataFrame:
+    """Read ``root/<name>.parquet`` and check it against the declaration."""
+    path = table_path(root, table)
+    if not path.is_file():
+        raise RunError(
+            f"the table '{table.name}' is missing",
+            where=str(path),
+            got="no such file",
+            expected="a Parquet file that lpact wrote",
+            remedy="check that the folder is a run directory, or run the study again",
+        )
+    with storage_errors(path, "a table cannot be read"), path.open("rb") as handle:
+        try:
+            stored = pq.ParquetFile(handle, page_checksum_verification=True).read()
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise RunError(
+                f"the table '{table.name}' is damaged",
+                where=str(path),
+                got=str(error).splitlines()[0],
+                expected="a Parquet file that lpact wrote",
+                remedy="restore the file from a copy, or run the study again",
+            ) from error
+    return validate(cast(pl.DataFrame, pl.from_arrow(stored)), table, where=str(path))
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """Return the schema of the Parquet file, with meanings, units and the key as metadata."""
+    metadata = {"table": table.name, "meaning": table.meaning, "key": json.dumps(table.key)}
+    return pa.schema([_arrow_field(column) for column in table.columns], metadata=metadata)
+
+
+def _arrow_field(column: Column) -> pa.Field:
+    element = _ARROW_TYPES[element_kind(column)]
+    return pa.field(
+        column.name,
+        pa.large_list(element) if is_list(column) else element,
+        nullable=column.nullable,
+        metadata={"meaning": column.meaning, "unit": column.unit},
+    )
+
+
+def _arrow_table(frame: pl.DataFrame, table: Table) -> pa.Table:
+    plain = frame.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
+    return pa.Table.from_arrays(plain.columns, schema=arrow_schema(table))
+
+
+def _csv_slices(frame: pl.DataFrame, table: Table) -> Iterator[str]:
+    """CSV text: null is an empty field, empty text is ``""``, lists are JSON, floats round-trip."""
+    yield frame.clear().select(pl.col(table.column_names).cast(pl.String)).write_csv()
+    lists = [column for column in table.columns if is_list(column)]
+    for part in frame.iter_slices(ROWS_PER_CSV_SLICE):
+        text = part.with_columns(_json_text(part[column.name], column) for column in lists)
+        yield text.write_csv(include_header=False)
+
+
+def _json_text(lists: pl.Series, column: Column) -> pl.Series:
+    if element_kind(column) == "str":
+        texts = [
+            None if row is None else json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+            for row in lists.to_list()
+        ]
+        return pl.Series(column.name, texts, dtype=pl.String)
+    element = pl.element().cast(pl.String).fill_null("null")
+    joined = pl.col(column.name).list.eval(element).list.join(",")
+    return lists.to_frame().select(pl.format("[{}]", joined).alias(column.name)).to_series()

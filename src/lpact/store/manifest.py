@@ -1,0 +1,202 @@
+"""``manifest.json``: what a run was made from, by which versions, and checksums of its tables.
+
+The same inputs and configuration give the same bytes: no time, host, path or run setting is
+recorded.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lpact.config import config_digest
+from lpact.errors import RunError
+from lpact.store._disk import atomic_write_bytes, sha256_file, storage_errors
+
+MANIFEST_NAME = "manifest.json"
+MANIFEST_FORMAT = 1
+REPORT_FOLDER = "report"
+_LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class InputFile(_Record):
+    """A source file; ``path`` is inside the dataset's folder, or names a generated source."""
+
+    dataset: str
+    path: str
+    n_bytes: int
+    sha256: str
+
+
+class OutputFile(_Record):
+    """A table file of the run; ``path`` is inside the run directory, with forward slashes."""
+
+    path: str
+    n_bytes: int
+    sha256: str
+
+
+class Manifest(_Record):
+    """Contents of ``manifest.json``."""
+
+    format_version: int
+    lpact_version: str
+    study: str
+    seed: int
+    config: dict[str, Any]
+    config_digest: str
+    versions: dict[str, str]
+    inputs: tuple[InputFile, ...]
+    outputs: tuple[OutputFile, ...]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a run is made from. ``config`` is the hashed configuration as plain JSON values."""
+
+    study: str
+    seed: int
+    config: Mapping[str, Any]
+    inputs: tuple[InputFile, ...]
+
+    def __post_init__(self) -> None:
+        # Refused here rather than after hours of work, when the manifest is written.
+        object.__setattr__(self, "config", json.loads(_canonical_json(self.config)))
+
+    @property
+    def config_digest(self) -> str:
+        """SHA-256 of the configuration."""
+        return config_digest(self.config)
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that numbers and bytes depend on."""
+    versions = {name: importlib.metadata.version(name) for name in _LIBRARIES}
+    return {"python": platform.python_version(), **versions}
+
+
+def lpact_version() -> str:
+    """Version of lpact, or ``not installed`` when it runs from a source tree."""
+    try:
+        return importlib.metadata.version("lpact")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def build_manifest(root: Path, provenance: Provenance) -> Manifest:
+    """Describe the run under ``root``; every Parquet and CSV file there is hashed."""
+    with storage_errors(root, "the tables of the run cannot be read"):
+        outputs = tuple(
+            OutputFile(path=name, n_bytes=path.stat().st_size, sha256=sha256_file(path))
+            for name, path in sorted(_table_files(root).items())
+        )
+    return Manifest(
+        format_version=MANIFEST_FORMAT,
+        lpact_version=lpact_version(),
+        study=provenance.study,
+        seed=provenance.seed,
+        config=dict(provenance.config),
+        config_digest=provenance.config_digest,
+        versions=library_versions(),
+        inputs=tuple(sorted(provenance.inputs, key=lambda file: (file.dataset, file.path))),
+        outputs=outputs,
+    )
+
+
+def write_manifest(root: Path, manifest: Manifest) -> Path:
+    """Write ``root/manifest.json`` atomically: sorted keys, two spaces, a newline at the end."""
+    path = root / MANIFEST_NAME
+    atomic_write_bytes(path, _canonical_json(manifest.model_dump(mode="json")).encode())
+    return path
+
+
+def read_manifest(root: Path) -> Manifest:
+    """Read ``root/manifest.json``; a missing, damaged, edited or newer one is a `RunError`."""
+    path = root / MANIFEST_NAME
+    if not path.is_file():
+        raise RunError(
+            "the folder is not a finished run",
+            where=str(root),
+            got=f"no {MANIFEST_NAME}",
+            expected="a run directory that `lpact run` has published",
+            remedy="check the path, or run the study to the end",
+        )
+    with storage_errors(path, "the manifest cannot be read"):
+        content = path.read_bytes()
+    try:
+        values = json.loads(content)
+        version = values["format_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, f"{type(error).__name__}: {error}") from None
+    if version != MANIFEST_FORMAT:
+        raise RunError(
+            "the manifest has another format",
+            where=str(path),
+            got=f"format version {version}",
+            expected=f"format version {MANIFEST_FORMAT}",
+            remedy="read the run with the version of lpact that made it, or run the study again",
+        )
+    try:
+        manifest = Manifest.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise _damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    if config_digest(manifest.config) != manifest.config_digest:
+        raise _damaged(path, "a configuration that does not match its own digest")
+    return manifest
+
+
+def verify_outputs(root: Path) -> list[str]:
+    """Compare the table files under ``root`` with the manifest; return a sentence a problem."""
+    listed = {file.path: file for file in read_manifest(root).outputs}
+    present = _table_files(root)
+    problems = dict.fromkeys(present.keys() - listed.keys(), "is not in the manifest")
+    for name, file in listed.items():
+        if name not in present:
+            problems[name] = "is missing"
+        elif sha256_file(present[name]) != file.sha256:
+            problems[name] = "has changed since the run was published"
+    return [f"{name} {problem}" for name, problem in sorted(problems.items())]
+
+
+def _table_files(root: Path) -> dict[str, Path]:
+    """Parquet and CSV files by relative path; the report is made from tables and holds none."""
+    with storage_errors(root, "the run directory cannot be read"):
+        found = (path for path in root.rglob("*") if path.suffix in (".parquet", ".csv"))
+        names = {path.relative_to(root).as_posix(): path for path in found if path.is_file()}
+    return {name: path for name, path in names.items() if name.split("/")[0] != REPORT_FOLDER}
+
+
+def _damaged(path: Path, got: str) -> RunError:
+    return RunError(
+        "the manifest is damaged",
+        where=str(path),
+        got=got,
+        expected="the manifest as lpact wrote it",
+        remedy="restore the file from a copy, or run the study again",
+    )
+
+
+def _canonical_json(values: Mapping[str, Any]) -> str:
+    try:
+        text = json.dumps(values, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise RunError(
+            "the configuration cannot be written as JSON",
+            where=MANIFEST_NAME,
+            got=str(error),
+            expected="text, finite numbers, true or false, lists and tables",
+            remedy="mend the option in the study file",
+        ) from error
+    return text + "\n"

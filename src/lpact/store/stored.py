@@ -1,0 +1,83 @@
+"""A finished run directory, opened for reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from lpact.errors import RunError, did_you_mean
+from lpact.store._disk import sha256_file, storage_errors
+from lpact.store.files import read_table, table_path
+from lpact.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from lpact.tables import ALL_TABLES, Table, find_table
+
+RunState = Literal["absent", "complete", "other"]
+
+
+class StoredRun:
+    """A published run: its manifest, and its tables, read once and held against their checksums."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+        self.manifest: Manifest = read_manifest(self.root)
+        self._checksums = {file.path: file.sha256 for file in self.manifest.outputs}
+        self._frames: dict[str, pl.DataFrame] = {}
+
+    def __repr__(self) -> str:
+        return f"StoredRun({str(self.root)!r})"
+
+    def tables(self) -> list[Table]:
+        """Return the tables of the run, in the order of their declaration."""
+        return [table for name, table in ALL_TABLES.items() if f"{name}.parquet" in self._checksums]
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Return a table by name; its folder may be left out."""
+        declared = find_table(name)
+        if declared.name not in self._frames:
+            self._frames[declared.name] = self._read(declared)
+        return self._frames[declared.name]
+
+    def _read(self, table: Table) -> pl.DataFrame:
+        path = table_path(self.root, table)
+        checksum = self._checksums.get(f"{table.name}.parquet")
+        if checksum is None:
+            raise RunError(
+                f"the run has no table '{table.name}'",
+                where=str(self.root / MANIFEST_NAME),
+                got=f"{len(self.tables())} other tables",
+                expected="a table that the run wrote",
+                remedy=did_you_mean(table.name, [present.name for present in self.tables()]),
+            )
+        if path.is_file() and sha256_file(path) != checksum:
+            raise RunError(
+                f"the table '{table.name}' has changed since the run was published",
+                where=str(path),
+                got="another SHA-256 than the manifest lists",
+                expected=checksum,
+                remedy="restore the file from a copy, or run the study again",
+            )
+        return read_table(self.root, table)
+
+
+def existing_run(out: str | Path, digest: str) -> RunState:
+    """What stands at ``out``.
+
+    ``absent``: nothing, or an empty folder. ``complete``: a published run of the configuration
+    ``digest`` (whose inputs may have changed since: compare the manifest's). ``other``: anything
+    else, which must not be overwritten.
+    """
+    out = Path(out)
+    with storage_errors(out, "the output folder cannot be read"):
+        if not out.exists() and not out.is_symlink():
+            return "absent"
+        if not out.is_dir():
+            return "other"
+        if next(out.iterdir(), None) is None:
+            return "absent"
+    try:
+        manifest = read_manifest(out)
+    except RunError:
+        return "other"
+    return "complete" if manifest.config_digest == digest else "other"

@@ -1,0 +1,128 @@
+"""The Python face of lpact: load a study, plan it, run it, read its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from lpact.config import (
+    GatesConfig,
+    RunConfig,
+    StudyConfig,
+    parse_study,
+    read_study_file,
+    validate_model,
+)
+from lpact.decide import decide, explain
+from lpact.run.execute import execute
+from lpact.run.inspect import StudyAudit, audit_study, validate_plugins
+from lpact.run.plan import Plan, make_plan
+from lpact.run.progress import Silent, reporter
+from lpact.run.workspace import Workspace
+from lpact.store import StoredRun, existing_run
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Run(StoredRun):
+    """A finished run: tables as Polars data frames, and verdicts in words."""
+
+    @property
+    def decisions(self) -> pl.DataFrame:
+        """The decision table: one row a claim."""
+        return self.table("decisions/lpact_decision_table")
+
+    @property
+    def outcome(self) -> str:
+        """Outcome of the study: A, B, C, D or I."""
+        return str(self.table("decisions/lpact_study_outcome")["outcome"][0])
+
+    @property
+    def config(self) -> StudyConfig:
+        """The configuration that the run was made with."""
+        where = f"{self.root}, manifest.json"
+        return validate_model(StudyConfig, self.manifest.config, where=where)
+
+    def explain(self, claim: str) -> str:
+        """The chain of evidence of a claim ``dataset/model/layer/mechanism``, in plain words."""
+        return explain(claim, self.decisions, self.table("decisions/lpact_gate_evidence"))
+
+    def decide(self, gates: GatesConfig | None = None) -> dict[str, pl.DataFrame]:
+        """Decide again from the stored tables alone, with the run's thresholds or others."""
+        config = self.config
+        tables = {table.name: self.table(table.name) for table in self.tables()}
+        return decide(
+            tables, gates=gates or config.gates, primary_metric=config.readout.primary_metric
+        )
+
+
+class Study:
+    """A validated study: what to compute (``config``) and how (``run_config``)."""
+
+    def __init__(self, config: StudyConfig, run_config: RunConfig | None = None) -> None:
+        self.config = config
+        self.run_config = run_config or RunConfig()
+        validate_plugins(config)
+
+    def __repr__(self) -> str:
+        return f"Study({self.config.name!r}, config {self.config.digest()[:12]})"
+
+    def audit(self) -> StudyAudit:
+        """Look at the sources only."""
+        return audit_study(Workspace(self.config, self.run_config.paths), Silent())
+
+    def plan(self) -> Plan:
+        """Say what a run would compute, and what it would cost."""
+        return make_plan(self.config, self.audit())
+
+    def run(
+        self,
+        out: str | Path,
+        *,
+        workers: int | None = None,
+        progress: bool | None = None,
+        console: Console | None = None,
+    ) -> Run:
+        """Compute the study into the folder ``out``.
+
+        A finished run of the same configuration at ``out`` is returned as it is; an interrupted one is resumed.
+        """
+        if existing_run(Path(out), self.config.digest()) == "complete":
+            return Run(out)
+        show = self.run_config.progress if progress is None else progress
+        with reporter(show=show, console=console) as told:
+            stored = execute(
+                self.config,
+                paths=self.run_config.paths,
+                out=out,
+                workers=workers or self.run_config.workers,
+                reporter=told,
+            )
+        return Run(stored.root)
+
+
+def load_study(source: str | Path | Mapping[str, object]) -> Study:
+    """Load a study from a TOML file, or from a mapping of the same shape."""
+    if isinstance(source, Mapping):
+        values = dict(source)
+        run = validate_model(RunConfig, _section(values.pop("run", {})), where="table [run]")
+        return Study(validate_model(StudyConfig, values, where="study"), run)
+    return Study(*read_study_file(source))
+
+
+def _section(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {"": value}
+
+
+def study_from_text(text: str, *, where: str) -> Study:
+    """Load a study from the text of a study file; ``where`` names it in errors."""
+    return Study(*parse_study(text, where=where))
+
+
+def open_run(path: str | Path) -> Run:
+    """Open a finished run directory."""
+    return Run(path)
