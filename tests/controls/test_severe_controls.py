@@ -163,15 +163,17 @@ def test_circular_shift_rotates_the_run_by_more_than_its_autocorrelation_time():
 def test_circular_shift_needs_a_run_long_enough():
     inputs = make_inputs(features=np.sin(np.arange(N_EVENTS) / N_EVENTS * 4)[:, None])
     time = autocorrelation_time(inputs.features)
-    assert 2 * time <= N_EVENTS < 4 * time
-    control = CONTROLS.build("circular_shift")
-    found = control.unavailable(inputs)
+    assert 4 * time <= N_EVENTS < 6 * time
+    assert CONTROLS.build("circular_shift").unavailable(inputs) is None
+    farther = CONTROLS.build("circular_shift", {"min_autocorrelation_times": 3})
+    found = farther.unavailable(inputs)
     assert found.reason is Reason.SHIFT_NOT_POSSIBLE
-    assert f"{4 * time} events" in found.detail
+    assert f"{6 * time} events" in found.detail
     with pytest.raises(ValueError, match="too short"):
-        control.draw(inputs, keyed_rng(0), 0)
-    less = CONTROLS.build("circular_shift", {"min_autocorrelation_times": 1})
-    assert less.unavailable(inputs) is None
+        farther.draw(inputs, keyed_rng(0), 0)
+
+
+def test_circular_shift_is_never_within_the_autocorrelation_time():
     with pytest.raises(ConfigError):
         CONTROLS.build("circular_shift", {"min_autocorrelation_times": 0.5})
 

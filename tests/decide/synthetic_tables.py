@@ -56,7 +56,14 @@ def passing_tables(
 ) -> Tables:
     """Measured tables of one layer that passes every gate."""
     contexts = [
-        {"dataset": dataset, "subject": "01", "session": "a", "run": run, "model": model, "layer": layer}
+        {
+            "dataset": dataset,
+            "subject": "01",
+            "session": "a",
+            "run": run,
+            "model": model,
+            "layer": layer,
+        }
         for run in runs
     ]
     rows = {
@@ -109,7 +116,9 @@ def passing_tables(
             }
             for c in contexts
         ],
-        CEILING: [_ceiling({**c, **s, "unit": u}) for c, u, s in product(contexts, UNITS, _summaries())],
+        CEILING: [
+            _ceiling({**c, **s, "unit": u}) for c, u, s in product(contexts, UNITS, _summaries())
+        ],
     }
     return {name: frame(find_table(name).measured(), table) for name, table in rows.items()}
 
@@ -283,7 +292,10 @@ def make_diagnostic(tables: Tables, role: str = "secondary") -> Tables:
 
 def stack(*studies: Tables) -> Tables:
     """Return several studies' tables as one study."""
-    return {name: pl.concat([study[name] for study in studies]) for name in studies[0]}
+    return {
+        name: pl.concat([study[name] for study in studies]).unique(maintain_order=True)
+        for name in studies[0]
+    }
 
 
 def decided(tables: Tables, **gates: Any) -> Tables:

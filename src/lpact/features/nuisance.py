@@ -44,7 +44,7 @@ def build_nuisance(
     columns: list[str] = []
     missing: dict[str, Missing] = {}
     for name in config.include:
-        block = _builder(name)(stimulus, config)
+        block = nuisance_builder(name)(stimulus, config)
         if isinstance(block, Missing):
             missing[name] = block
             continue
@@ -166,7 +166,8 @@ NUISANCE: dict[str, Builder] = {
 """Every nuisance feature by name; the first line of a builder's docstring defines it."""
 
 
-def _builder(name: str) -> Builder:
+def nuisance_builder(name: str) -> Builder:
+    """Return the builder of a nuisance feature; an unknown name is a `ConfigError`."""
     if name not in NUISANCE:
         raise ConfigError(
             f"there is no nuisance feature named '{name}'",

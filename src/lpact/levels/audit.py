@@ -199,6 +199,9 @@ def _offers(config: StudyConfig, prepared: Prepared) -> list[ContextOffer]:
                     unavailable={
                         n: (m.reason, m.detail) for n, m in missing.items() if m is not None
                     },
+                    strippings=_possible_strippings(config, model, layer),
+                    layers_offered=model.layers,
+                    contexts_offered=tuple(sorted({context for _, context in model.offered})),
                 )
             )
     return offers

@@ -44,9 +44,7 @@ def partial_correlations(y: FloatArray, m: FloatArray) -> FloatArray:
 
 
 def _orthonormal_basis(z: FloatArray) -> FloatArray:
-    """Return an orthonormal basis [n, rank] of the columns of ``z`` [n, p], numerically dependent
-    ones left out.
-    """
+    """Return an orthonormal basis [n, rank] of the columns of ``z``, dependent ones left out."""
     if z.shape[1] == 0:
         return z
     left, singular, _ = np.linalg.svd(z, full_matrices=False)
@@ -54,8 +52,9 @@ def _orthonormal_basis(z: FloatArray) -> FloatArray:
 
 
 def _unit_residual(z: FloatArray, basis: FloatArray) -> FloatArray:
-    """Return the part of each standardised column outside ``basis``, at unit length; NaN where
-    nothing is left.
+    """Return the part of each standardised column outside ``basis``, at unit length.
+
+    NaN where nothing is left.
     """
     residual = z - basis @ (basis.T @ z)
     # Once more: where little is left, the first pass leaves rounding along the basis.

@@ -140,8 +140,9 @@ def _filled(x: FloatArray) -> FloatArray:
 
 
 def _centred(x: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return ``x`` centred over its entries that are not NaN (those become 0), and where it can be
-    correlated: enough entries, not all equal.
+    """Return ``x`` centred over its entries that are not NaN (those become 0).
+
+    And where it can be correlated: enough entries, not all equal.
     """
     kept = ~np.isnan(x)
     count = kept.sum(axis=-1, keepdims=True)

@@ -79,8 +79,9 @@ def r2_columns(y: FloatArray, pred: FloatArray, baseline: FloatArray) -> FloatAr
 
 
 def average_ranks(x: FloatArray) -> FloatArray:
-    """Return ranks 1, 2, … along the last axis; ties get their average rank, NaN stays NaN and is
-    not counted.
+    """Return ranks 1, 2, … along the last axis.
+
+    Ties get their average rank; NaN stays NaN and is not counted.
 
     Parameters
     ----------

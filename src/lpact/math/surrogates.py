@@ -15,9 +15,7 @@ _FFT_COLUMNS = 256
 
 
 def segment_slices(segment_ids: IntArray) -> list[slice]:
-    """Return the maximal runs of equal ids, in order. An id that comes back later starts a segment
-    of its own.
-    """
+    """Return the maximal runs of equal ids, in order; an id that comes back starts a new one."""
     ids = np.asarray(segment_ids)
     if ids.ndim != 1 or ids.size == 0:
         raise ValueError(f"segment ids must be a non-empty vector, got shape {ids.shape}")
@@ -62,9 +60,7 @@ def phase_randomize(x: FloatArray, rng: np.random.Generator) -> FloatArray:
 def phase_randomize_segments(
     x: FloatArray, segment_ids: IntArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Return ``x`` [n, p] with every contiguous segment phase-randomised on its own, by phases of
-    its own.
-    """
+    """Return ``x`` [n, p], each contiguous segment phase-randomised by phases of its own."""
     x = as_finite_matrix(x, "x")
     _check_length(segment_ids, len(x))
     surrogate = np.empty_like(x)
@@ -143,8 +139,7 @@ def block_permutation(segment_ids: IntArray, block: int, rng: np.random.Generato
 
 
 def within_group_permutation(group_ids: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return a row order in which the rows of every group are shuffled among the group's own
-    places.
+    """Return a row order in which the rows of every group are shuffled among its own places.
 
     A group is all rows with the same id. In every group with at least two rows the permutation is
     uniform over all but the identity.
@@ -176,8 +171,7 @@ def derangement_target(n: int, index: int, rng: np.random.Generator) -> int:
 
 
 def matched_gaussian(x: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return Gaussian columns with the sample means and standard deviations of those of ``x`` [n,
-    p].
+    """Return Gaussian columns with the sample means and deviations of those of ``x`` [n, p].
 
     Both are matched exactly (up to rounding), not in expectation. Constant columns are returned as
     they are.
@@ -194,9 +188,7 @@ def matched_gaussian(x: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def _changed_permutation(n: int, rng: np.random.Generator) -> IntArray:
-    """Return a permutation of n things, uniform over all but the identity (the identity where n =
-    1).
-    """
+    """Return a permutation of n things, uniform over all but the identity where n > 1."""
     identity = np.arange(n, dtype=np.int64)
     order = rng.permutation(n)
     while n > 1 and np.array_equal(order, identity):

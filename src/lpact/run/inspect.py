@@ -84,7 +84,7 @@ def validate_plugins(config: StudyConfig) -> None:
     """Fail early on a plugin or plugin option that does not exist."""
     from lpact.datasets.base import DATASETS
     from lpact.features.mechanisms import MECHANISMS
-    from lpact.features.nuisance import check_names
+    from lpact.features.nuisance import nuisance_builder
     from lpact.levels.conditions import build_controls
     from lpact.levels.relational import build_measures, build_profiles
     from lpact.levels.stripping import build_strippings
@@ -96,7 +96,8 @@ def validate_plugins(config: StudyConfig) -> None:
         build_source(model)
     for mechanism in config.stripping.mechanisms:
         MECHANISMS.build(mechanism, where="stripping.mechanisms")
-    check_names(config.nuisance.include)
+    for name in config.nuisance.include:
+        nuisance_builder(name)
     build_controls(config)
     build_measures(config)
     build_profiles(config)

@@ -40,9 +40,7 @@ def standardised_pair(
 
 
 def gram_norm_squared(x: FloatArray) -> float:
-    """Return ‖XXᵀ‖_F² = ‖XᵀX‖_F², from the smaller of the two, of which only a slice is held at a
-    time.
-    """
+    """Return ‖XXᵀ‖_F² = ‖XᵀX‖_F², from slices of the smaller of the two."""
     rows = x if x.shape[0] <= x.shape[1] else x.T
     total = 0.0
     for part in chunks(len(rows)):
@@ -69,9 +67,7 @@ def chunks(n: int) -> Iterator[slice]:
 
 
 def symmetric(matrix: FloatArray, varies: BoolArray) -> FloatArray:
-    """Return unit × unit similarities with a unit diagonal, NaN in rows and columns of constant
-    units.
-    """
+    """Return similarities [N, N] with diagonal 1, and NaN wherever a unit does not vary."""
     np.fill_diagonal(matrix, 1.0)
     matrix[~varies, :] = np.nan
     matrix[:, ~varies] = np.nan

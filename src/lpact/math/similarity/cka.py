@@ -43,9 +43,7 @@ def cka_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
 
 
 def cka_between_units(units: FloatArray) -> FloatArray:
-    """Return the linear CKA of every unit with every unit, which is r²: [n, N] → [N, N], diagonal
-    1.
-    """
+    """Return the linear CKA of all pairs of units, which is r²: [n, N] → [N, N], diagonal 1."""
     y, varies = standardised_units(units)
     return symmetric(np.minimum((y.T @ y / len(y)) ** 2, 1.0), varies)
 
@@ -66,9 +64,7 @@ def linear_cka(x: FloatArray, y: FloatArray) -> float:
 
 
 def _centred(x: FloatArray) -> FloatArray:
-    """Return ``x`` centred and at a size whose fourth powers neither overflow nor vanish; constant
-    columns zero.
-    """
+    """Return ``x`` centred, at a size whose fourth powers neither overflow nor vanish."""
     peak = np.abs(x).max()
     centred = np.where(x.max(axis=0) != x.min(axis=0), x / (peak if peak > 0.0 else 1.0), 0.0)
     centred -= centred.mean(axis=0)

@@ -44,9 +44,7 @@ def event_response_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
 
 
 def event_response_between_units(units: FloatArray) -> FloatArray:
-    """Return the correlation of |y_i| with |y_j| for all pairs of units: [n, N] → [N, N], diagonal
-    1.
-    """
+    """Return the correlation of |y_i| with |y_j| for all pairs: [n, N] → [N, N], diagonal 1."""
     y, varies = standardised_units(units)
     sizes, sizes_vary = _standard_sizes(np.abs(y))
     return symmetric(np.clip(sizes.T @ sizes / len(y), -1.0, 1.0), varies & sizes_vary)

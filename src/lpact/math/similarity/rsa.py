@@ -48,8 +48,7 @@ _NO_VARIANCE = 1e-12
 def rsa_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
     """Return the RSA of φ with every unit.
 
-    Pearson correlation, over pairs of events a < b, of φ's dissimilarity with the unit's (y_a −
-    y_b)².
+    Pearson correlation, over pairs of events a < b, of φ's dissimilarity with (y_a − y_b)².
 
     Parameters
     ----------
@@ -61,8 +60,8 @@ def rsa_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
     Returns
     -------
     rsa
-        [N]; NaN for constant units, or where all of φ's dissimilarities are equal. Costs O(n p
-        (min(n, p) + N)).
+        [N]; NaN for constant units, or where all of φ's dissimilarities are equal.
+        Costs O(n p (min(n, p) + N)).
     """
     z, y, varies = standardised_pair(phi, units)
     if z.shape[1] == 0:
@@ -78,8 +77,9 @@ def rsa_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
 
 
 def rsa_between_units(units: FloatArray) -> FloatArray:
-    """Return the RSA of every unit with every unit: [n, N] → [N, N], κ(i, j) / √(κ(i, i) κ(j, j)),
-    diagonal 1.
+    """Return the RSA of all pairs of units: [n, N] → [N, N], diagonal 1.
+
+    κ(i, j) / √(κ(i, i) κ(j, j)).
     """
     y, varies = standardised_units(units)
     q = y * y - 1.0
@@ -89,10 +89,9 @@ def rsa_between_units(units: FloatArray) -> FloatArray:
 
 
 def rdm(x: FloatArray, metric: Dissimilarity) -> FloatArray:
-    """Return the dissimilarities of all pairs of rows, as the upper triangle row by row: [n, p] →
-    [n (n − 1) / 2].
+    """Return the dissimilarities of all pairs of rows, [n, p] → [n (n − 1) / 2].
 
-    ``x`` is taken as it is; see the module for ``"correlation"`` of constant rows.
+    The upper triangle, row by row. ``x`` is taken as it is; see the module for ``"correlation"`` of constant rows.
     """
     x = as_finite_matrix(x, "x")
     if metric == "sqeuclidean":
@@ -113,8 +112,9 @@ def rdm(x: FloatArray, metric: Dissimilarity) -> FloatArray:
 
 
 def rsa(x: FloatArray, y: FloatArray) -> float:
-    """Return the RSA of two representations of the same events, [n, p] and [n, r], as they are (not
-    standardised).
+    """Return the RSA of two representations of the same events, [n, p] and [n, r].
+
+    Both are taken as they are, not standardised. NaN where all dissimilarities of one are equal.
     """
     x, y = as_matrix(x, "x"), as_matrix(y, "y")
     if len(x) != len(y):
@@ -127,9 +127,7 @@ def rsa(x: FloatArray, y: FloatArray) -> float:
 
 
 def _correlation_covariance(z: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
-    """Return Σ over pairs of the covariance of 1 − R with (y_a − y_b)² [N], and of the variance of
-    1 − R.
-    """
+    """Return covariance with (y_a − y_b)² [N], and variance, of 1 − R: sums over pairs."""
     u = _unit_rows(z)
     n = len(u)
     n_pairs = n * (n - 1) / 2
@@ -145,9 +143,7 @@ def _correlation_covariance(z: FloatArray, y: FloatArray) -> tuple[FloatArray, f
 
 
 def _euclidean_covariance(z: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
-    """Return Σ over pairs of the covariance of ‖z_a − z_b‖² with (y_a − y_b)² [N], and of the
-    former's variance.
-    """
+    """Return covariance with (y_a − y_b)² [N], and variance, of ‖z_a − z_b‖²: sums over pairs."""
     n, n_columns = z.shape
     q_sum = (z * z).sum(axis=1) - n_columns
     constant = _kappa_constant(n)
@@ -169,9 +165,7 @@ def _kappa_constant(n: int) -> float:
 
 
 def _unit_rows(x: FloatArray) -> FloatArray:
-    """Return rows centred over columns, at unit length; rows that are constant up to rounding
-    become zero.
-    """
+    """Return rows centred over columns, at unit length; rows without pattern become zero."""
     root_mean_square = np.sqrt(np.einsum("ij,ij->i", x, x) / x.shape[1])
     overall = np.sqrt(np.mean(root_mean_square**2))
     u = x - x.mean(axis=1, keepdims=True)

@@ -1,0 +1,259 @@
+"""Strict readers of TOML, TSV and NPY files: every problem names file, place, found and remedy."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpact.errors import InputError, did_you_mean
+
+MMAP_BYTES = 64 * 2**20
+"""Arrays from this size on are mapped, not read."""
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+NUMBER_PATTERN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+ErrorType = type[InputError]
+
+
+def read_text(path: Path, error: ErrorType) -> str:
+    """Return the text of a UTF-8 file (a byte-order mark is not part of it)."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise error(
+            "a file cannot be read",
+            where=str(path),
+            got=f"{type(problem).__name__}: {problem}",
+            expected="a readable UTF-8 file",
+            remedy="check that the file is there, its permissions and its encoding",
+        ) from None
+
+
+class TomlFile:
+    """A flat TOML file whose keys are all known."""
+
+    def __init__(self, path: Path, known: Sequence[str], error: ErrorType) -> None:
+        self.path = path
+        self.error = error
+        try:
+            self.values: dict[str, Any] = tomllib.loads(read_text(path, error))
+        except tomllib.TOMLDecodeError as problem:
+            raise error(
+                "a file is not valid TOML",
+                where=str(path),
+                got=str(problem),
+                expected="TOML 1.0",
+                remedy="mend the named line",
+            ) from None
+        for key in self.values:
+            if key not in known:
+                raise error(
+                    f"unknown key '{key}'",
+                    where=f"{path}, key '{key}'",
+                    got=key,
+                    expected="keys " + ", ".join(known),
+                    remedy=did_you_mean(key, known),
+                )
+
+    def text(self, key: str) -> str:
+        """Return a text that is not empty."""
+        value = self._get(key, "a text in quotes")
+        if not isinstance(value, str) or not value.strip():
+            raise self._wrong(key, "a text in quotes, not empty")
+        return value
+
+    def name(self, key: str) -> str:
+        """Return a name that can stand in tables and file names."""
+        value = self.text(key)
+        if not NAME_PATTERN.fullmatch(value):
+            raise self._wrong(key, "letters, digits, '.', '_' and '-'; at most 80")
+        return value
+
+    def number(self, key: str) -> float:
+        """Return a finite number."""
+        value = self._get(key, "a finite number")
+        if not _is_number(value):
+            raise self._wrong(key, "a finite number")
+        return float(value)
+
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """Return a list of finite numbers."""
+        value = self._get(key, "a list of finite numbers")
+        if not isinstance(value, list) or not all(_is_number(item) for item in value):
+            raise self._wrong(key, "a list of finite numbers")
+        return tuple(float(item) for item in value)
+
+    def _get(self, key: str, expected: str) -> Any:
+        if key not in self.values:
+            raise self.error(
+                f"the key '{key}' is missing",
+                where=f"{self.path}, key '{key}'",
+                got="keys " + (", ".join(self.values) or "none"),
+                expected=f"{key} = {expected}",
+                remedy="add the key",
+            )
+        return self.values[key]
+
+    def _wrong(self, key: str, expected: str) -> InputError:
+        return self.error(
+            f"the value of '{key}' is not valid",
+            where=f"{self.path}, key '{key}'",
+            got=repr(self.values[key]),
+            expected=expected,
+            remedy="mend the value",
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+class TsvFile:
+    """A table of tab-separated cells under a header line; cells are not quoted."""
+
+    def __init__(self, path: Path, error: ErrorType) -> None:
+        self.path = path
+        self.error = error
+        text = read_text(path, error)
+        lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+        rows = [line.split("\t") for line in lines]
+        self.columns = rows[0]
+        for column in self.columns:
+            if not column.strip() or self.columns.count(column) > 1:
+                raise error(
+                    "a column name is empty or used twice",
+                    where=f"{path}, line 1",
+                    got=f"columns {self.columns}",
+                    expected="a header line with a distinct name for every column",
+                    remedy="mend the header",
+                )
+        for line_number, cells in enumerate(rows[1:], start=2):
+            if len(cells) != len(self.columns):
+                raise error(
+                    "a line does not have one cell a column",
+                    where=f"{path}, line {line_number}",
+                    got=f"{len(cells)} cell(s)",
+                    expected=f"{len(self.columns)} cells, separated by tabs",
+                    remedy="mend the line; a cell holds no tab, and there are no empty lines",
+                )
+        self._rows = rows[1:]
+        self.n_rows = len(self._rows)
+
+    def require(self, columns: Sequence[str]) -> None:
+        """Raise unless every one of ``columns`` is there."""
+        for column in columns:
+            if column not in self.columns:
+                raise self.error(
+                    f"the column '{column}' is missing",
+                    where=f"{self.path}, line 1, column '{column}'",
+                    got="columns " + ", ".join(self.columns),
+                    expected="columns " + ", ".join(columns),
+                    remedy=f"add the column; in this file, {did_you_mean(column, self.columns)}",
+                )
+
+    def text(self, column: str) -> list[str]:
+        """Return a column of texts that are not empty."""
+        cells = self._cells(column)
+        for row, cell in enumerate(cells):
+            if not cell:
+                raise self._wrong(column, row, "a text")
+        return cells
+
+    def integers(self, column: str) -> list[int]:
+        """Return a column of whole numbers."""
+        return [
+            int(cell)
+            for cell in self._matching(column, _INTEGER, "a whole number of at most 18 digits")
+        ]
+
+    def numbers(self, column: str) -> list[float]:
+        """Return a column of finite numbers."""
+        values = [float(cell) for cell in self._matching(column, NUMBER_PATTERN, "a finite number")]
+        for row, value in enumerate(values):
+            if not math.isfinite(value):
+                raise self._wrong(column, row, "a finite number")
+        return values
+
+    def values(self, column: str) -> list[int] | list[float] | list[str]:
+        """Return whole numbers, numbers, or texts where no cell is a number; never a mixture."""
+        cells = self._cells(column)
+        if all(_INTEGER.fullmatch(cell) for cell in cells):
+            return self.integers(column)
+        if any(NUMBER_PATTERN.fullmatch(cell) for cell in cells):
+            return self.numbers(column)
+        return self.text(column)
+
+    def _cells(self, column: str) -> list[str]:
+        index = self.columns.index(column)
+        return [cells[index] for cells in self._rows]
+
+    def _matching(self, column: str, pattern: re.Pattern[str], expected: str) -> list[str]:
+        cells = self._cells(column)
+        for row, cell in enumerate(cells):
+            if not pattern.fullmatch(cell):
+                raise self._wrong(column, row, expected)
+        return cells
+
+    def _wrong(self, column: str, row: int, expected: str) -> InputError:
+        return self.error(
+            f"a cell of column '{column}' is not valid",
+            where=f"{self.path}, line {row + 2}, column '{column}'",
+            got=repr(self._cells(column)[row]),
+            expected=expected,
+            remedy="mend the cell",
+        )
+
+
+def load_npy(path: Path, error: ErrorType) -> npt.NDArray[Any]:
+    """Return the array of an ``.npy`` file of real numbers; a big one is mapped, read-only.
+
+    Nothing is ever unpickled, and a file that is shorter or longer than its header says is refused.
+    """
+    try:
+        with path.open("rb") as stream:
+            version = np.lib.format.read_magic(stream)
+            read_header = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
+            shape, _, dtype = read_header(stream)
+            header_bytes = stream.tell()
+        n_bytes = path.stat().st_size
+    except (OSError, ValueError) as problem:
+        raise error(
+            "an array file cannot be read",
+            where=str(path),
+            got=f"{type(problem).__name__}: {problem}",
+            expected="an .npy file of format 1.0 or 2.0",
+            remedy="write the array with numpy.save(path, array, allow_pickle=False)",
+        ) from None
+    if dtype.kind not in "fiu":
+        raise error(
+            "an array file does not hold real numbers",
+            where=str(path),
+            got=f"dtype {dtype}" + (" (pickled Python objects)" if dtype.hasobject else ""),
+            expected="a floating-point or integer dtype",
+            remedy="convert the array, such as with array.astype('float64'), and save it again",
+        )
+    n_expected = header_bytes + math.prod(shape) * dtype.itemsize
+    if n_bytes != n_expected:
+        raise error(
+            "an array file is truncated" if n_bytes < n_expected else "an array file is too long",
+            where=str(path),
+            got=f"{n_bytes} bytes",
+            expected=f"{n_expected} bytes for shape {shape} and dtype {dtype}",
+            remedy="copy or write the file again",
+        )
+    mapped = n_bytes >= MMAP_BYTES
+    array: npt.NDArray[Any] = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    return array
