@@ -12,7 +12,7 @@ import importlib.metadata
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -170,4 +170,4 @@ class Registry(Generic[P]):
         plugin = self.get(name, where=where)
         place = f"{where or self.kind} '{name}': options"
         validated = validate_model(plugin.Options, dict(options or {}), where=place)
-        return plugin(cast(PluginOptions, validated))
+        return plugin(validated)

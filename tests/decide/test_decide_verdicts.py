@@ -449,14 +449,25 @@ CASES = [
 
 
 @cache
-def decided_case(name: str) -> Tables:
-    case = next(case for case in CASES if case.name == name)
-    return decided(case.change(passing_tables()), **case.gates)
+def decided_cases(severe_scope: str) -> Tables:
+    """All cases as datasets of one study: claims of different datasets do not touch each other."""
+    studies = [
+        case.change(passing_tables(dataset=str(i)))
+        for i, case in enumerate(CASES)
+        if case.gates.get("severe_scope", "claimed_levels") == severe_scope
+    ]
+    return decided(stack(*studies), severe_scope=severe_scope)
+
+
+def decided_case(case: Case) -> Tables:
+    out = decided_cases(case.gates.get("severe_scope", "claimed_levels"))
+    own = pl.col("dataset") == str(CASES.index(case))
+    return {name: out[name].filter(own) for name in (DECISIONS, EVIDENCE)}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_one_break_gives_the_expected_verdict(case: Case) -> None:
-    decisions = decided_case(case.name)[DECISIONS]
+    decisions = decided_case(case)[DECISIONS]
     row = decisions.filter(pl.col("mechanism") == "surprisal").row(0, named=True)
     assert row["label"] == case.label
     assert row["first_failed_gate"] == (case.failed or "none")
@@ -474,7 +485,7 @@ def test_every_gate_is_the_first_to_fail_somewhere() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_gates_equal_their_criteria_and_the_first_failure(case: Case) -> None:
-    out = decided_case(case.name)
+    out = decided_case(case)
     shown = {"typical_pass_share", "typical_delta_rel"} | {
         f"typical_{name}" for name in ("drop", "margin", "mismatch_margin")
     }

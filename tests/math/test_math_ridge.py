@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lpact.math.ridge import RidgeGrid, nested_ridge
-from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+
+from lpact.math.ridge import RidgeGrid, nested_ridge
+from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
 
 
 def pipeline(alpha: float, k: int) -> Pipeline:
@@ -186,7 +187,9 @@ def test_no_fit_ever_sees_a_held_out_row():
     for block in range(folds.n_blocks):
         rows = folds.rows(block)
         spoiled = responses.copy()
-        spoiled[:, rows] = 1e3 * np.random.default_rng(block).standard_normal(spoiled[:, rows].shape)
+        spoiled[:, rows] = 1e3 * np.random.default_rng(block).standard_normal(
+            spoiled[:, rows].shape
+        )
         after = nested_ridge(x, spoiled, folds, grid)
         np.testing.assert_allclose(after.predicted[rows], before.predicted[rows], atol=1e-9)
         np.testing.assert_array_equal(after.lag[block], before.lag[block])

@@ -13,7 +13,12 @@ from lpact.math.similarity import _common, linear_cka, rdm, rsa
 
 MEASURES = ("rsa", "cka", "event_response", "pearson")
 SHAPES = [(20, 1), (20, 2), (20, 3), (25, 10), (12, 30), (4, 5)]
-RNG = np.random.default_rng(21)
+RNG = np.random.default_rng()
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_in_every_test():
+    RNG.bit_generator.state = np.random.default_rng(21).bit_generator.state
 
 
 def to_units(measure, phi, units):
@@ -171,15 +176,25 @@ def test_equidistant_events_have_no_relational_structure():
     triangle = (triangle - triangle.mean(axis=0)) / triangle.std(axis=0)
     np.testing.assert_allclose(pdist(triangle), pdist(triangle)[0])
     assert np.isnan(similarity.rsa_to_units(triangle, unit)).all()
-    assert np.isnan(similarity.rsa_to_units(np.eye(3), unit)).all()
+    # Rows of a circulant matrix are equally correlated: −1/2, up to rounding that differs by pair.
+    for _ in range(50):
+        a, b, c = RNG.uniform(1.0, 9.0, 3)
+        assert np.isnan(similarity.rsa_to_units(np.array([[a, b, c], [c, a, b], [b, c, a]]), unit))
 
 
 def test_size_of_a_two_valued_unit_does_not_vary():
-    units = np.column_stack([np.tile([0.1, 0.7], 10), RNG.standard_normal(20)])
-    got = similarity.event_response_to_units(RNG.standard_normal((20, 3)), units)
-    assert np.isnan(got[0])
-    assert np.isfinite(got[1])
-    assert np.isnan(similarity.event_response_between_units(units)[0]).all()
+    # Many pairs of values: in some of them |z| differs in its last digit.
+    units = RNG.permutation(np.tile(RNG.uniform(-9.0, 9.0, (2, 200)), (30, 1)))
+    units[:, 0] = RNG.standard_normal(60)
+    got = similarity.event_response_to_units(RNG.standard_normal((60, 3)), units)
+    assert np.isfinite(got[0])
+    assert np.isnan(got[1:]).all()
+    between = similarity.event_response_between_units(units)
+    assert between[0, 0] == 1.0
+    assert np.isnan(between[1:]).all()
+    angle = np.arange(7) * 2.0 * np.pi / 7
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    assert np.isnan(similarity.event_response_to_units(circle, RNG.standard_normal((7, 2)))).all()
 
 
 def test_dissimilarities_equal_scipy():
@@ -233,9 +248,9 @@ def test_cka_of_units_is_the_squared_correlation():
 
 
 def test_planted_structure_is_found():
-    latent = RNG.standard_normal((400, 1))
-    phi = latent @ RNG.standard_normal((1, 20)) + 0.1 * RNG.standard_normal((400, 20))
-    units = np.column_stack([latent[:, 0], RNG.standard_normal(400)])
+    latent = RNG.standard_normal((4000, 1))
+    phi = latent @ RNG.standard_normal((1, 20)) + 0.1 * RNG.standard_normal((4000, 20))
+    units = np.column_stack([latent[:, 0], RNG.standard_normal(4000)])
     for measure in MEASURES:
         matching, unrelated = to_units(measure, phi, units)
         assert matching > 0.3 > 3 * abs(unrelated)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from lpact.math.splits import (
     BlockedFolds,
     alternating_halves,

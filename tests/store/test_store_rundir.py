@@ -195,7 +195,7 @@ def test_a_folder_that_fills_up_during_the_run_is_not_replaced(tmp_path) -> None
     with RunWriter(out, provenance()) as writer:
         out.mkdir()
         (out / "notes.txt").write_text("mine")
-        with pytest.raises(RunError, match="not empty"):
+        with pytest.raises(RunError, match="cannot be moved to its place"):
             writer.publish(FRAMES)
     assert tree(out) == {"notes.txt": b"mine"}
 

@@ -9,17 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from lpact.features.availability import Missing
 from lpact.math._types import FloatArray, IntArray
-from lpact.reasons import Reason
 from lpact.registry import Plugin, Registry
-
-
-@dataclass(frozen=True)
-class Unavailable:
-    """Why a control, mechanism or strip cannot be made here."""
-
-    reason: Reason
-    detail: str
 
 
 @dataclass(frozen=True)
@@ -65,7 +57,7 @@ class SevereControl(Plugin, ABC):
     counted: ClassVar[bool] = True
     needs: ClassVar[str] = "features only"
 
-    def unavailable(self, inputs: ControlInputs) -> Unavailable | None:  # noqa: ARG002
+    def unavailable(self, inputs: ControlInputs) -> Missing | None:  # noqa: ARG002
         """Return why this control cannot be made from ``inputs``, or None."""
         return None
 

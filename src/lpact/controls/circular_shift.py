@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from lpact.controls._reordered import ReorderedRows
-from lpact.controls.base import CONTROLS, ControlInputs, Unavailable
+from lpact.controls.base import CONTROLS, ControlInputs
+from lpact.features.availability import Missing
 from lpact.math._types import IntArray
 from lpact.math.surrogates import autocorrelation_time, circular_shift_bounds
 from lpact.reasons import Reason
@@ -40,12 +41,12 @@ class CircularShift(ReorderedRows):
     Options: ClassVar[type[PluginOptions]] = CircularShiftOptions
     options: CircularShiftOptions
 
-    def unavailable(self, inputs: ControlInputs) -> Unavailable | None:
+    def unavailable(self, inputs: ControlInputs) -> Missing | None:
         """Return SHIFT_NOT_POSSIBLE where the run is too short to rotate it far enough."""
         n_events, min_shift = len(inputs.features), self._min_shift(inputs)
         if circular_shift_bounds(n_events, min_shift) is not None:
             return None
-        return Unavailable(
+        return Missing(
             Reason.SHIFT_NOT_POSSIBLE,
             f"a rotation of at least {min_shift} events either way round needs {2 * min_shift} "
             f"events; the run has {n_events}",

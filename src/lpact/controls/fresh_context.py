@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from lpact.controls.base import CONTROLS, ControlInputs, SevereControl, Unavailable
+from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
+from lpact.features.availability import Missing
 from lpact.features.models import REVERSED, SENTENCE_RESET, SHUFFLED, STATIC, UNTRAINED
 from lpact.math._types import FloatArray
 from lpact.reasons import Reason
@@ -21,11 +22,11 @@ class FreshFeatures(SevereControl):
         """Return the layer that the features are taken from."""
         return inputs.layer
 
-    def unavailable(self, inputs: ControlInputs) -> Unavailable | None:
+    def unavailable(self, inputs: ControlInputs) -> Missing | None:
         """Return CONTEXT_NOT_OFFERED unless there is at least one draw."""
         if self._offered(inputs) > 0:
             return None
-        return Unavailable(
+        return Missing(
             Reason.CONTEXT_NOT_OFFERED,
             f"no features of layer {self.source_layer(inputs)} in context '{self.context}'",
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.controls.base import CONTROLS, ControlInputs, SevereControl, Unavailable
+from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
+from lpact.features.availability import Missing
 from lpact.math._types import FloatArray
 from lpact.math.surrogates import matched_gaussian, phase_randomize_segments, segment_slices
 from lpact.reasons import Reason
@@ -42,12 +43,12 @@ class RandomMatchedAutocorr(SevereControl):
     summary = "phase-randomised within each story: auto- and cross-spectra kept, locking lost"
     needs = f"a story of at least {MIN_STORY_EVENTS} events"
 
-    def unavailable(self, inputs: ControlInputs) -> Unavailable | None:
+    def unavailable(self, inputs: ControlInputs) -> Missing | None:
         """Return STORY_TOO_SHORT unless one story has enough events."""
         longest = max(rows.stop - rows.start for rows in segment_slices(inputs.story))
         if longest >= MIN_STORY_EVENTS:
             return None
-        return Unavailable(
+        return Missing(
             Reason.STORY_TOO_SHORT,
             f"the longest story has {longest} event(s); {MIN_STORY_EVENTS} are needed",
         )

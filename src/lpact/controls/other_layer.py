@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.controls.base import CONTROLS, ControlInputs, SevereControl, Unavailable
+from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
+from lpact.features.availability import Missing
 from lpact.features.models import FULL
 from lpact.math._types import FloatArray
 from lpact.math.surrogates import derangement_target
@@ -23,11 +24,11 @@ class LayerLabelPermutation(SevereControl):
     summary = "features of another layer of the same model, by random derangement of the layers"
     needs = "another layer of the same model"
 
-    def unavailable(self, inputs: ControlInputs) -> Unavailable | None:
+    def unavailable(self, inputs: ControlInputs) -> Missing | None:
         """Return NO_OTHER_LAYER where the model offers no second layer."""
         if len(_layers(inputs)) >= 2:
             return None
-        return Unavailable(
+        return Missing(
             Reason.NO_OTHER_LAYER, f"layer {inputs.layer} is the only one in context '{FULL}'"
         )
 

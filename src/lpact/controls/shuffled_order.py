@@ -8,7 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from lpact.controls._reordered import ReorderedRows
-from lpact.controls.base import CONTROLS, ControlInputs, Unavailable
+from lpact.controls.base import CONTROLS, ControlInputs
+from lpact.features.availability import Missing
 from lpact.math._types import IntArray
 from lpact.math.surrogates import block_permutation, segment_slices, within_group_permutation
 from lpact.reasons import Reason
@@ -26,12 +27,12 @@ class TokenOrderShuffle(ReorderedRows):
     summary = "rows shuffled within each sentence"
     needs = "sentence ids, and a sentence of at least 2 events"
 
-    def unavailable(self, inputs: ControlInputs) -> Unavailable | None:
+    def unavailable(self, inputs: ControlInputs) -> Missing | None:
         """Return NO_SENTENCE_IDS unless one sentence has two events."""
         longest = int(np.bincount(_sentence_of_story(inputs)).max())
         if longest >= 2:
             return None
-        return Unavailable(Reason.NO_SENTENCE_IDS, "no sentence has more than 1 event")
+        return Missing(Reason.NO_SENTENCE_IDS, "no sentence has more than 1 event")
 
     def row_index(self, inputs: ControlInputs, rng: np.random.Generator) -> IntArray:
         """Return the shuffled order."""
@@ -58,13 +59,13 @@ class WithinStoryBlockShuffle(ReorderedRows):
     Options: ClassVar[type[PluginOptions]] = BlockShuffleOptions
     options: BlockShuffleOptions
 
-    def unavailable(self, inputs: ControlInputs) -> Unavailable | None:
+    def unavailable(self, inputs: ControlInputs) -> Missing | None:
         """Return STORY_TOO_SHORT unless one story has two blocks."""
         block = self.options.block_events
         longest = max(rows.stop - rows.start for rows in segment_slices(inputs.story))
         if longest > block:
             return None
-        return Unavailable(
+        return Missing(
             Reason.STORY_TOO_SHORT,
             f"the longest story has {longest} event(s); two blocks of {block} need {block + 1}",
         )

@@ -76,7 +76,9 @@ class Units:
         """Return the units at ``indices``, in that order."""
         coordinates = None if self.coordinates_mm is None else self.coordinates_mm[list(indices)]
         return Units(
-            tuple(self.ids[i] for i in indices), tuple(self.regions[i] for i in indices), coordinates
+            tuple(self.ids[i] for i in indices),
+            tuple(self.regions[i] for i in indices),
+            coordinates,
         )
 
 

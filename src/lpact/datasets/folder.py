@@ -100,10 +100,11 @@ class FolderDataset(Dataset):
         self.info = read_info(layout.dataset_toml)
         headers = [read_header(files, layout.stimuli) for files in layout.recordings]
         found = list(zip(layout.recordings, headers, strict=True))
-        names = [f"{header.id} in {files.folder.name}" for files, header in found]
+        names = [str(header.id) for header in headers]
+        clashing = [files.folder.name for files, header in found if names.count(str(header.id)) > 1]
         check_recording_ids(
             [header.id for header in headers],
-            where=f"{layout.root / 'recordings'} ({', '.join(sorted(names))})",
+            where=f"{layout.root / 'recordings'}: {', '.join(clashing)}",
         )
         self._recordings: dict[RecordingId, tuple[RecordingFiles, RecordingHeader]] = {
             header.id: (files, header) for files, header in found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 
-def number(value: float) -> str:
+def number(value: float | None) -> str:
     """Return ``value`` with three significant digits."""
-    return f"{value:.3g}"
+    return "n/a" if value is None else f"{value:.3g}"
 
 
 def percent(share: float) -> str:
@@ -24,7 +24,7 @@ def mean_over(n_subject_runs: int, n_left_out: int = 0) -> str:
     return f"({over}; {n_left_out} more not computed)" if n_left_out else f"({over})"
 
 
-def rivalry(model: float, rival_name: str, rival: float, difference: float) -> str:
+def rivalry(model: float | None, rival_name: str, rival: float | None, difference: float) -> str:
     """Return the model's score beside its rival's; the difference shows what rounding would hide."""
     return (
         f"The model scores {number(model)}, {rival_name} {number(rival)}: "

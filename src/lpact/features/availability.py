@@ -1,4 +1,4 @@
-"""Features that cannot be had are values with a reason, never gaps."""
+"""What cannot be had is a value with a reason, never a gap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lpact.reasons import Reason
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a nuisance feature or mechanism cannot be computed for a stimulus."""
+    """Why a nuisance feature, mechanism, control or strip cannot be made here."""
 
     reason: Reason
     detail: str

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lpact.config import StudyConfig
-from lpact.controls.base import CONTROLS, ControlInputs, SevereControl, Unavailable
+from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
+from lpact.features.availability import Missing
 from lpact.features.models import FULL
 from lpact.levels.prepare import ModelOnGrid, Prepared
 from lpact.math._types import FloatArray
@@ -45,7 +46,7 @@ def control_inputs(prepared: Prepared, model: ModelOnGrid, layer: int) -> Contro
     )
 
 
-def unavailable_controls(config: StudyConfig, inputs: ControlInputs) -> dict[str, Unavailable]:
+def unavailable_controls(config: StudyConfig, inputs: ControlInputs) -> dict[str, Missing]:
     """The study's controls that cannot be made here, with reasons."""
     checked = {name: c.unavailable(inputs) for name, c in build_controls(config).items()}
     return {name: why for name, why in checked.items() if why is not None}
@@ -64,6 +65,6 @@ def conditions(
         if control.unavailable(inputs) is not None:
             continue
         for draw in range(control.n_draws(inputs, config.controls.draws)):
-            key = (*prepared.key.values(), model.model, layer, name, draw)
-            rng = keyed_rng(config.seed, "control", *key)
+            place = (*prepared.key.values(), model.model, layer, name, draw)
+            rng = keyed_rng(config.seed, "control", *place)
             yield Condition(name, draw, control.counted, control.draw(inputs, rng, draw))

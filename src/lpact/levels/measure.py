@@ -27,7 +27,8 @@ class Brain:
     @property
     def reference(self) -> FloatArray:
         """Responses at the reference lag, [n_events, n_units]."""
-        return self.responses[self.reference_lag]
+        reference: FloatArray = self.responses[self.reference_lag]
+        return reference
 
     def take(self, rows: IntArray) -> Brain:
         """The same units over some of the events, with as many contiguous folds."""

@@ -63,7 +63,8 @@ class Prepared:
     @property
     def reference(self) -> FloatArray:
         """Responses at the reference lag, [n_events, n_units]."""
-        return self.grid.responses[self.grid.reference_lag]
+        reference: FloatArray = self.grid.responses[self.grid.reference_lag]
+        return reference
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,7 @@ def run(
                     "model_unit_order_hash": order,
                     "brain_unit_order_hash": brain_patterns.unit_order_hash,
                     "confirmatory": confirmatory,
-                    "reason": _row_reasons(reason, columns["delta_rel"]),
+                    "reason": _row_reasons(reason, np.asarray(columns["delta_rel"])),
                 },
             )
             for _, columns in comparisons

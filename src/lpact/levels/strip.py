@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lpact.controls.base import Unavailable
+from lpact.features.availability import Missing
 from lpact.math._types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
 
@@ -37,7 +37,7 @@ class StrippingMethod(Plugin, ABC):
     uses_mechanism: ClassVar[bool] = True
     fitted: ClassVar[bool] = True
 
-    def unavailable(self, inputs: StripInputs) -> Unavailable | None:  # noqa: ARG002
+    def unavailable(self, inputs: StripInputs) -> Missing | None:  # noqa: ARG002
         """Return why this method cannot be used on ``inputs``, or None."""
         return None
 
@@ -64,10 +64,14 @@ STRIPPINGS: Registry[StrippingMethod] = Registry(
 class RandomDirection:
     """A scalar along a random direction of the features, with the mechanism's share of their variance.
 
-    In training rows, the direction is w = Zᵀ g for Gaussian weights g over events, so that it follows the features'
-    own covariance; its scalar Zw is diluted with independent noise until it accounts for the same share of feature
-    variance, Σ_j cov(z_j, ·)² / var(·), as the mechanism does. Where no random direction accounts for that much, it is
-    left undiluted.
+    On training rows the direction is w = Zᵀ g for Gaussian weights g over events, so that it follows the features' own
+    covariance. Its scalar s = Zw is diluted with independent noise e, s + τ e, until it accounts for as much feature
+    variance there as the mechanism m does:
+
+        ‖Zᵀ(s + τe)‖² / ‖s + τe‖² = ‖Zᵀm‖² / ‖m‖²     (Z, s, e, m centred on training rows)
+
+    a quadratic in τ. A direction that accounts for less than the mechanism is left undiluted; where even noise accounts
+    for more, the scalar is noise alone.
     """
 
     weights: FloatArray
@@ -80,25 +84,29 @@ class RandomDirection:
 
     def scalar(self, features: FloatArray, mechanism: FloatArray, train: IntArray) -> FloatArray:
         """The scalar for all events, with every parameter from the rows ``train``."""
-        centre = features[train].mean(axis=0)
-        z = features - centre
-        direction = z[train].T @ self.weights[train]
-        along = z @ direction
+        z = features - features[train].mean(axis=0)
+        along = z @ (z[train].T @ self.weights[train])
         spread = along[train].std()
         if not spread > 0:
             raise DegenerateStrip("the features do not vary on the training rows")
         along = along / spread
-        wanted = _variance_share(z[train], mechanism[train])
-        reached = _variance_share(z[train], along[train])
-        dilution = np.sqrt(max(0.0, reached / wanted - 1.0)) if wanted > 0 else 0.0
-        return along + dilution * self.noise
+        dilution = _dilution(z[train], along[train], self.noise[train], mechanism[train])
+        return self.noise if np.isinf(dilution) else along + dilution * self.noise
 
 
-def _variance_share(z: FloatArray, scalar: FloatArray) -> float:
-    """Feature variance that regressing every column on ``scalar`` accounts for; ``z`` is centred."""
-    centred = scalar - scalar.mean()
-    power = float(centred @ centred)
+def _dilution(z: FloatArray, along: FloatArray, noise: FloatArray, mechanism: FloatArray) -> float:
+    """The τ ≥ 0 at which ``along + τ noise`` accounts for the mechanism's feature variance."""
+    s, e, m = (v - v.mean() for v in (along, noise, mechanism))
+    power = float(m @ m)
     if not power > 0:
+        raise DegenerateStrip("the mechanism does not vary on the training rows")
+    zs, ze, zm = z.T @ s, z.T @ e, z.T @ m
+    wanted = float(zm @ zm) / power
+    quadratic = float(ze @ ze) - wanted * float(e @ e)
+    linear = 2.0 * (float(zs @ ze) - wanted * float(s @ e))
+    constant = float(zs @ zs) - wanted * float(s @ s)
+    if constant <= 0:
         return 0.0
-    covariances = z.T @ centred
-    return float(covariances @ covariances) / power
+    roots = np.roots([quadratic, linear, constant])
+    usable = [float(r.real) for r in roots if abs(r.imag) < 1e-12 and r.real >= 0]
+    return min(usable, default=float("inf"))

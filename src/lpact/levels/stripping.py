@@ -115,7 +115,7 @@ class _Context:
         self.config = config
         self.prepared = prepared
         self.confirmatory = confirmatory
-        self.key = {**prepared.key, "model": model.model, "layer": layer}
+        self.key: dict[str, str | int] = {**prepared.key, "model": model.model, "layer": layer}
         self.inputs = StripInputs(model.load(layer), layer, model.offered, model.load)
         self.grid = ridge_grid(config.readout)
         self.metric = config.readout.primary_metric

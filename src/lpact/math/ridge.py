@@ -155,7 +155,8 @@ def nested_ridge(
 def _at_lag(responses: FloatArray, lag: IntArray, rows: slice) -> FloatArray:
     """Rows of every target at its own lag, [n_rows, t]."""
     block = responses[:, rows, :]
-    return np.take_along_axis(block, lag[None, None, :], axis=0)[0]
+    taken: FloatArray = np.take_along_axis(block, lag[None, None, :], axis=0)[0]
+    return taken
 
 
 def _fit(x: FloatArray, y: FloatArray, train: IntArray) -> _Fit:

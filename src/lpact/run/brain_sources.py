@@ -70,4 +70,5 @@ def _mean(arrays: Sequence[FloatArray]) -> FloatArray:
     finite = np.isfinite(stacked)
     count = finite.sum(axis=0)
     total = np.where(finite, stacked, 0.0).sum(axis=0)
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    mean: FloatArray = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return mean

@@ -15,6 +15,7 @@ from lpact.levels.relational import BrainPatterns
 from lpact.math._types import FloatArray
 from lpact.reasons import Reason
 from lpact.run.workspace import Workspace
+from lpact.tables.ceilings import BRAIN_CEILING
 from lpact.tables.predictive import UNIT_SCORES
 from lpact.tables.relational import BRAIN_PATTERNS, HALF_PATTERNS
 
@@ -118,7 +119,7 @@ class CeilingJob:
         """Compute all modes."""
         brains = [self._brain(workspace, recording) for recording in self.recordings]
         table = ceiling.run(config=workspace.config, dataset=self.dataset, brains=brains)
-        return {ceiling.BRAIN_CEILING.name: table}
+        return {BRAIN_CEILING.name: table}
 
     def _brain(self, workspace: Workspace, recording: RecordingId) -> ceiling.BrainOnGrid:
         prepared = workspace.prepared(self.dataset, recording)

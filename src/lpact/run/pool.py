@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
+from itertools import islice
 from typing import Protocol
 
 from threadpoolctl import threadpool_limits
@@ -58,7 +59,7 @@ class Pool:
         running: dict[Future[Frames], Job] = {}
         while True:
             # Only a few jobs are handed out ahead, so that an interruption has little to wait for.
-            while len(running) < 2 * self._workers and (job := next(waiting, None)) is not None:
+            for job in islice(waiting, max(0, 2 * self._workers - len(running))):
                 running[self._executor.submit(_run, job)] = job
             if not running:
                 return

@@ -94,8 +94,8 @@ class RunWriter:
         for name in sorted(frames):
             write_table(frames[name], find_table(name), run)
         write_manifest(run, build_manifest(run, self.provenance))
-        self._refuse_existing()
         with storage_errors(self.out, "the finished run cannot be moved to its place"):
+            # Replaces an empty folder at most; fails on one that has been filled meanwhile.
             run.rename(self.out)
             sync_folder(self.out.parent)
         with storage_errors(self.partial, "the run is published, but its working folder remains"):

@@ -186,11 +186,16 @@ class SimulatedFeatures:
         )
 
     def _weights(self, what: str, key: FeatureKey, n_latents: int, columns: slice) -> FloatArray:
-        """Mixing weights of a layer, [n_latents, n_columns], every column of length 1."""
+        """Mixing weights of a layer, [n_latents, n_columns].
+
+        A random tight frame: all directions of the latents are equally well represented, and the
+        mean variance of a column is 1.
+        """
         rng = self.streams.rng("weights", what, key.model, key.layer)
-        weights = rng.standard_normal((n_latents, columns.stop - columns.start))
-        unit: FloatArray = weights / np.linalg.norm(weights, axis=0)
-        return unit
+        n_columns = columns.stop - columns.start
+        n_more, n_fewer = max(n_latents, n_columns), min(n_latents, n_columns)
+        frame: FloatArray = np.linalg.qr(rng.standard_normal((n_more, n_fewer))).Q
+        return frame if n_columns < n_latents else frame.T * np.sqrt(n_columns / n_latents)
 
     def _embedding(self, model: str) -> FloatArray:
         """Static vectors: lexical columns from the types' vectors, the others arbitrary."""
@@ -220,6 +225,6 @@ class SimulatedFeatures:
 
 
 def _blend(signal: FloatArray, noise: FloatArray, strength: float) -> FloatArray:
-    """``s · signal + √(1 − s²) · noise``: variance 1 where both have it."""
+    """``s · signal + √(1 − s²) · noise``: of variance 1 where both are."""
     blended: FloatArray = strength * signal + np.sqrt(1.0 - strength**2) * noise
     return blended

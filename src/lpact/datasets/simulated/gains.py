@@ -14,7 +14,7 @@ from lpact.math._types import FloatArray
 
 RELATIONAL_RANGE = (0.1, 1.6)
 PREDICTIVE_RANGE = (0.35, 0.75)
-LEXICAL_RANGE = (0.05, 0.5)
+LEXICAL_RANGE = (0.1, 0.5)
 SHARED_NOISE_RANGE = (0.4, 1.6)
 MECHANISM_GAIN = 1.2
 DRIFT_GAIN = 0.8
@@ -27,16 +27,16 @@ N_CANDIDATE_ORDERS = 64
 class Gains:
     """Gains of every unit before the factor ``snr``.
 
-    ``relational``, ``predictive``, ``lexical`` and ``shared_noise`` are [n_units], ``mechanisms``
-    is [6, n_units] (zero where a unit does not carry one), ``drift`` is [N_DRIFTS, n_units].
+    ``relational``, ``predictive``, ``lexical`` and ``shared_noise`` are [n_units], ``drift`` is
+    [N_DRIFTS, n_units], ``mechanisms`` is [6, n_units] (zero where a unit does not carry one).
     """
 
     relational: FloatArray
     predictive: FloatArray
     lexical: FloatArray
     shared_noise: FloatArray
-    mechanisms: FloatArray
     drift: FloatArray
+    mechanisms: FloatArray
 
 
 def recording_gains(
@@ -77,8 +77,9 @@ def _base_gains(options: SimulatedOptions, rng: np.random.Generator) -> Gains:
         predictive=np.linspace(*PREDICTIVE_RANGE, n_units)[falling_rank],
         lexical=lexical,
         shared_noise=options.shared_noise * shared_noise,
-        mechanisms=_mechanism_gains(options, relational, rng),
         drift=DRIFT_GAIN * rng.standard_normal((N_DRIFTS, n_units)),
+        # Last, because it draws only if planted: the other gains are the same under any truth.
+        mechanisms=_mechanism_gains(options, relational, rng),
     )
 
 
@@ -90,7 +91,7 @@ def _unrelated(
     orders = np.stack([rng.permutation(n_units) for _ in range(N_CANDIDATE_ORDERS)])
     spread = np.linspace(*limits, n_units)
     centred = np.stack([other - other.mean() for other in others])
-    overlap = np.abs(spread[orders] @ (centred / np.linalg.norm(centred, axis=1, keepdims=True)).T)
+    overlap = np.abs(spread[orders] @ centred.T)
     best: FloatArray = spread[orders[int(overlap.max(axis=1).argmin())]]
     return best
 

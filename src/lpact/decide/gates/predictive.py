@@ -75,7 +75,7 @@ def _evidence(row: Row | None) -> GateEvidence:
         sentence = f"No subject-run has a finite level-1 contrast ({why})."
         return GateEvidence(Gate.PREDICTIVE, nothing_computed(_BOUNDS, sentence, why))
     over = mean_over(row["n"], row["n_missing"])
-    control = row["best_control"]
+    control = row["best_control"] or "unnamed"
     best = f"the best severe control (most often {control})"
     nuisance_words = rivalry(
         row["real_score"], "nuisance", row["nuisance_score"], row["delta_nuisance"]

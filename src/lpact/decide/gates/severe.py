@@ -77,6 +77,7 @@ def _most_reaching_controls(
         .drop_nulls("similarity")
         .join(usable.select(*_UNIT_ROW, "real_similarity"), on=_UNIT_ROW, maintain_order="left")
         .with_columns(advantage=pl.col("real_similarity") - pl.col("similarity"))
+        .drop_nulls("advantage")
     )
     by_summary = mean_over_subject_runs(
         pairs, [*LAYER_KEY, "condition", "alignment", "profile"], ["advantage"]

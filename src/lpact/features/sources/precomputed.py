@@ -24,7 +24,7 @@ class Precomputed(ModelSource):
         if stimulus.features is None:
             return []
         return sorted(
-            (key for key in stimulus.features.keys() if key.model == model),
+            (key for key in stimulus.features.keys() if key.model == model),  # noqa: SIM118
             key=lambda key: (key.layer, key.context, key.draw),
         )
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, cast
 import numpy as np
 from pydantic import Field
 
-from lpact.controls.base import Unavailable
+from lpact.features.availability import Missing
 from lpact.features.models import REVERSED, SENTENCE_RESET
 from lpact.levels.strip import STRIPPINGS, DegenerateStrip, StripInputs, StrippingMethod
 from lpact.math._types import FloatArray, IntArray
@@ -30,15 +30,15 @@ class ContextSwap(StrippingMethod):
     context: ClassVar[str]
     Options = SwapOptions
 
-    def unavailable(self, inputs: StripInputs) -> Unavailable | None:
-        """Unavailable unless the model offers this context in the same width."""
+    def unavailable(self, inputs: StripInputs) -> Missing | None:
+        """Missing unless the model offers this context in the same width."""
         if (inputs.layer, self.context) not in inputs.offered:
             detail = f"context '{self.context}' is not on offer for layer {inputs.layer}"
-            return Unavailable(Reason.CONTEXT_NOT_OFFERED, detail)
+            return Missing(Reason.CONTEXT_NOT_OFFERED, detail)
         width, own = inputs.load(inputs.layer, self.context, 0).shape[1], inputs.features.shape[1]
         if width != own:
             detail = f"context '{self.context}' has {width} columns, the real features {own}"
-            return Unavailable(Reason.CONTEXT_NOT_OFFERED, detail)
+            return Missing(Reason.CONTEXT_NOT_OFFERED, detail)
         return None
 
     def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.controls.base import Unavailable
+from lpact.features.availability import Missing
 from lpact.features.models import FULL
 from lpact.levels.strip import STRIPPINGS, StripInputs, StrippingMethod
 from lpact.math._types import FloatArray, IntArray
@@ -22,20 +22,20 @@ class LayerAblation(StrippingMethod):
     summary = "the previous layer's features in the layer's place"
     uses_mechanism = False
 
-    def unavailable(self, inputs: StripInputs) -> Unavailable | None:
-        """Unavailable without features of the same width in the previous layer."""
+    def unavailable(self, inputs: StripInputs) -> Missing | None:
+        """Missing without features of the same width in the previous layer."""
         previous = inputs.layer - 1
         if inputs.layer == 0:
             return None
         if (previous, FULL) not in inputs.offered:
-            return Unavailable(
+            return Missing(
                 Reason.NO_PREVIOUS_LAYER_FEATURES,
                 f"layer {previous} is not on offer in full context",
             )
         width, own = inputs.load(previous, FULL, 0).shape[1], inputs.features.shape[1]
         if width != own:
             detail = f"layer {previous} has {width} columns, layer {inputs.layer} has {own}"
-            return Unavailable(Reason.NO_PREVIOUS_LAYER_FEATURES, detail)
+            return Missing(Reason.NO_PREVIOUS_LAYER_FEATURES, detail)
         return None
 
     def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:  # noqa: ARG002

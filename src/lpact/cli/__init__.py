@@ -1,0 +1,83 @@
+"""COMMAND LINE: one file a command. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from lpact.cli import audit, decide, demo, explain, init, plan, run, tables
+from lpact.cli import list as list_plugins
+from lpact.errors import LPactError
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+
+class _Commands(TyperGroup):
+    """Runs a command; errors that lpact raises on purpose become messages."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except LPactError as error:
+            if ctx.params.get("debug"):
+                typer.echo(traceback.format_exc(), err=True)
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(USAGE_ERROR) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted; run the same command again to resume", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    name="lpact",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import lpact
+
+        typer.echo(f"lpact {lpact.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="LPACT_DEBUG", help="Show tracebacks of errors.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """What is a brain score worth? From a study file to one verdict per claim.
+
+    Start with `lpact demo`, or with `lpact init`, `lpact plan` and `lpact run`.
+    """
+
+
+app.command("demo")(demo.command)
+app.command("init")(init.command)
+app.command("plan")(plan.command)
+app.command("run")(run.command)
+app.command("audit")(audit.command)
+app.command("decide")(decide.command)
+app.command("tables")(tables.command)
+app.command("explain")(explain.command)
+app.command("list")(list_plugins.command)
+
+
+def main() -> None:
+    """Entry point of the ``lpact`` command."""
+    app(prog_name="lpact")

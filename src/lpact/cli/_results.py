@@ -1,0 +1,129 @@
+"""Results of a finished run, in words: shared by ``lpact run``, ``lpact demo`` and ``lpact decide``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lpact.cli._layout import Grid
+from lpact.cli._render import VERDICT_STYLES, counted, heading, number, say, show, whole
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.console import Console
+
+    from lpact.study import Run
+    from lpact.tables import Table
+
+DECISIONS = "decisions/lpact_decision_table"
+_VERDICT = ("label", "first_failed_gate", "beaten_by")
+
+
+def show_verdicts(out: Console, decisions: pl.DataFrame) -> None:
+    """One block a dataset; mechanisms of a layer with the same verdict share a line."""
+    for (dataset, role), claims in decisions.group_by("dataset", "role", maintain_order=True):
+        heading(out, f"{dataset} ({role})")
+        grid = Grid(
+            ("model", "layer", "raw score", "mechanisms", "verdict", "failed gate", "beaten by"),
+            right=frozenset({"layer", "raw score"}),
+            styles=VERDICT_STYLES,
+        )
+        layers = claims.group_by("model", "layer", maintain_order=True)
+        for (model, layer), rows in layers:
+            for line in _verdict_lines(list(rows.iter_rows(named=True))):
+                grid.add(model, layer, *line)
+        show(out, grid)
+
+
+def _verdict_lines(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Cells from the raw score on, one line for each verdict that a layer got."""
+    grouped: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        grouped.setdefault(tuple(row[column] for column in _VERDICT), []).append(row)
+    lines = []
+    for verdict, own in sorted(grouped.items(), key=lambda item: len(item[1])):
+        names = [row["mechanism"] for row in own]
+        told = names[0] if len(names) == 1 else f"{len(names)} of {len(rows)}"
+        failed = tuple("" if cell == "none" else cell for cell in verdict[1:])
+        lines.append((number(own[0]["raw_score"]), told, verdict[0], *failed))
+    return lines
+
+
+def show_verdict_counts(out: Console, decisions: pl.DataFrame) -> None:
+    """How many claims of each dataset got which verdict."""
+    heading(out, "Verdicts")
+    grid = Grid(
+        ("dataset", "role", "verdict", "claims"),
+        right=frozenset({"claims"}),
+        styles=VERDICT_STYLES,
+    )
+    counts = decisions.group_by("dataset", "role", "label", maintain_order=True).len()
+    for row in counts.iter_rows():
+        grid.add(*row)
+    show(out, grid)
+
+
+def show_outcome(out: Console, run: Run) -> None:
+    """The outcome of the study and what it means."""
+    row = run.table("decisions/lpact_study_outcome").row(0, named=True)
+    heading(out, f"Outcome {row['outcome']}")
+    say(out, row["meaning"], indent=2)
+
+
+def show_row_counts(out: Console, run: Run) -> None:
+    """Rows of every table."""
+    heading(out, "Tables")
+    grid = Grid(("table", "rows"), right=frozenset({"rows"}))
+    total = 0
+    for table in run.tables():
+        n = n_rows(run, table)
+        total += n
+        grid.add(table.name, whole(n))
+    show(out, grid)
+    say(out, f"{counted(len(grid.rows), 'table')}, {counted(total, 'row')}", indent=2)
+
+
+def show_places(out: Console, run: Run) -> None:
+    """Where everything is, and what to type next."""
+    heading(out, "Where everything is")
+    places = Grid(("what", "where"))
+    places.add("run", f"{run.root}/")
+    places.add("verdicts", f"{run.root}/{DECISIONS}.csv")
+    places.add("manifest", f"{run.root}/manifest.json")
+    claim = most_telling_claim(run.decisions)
+    if claim is not None:
+        places.add("why", f"lpact explain {run.root} {claim}")
+    places.add("tables", f"lpact tables {run.root}")
+    # Without the header: the first column says it all.
+    for line in places.lines(None, indent=2)[1:]:
+        out.print(line, soft_wrap=True)
+
+
+def most_telling_claim(decisions: pl.DataFrame) -> str | None:
+    """The claim with the strongest verdict, to show how a claim is asked about."""
+    from lpact.reasons import FinalLabel
+    from lpact.tables import CLAIM_KEY
+
+    order = [label.value for label in FinalLabel]
+    candidates = order[order.index("integrated_candidate") :]
+    rows = list(decisions.iter_rows(named=True))
+    ranked = sorted(
+        rows,
+        key=lambda row: (
+            candidates.index(row["label"]) if row["label"] in candidates else len(order)
+        ),
+    )
+    return "/".join(str(ranked[0][key]) for key in CLAIM_KEY) if ranked else None
+
+
+def n_rows(run: Run, table: Table) -> int:
+    """Rows of a table, from the file's footer alone."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from lpact.store import table_path
+
+    try:
+        return int(pq.read_metadata(table_path(run.root, table)).num_rows)
+    except (OSError, pa.ArrowException):
+        return run.table(table.name).height

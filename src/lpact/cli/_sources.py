@@ -1,0 +1,162 @@
+"""What the source audit found, in short tables: shared by ``lpact audit`` and ``lpact plan``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lpact.cli._layout import Grid
+from lpact.cli._render import counted, heading, say, show
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.console import Console
+
+    from lpact.run.inspect import StudyAudit
+
+LINKS = {
+    "B": ("has_brain", "brain data"),
+    "W": ("has_words", "words"),
+    "F": ("has_features", "model features"),
+    "S": ("has_controls", "required severe controls"),
+    "R": ("has_reliability", "a reliability mode"),
+    "K": ("has_coverage", "enough subject-runs and units"),
+}
+"""Links of the evidence chain."""
+
+MAX_FINDINGS = 20
+_MARKS = {"yes": "green", "no": "red"}
+
+Rows = list[dict[str, Any]]
+
+
+def audit_rows(audit: StudyAudit, table: str) -> Rows:
+    """Rows of one of the audit's tables, by its short name."""
+    frame: pl.DataFrame = audit.tables[f"audits/{table}"]
+    return list(frame.iter_rows(named=True))
+
+
+def show_chain(out: Console, audit: StudyAudit) -> None:
+    """The six links of every dataset's evidence chain, and what is missing."""
+    heading(out, "Evidence chain")
+    numbers = frozenset({"subject-runs", "units"})
+    chain = Grid(("dataset", *LINKS, "subject-runs", "units"), right=numbers, styles=_MARKS)
+    for row in audit_rows(audit, "lpact_evidence_feasibility"):
+        flags = ["yes" if row[column] else "no" for column, _ in LINKS.values()]
+        chain.add(row["dataset"], *flags, row["n_subject_runs"], row["n_brain_units"])
+    show(out, chain)
+    say(out, ", ".join(f"{link}: {what}" for link, (_, what) in LINKS.items()), indent=2)
+
+
+def show_roles(out: Console, audit: StudyAudit) -> None:
+    """The role of every dataset after the audit, and why it cannot confirm anything."""
+    heading(out, "Roles")
+    roles = Grid(("dataset", "role", "confirmatory", "why not"))
+    for row in audit_rows(audit, "lpact_evidence_feasibility"):
+        lowered = row["role"] != row["configured_role"]
+        role = f"{row['role']} (lowered from {row['configured_role']})" if lowered else row["role"]
+        confirmatory = "yes" if row["confirmatory"] else "no"
+        roles.add(row["dataset"], role, confirmatory, row["role_detail"])
+    show(out, roles)
+
+
+def show_findings(out: Console, audit: StudyAudit) -> None:
+    """What was left out or deserves a look, the same finding told once."""
+    grouped: dict[tuple[str, ...], list[str]] = {}
+    for row in audit_rows(audit, "lpact_findings"):
+        told = tuple(str(row[k]) for k in ("dataset", "severity", "reason", "found", "remedy"))
+        where = f"sub-{row['subject']}_ses-{row['session']}_run-{row['run']} {row['field']}"
+        grouped.setdefault(told, []).append(where)
+    heading(out, f"Findings: {len(grouped) or 'none'}")
+    for (dataset, severity, reason, found, remedy), places in list(grouped.items())[:MAX_FINDINGS]:
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        say(out, f"{severity}: {reason} in {dataset}, {places[0]}{more}", indent=2)
+        say(out, f"found: {found}", indent=4)
+        say(out, f"remedy: {remedy}", indent=4)
+    if len(grouped) > MAX_FINDINGS:
+        say(out, f"… and {len(grouped) - MAX_FINDINGS} more", indent=2)
+
+
+def show_controls(out: Console, audit: StudyAudit) -> None:
+    """Severe controls that are possible and impossible; equal reasons are told once."""
+    rows = audit_rows(audit, "lpact_control_availability")
+    everywhere = {r["control"] for r in rows} - {r["control"] for r in rows if not r["available"]}
+    heading(out, "Severe controls")
+    possible = [name for name in dict.fromkeys(r["control"] for r in rows) if name in everywhere]
+    say(out, f"possible everywhere: {', '.join(possible) or 'none'}", indent=2)
+    told = [
+        (r["control"], f"{r['dataset']}/{r['model']}/{r['layer']}", _why(r))
+        for r in rows
+        if not r["available"]
+    ]
+    _show_impossible(out, "control", told)
+
+
+def show_ingredients(out: Console, audit: StudyAudit) -> None:
+    """Nuisance features and mechanisms that a dataset cannot offer."""
+    rows = audit_rows(audit, "lpact_ingredient_availability")
+    missing = [r for r in rows if not r["available"]]
+    heading(out, "Nuisance features and mechanisms")
+    if not missing:
+        say(out, f"all {len({(r['kind'], r['name']) for r in rows})} available", indent=2)
+    told = [(f"{r['kind']} {r['name']}", r["dataset"], _why(r)) for r in missing]
+    _show_impossible(out, "ingredient", told)
+
+
+def show_reliability(out: Console, audit: StudyAudit) -> None:
+    """Reliability modes: how many recordings can be paired, or why none can."""
+    heading(out, "Brain–brain reliability")
+    rows = audit_rows(audit, "lpact_reliability_modes")
+    modes = list(dict.fromkeys(r["mode"] for r in rows))
+    grid = Grid(("dataset", *modes))
+    for dataset in dict.fromkeys(r["dataset"] for r in rows):
+        by_mode = {r["mode"]: r for r in rows if r["dataset"] == dataset}
+        grid.add(dataset, *(_mode(by_mode[mode]) for mode in modes))
+    show(out, grid)
+
+
+def show_media(out: Console, audit: StudyAudit) -> None:
+    """Stimulus media that a dataset lacks."""
+    frame = audit.tables["controls/stimulus_media_mapping"]
+    lacking: dict[str, list[str]] = {}
+    for row in frame.iter_rows(named=True):
+        if not row["present"] and row["media"] not in lacking.setdefault(row["dataset"], []):
+            lacking[row["dataset"]].append(row["media"])
+    heading(out, "Stimulus media missing")
+    for dataset, media in lacking.items():
+        if media:
+            say(out, f"{dataset}: {', '.join(media)}", indent=2)
+    if not any(lacking.values()):
+        say(out, "none", indent=2)
+
+
+def _mode(row: Mapping[str, Any]) -> str:
+    return counted(row["n_recordings"], "recording") if row["possible"] else f"no: {row['reason']}"
+
+
+def _why(row: Mapping[str, Any]) -> str:
+    from lpact.reasons import Reason
+
+    explanations = {reason.value: reason.explanation for reason in Reason}
+    return str(row["detail"]) or explanations[row["reason"]]
+
+
+def _show_impossible(out: Console, what: str, missing: Iterable[tuple[str, str, str]]) -> None:
+    """Names with the same reason and places on one line."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for name, place, why in missing:
+        places.setdefault((name, why), []).append(place)
+    names: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for (name, why), found in places.items():
+        names.setdefault((tuple(found), why), []).append(name)
+    if not names:
+        return
+    grid = Grid((f"impossible {what}", "where", "why"))
+    for (where, why), own in names.items():
+        grid.add(", ".join(own), _places(where), why)
+    show(out, grid)
+
+
+def _places(places: Sequence[str], most: int = 3) -> str:
+    listed = ", ".join(places[:most])
+    return listed if len(places) <= most else f"{listed} and {len(places) - most} more"

@@ -1,0 +1,82 @@
+"""``lpact demo``: the built-in simulated study, whose truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lpact.cli._machine import n_cores
+from lpact.cli._render import console, counted, say
+from lpact.cli._results import show_outcome, show_places, show_row_counts, show_verdicts
+from lpact.cli.run import compute
+
+if TYPE_CHECKING:
+    from lpact.study import Study
+
+MOST_WORKERS = 4
+
+
+def command(
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run.")] = Path("demo"),
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=1, help=f"Processes; default: cores, at most {MOST_WORKERS}."
+        ),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Remove an earlier run first.")] = False,
+) -> None:
+    """Run a whole study on simulated recordings."""
+    told = console()
+    study = demo_study()
+    config = study.config
+    say(
+        told,
+        f"The demo audits {counted(len(config.models), 'simulated model')} against "
+        f"{counted(len(config.datasets), 'simulated dataset')} whose truth is known, "
+        f"with {len(config.controls.include)} severe controls.",
+    )
+    if fresh:
+        remove_run(out)
+    run = compute(told, study, out, workers=workers or min(n_cores(), MOST_WORKERS), progress=True)
+    show_verdicts(told, run.decisions)
+    show_outcome(told, run)
+    show_row_counts(told, run)
+    show_places(told, run)
+
+
+def demo_study() -> Study:
+    """The study that ships with lpact."""
+    from importlib.resources import files
+
+    from lpact.study import study_from_text
+
+    text = files("lpact.run").joinpath("demo.toml").read_text(encoding="utf-8")
+    return study_from_text(text, where="the built-in demo study")
+
+
+def remove_run(folder: Path) -> None:
+    """Remove a run directory, and refuse anything that is more than one."""
+    import shutil
+
+    from lpact.errors import RunError
+    from lpact.store import read_manifest
+    from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
+
+    if not folder.exists() and not folder.is_symlink():
+        return
+    manifest = read_manifest(folder)
+    own = {MANIFEST_NAME, *(file.path for file in manifest.outputs)}
+    found = (p.relative_to(folder) for p in sorted(folder.rglob("*")) if not p.is_dir())
+    foreign = [p for p in found if p.as_posix() not in own and p.parts[0] != REPORT_FOLDER]
+    if foreign or folder.is_symlink():
+        raise RunError(
+            "the folder holds more than a run, and is not removed",
+            where=str(folder),
+            got=str(foreign[0]) if foreign else "a symbolic link",
+            expected="a folder that holds nothing but a run",
+            remedy="move the other files away, or choose another folder with --out",
+        )
+    shutil.rmtree(folder)

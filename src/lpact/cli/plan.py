@@ -1,0 +1,63 @@
+"""``lpact plan``: what a run would compute, before it computes anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lpact.cli import _sources as sources
+from lpact.cli._layout import Grid
+from lpact.cli._machine import n_cores
+from lpact.cli._render import console, counted, duration, heading, memory, say, show, whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lpact.run.plan import Plan
+
+
+def command(
+    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+) -> None:
+    """Say what would be computed and what it would cost."""
+    import lpact
+
+    loaded = lpact.load_study(study)
+    plan = loaded.plan()
+    out = console()
+    say(out, f"Plan of {loaded.config.name} (configuration {loaded.config.digest()[:12]})")
+    sources.show_roles(out, plan.audit)
+    sources.show_controls(out, plan.audit)
+    sources.show_ingredients(out, plan.audit)
+    sources.show_reliability(out, plan.audit)
+    _show_rows(out, plan)
+    _show_cost(out, plan, loaded.run_config.workers)
+
+
+def cost_line(plan: Plan, workers: int) -> str:
+    """Size and time of a run in one line."""
+    return (
+        f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_contexts, 'context')}, "
+        f"{counted(plan.n_fits, 'readout')}; about {duration(plan.seconds_with(workers))} "
+        f"with {counted(workers, 'worker')}; {memory(plan.peak_bytes)} of arrays in each"
+    )
+
+
+def _show_rows(out: Console, plan: Plan) -> None:
+    heading(out, "Rows per table (≤: at most)")
+    grid = Grid(("table", "rows"), right=frozenset({"rows"}))
+    for name, n_rows in plan.rows.items():
+        bound = "≤ " if name in plan.at_most else ""
+        grid.add(name, f"{bound}{whole(n_rows)}")
+    show(out, grid)
+
+
+def _show_cost(out: Console, plan: Plan, workers: int) -> None:
+    heading(out, "Cost")
+    say(out, cost_line(plan, workers), indent=2)
+    cores = n_cores()
+    if cores > workers:
+        faster = duration(plan.seconds_with(cores))
+        say(out, f"with --workers {cores} (the cores of this machine): about {faster}", indent=2)

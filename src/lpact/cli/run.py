@@ -1,0 +1,66 @@
+"""``lpact run``: compute a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lpact.cli._render import console, say
+from lpact.cli._results import show_outcome, show_places, show_verdict_counts
+from lpact.cli.plan import cost_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lpact.study import Run, Study
+
+
+def command(
+    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run; new, or interrupted.")],
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes; default: the study file's.")
+    ] = None,
+    progress: Annotated[
+        bool | None, typer.Option("--progress/--no-progress", help="Show progress.")
+    ] = None,
+) -> None:
+    """Compute a study, or resume it."""
+    import lpact
+
+    told = console()
+    loaded = lpact.load_study(study)
+    run = compute(told, loaded, out, workers=workers, progress=progress)
+    show_verdict_counts(told, run.decisions)
+    show_outcome(told, run)
+    show_places(told, run)
+
+
+def compute(
+    told: Console, study: Study, out: Path, *, workers: int | None, progress: bool | None
+) -> Run:
+    """Say what a run costs, then make it; a complete one is opened as it is."""
+    from lpact.errors import RunError
+    from lpact.store import existing_run
+    from lpact.study import Run
+
+    state = existing_run(out, study.config.digest())
+    if state == "complete":
+        say(told, f"{out} holds this run already, complete: nothing to compute.")
+        return Run(out)
+    if state == "other":
+        raise RunError(
+            "the output folder is not empty",
+            where=str(out),
+            got="other files, or a run of another configuration",
+            expected="a new or empty folder, or an interrupted run of this study",
+            remedy="choose another folder, or move this one away",
+        )
+    say(told, f"{study.config.name}: looking at the sources …")
+    plan = study.plan()
+    say(told, cost_line(plan, workers or study.run_config.workers))
+    if out.absolute().with_name(f"{out.absolute().name}.partial").exists():
+        say(told, "An interrupted run is there: finished work is used again.")
+    return study.run(out, workers=workers, progress=progress)

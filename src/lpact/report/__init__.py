@@ -1,0 +1,1 @@
+"""REPORT: figures and pages, from tables alone."""

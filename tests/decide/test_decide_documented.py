@@ -1,0 +1,36 @@
+"""docs/explanation/decision.md names every code that the decision can write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lpact.config import GatesConfig
+from lpact.decide.criteria import CriterionName
+from lpact.reasons import FinalLabel, Gate, Outcome, RowLabel
+
+TEXT = (Path(__file__).parents[2] / "docs/explanation/decision.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", [*FinalLabel, *RowLabel, *Gate])
+def test_every_label_and_gate_is_explained(code: str) -> None:
+    assert f"`{code}`" in TEXT
+
+
+@pytest.mark.parametrize("name", CriterionName)
+def test_every_criterion_is_explained(name: CriterionName) -> None:
+    listed = {
+        part.strip() for chunk in TEXT.split("[")[1:] for part in chunk.split("]")[0].split(",")
+    }
+    assert name.value in listed
+
+
+@pytest.mark.parametrize("option", GatesConfig.model_fields)
+def test_every_threshold_is_explained(option: str) -> None:
+    assert option in TEXT
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_outcome_is_explained(outcome: Outcome) -> None:
+    assert f"\n| {outcome.value} | " in TEXT

@@ -1,0 +1,73 @@
+"""What the meta tests look at: the repository, its sources and its documentation."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src"
+DOCS = ROOT / "docs"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A parsed source file."""
+
+    path: Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def name(self) -> str:
+        """Path inside src."""
+        return str(self.path.relative_to(SRC)) if self.path.is_relative_to(SRC) else self.path.name
+
+
+def read_module(path: Path) -> Module:
+    """Parse one file."""
+    text = path.read_text(encoding="utf-8")
+    return Module(path, text, ast.parse(text))
+
+
+def source_modules() -> list[Module]:
+    """Every Python file of the package."""
+    modules = [read_module(path) for path in sorted(SRC.rglob("*.py"))]
+    assert len(modules) > 50, "the sources were not found"
+    return modules
+
+
+def pages() -> list[Path]:
+    """README and every page of the documentation."""
+    found = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    assert len(found) > 5, "the documentation was not found"
+    return found
+
+
+def tracked_files() -> list[Path]:
+    """Every file that is or could be committed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def outside_validators(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every node but those of Pydantic validators."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef) and any(
+            "validator" in ast.unparse(decorator) for decorator in node.decorator_list
+        ):
+            continue
+        yield node
+        waiting.extend(ast.iter_child_nodes(node))

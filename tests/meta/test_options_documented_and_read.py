@@ -1,0 +1,146 @@
+"""Every option is explained, and some code reads it: statically everywhere, and while a study runs."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from rich.console import Console
+from source_tree import Module, outside_validators, read_module, source_modules
+
+import lpact
+from lpact.config import RunConfig, Section, StudyConfig
+from lpact.controls.base import CONTROLS
+from lpact.datasets.base import DATASETS
+from lpact.features.mechanisms import MECHANISMS
+from lpact.features.models import MODELS
+from lpact.levels.measure import MEASURES, PROFILES
+from lpact.levels.strip import STRIPPINGS
+from lpact.registry import PluginOptions, Registry
+
+REGISTRIES: tuple[Registry[Any], ...] = (
+    CONTROLS,
+    DATASETS,
+    MEASURES,
+    MECHANISMS,
+    MODELS,
+    PROFILES,
+    STRIPPINGS,
+)
+
+
+def sections(kind: type[Section] = Section) -> Iterator[type[Section]]:
+    """Every table of the study file."""
+    for section in kind.__subclasses__():
+        yield section
+        yield from sections(section)
+
+
+def plugin_options() -> set[type[BaseModel]]:
+    """Options of every built-in plugin."""
+    return {entry.plugin.Options for registry in REGISTRIES for entry in registry.entries()}
+
+
+def all_models() -> list[type[BaseModel]]:
+    return sorted({*sections(), *plugin_options()}, key=lambda model: model.__name__)
+
+
+def read_attributes(modules: list[Module]) -> set[str]:
+    """Attributes that code reads, validators aside: checking an option is not using it."""
+    return {
+        node.attr
+        for module in modules
+        for node in outside_validators(module.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+
+
+@pytest.mark.parametrize("model", all_models(), ids=lambda model: model.__name__)
+def test_every_option_is_explained(model: type[BaseModel]) -> None:
+    assert model.__doc__
+    for name, field in model.model_fields.items():
+        description = field.description or ""
+        assert description.endswith("."), f"{model.__name__}.{name}"
+        assert description[0].isupper() or description[0] == "`", f"{model.__name__}.{name}"
+
+
+def test_every_option_is_read_somewhere() -> None:
+    read = read_attributes(source_modules())
+    unread = {
+        f"{m.__name__}.{name}" for m in all_models() for name in m.model_fields if name not in read
+    }
+    assert unread == set()
+
+
+def test_an_option_that_nobody_reads_is_found(tmp_path: Path) -> None:
+    planted = tmp_path / "planted.py"
+    planted.write_text(
+        "class PlantedConfig:\n"
+        "    @model_validator(mode='after')\n"
+        "    def check(self):\n"
+        "        return self.only_checked\n"
+        "def use(config):\n"
+        "    config.only_written = 1\n"
+        "    return config.used\n",
+        encoding="utf-8",
+    )
+    assert read_attributes([read_module(planted)]) == {"used"}
+
+
+# --- While a study runs --------------------------------------------------------------------------
+
+OPTIONS = {"n_subjects": 1, "n_runs": 1, "sentences_per_story": 12, "n_units": 8}
+STUDY = {
+    "name": "everything",
+    "datasets": [
+        {"name": events, "reader": "simulated", "grid": {"events": events}, "options": OPTIONS}
+        for events in ("words", "sentences")
+    ],
+    "models": [{"name": "integrated", "layers": [1]}],
+    "readout": {
+        "folds": 3,
+        "alphas": [10.0],
+        "min_train_events": 4,
+        "min_test_events": 4,
+        "gap_events": 0,
+    },
+    "controls": {
+        "draws": 1,
+        "include": CONTROLS.names(),
+        "options": {"within_story_block_shuffle": {"block_events": 4}},
+    },
+    "relational": {"alignments": MEASURES.names(), "profiles": PROFILES.names()},
+    "stripping": {"methods": STRIPPINGS.names(), "mismatch_draws": 1},
+}
+
+
+@pytest.mark.slow
+def test_every_option_is_read_while_a_study_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[tuple[str, str]] = set()
+
+    def recorded(self: BaseModel, name: str) -> Any:
+        caller = sys._getframe(1)
+        validators = type(self).__pydantic_decorators__.model_validators
+        from_lpact = caller.f_globals.get("__name__", "").startswith("lpact.")
+        if from_lpact and caller.f_code.co_name not in validators:
+            seen.add((type(self).__name__, name))
+        return object.__getattribute__(self, name)
+
+    monkeypatch.setattr(Section, "__getattribute__", recorded)
+    monkeypatch.setattr(PluginOptions, "__getattribute__", recorded)
+    study = lpact.load_study(STUDY)
+    study.plan()
+    study.run(tmp_path / "run", console=Console(quiet=True))
+    # The options of a folder of arrays have their own tests.
+    models = {*sections(), *plugin_options()} - {DATASETS.get("folder").Options}
+    wanted = {(m.__name__, name) for m in models for name in m.model_fields}
+    assert wanted - seen == set()
+    assert ("StudyConfig", "seed") in seen
+    assert {StudyConfig, RunConfig} <= models

@@ -1,0 +1,69 @@
+"""The public names: sorted, importable, explained; private ones stay private."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import lpact
+
+PACKAGES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(lpact.__path__, "lpact.")
+    if module.ispkg and hasattr(importlib.import_module(module.name), "__all__")
+)
+
+
+def isort_order(name: str) -> tuple[int, str]:
+    """CONSTANTS, then Classes, then functions, each by name."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
+
+
+def test_the_public_api() -> None:
+    assert lpact.__all__ == ["LPactError", "Run", "Study", "__version__", "load_study", "open_run"]
+    assert lpact.__all__ == sorted(lpact.__all__)
+    assert dir(lpact) == lpact.__all__
+
+
+@pytest.mark.parametrize("name", lpact.__all__)
+def test_public_names_are_importable_and_explained(name: str) -> None:
+    member = getattr(lpact, name)
+    if name == "__version__":
+        assert member.count(".") >= 2
+        return
+    assert inspect.getdoc(member)
+    for attribute, value in inspect.getmembers(member):
+        if not attribute.startswith("_") and (callable(value) or isinstance(value, property)):
+            assert inspect.getdoc(value), f"{name}.{attribute}"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'lpact' has no attribute 'load_studie'"):
+        _ = lpact.load_studie
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_export_what_they_list(package: str) -> None:
+    module = importlib.import_module(package)
+    names = list(module.__all__)
+    assert names == sorted(names, key=isort_order)
+    assert len(set(names)) == len(names)
+    for name in names:
+        member = getattr(module, name)
+        assert not name.startswith("_")
+        if inspect.isclass(member) or inspect.isfunction(member):
+            assert inspect.getdoc(member), f"{package}.{name}"
+
+
+def test_importing_lpact_imports_nothing_heavy() -> None:
+    code = "import lpact, sys; print(*{'numpy', 'polars', 'scipy', 'pydantic'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+    code = "import lpact, sys; lpact.Study; print('polars' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"]

@@ -1,0 +1,357 @@
+"""The study file: strict, explained, hashed."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lpact.config import (
+    RunConfig,
+    StudyConfig,
+    config_digest,
+    parse_study,
+    read_study_file,
+    validate_model,
+)
+from lpact.errors import ConfigError
+
+MINIMAL: dict[str, Any] = {
+    "name": "study",
+    "datasets": [{"name": "sim", "reader": "simulated"}],
+    "models": [{"name": "lm", "layers": [1]}],
+}
+
+TOML = """
+name = "study"
+[[datasets]]
+name = "sim"
+reader = "simulated"
+[[models]]
+name = "lm"
+layers = [1]
+"""
+
+
+def study(*path: str | int, value: object) -> StudyConfig:
+    """The minimal study with one option set."""
+    return validate_model(StudyConfig, changed(*path, value=value), where="study.toml")
+
+
+def changed(*path: str | int, value: object) -> dict[str, Any]:
+    """The minimal study as plain values, with one option set."""
+    values = copy.deepcopy(MINIMAL)
+    inner: Any = values
+    for part in path[:-1]:
+        inner = inner.setdefault(part, {}) if isinstance(inner, dict) else inner[part]
+    inner[path[-1]] = value
+    return values
+
+
+def test_the_minimal_study_is_valid() -> None:
+    config = validate_model(StudyConfig, MINIMAL, where="study.toml")
+    assert config.seed == 0
+    assert config.datasets[0].role == "primary"
+    assert config.models[0].source == "precomputed"
+    assert parse_study(TOML, where="study.toml") == (config, RunConfig())
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        (("sed",), "sed: unknown option; did you mean 'seed'?"),
+        (("reedout",), "reedout: unknown option; did you mean 'readout'?"),
+        (("readout", "fold"), "readout.fold: unknown option; did you mean 'folds'?"),
+        (("nuisance", "includes"), "nuisance.includes: unknown option; did you mean 'include'?"),
+        (("controls", "draw"), "controls.draw: unknown option; did you mean 'draws'?"),
+        (("relational", "min_unit"), "did you mean 'min_units'?"),
+        (("stripping", "method"), "did you mean 'methods'?"),
+        (("audit", "max_bad_unit"), "did you mean 'max_bad_units'?"),
+        (("gates", "minimum_reliability"), "did you mean 'min_reliability'?"),
+        (("datasets", 0, "reeder"), "datasets.0.reeder: unknown option; did you mean 'reader'?"),
+        (
+            ("datasets", 0, "grid", "lag_ms"),
+            "datasets.0.grid.lag_ms: unknown option; did you mean 'lags_ms'?",
+        ),
+        (("models", 0, "layer"), "models.0.layer: unknown option; did you mean 'layers'?"),
+        (("zzz",), "known: audit, controls, datasets"),
+    ],
+)
+def test_an_unknown_key_gets_the_nearest_known_one(
+    path: tuple[str | int, ...], remedy: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        study(*path, value=1)
+    assert remedy in str(caught.value)
+    location = ".".join(str(part) for part in path)
+    assert f"study.toml, option '{location}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("seed",), "0"),
+        (("seed",), 1.0),
+        (("seed",), True),
+        (("seed",), -1),
+        (("name",), 3),
+        (("name",), "no spaces"),
+        (("name",), ""),
+        (("readout", "folds"), 2),
+        (("readout", "folds"), "5"),
+        (("readout", "alphas"), []),
+        (("readout", "alphas"), [0.0]),
+        (("readout", "alphas"), ["1"]),
+        (("readout", "alphas"), 1.0),
+        (("readout", "pca"), [-1]),
+        (("readout", "pca"), [10, 10]),
+        (("readout", "split"), "random"),
+        (("controls", "include"), "circular_shift"),
+        (("controls", "include"), []),
+        (("stripping", "mechanisms"), ["surprisal"]),
+        (("stripping", "target_fraction"), 0.0),
+        (("gates", "min_reliability"), 1.5),
+        (("gates", "severe_scope"), "some"),
+        (("datasets",), []),
+        (("datasets", 0, "role"), "main"),
+        (("datasets", 0, "grid", "window_ms"), 0.0),
+        (("datasets", 0, "grid", "lags_ms"), [0.0, 0.0]),
+        (("datasets", 0, "grid", "reference_lag_ms"), 50.0),
+        (("models", 0, "layers"), []),
+        (("models", 0, "layers"), [1, 1]),
+        (("models", 0, "layers"), ["last"]),
+        (("readout",), 3),
+    ],
+)
+def test_wrong_values_are_errors_that_name_the_option(
+    path: tuple[str | int, ...], value: object
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        study(*path, value=value)
+    # A rule over several options is reported at the table that holds them.
+    named = {".".join(str(part) for part in path[:n]) for n in (len(path) - 1, len(path))}
+    assert any(f"  - {name}" in str(caught.value) for name in named if name)
+
+
+def test_an_integer_is_a_number() -> None:
+    assert study("datasets", 0, "grid", "window_ms", value=100).datasets[0].grid.window_ms == 100.0
+
+
+def test_every_problem_is_listed() -> None:
+    values = changed("readout", "folds", value=1)
+    values["seeds"] = 3
+    del values["models"]
+    with pytest.raises(ConfigError) as caught:
+        validate_model(StudyConfig, values, where="study.toml")
+    message = str(caught.value)
+    assert "readout.folds" in message
+    assert "models: required option is missing" in message
+    assert "seeds: unknown option; did you mean 'seed'?" in message
+    assert "docs/reference/study-file.md" in message
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        (("controls", "include"), "control"),
+        (("stripping", "mechanisms"), "mechanism"),
+        (("stripping", "methods"), "stripping method"),
+        (("relational", "alignments"), "alignment measure"),
+        (("relational", "profiles"), "profile similarity"),
+        (("nuisance", "include"), "nuisance feature"),
+    ],
+)
+def test_names_are_listed_once(path: tuple[str, ...], what: str) -> None:
+    with pytest.raises(ConfigError, match=f"the {what} 'twice' is listed twice; list it once"):
+        study(*path, value=["twice", "twice"])
+
+
+def test_a_dataset_and_a_model_are_listed_once() -> None:
+    for section in ("datasets", "models"):
+        entry = MINIMAL[section][0]
+        with pytest.raises(ConfigError, match=f"'{entry['name']}' is listed twice"):
+            study(section, value=[entry, entry])
+
+
+# --- The digest ----------------------------------------------------------------------------------
+
+OTHER_VALUES: dict[tuple[str | int, ...], Any] = {
+    ("name",): "other",
+    ("seed",): 1,
+    ("datasets", 0, "name"): "other",
+    ("datasets", 0, "reader"): "other",
+    ("datasets", 0, "role"): "secondary",
+    ("datasets", 0, "options"): {"snr": 2.0},
+    ("datasets", 0, "grid", "events"): "sentences",
+    ("datasets", 0, "grid", "lags_ms"): [0.0],
+    ("datasets", 0, "grid", "window_ms"): 100.0,
+    ("datasets", 0, "grid", "units"): "regions",
+    ("datasets", 0, "grid", "pooling"): "last",
+    ("datasets", 0, "grid", "reference_lag_ms"): 100.0,
+    ("models", 0, "name"): "other",
+    ("models", 0, "source"): "other",
+    ("models", 0, "layers"): [2],
+    ("models", 0, "options"): {"size": 1},
+    ("readout", "folds"): 4,
+    ("readout", "split"): "stories",
+    ("readout", "gap_events"): 0,
+    ("readout", "alphas"): [1.0],
+    ("readout", "pca"): [10],
+    ("readout", "selection_metric"): "pearson",
+    ("readout", "selection"): "shared",
+    ("readout", "primary_metric"): "r2",
+    ("readout", "min_train_events"): 10,
+    ("readout", "min_test_events"): 5,
+    ("nuisance", "include"): ["word_rate"],
+    ("nuisance", "drift_cosines"): 0,
+    ("nuisance", "rate_window_s"): 1.0,
+    ("controls", "include"): ["circular_shift"],
+    ("controls", "draws"): 3,
+    ("controls", "best_control_rule"): "mean_top_3",
+    ("controls", "options"): {"circular_shift": {"min_autocorrelation_times": 3.0}},
+    ("relational", "alignments"): ["cka"],
+    ("relational", "profiles"): ["cosine"],
+    ("relational", "brain_patterns_from"): "other_run",
+    ("relational", "min_units"): 4,
+    ("relational", "half_blocks"): 4,
+    ("relational", "options"): {"cka": {"x": 1}},
+    ("stripping", "mechanisms"): ["surprisal", "context_update"],
+    ("stripping", "methods"): ["feature_zeroing"],
+    ("stripping", "target_fraction"): 0.5,
+    ("stripping", "mismatch_draws"): 1,
+    ("stripping", "options"): {"feature_zeroing": {"fraction": 0.2}},
+    ("audit", "required_controls"): [],
+    ("audit", "min_subject_runs"): 1,
+    ("audit", "min_brain_units"): 1,
+    ("audit", "max_bad_units"): 0.1,
+    ("gates", "direction_fraction"): 0.7,
+    ("gates", "min_subject_runs"): 2,
+    ("gates", "min_reliability"): 0.2,
+    ("gates", "min_ceiling_fraction"): 0.5,
+    ("gates", "summary_majority"): 0.6,
+    ("gates", "method_majority"): 0.6,
+    ("gates", "severe_scope"): "all_levels",
+}
+"""Another value than the default for every option that is hashed."""
+
+
+def option_paths(plain: object, prefix: tuple[str | int, ...] = ()) -> set[tuple[str | int, ...]]:
+    """Every option of a dumped configuration; lists of tables are entered, ``options`` tables are not."""
+    if isinstance(plain, dict) and plain and prefix[-1:] != ("options",):
+        return set().union(*(option_paths(v, (*prefix, k)) for k, v in plain.items()))
+    if isinstance(plain, list) and plain and isinstance(plain[0], dict):
+        return set().union(*(option_paths(v, (*prefix, i)) for i, v in enumerate(plain)))
+    return {prefix}
+
+
+def test_other_values_cover_every_option() -> None:
+    dumped = validate_model(StudyConfig, MINIMAL, where="study").model_dump(mode="json")
+    assert set(OTHER_VALUES) == option_paths(dumped)
+
+
+@pytest.mark.parametrize("path", OTHER_VALUES, ids=lambda path: ".".join(str(p) for p in path))
+def test_every_hashed_option_changes_the_digest(path: tuple[str | int, ...]) -> None:
+    base = validate_model(StudyConfig, MINIMAL, where="study")
+    other = study(*path, value=OTHER_VALUES[path])
+    assert other != base
+    assert other.digest() != base.digest()
+
+
+def test_every_change_has_a_digest_of_its_own() -> None:
+    digests = [study(*path, value=value).digest() for path, value in OTHER_VALUES.items()]
+    assert len(set(digests)) == len(digests)
+
+
+def test_a_default_that_is_written_down_changes_nothing() -> None:
+    base = validate_model(StudyConfig, MINIMAL, where="study")
+    written = validate_model(StudyConfig, base.model_dump(mode="json"), where="study")
+    assert written == base
+    assert written.digest() == base.digest()
+
+
+def test_run_settings_do_not_enter_the_digest() -> None:
+    plain, _ = parse_study(TOML, where="study.toml")
+    with_run, run = parse_study(
+        TOML + '[run]\nworkers = 4\nprogress = false\n[run.paths]\nsim = "elsewhere"\n',
+        where="study.toml",
+    )
+    assert (run.workers, run.progress, run.paths) == (4, False, {"sim": "elsewhere"})
+    assert with_run.digest() == plain.digest()
+
+
+def test_the_digest_is_stable() -> None:
+    # printf '{"a":"é","b":[1,2.5]}' | sha256sum
+    assert config_digest({"b": [1, 2.5], "a": "é"}) == (
+        "123b424b7606d08d0756074e1f76051117423e1a66a03e02f56fd334de63705b"
+    )
+    assert re.fullmatch(r"[0-9a-f]{64}", validate_model(StudyConfig, MINIMAL, where="s").digest())
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.integers())))
+def test_the_digest_does_not_depend_on_the_order_of_keys(plain: dict[str, object]) -> None:
+    assert config_digest(plain) == config_digest(dict(reversed(plain.items())))
+
+
+def test_configurations_are_frozen() -> None:
+    config = validate_model(StudyConfig, MINIMAL, where="study")
+    with pytest.raises(ValueError, match="frozen"):
+        config.seed = 3
+
+
+# --- Files ---------------------------------------------------------------------------------------
+
+
+def test_read_study_file(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(TOML, encoding="utf-8")
+    assert read_study_file(path) == parse_study(TOML, where="anywhere")
+
+
+def test_a_missing_file_tells_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does not exist") as caught:
+        read_study_file(tmp_path / "study.toml")
+    assert f"lpact init {tmp_path / 'study.toml'}" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", None])
+def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "study.toml"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match="cannot be read") as caught:
+        read_study_file(path)
+    assert str(path) in str(caught.value)
+
+
+def test_broken_toml_names_the_line() -> None:
+    with pytest.raises(ConfigError, match="not valid TOML") as caught:
+        parse_study('name = "study"\nseed = = 3\n', where="study.toml")
+    assert "line 2" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ("worker = 2", "worker: unknown option; did you mean 'workers'?"),
+        ("workers = 0", "workers: Input should be greater than or equal to 1 (found 0)"),
+        ("progress = 1", "progress: Input should be a valid boolean (found 1)"),
+        ('paths = {smi = "data"}', "did you mean 'sim'?"),
+    ],
+)
+def test_wrong_run_settings(run: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_study(f"{TOML}[run]\n{run}\n", where="study.toml")
+    assert message in str(caught.value)
+    assert "study.toml" in str(caught.value)
+
+
+def test_run_must_be_a_table() -> None:
+    with pytest.raises(ConfigError, match=r"study.toml, table \[run\]"):
+        parse_study("run = 3\n" + TOML, where="study.toml")
