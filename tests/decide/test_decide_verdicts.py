@@ -240,6 +240,13 @@ CASES = [
         "circular_shift",
     ),
     Case(
+        "numbers of a wrong unit order do not enter the mean",
+        change(PROFILE_DELTAS, RUN == "1", brain_unit_order_hash="other", delta_rel=-99.0),
+        LABELS.INTEGRATED_CANDIDATE,
+        None,
+        "none",
+    ),
+    Case(
         "another target drops as much",
         change(SPECIFICITY, margin=0.0),
         LABELS.RELATIONAL_CANDIDATE,
@@ -365,6 +372,16 @@ CASES = [
     Case(
         "exactly 60 % of subject-runs are positive",
         change(CONTROL_DELTAS, RUN.is_in(["1", "2"]), delta_control=-0.01),
+        LABELS.INTEGRATED_CANDIDATE,
+        None,
+        "none",
+    ),
+    Case(
+        "two of the three subject-runs that could be computed are positive",
+        both(
+            change(CONTROL_DELTAS, RUN.is_in(["1", "2"]), reason="undefined_score"),
+            change(CONTROL_DELTAS, RUN == "3", delta_control=-0.01),
+        ),
         LABELS.INTEGRATED_CANDIDATE,
         None,
         "none",
@@ -583,6 +600,7 @@ def test_without_any_mechanism_the_layer_is_still_judged() -> None:
     decisions = decided(tables)[DECISIONS]
     assert decisions["mechanism"].to_list() == ["none"]
     assert decisions["label"].to_list() == [FinalLabel.RELATIONAL_CANDIDATE]
+    assert decisions["reason"][0] == "Relational candidate: no mechanism was stripped here."
 
 
 def test_too_few_units_may_be_told_by_the_summary_alone() -> None:

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from lpact.levels import stripping
+from lpact.levels.localiser import localise
 from lpact.levels.prepare import ridge_grid
 from lpact.levels.strip import STRIPPINGS, DegenerateStrip, RandomDirection, StripInputs
-from lpact.levels.stripping import localise
 from lpact.math.ridge import nested_ridge
 from lpact.reasons import Reason
 

@@ -40,7 +40,14 @@ def command(
     )
     if fresh:
         remove_run(out)
-    run = compute(told, study, out, workers=workers or min(n_cores(), MOST_WORKERS), progress=True)
+    run = compute(
+        told,
+        study,
+        out,
+        workers=workers or min(n_cores(), MOST_WORKERS),
+        progress=True,
+        if_taken="choose another folder with --out, or remove an earlier demo with --fresh",
+    )
     show_verdicts(told, run.decisions)
     show_outcome(told, run)
     show_row_counts(told, run)

@@ -39,9 +39,18 @@ def command(
 
 
 def compute(
-    told: Console, study: Study, out: Path, *, workers: int | None, progress: bool | None
+    told: Console,
+    study: Study,
+    out: Path,
+    *,
+    workers: int | None,
+    progress: bool | None,
+    if_taken: str = "choose another folder, or move this one away",
 ) -> Run:
-    """Say what a run costs, then make it; a complete one is opened as it is."""
+    """Say what a run costs, then make it; a complete one is opened as it is.
+
+    ``if_taken`` is the remedy when something else is at ``out``.
+    """
     from lpact.errors import RunError
     from lpact.store import existing_run
     from lpact.study import Run
@@ -56,7 +65,7 @@ def compute(
             where=str(out),
             got="other files, or a run of another configuration",
             expected="a new or empty folder, or an interrupted run of this study",
-            remedy="choose another folder, or move this one away",
+            remedy=if_taken,
         )
     say(told, f"{study.config.name}: looking at the sources …")
     plan = study.plan()

@@ -65,6 +65,6 @@ def conditions(
         if control.unavailable(inputs) is not None:
             continue
         for draw in range(control.n_draws(inputs, config.controls.draws)):
-            place = (*prepared.key.values(), model.model, layer, name, draw)
-            rng = keyed_rng(config.seed, "control", *place)
+            place = prepared.key.values()
+            rng = keyed_rng(config.seed, "control", *place, model.model, layer, name, draw)
             yield Condition(name, draw, control.counted, control.draw(inputs, rng, draw))

@@ -15,7 +15,7 @@ import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide._frames import LAYER_KEY, Row, attach, most_frequent, rows_by_key
-from lpact.decide.claims import Claim
+from lpact.decide.claims import NO_MECHANISM, Claim
 from lpact.decide.criteria import (
     Criterion,
     CriterionName,
@@ -138,7 +138,8 @@ def _criteria(row: Row | None, mechanism: str, gates: GatesConfig) -> tuple[Crit
 def _targets(row: Row | None, mechanism: str) -> Criterion:
     n_targets = None if row is None else float(row["n_targets"])
     if row is None:
-        sentence = f"{mechanism} was not stripped here."
+        missing_name = "no mechanism was" if mechanism == NO_MECHANISM else f"{mechanism} was not"
+        sentence = f"{missing_name} stripped here."
     else:
         sentence = f"{row['n_targets']} mechanisms have target units; {MIN_TARGETS} are needed."
     blame = RowLabel.NOT_COMPUTED if row is None else RowLabel.INSUFFICIENT_TARGETS
