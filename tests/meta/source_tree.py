@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,16 +49,21 @@ def pages() -> list[Path]:
 
 
 def tracked_files() -> list[Path]:
-    """Every file that is or could be committed."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
-    return [path for path in paths if path.is_file()]
+    """Every file that is or could be committed; without git, every file that is not made by tools."""
+    git = shutil.which("git")
+    if git is not None and (ROOT / ".git").exists():
+        command = [git, "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if listed.returncode == 0:
+            paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+            return [path for path in paths if path.is_file()]
+    return [path for path in sorted(ROOT.rglob("*")) if path.is_file() and not _made_by_tools(path)]
+
+
+def _made_by_tools(path: Path) -> bool:
+    made = {"__pycache__", "build", "dist", "runs", "demo"}
+    parts = path.relative_to(ROOT).parts
+    return any(part in made or (part.startswith(".") and part != ".ci") for part in parts)
 
 
 def outside_validators(tree: ast.Module) -> Iterator[ast.AST]:

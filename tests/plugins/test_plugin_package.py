@@ -72,7 +72,8 @@ if __name__ == "__main__":
 
 def python(*arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
     """Run Python with ``path`` in front of everything that is installed."""
-    environment = {**os.environ, "PYTHONPATH": str(path), "OPENBLAS_NUM_THREADS": "1"}
+    settings = {"PYTHONPATH": str(path), "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200"}
+    environment = {**os.environ, **settings}
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False
     )
@@ -115,6 +116,14 @@ def test_every_plugin_is_listed_with_its_origin(installed: Path) -> None:
         assert summary
         built_in = [other for other, (where, _) in listed[group].items() if where == "lpact"]
         assert built_in, f"no built-in plugin in {group}"
+
+
+@pytest.mark.parametrize(("kind", "name"), PLUGINS.items())
+def test_the_command_line_lists_it(installed: Path, kind: str, name: str) -> None:
+    result = python("-c", "from lpact.cli import main; main()", "list", kind, path=installed)
+    assert result.returncode == 0, result.stderr
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith(name)]
+    assert ORIGIN in line
 
 
 def test_one_file_and_one_line_a_plugin() -> None:

@@ -142,7 +142,7 @@ class FolderDataset(Dataset):
                 remedy=did_you_mean(stimulus_id, self._layout.stimuli),
             )
         found = self._layout.stimuli[stimulus_id]
-        where = self._where(found.folder)
+        where = self._where(found.files["words.tsv"])
         stimulus = Stimulus(
             id=stimulus_id,
             words=read_words(found.files["words.tsv"]),

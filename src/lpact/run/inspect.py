@@ -12,7 +12,7 @@ from lpact.datasets.base import RecordingId
 from lpact.datasets.validate import check_recording_ids
 from lpact.errors import InputError, StudyInputError
 from lpact.levels import audit
-from lpact.levels.audit import DatasetAudit
+from lpact.levels.audit_record import DatasetAudit
 from lpact.levels.prepare import Inspection
 from lpact.run.progress import Reporter
 from lpact.run.workspace import Workspace
@@ -38,15 +38,15 @@ def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
         if found is None:
             continue
         inspections = _inspections(workspace, entry.name, found, problems, reporter)
-        try:
-            dataset = workspace.dataset(entry.name)
-            audits.append(
-                audit.run(
-                    config=config, dataset_config=entry, dataset=dataset, inspections=inspections
-                )
+        audits.append(
+            audit.run(
+                config=config,
+                dataset_config=entry,
+                dataset=workspace.dataset(entry.name),
+                inspections=inspections,
+                problems=problems,
             )
-        except InputError as error:
-            problems.append(error)
+        )
     if problems:
         raise StudyInputError(problems)
     return StudyAudit({a.config.name: a for a in audits}, audit.frames(audits))
@@ -76,7 +76,9 @@ def _inspections(
         try:
             yield workspace.inspection(name, recording)
         except InputError as error:
-            problems.append(error)
+            # Recordings that share a stimulus share its problems.
+            if str(error) not in {str(known) for known in problems}:
+                problems.append(error)
         reporter.advance()
 
 

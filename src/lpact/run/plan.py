@@ -12,7 +12,8 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from lpact.config import StudyConfig
-from lpact.levels.audit import ContextOffer, DatasetAudit, RecordingSummary
+from lpact.decide.criteria import CriterionName
+from lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
 from lpact.levels.measure import Brain
 from lpact.levels.pairing import MODES
 from lpact.levels.predictive import METRICS
@@ -21,6 +22,7 @@ from lpact.levels.relational import build_measures
 from lpact.levels.strip import STRIPPINGS
 from lpact.math.ridge import nested_ridge
 from lpact.math.splits import contiguous_folds
+from lpact.reasons import Gate
 from lpact.run.inspect import StudyAudit
 
 BYTES = 8
@@ -62,7 +64,6 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
     at_most = {
         "predictive/predictive_failure_modes",
         "causal/causal_mismatch_controls",
-        "decisions/lpact_gate_evidence",
         "decisions/control_explained_results",
         "decisions/lpact_decision_summary",
     }
@@ -91,7 +92,7 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
     n_claims = len(claims) * len(config.stripping.mechanisms)
     rows["decisions/lpact_decision_table"] = n_claims
     rows["decisions/control_explained_results"] = n_claims
-    rows["decisions/lpact_gate_evidence"] = n_claims * MAX_CRITERIA
+    rows["decisions/lpact_gate_evidence"] = n_claims * N_CRITERIA
     rows["decisions/lpact_decision_summary"] = n_claims
     rows["decisions/lpact_study_outcome"] = 1
     seconds = _fit_seconds(config, fits) + _comparison_seconds(config, comparisons)
@@ -108,8 +109,8 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
     )
 
 
-MAX_CRITERIA = 20
-"""More criteria than any claim has."""
+N_CRITERIA = len(CriterionName) - 1 + len(Gate)
+"""Criteria of a claim: each once, but for `confirmatory`, which every gate asks."""
 
 
 def _count_brain(

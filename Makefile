@@ -1,0 +1,65 @@
+# Everything lives in .venv; nothing else on the machine is touched.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+# Builds in an isolated environment obey the same pins as installs.
+export PIP_CONSTRAINT       := $(CURDIR)/constraints.txt
+export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+INPUTS := pyproject.toml constraints.txt
+SETUP  := $(VENV)/.lpact-setup
+DEV    := $(VENV)/.lpact-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo dev test check docs build clean
+
+help:
+	@echo "make setup   .venv with lpact in it"
+	@echo "make demo    a whole study on simulated recordings, in about a minute"
+	@echo "make dev     the same .venv with the tools of developers"
+	@echo "make test    all tests, the slow ones too"
+	@echo "make check   lint, format, types, layering"
+	@echo "make docs    write the reference pages again from the code"
+	@echo "make build   the wheel, into dist/"
+	@echo "make clean   remove .venv, builds and caches (runs and demo/ stay)"
+
+setup: $(SETUP)
+
+$(SETUP): $(INPUTS)
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "error: '$(PYTHON)' is not there; install Python 3.11 or newer, or name yours: make $(MAKECMDGOALS) PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: lpact needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) -V 2>&1); name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@echo "making $(VENV) (once; about a minute)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	@touch $@
+
+dev: $(DEV)
+
+$(DEV): $(SETUP)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/lpact demo
+
+test: dev
+	$(BIN)/python -m pytest
+
+check: dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: dev
+	$(BIN)/python tools/generate_reference.py
+
+build: dev
+	$(BIN)/python -m build --wheel --no-isolation
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

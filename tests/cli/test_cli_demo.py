@@ -1,0 +1,118 @@
+"""``lpact demo``, on the tiny study in place of the built-in one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tiny_study import TINY, Lpact, TinyRun
+
+import lpact as api
+from lpact.cli import demo
+from lpact.study import Study, study_from_text
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "demo.toml"
+
+
+@pytest.fixture
+def tiny_demo(monkeypatch: pytest.MonkeyPatch, tiny_run: TinyRun, tmp_path: Path) -> Path:
+    """A copy of the finished tiny run, which the demo finds at its place."""
+
+    def tiny() -> Study:
+        return study_from_text(TINY, where="tiny")
+
+    monkeypatch.setattr(demo, "demo_study", tiny)
+    folder = tmp_path / "demo"
+    shutil.copytree(tiny_run.folder, folder)
+    return folder
+
+
+def test_built_in_study_is_the_example() -> None:
+    study = demo.demo_study()
+    assert len(study.config.datasets) >= 3
+    assert len(study.config.models) >= 4
+    assert any(d.role == "diagnostic" for d in study.config.datasets)
+    assert api.load_study(EXAMPLE).config == study.config
+
+
+def test_demo_shows_verdicts_counts_and_places(lpact: Lpact, tiny_demo: Path) -> None:
+    result = lpact("demo", "--out", tiny_demo)
+    assert result.exit_code == 0
+    run = api.open_run(tiny_demo)
+    said = result.stdout
+    assert "2 simulated models against 1 simulated dataset" in said
+    assert "sim (primary)" in said
+    row = next(x.split() for x in said.splitlines() if x.split()[:1] == ["drift"])
+    claim = run.decisions.row(0, named=True)
+    assert row[:3] == ["drift", "2", f"{claim['raw_score']:.3f}"]
+    assert row[3:] == [
+        "2",
+        "of",
+        "2",
+        claim["label"],
+        claim["first_failed_gate"],
+        claim["beaten_by"],
+    ]
+    assert f"Outcome {run.outcome}" in said
+    for table in run.tables():
+        (line,) = [x for x in said.splitlines() if x.split()[:1] == [table.name]]
+        assert line.split()[1] == f"{run.table(table.name).height:,}"
+    assert f"{tiny_demo}/decisions/lpact_decision_table.csv" in said
+
+
+def test_line_to_copy_works(lpact: Lpact, tiny_demo: Path) -> None:
+    said = lpact("demo", "--out", tiny_demo).stdout
+    (line,) = [x for x in said.splitlines() if "lpact explain" in x]
+    words = line.split()
+    result = lpact(*words[words.index("explain") :])
+    assert result.exit_code == 0
+    assert "Verdict: " in result.stdout
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_demo_is_readable_at_any_width(lpact: Lpact, tiny_demo: Path, columns: int) -> None:
+    said = lpact("demo", "--out", tiny_demo, COLUMNS=str(columns)).stdout
+    # Lines to copy are never broken.
+    lines = [x for x in said.splitlines() if str(tiny_demo) not in x]
+    assert max(len(line) for line in lines) <= columns
+    assert all(line.isascii() or "─" not in line for line in lines)
+
+
+def test_fresh_makes_the_run_again(lpact: Lpact, tiny_demo: Path) -> None:
+    manifest = tiny_demo / "manifest.json"
+    before = manifest.stat().st_ino, manifest.read_bytes()
+    result = lpact("demo", "--out", tiny_demo, "--fresh", "--workers", 1)
+    assert result.exit_code == 0
+    assert "nothing to compute" not in result.stdout
+    assert manifest.stat().st_ino != before[0]
+    assert manifest.read_bytes() == before[1]
+
+
+@pytest.mark.parametrize("kind", ["no run", "a run and a file", "a link"])
+def test_fresh_removes_nothing_but_a_run(
+    lpact: Lpact, tiny_demo: Path, tmp_path: Path, kind: str
+) -> None:
+    place = tiny_demo
+    if kind == "no run":
+        place = tmp_path / "mine"
+        place.mkdir()
+    if kind == "a link":
+        place = tmp_path / "link"
+        place.symlink_to(tiny_demo)
+    else:
+        (place / "mine.txt").write_text("keep")
+    before = sorted(place.rglob("*"))
+    result = lpact("demo", "--out", place, "--fresh")
+    assert result.exit_code == 2
+    assert sorted(place.rglob("*")) == before
+
+
+def test_demo_names_fresh_when_the_folder_is_taken(
+    lpact: Lpact, tiny_demo: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file.txt").write_text("keep")
+    result = lpact("demo", "--out", tmp_path / "mine")
+    assert result.exit_code == 2
+    assert "--fresh" in result.stderr

@@ -1,0 +1,100 @@
+"""The command line as a whole: help, versions, errors without tracebacks, interruptions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny_study import TINY, Lpact
+
+from lpact.cli import list as list_command
+from lpact.cli.list import KINDS
+
+COMMANDS = ("demo", "init", "plan", "run", "audit", "decide", "tables", "explain", "list")
+
+
+def test_help_names_every_command_in_full(lpact: Lpact) -> None:
+    result = lpact("--help", COLUMNS="80")
+    assert result.exit_code == 0
+    assert "..." not in result.stdout.split("Commands:")[1]
+    for command in COMMANDS:
+        assert f"  {command} " in result.stdout
+        assert lpact(command, "--help").exit_code == 0
+
+
+def test_version(lpact: Lpact) -> None:
+    import lpact as api
+
+    assert lpact("--version").stdout == f"lpact {api.__version__}\n"
+
+
+def test_missing_study_file_names_the_remedy(lpact: Lpact, tmp_path: Path) -> None:
+    path = tmp_path / "none.toml"
+    result = lpact("run", path, "--out", tmp_path / "run")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: the study file does not exist\n")
+    assert f"lpact init {path}" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_misspelt_option_gets_a_suggestion(lpact: Lpact, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(TINY.replace("gap_events", "gap_event"))
+    result = lpact("plan", path)
+    assert result.exit_code == 2
+    assert "readout.gap_event: unknown option; did you mean 'gap_events'?" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("by", ["flag", "environment"])
+def test_debug_shows_the_traceback(lpact: Lpact, tmp_path: Path, by: str) -> None:
+    args = ("--debug",) if by == "flag" else ()
+    env = {} if by == "flag" else {"LPACT_DEBUG": "1"}
+    result = lpact(*args, "plan", tmp_path / "none.toml", **env)
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+
+
+def test_interruption_says_how_to_resume(lpact: Lpact, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(kind: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(list_command, "_registry", interrupted)
+    result = lpact("list", "controls")
+    assert result.exit_code == 130
+    assert result.stderr == "interrupted; run the same command again to resume\n"
+
+
+def test_a_bug_is_not_dressed_up(lpact: Lpact, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(kind: str) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(list_command, "_registry", broken)
+    with pytest.raises(ZeroDivisionError, match="planted"):
+        lpact("list", "controls")
+
+
+def test_list_counts_every_kind(lpact: Lpact) -> None:
+    result = lpact("list")
+    assert result.exit_code == 0
+    counts = {x.split()[0]: x.split()[1] for x in result.stdout.splitlines()[1 : len(KINDS) + 1]}
+    assert counts.keys() == KINDS.keys()
+    for kind, count in counts.items():
+        assert len(lpact("list", kind).stdout.splitlines()) == int(count) + 1
+
+
+def test_list_shows_name_origin_and_summary(lpact: Lpact) -> None:
+    from lpact.controls.base import CONTROLS
+
+    lines = lpact("list", "controls").stdout.splitlines()[1:]
+    for line, entry in zip(lines, CONTROLS.entries(), strict=True):
+        assert line.split()[0] == entry.name
+        assert line.endswith(entry.summary)
+        assert ("built in" in line) == (entry.origin == "lpact")
+
+
+def test_unknown_kind_gets_a_suggestion(lpact: Lpact) -> None:
+    result = lpact("list", "control")
+    assert result.exit_code == 2
+    assert "did you mean 'controls'?" in result.stderr

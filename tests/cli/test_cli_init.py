@@ -1,0 +1,118 @@
+"""``lpact init``: the starter file names every option, and runs as it is."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+from tiny_study import Lpact
+
+import lpact as api
+from lpact.config import StudyConfig, parse_study
+from lpact.controls.base import CONTROLS
+from lpact.datasets.simulated import SimulatedOptions
+from lpact.levels.strip import STRIPPINGS
+from lpact.run.starter import starter_text, toml_value
+
+
+def uncommented(text: str) -> str:
+    """The file with every option switched on: ``#key = value`` lines, not ``# prose``."""
+    lines = []
+    inside_array = False
+    for line in text.split("\n"):
+        prose = line.startswith("# ") and not (inside_array and line.startswith("#  "))
+        if line.startswith("#") and not prose:
+            line = line[1:]
+            inside_array = line.endswith("[") or (inside_array and line != "]")
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def test_init_writes_a_file_and_says_what_is_next(lpact: Lpact, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    result = lpact("init", path)
+    assert result.exit_code == 0
+    assert path.read_text(encoding="utf-8") == starter_text()
+    assert f"lpact plan {path}" in result.stdout
+
+
+def test_init_does_not_overwrite_without_force(lpact: Lpact, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text("mine")
+    refused = lpact("init", path)
+    assert refused.exit_code == 2
+    assert "--force" in refused.stderr
+    assert path.read_text() == "mine"
+    assert lpact("init", path, "--force").exit_code == 0
+    assert path.read_text(encoding="utf-8") == starter_text()
+
+
+@pytest.mark.parametrize("place", ["", "missing/study.toml"])
+def test_init_where_no_file_can_be_is_an_error(lpact: Lpact, tmp_path: Path, place: str) -> None:
+    result = lpact("init", tmp_path / place, "--force")
+    assert result.exit_code == 2
+    assert "choose another path" in result.stderr
+
+
+def test_starter_is_a_valid_study_of_two_datasets() -> None:
+    study, _ = parse_study(starter_text(), where="starter")
+    assert len(study.datasets) == 2
+    assert len(study.models) == 2
+
+
+def test_options_behind_a_number_sign_are_the_defaults() -> None:
+    """Switching every option on changes nothing but the plugin options that are then written out."""
+    plain, plain_run = parse_study(starter_text(), where="starter")
+    full, full_run = parse_study(uncommented(starter_text()), where="starter")
+    assert full_run == plain_run
+    dumped, expected = full.model_dump(), plain.model_dump()
+    for section in ("controls", "stripping", "relational"):
+        written = dumped[section].pop("options")
+        expected[section].pop("options")
+        registry = {"controls": CONTROLS, "stripping": STRIPPINGS}.get(section)
+        for name, chosen in written.items():
+            assert registry is not None
+            assert registry.build(name, chosen).options == registry.build(name).options
+    reader = SimulatedOptions.model_validate
+    for one, other in zip(dumped["datasets"], expected["datasets"], strict=True):
+        assert reader(one.pop("options")) == reader(other.pop("options"))
+    assert dumped == expected
+
+
+def test_every_option_is_in_the_starter() -> None:
+    lines = starter_text().split("\n")
+    tables = {line.lstrip("#") for line in lines if line.lstrip("#").startswith("[")}
+    models: list[type[BaseModel]] = [StudyConfig, SimulatedOptions]
+    seen = set()
+    while models:
+        for name, field in models.pop().model_fields.items():
+            seen.add(name)
+            inner = [field.annotation, *getattr(field.annotation, "__args__", ())]
+            models += [a for a in inner if isinstance(a, type) and issubclass(a, BaseModel)]
+            listed = any(re.match(rf"#?{name} = |# {name} is not set", line) for line in lines)
+            table = any(re.fullmatch(rf"\[+(\w+\.)*{name}\]+", t) for t in tables)
+            assert listed or table, name
+    assert {"seed", "folds", "lags_ms", "reference_lag_ms", "snr"} <= seen
+
+
+@pytest.mark.parametrize(
+    "value",
+    [True, 3, 0.1, 1e-300, 'a "quoted" \\ text', (1.0, 2.0), tuple("abcdefghij" * 8), {"a": (1,)}],
+)
+def test_values_survive_toml(value: object) -> None:
+    read = tomllib.loads(f"x = {toml_value(value)}")["x"]
+    expected = {"a": [1]} if isinstance(value, dict) else value
+    assert read == (list(value) if isinstance(value, tuple) else expected)
+
+
+@pytest.mark.slow
+def test_starter_runs_as_it_is(lpact: Lpact, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    lpact("init", path)
+    result = lpact("run", path, "--out", tmp_path / "run", "--workers", 2, "--no-progress")
+    assert result.exit_code == 0, result.output
+    labels = set(api.open_run(tmp_path / "run").decisions["label"])
+    assert {"integrated_candidate", "control_explained", "diagnostic_only"} <= labels

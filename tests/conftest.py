@@ -1,0 +1,75 @@
+"""Shared by all tests: tools and data that may be missing.
+
+A skip names why in its first words: ``tool missing: NAME`` or ``data missing: …``. With
+``LPACT_REQUIRE_TOOLS=1`` (CI) a skip for a missing tool is a failure; data that cannot be shipped may
+always be missing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Generator, Sequence
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+TOOL_MISSING = "tool missing:"
+Report = pytest.TestReport | pytest.CollectReport
+
+
+@pytest.fixture(scope="session")
+def require_tool() -> Callable[[str], str]:
+    """``require_tool("chromium")`` gives the path of a program, or skips the test."""
+
+    def find(name: str) -> str:
+        path = shutil.which(name)
+        if path is None:
+            pytest.skip(f"{TOOL_MISSING} {name}")
+        return path
+
+    return find
+
+
+def skip_reason(report: Report) -> str:
+    """Why a test or module was skipped; empty if it was not."""
+    if not report.skipped or not isinstance(report.longrepr, tuple):
+        return ""
+    return str(report.longrepr[2]).removeprefix("Skipped: ")
+
+
+def fail_if_tool_missing(report: Report) -> Report:
+    reason = skip_reason(report)
+    if reason.startswith(TOOL_MISSING) and os.environ.get("LPACT_REQUIRE_TOOLS") == "1":
+        report.outcome = "failed"
+        report.longrepr = f"{reason} (LPACT_REQUIRE_TOOLS=1 makes this a failure)"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    fail_if_tool_missing(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    fail_if_tool_missing(report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped: Sequence[Report] = terminalreporter.stats.get("skipped", [])
+    by_tool: dict[str, int] = {}
+    for report in skipped:
+        reason = skip_reason(report)
+        if reason.startswith(TOOL_MISSING):
+            tool = reason.removeprefix(TOOL_MISSING).strip()
+            by_tool[tool] = by_tool.get(tool, 0) + 1
+    if by_tool:
+        terminalreporter.section("skipped because a tool is missing")
+        for tool, n in sorted(by_tool.items()):
+            terminalreporter.write_line(f"{tool}: {n} skipped")

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lpact
+from lpact.study import Run, Study
+
+
+def tiny(**changes: Any) -> dict[str, Any]:
+    """A study that runs in a few seconds; nested tables in ``changes`` are merged."""
+    study: dict[str, Any] = {
+        "name": "tiny",
+        "seed": 3,
+        "datasets": [
+            {
+                "name": "sim",
+                "reader": "simulated",
+                "grid": {"lags_ms": [0.0, 100.0]},
+                "options": {
+                    "n_subjects": 2,
+                    "n_runs": 2,
+                    "n_stories": 3,
+                    "sentences_per_story": 6,
+                    "n_units": 8,
+                    "n_mechanism_units": 2,
+                },
+            }
+        ],
+        "models": [{"name": "integrated", "layers": [1, 2]}, {"name": "lexical", "layers": [2]}],
+        "readout": {"alphas": [1.0, 100.0], "folds": 3, "gap_events": 2},
+        "controls": {"draws": 2},
+        "stripping": {"mismatch_draws": 1},
+    }
+    for key, value in changes.items():
+        study[key] = {**study.get(key, {}), **value} if isinstance(value, dict) else value
+    return study
+
+
+@pytest.fixture(scope="session")
+def tiny_study() -> Callable[..., dict[str, Any]]:
+    return tiny
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Run]:
+    study = lpact.load_study(tiny())
+    out: Path = tmp_path_factory.mktemp("tiny") / "run"
+    return study, study.run(out, progress=False)

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+import lpact
+from lpact.config import GatesConfig
+from lpact.errors import RunError
+from lpact.store import verify_outputs
+from lpact.tables import ALL_TABLES
+
+
+def test_every_declared_table_is_written_with_its_csv_twin(tiny_run):
+    _, run = tiny_run
+    assert {t.name for t in run.tables()} == set(ALL_TABLES)
+    for name in ALL_TABLES:
+        assert (run.root / f"{name}.csv").is_file()
+    assert verify_outputs(run.root) == []
+
+
+def test_plan_counts_the_rows_that_are_then_written(tiny_run):
+    study, run = tiny_run
+    plan = study.plan()
+    assert plan.rows.keys() == set(ALL_TABLES)
+    for name, planned in plan.rows.items():
+        written = run.table(name).height
+        if name in plan.at_most:
+            assert written <= planned, name
+        else:
+            assert written == planned, name
+    assert plan.n_claims == run.decisions.height
+    assert plan.seconds > 0
+    assert plan.peak_bytes > 0
+
+
+def test_row_arithmetic_of_mechanism_stripping(tiny_run):
+    _, run = tiny_run
+    context = ["dataset", "subject", "session", "run", "model", "layer"]
+    n_contexts = run.table("predictive_control_deltas").select(context).unique().height
+    assert n_contexts == 4 * 3
+    for name, rows in (
+        ("causal_stripping_features", 36),
+        ("causal_stripping_deltas", 216),
+        ("causal_stripping_scores", 432),
+        ("double_dissociation_tests", 15),
+        ("mechanism_specificity_summary", 36),
+    ):
+        assert run.table(name).height == n_contexts * rows
+
+
+def test_manifest_says_what_the_run_was_made_of(tiny_run):
+    study, run = tiny_run
+    manifest = json.loads((run.root / "manifest.json").read_text())
+    assert manifest["config_digest"] == study.config.digest()
+    assert manifest["seed"] == 3
+    assert {"python", "numpy", "polars", "scipy", "pyarrow"} <= manifest["versions"].keys()
+    assert [i["dataset"] for i in manifest["inputs"]] == ["sim"]
+    assert len(manifest["outputs"]) == 2 * len(ALL_TABLES)
+    assert run.config == study.config
+
+
+def test_deciding_again_gives_the_stored_tables(tiny_run):
+    _, run = tiny_run
+    again = run.decide()
+    assert again
+    for name, table in again.items():
+        assert table.equals(run.table(name)), name
+
+
+def test_other_gates_change_verdicts_and_no_measurement(tiny_run):
+    _, run = tiny_run
+    impossible = run.decide(GatesConfig(min_subject_runs=1000))
+    assert set(impossible["decisions/lpact_decision_table"]["label"]) == {"insufficient_coverage"}
+    key = ["model", "layer", "unit", "alignment", "profile", "subject", "run"]
+    before = run.table("profile_similarity_deltas").sort(key)["delta_rel"]
+    after = impossible["relational/profile_similarity_deltas"].sort(key)["delta_rel"]
+    assert before.equals(after)
+
+
+def test_a_finished_run_is_returned_as_it_is(tiny_run):
+    study, run = tiny_run
+    stamp = (run.root / "manifest.json").stat().st_mtime_ns
+    assert study.run(run.root, progress=False).outcome == run.outcome
+    assert (run.root / "manifest.json").stat().st_mtime_ns == stamp
+
+
+def test_a_folder_with_something_else_is_left_alone(tiny_run, tiny_study, tmp_path):
+    study, _ = tiny_run
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(RunError, match="not empty"):
+        study.run(tmp_path, progress=False)
+    assert [p.name for p in tmp_path.iterdir()] == ["precious.txt"]
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_no_run_directory_and_is_resumed(tiny_run, tiny_study, tmp_path):
+    _, expected = tiny_run
+    out = tmp_path / "run"
+    code = (
+        "import json, sys, lpact\n"
+        "lpact.load_study(json.loads(sys.argv[1])).run(sys.argv[2], progress=False)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, json.dumps(tiny_study()), str(out)])
+    tasks = out.with_name("run.partial") / "tasks"
+    deadline = time.monotonic() + 120
+    while not list(tasks.glob("*/*")) or len(list(tasks.glob("*/*"))) < 6:
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not out.exists()
+    finished = {p: p.stat().st_mtime_ns for p in tasks.glob("*/*")}
+    assert finished
+    run = lpact.load_study(tiny_study()).run(out, progress=False)
+    assert not out.with_name("run.partial").exists()
+    for name in ALL_TABLES:
+        relative = f"{name}.parquet"
+        assert (run.root / relative).read_bytes() == (expected.root / relative).read_bytes(), name
+
+
+def test_brain_patterns_can_come_from_other_runs_and_subjects(tiny_study, tmp_path):
+    for source in ("other_run", "other_subject"):
+        study = lpact.load_study(
+            tiny_study(
+                relational={"brain_patterns_from": source},
+                models=[{"name": "integrated", "layers": [2]}],
+                controls={"draws": 1},
+            )
+        )
+        run = study.run(tmp_path / source, progress=False)
+        deltas = run.table("profile_similarity_deltas")
+        assert set(deltas["brain_patterns_from"]) == {source}
+        assert set(deltas["reason"]) == {"ok"}
+        shutil.rmtree(run.root)
+
+
+def test_regions_can_be_the_units(tiny_study, tmp_path):
+    values = tiny_study(models=[{"name": "integrated", "layers": [2]}])
+    values["datasets"][0]["grid"] = {"lags_ms": [0.0, 100.0], "units": "regions"}
+    values["datasets"][0]["options"] |= {"n_units": 24, "n_regions": 8}
+    run = lpact.load_study(values).run(tmp_path / "run", progress=False)
+    assert run.table("brain_unit_index").group_by("subject", "run").len()[
+        "len"
+    ].unique().to_list() == [8]
+    assert run.table("profile_similarity_deltas").filter(pl.col("reason") == "ok").height
+
+
+def test_leave_one_story_out(tiny_study, tmp_path):
+    values = tiny_study(
+        models=[{"name": "integrated", "layers": [2]}],
+        readout={"split": "stories", "alphas": [1.0, 100.0]},
+    )
+    run = lpact.load_study(values).run(tmp_path / "run", progress=False)
+    assert run.table("causal_targets")["fold"].max() == 2
+
+
+def test_several_data_frames_in_a_few_lines(tiny_run):
+    _, run = tiny_run
+    frame = run.decisions.to_pandas()
+    assert len(frame) == 18
+    assert "label" in frame
+    text = run.explain("sim/integrated/2/surprisal")
+    assert "predictive" in text
