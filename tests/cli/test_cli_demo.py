@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def tiny_demo(monkeypatch: pytest.MonkeyPatch, tiny_run: TinyRun, tmp_path: Path
         return study_from_text(TINY, where="tiny")
 
     monkeypatch.setattr(demo, "demo_study", tiny)
-    folder = tmp_path / "demo"
+    folder = tmp_path / "my demo"
     shutil.copytree(tiny_run.folder, folder)
     return folder
 
@@ -61,10 +62,10 @@ def test_demo_shows_verdicts_counts_and_places(lpact: Lpact, tiny_demo: Path) ->
     assert f"{tiny_demo}/decisions/lpact_decision_table.csv" in said
 
 
-def test_line_to_copy_works(lpact: Lpact, tiny_demo: Path) -> None:
+def test_line_to_copy_works_even_with_a_space_in_the_path(lpact: Lpact, tiny_demo: Path) -> None:
     said = lpact("demo", "--out", tiny_demo).stdout
     (line,) = [x for x in said.splitlines() if "lpact explain" in x]
-    words = line.split()
+    words = shlex.split(line)
     result = lpact(*words[words.index("explain") :])
     assert result.exit_code == 0
     assert "Verdict: " in result.stdout

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from tiny_study import TINY, Lpact
+from tiny_study import TINY, Lpact, TinyRun
 
 from lpact.cli import list as list_command
 from lpact.cli.list import KINDS
@@ -98,3 +101,11 @@ def test_unknown_kind_gets_a_suggestion(lpact: Lpact) -> None:
     result = lpact("list", "control")
     assert result.exit_code == 2
     assert "did you mean 'controls'?" in result.stderr
+
+
+def test_terminal_without_unicode_gets_another_character(tiny_run: TinyRun) -> None:
+    command = [sys.executable, "-c", "from lpact.cli import main; main()", "plan", tiny_run.study]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "(?: at most)" in result.stdout

@@ -121,11 +121,12 @@ def test_layer_zero_and_static_are_functions_of_the_word_type() -> None:
         )
 
 
-def test_lexical_model_loses_nothing_without_context() -> None:
-    lexical = column_groups(DATASET.options)["lexical"]
-    full, reset = load("lexical"), load("lexical", context="sentence_reset")
-    np.testing.assert_array_equal(full[:, lexical], reset[:, lexical])
-    assert not np.isclose(full, reset).all()
+@pytest.mark.parametrize("model", ["lexical", "drift"])
+@pytest.mark.parametrize("context", ["sentence_reset", "reversed", "shuffled"])
+def test_context_free_models_lose_nothing_without_context(model: str, context: str) -> None:
+    np.testing.assert_array_equal(load(model), load(model, context=context))
+    integrated = load("integrated")
+    assert not np.isclose(integrated, load("integrated", context=context)).all()
 
 
 def test_untrained_features_come_from_form_and_position_only() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import traceback
 from typing import Annotated, Any
 
@@ -80,4 +82,8 @@ app.command("list")(list_plugins.command)
 
 def main() -> None:
     """Entry point of the ``lpact`` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that lacks a character shows another one in its place.
+            stream.reconfigure(errors="replace")
     app(prog_name="lpact")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,14 +87,15 @@ def show_row_counts(out: Console, run: Run) -> None:
 def show_places(out: Console, run: Run) -> None:
     """Where everything is, and what to type next."""
     heading(out, "Where everything is")
+    folder = shlex.quote(str(run.root))
     places = Grid(("what", "where"))
     places.add("run", f"{run.root}/")
     places.add("verdicts", f"{run.root}/{DECISIONS}.csv")
     places.add("manifest", f"{run.root}/manifest.json")
     claim = most_telling_claim(run.decisions)
     if claim is not None:
-        places.add("why", f"lpact explain {run.root} {claim}")
-    places.add("tables", f"lpact tables {run.root}")
+        places.add("why", f"lpact explain {folder} {claim}")
+    places.add("tables", f"lpact tables {folder}")
     # Without the header: the first column says it all.
     for line in places.lines(None, indent=2)[1:]:
         out.print(line, soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -34,7 +35,7 @@ def command(
     show(out, claims, indent=0)
     if claims.rows:
         say(out)
-        say(out, f"One claim in full: lpact explain {run} {claims.rows[0][0]}")
+        say(out, f"One claim in full: lpact explain {shlex.quote(str(run))} {claims.rows[0][0]}")
 
 
 def _print_styled(text: str) -> None:

@@ -11,9 +11,10 @@ null       autocorrelated noise (in every layer)
 ========== ======================================================================
 
 The other layers of ``integrated`` and ``predictive`` know contextual latents that correlate with the
-real ones by 0.15; layer 0 of the first three models is the static embedding. In the contexts ``sentence_reset``,
-``reversed`` and ``shuffled``, contextual columns come from an independent draw of the same latents,
-while lexical and drift columns stay. Features depend on stimulus and model only.
+real ones by 0.15; layer 0 of the first three models is the static embedding. In the contexts
+``sentence_reset``, ``reversed`` and ``shuffled``, contextual columns come from an independent draw of
+the same latents, while lexical columns stay; ``lexical`` and ``drift`` do not look at the words before,
+so their features are the same in all of these contexts. Features depend on stimulus and model only.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ DRAWS = {
 """Contexts on offer, with the number of draws of each."""
 
 _WITH_EMBEDDING = ("integrated", "predictive", "lexical")
+CONTEXT_FREE = ("lexical", "drift")
+"""Models that do not look at the words before: cutting or reversing the context changes nothing."""
+
 STRONG = 0.97
 TRACE = 0.15
 NOISE_AUTOCORRELATION = 0.5
@@ -98,6 +102,8 @@ class SimulatedFeatures:
         self._check(key)
         if key.context == "untrained":
             return self._untrained(key)
+        if key.model in CONTEXT_FREE and key.context != "static":
+            key = FeatureKey(key.model, key.layer, "full")
         if key.context == "static" or (key.layer == 0 and key.model in _WITH_EMBEDDING):
             return self._embedding(key.model)
         # The noise of every column; signals are blended into it.

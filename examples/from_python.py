@@ -1,0 +1,45 @@
+"""A study in a few lines of Python: write it, plan it, run it, read its tables."""
+
+from __future__ import annotations
+
+import sys
+
+import lpact
+
+STUDY = {
+    "name": "from-python",
+    "seed": 7,
+    "datasets": [
+        {
+            "name": "sim",
+            "reader": "simulated",
+            "grid": {"lags_ms": [100.0, 200.0]},
+            "options": {"n_subjects": 3, "n_runs": 1, "sentences_per_story": 12},
+        }
+    ],
+    "models": [
+        {"name": "integrated", "layers": [2]},
+        {"name": "lexical", "layers": [2]},
+    ],
+    "controls": {"draws": 2},
+    "stripping": {"mismatch_draws": 1},
+}
+
+
+def main(out: str) -> None:
+    """Run the study into the folder ``out``, or open it if it is there."""
+    study = lpact.load_study(STUDY)
+    plan = study.plan()
+    print(f"{plan.n_claims} claims from {plan.n_fits} readouts, about {plan.seconds:.0f} s")
+
+    run = study.run(out)
+    print(run.decisions.select("model", "mechanism", "raw_score", "label", "beaten_by"))
+    print(run.explain("sim/lexical/2/surprisal"))
+
+    scores = run.table("predictive_scores")  # any table, as a Polars data frame
+    print(scores.filter(metric="pearson", draw=0).head())
+    print("outcome", run.outcome)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "runs/from-python")
