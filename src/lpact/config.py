@@ -479,13 +479,18 @@ def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:
         ) from None
     run = validate_model(RunConfig, values.pop("run", {}), where=f"{where}, table [run]")
     study = validate_model(StudyConfig, values, where=where)
-    unknown = sorted(set(run.paths) - {d.name for d in study.datasets})
-    if unknown:
+    check_paths(study, run, where=where)
+    return study, run
+
+
+def check_paths(study: StudyConfig, run: RunConfig, *, where: str) -> None:
+    """Raise `ConfigError` where a path is given for a dataset that the study does not list."""
+    names = [d.name for d in study.datasets]
+    for unknown in sorted(set(run.paths) - set(names)):
         raise ConfigError(
             "a path is given for a dataset that the study does not list",
             where=f"{where}, option 'run.paths'",
-            got=unknown[0],
+            got=unknown,
             expected="names of [[datasets]]",
-            remedy=did_you_mean(unknown[0], [d.name for d in study.datasets]),
+            remedy=did_you_mean(unknown, names),
         )
-    return study, run

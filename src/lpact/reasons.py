@@ -159,7 +159,6 @@ class Reason(_Explained):
         "no_words_in_tr",
         "TRs without any word onset carry no features and are left out.",
     )
-    DATASET_HAS_NO_WORDS = ("dataset_has_no_words", "The dataset offers no word or event grid.")
     DATASET_HAS_NO_RECORDING = (
         "dataset_has_no_recording",
         "No recording of the dataset is usable.",
@@ -229,7 +228,6 @@ class Reason(_Explained):
         "role_not_confirmatory",
         "The study file gives the dataset another role.",
     )
-    TOO_FEW_SUBJECT_RUNS = ("too_few_subject_runs", "Fewer subject-runs than the minimum.")
     COLLINEAR_MECHANISMS = (
         "collinear_mechanisms",
         "Two mechanisms are nearly collinear and cannot be told apart by stripping.",

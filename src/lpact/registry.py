@@ -25,7 +25,7 @@ BUILT_IN = "lpact"
 class PluginOptions(BaseModel):
     """Options of a plugin: frozen, and unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Plugin:

@@ -12,6 +12,7 @@ from lpact.config import (
     GatesConfig,
     RunConfig,
     StudyConfig,
+    check_paths,
     parse_study,
     read_study_file,
     validate_model,
@@ -110,7 +111,9 @@ def load_study(source: str | Path | Mapping[str, object]) -> Study:
     if isinstance(source, Mapping):
         values = dict(source)
         run = validate_model(RunConfig, _section(values.pop("run", {})), where="table [run]")
-        return Study(validate_model(StudyConfig, values, where="study"), run)
+        config = validate_model(StudyConfig, values, where="study")
+        check_paths(config, run, where="study")
+        return Study(config, run)
     return Study(*read_study_file(source))
 
 

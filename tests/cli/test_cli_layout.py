@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_study import Lpact, TinyRun
 
 from lpact.cli._layout import GAP, NARROWEST, Grid, wrap
+from lpact.cli._machine import program
 from lpact.cli._render import broken, counted, duration, memory, number
 
 WORDS = st.text(alphabet="ab_/-, \n", max_size=80)
@@ -98,3 +101,19 @@ def test_colours_are_for_terminals_and_can_be_switched_off(lpact: Lpact, tiny_ru
     assert red in coloured
     assert "\x1b[3" not in lpact(*args, FORCE_COLOR="1", NO_COLOR="1", TERM="xterm").stdout
     assert "\x1b" not in lpact(*args).stdout
+
+
+def test_lines_to_copy_call_lpact_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "my env" / "lpact"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    monkeypatch.setattr("sys.argv", [str(script)])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program() == f"'{script}'"
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert program() == "lpact"
+    monkeypatch.setattr("sys.argv", ["pytest"])
+    assert program() == "lpact"

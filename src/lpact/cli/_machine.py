@@ -1,8 +1,12 @@
-"""The machine that commands run on."""
+"""The machine that commands run on, and how lpact is called there."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
 
 
 def n_cores() -> int:
@@ -10,3 +14,12 @@ def n_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def program() -> str:
+    """What a user types to call lpact: its name, or its path where the name is not found or is another one."""
+    called = Path(sys.argv[0])
+    found = shutil.which("lpact")
+    if called.name != "lpact" or not called.exists() or (found and called.samefile(found)):
+        return "lpact"
+    return shlex.quote(sys.argv[0])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lpact.cli._layout import Grid
+from lpact.cli._machine import program
 from lpact.cli._render import VERDICT_STYLES, counted, heading, number, say, show, whole
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ def show_places(out: Console, run: Run) -> None:
     places.add("manifest", f"{run.root}/manifest.json")
     claim = most_telling_claim(run.decisions)
     if claim is not None:
-        places.add("why", f"lpact explain {folder} {claim}")
-    places.add("tables", f"lpact tables {folder}")
+        places.add("why", f"{program()} explain {folder} {claim}")
+    places.add("tables", f"{program()} tables {folder}")
     # Without the header: the first column says it all.
     for line in places.lines(None, indent=2)[1:]:
         out.print(line, soft_wrap=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lpact.cli._layout import Grid
+from lpact.cli._machine import program
 from lpact.cli._render import VERDICT_STYLES, broken, console, say, show, show_lines, width_of
 
 
@@ -35,7 +36,8 @@ def command(
     show(out, claims, indent=0)
     if claims.rows:
         say(out)
-        say(out, f"One claim in full: lpact explain {shlex.quote(str(run))} {claims.rows[0][0]}")
+        folder = shlex.quote(str(run))
+        say(out, f"One claim in full: {program()} explain {folder} {claims.rows[0][0]}")
 
 
 def _print_styled(text: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lpact.cli._machine import program
 from lpact.cli._render import console, say
 
 
@@ -38,5 +40,6 @@ def command(
         ) from None
     out = console()
     say(out, f"Wrote {path}: every option, with its explanation and default.")
-    say(out, f"Next: lpact plan {path}")
-    say(out, f"      lpact run {path} --out runs/first")
+    typed = shlex.quote(str(path))
+    say(out, f"Next: {program()} plan {typed}")
+    say(out, f"      {program()} run {typed} --out runs/first")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpact.cli._layout import Grid
+from lpact.cli._machine import program
 from lpact.cli._render import console, say, show
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def command(
             kinds.add(name, len(_registry(name).entries()), SUMMARIES[name])
         show(out, kinds, indent=0)
         say(out)
-        say(out, "One kind in full: lpact list controls")
+        say(out, f"One kind in full: {program()} list controls")
         return
     plugins = Grid(("name", "from", "what"))
     for entry in _registry(kind).entries():

@@ -22,7 +22,7 @@ from lpact.features.availability import Missing
 from lpact.features.mechanisms import mechanism_matrix
 from lpact.features.models import FULL, ModelSource
 from lpact.features.nuisance import build_nuisance
-from lpact.grid import EventGrid, build_grid
+from lpact.grid import EventGrid, Exclusion, build_grid
 from lpact.math._types import FloatArray, IntArray
 from lpact.math.ridge import RidgeGrid
 from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
@@ -48,7 +48,7 @@ class Prepared:
     @property
     def n_events(self) -> int:
         """Rows of the grid."""
-        return len(self.grid.onset_s)
+        return self.grid.n_events
 
     @property
     def key(self) -> dict[str, str]:
@@ -124,95 +124,98 @@ def inspect(
     dataset: Dataset, recording_id: RecordingId, *, name: str, config: StudyConfig
 ) -> Inspection:
     """Load, check and prepare one recording; raises `InputError` for what must be mended."""
-    grid_config = next(d.grid for d in config.datasets if d.name == name)
     stimulus = dataset.stimulus(recording_id.stimulus)
     check_stimulus(stimulus)
     recording = dataset.recording(recording_id)
     check_recording(recording)
     usable, bad = unit_findings(recording)
-    findings = [*bad, *overlap_findings(stimulus)]
     values = recording.signal.values
-    n_samples = values.shape[0] if values.ndim == 2 else values.shape[1]
-    rate = getattr(recording.signal, "sampling_rate_hz", None)
+    seen = Inspection(
+        id=recording_id,
+        prepared=None,
+        reason=Reason.OK,
+        findings=(*bad, *overlap_findings(stimulus)),
+        n_samples=values.shape[0] if values.ndim == 2 else values.shape[1],
+        sampling_rate_hz=getattr(recording.signal, "sampling_rate_hz", None),
+        n_units=len(recording.units.ids),
+        n_words=stimulus.words.height,
+        n_events=0,
+        n_events_excluded=0,
+        missing={},
+    )
+    if (unusable := _unusable(seen, len(usable), recording.where, config)) is not None:
+        return _excluded(seen, unusable)
 
-    def result(
-        prepared: Prepared | None,
-        reason: Reason,
-        grid: EventGrid | None,
-        missing: dict[tuple[str, str], Missing],
-    ) -> Inspection:
-        n_events = 0 if grid is None else len(grid.onset_s)
-        return Inspection(
-            id=recording_id,
-            prepared=prepared,
-            reason=reason,
-            findings=tuple(findings),
-            n_samples=n_samples,
-            sampling_rate_hz=rate,
-            n_units=len(recording.units.ids),
-            n_words=stimulus.words.height,
-            n_events=n_events,
-            n_events_excluded=0 if grid is None else grid.n_candidate_events - n_events,
-            missing=missing,
-        )
-
-    def exclude(reason: Reason, *, field: str, found: str, expected: str, remedy: str) -> Finding:
-        return Finding(field, reason, "excluded", recording.where, found, expected, remedy)
-
-    if n_samples == 0 or not recording.units.ids or stimulus.words.height == 0:
-        findings.append(
-            exclude(
-                Reason.EMPTY_RUN,
-                field="recording",
-                found=f"{n_samples} samples, {len(recording.units.ids)} units, {stimulus.words.height} words",
-                expected="at least one of each",
-                remedy="remove the recording, or add its data",
-            )
-        )
-        return result(None, Reason.EMPTY_RUN, None, {})
-    n_units = len(recording.units.ids)
-    if n_units - len(usable) > config.audit.max_bad_units * n_units or not usable:
-        findings.append(
-            exclude(
-                Reason.TOO_MANY_BAD_UNITS,
-                field="units",
-                found=f"{n_units - len(usable)} of {n_units} units are unusable",
-                expected=f"at most {config.audit.max_bad_units:.0%} (audit.max_bad_units)",
-                remedy="mend or remove the recording",
-            )
-        )
-        return result(None, Reason.TOO_MANY_BAD_UNITS, None, {})
-
+    grid_config = next(d.grid for d in config.datasets if d.name == name)
     grid = build_grid(_take_units(recording, usable), stimulus, grid_config)
     if grid_config.units == "regions":
         grid = _average_regions(grid)
-    findings.extend(
-        Finding(
-            "events",
-            exclusion.reason,
-            "excluded",
-            recording.where,
-            f"{exclusion.n_events} events; {exclusion.detail}",
-            "every event with a response at every lag",
-            "shorten the lags or window, or trim the words table; the events are left out",
-        )
-        for exclusion in grid.exclusions
+    seen = replace(
+        seen,
+        findings=(*seen.findings, *(_left_out(e, recording.where) for e in grid.exclusions)),
+        n_events=grid.n_events,
+        n_events_excluded=grid.n_candidate_events - grid.n_events,
     )
-    folds = make_folds(len(grid.onset_s), grid.story, config.readout)
+    folds = make_folds(grid.n_events, grid.story, config.readout)
     if isinstance(folds, Reason):
-        findings.append(
-            exclude(
-                folds,
-                field="events",
-                found=f"{len(grid.onset_s)} events in {len(np.unique(grid.story))} stories",
-                expected=f"{config.readout.folds} folds of at least {config.readout.min_test_events} test and "
-                f"{config.readout.min_train_events} training events after a gap of {config.readout.gap_events}",
-                remedy="use fewer folds, a smaller gap or lower minima, or leave the recording out",
-            )
-        )
-        return result(None, folds, grid, {})
+        return _excluded(seen, _too_short(folds, grid, recording.where, config.readout))
     prepared, missing = _with_predictors(name, recording_id, stimulus, grid, folds, config)
-    return result(prepared, Reason.OK, grid, missing)
+    return replace(seen, prepared=prepared, missing=missing)
+
+
+def _excluded(seen: Inspection, finding: Finding) -> Inspection:
+    return replace(seen, reason=finding.reason, findings=(*seen.findings, finding))
+
+
+def _unusable(seen: Inspection, n_usable: int, where: str, config: StudyConfig) -> Finding | None:
+    """Why a recording cannot be put on a grid at all, or None."""
+    if 0 in (seen.n_samples, seen.n_units, seen.n_words):
+        return Finding(
+            field="recording",
+            reason=Reason.EMPTY_RUN,
+            severity="excluded",
+            where=where,
+            found=f"{seen.n_samples} samples, {seen.n_units} units, {seen.n_words} words",
+            expected="at least one of each",
+            remedy="remove the recording, or add its data",
+        )
+    n_bad = seen.n_units - n_usable
+    if n_usable and n_bad <= config.audit.max_bad_units * seen.n_units:
+        return None
+    return Finding(
+        field="units",
+        reason=Reason.TOO_MANY_BAD_UNITS,
+        severity="excluded",
+        where=where,
+        found=f"{n_bad} of {seen.n_units} units are unusable",
+        expected=f"at most {config.audit.max_bad_units:.0%} (audit.max_bad_units)",
+        remedy="mend or remove the recording",
+    )
+
+
+def _left_out(exclusion: Exclusion, where: str) -> Finding:
+    return Finding(
+        field="events",
+        reason=exclusion.reason,
+        severity="excluded",
+        where=where,
+        found=f"{exclusion.n_events} events; {exclusion.detail}",
+        expected="every event with a response at every lag",
+        remedy="shorten the lags or window, or trim the words table; the events are left out",
+    )
+
+
+def _too_short(reason: Reason, grid: EventGrid, where: str, readout: ReadoutConfig) -> Finding:
+    return Finding(
+        field="folds",
+        reason=reason,
+        severity="excluded",
+        where=where,
+        found=f"{grid.n_events} events in {len(np.unique(grid.story))} stories",
+        expected=f"{readout.folds} folds of at least {readout.min_test_events} test and "
+        f"{readout.min_train_events} training events after a gap of {readout.gap_events}",
+        remedy="use fewer folds, a smaller gap or lower minima, or leave the recording out",
+    )
 
 
 def _with_predictors(

@@ -23,8 +23,8 @@ GATES = {
 """Column of the decision table behind each letter."""
 
 ROW_HEIGHT, TOP, BOTTOM = 24, 64, 46
-NAME_X, SCORE_X, GATE_X, GATE_STEP, VERDICT_X, WIDTH = 16, 250, 372, 40, 616, 960
-SCORE_SCALE = 90.0
+NAME_X, SCORE_X, GATE_X, GATE_STEP, VERDICT_X, WIDTH = 16, 240, 424, 40, 666, 1100
+SCORE_ZERO, SCORE_SCALE = 312, 80.0
 BLUE, VERMILION, GREY, INK = "#0072b2", "#d55e00", "#8a8a8a", "#1a1a1a"
 _RANK = {label.value: i for i, label in enumerate(FinalLabel)}
 
@@ -33,12 +33,18 @@ def decision_matrix_svg(decisions: pl.DataFrame) -> str:
     """Draw a decision table; each layer is shown by the mechanism that passes most gates."""
     rows = best_mechanisms(decisions)
     height = TOP + ROW_HEIGHT * len(rows) + BOTTOM
-    body = [_head(), *(_row(row, TOP + ROW_HEIGHT * i) for i, row in enumerate(rows)), _legend(height)]
+    body = [
+        _head(),
+        *(_row(row, TOP + ROW_HEIGHT * i) for i, row in enumerate(rows)),
+        _legend(height),
+    ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         f'font-family="system-ui, sans-serif" font-size="13" role="img" '
         f'aria-label="Decision matrix: claims by gates">\n'
-        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>\n' + "\n".join(body) + "\n</svg>\n"
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>\n'
+        + "\n".join(body)
+        + "\n</svg>\n"
     )
 
 
@@ -59,12 +65,16 @@ def _head() -> str:
     bold = 'font-weight="600"'
     parts = [
         _text(NAME_X, TOP - 26, "dataset / model / layer", extra=bold),
-        _text(SCORE_X, TOP - 26, "conventional score", extra=bold),
+        _text(SCORE_X, TOP - 26, "brain score", extra=bold),
         _text(VERDICT_X, TOP - 26, "verdict, and what it failed on", extra=bold),
     ]
     for i, letter in enumerate(GATES):
-        parts.append(_text(GATE_X + GATE_STEP * i, TOP - 26, letter, extra=f'{bold} text-anchor="middle"'))
-    parts.append(f'<line x1="{NAME_X}" y1="{TOP - 16}" x2="{WIDTH - 16}" y2="{TOP - 16}" stroke="{GREY}"/>')
+        parts.append(
+            _text(GATE_X + GATE_STEP * i, TOP - 26, letter, extra=f'{bold} text-anchor="middle"')
+        )
+    parts.append(
+        f'<line x1="{NAME_X}" y1="{TOP - 16}" x2="{WIDTH - 16}" y2="{TOP - 16}" stroke="{GREY}"/>'
+    )
     return "\n".join(parts)
 
 
@@ -73,16 +83,18 @@ def _row(row: dict[str, object], y: float) -> str:
     score = row["raw_score"]
     if isinstance(score, float):
         length = min(abs(score), 1.0) * SCORE_SCALE
-        colour = GREY if score <= 0 else BLUE
-        zero = SCORE_X + 46
-        parts.append(
-            f'<rect x="{zero if score > 0 else zero - length * 0.4:.1f}" y="{y - 7}" '
-            f'width="{length if score > 0 else length * 0.4:.1f}" height="13" fill="{colour}" fill-opacity="0.35"/>'
-        )
+        left, colour = (SCORE_ZERO, BLUE) if score > 0 else (SCORE_ZERO - length, GREY)
         parts.append(_text(SCORE_X, y + 5, f"{score:+.2f}"))
+        parts.append(
+            f'<rect x="{left:.1f}" y="{y - 7}" width="{length:.1f}" height="13" fill="{colour}" fill-opacity="0.4"/>'
+        )
     for i, column in enumerate(GATES.values()):
         parts.append(_mark(GATE_X + GATE_STEP * i, y, passed=bool(row[column])))
-    why = "" if row["first_failed_gate"] == "none" else f" — {row['first_failed_gate']}: {row['beaten_by']}"
+    why = (
+        ""
+        if row["first_failed_gate"] == "none"
+        else f" — {row['first_failed_gate']}: {row['beaten_by']}"
+    )
     weight = 'font-weight="600"' if row["label"] == FinalLabel.INTEGRATED_CANDIDATE else ""
     parts.append(_text(VERDICT_X, y + 5, f"{row['label']}{why}", extra=weight))
     return "\n".join(parts)

@@ -8,14 +8,22 @@ from dataclasses import dataclass
 import polars as pl
 
 from lpact.config import StudyConfig
-from lpact.datasets.base import RecordingId
+from lpact.controls.base import CONTROLS
+from lpact.datasets.base import DATASETS, RecordingId
 from lpact.datasets.validate import check_recording_ids
-from lpact.errors import InputError, StudyInputError
+from lpact.errors import ConfigError, InputError, StudyInputError
+from lpact.features.mechanisms import MECHANISMS
+from lpact.features.nuisance import nuisance_builder
 from lpact.levels import audit
 from lpact.levels.audit_record import DatasetAudit
+from lpact.levels.conditions import build_controls
+from lpact.levels.measure import MEASURES
 from lpact.levels.prepare import Inspection
+from lpact.levels.relational import build_measures, build_profiles
+from lpact.levels.strip import STRIPPINGS
+from lpact.levels.stripping import build_strippings
 from lpact.run.progress import Reporter
-from lpact.run.workspace import Workspace
+from lpact.run.workspace import Workspace, build_source
 
 
 @dataclass(frozen=True)
@@ -84,14 +92,6 @@ def _inspections(
 
 def validate_plugins(config: StudyConfig) -> None:
     """Fail early on a plugin or plugin option that does not exist."""
-    from lpact.datasets.base import DATASETS
-    from lpact.features.mechanisms import MECHANISMS
-    from lpact.features.nuisance import nuisance_builder
-    from lpact.levels.conditions import build_controls
-    from lpact.levels.relational import build_measures, build_profiles
-    from lpact.levels.stripping import build_strippings
-    from lpact.run.workspace import build_source
-
     for dataset in config.datasets:
         DATASETS.build(dataset.reader, dataset.options, where=f"dataset '{dataset.name}'")
     for model in config.models:
@@ -104,3 +104,20 @@ def validate_plugins(config: StudyConfig) -> None:
     build_measures(config)
     build_profiles(config)
     build_strippings(config)
+    for where, registry, names in (
+        ("controls.options", CONTROLS, config.controls.options),
+        ("relational.options", MEASURES, config.relational.options),
+        ("stripping.options", STRIPPINGS, config.stripping.options),
+        ("audit.required_controls", CONTROLS, config.audit.required_controls),
+    ):
+        for name in names:
+            registry.get(name, where=where)
+    left_out = sorted(set(config.audit.required_controls) - set(config.controls.include))
+    if left_out:
+        raise ConfigError(
+            f"the control '{left_out[0]}' is required and not included",
+            where="options 'audit.required_controls' and 'controls.include'",
+            got=f"controls.include without '{left_out[0]}'",
+            expected="every required control among those to compute",
+            remedy="include it, or do not require it",
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from lpact.registry import PluginOptions
 
@@ -34,8 +34,6 @@ _NOISE_AUTOCORRELATION: dict[Modality, float] = {
 
 class SimulatedOptions(PluginOptions):
     """Sizes, planted truths and noise of a simulated study."""
-
-    model_config = ConfigDict(strict=True)
 
     modality: Modality = Field(
         "intracranial",
