@@ -43,7 +43,7 @@ def test_planned_rows_are_those_of_the_run(lpact: Lpact, tiny_run: TinyRun) -> N
 
 
 def test_plan_names_impossible_controls_once(lpact: Lpact, tmp_path: Path) -> None:
-    # One sentence a story and no other layer to take features from: two controls cannot be made.
+    # Blocks longer than a story leave nothing to shuffle.
     study = tmp_path / "study.toml"
     text = TINY.replace('"untrained_model_fresh"', '"within_story_block_shuffle"')
     study.write_text(f"{text}\n[controls.options.within_story_block_shuffle]\nblock_events = 500\n")

@@ -103,6 +103,7 @@ def _write(decided: dict[str, pl.DataFrame], gates: GatesConfig, run: Run, out: 
     import json
     import tempfile
 
+    import lpact
     from lpact.errors import RunError
     from lpact.store import atomic_write_bytes, write_table
     from lpact.tables import find_table
@@ -110,7 +111,7 @@ def _write(decided: dict[str, pl.DataFrame], gates: GatesConfig, run: Run, out: 
     provenance = {
         "gates": gates.model_dump(mode="json"),
         "run_config_digest": run.manifest.config_digest,
-        "lpact_version": run.manifest.lpact_version,
+        "lpact_version": lpact.__version__,
     }
     target = Path(os.path.abspath(out))
     try:

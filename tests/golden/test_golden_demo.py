@@ -1,0 +1,102 @@
+"""The built-in study: its verdicts are fixed, and each is right for the planted reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+GOLDEN = Path(__file__).with_name("demo_decisions.csv")
+COLUMNS = [
+    "dataset", "model", "layer", "mechanism", "role", "n_subject_runs", "raw_score", "predictive", "relational",
+    "mechanism_specific", "ceiling", "severe_control", "replication", "integrated", "label", "first_failed_gate",
+    "beaten_by",
+]  # fmt: skip
+
+pytestmark = pytest.mark.slow
+
+
+def claims(run, **key) -> pl.DataFrame:
+    return run.decisions.filter(**key)
+
+
+def test_decision_table_is_the_golden_one(demo):
+    """To renew it after a change of the science: write ``run.decisions.select(COLUMNS)`` to the file, and say why."""
+    _, run = demo
+    golden = pl.read_csv(GOLDEN, schema_overrides={"layer": pl.Int64, "n_subject_runs": pl.Int64})
+    assert_frame_equal(run.decisions.select(COLUMNS), golden, abs_tol=1e-9)
+
+
+def test_study_has_the_asked_for_shape(demo):
+    study, run = demo
+    assert len(study.config.datasets) >= 3
+    assert [d.role for d in study.config.datasets].count("diagnostic") == 1
+    assert len(study.config.models) >= 4
+    assert run.outcome == "A"
+
+
+def test_planted_model_is_the_only_integrated_candidate(demo):
+    _, run = demo
+    winners = run.decisions.filter(label="integrated_candidate")
+    assert winners.select("dataset", "model", "layer", "mechanism").rows() == [
+        ("sim_ecog", "integrated", 2, "surprisal")
+    ]
+    others = claims(run, dataset="sim_ecog", model="integrated", layer=2).filter(
+        pl.col("mechanism") != "surprisal"
+    )
+    assert set(others["label"]) == {"relational_candidate"}
+    assert set(others["first_failed_gate"]) == {"mechanism"}
+
+
+def test_a_neighbouring_layer_is_beaten_by_the_layer_control(demo):
+    _, run = demo
+    rows = claims(run, dataset="sim_ecog", model="integrated", layer=1)
+    assert set(rows["label"]) == {"control_explained"}
+    assert set(rows["beaten_by"]) == {"layer_label_permutation"}
+    assert rows["raw_score"][0] > 0
+
+
+def test_drift_looks_like_a_brain_score_and_is_explained_by_nuisance(demo):
+    _, run = demo
+    rows = claims(run, dataset="sim_eeg", model="drift")
+    assert rows["raw_score"][0] > 0.5
+    assert set(rows["label"]) == {"control_explained"}
+    assert set(rows["beaten_by"]) == {"nuisance"}
+
+
+def test_word_identity_looks_like_a_brain_score_and_survives_a_context_reset_unchanged(demo):
+    _, run = demo
+    rows = claims(run, dataset="sim_meg", model="lexical")
+    assert rows["raw_score"][0] > 0.1
+    assert set(rows["label"]) == {"control_explained"}
+    nulls = run.table("predictive_control_nulls").filter(
+        dataset="sim_meg", model="lexical", metric="pearson", control="sentence_reset_fresh"
+    )
+    assert nulls["delta"].to_list() == [0.0, 0.0, 0.0]
+
+
+def test_a_model_with_the_wrong_pattern_is_predictive_only(demo):
+    _, run = demo
+    rows = claims(run, dataset="sim_meg", model="predictive")
+    assert set(rows["label"]) == {"predictive_only"}
+    assert not rows["relational"].any()
+
+
+def test_diagnostic_dataset_passes_no_gate(demo):
+    _, run = demo
+    rows = claims(run, dataset="sim_fmri")
+    assert set(rows["label"]) == {"diagnostic_only"}
+    gates = ["predictive", "relational", "mechanism_specific", "ceiling", "severe_control", "replication"]
+    assert not rows.select(pl.any_horizontal(gates)).to_series().any()
+    assert rows.filter(model="integrated", layer=2)["raw_score"][0] > 0.2
+
+
+def test_plan_of_the_demo_is_exact(demo):
+    study, run = demo
+    plan = study.plan()
+    for name, planned in plan.rows.items():
+        assert run.table(name).height <= planned, name
+        if name not in plan.at_most:
+            assert run.table(name).height == planned, name

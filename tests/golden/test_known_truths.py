@@ -1,0 +1,73 @@
+"""Studies with known truth over many seeds: nothing planted, nothing found; everything planted, one found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lpact
+import polars as pl
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def verdicts(tmp_path, *, truths: list[str], seed: int, model: str, **options: Any) -> pl.DataFrame:
+    study = {
+        "name": "truth",
+        "seed": seed,
+        "datasets": [
+            {
+                "name": "sim",
+                "reader": "simulated",
+                "grid": {"lags_ms": [0.0, 100.0]},
+                "options": {
+                    "n_subjects": 3,
+                    "n_runs": 1,
+                    "n_stories": 4,
+                    "sentences_per_story": 6,
+                    "n_units": 10,
+                    "truths": truths,
+                    **options,
+                },
+            }
+        ],
+        "models": [{"name": model, "layers": [2]}],
+        "readout": {"alphas": [1.0, 100.0, 10000.0], "folds": 4, "gap_events": 3},
+        "controls": {"draws": 2},
+        "stripping": {"mismatch_draws": 1},
+    }
+    run = lpact.load_study(study).run(tmp_path / f"{model}-{seed}", progress=False)
+    return run.decisions
+
+
+@pytest.mark.parametrize(
+    ("truths", "model"), [([], "integrated"), ([], "null"), (["drift"], "drift"), (["lexical"], "lexical")]
+)
+def test_null_studies_give_no_candidate(tmp_path, truths, model):
+    """Seeds 0 to 7 of four kinds of nothing: 32 studies, 192 claims."""
+    found = pl.concat(
+        [verdicts(tmp_path, truths=truths, seed=seed, model=model).with_columns(seed=seed) for seed in range(8)]
+    )
+    assert found.height == 8 * 6
+    candidates = found.filter(pl.col("label").str.ends_with("candidate"))
+    assert candidates.select("seed", "mechanism", "label").rows() == []
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_fully_planted_study_gives_an_integrated_candidate(tmp_path, seed):
+    found = verdicts(
+        tmp_path,
+        truths=["lexical", "relational", "mechanism"],
+        seed=seed,
+        model="integrated",
+        snr=1.5,
+        n_units=16,
+        sentences_per_story=10,
+    )
+    winners = found.filter(label="integrated_candidate")
+    assert winners["mechanism"].to_list() == ["surprisal"]
+
+
+def test_predictive_truth_alone_is_predictive_only(tmp_path):
+    found = verdicts(tmp_path, truths=["predictive"], seed=1, model="predictive", snr=1.5)
+    assert set(found["label"]) == {"predictive_only"}
