@@ -20,6 +20,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+MOST_LISTED = 12
+"""Names that a remedy lists when none is near."""
+
 
 class LPactError(Exception):
     """Base of every error that lpact raises on purpose.
@@ -138,4 +141,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if near:
         return f"did you mean '{near[0]}'?"
-    return "known: " + ", ".join(known) if known else "none is known"
+    if not known:
+        return "none is known"
+    more = f" and {len(known) - MOST_LISTED} more" if len(known) > MOST_LISTED else ""
+    return "known: " + ", ".join(known[:MOST_LISTED]) + more

@@ -86,11 +86,13 @@ class Study:
         *,
         workers: int | None = None,
         progress: bool | None = None,
+        plan: Plan | None = None,
         console: Console | None = None,
     ) -> Run:
         """Compute the study into the folder ``out``.
 
-        A finished run of the same configuration at ``out`` is returned as it is; an interrupted one is resumed.
+        A finished run of the same configuration at ``out`` is returned as it is; an interrupted one is resumed. A
+        ``plan`` that was just made saves a second look at the sources.
         """
         if existing_run(Path(out), self.config.digest()) == "complete":
             return Run(out)
@@ -102,6 +104,7 @@ class Study:
                 out=out,
                 workers=workers or self.run_config.workers,
                 reporter=told,
+                audit=None if plan is None else plan.audit,
             )
         return Run(stored.root)
 

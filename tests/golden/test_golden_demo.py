@@ -88,7 +88,14 @@ def test_diagnostic_dataset_passes_no_gate(demo):
     _, run = demo
     rows = claims(run, dataset="sim_fmri")
     assert set(rows["label"]) == {"diagnostic_only"}
-    gates = ["predictive", "relational", "mechanism_specific", "ceiling", "severe_control", "replication"]
+    gates = [
+        "predictive",
+        "relational",
+        "mechanism_specific",
+        "ceiling",
+        "severe_control",
+        "replication",
+    ]
     assert not rows.select(pl.any_horizontal(gates)).to_series().any()
     assert rows.filter(model="integrated", layer=2)["raw_score"][0] > 0.2
 

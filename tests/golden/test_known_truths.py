@@ -41,12 +41,16 @@ def verdicts(tmp_path, *, truths: list[str], seed: int, model: str, **options: A
 
 
 @pytest.mark.parametrize(
-    ("truths", "model"), [([], "integrated"), ([], "null"), (["drift"], "drift"), (["lexical"], "lexical")]
+    ("truths", "model"),
+    [([], "integrated"), ([], "null"), (["drift"], "drift"), (["lexical"], "lexical")],
 )
 def test_null_studies_give_no_candidate(tmp_path, truths, model):
     """Seeds 0 to 7 of four kinds of nothing: 32 studies, 192 claims."""
     found = pl.concat(
-        [verdicts(tmp_path, truths=truths, seed=seed, model=model).with_columns(seed=seed) for seed in range(8)]
+        [
+            verdicts(tmp_path, truths=truths, seed=seed, model=model).with_columns(seed=seed)
+            for seed in range(8)
+        ]
     )
     assert found.height == 8 * 6
     candidates = found.filter(pl.col("label").str.ends_with("candidate"))

@@ -72,6 +72,6 @@ def compute(
     say(told, cost_line(plan, workers or study.run_config.workers))
     if out.absolute().with_name(f"{out.absolute().name}.partial").exists():
         say(told, "An interrupted run is there: finished work is used again.")
-    study.run(out, workers=workers, progress=progress)
+    study.run(out, workers=workers, progress=progress, plan=plan)
     # Opened by the path that was typed, so that lines to copy are short.
     return Run(out)

@@ -37,13 +37,15 @@ def execute(
     out: str | Path,
     workers: int,
     reporter: Reporter,
+    audit: StudyAudit | None = None,
 ) -> StoredRun:
-    """Audit the sources, compute what is not computed yet, decide, and publish the run at ``out``.
+    """Audit the sources (unless that was done), compute what is not computed yet, decide, and publish at ``out``.
 
     Nothing is written before the audit is clean, and ``out`` appears only when it is complete.
     """
     workspace = Workspace(config, paths)
-    audit = audit_study(workspace, reporter)
+    if audit is None:
+        audit = audit_study(workspace, reporter)
     with (
         RunWriter(out, provenance(config, audit)) as writer,
         open_pool(workspace, workers) as pool,

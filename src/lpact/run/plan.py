@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -19,11 +20,15 @@ from lpact.levels.pairing import MODES
 from lpact.levels.predictive import METRICS
 from lpact.levels.prepare import ridge_grid
 from lpact.levels.relational import build_measures
-from lpact.levels.strip import STRIPPINGS
+from lpact.levels.strip import STRIPPINGS, RandomDirection, StripInputs
+from lpact.math._types import FloatArray, IntArray
 from lpact.math.ridge import nested_ridge
-from lpact.math.splits import contiguous_folds
+from lpact.math.splits import BlockedFolds, contiguous_folds
 from lpact.reasons import Gate
 from lpact.run.inspect import StudyAudit
+
+Shape: TypeAlias = tuple[int, int, int, int, int]
+"""Size of a readout: events, lags, units, folds, columns of features."""
 
 BYTES = 8
 N_FITTED_MODEL_CONDITIONS = 2
@@ -68,7 +73,8 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
         "decisions/lpact_decision_summary",
     }
     claims: set[tuple[str, str, int]] = set()
-    fits: Counter[tuple[int, int, int, int, int]] = Counter()
+    fits: Counter[Shape] = Counter()
+    strips: Counter[Shape] = Counter()
     comparisons: Counter[tuple[int, int, int]] = Counter()
     peak = 0
     for name, dataset in audit.datasets.items():
@@ -84,7 +90,9 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
                 len(recording.unit_ids),
                 recording.n_folds,
             )
-            fits[(*shape, offer.n_features)] += _n_fits(config, recording, offer)
+            n_stripped = _n_stripped_fits(config, recording, offer)
+            fits[(*shape, offer.n_features)] += _n_plain_fits(offer) + n_stripped
+            strips[(*shape, offer.n_features)] += n_stripped
             comparisons[recording.n_events, len(recording.unit_ids), offer.n_features] += 1 + sum(
                 offer.draws.values()
             )
@@ -95,7 +103,11 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
     rows["decisions/lpact_gate_evidence"] = n_claims * N_CRITERIA
     rows["decisions/lpact_decision_summary"] = n_claims
     rows["decisions/lpact_study_outcome"] = 1
-    seconds = _fit_seconds(config, fits) + _comparison_seconds(config, comparisons)
+    seconds = (
+        _fit_seconds(config, fits)
+        + _strip_seconds(strips)
+        + _comparison_seconds(config, comparisons)
+    )
     return Plan(
         rows=dict(sorted(rows.items())),
         at_most=frozenset(at_most),
@@ -117,7 +129,7 @@ def _count_brain(
     config: StudyConfig,
     dataset: DatasetAudit,
     rows: Counter[str],
-    fits: Counter[tuple[int, int, int, int, int]],
+    fits: Counter[Shape],
 ) -> None:
     n_alignments, n_profiles = len(config.relational.alignments), len(config.relational.profiles)
     fitted = sum(m.from_readout for m in build_measures(config).values())
@@ -172,13 +184,16 @@ def _mechanism_strippings(offer: ContextOffer) -> list[str]:
     return [name for name in offer.strippings if STRIPPINGS.get(name).uses_mechanism]
 
 
-def _n_fits(config: StudyConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
-    """Nested readouts of one context at levels 1 and 3."""
-    level1 = 1 + sum(offer.draws.values()) + N_FITTED_MODEL_CONDITIONS
+def _n_plain_fits(offer: ContextOffer) -> int:
+    """Nested readouts of one context with features as they are: level 1, and level 3's real ones."""
+    return 1 + sum(offer.draws.values()) + N_FITTED_MODEL_CONDITIONS + 1
+
+
+def _n_stripped_fits(config: StudyConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
+    """Nested readouts of one context with stripped features."""
     own = _mechanism_strippings(offer)
     shared = len(offer.strippings) - len(own)
-    per_mechanism = len(own) * (1 + config.stripping.mismatch_draws)
-    return level1 + 1 + shared + per_mechanism * len(recording.mechanisms)
+    return shared + len(own) * (1 + config.stripping.mismatch_draws) * len(recording.mechanisms)
 
 
 def _peak_bytes(config: StudyConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
@@ -196,17 +211,46 @@ DISSIMILARITY_BLOCK = 20_000_000
 """Entries of the largest block of dissimilarities that is held at a time."""
 
 
-def _fit_seconds(config: StudyConfig, fits: Mapping[tuple[int, int, int, int, int], int]) -> float:
-    """Time one readout of every size, and multiply."""
+def _fit_seconds(config: StudyConfig, fits: Mapping[Shape, int]) -> float:
+    """Time one readout of every size with its scores, and multiply."""
     rng = np.random.default_rng(0)
+    grid = ridge_grid(config.readout)
     seconds = 0.0
     for (n_events, n_lags, n_units, n_folds, n_features), count in fits.items():
         responses = rng.standard_normal((n_lags, n_events, n_units))
         features = rng.standard_normal((n_events, n_features))
         folds = contiguous_folds(n_events, n_folds, gap=config.readout.gap_events)
-        seconds += count * _best_time(
-            lambda: nested_ridge(features, responses, folds, ridge_grid(config.readout))  # noqa: B023
-        )
+
+        def readout(
+            x: FloatArray = features, y: FloatArray = responses, blocks: BlockedFolds = folds
+        ) -> None:
+            result = nested_ridge(x, y, blocks, grid)
+            for metric in METRICS:
+                result.scores(metric)
+
+        seconds += count * _best_time(readout)
+    return seconds
+
+
+def _strip_seconds(strips: Mapping[Shape, int]) -> float:
+    """Time one strip of every size, and multiply by the training sets that it is fitted on."""
+    rng = np.random.default_rng(0)
+    method = STRIPPINGS.build("feature_residualization")
+    seconds = 0.0
+    for (n_events, _, _, n_folds, n_features), count in strips.items():
+        features = rng.standard_normal((n_events, n_features))
+        scalar = rng.standard_normal(n_events)
+        train = np.arange(n_events // 2)
+        inputs = StripInputs(features, 1, {}, lambda *_: features)  # noqa: B023
+        direction = RandomDirection.draw(n_events, rng)
+
+        def strip(
+            given: StripInputs = inputs, m: FloatArray = scalar, rows: IntArray = train
+        ) -> None:
+            method.strip(given, direction.scalar(given.features, m, rows), rows)  # noqa: B023
+
+        n_sets = n_folds * (n_folds + 1) // 2
+        seconds += count * n_sets * _best_time(strip)
     return seconds
 
 
@@ -228,9 +272,8 @@ def _comparison_seconds(config: StudyConfig, shapes: Mapping[tuple[int, int, int
     return seconds
 
 
-def _best_time(work: object) -> float:
+def _best_time(work: Callable[[], object]) -> float:
     """Shortest of two runs on one thread."""
-    assert callable(work)
     with threadpool_limits(1):
         times = []
         for _ in range(2):

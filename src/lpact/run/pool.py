@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -101,7 +102,8 @@ _workspace: Workspace | None = None
 
 
 def _start(config: StudyConfig, paths: Mapping[str, str]) -> None:
-    """Give a worker process its own workspace."""
+    """Give a worker process its own workspace; an interruption is the main process's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     global _workspace  # noqa: PLW0603
     _workspace = Workspace(config, paths)
 

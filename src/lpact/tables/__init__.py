@@ -35,5 +35,5 @@ def find_table(name: str) -> Table:
         f"there is no table named '{name}'",
         got=name,
         expected="a table of docs/reference/tables.md",
-        remedy=did_you_mean(name, [*ALL_TABLES, *short]),
+        remedy=did_you_mean(name, ALL_TABLES if "/" in name else short),
     )
