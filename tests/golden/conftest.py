@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-import lpact
 import pytest
+
+import lpact
 from lpact.study import Run, Study, study_from_text
 
 

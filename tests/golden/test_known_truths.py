@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import lpact
 import polars as pl
 import pytest
+
+import lpact
 
 pytestmark = pytest.mark.slow
 

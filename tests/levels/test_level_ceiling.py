@@ -3,12 +3,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import pearsonr
+
 from lpact.datasets.base import RecordingId
 from lpact.levels import ceiling
 from lpact.levels.ceiling import BrainOnGrid
 from lpact.levels.pairing import paired
 from lpact.reasons import Reason
-from scipy.stats import pearsonr
 
 N = 9
 
