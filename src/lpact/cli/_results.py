@@ -92,6 +92,7 @@ def show_places(out: Console, run: Run) -> None:
     places = Grid(("what", "where"))
     places.add("run", f"{run.root}/")
     places.add("verdicts", f"{run.root}/{DECISIONS}.csv")
+    places.add("report", f"{run.root}/report/verdicts.md and decision-matrix.svg")
     places.add("manifest", f"{run.root}/manifest.json")
     claim = most_telling_claim(run.decisions)
     if claim is not None:

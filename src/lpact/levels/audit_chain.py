@@ -87,7 +87,7 @@ _LINKS = {
     "has_brain": "no usable neural data",
     "has_words": "no word grid",
     "has_features": "no model features",
-    "has_controls": "required severe controls are not possible",
+    "has_controls": "required severe controls are not possible or not included",
     "has_reliability": "no reliability mode is possible",
     "has_coverage": "too little coverage",
 }

@@ -12,6 +12,7 @@ from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.decide import decide
 from lpact.levels import ceiling, predictive
+from lpact.report import report_files
 from lpact.run.brain_sources import brain_patterns
 from lpact.run.inspect import StudyAudit, audit_study
 from lpact.run.jobs import BrainJob, CeilingJob, ContextJob, Frames
@@ -54,7 +55,7 @@ def execute(
         reporter.stage("decision", 2)
         decided = decide(measured, gates=config.gates, primary_metric=config.readout.primary_metric)
         reporter.advance()
-        run = writer.publish(measured | decided)
+        run = writer.publish(measured | decided, report=report_files(decided))
         reporter.advance()
     return run
 

@@ -11,7 +11,7 @@ from lpact.config import StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS, RecordingId
 from lpact.datasets.validate import check_recording_ids
-from lpact.errors import ConfigError, InputError, StudyInputError
+from lpact.errors import InputError, StudyInputError
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.nuisance import nuisance_builder
 from lpact.levels import audit
@@ -112,12 +112,3 @@ def validate_plugins(config: StudyConfig) -> None:
     ):
         for name in names:
             registry.get(name, where=where)
-    left_out = sorted(set(config.audit.required_controls) - set(config.controls.include))
-    if left_out:
-        raise ConfigError(
-            f"the control '{left_out[0]}' is required and not included",
-            where="options 'audit.required_controls' and 'controls.include'",
-            got=f"controls.include without '{left_out[0]}'",
-            expected="every required control among those to compute",
-            remedy="include it, or do not require it",
-        )

@@ -23,10 +23,11 @@ from typing import Self
 import polars as pl
 
 from lpact.errors import RunError
-from lpact.store._disk import storage_errors, sync_folder
+from lpact.store._disk import atomic_write_bytes, storage_errors, sync_folder
 from lpact.store._lock import FolderLock
 from lpact.store.files import write_table
 from lpact.store.manifest import (
+    REPORT_FOLDER,
     Provenance,
     build_manifest,
     library_versions,
@@ -84,8 +85,13 @@ class RunWriter:
         """Return the frames of a finished task, or None."""
         return self.tasks.load_task(key)
 
-    def publish(self, frames: Mapping[str, pl.DataFrame]) -> StoredRun:
-        """Write the tables (by name) and the manifest, move them into place, remove the tasks."""
+    def publish(
+        self, frames: Mapping[str, pl.DataFrame], report: Mapping[str, str] | None = None
+    ) -> StoredRun:
+        """Write the tables (by name) and the manifest, move them into place, remove the tasks.
+
+        ``report`` holds pages and pictures by file name; they go into ``report/``, beside the tables they are made of.
+        """
         run = self.partial / "run"
         with storage_errors(run, "an earlier attempt to publish cannot be removed"):
             if run.exists():
@@ -93,6 +99,8 @@ class RunWriter:
             run.mkdir()
         for name in sorted(frames):
             write_table(frames[name], find_table(name), run)
+        for name, text in sorted((report or {}).items()):
+            atomic_write_bytes(run / REPORT_FOLDER / name, text.encode())
         write_manifest(run, build_manifest(run, self.provenance))
         with storage_errors(self.out, "the finished run cannot be moved to its place"):
             # Replaces an empty folder at most; fails on one that has been filled meanwhile.

@@ -1,0 +1,41 @@
+"""The verdicts in words: one short page of Markdown."""
+
+from __future__ import annotations
+
+from html import escape
+
+import polars as pl
+
+from lpact.reasons import FinalLabel
+
+
+def verdicts_markdown(decisions: pl.DataFrame, outcome: pl.DataFrame) -> str:
+    """The study's outcome, then every verdict with its reason; mechanisms that share a sentence share a line."""
+    lines = ["# Verdicts", "", "![Decision matrix](decision-matrix.svg)", ""]
+    for row in outcome.iter_rows(named=True):
+        lines += [
+            f"**Outcome {row['outcome']}** ({row['gate_profile']} gates). {row['meaning']}",
+            "",
+        ]
+    for (dataset, role), claims in decisions.group_by("dataset", "role", maintain_order=True):
+        lines += [f"## {_safe(dataset)} ({role})", ""]
+        shared = claims.group_by("model", "layer", "label", "reason", maintain_order=True).agg(
+            "mechanism"
+        )
+        for row in shared.iter_rows(named=True):
+            mechanisms = ", ".join(_safe(m) for m in row["mechanism"])
+            claim = f"{_safe(row['model'])}, layer {row['layer']}"
+            lines.append(f"- **{claim}** ({mechanisms}): `{row['label']}`. {_safe(row['reason'])}")
+        lines.append("")
+    lines += ["## What the labels mean", ""]
+    used = set(decisions["label"])
+    lines += [f"- `{label}`: {label.explanation}" for label in FinalLabel if label in used]
+    return "\n".join(lines) + "\n"
+
+
+def _safe(text: object) -> str:
+    """A string from data as it is, never as markup."""
+    escaped = escape(str(text), quote=False)
+    for mark in "\\`*[]|":
+        escaped = escaped.replace(mark, f"\\{mark}")
+    return escaped
