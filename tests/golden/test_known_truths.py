@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from threadpoolctl import threadpool_limits
 
 import lpact
 
 pytestmark = pytest.mark.slow
 
 
-def verdicts(tmp_path, *, truths: list[str], seed: int, model: str, **options: Any) -> pl.DataFrame:
+def verdicts(
+    folder: Path, *, truths: list[str], seed: int, model: str, **options: Any
+) -> pl.DataFrame:
     study = {
         "name": "truth",
         "seed": seed,
@@ -37,23 +43,36 @@ def verdicts(tmp_path, *, truths: list[str], seed: int, model: str, **options: A
         "controls": {"draws": 2},
         "stripping": {"mismatch_draws": 1},
     }
-    run = lpact.load_study(study).run(tmp_path / f"{model}-{seed}", progress=False)
+    run = lpact.load_study(study).run(folder / f"{model}-{seed}", progress=False)
     return run.decisions
 
 
-@pytest.mark.parametrize(
-    ("truths", "model"),
-    [([], "integrated"), ([], "null"), (["drift"], "drift"), (["lexical"], "lexical")],
-)
-def test_null_studies_give_no_candidate(tmp_path, truths, model):
-    """Seeds 0 to 7 of four kinds of nothing: 32 studies, 192 claims."""
-    found = pl.concat(
-        [
-            verdicts(tmp_path, truths=truths, seed=seed, model=model).with_columns(seed=seed)
-            for seed in range(8)
-        ]
-    )
-    assert found.height == 8 * 6
+NOTHING = [([], "integrated"), ([], "null"), (["drift"], "drift"), (["lexical"], "lexical")]
+SEEDS = range(8)
+
+
+@pytest.fixture(scope="module")
+def null_verdicts(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    """Four kinds of nothing, eight seeds each: 32 studies, 192 claims."""
+    root = tmp_path_factory.mktemp("nothing")
+    studies = [(truths, model, seed) for truths, model in NOTHING for seed in SEEDS]
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+        found = list(pool.map(null_study, studies, [root] * len(studies)))
+    return pl.concat(found)
+
+
+def null_study(study: tuple[list[str], str, int], root: Path) -> pl.DataFrame:
+    truths, model, seed = study
+    with threadpool_limits(1):
+        found = verdicts(root, truths=truths, seed=seed, model=model)
+    return found.with_columns(seed=seed)
+
+
+@pytest.mark.parametrize("model", [model for _, model in NOTHING])
+def test_null_studies_give_no_candidate(null_verdicts, model):
+    found = null_verdicts.filter(model=model)
+    assert found.height == len(SEEDS) * 6
     candidates = found.filter(pl.col("label").str.ends_with("candidate"))
     assert candidates.select("seed", "mechanism", "label").rows() == []
 

@@ -21,9 +21,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from lpact.math._types import FloatArray, IntArray
+from lpact.math._types import BoolArray, FloatArray, IntArray
 from lpact.math.scores import pearson_columns, r2_columns, spearman_columns
 from lpact.math.splits import BlockedFolds
+
+CHUNK = 4_000_000
+"""Predictions that are held at a time while penalties are compared."""
 
 Design: TypeAlias = Callable[[IntArray], FloatArray]
 """``design(train_rows)`` gives features [n, p] for all rows, with every parameter fitted on ``train_rows`` only."""
@@ -93,10 +96,17 @@ def _score(
 class _Fit:
     """Features of one training set in its principal axes, and the targets' coordinates there."""
 
-    scores: FloatArray  # [n, r] every row of the design, standardised and rotated
+    axes: FloatArray  # [p, r] from raw, centred features to principal scores
+    centre: FloatArray  # [p] training mean of each column
+    varying: BoolArray  # [all columns] those that vary on the training rows
     eigenvalues: FloatArray  # [r] descending
     projections: FloatArray  # [r, q] b = Vᵀ Zᵀ (y − μ)
     mean: FloatArray  # [q] training mean of each response
+
+    def principal_scores(self, x: FloatArray) -> FloatArray:
+        """Rows of the design, standardised and rotated, [rows, r]."""
+        kept = x if self.varying.all() else x[:, self.varying]
+        return (kept - self.centre) @ self.axes
 
 
 def nested_ridge(
@@ -143,11 +153,13 @@ def nested_ridge(
         rows = folds.rows(block)
         train = folds.train_rows(block)
         column = lag[block] * n_targets + targets
-        fit = _fit(make_design(train), flat[:, column], train)
+        x = make_design(train)
+        fit = _fit(x, flat[:, column], train)
         shift = offset[lag[block], targets]
         observed[rows] = _at_lag(responses, lag[block], rows)
         baseline[rows] = fit.mean + shift
-        predicted[rows] = baseline[rows] + _predict(fit, rows, grid, alpha[block], component[block])
+        deviation = _predict(fit, x, rows, grid, alpha[block], component[block])
+        predicted[rows] = baseline[rows] + deviation
     chosen = np.asarray(grid.components)[component]
     return NestedRidge(observed, predicted, baseline, lag, alpha, chosen, folds)
 
@@ -161,18 +173,18 @@ def _at_lag(responses: FloatArray, lag: IntArray, rows: slice) -> FloatArray:
 
 def _fit(x: FloatArray, y: FloatArray, train: IntArray) -> _Fit:
     """Standardise on ``train``, rotate into principal axes, project the targets."""
-    x_train = x[train]
-    varying = x_train.max(axis=0) > x_train.min(axis=0)
-    x, x_train = x[:, varying], x_train[:, varying]
+    x_train, y_train = x[train], y[train]
+    varying = (x_train != x_train[0]).any(axis=0)
+    if not varying.all():
+        x_train = x_train[:, varying]
     centre = x_train.mean(axis=0)
-    x_train = x_train - centre
-    scale = np.sqrt(np.mean(x_train**2, axis=0))
-    z_train = x_train / scale
+    z_train = x_train - centre
+    scale = np.sqrt(np.einsum("ij,ij->j", z_train, z_train) / len(train))
+    z_train /= scale
     eigenvalues, axes = _principal_axes(z_train)
-    mean = y[train].mean(axis=0)
-    scores = ((x - centre) / scale) @ axes
-    projections = scores[train].T @ (y[train] - mean)
-    return _Fit(scores, eigenvalues, projections, mean)
+    mean = y_train.mean(axis=0)
+    projections = axes.T @ (z_train.T @ (y_train - mean))
+    return _Fit(axes / scale[:, None], centre, varying, eigenvalues, projections, mean)
 
 
 def _principal_axes(z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -193,7 +205,12 @@ def _n_axes(components: int, available: int) -> int:
 
 
 def _predict(
-    fit: _Fit, rows: slice, grid: RidgeGrid, alpha: IntArray, component: IntArray
+    fit: _Fit,
+    x: FloatArray,
+    rows: slice,
+    grid: RidgeGrid,
+    alpha: IntArray,
+    component: IntArray,
 ) -> FloatArray:
     """Deviations from the training mean, each target at its own penalty and components, [rows, t]."""
     rank = len(fit.eigenvalues)
@@ -201,7 +218,7 @@ def _predict(
     weights = fit.projections / (fit.eigenvalues[:, None] + penalty)
     limit = np.array([_n_axes(k, rank) for k in grid.components])[component]
     weights = np.where(np.arange(rank)[:, None] < limit, weights, 0.0)
-    return fit.scores[rows] @ weights
+    return fit.principal_scores(x[rows]) @ weights
 
 
 def _inner_scores(
@@ -212,9 +229,11 @@ def _inner_scores(
     total, count = np.zeros(shape), np.zeros(shape)
     for a, b in combinations(range(folds.n_blocks), 2):
         train = folds.train_rows(a, b)
-        fit = _fit(design(train), y, train)
+        x = design(train)
+        fit = _fit(x, y, train)
         for outer, validation in ((a, b), (b, a)):
-            score = _validation_scores(fit, y, folds.rows(validation), grid)
+            rows = folds.rows(validation)
+            score = _validation_scores(fit, fit.principal_scores(x[rows]), y[rows], grid)
             finite = np.isfinite(score)
             total[outer] += np.where(finite, score, 0.0)
             count[outer] += finite
@@ -222,35 +241,41 @@ def _inner_scores(
         return total / count
 
 
-def _validation_scores(fit: _Fit, y: FloatArray, rows: slice, grid: RidgeGrid) -> FloatArray:
+def _validation_scores(fit: _Fit, z: FloatArray, held: FloatArray, grid: RidgeGrid) -> FloatArray:
     """Score of every setting on one validation block, [K, A, q]; NaN where the response is constant.
 
-    With e = y − μ − ẑ and ŷ the centred prediction, SSE = Σ(y−ȳ)² + Σŷ² − 2Σŷ(y−ȳ) + n(ȳ−μ−mean ẑ)², so that one matrix
-    product per component count gives all penalties.
+    With predictions μ + ẑ and ŷ = ẑ − mean ẑ, SSE = Σ(y−ȳ)² + Σŷ² − 2Σŷ(y−ȳ) + n(ȳ − μ − mean ẑ)², so that one
+    matrix product per component count serves several penalties.
     """
-    z, held = fit.scores[rows], y[rows]
+    n_rows, n_columns = held.shape
     constant = held.max(axis=0) == held.min(axis=0)
     held_mean = held.mean(axis=0)
     deviations = held - held_mean
     sst = np.einsum("ij,ij->j", deviations, deviations)
     sst[constant] = np.nan
-    out = np.empty((len(grid.components), len(grid.alphas), y.shape[1]))
     z_mean = z.mean(axis=0)
     z_centred = z - z_mean
     cross = z_centred.T @ deviations  # [r, q]
+    out = np.empty((len(grid.components), len(grid.alphas), n_columns))
+    at_a_time = max(1, CHUNK // (n_rows * n_columns))
     for i, components in enumerate(grid.components):
         k = _n_axes(components, len(fit.eigenvalues))
-        for j, alpha in enumerate(grid.alphas):
-            weights = fit.projections[:k] / (fit.eigenvalues[:k, None] + alpha)
-            centred = z_centred[:, :k] @ weights
-            power = np.einsum("ij,ij->j", centred, centred)
-            linear = np.einsum("ij,ij->j", weights, cross[:k])
+        for first in range(0, len(grid.alphas), at_a_time):
+            alphas = np.array(grid.alphas[first : first + at_a_time])
+            shrinkage = 1.0 / (fit.eigenvalues[:k, None] + alphas)  # [k, a]
+            weights = shrinkage[:, :, None] * fit.projections[:k, None, :]  # [k, a, q]
+            flat = weights.reshape(k, len(alphas) * n_columns)
+            centred = z_centred[:, :k] @ flat
+            power = np.einsum("ij,ij->j", centred, centred).reshape(len(alphas), n_columns)
+            linear = np.einsum("kaq,kq->aq", weights, cross[:k])
             with np.errstate(invalid="ignore", divide="ignore"):
                 if grid.metric == "pearson":
-                    out[i, j] = linear / np.sqrt(power * sst)
+                    score = linear / np.sqrt(power * sst)
                 else:
-                    bias = held_mean - fit.mean - z_mean[:k] @ weights
-                    out[i, j] = 1.0 - (sst + power - 2.0 * linear + len(z) * bias**2) / sst
+                    mean = (z_mean[:k] @ flat).reshape(len(alphas), n_columns)
+                    bias = held_mean - fit.mean - mean
+                    score = 1.0 - (sst + power - 2.0 * linear + n_rows * bias**2) / sst
+            out[i, first : first + at_a_time] = score
     return out
 
 

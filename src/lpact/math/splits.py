@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -45,12 +46,21 @@ class BlockedFolds:
         return slice(*self.bounds(block))
 
     def train_rows(self, *held_out: int) -> IntArray:
-        """Training rows when the ``held_out`` blocks are left out."""
-        kept = np.ones(self.n_rows, dtype=bool)
-        for block in held_out:
-            start, stop = self.bounds(block)
-            kept[max(0, start - self.gap) : stop + self.gap] = False
-        return np.flatnonzero(kept)
+        """Training rows when the ``held_out`` blocks are left out; not to be written to."""
+        key = frozenset(held_out)
+        if key not in self._train_rows:
+            kept = np.ones(self.n_rows, dtype=bool)
+            for block in held_out:
+                start, stop = self.bounds(block)
+                kept[max(0, start - self.gap) : stop + self.gap] = False
+            rows = np.flatnonzero(kept)
+            rows.flags.writeable = False
+            self._train_rows[key] = rows
+        return self._train_rows[key]
+
+    @cached_property
+    def _train_rows(self) -> dict[frozenset[int], IntArray]:
+        return {}
 
     def test_sizes(self) -> IntArray:
         """Rows of every block."""
