@@ -163,6 +163,11 @@ class Registry(Generic[P]):
                 remedy=did_you_mean(name, self._entries),
             ) from None
 
+    def origin(self, name: str) -> str:
+        """Return the package that registered ``name``, with its version; `BUILT_IN` for lpact's own."""
+        self.get(name)
+        return self._entries[name].origin
+
     def build(
         self, name: str, options: Mapping[str, Any] | None = None, *, where: str | None = None
     ) -> P:

@@ -19,7 +19,7 @@ from lpact.config import (
 )
 from lpact.decide import decide, explain
 from lpact.run.execute import execute
-from lpact.run.inspect import StudyAudit, audit_study, validate_plugins
+from lpact.run.inspect import StudyAudit, audit_study, resolve_plugins
 from lpact.run.plan import Plan, make_plan
 from lpact.run.progress import Silent, reporter
 from lpact.run.workspace import Workspace
@@ -62,12 +62,11 @@ class Run(StoredRun):
 
 
 class Study:
-    """A validated study: what to compute (``config``) and how (``run_config``)."""
+    """A validated study: what to compute (``config``, every plugin option spelt out) and how (``run_config``)."""
 
     def __init__(self, config: StudyConfig, run_config: RunConfig | None = None) -> None:
-        self.config = config
+        self.config = resolve_plugins(config)
         self.run_config = run_config or RunConfig()
-        validate_plugins(config)
 
     def __repr__(self) -> str:
         return f"Study({self.config.name!r}, config {self.config.digest()[:12]})"

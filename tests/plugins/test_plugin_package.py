@@ -126,6 +126,13 @@ def test_the_command_line_lists_it(installed: Path, kind: str, name: str) -> Non
     assert ORIGIN in line
 
 
+def test_the_manifest_names_the_package(run: tuple[Path, str]) -> None:
+    manifest = json.loads((run[0] / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["plugins"] == [ORIGIN]
+    options = manifest["config"]["controls"]["options"]
+    assert options["time_reversal"] == {"within": "story"}
+
+
 def test_one_file_and_one_line_a_plugin() -> None:
     import tomllib
 

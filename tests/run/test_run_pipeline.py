@@ -65,6 +65,10 @@ def test_manifest_says_what_the_run_was_made_of(tiny_run):
     assert [i["dataset"] for i in manifest["inputs"]] == ["sim"]
     assert len(manifest["outputs"]) == 2 * len(ALL_TABLES)
     assert run.config == study.config
+    assert manifest["plugins"] == []
+    # Options that the study leaves at their defaults are recorded, and hashed, all the same.
+    assert manifest["config"]["stripping"]["options"]["feature_zeroing"] == {"fraction": 0.1}
+    assert manifest["config"]["datasets"][0]["options"]["vocabulary_size"] == 400
 
 
 def test_deciding_again_gives_the_stored_tables(tiny_run):

@@ -39,6 +39,7 @@ def test_the_manifest_says_what_the_run_was_made_from(run) -> None:
         "seed": 3,
         "config": config,
         "config_digest": config_digest(config),
+        "plugins": [],
         "versions": {
             "python": platform.python_version(),
             **{p: importlib.metadata.version(p) for p in ("numpy", "scipy", "polars", "pyarrow")},

@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 
 from lpact.controls.base import ControlInputs, SevereControl
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 
 
 class ReorderedRows(SevereControl):

@@ -11,8 +11,8 @@ from pydantic import Field
 from lpact.controls._reordered import ReorderedRows
 from lpact.controls.base import CONTROLS, ControlInputs
 from lpact.features.availability import Missing
-from lpact.math._types import IntArray
 from lpact.math.surrogates import autocorrelation_time, circular_shift_bounds
+from lpact.math.types import IntArray
 from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 

@@ -9,7 +9,7 @@ import numpy as np
 from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
 from lpact.features.availability import Missing
 from lpact.features.models import REVERSED, SENTENCE_RESET, SHUFFLED, STATIC, UNTRAINED
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
 from lpact.features.availability import Missing
-from lpact.math._types import FloatArray
 from lpact.math.surrogates import matched_gaussian, phase_randomize_segments, segment_slices
+from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 
 MIN_STORY_EVENTS = 4

@@ -7,8 +7,8 @@ import numpy as np
 from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
 from lpact.features.availability import Missing
 from lpact.features.models import FULL
-from lpact.math._types import FloatArray
 from lpact.math.surrogates import derangement_target
+from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 
 

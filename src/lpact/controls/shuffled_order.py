@@ -10,8 +10,8 @@ from pydantic import Field
 from lpact.controls._reordered import ReorderedRows
 from lpact.controls.base import CONTROLS, ControlInputs
 from lpact.features.availability import Missing
-from lpact.math._types import IntArray
 from lpact.math.surrogates import block_permutation, segment_slices, within_group_permutation
+from lpact.math.types import IntArray
 from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 

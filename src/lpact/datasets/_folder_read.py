@@ -22,7 +22,7 @@ from lpact.datasets.base import (
     Units,
 )
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 UNIT_COLUMNS = ("unit", "region")
 COORDINATE_COLUMNS = ("x_mm", "y_mm", "z_mm")

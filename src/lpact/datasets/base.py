@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 import polars as pl
 
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 from lpact.registry import Plugin, Registry
 
 WORD_COLUMNS = {

@@ -60,7 +60,7 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError, did_you_mean
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 
 @dataclass(frozen=True)

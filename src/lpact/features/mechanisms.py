@@ -11,7 +11,7 @@ import numpy as np
 from lpact.datasets.base import Stimulus
 from lpact.errors import StimulusError
 from lpact.features.availability import Missing
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 from lpact.registry import Plugin, Registry
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from lpact.datasets.base import FeatureKey, Stimulus
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 from lpact.registry import Plugin, Registry
 
 FULL = "full"

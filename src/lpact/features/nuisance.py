@@ -18,7 +18,7 @@ from lpact.errors import ConfigError, did_you_mean
 from lpact.features.availability import Missing
 from lpact.grid.windows import mean_slices, nearest_sample, window_samples
 from lpact.grid.words import slices, times_s
-from lpact.math._types import BoolArray, FloatArray
+from lpact.math.types import BoolArray, FloatArray
 from lpact.reasons import Reason
 
 Builder: TypeAlias = Callable[[Stimulus, NuisanceConfig], FloatArray | Missing]

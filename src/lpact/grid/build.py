@@ -18,7 +18,7 @@ from lpact.grid.candidates import (
 from lpact.grid.event_grid import EventGrid, Exclusion
 from lpact.grid.windows import mean_slices
 from lpact.grid.words import story_codes, times_s
-from lpact.math._types import BoolArray
+from lpact.math.types import BoolArray
 from lpact.reasons import Reason
 
 _CANDIDATES = {

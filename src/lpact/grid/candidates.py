@@ -13,7 +13,7 @@ from lpact.errors import RecordingError
 from lpact.grid.event_grid import Exclusion
 from lpact.grid.windows import nearest_sample, window_samples
 from lpact.grid.words import slices, times_s
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
 
 _LAG_TOLERANCE_MS = 1.0

@@ -10,7 +10,7 @@ from lpact.config import Pooling
 from lpact.datasets.base import Units
 from lpact.errors import FeatureError
 from lpact.grid.windows import mean_slices, sum_slices
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
 
 

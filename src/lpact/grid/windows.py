@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 
 _MAX_ENTRIES = 1 << 22
 """Slice entries that are summed at a time; bounds memory at about 64 MB, changes no number."""

@@ -18,8 +18,8 @@ from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.levels.measure import PROFILES, ProfileSimilarity, pairwise_similarity
 from lpact.levels.pairing import MISSING_PARTNER, MODES, SPLIT_HALF, paired
-from lpact.math._types import FloatArray
 from lpact.math.scores import pearson_columns
+from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.store import empty, frame
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY

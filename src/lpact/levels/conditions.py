@@ -10,8 +10,8 @@ from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
 from lpact.features.availability import Missing
 from lpact.features.models import FULL
 from lpact.levels.prepare import ModelOnGrid, Prepared
-from lpact.math._types import FloatArray
 from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray
 
 REAL = "real"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 
 
 def best_control(scores: FloatArray, rule: str) -> tuple[IntArray, FloatArray]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lpact.levels.prepare import Prepared
-from lpact.math._types import FloatArray, IntArray
 from lpact.math.partial import partial_correlations
 from lpact.math.ridge import NestedRidge
+from lpact.math.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from lpact.math._types import FloatArray, IntArray
 from lpact.math.profiles import profile_similarity
 from lpact.math.ridge import RidgeGrid
 from lpact.math.splits import BlockedFolds, contiguous_folds
+from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
 
 

@@ -11,9 +11,9 @@ from lpact.config import StudyConfig
 from lpact.levels.conditions import REAL, build_controls, conditions
 from lpact.levels.contrast import best_control
 from lpact.levels.prepare import ModelOnGrid, Prepared, ridge_grid
-from lpact.math._types import FloatArray
 from lpact.math.multiple_testing import benjamini_hochberg
 from lpact.math.ridge import NestedRidge, nested_ridge
+from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.store import frame
 from lpact.tables.predictive import (

@@ -23,9 +23,9 @@ from lpact.features.mechanisms import mechanism_matrix
 from lpact.features.models import FULL, ModelSource
 from lpact.features.nuisance import build_nuisance
 from lpact.grid import EventGrid, Exclusion, build_grid
-from lpact.math._types import FloatArray, IntArray
 from lpact.math.ridge import RidgeGrid
 from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
+from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
 
 

@@ -25,8 +25,8 @@ from lpact.levels.measure import (
     pairwise_similarity,
 )
 from lpact.levels.prepare import ModelOnGrid, Prepared, ridge_grid
-from lpact.math._types import FloatArray, IntArray
 from lpact.math.splits import alternating_halves
+from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
 from lpact.store import frame, frame_from_columns
 from lpact.tables.relational import (

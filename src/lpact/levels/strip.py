@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from lpact.features.availability import Missing
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
 
 

@@ -25,9 +25,9 @@ from lpact.levels.strip import (
     StripInputs,
     StrippingMethod,
 )
-from lpact.math._types import FloatArray, IntArray
 from lpact.math.ridge import Design, nested_ridge
 from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
 from lpact.store import frame
 from lpact.tables.causal import (

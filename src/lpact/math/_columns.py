@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lpact.math._types import BoolArray, FloatArray
+from lpact.math.types import BoolArray, FloatArray
 
 _EXPONENT_LIMIT = 1000
 """Powers of two beyond this are not all representable; within it rescaling is exact."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 
 def benjamini_hochberg(p: FloatArray) -> FloatArray:

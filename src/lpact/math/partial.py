@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lpact.math._columns import as_finite_matrix, standard_columns
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 _COLLINEAR = float(np.sqrt(np.finfo(np.float64).eps))
 """A residual below this share of its column is rounding: the column is a combination of the others.

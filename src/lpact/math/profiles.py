@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from lpact.math._columns import as_matrix, power_of_two_scale
-from lpact.math._types import BoolArray, FloatArray
 from lpact.math.scores import average_ranks
+from lpact.math.types import BoolArray, FloatArray
 
 ProfileKind = Literal["pearson", "spearman", "cosine"]
 

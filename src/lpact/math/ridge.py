@@ -21,9 +21,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from lpact.math._types import BoolArray, FloatArray, IntArray
 from lpact.math.scores import pearson_columns, r2_columns, spearman_columns
 from lpact.math.splits import BlockedFolds
+from lpact.math.types import BoolArray, FloatArray, IntArray
 
 CHUNK = 4_000_000
 """Predictions that are held at a time while penalties are compared."""

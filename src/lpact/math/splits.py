@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lpact.math._types import IntArray
+from lpact.math.types import IntArray
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import fft
 
 from lpact.math._columns import as_finite_matrix, varying_columns
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 
 _FFT_COLUMNS = 256
 """Columns transformed at a time, so that memory does not grow with the number of features."""

@@ -9,7 +9,7 @@ import polars as pl
 
 from lpact.datasets.base import RecordingId, Units
 from lpact.levels.relational import BrainPatterns
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.run.jobs import Frames, pattern_matrices
 from lpact.tables.relational import BRAIN_PATTERNS

@@ -14,7 +14,7 @@ from lpact.decide import decide
 from lpact.levels import ceiling, predictive
 from lpact.report import report_files
 from lpact.run.brain_sources import brain_patterns
-from lpact.run.inspect import StudyAudit, audit_study
+from lpact.run.inspect import StudyAudit, audit_study, plugin_packages
 from lpact.run.jobs import BrainJob, CeilingJob, ContextJob, Frames
 from lpact.run.pool import Job, Pool, open_pool
 from lpact.run.progress import Reporter
@@ -64,7 +64,13 @@ def provenance(config: StudyConfig, audit: StudyAudit) -> Provenance:
     """What the run is made from."""
     files = audit.tables[SOURCE_FILES.name].select("dataset", "path", "n_bytes", "sha256")
     inputs = tuple(InputFile(**row) for row in files.iter_rows(named=True))
-    return Provenance(config.name, config.seed, config.model_dump(mode="json"), inputs)
+    return Provenance(
+        study=config.name,
+        seed=config.seed,
+        config=config.model_dump(mode="json"),
+        inputs=inputs,
+        plugins=plugin_packages(config),
+    )
 
 
 def _measure(

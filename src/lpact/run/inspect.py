@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import polars as pl
 
-from lpact.config import StudyConfig
+from lpact.config import Section, StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS, RecordingId
 from lpact.datasets.validate import check_recording_ids
 from lpact.errors import InputError, StudyInputError
 from lpact.features.mechanisms import MECHANISMS
+from lpact.features.models import MODELS
 from lpact.features.nuisance import nuisance_builder
 from lpact.levels import audit
 from lpact.levels.audit_record import DatasetAudit
 from lpact.levels.conditions import build_controls
-from lpact.levels.measure import MEASURES
+from lpact.levels.measure import MEASURES, PROFILES
 from lpact.levels.prepare import Inspection
 from lpact.levels.relational import build_measures, build_profiles
 from lpact.levels.strip import STRIPPINGS
 from lpact.levels.stripping import build_strippings
+from lpact.registry import BUILT_IN, Plugin, Registry
 from lpact.run.progress import Reporter
 from lpact.run.workspace import Workspace, build_source
+
+S = TypeVar("S", bound=Section)
 
 
 @dataclass(frozen=True)
@@ -90,20 +95,14 @@ def _inspections(
         reporter.advance()
 
 
-def validate_plugins(config: StudyConfig) -> None:
-    """Fail early on a plugin or plugin option that does not exist."""
-    for dataset in config.datasets:
-        DATASETS.build(dataset.reader, dataset.options, where=f"dataset '{dataset.name}'")
-    for model in config.models:
-        build_source(model)
-    for mechanism in config.stripping.mechanisms:
-        MECHANISMS.build(mechanism, where="stripping.mechanisms")
-    for name in config.nuisance.include:
-        nuisance_builder(name)
-    build_controls(config)
-    build_measures(config)
-    build_profiles(config)
-    build_strippings(config)
+def resolve_plugins(config: StudyConfig) -> StudyConfig:
+    """Fail early on a plugin or option that does not exist, and spell out every option of every plugin in use.
+
+    The resolved configuration is what is hashed and recorded, so that a default that changes changes the hash too.
+    """
+    readers = [
+        DATASETS.build(d.reader, d.options, where=f"dataset '{d.name}'") for d in config.datasets
+    ]
     for where, registry, names in (
         ("controls.options", CONTROLS, config.controls.options),
         ("relational.options", MEASURES, config.relational.options),
@@ -112,3 +111,44 @@ def validate_plugins(config: StudyConfig) -> None:
     ):
         for name in names:
             registry.get(name, where=where)
+    for mechanism in config.stripping.mechanisms:
+        MECHANISMS.build(mechanism, where="stripping.mechanisms")
+    for name in config.nuisance.include:
+        nuisance_builder(name)
+    build_profiles(config)
+    return config.model_copy(
+        update={
+            "datasets": tuple(
+                d.model_copy(update={"options": reader.options.model_dump()})
+                for d, reader in zip(config.datasets, readers, strict=True)
+            ),
+            "models": tuple(
+                m.model_copy(update={"options": build_source(m).options.model_dump()})
+                for m in config.models
+            ),
+            "controls": _spelt_out(config.controls, build_controls(config)),
+            "relational": _spelt_out(config.relational, build_measures(config)),
+            "stripping": _spelt_out(config.stripping, build_strippings(config)),
+        }
+    )
+
+
+def _spelt_out(section: S, plugins: Mapping[str, Plugin]) -> S:
+    """A section with the options of its plugins as they are; plugins without options are left out."""
+    options = {name: plugin.options.model_dump() for name, plugin in plugins.items()}
+    return section.model_copy(update={"options": {n: o for n, o in options.items() if o}})
+
+
+def plugin_packages(config: StudyConfig) -> tuple[str, ...]:
+    """Name and version of every other package whose plugins the study uses."""
+    used: list[tuple[Registry[Any], Iterable[str]]] = [
+        (DATASETS, (d.reader for d in config.datasets)),
+        (MODELS, (m.source for m in config.models)),
+        (CONTROLS, config.controls.include),
+        (MEASURES, config.relational.alignments),
+        (PROFILES, config.relational.profiles),
+        (MECHANISMS, config.stripping.mechanisms),
+        (STRIPPINGS, config.stripping.methods),
+    ]
+    origins = {registry.origin(name) for registry, names in used for name in names}
+    return tuple(sorted(origins - {BUILT_IN}))

@@ -12,7 +12,7 @@ from lpact.datasets.base import RecordingId
 from lpact.levels import ceiling, predictive, relational, stripping
 from lpact.levels.conditions import REAL
 from lpact.levels.relational import BrainPatterns
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.run.workspace import Workspace
 from lpact.tables.ceilings import BRAIN_CEILING

@@ -21,9 +21,9 @@ from lpact.levels.predictive import METRICS
 from lpact.levels.prepare import ridge_grid
 from lpact.levels.relational import build_measures
 from lpact.levels.strip import STRIPPINGS, RandomDirection, StripInputs
-from lpact.math._types import FloatArray, IntArray
 from lpact.math.ridge import nested_ridge
 from lpact.math.splits import BlockedFolds, contiguous_folds
+from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Gate
 from lpact.run.inspect import StudyAudit
 

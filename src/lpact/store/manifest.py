@@ -57,18 +57,23 @@ class Manifest(_Record):
     config: dict[str, Any]
     config_digest: str
     versions: dict[str, str]
+    plugins: tuple[str, ...]
     inputs: tuple[InputFile, ...]
     outputs: tuple[OutputFile, ...]
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a run is made from. ``config`` is the hashed configuration as plain JSON values."""
+    """What a run is made from.
+
+    ``config`` is the hashed configuration as plain JSON values; ``plugins`` names other packages in use, with versions.
+    """
 
     study: str
     seed: int
     config: Mapping[str, Any]
     inputs: tuple[InputFile, ...]
+    plugins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # Refused here rather than after hours of work, when the manifest is written.
@@ -109,6 +114,7 @@ def build_manifest(root: Path, provenance: Provenance) -> Manifest:
         config=dict(provenance.config),
         config_digest=provenance.config_digest,
         versions=library_versions(),
+        plugins=provenance.plugins,
         inputs=tuple(sorted(provenance.inputs, key=lambda file: (file.dataset, file.path))),
         outputs=outputs,
     )

@@ -138,5 +138,11 @@ class RunWriter:
 def run_identity(provenance: Provenance) -> str:
     """Name of what a task's result depends on: configuration, inputs and versions."""
     inputs = sorted((file.dataset, file.path, file.sha256) for file in provenance.inputs)
-    parts = [provenance.config_digest, inputs, lpact_version(), sorted(library_versions().items())]
+    parts = [
+        provenance.config_digest,
+        inputs,
+        lpact_version(),
+        sorted(library_versions().items()),
+        provenance.plugins,
+    ]
     return sha256(json.dumps(parts).encode()).hexdigest()[:16]

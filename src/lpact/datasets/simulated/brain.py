@@ -20,7 +20,7 @@ from lpact.datasets.simulated.latents import Latents
 from lpact.datasets.simulated.options import SimulatedOptions
 from lpact.datasets.simulated.streams import ar1, ar1_window_sd
 from lpact.datasets.simulated.words import Words
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 SAMPLING_RATE_HZ = 100.0
 TR_S = 2.0

@@ -34,7 +34,7 @@ from lpact.datasets.simulated.words import (
     make_words,
 )
 from lpact.errors import RecordingError, StimulusError, did_you_mean
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 GENERATOR_VERSION = "1"
 """Goes up whenever the same options give other numbers."""

@@ -31,7 +31,7 @@ from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 from lpact.datasets.simulated.streams import Streams, ar1, standardise
 from lpact.datasets.simulated.words import Vocabulary, Words
 from lpact.errors import FeatureError, did_you_mean
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 MODELS = ("integrated", "predictive", "lexical", "drift", "null")
 DRAWS = {

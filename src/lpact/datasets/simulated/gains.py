@@ -10,7 +10,7 @@ from lpact.datasets.base import RecordingId
 from lpact.datasets.simulated.latents import N_DRIFTS
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 from lpact.datasets.simulated.streams import Streams
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 RELATIONAL_RANGE = (0.1, 1.6)
 PREDICTIVE_RANGE = (0.35, 0.75)

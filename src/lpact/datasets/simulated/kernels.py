@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gamma
 
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 WINDOW_S = 0.2
 """Response window in which signal and noise are compared."""

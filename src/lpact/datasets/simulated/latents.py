@@ -12,7 +12,7 @@ import numpy as np
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 from lpact.datasets.simulated.streams import ar1, standardise
 from lpact.datasets.simulated.words import Vocabulary, Words
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 CONTEXT_AUTOCORRELATION = 0.2
 N_DRIFTS = 2

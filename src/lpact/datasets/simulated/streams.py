@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import lfilter
 
-from lpact.math._types import FloatArray
 from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import polars as pl
 from lpact.datasets.base import Envelope
 from lpact.datasets.simulated.options import SimulatedOptions
 from lpact.datasets.simulated.streams import Streams
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 
 FIRST_ONSET_S = 1.0
 WORDS_PER_SENTENCE = (5, 12)

@@ -9,7 +9,7 @@ import numpy as np
 from lpact.datasets.base import Stimulus
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import MECHANISMS, Mechanism
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from lpact.datasets.base import FeatureKey, Stimulus
 from lpact.errors import FeatureError
 from lpact.features.models import MODELS, ModelSource
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 
 @MODELS.register

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lpact.levels.measure import MEASURES, Brain, Measure
-from lpact.math._types import FloatArray
 from lpact.math.ridge import nested_ridge
+from lpact.math.types import FloatArray
 
 
 @MEASURES.register

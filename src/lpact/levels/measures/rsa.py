@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lpact.levels.measure import MEASURES, Brain, Measure
-from lpact.math._types import FloatArray
 from lpact.math.similarity import rsa_between_units, rsa_to_units
+from lpact.math.types import FloatArray
 
 
 @MEASURES.register

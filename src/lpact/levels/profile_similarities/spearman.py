@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lpact.levels.measure import PROFILES, ProfileSimilarity, profile_similarity
-from lpact.math._types import FloatArray
+from lpact.math.types import FloatArray
 
 
 @PROFILES.register

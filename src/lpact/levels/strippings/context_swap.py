@@ -10,7 +10,7 @@ from pydantic import Field
 from lpact.features.availability import Missing
 from lpact.features.models import REVERSED, SENTENCE_RESET
 from lpact.levels.strip import STRIPPINGS, DegenerateStrip, StripInputs, StrippingMethod
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from lpact.levels.strip import STRIPPINGS, DegenerateStrip, StripInputs, StrippingMethod
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from lpact.features.availability import Missing
 from lpact.features.models import FULL
 from lpact.levels.strip import STRIPPINGS, StripInputs, StrippingMethod
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
 
 

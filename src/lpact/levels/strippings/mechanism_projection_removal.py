@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lpact.levels.strip import STRIPPINGS, DegenerateStrip, StripInputs, StrippingMethod
-from lpact.math._types import FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 
 
 @STRIPPINGS.register

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lpact.math._columns import as_finite_matrix, standard_columns
-from lpact.math._types import BoolArray, FloatArray
+from lpact.math.types import BoolArray, FloatArray
 
 ROUNDING = 1e-8
 """Spread below this share of a standardised quantity's size is rounding, not signal."""

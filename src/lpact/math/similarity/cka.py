@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from lpact.math._columns import as_finite_matrix
-from lpact.math._types import FloatArray
 from lpact.math.similarity._common import (
     chunks,
     gram_norm_squared,
@@ -18,6 +17,7 @@ from lpact.math.similarity._common import (
     standardised_units,
     symmetric,
 )
+from lpact.math.types import FloatArray
 
 
 def cka_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:

@@ -6,13 +6,13 @@ import numpy as np
 from scipy.linalg import eigh
 
 from lpact.math._columns import standard_columns
-from lpact.math._types import BoolArray, FloatArray
 from lpact.math.similarity._common import (
     ROUNDING,
     standardised_pair,
     standardised_units,
     symmetric,
 )
+from lpact.math.types import BoolArray, FloatArray
 
 
 def event_response_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:

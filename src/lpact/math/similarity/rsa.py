@@ -26,7 +26,6 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from lpact.math._columns import as_finite_matrix, as_matrix
-from lpact.math._types import FloatArray
 from lpact.math.scores import pearson_columns
 from lpact.math.similarity._common import (
     ROUNDING,
@@ -37,6 +36,7 @@ from lpact.math.similarity._common import (
     standardised_units,
     symmetric,
 )
+from lpact.math.types import FloatArray
 
 Dissimilarity = Literal["correlation", "sqeuclidean"]
 
