@@ -193,15 +193,29 @@ def _unusable(seen: Inspection, n_usable: int, where: str, config: StudyConfig) 
     )
 
 
+_EXCLUSIONS = {
+    Reason.WORDS_OUTSIDE_RECORDING: (
+        "every event with a response at every lag",
+        "shorten the lags or the window, or trim the words table; the events are left out",
+    ),
+    Reason.NO_WORDS_IN_TR: (
+        "at least one word onset in a TR",
+        "none needed: a TR without words has no features, and is left out",
+    ),
+}
+"""What was expected of events that the grid leaves out, and what to do."""
+
+
 def _left_out(exclusion: Exclusion, where: str) -> Finding:
+    expected, remedy = _EXCLUSIONS[exclusion.reason]
     return Finding(
         field="events",
         reason=exclusion.reason,
         severity="excluded",
         where=where,
         found=f"{exclusion.n_events} events; {exclusion.detail}",
-        expected="every event with a response at every lag",
-        remedy="shorten the lags or window, or trim the words table; the events are left out",
+        expected=expected,
+        remedy=remedy,
     )
 
 
