@@ -4,8 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 # Builds in an isolated environment obey the same pins as installs.
-export PIP_CONSTRAINT       := $(CURDIR)/constraints.txt
-export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+# Relative: pip splits the variable at white space, and a folder's name may have some.
+export PIP_CONSTRAINT       := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 INPUTS := pyproject.toml constraints.txt

@@ -3,8 +3,8 @@
 >>> import lpact
 >>> study = lpact.load_study("study.toml")      # doctest: +SKIP
 >>> study.plan().n_claims                       # doctest: +SKIP
->>> run = study.run("runs/first", workers=2)    # doctest: +SKIP
->>> run.decisions.to_pandas()                   # doctest: +SKIP
+>>> run = study.run("runs/first")               # doctest: +SKIP
+>>> run.decisions                               # doctest: +SKIP
 """
 
 from __future__ import annotations

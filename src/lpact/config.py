@@ -28,7 +28,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=
 class Section(BaseModel):
     """A table of the study file: frozen, and unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class GridConfig(Section):
@@ -333,7 +333,7 @@ class RunConfig(Section):
     progress: bool = Field(True, description="Show progress while running.")
     paths: dict[str, str] = Field(
         default_factory=dict,
-        description="Folder of each dataset that is read from disk, by dataset name.",
+        description="Folder of each dataset that is read from disk, by dataset name; relative to the study file.",
     )
 
 
@@ -419,7 +419,9 @@ def _config_error(model: type[BaseModel], error: ValidationError, where: str) ->
             problems.append(f"{location}: required option is missing")
         else:
             message = item["msg"].removeprefix("Value error, ")
-            problems.append(f"{location}: {message} (found {item['input']!r})")
+            found = item["input"]
+            shown = "" if isinstance(found, Mapping) else f" (found {found!r})"
+            problems.append(f"{location}: {message}{shown}")
     first = problems[0].split(":", 1)[0]
     return ConfigError(
         "the study file is not valid:\n" + "\n".join(f"  - {p}" for p in problems),
@@ -440,7 +442,8 @@ def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list
         if not models:
             return []
         current = models[0]
-    return list(current.model_fields)
+    extra = ["run"] if current is StudyConfig else []
+    return [*current.model_fields, *extra]
 
 
 def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
@@ -462,7 +465,10 @@ def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
             expected="a readable UTF-8 TOML file",
             remedy="check the path and its permissions",
         ) from error
-    return parse_study(text, where=str(path))
+    study, run = parse_study(text, where=str(path))
+    folder = path.absolute().parent
+    paths = {name: str(folder / given) for name, given in run.paths.items()}
+    return study, run.model_copy(update={"paths": paths})
 
 
 def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:

@@ -11,8 +11,7 @@
     ├── StudyInputError      several of the above, collected by the source audit
     ├── RegistryError        an unknown, duplicate or broken plugin
     ├── TableError           a table that does not match its declaration
-    ├── RunError             a run directory that cannot be written or read
-    └── MissingExtraError    an optional part of lpact that is not installed
+    └── RunError             a run directory that cannot be written or read
 """
 
 from __future__ import annotations
@@ -114,10 +113,6 @@ class TableError(LPactError):
 
 class RunError(LPactError):
     """A run directory cannot be written, read or trusted."""
-
-
-class MissingExtraError(LPactError):
-    """An optional part of lpact is needed and not installed."""
 
 
 class StudyInputError(LPactError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import pkgutil
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
@@ -20,12 +21,13 @@ from lpact.config import validate_model
 from lpact.errors import RegistryError, did_you_mean
 
 BUILT_IN = "lpact"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class PluginOptions(BaseModel):
     """Options of a plugin: frozen, and unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Plugin:
@@ -66,9 +68,14 @@ class Registry(Generic[P]):
         Class that every plugin of this kind derives from.
     package
         Package whose modules hold the built-in plugins.
+    reserved
+        Names that mean something else in the tables.
     """
 
-    def __init__(self, kind: str, base: type[P], *, package: str) -> None:
+    def __init__(
+        self, kind: str, base: type[P], *, package: str, reserved: tuple[str, ...] = ()
+    ) -> None:
+        self.reserved = reserved
         self.kind = kind
         self.base = base
         self.package = package
@@ -92,6 +99,15 @@ class Registry(Generic[P]):
                     remedy="add the attribute to the class",
                 )
         name = plugin.name
+        if name in self.reserved or not NAME.fullmatch(name):
+            raise RegistryError(
+                f"'{name}' cannot be the name of a {self.kind}",
+                where=where,
+                got=name,
+                expected="letters, digits, '.', '_' and '-'"
+                + (f", and none of {', '.join(self.reserved)}" if self.reserved else ""),
+                remedy="rename the plugin",
+            )
         if name in self._entries and self._entries[name].plugin is not plugin:
             other = self._entries[name]
             raise RegistryError(

@@ -17,13 +17,14 @@ from lpact.config import (
     read_study_file,
     validate_model,
 )
-from lpact.decide import decide, explain
-from lpact.run.execute import execute
+from lpact.decide import NEEDED, decide, explain
+from lpact.errors import ConfigError, LPactError, RunError
+from lpact.run.execute import execute, provenance
 from lpact.run.inspect import StudyAudit, audit_study, resolve_plugins
 from lpact.run.plan import Plan, make_plan
 from lpact.run.progress import Silent, reporter
 from lpact.run.workspace import Workspace
-from lpact.store import StoredRun, existing_run
+from lpact.store import StoredRun, differences, existing_run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +56,7 @@ class Run(StoredRun):
     def decide(self, gates: GatesConfig | None = None) -> dict[str, pl.DataFrame]:
         """Decide again from the stored tables alone, with the run's thresholds or others."""
         config = self.config
-        tables = {table.name: self.table(table.name) for table in self.tables()}
+        tables = {table.name: self.table(table.name) for table in NEEDED}
         return decide(
             tables, gates=gates or config.gates, primary_metric=config.readout.primary_metric
         )
@@ -90,22 +91,53 @@ class Study:
     ) -> Run:
         """Compute the study into the folder ``out``.
 
-        A finished run of the same configuration at ``out`` is returned as it is; an interrupted one is resumed. A
-        ``plan`` that was just made saves a second look at the sources.
+        A finished run of the same configuration, inputs and code at ``out`` is returned as it is; an interrupted one is
+        resumed. A ``plan`` that was just made saves a second look at the sources.
         """
+        if workers is not None and workers < 1:
+            raise ConfigError(
+                "the number of workers must be positive",
+                where="Study.run, argument 'workers'",
+                got=workers,
+                expected="1 or more",
+                remedy="leave it out to use the study file's",
+            )
+        if plan is not None and plan.config_digest != self.config.digest():
+            raise ConfigError(
+                "the plan is of another study",
+                where="Study.run, argument 'plan'",
+                got=f"configuration {plan.config_digest[:12]}",
+                expected=f"configuration {self.config.digest()[:12]}",
+                remedy="plan this study, or leave the plan out",
+            )
         if existing_run(Path(out), self.config.digest()) == "complete":
-            return Run(out)
+            return self.reopen(out, plan.audit if plan is not None else self.audit())
         show = self.run_config.progress if progress is None else progress
         with reporter(show=show, console=console) as told:
             stored = execute(
                 self.config,
                 paths=self.run_config.paths,
                 out=out,
-                workers=workers or self.run_config.workers,
+                workers=self.run_config.workers if workers is None else workers,
                 reporter=told,
                 audit=None if plan is None else plan.audit,
             )
         return Run(stored.root)
+
+    def reopen(self, out: str | Path, audit: StudyAudit) -> Run:
+        """Open a finished run of this study; raises `RunError` where it would come out otherwise today."""
+        run = Run(out)
+        changed = differences(run.manifest, provenance(self.config, audit))
+        if changed:
+            raise RunError(
+                "the finished run was made from something else",
+                where=str(out),
+                got="; ".join(changed[:3])
+                + (f"; and {len(changed) - 3} more" if len(changed) > 3 else ""),
+                expected="the same inputs, code and versions as now",
+                remedy="choose another output folder, or remove this run to compute it again",
+            )
+        return run
 
 
 def load_study(source: str | Path | Mapping[str, object]) -> Study:
@@ -116,7 +148,21 @@ def load_study(source: str | Path | Mapping[str, object]) -> Study:
         config = validate_model(StudyConfig, values, where="study")
         check_paths(config, run, where="study")
         return Study(config, run)
-    return Study(*read_study_file(source))
+    return _named(str(source), *read_study_file(source))
+
+
+def _named(where: str, config: StudyConfig, run: RunConfig) -> Study:
+    """A study whose errors name the file it came from."""
+    try:
+        return Study(config, run)
+    except LPactError as error:
+        raise type(error)(
+            error.what,
+            where=f"{where}: {error.where}" if error.where else where,
+            got=error.got,
+            expected=error.expected,
+            remedy=error.remedy,
+        ) from error
 
 
 def _section(value: object) -> Mapping[str, object]:
@@ -125,7 +171,7 @@ def _section(value: object) -> Mapping[str, object]:
 
 def study_from_text(text: str, *, where: str) -> Study:
     """Load a study from the text of a study file; ``where`` names it in errors."""
-    return Study(*parse_study(text, where=where))
+    return _named(where, *parse_study(text, where=where))
 
 
 def open_run(path: str | Path) -> Run:

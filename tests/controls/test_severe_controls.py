@@ -99,7 +99,11 @@ def test_available_and_repeatable_where_everything_is_offered(name):
 
 @pytest.mark.parametrize("name", RANDOM)
 def test_number_of_draws(name):
-    offered = {"token_order_shuffle_fresh": 2, "untrained_model_fresh": 5}
+    offered = {
+        "token_order_shuffle_fresh": 2,
+        "untrained_model_fresh": 5,
+        "layer_label_permutation": 3,
+    }
     expected = min(4, offered.get(name, 4)) if RANDOM[name] else 1
     assert CONTROLS.build(name).n_draws(make_inputs(), 4) == expected
 
@@ -231,12 +235,22 @@ def test_stories_can_be_too_short(name, short, enough):
 
 
 def test_layer_label_permutation_draws_every_other_layer_alike():
-    layers = [int(drawn("layer_label_permutation", draw=k)[0, 0]) for k in range(300)]
+    """Fewer draws than other layers: random derangements."""
+    inputs = make_inputs(draws=2)
+    layers = [int(drawn("layer_label_permutation", inputs, draw=k)[0, 0]) for k in range(300)]
     counts = {layer: layers.count(layer) for layer in set(layers)}
     assert set(counts) == {0, 5, 8}
     assert all(70 <= count <= 130 for count in counts.values())
+
+
+def test_layer_label_permutation_takes_every_other_layer_once_where_draws_suffice():
+    inputs = make_inputs(draws=20)
+    control = CONTROLS.build("layer_label_permutation")
+    n_draws = control.n_draws(inputs, 20)
+    layers = [int(drawn("layer_label_permutation", inputs, draw=k)[0, 0]) for k in range(n_draws)]
+    assert layers == [0, 5, 8]
     np.testing.assert_array_equal(
-        drawn("layer_label_permutation")[0, 1:], marked(0, "full", 0)[0, 1:]
+        drawn("layer_label_permutation", inputs)[0, 1:], marked(0, "full", 0)[0, 1:]
     )
 
 

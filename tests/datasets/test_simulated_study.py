@@ -6,7 +6,6 @@ import hashlib
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -217,15 +216,3 @@ def test_cached_mechanisms_cannot_be_changed_by_accident() -> None:
     surprisal = study(**SMALL).stimulus("stimulus01").mechanisms["surprisal"]
     with pytest.raises(ValueError, match="read-only"):
         surprisal[0] = 0.0
-
-
-def test_a_recording_of_500_words_and_16_units_is_quick() -> None:
-    dataset = study(truths=ALL_TRUTHS)
-    ids = dataset.recording_ids()
-    dataset.stimulus(ids[0].stimulus)
-    took_s = []
-    for recording_id in ids[:4]:
-        start_s = time.perf_counter()
-        dataset.recording(recording_id)
-        took_s.append(time.perf_counter() - start_s)
-    assert min(took_s) < 0.15

@@ -615,7 +615,7 @@ def test_raw_positive_at_any_level_alone() -> None:
     raised = [
         put(nothing, CONTROL_DELTAS, real_score=0.01),
         put(nothing, CONTROL_DELTAS, delta_nuisance=0.01),
-        put(nothing, PROFILE_DELTAS, ONE_SUMMARY, real_similarity=0.01),
+        put(nothing, PROFILE_DELTAS, real_similarity=0.01),
         put(nothing, SPECIFICITY, pl.col("method") == METHODS[0], matching_drop=0.01),
         put(nothing, CEILING, fraction_of_ceiling=0.25),
     ]
@@ -623,6 +623,18 @@ def test_raw_positive_at_any_level_alone() -> None:
         row = claim_row(tables)
         assert row["raw_positive"]
         assert row["label"] == FinalLabel.CONTROL_EXPLAINED
+    # One summary of several is not enough: a cosine is positive of itself.
+    assert not claim_row(put(nothing, PROFILE_DELTAS, ONE_SUMMARY, real_similarity=0.01))[
+        "raw_positive"
+    ]
+
+
+def test_one_summary_alone_does_not_reach_the_ceiling() -> None:
+    tables = put(passing_tables(), CEILING, fraction_of_ceiling=0.0)
+    tables = put(tables, CEILING, ONE_SUMMARY, fraction_of_ceiling=50.0)
+    row = claim_row(tables)
+    assert row["label"] == FinalLabel.MECHANISM_SPECIFIC_CANDIDATE
+    assert row["first_failed_gate"] == Gate.CEILING
 
 
 def test_raw_drop_counts_for_its_own_mechanism_only() -> None:

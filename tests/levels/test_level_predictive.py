@@ -10,6 +10,7 @@ from lpact.levels.conditions import conditions
 from lpact.levels.contrast import best_control
 from lpact.levels.prepare import ridge_grid
 from lpact.math.ridge import nested_ridge
+from lpact.reasons import Reason
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,22 @@ def test_false_discovery_rate_is_over_the_study_and_per_metric():
         expected = false_discovery_control(known["p_value"].to_numpy())
         np.testing.assert_allclose(known["q_value"].to_numpy(), expected)
         assert rows.filter(pl.col("p_value").is_null())["q_value"].is_null().all()
+
+
+def test_no_nuisance_is_no_baseline(make_bench):
+    """Features of zero columns are not a baseline that can be beaten."""
+    bench = make_bench(nuisance={"include": ["log_frequency"]})
+    from dataclasses import replace
+
+    prepared = replace(bench.prepared, nuisance=np.empty((bench.prepared.n_events, 0)))
+    tables = predictive.run(
+        config=bench.config, prepared=prepared, model=bench.model(), layer=2, confirmatory=True
+    )
+    deltas = tables["predictive/predictive_control_deltas"]
+    assert deltas["delta_nuisance"].is_null().all()
+    assert set(deltas["reason"]) == {Reason.NUISANCE_NOT_OFFERED}
+    scores = tables["predictive/predictive_scores"].filter(condition="nuisance")
+    assert set(scores["reason"]) == {Reason.NUISANCE_NOT_OFFERED}
 
 
 def test_best_control_rules():

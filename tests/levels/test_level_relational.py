@@ -6,11 +6,16 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from lpact.levels import predictive, relational
-from lpact.levels.measure import MEASURES, PROFILES, Brain, pairwise_similarity
+from lpact.levels.measure import MEASURES, PROFILES, Brain
 from lpact.levels.prepare import ridge_grid
 from lpact.levels.relational import BrainPatterns
 from lpact.reasons import Reason
 from lpact.run.jobs import _readout_scores, pattern_matrices
+
+
+@pytest.fixture(scope="module")
+def bench(make_bench):
+    return make_bench(options={"truths": ["lexical", "relational"]})
 
 
 @pytest.fixture(scope="module")
@@ -112,13 +117,28 @@ def test_split_half_reliability_is_that_of_the_two_halves(brain_tables):
     assert row["pattern"][row["unit_index"]] is None
 
 
+def test_halves_are_patterns_of_disjoint_blocks_of_events(bench, brain_tables):
+    """The two halves, recomputed from the events they should be made of."""
+    n_blocks = bench.config.relational.half_blocks
+    blocks = np.array_split(np.arange(bench.prepared.n_events), n_blocks)
+    halves = brain_tables["relational/brain_half_patterns"].filter(alignment="cka")
+    for half in (0, 1):
+        events = np.concatenate(blocks[half::2])
+        expected = np.corrcoef(bench.prepared.reference[events].T) ** 2
+        for row in halves.filter(half=half).iter_rows(named=True):
+            unit = bench.prepared.grid.units.ids.index(row["unit"])
+            got = np.array(row["pattern"], dtype=float)
+            others = np.arange(len(got)) != unit
+            np.testing.assert_allclose(got[others], expected[unit, others], atol=1e-10)
+
+
 def test_linear_patterns_are_the_scores_of_level_one(tables, readout):
     rows = tables["relational/model_alignment_patterns"].filter(alignment="linear")
     for row in rows.iter_rows(named=True):
         np.testing.assert_array_equal(row["pattern"], readout[row["condition"], row["draw"]])
 
 
-def test_planted_pattern_is_found_and_a_lexical_model_has_none(tables):
+def test_planted_pattern_is_found(tables):
     deltas = tables["relational/profile_similarity_deltas"].filter(profile="pearson")
     assert deltas["delta_rel"].mean() > 0
     assert deltas["real_similarity"].mean() > 0.4
@@ -172,6 +192,6 @@ def test_no_partner_pattern_is_a_reason(bench, readout):
 def test_pairwise_similarity_compares_unit_by_unit():
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 6, 6))
-    got = pairwise_similarity(PROFILES.build("pearson"), a, b)
+    got = PROFILES.build("pearson").compare_pairs(a, b)
     keep = [j for j in range(6) if j != 3]
     assert got[3] == pytest.approx(pearsonr(a[3, keep], b[3, keep]).statistic)

@@ -143,6 +143,19 @@ def test_residualization_is_a_regression_per_column(data):
     assert abs(np.corrcoef(out[train, 1], m[train])[0, 1]) < 1e-10
 
 
+@pytest.mark.parametrize("name", ["feature_residualization", "mechanism_projection_removal"])
+def test_a_column_that_is_the_mechanism_is_gone_for_good(data, name):
+    """Rounding noise of sd 1e-16 that follows the mechanism would be standardised back to full size."""
+    z, m, train = data
+    copies = np.column_stack([3.7 * m + 1.3, -0.2 * m])
+    out = STRIPPINGS.build(name).strip(inputs(copies), m, train)
+    if name == "feature_residualization":
+        assert (out[train] == out[train][0]).all()
+    assert np.linalg.matrix_rank(out[train] - out[train].mean(axis=0), tol=1e-8) == 0
+    mixed = STRIPPINGS.build(name).strip(inputs(np.column_stack([z, m])), m, train)
+    assert not np.array_equal(mixed[:, 0], np.full(80, mixed[0, 0]))
+
+
 def test_projection_removes_the_direction_on_training_rows(data):
     z, m, train = data
     out = STRIPPINGS.build("mechanism_projection_removal").strip(inputs(z), m, train)
@@ -187,6 +200,10 @@ def test_context_swap_replaces_engaged_events_only(data):
     flag = (m > 1).astype(float)
     out = STRIPPINGS.build("context_reset").strip(given, flag, train)
     np.testing.assert_array_equal((out == 9.0).all(axis=1), flag == 1)
+    # A mismatched strip swaps as many events as the mechanism's own.
+    instead = STRIPPINGS.build("context_reset").strip_instead(given, z[:, 0], flag, train)
+    swapped = (instead == 9.0).all(axis=1)[train].mean()
+    assert swapped == pytest.approx(flag[train].mean(), abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -252,6 +269,57 @@ def test_missing_mechanisms_are_rows_with_a_reason(bench):
     )
     assert set(gone["reason"]) == {Reason.MECHANISM_NOT_OFFERED}
     assert gone["drop"].is_null().all()
+
+
+def test_layer_ablation_survives_a_missing_first_mechanism(bench):
+    from dataclasses import replace
+
+    kept = {k: v for k, v in bench.prepared.mechanisms.items() if k != "surprisal"}
+    tables = stripping.run(
+        config=bench.config,
+        prepared=replace(bench.prepared, mechanisms=kept),
+        model=bench.model(),
+        layer=2,
+        confirmatory=True,
+    )
+    rows = tables["causal/causal_stripping_features"].filter(method="layer_ablation")
+    reasons = dict(zip(rows["stripped"], rows["reason"], strict=True))
+    assert reasons.pop("surprisal") == Reason.MECHANISM_NOT_OFFERED
+    assert set(reasons.values()) == {Reason.OK}
+
+
+def test_features_that_do_not_vary_are_rows_with_a_reason(bench):
+    class Dead:
+        model = "integrated"
+        offered = bench.model().offered
+
+        def load(self, layer, context="full", draw=0):
+            return np.full((bench.prepared.n_events, 5), 3.0)
+
+    tables = stripping.run(
+        config=bench.config, prepared=bench.prepared, model=Dead(), layer=2, confirmatory=True
+    )
+    deltas = tables["causal/causal_stripping_deltas"]
+    assert deltas.height == 216
+    assert deltas["drop"].is_null().all()
+    assert Reason.OK not in set(deltas["reason"])
+
+
+def test_a_mechanism_that_is_constant_in_a_fold_has_no_target(bench):
+    from dataclasses import replace
+
+    rare = np.zeros(bench.prepared.n_events)
+    rare[3:7] = 1.0
+    mechanisms = {**bench.prepared.mechanisms, "discourse_boundary": rare}
+    prepared = replace(bench.prepared, mechanisms=mechanisms)
+    tables = stripping.run(
+        config=bench.config, prepared=prepared, model=bench.model(), layer=2, confirmatory=True
+    )
+    assert "discourse_boundary" not in set(tables["causal/causal_targets"]["target"])
+    rows = tables["causal/causal_stripping_deltas"].filter(target="discourse_boundary")
+    assert rows["drop"].is_null().all()
+    assert Reason.MECHANISM_CONSTANT in set(rows["reason"])
+    assert set(tables["causal/mechanism_specificity_summary"]["n_targets"]) == {5}
 
 
 def test_dissociations_are_medians_over_methods(tables):

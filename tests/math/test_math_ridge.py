@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
@@ -42,7 +43,8 @@ def slow_nested(x, responses, folds: BlockedFolds, grid: RidgeGrid):
                     if inner == outer:
                         continue
                     train = folds.train_rows(outer, inner)
-                    val = np.arange(*folds.bounds(inner))
+                    # Rows that the embargo of the outer block leaves: no other may choose for it.
+                    val = np.intersect1d(np.arange(*folds.bounds(inner)), folds.train_rows(outer))
                     fit = pipeline(grid.alphas[a], k).fit(x[train], responses[lag, train, t])
                     guess = fit.predict(x[val])
                     truth = responses[lag, val, t]
@@ -88,8 +90,9 @@ def test_equals_scikit_learn(metric, n, p, gap, components):
         got = (fast.lag[outer, t], fast.components[outer, t], fast.alpha[outer, t])
         assert got == (lag, k, a)
     for t in range(3):
-        expected = np.corrcoef(observed[:, t], predicted[:, t])[0, 1]
-        assert fast.scores("pearson")[t] == pytest.approx(expected, abs=1e-8)
+        around_mean = (observed - baseline)[:, t], (predicted - baseline)[:, t]
+        assert fast.scores("pearson")[t] == pytest.approx(np.corrcoef(*around_mean)[0, 1], abs=1e-8)
+        assert fast.scores("spearman")[t] == pytest.approx(spearmanr(*around_mean)[0], abs=1e-8)
         sse = ((observed[:, t] - predicted[:, t]) ** 2).sum()
         sst = ((observed[:, t] - baseline[:, t]) ** 2).sum()
         assert fast.scores("r2")[t] == pytest.approx(1 - sse / sst, abs=1e-8)
@@ -176,24 +179,67 @@ def test_shared_selection_takes_the_best_mean_over_targets():
 
 
 def test_no_fit_ever_sees_a_held_out_row():
-    """Changing the held-out block's features and responses must not move its own predictions' model.
-
-    The block's responses are replaced by nonsense: predictions of that block must stay the same to the bit, because
-    they may depend on the other blocks only. A readout that standardises, rotates, chooses or fits on all rows fails.
-    """
+    """Nonsense in the responses of a held-out block and its embargo moves nothing that predicts the block."""
     x, responses = simulate(10, 80, 6, 3, 3)
     folds, grid = contiguous_folds(80, 4, gap=2), RidgeGrid((0.1, 10.0, 1000.0), (0, 3))
     before = nested_ridge(x, responses, folds, grid)
     for block in range(folds.n_blocks):
         rows = folds.rows(block)
+        unseen = np.setdiff1d(np.arange(80), folds.train_rows(block))
+        assert len(unseen) > rows.stop - rows.start
         spoiled = responses.copy()
-        spoiled[:, rows] = 1e3 * np.random.default_rng(block).standard_normal(
-            spoiled[:, rows].shape
+        spoiled[:, unseen] = 1e3 * np.random.default_rng(block).standard_normal(
+            spoiled[:, unseen].shape
         )
         after = nested_ridge(x, spoiled, folds, grid)
         np.testing.assert_allclose(after.predicted[rows], before.predicted[rows], atol=1e-9)
         np.testing.assert_array_equal(after.lag[block], before.lag[block])
         np.testing.assert_array_equal(after.alpha[block], before.alpha[block])
+
+
+def test_no_scaling_or_rotation_ever_sees_a_held_out_row():
+    """Nonsense in some of a block's features leaves the predictions of its other rows alone.
+
+    A readout that standardises or rotates on all rows moves them.
+    """
+    x, responses = simulate(13, 80, 6, 3, 2)
+    folds, grid = contiguous_folds(80, 4, gap=2), RidgeGrid((0.1, 10.0), (0, 3))
+    before = nested_ridge(x, responses, folds, grid)
+    for block in range(folds.n_blocks):
+        start, stop = folds.bounds(block)
+        spoiled = x.copy()
+        spoiled[start : start + 8] = 1e3 * np.random.default_rng(block).standard_normal((8, 6))
+        after = nested_ridge(spoiled, responses, folds, grid)
+        kept = slice(start + 8, stop)
+        np.testing.assert_allclose(after.predicted[kept], before.predicted[kept], atol=1e-9)
+
+
+def test_a_readout_without_information_scores_about_zero_however_much_it_shrinks():
+    """Block means lean away from their training means; deviations from them do not."""
+    scores = {alpha: [] for alpha in (1.0, 1e3, 1e6)}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        noise = rng.standard_normal((200, 6))
+        responses = np.cumsum(rng.standard_normal((200, 4)), axis=0)[None]
+        folds = contiguous_folds(200, 4)
+        for alpha, found in scores.items():
+            found.append(
+                nested_ridge(noise, responses, folds, RidgeGrid((alpha,))).scores("pearson")
+            )
+    for alpha, found in scores.items():
+        assert abs(np.mean(found)) < 0.04, alpha
+
+
+def test_rounding_noise_is_no_feature():
+    """What is left of a column after its own value was taken away must not be blown up again."""
+    x, responses = simulate(14, 80, 3, 2, 1)
+    signal = responses[0, :, :1]
+    residue = (3.7 * signal + 1.3) - 3.7 * signal
+    assert residue.max() > residue.min()
+    folds, grid = contiguous_folds(80, 4), RidgeGrid((1.0,))
+    with_residue = nested_ridge(np.hstack([x, residue]), responses, folds, grid)
+    without = nested_ridge(x, responses, folds, grid)
+    np.testing.assert_allclose(with_residue.predicted, without.predicted, atol=1e-10)
 
 
 def test_design_is_only_given_training_rows():

@@ -32,10 +32,34 @@ def test_blocks_partition_the_rows_and_the_gap_is_kept(n, k, gap):
         assert train.tolist() == expected
 
 
-@given(st.integers(6, 60), st.integers(0, 3))
-def test_training_sets_are_symmetric(n, gap):
-    folds = contiguous_folds(n, 3, gap=gap)
-    np.testing.assert_array_equal(folds.train_rows(0, 2), folds.train_rows(2, 0))
+@given(st.integers(12, 80), st.integers(0, 6))
+def test_training_sets_keep_the_gap_of_both_blocks_and_are_symmetric(n, gap):
+    folds = contiguous_folds(n, 4, gap=gap)
+    for a, b in ((0, 2), (1, 2), (0, 3)):
+        near = {
+            r
+            for start, stop in (folds.bounds(a), folds.bounds(b))
+            for r in range(start - gap, stop + gap)
+        }
+        expected = [r for r in range(n) if r not in near]
+        assert folds.train_rows(a, b).tolist() == expected
+        assert folds.train_rows(b, a).tolist() == expected
+
+
+@given(st.integers(12, 80), st.integers(0, 30))
+def test_validation_rows_are_those_that_the_outer_embargo_leaves(n, gap):
+    folds = contiguous_folds(n, 4, gap=gap)
+    for outer in range(4):
+        for block in set(range(4)) - {outer}:
+            rows = folds.validation_rows(block, outer)
+            expected = np.intersect1d(np.arange(*folds.bounds(block)), folds.train_rows(outer))
+            assert list(range(rows.start, rows.stop)) == expected.tolist()
+
+
+def test_training_rows_cannot_be_written_to():
+    rows = contiguous_folds(20, 4).train_rows(1)
+    with pytest.raises(ValueError, match="read-only"):
+        rows[0] = 5
 
 
 def test_segments_become_blocks():

@@ -111,6 +111,8 @@ def test_same_generator_gives_the_same_surrogate(make):
 
 def direct_autocorrelation_time(x):
     x = x - x.mean(axis=0)
+    x = x[:, x.std(axis=0) > 0]
+    x = x / x.std(axis=0)
     n = len(x)
     variance = np.sum(x * x) / n
     for lag in range(1, n):

@@ -208,23 +208,36 @@ def test_model_without_the_named_layer(folder, tiny_study, tmp_path):
     assert not out.exists()
 
 
-def test_a_model_that_nobody_offers_is_listed_and_makes_no_claim(tiny_study):
-    values = tiny_study(
-        models=[{"name": "integrated", "layers": [2]}, {"name": "gpt-9", "layers": [2]}]
-    )
-    audit = lpact.load_study(values).audit()
-    row = (
-        audit.tables["controls/main_table_model_inventory"].filter(model="gpt-9").row(0, named=True)
-    )
-    assert row["included"] is False
-    assert row["reason"] == Reason.MODEL_OFFERS_NOTHING
+def test_a_misspelt_model_is_refused_with_the_nearest_name(tiny_study, tmp_path):
+    values = tiny_study(models=[{"name": "integratd", "layers": [2]}])
+    with pytest.raises(StudyInputError, match="did you mean 'integrated'") as caught:
+        lpact.load_study(values).run(tmp_path / "run", progress=False)
+    assert "no dataset has features of the model 'integratd'" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_features_that_only_a_control_would_use_are_checked_before_the_run(
+    folder, tiny_study, tmp_path
+):
+    (path,) = (folder / "stimuli").glob("*/features/integrated/untrained/layer-2_draw-1.npy")
+    values = np.load(path)
+    values[4, 1] = np.nan
+    np.save(path, values)
+    refused(folder, tiny_study, tmp_path, "layer-2_draw-1.npy", "row 4")
+
+
+def test_draws_are_counted_from_zero(folder, tiny_study, tmp_path):
+    (path,) = (folder / "stimuli").glob("*/features/integrated/untrained/layer-2_draw-2.npy")
+    path.rename(path.with_name("layer-2_draw-9.npy"))
+    refused(folder, tiny_study, tmp_path, "draws [0, 1, 9]", "without gaps")
 
 
 def test_dataset_listed_twice(tiny_study):
     values = tiny_study()
     values["datasets"] = values["datasets"] * 2
-    with pytest.raises(ConfigError, match="'sim' is listed twice"):
+    with pytest.raises(ConfigError, match="'sim' is listed twice") as caught:
         lpact.load_study(values)
+    assert len(str(caught.value)) < 500
 
 
 def test_folder_without_a_path(tiny_study):

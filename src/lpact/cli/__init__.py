@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
+import threading
 import traceback
 from typing import Annotated, Any
 
@@ -16,12 +18,16 @@ from lpact.errors import LPactError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+RESUMED = ("run", "demo")
 
 
 class _Commands(TyperGroup):
     """Runs a command; errors that lpact raises on purpose become messages."""
 
     def invoke(self, ctx: Any) -> Any:
+        # Schedulers end jobs with SIGTERM; it is handled like Ctrl-C, so that workers are stopped too.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             return super().invoke(ctx)
         except LPactError as error:
@@ -30,7 +36,12 @@ class _Commands(TyperGroup):
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(USAGE_ERROR) from None
         except KeyboardInterrupt:
-            typer.echo("interrupted; run the same command again to resume", err=True)
+            again = (
+                "; run the same command again to resume"
+                if ctx.invoked_subcommand in RESUMED
+                else ""
+            )
+            typer.echo(f"interrupted{again}", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
 

@@ -24,6 +24,9 @@ LINKS = {
 }
 """Links of the evidence chain."""
 
+FINDING = ("dataset", "severity", "reason", "found", "expected", "remedy")
+"""Columns that make two findings the same."""
+
 MAX_FINDINGS = 20
 _MARKS = {"yes": "green", "no": "red"}
 
@@ -64,14 +67,16 @@ def show_findings(out: Console, audit: StudyAudit) -> None:
     """What was left out or deserves a look, the same finding told once."""
     grouped: dict[tuple[str, ...], list[str]] = {}
     for row in audit_rows(audit, "lpact_findings"):
-        told = tuple(str(row[k]) for k in ("dataset", "severity", "reason", "found", "remedy"))
-        where = f"sub-{row['subject']}_ses-{row['session']}_run-{row['run']} {row['field']}"
-        grouped.setdefault(told, []).append(where)
+        told = tuple(str(row[k]) for k in FINDING)
+        place = f"sub-{row['subject']}_ses-{row['session']}_run-{row['run']} {row['field']}"
+        grouped.setdefault(told, []).append(f"{place} ({row['where']})")
     heading(out, f"Findings: {len(grouped) or 'none'}")
-    for (dataset, severity, reason, found, remedy), places in list(grouped.items())[:MAX_FINDINGS]:
+    for told, places in list(grouped.items())[:MAX_FINDINGS]:
+        dataset, severity, reason, found, expected, remedy = told
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         say(out, f"{severity}: {reason} in {dataset}, {places[0]}{more}", indent=2)
         say(out, f"found: {found}", indent=4)
+        say(out, f"expected: {expected}", indent=4)
         say(out, f"remedy: {remedy}", indent=4)
     if len(grouped) > MAX_FINDINGS:
         say(out, f"… and {len(grouped) - MAX_FINDINGS} more", indent=2)

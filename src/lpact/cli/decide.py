@@ -36,7 +36,7 @@ def command(
     import lpact
 
     if out is not None:
-        _refuse_existing(out)
+        _refuse_existing(out, run)
     opened = lpact.open_run(run)
     thresholds = opened.config.gates if gates is None else read_gates(gates)
     decided = opened.decide(thresholds)
@@ -85,8 +85,17 @@ def _show_changes(out: Console, run: Run, decided: dict[str, pl.DataFrame]) -> N
     say(out, now["meaning"], indent=2)
 
 
-def _refuse_existing(out: Path) -> None:
+def _refuse_existing(out: Path, run: Path) -> None:
     from lpact.errors import RunError
+
+    if out.absolute().is_relative_to(run.absolute()):
+        raise RunError(
+            "the output folder is inside the run",
+            where=str(out),
+            got=f"a folder of {run}",
+            expected="a folder beside it: a finished run is not touched",
+            remedy="choose another folder",
+        )
 
     if out.is_symlink() or (out.exists() and not (out.is_dir() and not any(out.iterdir()))):
         raise RunError(

@@ -69,15 +69,25 @@ def remove_run(folder: Path) -> None:
     import shutil
 
     from lpact.errors import RunError
+    from lpact.report import REPORT_FILES
     from lpact.store import read_manifest
     from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
 
     if not folder.exists() and not folder.is_symlink():
         return
     manifest = read_manifest(folder)
+    if manifest.study != demo_study().config.name:
+        raise RunError(
+            "the folder holds the run of another study, and is not removed",
+            where=str(folder),
+            got=f"study '{manifest.study}'",
+            expected="an earlier demo",
+            remedy="choose another folder with --out",
+        )
     own = {MANIFEST_NAME, *(file.path for file in manifest.outputs)}
+    own |= {f"{REPORT_FOLDER}/{name}" for name in REPORT_FILES}
     found = (p.relative_to(folder) for p in sorted(folder.rglob("*")) if not p.is_dir())
-    foreign = [p for p in found if p.as_posix() not in own and p.parts[0] != REPORT_FOLDER]
+    foreign = [p for p in found if p.as_posix() not in own]
     if foreign or folder.is_symlink():
         raise RunError(
             "the folder holds more than a run, and is not removed",

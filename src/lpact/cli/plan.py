@@ -29,6 +29,7 @@ def command(
     out = console()
     say(out, f"Plan of {loaded.config.name} (configuration {loaded.config.digest()[:12]})")
     sources.show_roles(out, plan.audit)
+    sources.show_findings(out, plan.audit)
     sources.show_controls(out, plan.audit)
     sources.show_ingredients(out, plan.audit)
     sources.show_reliability(out, plan.audit)

@@ -34,6 +34,8 @@ def command(
     loaded = lpact.load_study(study)
     run = compute(told, loaded, out, workers=workers, progress=progress)
     show_verdict_counts(told, run.decisions)
+    if run.decisions.is_empty():
+        say(told, f"No claim could be made: `lpact audit {study}` says why.", indent=2)
     show_outcome(told, run)
     show_places(told, run)
 
@@ -57,8 +59,9 @@ def compute(
 
     state = existing_run(out, study.config.digest())
     if state == "complete":
+        run = study.reopen(out, study.audit())
         say(told, f"{out} holds this run already, complete: nothing to compute.")
-        return Run(out)
+        return run
     if state == "other":
         raise RunError(
             "the output folder is not empty",
@@ -71,7 +74,7 @@ def compute(
     plan = study.plan()
     say(told, cost_line(plan, workers or study.run_config.workers))
     if out.absolute().with_name(f"{out.absolute().name}.partial").exists():
-        say(told, "An interrupted run is there: finished work is used again.")
+        say(told, "A working folder is there: what was finished of this very study is used again.")
     study.run(out, workers=workers, progress=progress, plan=plan)
     # Opened by the path that was typed, so that lines to copy are short.
     return Run(out)

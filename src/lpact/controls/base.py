@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from lpact.features.availability import Missing
+from lpact.math.surrogates import autocorrelation_time
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
 
@@ -30,6 +32,8 @@ class ControlInputs:
         Draws on offer for each (layer, context): ``offered[(3, "untrained")] == 5``.
     load
         ``load(layer, context, draw)`` gives other features of the same model on the same grid.
+    draws
+        Draws of random controls that the study asks for.
     """
 
     features: FloatArray
@@ -38,6 +42,12 @@ class ControlInputs:
     layer: int
     offered: dict[tuple[int, str], int]
     load: Callable[[int, str, int], FloatArray]
+    draws: int = 1
+
+    @cached_property
+    def autocorrelation_time(self) -> int:
+        """Autocorrelation time of the real features, in events."""
+        return autocorrelation_time(self.features)
 
 
 class SevereControl(Plugin, ABC):
@@ -70,4 +80,12 @@ class SevereControl(Plugin, ABC):
         """Return the control's features, [n_events, any number of columns]."""
 
 
-CONTROLS: Registry[SevereControl] = Registry("control", SevereControl, package="lpact.controls")  # type: ignore[type-abstract]
+RESERVED = ("real", "nuisance", "nuisance_plus_model")
+"""Conditions that are no controls."""
+
+CONTROLS: Registry[SevereControl] = Registry(
+    "control",
+    SevereControl,  # type: ignore[type-abstract]
+    package="lpact.controls",
+    reserved=RESERVED,
+)

@@ -11,7 +11,7 @@ from pydantic import Field
 from lpact.controls._reordered import ReorderedRows
 from lpact.controls.base import CONTROLS, ControlInputs
 from lpact.features.availability import Missing
-from lpact.math.surrogates import autocorrelation_time, circular_shift_bounds
+from lpact.math.surrogates import circular_shift_bounds
 from lpact.math.types import IntArray
 from lpact.reasons import Reason
 from lpact.registry import PluginOptions
@@ -63,4 +63,4 @@ class CircularShift(ReorderedRows):
 
     def _min_shift(self, inputs: ControlInputs) -> int:
         times = self.options.min_autocorrelation_times
-        return math.ceil(times * autocorrelation_time(inputs.features))
+        return math.ceil(times * inputs.autocorrelation_time)

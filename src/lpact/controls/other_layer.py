@@ -17,7 +17,8 @@ class LayerLabelPermutation(SevereControl):
     """Features of the layer that a random derangement of all layers puts in this one's place.
 
     The derangement runs over every layer that the model offers in full context, whether or not the
-    study makes claims about it, so that neighbouring layers weigh like any other.
+    study makes claims about it, so that neighbouring layers weigh like any other. It puts every other
+    layer here equally often, so where there are no more other layers than draws, each is taken once.
     """
 
     name = "layer_label_permutation"
@@ -32,10 +33,18 @@ class LayerLabelPermutation(SevereControl):
             Reason.NO_OTHER_LAYER, f"layer {inputs.layer} is the only one in context '{FULL}'"
         )
 
-    def draw(self, inputs: ControlInputs, rng: np.random.Generator, draw: int) -> FloatArray:  # noqa: ARG002
-        """Return the features of the layer drawn."""
+    def n_draws(self, inputs: ControlInputs, configured: int) -> int:
+        """As configured, or one for every other layer where that is fewer."""
+        return min(configured, len(_layers(inputs)) - 1)
+
+    def draw(self, inputs: ControlInputs, rng: np.random.Generator, draw: int) -> FloatArray:
+        """Return the features of the layer drawn, or of the next other layer where all are taken."""
         layers = _layers(inputs)
-        target = derangement_target(len(layers), layers.index(inputs.layer), rng)
+        own = layers.index(inputs.layer)
+        if len(layers) - 1 <= inputs.draws:
+            target = [i for i in range(len(layers)) if i != own][draw]
+        else:
+            target = derangement_target(len(layers), own, rng)
         return inputs.load(layers[target], FULL, 0)
 
 

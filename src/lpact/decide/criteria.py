@@ -34,6 +34,7 @@ class CriterionName(StrEnum):
     MEAN_RELIABILITY = "mean_reliability"
     MEAN_DELTA_FRACTION = "mean_delta_fraction"
     MEAN_FRACTION_OF_CEILING = "mean_fraction_of_ceiling"
+    MEDIAN_FRACTION_OF_CEILING = "median_fraction_of_ceiling"
     N_SUBJECT_RUNS = "n_subject_runs"
     POSITIVE_DIRECTION = "positive_direction"
 

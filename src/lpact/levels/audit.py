@@ -16,7 +16,7 @@ from lpact.config import DatasetConfig, StudyConfig
 from lpact.datasets.base import Dataset
 from lpact.errors import InputError
 from lpact.features.availability import Missing
-from lpact.features.models import MODELS
+from lpact.features.models import ModelSource
 from lpact.levels.audit_chain import feasibility
 from lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
 from lpact.levels.audit_rows import (
@@ -55,6 +55,7 @@ def run(
     dataset_config: DatasetConfig,
     dataset: Dataset,
     inspections: Iterable[Inspection],
+    sources: Mapping[str, ModelSource],
     problems: list[InputError],
 ) -> DatasetAudit:
     """Audit one dataset, one recording at a time: no data are kept.
@@ -65,6 +66,7 @@ def run(
     name = dataset_config.name
     missing: list[Mapping[tuple[str, str], Missing]] = []
     correlated: set[str] = set()
+    checked: set[tuple[str, str]] = set()
     n_inspected = 0
     for inspection in inspections:
         n_inspected += 1
@@ -75,8 +77,10 @@ def run(
         if prepared is None:
             continue
         audit.recordings.append(_summarise(prepared))
+        if prepared.stimulus.features is not None:
+            audit.models_offered |= {key.model for key in prepared.stimulus.features.keys()}  # noqa: SIM118
         try:
-            audit.contexts += _offers(config, prepared)
+            audit.contexts += _offers(config, prepared, sources, checked)
         except InputError as error:
             if str(error) not in {str(known) for known in problems}:
                 problems.append(error)
@@ -123,25 +127,32 @@ def _summarise(prepared: Prepared) -> RecordingSummary:
         n_events=prepared.n_events,
         n_lags=len(prepared.grid.lags_ms),
         n_folds=prepared.folds.n_blocks,
-        n_nuisance=prepared.nuisance.shape[1],
         mechanisms=tuple(prepared.mechanisms),
     )
 
 
-def _offers(config: StudyConfig, prepared: Prepared) -> list[ContextOffer]:
-    """Contexts of one recording; a model that offers nothing for its stimulus has none."""
+def _offers(
+    config: StudyConfig,
+    prepared: Prepared,
+    sources: Mapping[str, ModelSource],
+    checked: set[tuple[str, str]],
+) -> list[ContextOffer]:
+    """Contexts of one recording; a model that offers nothing for its stimulus has none.
+
+    ``checked`` remembers the (model, stimulus) whose feature sets have been looked at.
+    """
     controls = build_controls(config)
     offers = []
     for model_config in config.models:
-        source = MODELS.build(
-            model_config.source, model_config.options, where=f"model '{model_config.name}'"
-        )
-        model = ModelOnGrid(model_config.name, source, prepared)
+        model = ModelOnGrid(model_config.name, sources[model_config.name], prepared)
         if not model.layers:
             continue
+        if (model_config.name, prepared.stimulus.id) not in checked:
+            model.check()
+            checked.add((model_config.name, prepared.stimulus.id))
         for layer in model_config.layers:
             model.require_layer(layer)
-            inputs = control_inputs(prepared, model, layer)
+            inputs = control_inputs(config, prepared, model, layer)
             missing = {n: c.unavailable(inputs) for n, c in controls.items()}
             offers.append(
                 ContextOffer(

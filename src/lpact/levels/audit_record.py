@@ -37,7 +37,6 @@ class RecordingSummary:
     n_events: int
     n_lags: int
     n_folds: int
-    n_nuisance: int
     mechanisms: tuple[str, ...]
 
 
@@ -48,6 +47,7 @@ class DatasetAudit:
     config: DatasetConfig
     recordings: list[RecordingSummary] = field(default_factory=list)
     contexts: list[ContextOffer] = field(default_factory=list)
+    models_offered: set[str] = field(default_factory=set)
     confirmatory: bool = False
     tables: dict[str, list[Row]] = field(default_factory=dict)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from lpact.config import StudyConfig
 from lpact.datasets.base import Dataset, RecordingId, SourceFile
 from lpact.datasets.validate import Finding
 from lpact.features.availability import Missing
+from lpact.features.mechanisms import mechanism_correlations
 from lpact.levels.audit_record import ContextOffer, RecordingSummary, Row
 from lpact.levels.conditions import build_controls
 from lpact.levels.pairing import MISSING_PARTNER, MODES, paired
@@ -188,20 +188,20 @@ def source_row(dataset: str, file: SourceFile) -> Row:
 
 def correlation_rows(dataset: str, prepared: Prepared) -> list[Row]:
     """Pairwise correlations of the mechanisms over events."""
-    rows: list[Row] = []
-    for a, b in combinations(prepared.mechanisms, 2):
-        r = float(np.corrcoef(prepared.mechanisms[a], prepared.mechanisms[b])[0, 1])
-        rows.append(
-            {
-                "dataset": dataset,
-                "stimulus": prepared.stimulus.id,
-                "mechanism_a": a,
-                "mechanism_b": b,
-                "pearson": r,
-                "reason": Reason.COLLINEAR_MECHANISMS if abs(r) > COLLINEAR else Reason.OK,
-            }
-        )
-    return rows
+    if len(prepared.mechanisms) < 2:
+        return []
+    scalars = np.column_stack(list(prepared.mechanisms.values()))
+    return [
+        {
+            "dataset": dataset,
+            "stimulus": prepared.stimulus.id,
+            "mechanism_a": a,
+            "mechanism_b": b,
+            "pearson": r,
+            "reason": Reason.COLLINEAR_MECHANISMS if abs(r) > COLLINEAR else Reason.OK,
+        }
+        for a, b, r in mechanism_correlations(scalars, tuple(prepared.mechanisms))
+    ]
 
 
 def media_rows(dataset: str, inspection: Inspection, source: Dataset) -> list[Row]:

@@ -16,7 +16,7 @@ import polars as pl
 
 from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
-from lpact.levels.measure import PROFILES, ProfileSimilarity, pairwise_similarity
+from lpact.levels.measure import PROFILES, ProfileSimilarity
 from lpact.levels.pairing import MISSING_PARTNER, MODES, SPLIT_HALF, paired
 from lpact.math.scores import pearson_columns
 from lpact.math.types import FloatArray
@@ -170,14 +170,14 @@ def _profile_reliability(
         return _invalid(Reason.TOO_FEW_UNITS)
     if mode == SPLIT_HALF:
         first, second = (half[alignment] for half in own.halves)
-        return _valid([_median(pairwise_similarity(profile, first, second))], len(own.unit_ids))
+        return _valid([_median(profile.compare_pairs(first, second))], len(own.unit_ids))
     if reason is not Reason.OK:
         return _invalid(reason)
 
     def reliability(other: BrainOnGrid, rows: list[int], other_rows: list[int]) -> FloatArray:
         a = own.patterns[alignment][np.ix_(rows, rows)]
         b = other.patterns[alignment][np.ix_(other_rows, other_rows)]
-        return pairwise_similarity(profile, a, b)
+        return profile.compare_pairs(a, b)
 
     return _over_partners(own, others, min_units, reliability)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from lpact.config import StudyConfig
 from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
-from lpact.features.availability import Missing
+from lpact.errors import FeatureError
 from lpact.features.models import FULL
 from lpact.levels.prepare import ModelOnGrid, Prepared
 from lpact.math.seeding import keyed_rng
@@ -34,7 +36,9 @@ def build_controls(config: StudyConfig) -> dict[str, SevereControl]:
     }
 
 
-def control_inputs(prepared: Prepared, model: ModelOnGrid, layer: int) -> ControlInputs:
+def control_inputs(
+    config: StudyConfig, prepared: Prepared, model: ModelOnGrid, layer: int
+) -> ControlInputs:
     """What controls may see of one context: never a response."""
     return ControlInputs(
         features=model.load(layer, FULL),
@@ -43,13 +47,8 @@ def control_inputs(prepared: Prepared, model: ModelOnGrid, layer: int) -> Contro
         layer=layer,
         offered=model.offered,
         load=model.load,
+        draws=config.controls.draws,
     )
-
-
-def unavailable_controls(config: StudyConfig, inputs: ControlInputs) -> dict[str, Missing]:
-    """The study's controls that cannot be made here, with reasons."""
-    checked = {name: c.unavailable(inputs) for name, c in build_controls(config).items()}
-    return {name: why for name, why in checked.items() if why is not None}
 
 
 def conditions(
@@ -59,7 +58,7 @@ def conditions(
 
     The draw of a row depends on the study seed and the row's key alone.
     """
-    inputs = control_inputs(prepared, model, layer)
+    inputs = control_inputs(config, prepared, model, layer)
     yield Condition(REAL, 0, True, inputs.features)
     for name, control in build_controls(config).items():
         if control.unavailable(inputs) is not None:
@@ -67,4 +66,19 @@ def conditions(
         for draw in range(control.n_draws(inputs, config.controls.draws)):
             place = prepared.key.values()
             rng = keyed_rng(config.seed, "control", *place, model.model, layer, name, draw)
-            yield Condition(name, draw, control.counted, control.draw(inputs, rng, draw))
+            features = control.draw(inputs, rng, draw)
+            _check(features, prepared.n_events, control)
+            yield Condition(name, draw, control.counted, features)
+
+
+def _check(features: FloatArray, n_events: int, control: SevereControl) -> None:
+    """Name the control whose features cannot be scored."""
+    if features.ndim == 2 and len(features) == n_events and np.isfinite(features).all():
+        return
+    raise FeatureError(
+        f"the control '{control.name}' made features that cannot be scored",
+        where=f"{type(control).__module__}.{type(control).__qualname__}.draw",
+        got=f"an array of shape {features.shape}, {np.isnan(features).sum()} NaN",
+        expected=f"finite numbers, one row for each of {n_events} events",
+        remedy="mend the control, or leave it out of controls.include",
+    )

@@ -12,14 +12,20 @@ from lpact.levels.prepare import Prepared
 from lpact.math.partial import partial_correlations
 from lpact.math.ridge import NestedRidge
 from lpact.math.types import FloatArray, IntArray
+from lpact.reasons import Reason
 
 
 @dataclass(frozen=True)
 class Targets:
-    """Units of every mechanism in every outer fold: indices [F, n_units], and their partial correlations."""
+    """Units of every mechanism in every outer fold.
+
+    ``units`` holds indices [F, n_picked] by mechanism, ``partial`` their partial correlations; ``missing`` says why a
+    mechanism has no target: in some fold it does not vary on the training rows, or too few units do.
+    """
 
     units: Mapping[str, IntArray]
     partial: Mapping[str, FloatArray]
+    missing: Mapping[str, Reason]
 
     def score(self, target: str, fold_scores: FloatArray, test_sizes: IntArray) -> float | None:
         """Mean over the target's units within a fold, then over folds by test size; None where undefined."""
@@ -39,14 +45,24 @@ def localise(prepared: Prepared, real: NestedRidge, target_fraction: float) -> T
     scalars = np.column_stack([prepared.mechanisms[name] for name in names])
     n_units = real.observed.shape[1]
     n_picked = max(1, round(target_fraction * n_units))
-    units = {name: np.empty((real.folds.n_blocks, n_picked), dtype=np.int64) for name in names}
-    partial = {name: np.empty((real.folds.n_blocks, n_picked)) for name in names}
-    for fold in range(real.folds.n_blocks):
-        train = real.folds.train_rows(fold)
-        responses = prepared.grid.responses[real.lag[fold], :, np.arange(n_units)].T[train]
-        correlations = partial_correlations(responses, scalars[train])
-        for name, row in zip(names, correlations, strict=True):
-            strength = np.where(np.isfinite(row), np.abs(row), -1.0)
-            picked = np.argsort(-strength, kind="stable")[:n_picked]
-            units[name][fold], partial[name][fold] = picked, row[picked]
-    return Targets(units, partial)
+    correlations = np.stack(
+        [_partial(prepared, real, scalars, fold) for fold in range(real.folds.n_blocks)], axis=1
+    )  # [n_mechanisms, F, n_units]
+    units, partial, missing = {}, {}, {}
+    for name, by_fold in zip(names, correlations, strict=True):
+        finite = np.isfinite(by_fold)
+        if (finite.sum(axis=1) < n_picked).any():
+            missing[name] = Reason.MECHANISM_CONSTANT
+            continue
+        strength = np.where(finite, np.abs(by_fold), -1.0)
+        units[name] = np.argsort(-strength, axis=1, kind="stable")[:, :n_picked]
+        partial[name] = np.take_along_axis(by_fold, units[name], axis=1)
+    return Targets(units, partial, missing)
+
+
+def _partial(prepared: Prepared, real: NestedRidge, scalars: FloatArray, fold: int) -> FloatArray:
+    """Partial correlations on the training rows of one outer fold, [n_mechanisms, n_units]."""
+    train = real.folds.train_rows(fold)
+    lags = real.lag[fold]
+    responses = prepared.grid.responses[lags, :, np.arange(len(lags))].T[train]
+    return partial_correlations(responses, scalars[train])

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from lpact.math.profiles import profile_similarity
 from lpact.math.ridge import RidgeGrid
 from lpact.math.splits import BlockedFolds, contiguous_folds
 from lpact.math.types import FloatArray, IntArray
@@ -64,6 +63,10 @@ class ProfileSimilarity(Plugin, ABC):
     def compare(self, brain: FloatArray, patterns: FloatArray) -> FloatArray:
         """Similarity of ``brain`` [N, N] row i with every pattern [..., N], both without entry i: [..., N]."""
 
+    def compare_pairs(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Similarity of the units' patterns in ``a`` and ``b``, both [N, N], unit by unit: [N]."""
+        return np.array([self.compare(a, pattern)[i] for i, pattern in enumerate(b)])
+
 
 MEASURES: Registry[Measure] = Registry("measure", Measure, package="lpact.levels.measures")  # type: ignore[type-abstract]
 PROFILES: Registry[ProfileSimilarity] = Registry(
@@ -71,20 +74,3 @@ PROFILES: Registry[ProfileSimilarity] = Registry(
     ProfileSimilarity,  # type: ignore[type-abstract]
     package="lpact.levels.profile_similarities",
 )
-
-
-def pairwise_similarity(profile: ProfileSimilarity, a: FloatArray, b: FloatArray) -> FloatArray:
-    """Similarity of the units' patterns in ``a`` and ``b``, both [N, N], unit by unit: [N]."""
-    n_units = len(a)
-    return np.array([profile.compare(a, b[i])[i] for i in range(n_units)])
-
-
-__all__ = [
-    "MEASURES",
-    "PROFILES",
-    "Brain",
-    "Measure",
-    "ProfileSimilarity",
-    "pairwise_similarity",
-    "profile_similarity",
-]

@@ -47,8 +47,13 @@ def run(
 
     for condition in conditions(config, prepared, model, layer):
         fit(condition.name, condition.draw, condition.features)
-    fit(NUISANCE, 0, prepared.nuisance)
-    fit(NUISANCE_PLUS_MODEL, 0, np.hstack([prepared.nuisance, model.load(layer)]))
+    if prepared.nuisance.shape[1]:
+        fit(NUISANCE, 0, prepared.nuisance)
+        fit(NUISANCE_PLUS_MODEL, 0, np.hstack([prepared.nuisance, model.load(layer)]))
+    else:
+        for name in (NUISANCE, NUISANCE_PLUS_MODEL):
+            scores[name, 0] = _no_scores(len(prepared.grid.units.ids))
+            n_features[name, 0] = 0
 
     key = {**prepared.key, "model": model.model, "layer": layer}
     deltas, nulls = _contrasts(key, scores, config, prepared, confirmatory)
@@ -69,6 +74,11 @@ def run(
 
 def _unit_scores(result: NestedRidge) -> dict[str, FloatArray]:
     return {metric: result.scores(metric) for metric in METRICS}
+
+
+def _no_scores(n_units: int) -> dict[str, FloatArray]:
+    """Nothing to predict from is no baseline: every score is undefined."""
+    return {metric: np.full(n_units, np.nan) for metric in METRICS}
 
 
 def _summary(values: FloatArray) -> tuple[float | None, float | None]:
@@ -110,10 +120,16 @@ def _score_rows(
                     "n_units_finite": int(np.isfinite(values).sum()),
                     **sizes,
                     "n_features": n_features[condition, draw],
-                    "reason": Reason.OK if median is not None else Reason.UNDEFINED_SCORE,
+                    "reason": _reason(median is not None, n_features[condition, draw]),
                 }
             )
     return rows
+
+
+def _reason(complete: bool, n_features: int) -> Reason:
+    if complete:
+        return Reason.OK
+    return Reason.UNDEFINED_SCORE if n_features else Reason.NUISANCE_NOT_OFFERED
 
 
 def _unit_rows(
@@ -180,7 +196,7 @@ def _contrasts(
                 "n_controls": len(counted),
                 **sizes,
                 "confirmatory": confirmatory,
-                "reason": Reason.OK if complete else Reason.UNDEFINED_SCORE,
+                "reason": _reason(complete, prepared.nuisance.shape[1]),
             }
         )
     return deltas, nulls

@@ -20,7 +20,7 @@ from lpact.datasets.validate import (
 from lpact.errors import FeatureError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import mechanism_matrix
-from lpact.features.models import FULL, ModelSource
+from lpact.features.models import FULL, ModelSource, check_features
 from lpact.features.nuisance import build_nuisance
 from lpact.grid import EventGrid, Exclusion, build_grid
 from lpact.math.ridge import RidgeGrid
@@ -112,8 +112,19 @@ def make_folds(n_events: int, story: IntArray, readout: ReadoutConfig) -> Blocke
         and min(len(folds.train_rows(b)) for b in range(folds.n_blocks)) >= readout.min_train_events
         and _smallest_inner(folds) >= readout.min_test_events
         and _smallest_inner(half) >= 2
+        and _has_validation(folds)
+        and _has_validation(half)
     )
     return folds if enough else Reason.TOO_FEW_EVENTS
+
+
+def _has_validation(folds: BlockedFolds) -> bool:
+    """Whether every outer block has validation rows outside its embargo."""
+    blocks = range(folds.n_blocks)
+    rows = {(o, i): folds.validation_rows(i, o) for o in blocks for i in blocks if i != o}
+    return all(
+        any(r.stop - r.start >= 2 for (o, _), r in rows.items() if o == block) for block in blocks
+    )
 
 
 def _smallest_inner(folds: BlockedFolds) -> int:
@@ -289,10 +300,24 @@ class ModelOnGrid:
     @cached_property
     def offered(self) -> dict[tuple[int, str], int]:
         """Number of draws on offer for each (layer, context)."""
-        counts: dict[tuple[int, str], int] = {}
+        draws: dict[tuple[int, str], list[int]] = {}
         for key in self._source.offers(self.model, self._prepared.stimulus):
-            counts[key.layer, key.context] = counts.get((key.layer, key.context), 0) + 1
-        return counts
+            draws.setdefault((key.layer, key.context), []).append(key.draw)
+        for (layer, context), numbers in draws.items():
+            if sorted(numbers) != list(range(len(numbers))):
+                raise FeatureError(
+                    f"draws of model '{self.model}', layer {layer}, context '{context}' are not counted from 0",
+                    where=self._prepared.stimulus.where,
+                    got=f"draws {sorted(numbers)}",
+                    expected=f"draws 0 to {len(numbers) - 1}",
+                    remedy="number the draws from 0 without gaps",
+                )
+        return {place: len(numbers) for place, numbers in draws.items()}
+
+    def check(self) -> None:
+        """Raise `FeatureError` where a feature set on offer would not load."""
+        for key in self._source.offers(self.model, self._prepared.stimulus):
+            self._source.check(key, self._prepared.stimulus)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -304,7 +329,9 @@ class ModelOnGrid:
         key = FeatureKey(self.model, layer, context, draw)
         if key not in self._cache:
             stimulus = self._prepared.stimulus
-            self._cache[key] = self._prepared.grid.pool(self._source.load(key, stimulus))
+            values = self._source.load(key, stimulus)
+            check_features(values, key, stimulus, where=f"model source '{self._source.name}'")
+            self._cache[key] = self._prepared.grid.pool(values)
         return self._cache[key]
 
     def require_layer(self, layer: int) -> None:

@@ -22,7 +22,6 @@ from lpact.levels.measure import (
     Brain,
     Measure,
     ProfileSimilarity,
-    pairwise_similarity,
 )
 from lpact.levels.prepare import ModelOnGrid, Prepared, ridge_grid
 from lpact.math.splits import alternating_halves
@@ -93,7 +92,7 @@ def run_brain(*, config: StudyConfig, prepared: Prepared) -> dict[str, pl.DataFr
     for name, measure in build_measures(config).items():
         whole = _off_diagonal(measure.between_units(brain))
         parts = [_off_diagonal(measure.between_units(half)) for half in halves]
-        reliability = pairwise_similarity(correlation, parts[0], parts[1])
+        reliability = correlation.compare_pairs(parts[0], parts[1])
         common = {**prepared.key, "alignment": name, "unit": list(units.ids)}
         patterns.append(
             frame_from_columns(

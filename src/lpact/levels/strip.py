@@ -41,12 +41,41 @@ class StrippingMethod(Plugin, ABC):
         """Return why this method cannot be used on ``inputs``, or None."""
         return None
 
+    def strip_instead(
+        self,
+        inputs: StripInputs,
+        scalar: FloatArray,
+        mechanism: FloatArray,  # noqa: ARG002
+        train: IntArray,
+    ) -> FloatArray:
+        """Strip another ``scalar`` in the mechanism's place, doing as much damage as the mechanism's strip would."""
+        return self.strip(inputs, scalar, train)
+
     @abstractmethod
     def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:
         """Return stripped features [n_events, p]; parameters come from the rows ``train`` alone.
 
         Raises `DegenerateStrip` where the mechanism has no direction in the training features.
         """
+
+
+ROUNDING = 1e-10
+"""Share of a column's spread below which what a strip leaves is rounding, not signal."""
+
+
+def without_rounding(stripped: FloatArray, features: FloatArray, train: IntArray) -> FloatArray:
+    """Silence columns of which a strip left nothing but rounding on the training rows.
+
+    A readout standardises its columns, so that rounding noise, which can follow the mechanism, would come back at full
+    size.
+    """
+    left, spread = stripped[train].std(axis=0), features[train].std(axis=0)
+    empty = left <= ROUNDING * spread
+    if not empty.any():
+        return stripped
+    out = stripped.copy()
+    out[:, empty] = features[train][:, empty].mean(axis=0)
+    return out
 
 
 class DegenerateStrip(Exception):

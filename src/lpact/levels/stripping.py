@@ -89,7 +89,7 @@ class _Context:
         self.targets = (
             localise(prepared, real, config.stripping.target_fraction)
             if prepared.mechanisms
-            else Targets({}, {})
+            else Targets({}, {}, {})
         )
         self.real = {t: self._target_score(t, self.real_folds) for t in self.mechanisms}
 
@@ -110,10 +110,10 @@ class _Context:
             drops: dict[tuple[str, str], float | None] = {}
             reasons: dict[str, Reason] = {}
             stripped_scores: dict[tuple[str, str], float | None] = {}
-            shared: FloatArray | Reason | None = None
+            shared: FloatArray | None = None
             for k in self.mechanisms:
                 result = self._strip(method, k, shared)
-                if not method.uses_mechanism:
+                if not method.uses_mechanism and not isinstance(result, Reason):
                     shared = result
                 reasons[k] = result if isinstance(result, Reason) else Reason.OK
                 for t in self.mechanisms:
@@ -140,7 +140,7 @@ class _Context:
         }
 
     def _strip(
-        self, method: StrippingMethod, mechanism: str, shared: FloatArray | Reason | None
+        self, method: StrippingMethod, mechanism: str, shared: FloatArray | None
     ) -> FloatArray | Reason:
         """Fold scores of the stripped features, or why there are none."""
         if (why := method.unavailable(self.inputs)) is not None:
@@ -170,7 +170,7 @@ class _Context:
             "reason": reason,
         }
 
-    def _variance_removed(self, method: StrippingMethod, k: str) -> float:
+    def _variance_removed(self, method: StrippingMethod, k: str) -> float | None:
         """Share of feature variance that differs after the strip, on training rows, mean over outer folds."""
         shares = []
         z = self.inputs.features
@@ -178,7 +178,10 @@ class _Context:
             train = self.prepared.folds.train_rows(block)
             stripped = method.strip(self.inputs, self.prepared.mechanisms[k], train)
             removed = (z - stripped)[train]
-            shares.append(removed.var(axis=0).sum() / z[train].var(axis=0).sum())
+            total = z[train].var(axis=0).sum()
+            if not total > 0:
+                return None
+            shares.append(removed.var(axis=0).sum() / total)
         return float(np.mean(shares))
 
     def _score_rows(
@@ -211,9 +214,9 @@ class _Context:
             return Reason.OK
         if reason is not Reason.OK:
             return reason
-        return (
-            Reason.UNDEFINED_SCORE if target in self.targets.units else Reason.MECHANISM_NOT_OFFERED
-        )
+        if target in self.targets.units:
+            return Reason.UNDEFINED_SCORE
+        return self.targets.missing.get(target, Reason.MECHANISM_NOT_OFFERED)
 
     def _delta_rows(
         self,
@@ -249,10 +252,17 @@ class _Context:
             direction = RandomDirection.draw(len(z), rng)
 
             def design(train: IntArray, direction: RandomDirection = direction) -> FloatArray:
-                return method.strip(self.inputs, direction.scalar(z, scalar, train), train)
+                other = direction.scalar(z, scalar, train)
+                return method.strip_instead(self.inputs, other, scalar, train)
 
-            drop = _minus(self.real[k], self._target_score(k, self._fold_scores(design)))
-            rows.append(self._mismatch_row(name, k, RANDOM_DIRECTION, draw, RANDOM_DIRECTION, drop))
+            try:
+                drop = _minus(self.real[k], self._target_score(k, self._fold_scores(design)))
+                failed = Reason.UNDEFINED_SCORE
+            except DegenerateStrip:
+                drop, failed = None, Reason.DEGENERATE_DIRECTION
+            rows.append(
+                self._mismatch_row(name, k, RANDOM_DIRECTION, draw, RANDOM_DIRECTION, drop, failed)
+            )
         return rows
 
     def _nonmatching_rows(
@@ -272,7 +282,14 @@ class _Context:
         ]
 
     def _mismatch_row(
-        self, name: str, k: str, kind: str, draw: int, instead: str, drop: float | None
+        self,
+        name: str,
+        k: str,
+        kind: str,
+        draw: int,
+        instead: str,
+        drop: float | None,
+        failed: Reason = Reason.UNDEFINED_SCORE,
     ) -> Row:
         return {
             **self.key,
@@ -282,7 +299,7 @@ class _Context:
             "draw": draw,
             "instead": instead,
             "drop": drop,
-            "reason": Reason.OK if drop is not None else Reason.UNDEFINED_SCORE,
+            "reason": Reason.OK if drop is not None else failed,
         }
 
     def _specificity_rows(

@@ -83,10 +83,16 @@ class NestedRidge:
 def _score(
     observed: FloatArray, predicted: FloatArray, baseline: FloatArray, metric: str
 ) -> FloatArray:
+    """Score of every target against its training mean.
+
+    Every block has its own training mean, which leans away from the block's own mean. Correlating raw values over
+    blocks would count that as a negative correlation, the more so the more a readout is shrunk; so all three metrics
+    look at deviations from the training mean.
+    """
     if metric == "pearson":
-        return pearson_columns(observed, predicted)
+        return pearson_columns(observed - baseline, predicted - baseline)
     if metric == "spearman":
-        return spearman_columns(observed, predicted)
+        return spearman_columns(observed - baseline, predicted - baseline)
     if metric == "r2":
         return r2_columns(observed, predicted, baseline)
     raise ValueError(f"unknown metric '{metric}'")
@@ -174,17 +180,26 @@ def _at_lag(responses: FloatArray, lag: IntArray, rows: slice) -> FloatArray:
 def _fit(x: FloatArray, y: FloatArray, train: IntArray) -> _Fit:
     """Standardise on ``train``, rotate into principal axes, project the targets."""
     x_train, y_train = x[train], y[train]
-    varying = (x_train != x_train[0]).any(axis=0)
-    if not varying.all():
-        x_train = x_train[:, varying]
     centre = x_train.mean(axis=0)
     z_train = x_train - centre
-    scale = np.sqrt(np.einsum("ij,ij->j", z_train, z_train) / len(train))
+    variance = np.einsum("ij,ij->j", z_train, z_train) / len(train)
+    varying = (x_train != x_train[0]).any(axis=0) & (
+        variance > _rounding_variance(centre, len(train))
+    )
+    if not varying.all():
+        centre, z_train, variance = centre[varying], z_train[:, varying], variance[varying]
+    scale = np.sqrt(variance)
     z_train /= scale
     eigenvalues, axes = _principal_axes(z_train)
     mean = y_train.mean(axis=0)
     projections = axes.T @ (z_train.T @ (y_train - mean))
     return _Fit(axes / scale[:, None], centre, varying, eigenvalues, projections, mean)
+
+
+def _rounding_variance(centre: FloatArray, n_rows: int) -> FloatArray:
+    """Variance that rounding alone can give a column of this mean; such a column does not vary."""
+    bound: FloatArray = (n_rows * np.finfo(np.float64).eps * centre) ** 2
+    return bound
 
 
 def _principal_axes(z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -232,7 +247,9 @@ def _inner_scores(
         x = design(train)
         fit = _fit(x, y, train)
         for outer, validation in ((a, b), (b, a)):
-            rows = folds.rows(validation)
+            rows = folds.validation_rows(validation, outer)
+            if rows.start >= rows.stop:
+                continue
             score = _validation_scores(fit, fit.principal_scores(x[rows]), y[rows], grid)
             finite = np.isfinite(score)
             total[outer] += np.where(finite, score, 0.0)

@@ -45,6 +45,14 @@ class BlockedFolds:
         """Rows of ``block``."""
         return slice(*self.bounds(block))
 
+    def validation_rows(self, block: int, outer: int) -> slice:
+        """Rows of ``block`` that may choose settings for ``outer``: those that its embargo leaves."""
+        start, stop = self.bounds(block)
+        outer_start, outer_stop = self.bounds(outer)
+        if block > outer:
+            return slice(max(start, outer_stop + self.gap), stop)
+        return slice(start, min(stop, outer_start - self.gap))
+
     def train_rows(self, *held_out: int) -> IntArray:
         """Training rows when the ``held_out`` blocks are left out; not to be written to."""
         key = frozenset(held_out)

@@ -72,8 +72,8 @@ def phase_randomize_segments(
 def autocorrelation_time(x: FloatArray) -> int:
     """Return the first lag, in events, at which the columns' mean autocorrelation falls below 1/e.
 
-    ρ(l) = Σ_j c_j(l) / Σ_j c_j(0): the mean autocorrelation weighted by variance, with
-    c_j(l) = Σ_i x_ij x_{i+l,j} / (n − l) of the centred column. Constant columns weigh nothing.
+    ρ(l) = mean over columns of c_j(l) / c_j(0), with c_j(l) = Σ_i x_ij x_{i+l,j} / (n − l) of the
+    centred column. Every column weighs the same, whatever its scale; constant columns weigh nothing.
 
     Parameters
     ----------
@@ -90,9 +90,10 @@ def autocorrelation_time(x: FloatArray) -> int:
     varies = varying_columns(x)
     if not varies.any():
         return 1
-    x = x[:, varies] / np.abs(x[:, varies]).max()
+    x = x[:, varies] / np.abs(x[:, varies]).max(axis=0)
     x -= x.mean(axis=0)
     x -= x.mean(axis=0)  # what rounding left of a mean ≫ spread
+    x /= np.sqrt(np.mean(x * x, axis=0))
     padded = fft.next_fast_len(2 * n, real=True)
     power = np.zeros(padded // 2 + 1)
     for start in range(0, x.shape[1], _FFT_COLUMNS):

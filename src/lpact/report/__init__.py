@@ -10,13 +10,17 @@ from lpact.report.decision_matrix import decision_matrix_svg
 from lpact.report.verdicts import verdicts_markdown
 from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 
-__all__ = ["decision_matrix_svg", "report_files", "verdicts_markdown"]
+REPORT_FILES = ("decision-matrix.svg", "verdicts.md")
+"""Files of a run's report folder."""
+
+__all__ = ["REPORT_FILES", "decision_matrix_svg", "report_files", "verdicts_markdown"]
 
 
 def report_files(tables: Mapping[str, pl.DataFrame]) -> dict[str, str]:
     """Pages and pictures of a decided study, by file name."""
     decisions = tables[DECISIONS.name]
-    return {
-        "decision-matrix.svg": decision_matrix_svg(decisions),
-        "verdicts.md": verdicts_markdown(decisions, tables[STUDY_OUTCOME.name]),
-    }
+    pages = (
+        decision_matrix_svg(decisions),
+        verdicts_markdown(decisions, tables[STUDY_OUTCOME.name]),
+    )
+    return dict(zip(REPORT_FILES, pages, strict=True))

@@ -12,7 +12,7 @@ from lpact.config import Section, StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS, RecordingId
 from lpact.datasets.validate import check_recording_ids
-from lpact.errors import InputError, StudyInputError
+from lpact.errors import FeatureError, InputError, StudyInputError, did_you_mean
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import MODELS
 from lpact.features.nuisance import nuisance_builder
@@ -57,12 +57,32 @@ def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
                 dataset_config=entry,
                 dataset=workspace.dataset(entry.name),
                 inspections=inspections,
+                sources=workspace.sources,
                 problems=problems,
             )
         )
+    problems += _unknown_models(config, audits)
     if problems:
         raise StudyInputError(problems)
     return StudyAudit({a.config.name: a for a in audits}, audit.frames(audits))
+
+
+def _unknown_models(config: StudyConfig, audits: list[DatasetAudit]) -> list[InputError]:
+    """Models that no dataset has features for, where some dataset could have had them: a misspelt name, most likely."""
+    if not any(a.recordings for a in audits):
+        return []
+    known = {name for a in audits for name in a.models_offered}
+    return [
+        FeatureError(
+            f"no dataset has features of the model '{model.name}'",
+            where=f"[[models]] '{model.name}'",
+            got="none",
+            expected="features for at least one usable recording",
+            remedy=f"remove the model, or add its features; {did_you_mean(model.name, known)}",
+        )
+        for model in config.models
+        if not any(model.name in a.models() for a in audits)
+    ]
 
 
 def _recording_ids(

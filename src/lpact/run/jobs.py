@@ -10,7 +10,6 @@ import polars as pl
 
 from lpact.datasets.base import RecordingId
 from lpact.levels import ceiling, predictive, relational, stripping
-from lpact.levels.conditions import REAL
 from lpact.levels.relational import BrainPatterns
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason
@@ -98,7 +97,7 @@ def _readout_scores(unit_scores: pl.DataFrame) -> dict[tuple[str, int], FloatArr
     return {
         (row["condition"], row["draw"]): np.array(row["scores"], dtype=np.float64)
         for row in rows.iter_rows(named=True)
-        if row["condition"] == REAL or row["condition"] not in skipped
+        if row["condition"] not in skipped
     }
 
 

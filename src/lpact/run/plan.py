@@ -51,6 +51,7 @@ class Plan:
     n_fits: int
     seconds: float
     peak_bytes: int
+    config_digest: str
     audit: StudyAudit
 
     def seconds_with(self, workers: int) -> float:
@@ -117,6 +118,7 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
         n_fits=sum(fits.values()),
         seconds=seconds,
         peak_bytes=peak,
+        config_digest=config.digest(),
         audit=audit,
     )
 

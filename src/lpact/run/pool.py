@@ -5,8 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
 from typing import Protocol
@@ -14,13 +17,17 @@ from typing import Protocol
 from threadpoolctl import threadpool_limits
 
 from lpact.config import StudyConfig
+from lpact.errors import RunError
 from lpact.run.jobs import Frames
 from lpact.run.workspace import Workspace
+
+PARENT_CHECK_S = 1.0
 
 ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
     "POLARS_MAX_THREADS": "1",
 }
 
@@ -66,7 +73,11 @@ class Pool:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                yield running.pop(future), future.result()
+                try:
+                    frames = future.result()
+                except BrokenProcessPool as error:
+                    raise _worker_died(running[future]) from error
+                yield running.pop(future), frames
 
 
 @contextmanager
@@ -85,6 +96,8 @@ def open_pool(workspace: Workspace, workers: int) -> Iterator[Pool]:
         initargs=(workspace.config, workspace.paths),
     )
     try:
+        with _interrupts_ignored():
+            executor.submit(os.getpid)  # starts the processes
         yield Pool(workspace, executor, workers)
     except BaseException:
         executor.shutdown(wait=True, cancel_futures=True)
@@ -98,6 +111,38 @@ def open_pool(workspace: Workspace, workers: int) -> Iterator[Pool]:
                 os.environ[name] = value
 
 
+def _worker_died(job: Job) -> RunError:
+    return RunError(
+        "a worker process died",
+        where=f"job {job.key}, or one beside it",
+        got="a process that ended without a result",
+        expected="workers that live until the run ends",
+        remedy="memory may be short: use fewer workers; in a script, start the run under "
+        "`if __name__ == '__main__':`; then run again to resume",
+    )
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes that are started inside ignore Ctrl-C from their first moment; it is the main process's to handle."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _die_with_parent() -> None:
+    """End this worker when the process that started it is gone."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_S)
+    os._exit(1)
+
+
 _workspace: Workspace | None = None
 
 
@@ -105,6 +150,7 @@ def _start(config: StudyConfig, paths: Mapping[str, str]) -> None:
     """Give a worker process its own workspace; an interruption is the main process's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     global _workspace  # noqa: PLW0603
+    threading.Thread(target=_die_with_parent, daemon=True).start()
     _workspace = Workspace(config, paths)
 
 

@@ -6,11 +6,13 @@ recorded.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,7 @@ class Manifest(_Record):
 
     format_version: int
     lpact_version: str
+    lpact_code: str
     study: str
     seed: int
     config: dict[str, Any]
@@ -99,6 +102,37 @@ def lpact_version() -> str:
         return "not installed"
 
 
+@cache
+def code_digest() -> str:
+    """SHA-256 of lpact's own source files: what a version number does not say while code is being changed."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def differences(manifest: Manifest, provenance: Provenance) -> list[str]:
+    """What has changed since a run was made, in words; empty where the same run would be made again."""
+    made_of = {
+        "configuration": (manifest.config_digest, provenance.config_digest),
+        "lpact's version": (manifest.lpact_version, lpact_version()),
+        "lpact's code": (manifest.lpact_code, code_digest()),
+        "plugin packages": (manifest.plugins, provenance.plugins),
+        "libraries": (manifest.versions, library_versions()),
+    }
+    changed = [
+        f"{what}: {then} then, {now} now" for what, (then, now) in made_of.items() if then != now
+    ]
+    then = {(f.dataset, f.path): f.sha256 for f in manifest.inputs}
+    now = {(f.dataset, f.path): f.sha256 for f in provenance.inputs}
+    for dataset, path in sorted(then.keys() | now.keys()):
+        if then.get((dataset, path)) != now.get((dataset, path)):
+            changed.append(f"input file '{path}' of dataset '{dataset}'")
+    return changed
+
+
 def build_manifest(root: Path, provenance: Provenance) -> Manifest:
     """Describe the run under ``root``; every Parquet and CSV file there is hashed."""
     with storage_errors(root, "the tables of the run cannot be read"):
@@ -109,6 +143,7 @@ def build_manifest(root: Path, provenance: Provenance) -> Manifest:
     return Manifest(
         format_version=MANIFEST_FORMAT,
         lpact_version=lpact_version(),
+        lpact_code=code_digest(),
         study=provenance.study,
         seed=provenance.seed,
         config=dict(provenance.config),

@@ -30,6 +30,7 @@ from lpact.store.manifest import (
     REPORT_FOLDER,
     Provenance,
     build_manifest,
+    code_digest,
     library_versions,
     lpact_version,
     write_manifest,
@@ -50,6 +51,7 @@ class RunWriter:
     def __init__(self, out: str | Path, provenance: Provenance) -> None:
         self.out = Path(os.path.abspath(out))
         self.provenance = provenance
+        self._refuse_unmovable()
         self._refuse_existing()
         self.partial = self.out.with_name(f"{self.out.name}.partial")
         self._lock = FolderLock(self.partial)
@@ -111,6 +113,18 @@ class RunWriter:
         self.close()
         return StoredRun(self.out)
 
+    def _refuse_unmovable(self) -> None:
+        """A link or a mount point cannot be replaced by a rename; better said now than after the work."""
+        kind = "a symbolic link" if self.out.is_symlink() else "a mount point"
+        if self.out.is_symlink() or os.path.ismount(self.out):
+            raise RunError(
+                "the output folder cannot be published to",
+                where=str(self.out),
+                got=kind,
+                expected="a folder that does not exist yet, or an empty one",
+                remedy=f"name a folder inside it, such as {self.out / 'run'}",
+            )
+
     def _refuse_existing(self) -> None:
         state = existing_run(self.out, self.provenance.config_digest)
         if state == "complete":
@@ -142,6 +156,7 @@ def run_identity(provenance: Provenance) -> str:
         provenance.config_digest,
         inputs,
         lpact_version(),
+        code_digest(),
         sorted(library_versions().items()),
         provenance.plugins,
     ]

@@ -65,8 +65,8 @@ def existing_run(out: str | Path, digest: str) -> RunState:
     """What stands at ``out``.
 
     ``absent``: nothing, or an empty folder. ``complete``: a published run of the configuration
-    ``digest`` (whose inputs may have changed since: compare the manifest's). ``other``: anything
-    else, which must not be overwritten.
+    ``digest``; `lpact.store.differences` tells whether its inputs or code have changed since.
+    ``other``: anything else, which must not be overwritten.
     """
     out = Path(out)
     with storage_errors(out, "the output folder cannot be read"):

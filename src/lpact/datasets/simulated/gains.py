@@ -79,7 +79,7 @@ def _base_gains(options: SimulatedOptions, rng: np.random.Generator) -> Gains:
         shared_noise=options.shared_noise * shared_noise,
         drift=DRIFT_GAIN * rng.standard_normal((N_DRIFTS, n_units)),
         # Last, because it draws only if planted: the other gains are the same under any truth.
-        mechanisms=_mechanism_gains(options, relational, rng),
+        mechanisms=_mechanism_gains(options, rng),
     )
 
 
@@ -96,19 +96,13 @@ def _unrelated(
     return best
 
 
-def _mechanism_gains(
-    options: SimulatedOptions, relational: FloatArray, rng: np.random.Generator
-) -> FloatArray:
-    """Distinct units for every planted mechanism, those with the largest relational gains first.
-
-    A mechanism then raises a model's fit where the brain's own pattern is high already, and does
-    not hide the relational pattern.
-    """
+def _mechanism_gains(options: SimulatedOptions, rng: np.random.Generator) -> FloatArray:
+    """Distinct units for every planted mechanism, drawn at random."""
     gains = np.zeros((len(MECHANISMS), options.n_units))
     if "mechanism" not in options.truths:
         return gains
     n_carriers = len(options.mechanisms) * options.n_mechanism_units
-    carriers = rng.permutation(np.argsort(-relational)[:n_carriers])
+    carriers = rng.permutation(options.n_units)[:n_carriers]
     for mechanism, units in zip(
         options.mechanisms, np.split(carriers, len(options.mechanisms)), strict=True
     ):

@@ -2,8 +2,12 @@
 
 Means over the units and summaries of a subject-run first, then over subject-runs:
 
-    T ⇔ mean reliability ≥ min_reliability, mean delta_fraction > 0
-        and mean fraction_of_ceiling ≥ min_ceiling_fraction
+    T ⇔ mean reliability ≥ min_reliability, mean delta_fraction > 0,
+        mean fraction_of_ceiling ≥ min_ceiling_fraction
+        and the median over summaries of the same mean ≥ min_ceiling_fraction
+
+The median keeps a few summaries from carrying the rest: the cosine of two positive patterns is large whatever their
+shape, and alone could lift the mean over the threshold.
 
 Reliability is averaged over every row that has one; fractions only where the row's own reliability reaches the
 minimum, because a division by a reliability near zero makes any fraction large.
@@ -48,7 +52,13 @@ def summarise_ceiling(labelled: pl.DataFrame) -> dict[Layer, Row]:
     reliable = labelled.drop_nulls("reliability")
     bounded = labelled.filter(pl.col("evidence").is_in([label.value for label in _BOUNDED]))
     fractions = ["fraction_of_ceiling", "delta_fraction"]
+    by_summary = mean_over_subject_runs(
+        bounded, [*LAYER_KEY, "alignment", "profile"], ["fraction_of_ceiling"]
+    )
     parts = (
+        by_summary.group_by(LAYER_KEY, maintain_order=True).agg(
+            median_fraction=pl.col("fraction_of_ceiling").median()
+        ),
         mean_over_subject_runs(reliable, LAYER_KEY, ["reliability"]).rename(
             {"n_subject_runs": "n_reliability"}
         ),
@@ -126,7 +136,18 @@ def _criteria(row: Row | None, relational: Row | None, gates: GatesConfig) -> tu
         f"{number(gates.min_ceiling_fraction)} is needed.",
         mode,
     )
-    return (reliability, contrast, fraction)
+    typical = Criterion(
+        CriterionName.MEDIAN_FRACTION_OF_CEILING,
+        row["median_fraction"],
+        ">=",
+        gates.min_ceiling_fraction,
+        row["n_fraction"],
+        mode,
+        f"In the median relational summary it reaches {number(row['median_fraction'])} of the ceiling; "
+        f"{number(gates.min_ceiling_fraction)} is needed.",
+        mode,
+    )
+    return (reliability, contrast, fraction, typical)
 
 
 def _bounds(gates: GatesConfig) -> tuple[tuple[CriterionName, Relation, float], ...]:
@@ -134,4 +155,5 @@ def _bounds(gates: GatesConfig) -> tuple[tuple[CriterionName, Relation, float], 
         (CriterionName.MEAN_RELIABILITY, ">=", gates.min_reliability),
         (CriterionName.MEAN_DELTA_FRACTION, ">", 0.0),
         (CriterionName.MEAN_FRACTION_OF_CEILING, ">=", gates.min_ceiling_fraction),
+        (CriterionName.MEDIAN_FRACTION_OF_CEILING, ">=", gates.min_ceiling_fraction),
     )

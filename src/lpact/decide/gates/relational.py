@@ -54,7 +54,7 @@ def summarise_relational(
 
     ``lacks_units`` says that nothing could be computed and that a subject-run had too few units. ``best_control``
     is the control that most often beats a unit row (or comes nearest, where none is beaten); ``raw_similarity`` the
-    largest mean real similarity of a summary.
+    median over summaries of the mean real similarity (the largest would be a cosine, which is positive of itself).
     """
     layers = labelled.group_by(LAYER_KEY, maintain_order=True).agg(
         n_rows=pl.col("has_contrast").sum().cast(pl.Int64)
@@ -101,7 +101,7 @@ def _passing_summaries(rows: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
             n_passing=passes.sum().cast(pl.Int64),
             typical_share=pl.col("pass_share").median(),
             typical_delta=pl.col("delta_rel").median(),
-            raw_similarity=pl.col("real_similarity").max(),
+            raw_similarity=pl.col("real_similarity").median(),
         )
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from lpact.datasets.base import FeatureKey, Stimulus
 from lpact.errors import FeatureError
-from lpact.features.models import MODELS, ModelSource
+from lpact.features.models import MODELS, ModelSource, check_features
 from lpact.math.types import FloatArray
 
 
@@ -42,34 +42,6 @@ class Precomputed(ModelSource):
         check_features(values, key, stimulus, where=stimulus.features.where(key))
         return values
 
-
-def check_features(values: FloatArray, key: FeatureKey, stimulus: Stimulus, *, where: str) -> None:
-    """Raise `FeatureError` unless ``values`` is a finite matrix with one row a word."""
-    n_words = stimulus.words.height
-    what = f"features of model '{key.model}', layer {key.layer}, context '{key.context}'"
-    if values.ndim != 2 or values.shape[1] == 0:
-        raise FeatureError(
-            f"{what} are not a matrix",
-            where=where,
-            got=f"shape {values.shape}",
-            expected=f"shape ({n_words}, columns)",
-            remedy="store one row a word",
-        )
-    if values.shape[0] != n_words:
-        raise FeatureError(
-            f"{what} have {'fewer' if values.shape[0] < n_words else 'more'} rows than there are words",
-            where=where,
-            got=f"{values.shape[0]} rows",
-            expected=f"{n_words} rows, one a word of stimulus '{stimulus.id}' ({stimulus.where})",
-            remedy="extract the features again from this words table",
-        )
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        raise FeatureError(
-            f"{what} hold values that are not finite",
-            where=f"{where}, row {row}, column {column}",
-            got=f"{values[row, column]} ({int(bad.sum())} such values)",
-            expected="finite numbers",
-            remedy="extract the features again, in float32 or better",
-        )
+    def check(self, key: FeatureKey, stimulus: Stimulus) -> None:
+        """Read the feature set: files are at hand."""
+        self.load(key, stimulus)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lpact.levels.measure import MEASURES, Brain, Measure
-from lpact.math.similarity import event_response_to_units
+from lpact.math.similarity import event_response_between_units, event_response_to_units
 from lpact.math.types import FloatArray
 
 
@@ -17,3 +17,7 @@ class EventResponse(Measure):
     def to_units(self, features: FloatArray, brain: Brain) -> FloatArray:
         """Correlate the features' magnitude with every unit's."""
         return event_response_to_units(features, brain.reference)
+
+    def between_units(self, brain: Brain) -> FloatArray:
+        """The same between units, all at once."""
+        return event_response_between_units(brain.reference)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lpact.levels.measure import MEASURES, Brain, Measure
-from lpact.math.similarity import pearson_to_units
+from lpact.math.similarity import pearson_between_units, pearson_to_units
 from lpact.math.types import FloatArray
 
 
@@ -17,3 +17,7 @@ class Pearson(Measure):
     def to_units(self, features: FloatArray, brain: Brain) -> FloatArray:
         """Correlate the leading component with every unit."""
         return pearson_to_units(features, brain.reference)
+
+    def between_units(self, brain: Brain) -> FloatArray:
+        """The same between units, all at once."""
+        return pearson_between_units(brain.reference)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lpact.levels.measure import PROFILES, ProfileSimilarity, profile_similarity
+from lpact.levels.measure import PROFILES, ProfileSimilarity
+from lpact.math.profiles import profile_similarity, profile_similarity_pairs
 from lpact.math.types import FloatArray
 
 
@@ -16,3 +17,7 @@ class PearsonProfile(ProfileSimilarity):
     def compare(self, brain: FloatArray, patterns: FloatArray) -> FloatArray:
         """Compare every brain pattern with every model pattern."""
         return profile_similarity(brain, patterns, "pearson")
+
+    def compare_pairs(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Compare two sets of patterns, unit by unit."""
+        return profile_similarity_pairs(a, b, "pearson")

@@ -10,7 +10,7 @@ from pydantic import Field
 from lpact.features.availability import Missing
 from lpact.features.models import REVERSED, SENTENCE_RESET
 from lpact.levels.strip import STRIPPINGS, DegenerateStrip, StripInputs, StrippingMethod
-from lpact.math.types import FloatArray, IntArray
+from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
@@ -43,14 +43,27 @@ class ContextSwap(StrippingMethod):
 
     def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:
         """Swap the engaged events."""
+        return self._swap(inputs, self._engaged(mechanism, train))
+
+    def strip_instead(
+        self, inputs: StripInputs, scalar: FloatArray, mechanism: FloatArray, train: IntArray
+    ) -> FloatArray:
+        """Swap as many events, those highest in ``scalar``."""
+        share = self._engaged(mechanism, train)[train].mean()
+        return self._swap(inputs, scalar > np.quantile(scalar[train], 1.0 - share))
+
+    def _engaged(self, mechanism: FloatArray, train: IntArray) -> BoolArray:
         share = cast(SwapOptions, self.options).engaged_share
         threshold = np.quantile(mechanism[train], 1.0 - share)
-        engaged = mechanism > threshold
+        engaged: BoolArray = mechanism > threshold
         if not engaged[train].any():
             # A scalar with few values (a boundary flag) can have its quantile at its maximum.
             engaged = mechanism >= threshold
         if engaged[train].all():
             raise DegenerateStrip("the mechanism does not vary on the training rows")
+        return engaged
+
+    def _swap(self, inputs: StripInputs, engaged: BoolArray) -> FloatArray:
         other = inputs.load(inputs.layer, self.context, 0)
         return np.where(engaged[:, None], other, inputs.features)
 

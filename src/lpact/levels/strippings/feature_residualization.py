@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.levels.strip import STRIPPINGS, DegenerateStrip, StripInputs, StrippingMethod
+from lpact.levels.strip import (
+    STRIPPINGS,
+    DegenerateStrip,
+    StripInputs,
+    StrippingMethod,
+    without_rounding,
+)
 from lpact.math.types import FloatArray, IntArray
 
 
@@ -24,4 +30,5 @@ class FeatureResidualization(StrippingMethod):
         if not power > 0:
             raise DegenerateStrip("the mechanism does not vary on the training rows")
         slopes = (z - z.mean(axis=0)).T @ m / power
-        return inputs.features - np.outer(mechanism - centre, slopes)
+        stripped = inputs.features - np.outer(mechanism - centre, slopes)
+        return without_rounding(stripped, inputs.features, train)

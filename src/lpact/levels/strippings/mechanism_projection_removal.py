@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.levels.strip import STRIPPINGS, DegenerateStrip, StripInputs, StrippingMethod
+from lpact.levels.strip import (
+    STRIPPINGS,
+    DegenerateStrip,
+    StripInputs,
+    StrippingMethod,
+    without_rounding,
+)
 from lpact.math.types import FloatArray, IntArray
 
 
@@ -24,4 +30,5 @@ class MechanismProjectionRemoval(StrippingMethod):
         if not (np.isfinite(norm) and norm > 0):
             raise DegenerateStrip(f"the direction has norm {norm}")
         direction = direction / norm
-        return inputs.features - np.outer(centred @ direction, direction)
+        stripped = inputs.features - np.outer(centred @ direction, direction)
+        return without_rounding(stripped, inputs.features, train)
