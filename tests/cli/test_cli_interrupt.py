@@ -66,9 +66,55 @@ def test_interrupted_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
     again = lpact(*args)
     said, errors = again.communicate(timeout=PATIENCE_S)
     assert again.returncode == 0, errors
-    assert "finished work is used again" in said
+    assert "what was finished of this very study is used again" in said
     assert not partial.exists()
 
     undisturbed = lpact("run", study, "--out", tmp_path / "whole", "--workers", 1)
     undisturbed.communicate(timeout=PATIENCE_S)
     assert contents(out) == contents(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_a_terminated_run_takes_its_workers_with_it(tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(TINY.replace("\ndraws = 1", f"\ndraws = {DRAWS}"))
+    partial = tmp_path / "run.partial"
+    process = lpact("run", study, "--out", tmp_path / "run", "--workers", 2)
+    wait_for(lambda: len(list(partial.glob("tasks/*/*"))) >= 1, process)
+    process.terminate()
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a worker outlived the run")
+
+
+@pytest.mark.slow
+def test_a_dead_worker_is_told_and_the_run_can_be_resumed(tmp_path: Path) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(TINY.replace("\ndraws = 1", f"\ndraws = {DRAWS}"))
+    partial = tmp_path / "run.partial"
+    process = lpact("run", study, "--out", tmp_path / "run", "--workers", 2)
+    wait_for(lambda: len(list(partial.glob("tasks/*/*"))) >= 1, process)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    if not children.exists():
+        process.terminate()
+        process.communicate(timeout=PATIENCE_S)
+        pytest.skip("tool missing: /proc, to find a worker process")
+    workers = [
+        pid
+        for pid in children.read_text().split()
+        if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()
+    ]
+    os.kill(int(workers[0]), signal.SIGKILL)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2, errors
+    assert "a worker process died" in errors
+    assert "Traceback" not in errors

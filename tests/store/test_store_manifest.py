@@ -13,6 +13,8 @@ from lpact.errors import RunError
 from lpact.store import (
     InputFile,
     build_manifest,
+    code_digest,
+    differences,
     frame,
     read_manifest,
     sha256_file,
@@ -33,6 +35,7 @@ def test_the_manifest_says_what_the_run_was_made_from(run) -> None:
     values = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
     config = {"name": "tiny", "seed": 3, "alphas": [1.0, 10.0]}
     assert values.pop("lpact_version")
+    assert values.pop("lpact_code") == code_digest()
     assert values == {
         "format_version": 1,
         "study": "tiny",
@@ -169,3 +172,16 @@ def test_the_checksum_is_sha256_of_the_whole_file(tmp_path) -> None:
     assert sha256_file(tmp_path / "big") == hashlib.sha256(content).hexdigest()
     with pytest.raises(RunError, match="cannot be read"):
         sha256_file(tmp_path / "absent")
+
+
+def test_whatever_changed_since_a_run_was_made_is_named(run) -> None:
+    manifest = read_manifest(run)
+    assert differences(manifest, provenance()) == []
+    moved = InputFile(dataset="d", path="x.npy", n_bytes=4, sha256="11" * 32)
+    assert differences(manifest, provenance(inputs=(moved,))) == [
+        "input file 'x.npy' of dataset 'd'"
+    ]
+    assert len(differences(manifest, provenance(inputs=()))) == 1
+    assert "configuration" in differences(manifest, provenance(config={"seed": 4}))[0]
+    older = manifest.model_copy(update={"lpact_code": "0" * 16})
+    assert "lpact's code" in differences(older, provenance())[0]

@@ -7,6 +7,8 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -21,15 +23,26 @@ INTERRUPTED = 130
 RESUMED = ("run", "demo")
 
 
+@contextmanager
+def _termination_interrupts() -> Iterator[None]:
+    """Handle SIGTERM, by which schedulers end jobs, like Ctrl-C: workers are stopped too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 class _Commands(TyperGroup):
     """Runs a command; errors that lpact raises on purpose become messages."""
 
     def invoke(self, ctx: Any) -> Any:
-        # Schedulers end jobs with SIGTERM; it is handled like Ctrl-C, so that workers are stopped too.
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            return super().invoke(ctx)
+            with _termination_interrupts():
+                return super().invoke(ctx)
         except LPactError as error:
             if ctx.params.get("debug"):
                 typer.echo(traceback.format_exc(), err=True)

@@ -61,7 +61,8 @@ def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
                 problems=problems,
             )
         )
-    problems += _unknown_models(config, audits)
+    if not problems:
+        problems = _unknown_models(config, audits)
     if problems:
         raise StudyInputError(problems)
     return StudyAudit({a.config.name: a for a in audits}, audit.frames(audits))
