@@ -77,6 +77,13 @@ def test_null_studies_give_no_candidate(null_verdicts, model):
     assert candidates.select("seed", "mechanism", "label").rows() == []
 
 
+def test_null_studies_are_seldom_called_predictive(null_verdicts):
+    """Point rules have no error rate of their own; a single chance finding in 32 studies is let pass."""
+    layers = null_verdicts.unique(["model", "seed"])
+    assert layers.height == len(NOTHING) * len(SEEDS)
+    assert layers.filter(label="predictive_only").height <= 1
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_fully_planted_study_gives_an_integrated_candidate(tmp_path, seed):
     found = verdicts(
