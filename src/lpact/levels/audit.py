@@ -45,6 +45,7 @@ from lpact.tables.audit import (
     RELIABILITY_MODES,
     SOURCE_FILES,
     STIMULUS_MEDIA,
+    TABLES,
     UNIT_INVENTORY,
 )
 
@@ -102,21 +103,8 @@ def run(
 
 def frames(audits: Sequence[DatasetAudit]) -> dict[str, pl.DataFrame]:
     """The audit's tables over all datasets."""
-    declared = (
-        EVIDENCE_FEASIBILITY,
-        UNIT_INVENTORY,
-        FINDINGS,
-        CONTROL_AVAILABILITY,
-        INGREDIENT_AVAILABILITY,
-        RELIABILITY_MODES,
-        SOURCE_FILES,
-        MECHANISM_CORRELATIONS,
-        STIMULUS_MEDIA,
-        MODEL_INVENTORY,
-    )
     return {
-        table.name: frame(table, [row for a in audits for row in a.rows(table)])
-        for table in declared
+        table.name: frame(table, [row for a in audits for row in a.rows(table)]) for table in TABLES
     }
 
 
