@@ -272,6 +272,13 @@ CASES = [
         change(SPECIFICITY, n_targets=1, margin=None, reason="mechanism_not_offered"),
         LABELS.RELATIONAL_CANDIDATE,
         GATES_.MECHANISM,
+        "mechanism_not_offered",
+    ),
+    Case(
+        "one target only, and this mechanism is it",
+        change(SPECIFICITY, n_targets=1, margin=None),
+        LABELS.RELATIONAL_CANDIDATE,
+        GATES_.MECHANISM,
         "insufficient_targets",
     ),
     Case(

@@ -137,12 +137,16 @@ def _criteria(row: Row | None, mechanism: str, gates: GatesConfig) -> tuple[Crit
 
 def _targets(row: Row | None, mechanism: str) -> Criterion:
     n_targets = None if row is None else float(row["n_targets"])
+    blame = str(RowLabel.NOT_COMPUTED if row is None else RowLabel.INSUFFICIENT_TARGETS)
     if row is None:
         missing_name = "no mechanism was" if mechanism == NO_MECHANISM else f"{mechanism} was not"
         sentence = f"{missing_name} stripped here."
     else:
-        sentence = f"{row['n_targets']} mechanisms have target units; {MIN_TARGETS} are needed."
-    blame = RowLabel.NOT_COMPUTED if row is None else RowLabel.INSUFFICIENT_TARGETS
+        sentence = f"{row['n_targets']} mechanisms have target units; {MIN_TARGETS} are needed"
+        if row["n_targets"] < MIN_TARGETS and row["reason"]:
+            blame = str(row["reason"])
+            sentence += f" ({mechanism}: {blame})"
+        sentence += "."
     return Criterion(
         CriterionName.N_TARGETS,
         n_targets,
@@ -151,7 +155,7 @@ def _targets(row: Row | None, mechanism: str) -> Criterion:
         0 if row is None else row["n_rows"],
         "",
         sentence[:1].upper() + sentence[1:],
-        str(blame),
+        blame,
     )
 
 
