@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -288,14 +289,18 @@ def _average_regions(grid: EventGrid) -> EventGrid:
     return replace(grid, responses=np.ascontiguousarray(responses), units=units)
 
 
+KEPT_FEATURE_SETS = 8
+"""Feature sets of a model that stay in memory: a layer, the one before, its contexts and a few draws."""
+
+
 class ModelOnGrid:
-    """A model's feature sets for one recording, pooled onto its events and kept while in use."""
+    """A model's feature sets for one recording, pooled onto its events; the last few are kept."""
 
     def __init__(self, model: str, source: ModelSource, prepared: Prepared) -> None:
         self.model = model
         self._source = source
         self._prepared = prepared
-        self._cache: dict[FeatureKey, FloatArray] = {}
+        self._cache: OrderedDict[FeatureKey, FloatArray] = OrderedDict()
 
     @cached_property
     def offered(self) -> dict[tuple[int, str], int]:
@@ -332,6 +337,9 @@ class ModelOnGrid:
             values = self._source.load(key, stimulus)
             check_features(values, key, stimulus, where=f"model source '{self._source.name}'")
             self._cache[key] = self._prepared.grid.pool(values)
+            while len(self._cache) > KEPT_FEATURE_SETS:
+                self._cache.popitem(last=False)
+        self._cache.move_to_end(key)
         return self._cache[key]
 
     def require_layer(self, layer: int) -> None:

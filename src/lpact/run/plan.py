@@ -18,7 +18,7 @@ from lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSumma
 from lpact.levels.measure import Brain
 from lpact.levels.pairing import MODES
 from lpact.levels.predictive import METRICS
-from lpact.levels.prepare import ridge_grid
+from lpact.levels.prepare import KEPT_FEATURE_SETS, ridge_grid
 from lpact.levels.relational import build_measures
 from lpact.levels.strip import STRIPPINGS, RandomDirection, StripInputs
 from lpact.math.ridge import nested_ridge
@@ -199,18 +199,17 @@ def _n_stripped_fits(config: StudyConfig, recording: RecordingSummary, offer: Co
 
 
 def _peak_bytes(config: StudyConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
-    """Working memory of one context: responses, features, one decomposition and one dissimilarity block."""
+    """Working memory of one context: responses, feature sets and one decomposition."""
     n, p = recording.n_events, offer.n_features
     targets = recording.n_lags * len(recording.unit_ids)
     responses = 4 * n * targets
-    features = (len(offer.contexts_offered) + 6) * n * p
+    features = (KEPT_FEATURE_SETS + WORKING_COPIES) * n * p
     decomposition = 4 * p * p + targets * len(config.readout.alphas) * p
-    dissimilarities = min(n * n, DISSIMILARITY_BLOCK)
-    return BYTES * (responses + features + decomposition + 2 * dissimilarities)
+    return BYTES * (responses + features + decomposition)
 
 
-DISSIMILARITY_BLOCK = 20_000_000
-"""Entries of the largest block of dissimilarities that is held at a time."""
+WORKING_COPIES = 6
+"""Copies of the features that a readout and a comparison hold at a time: centred, scaled, rotated, stripped."""
 
 
 def _fit_seconds(config: StudyConfig, fits: Mapping[Shape, int]) -> float:
