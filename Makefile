@@ -3,10 +3,6 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-# Builds in an isolated environment obey the same pins as installs.
-# Relative: pip splits the variable at white space, and a folder's name may have some.
-export PIP_CONSTRAINT       := constraints.txt
-export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 INPUTS := pyproject.toml constraints.txt
@@ -25,6 +21,11 @@ help:
 	@echo "make docs    write the reference pages again from the code"
 	@echo "make build   the wheel, into dist/"
 	@echo "make clean   remove .venv, builds and caches (runs and demo/ stay)"
+
+# Builds in an isolated environment obey the same pins as installs. The path is relative: pip splits the variable at
+# white space, and a folder's name may have some.
+$(SETUP) $(DEV): export PIP_CONSTRAINT := constraints.txt
+$(SETUP) $(DEV): export PIP_BUILD_CONSTRAINT := constraints.txt
 
 setup: $(SETUP)
 

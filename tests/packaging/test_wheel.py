@@ -21,7 +21,8 @@ pytestmark = pytest.mark.slow
 
 
 def run(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    own = ("PYTHONPATH", "VIRTUAL_ENV", "PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT")
+    environment = {k: v for k, v in os.environ.items() if k not in own}
     return subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
