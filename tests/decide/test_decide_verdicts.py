@@ -275,6 +275,13 @@ CASES = [
         "mechanism_not_offered",
     ),
     Case(
+        "one target only, and a method is not possible either",
+        change(SPECIFICITY, n_targets=1, margin=None, reason="context_not_offered"),
+        LABELS.RELATIONAL_CANDIDATE,
+        GATES_.MECHANISM,
+        "insufficient_targets",
+    ),
+    Case(
         "one target only, and this mechanism is it",
         change(SPECIFICITY, n_targets=1, margin=None),
         LABELS.RELATIONAL_CANDIDATE,

@@ -322,6 +322,20 @@ def test_a_mechanism_that_is_constant_in_a_fold_has_no_target(bench):
     assert set(tables["causal/mechanism_specificity_summary"]["n_targets"]) == {5}
 
 
+def test_a_mechanism_that_another_one_accounts_for_has_no_target(bench):
+    from dataclasses import replace
+
+    copy = 2 * bench.prepared.mechanisms["surprisal"] + 1
+    prepared = replace(
+        bench.prepared, mechanisms={**bench.prepared.mechanisms, "context_update": copy}
+    )
+    tables = stripping.run(
+        config=bench.config, prepared=prepared, model=bench.model(), layer=2, confirmatory=True
+    )
+    rows = tables["causal/causal_stripping_deltas"].filter(target="context_update")
+    assert set(rows["reason"]) == {Reason.COLLINEAR_MECHANISMS}
+
+
 def test_dissociations_are_medians_over_methods(tables):
     deltas = tables["causal/causal_stripping_deltas"]
     pairs = tables["causal/double_dissociation_tests"]

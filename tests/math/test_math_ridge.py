@@ -44,7 +44,10 @@ def slow_nested(x, responses, folds: BlockedFolds, grid: RidgeGrid):
                         continue
                     train = folds.train_rows(outer, inner)
                     # Rows that the embargo of the outer block leaves: no other may choose for it.
-                    val = np.intersect1d(np.arange(*folds.bounds(inner)), folds.train_rows(outer))
+                    block = np.arange(*folds.bounds(inner))
+                    val = np.intersect1d(block, folds.train_rows(outer))
+                    if 2 * len(val) < len(block):
+                        continue
                     fit = pipeline(grid.alphas[a], k).fit(x[train], responses[lag, train, t])
                     guess = fit.predict(x[val])
                     truth = responses[lag, val, t]

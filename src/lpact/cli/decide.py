@@ -88,7 +88,7 @@ def _show_changes(out: Console, run: Run, decided: dict[str, pl.DataFrame]) -> N
 def _refuse_existing(out: Path, run: Path) -> None:
     from lpact.errors import RunError
 
-    if out.absolute().is_relative_to(run.absolute()):
+    if out.resolve().is_relative_to(run.resolve()):
         raise RunError(
             "the output folder is inside the run",
             where=str(out),

@@ -11,7 +11,7 @@ import numpy as np
 from lpact.levels.prepare import Prepared
 from lpact.math.partial import partial_correlations
 from lpact.math.ridge import NestedRidge
-from lpact.math.types import FloatArray, IntArray
+from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.reasons import Reason
 
 
@@ -20,7 +20,8 @@ class Targets:
     """Units of every mechanism in every outer fold.
 
     ``units`` holds indices [F, n_picked] by mechanism, ``partial`` their partial correlations; ``missing`` says why a
-    mechanism has no target: in some fold it does not vary on the training rows, or too few units do.
+    mechanism has no target: in some fold it does not vary on the training rows, the others account for it, or too few
+    units vary.
     """
 
     units: Mapping[str, IntArray]
@@ -52,12 +53,20 @@ def localise(prepared: Prepared, real: NestedRidge, target_fraction: float) -> T
     for name, by_fold in zip(names, correlations, strict=True):
         finite = np.isfinite(by_fold)
         if (finite.sum(axis=1) < n_picked).any():
-            missing[name] = Reason.MECHANISM_CONSTANT
+            missing[name] = _why_missing(prepared.mechanisms[name], finite, real)
             continue
         strength = np.where(finite, np.abs(by_fold), -1.0)
         units[name] = np.argsort(-strength, axis=1, kind="stable")[:, :n_picked]
         partial[name] = np.take_along_axis(by_fold, units[name], axis=1)
     return Targets(units, partial, missing)
+
+
+def _why_missing(scalar: FloatArray, finite: BoolArray, real: NestedRidge) -> Reason:
+    """Why a mechanism has too few partial correlations, from the folds where it does; ``finite`` is [F, n_units]."""
+    trains = [real.folds.train_rows(fold) for fold in range(real.folds.n_blocks)]
+    if any(scalar[train].max() == scalar[train].min() for train in trains):
+        return Reason.MECHANISM_CONSTANT
+    return Reason.TOO_FEW_UNITS if finite.any(axis=1).all() else Reason.COLLINEAR_MECHANISMS
 
 
 def _partial(prepared: Prepared, real: NestedRidge, scalars: FloatArray, fold: int) -> FloatArray:

@@ -9,6 +9,9 @@ import numpy as np
 
 from lpact.math.types import IntArray
 
+MOST_KEPT_ROWS = 1_000_000
+"""Row numbers of training sets that are kept to be used again."""
+
 
 @dataclass(frozen=True)
 class BlockedFolds:
@@ -46,25 +49,33 @@ class BlockedFolds:
         return slice(*self.bounds(block))
 
     def validation_rows(self, block: int, outer: int) -> slice:
-        """Rows of ``block`` that may choose settings for ``outer``: those that its embargo leaves."""
+        """Rows of ``block`` that may choose settings for ``outer``: those that its embargo leaves.
+
+        None where fewer than half are left: a score of a few rows would weigh as much as that of a whole block.
+        """
         start, stop = self.bounds(block)
         outer_start, outer_stop = self.bounds(outer)
+        size = stop - start
         if block > outer:
-            return slice(max(start, outer_stop + self.gap), stop)
-        return slice(start, min(stop, outer_start - self.gap))
+            start = max(start, outer_stop + self.gap)
+        else:
+            stop = min(stop, outer_start - self.gap)
+        return slice(start, stop) if 2 * (stop - start) >= size else slice(start, start)
 
     def train_rows(self, *held_out: int) -> IntArray:
         """Training rows when the ``held_out`` blocks are left out; not to be written to."""
         key = frozenset(held_out)
-        if key not in self._train_rows:
-            kept = np.ones(self.n_rows, dtype=bool)
-            for block in held_out:
-                start, stop = self.bounds(block)
-                kept[max(0, start - self.gap) : stop + self.gap] = False
-            rows = np.flatnonzero(kept)
-            rows.flags.writeable = False
+        if key in self._train_rows:
+            return self._train_rows[key]
+        kept = np.ones(self.n_rows, dtype=bool)
+        for block in held_out:
+            start, stop = self.bounds(block)
+            kept[max(0, start - self.gap) : stop + self.gap] = False
+        rows = np.flatnonzero(kept)
+        rows.flags.writeable = False
+        if len(self._train_rows) < MOST_KEPT_ROWS // self.n_rows:
             self._train_rows[key] = rows
-        return self._train_rows[key]
+        return rows
 
     @cached_property
     def _train_rows(self) -> dict[frozenset[int], IntArray]:

@@ -93,11 +93,12 @@ def open_pool(workspace: Workspace, workers: int) -> Iterator[Pool]:
         # Polars keeps threads, and a forked process would inherit their locks.
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_start,
-        initargs=(workspace.config, workspace.paths),
+        initargs=(workspace.config, workspace.paths, os.getpid()),
     )
     try:
         with _interrupts_ignored():
-            executor.submit(os.getpid)  # starts the processes
+            for _ in range(workers):  # each starts a process while none is idle
+                executor.submit(os.getpid)
         yield Pool(workspace, executor, workers)
     except BaseException:
         executor.shutdown(wait=True, cancel_futures=True)
@@ -135,9 +136,8 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _die_with_parent() -> None:
+def _die_with(parent: int) -> None:
     """End this worker when the process that started it is gone."""
-    parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(PARENT_CHECK_S)
     os._exit(1)
@@ -146,11 +146,11 @@ def _die_with_parent() -> None:
 _workspace: Workspace | None = None
 
 
-def _start(config: StudyConfig, paths: Mapping[str, str]) -> None:
+def _start(config: StudyConfig, paths: Mapping[str, str], parent: int) -> None:
     """Give a worker process its own workspace; an interruption is the main process's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     global _workspace  # noqa: PLW0603
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
     _workspace = Workspace(config, paths)
 
 

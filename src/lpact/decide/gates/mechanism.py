@@ -25,10 +25,18 @@ from lpact.decide.criteria import (
 )
 from lpact.decide.rows import OK, missing
 from lpact.decide.wording import number, percent
-from lpact.reasons import Gate, RowLabel
+from lpact.reasons import Gate, Reason, RowLabel
 
 MIN_TARGETS = 2
 """A drop is selective only against another mechanism's target."""
+
+_NO_TARGET = [
+    Reason.MECHANISM_NOT_OFFERED.value,
+    Reason.MECHANISM_CONSTANT.value,
+    Reason.COLLINEAR_MECHANISMS.value,
+    Reason.TOO_FEW_UNITS.value,
+]
+"""Reasons that are about a mechanism's target, not about a method."""
 
 _STRIPPED = [*LAYER_KEY, "stripped"]
 _NUMBERS = ("matching_drop", "margin", "mismatch_margin")
@@ -72,6 +80,13 @@ def summarise_mechanisms(specificity: pl.DataFrame) -> dict[Claim, Row]:
         most_frequent(usable, _STRIPPED, "mismatch_kind"),
         most_frequent(usable, _STRIPPED, "best_nonmatching_target"),
         most_frequent(specificity.filter(~OK), _STRIPPED, "reason"),
+        most_frequent(
+            specificity.with_columns(target_reason=pl.col("reason")).filter(
+                pl.col("reason").is_in(_NO_TARGET)
+            ),
+            _STRIPPED,
+            "target_reason",
+        ),
     )
     for part in parts:
         out = attach(out, part, _STRIPPED)
@@ -143,8 +158,8 @@ def _targets(row: Row | None, mechanism: str) -> Criterion:
         sentence = f"{missing_name} stripped here."
     else:
         sentence = f"{row['n_targets']} mechanisms have target units; {MIN_TARGETS} are needed"
-        if row["n_targets"] < MIN_TARGETS and row["reason"]:
-            blame = str(row["reason"])
+        if row["n_targets"] < MIN_TARGETS and row["target_reason"]:
+            blame = str(row["target_reason"])
             sentence += f" ({mechanism}: {blame})"
         sentence += "."
     return Criterion(
