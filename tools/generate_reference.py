@@ -52,7 +52,6 @@ FACTS = {
     "needs_path": "read from a folder (`[run.paths]`)",
     "from_readout": "taken from the readout of level 1",
     "uses_mechanism": "depends on the mechanism",
-    "fitted": "fitted on training rows",
 }
 """Class attributes of plugins that a reader wants to know."""
 

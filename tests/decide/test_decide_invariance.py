@@ -220,8 +220,15 @@ def plain_gates(tables: Tables, layer: int) -> dict[str, bool]:
     ]
     reliability = mean_of_means(ceiling, "reliability")
     fraction, delta = (mean_of_means(bounded, c) for c in ("fraction_of_ceiling", "delta_fraction"))
+    summaries = group(bounded, "alignment", "profile").values()
+    typical = (
+        median(mean_of_means(part, "fraction_of_ceiling") for part in summaries)
+        if bounded
+        else None
+    )
     out["ceiling"] = (
-        None not in (reliability, fraction, delta)
+        None not in (reliability, fraction, delta, typical)
+        and typical >= 0.25  # type: ignore[operator]
         and reliability >= 0.1  # type: ignore[operator]
         and fraction >= 0.25  # type: ignore[operator]
         and delta > 0  # type: ignore[operator]

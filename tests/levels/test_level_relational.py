@@ -23,16 +23,24 @@ def brain_tables(bench):
     return relational.run_brain(config=bench.config, prepared=bench.prepared)
 
 
+def context(bench):
+    """Arguments that every level takes."""
+    return {
+        "config": bench.config,
+        "prepared": bench.prepared,
+        "model": bench.model(),
+        "layer": 2,
+        "confirmatory": True,
+    }
+
+
+def readout_of(bench):
+    return _readout_scores(predictive.run(**context(bench))["predictive/predictive_unit_scores"])
+
+
 @pytest.fixture(scope="module")
 def readout(bench):
-    level1 = predictive.run(
-        config=bench.config,
-        prepared=bench.prepared,
-        model=bench.model(),
-        layer=2,
-        confirmatory=True,
-    )
-    return _readout_scores(level1["predictive/predictive_unit_scores"])
+    return readout_of(bench)
 
 
 def patterns_of(bench, brain_tables):
@@ -50,11 +58,7 @@ def patterns_of(bench, brain_tables):
 @pytest.fixture(scope="module")
 def tables(bench, brain_tables, readout):
     return relational.run(
-        config=bench.config,
-        prepared=bench.prepared,
-        model=bench.model(),
-        layer=2,
-        confirmatory=True,
+        **context(bench),
         brain_patterns=patterns_of(bench, brain_tables),
         readout_scores=readout,
     )
@@ -147,32 +151,17 @@ def test_planted_pattern_is_found(tables):
 def test_too_few_units_is_a_reason_not_a_failure(make_bench):
     bench = make_bench(options={"n_units": 6, "n_mechanism_units": 2})
     brain = relational.run_brain(config=bench.config, prepared=bench.prepared)
-    level1 = predictive.run(
-        config=bench.config,
-        prepared=bench.prepared,
-        model=bench.model(),
-        layer=2,
-        confirmatory=True,
-    )
     tables = relational.run(
-        config=bench.config,
-        prepared=bench.prepared,
-        model=bench.model(),
-        layer=2,
-        confirmatory=True,
+        **context(bench),
         brain_patterns=patterns_of(bench, brain),
-        readout_scores=_readout_scores(level1["predictive/predictive_unit_scores"]),
+        readout_scores=readout_of(bench),
     )
     assert set(tables["relational/profile_similarity_deltas"]["reason"]) == {Reason.TOO_FEW_UNITS}
 
 
 def test_no_partner_pattern_is_a_reason(bench, readout):
     tables = relational.run(
-        config=bench.config,
-        prepared=bench.prepared,
-        model=bench.model(),
-        layer=2,
-        confirmatory=True,
+        **context(bench),
         brain_patterns=Reason.NO_PARTNER_PATTERN,
         readout_scores=readout,
     )

@@ -36,6 +36,16 @@ def test_row_arithmetic_of_one_context(tables):
     assert {name: tables[name].height for name in expected} == expected
 
 
+def test_what_is_fitted_is_said(bench, tables):
+    rows = tables["causal/causal_stripping_features"]
+    n_sets = bench.prepared.folds.n_blocks * (bench.prepared.folds.n_blocks + 1) // 2
+    for row in rows.iter_rows(named=True):
+        expected = (
+            ("nothing", 0) if row["method"] == "layer_ablation" else ("training_rows", n_sets)
+        )
+        assert (row["fitted_on"], row["n_fits"]) == expected
+
+
 def test_drops_are_differences_of_scores(tables):
     scores = tables["causal/causal_stripping_scores"]
     for row in tables["causal/causal_stripping_deltas"].iter_rows(named=True):

@@ -30,16 +30,18 @@ class StripInputs:
 class StrippingMethod(Plugin, ABC):
     """A registered stripping method. It keeps the shape of the features.
 
-    ``uses_mechanism`` is False where the result does not depend on which mechanism is stripped. ``fitted`` is False
-    where nothing is estimated from training rows.
+    ``uses_mechanism`` is False where the result does not depend on which mechanism is stripped.
     """
 
     uses_mechanism: ClassVar[bool] = True
-    fitted: ClassVar[bool] = True
 
     def unavailable(self, inputs: StripInputs) -> Missing | None:  # noqa: ARG002
         """Return why this method cannot be used on ``inputs``, or None."""
         return None
+
+    def fitted(self, inputs: StripInputs) -> bool:  # noqa: ARG002
+        """Return whether anything is estimated from training rows."""
+        return True
 
     def strip_instead(
         self,

@@ -164,8 +164,8 @@ class _Context:
             "method": name,
             "stripped": k,
             "n_features": self.inputs.features.shape[1],
-            "n_fits": n_sets if ok and method.fitted else 0,
-            "fitted_on": "training_rows" if method.fitted else "nothing",
+            "n_fits": n_sets if ok and method.fitted(self.inputs) else 0,
+            "fitted_on": "training_rows" if method.fitted(self.inputs) else "nothing",
             "variance_removed": self._variance_removed(method, k) if ok else None,
             "reason": reason,
         }

@@ -38,6 +38,10 @@ class LayerAblation(StrippingMethod):
             return Missing(Reason.NO_PREVIOUS_LAYER_FEATURES, detail)
         return None
 
+    def fitted(self, inputs: StripInputs) -> bool:
+        """Only layer 0 needs a mean; the previous layer is taken as it is."""
+        return inputs.layer == 0
+
     def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:  # noqa: ARG002
         """Take the previous layer."""
         if inputs.layer == 0:
