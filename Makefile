@@ -9,8 +9,13 @@ INPUTS := pyproject.toml constraints.txt
 SETUP  := $(VENV)/.lpact-setup
 DEV    := $(VENV)/.lpact-dev
 
+# The libraries that lpact is measured against have an environment of their own.
+PEERS  := .venv-bench
+PINS   := $(wildcard benchmarks/constraints.txt)
+BENCH  := $(PEERS)/.lpact-bench
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test check docs build clean
+.PHONY: help setup demo dev test check docs bench build clean
 
 help:
 	@echo "make setup   .venv with lpact in it"
@@ -19,21 +24,26 @@ help:
 	@echo "make test    all tests, the slow ones too"
 	@echo "make check   lint, format, types, layering"
 	@echo "make docs    write the reference pages again from the code"
+	@echo "make bench   time the engine beside other libraries, in .venv-bench (BENCH_ARGS=--quick: seconds)"
 	@echo "make build   the wheel, into dist/"
-	@echo "make clean   remove .venv, builds and caches (runs and demo/ stay)"
+	@echo "make clean   remove both environments, builds and caches (runs and demo/ stay)"
 
 # Builds in an isolated environment obey the same pins as installs. The path is relative: pip splits the variable at
 # white space, and a folder's name may have some.
 $(SETUP) $(DEV): export PIP_CONSTRAINT := constraints.txt
 $(SETUP) $(DEV): export PIP_BUILD_CONSTRAINT := constraints.txt
 
+define CHECK_PYTHON
+@command -v $(PYTHON) >/dev/null || { \
+	  echo "error: '$(PYTHON)' is not there; install Python 3.11 or newer, or name yours: make $(MAKECMDGOALS) PYTHON=/path/to/python"; exit 1; }
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: lpact needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) -V 2>&1); name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+endef
+
 setup: $(SETUP)
 
 $(SETUP): $(INPUTS)
-	@command -v $(PYTHON) >/dev/null || { \
-	  echo "error: '$(PYTHON)' is not there; install Python 3.11 or newer, or name yours: make $(MAKECMDGOALS) PYTHON=/path/to/python"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "error: lpact needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) -V 2>&1); name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(CHECK_PYTHON)
 	@echo "making $(VENV) (once; about a minute)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
@@ -60,8 +70,22 @@ check: dev
 docs: dev
 	$(BIN)/python tools/generate_reference.py
 
+$(BENCH): export PIP_CONSTRAINT := constraints.txt $(PINS)
+$(BENCH): export PIP_BUILD_CONSTRAINT := constraints.txt
+
+$(BENCH): $(INPUTS) $(PINS)
+	$(CHECK_PYTHON)
+	@echo "making $(PEERS) (once; some minutes)"
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet -e . himalaya packaging scikit-learn torch
+	@touch $@
+
+# One thread, named before the libraries start. Measured: the engine's cases, then the relational level's.
+bench: $(BENCH)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PEERS)/bin/python -m benchmarks $(BENCH_ARGS)
+
 build: dev
 	$(BIN)/python -m build --wheel --no-isolation
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -124,12 +124,27 @@ class ReadoutConfig(Section):
         min_length=1,
         description="Numbers of principal components to choose from; 0 means all features, no PCA.",
     )
-    selection_metric: Literal["r2", "pearson"] = Field(
+    selection_metric: Literal["r2", "pearson", "spearman"] = Field(
         "r2", description="Inner-fold score by which lag, penalty and components are chosen."
     )
-    selection: Literal["per_unit", "shared"] = Field(
+    selection: Literal["per_unit", "per_region", "shared"] = Field(
         "per_unit",
-        description="Choose lag, penalty and components for each unit, or one set for all.",
+        description="Choose lag, penalty and components for each unit, for all units of a region together, "
+        "or one set for all.",
+    )
+    device: str = Field(
+        "cpu",
+        pattern=r"^(cpu|torch|mps|cuda(:[0-9]+)?)$",
+        description="`cpu`: NumPy. `torch` (torch on the CPU), `cuda`, `cuda:N` or `mps`: PyTorch there, which must be "
+        "installed (`pip install 'lpact[torch]'`). Last digits differ between devices.",
+    )
+    precision: Literal["float64", "float32"] = Field(
+        "float64",
+        description="Of the large products; `float32` is faster, and exact to about six digits. `mps` has no other.",
+    )
+    memory_gib: Annotated[float, Field(gt=0)] = Field(
+        2.0,
+        description="Working memory of one readout, beside its inputs; units are taken in chunks that fit.",
     )
     primary_metric: Metric = Field(
         "pearson", description="Held-out metric that the gates look at; all three are stored."
@@ -145,6 +160,8 @@ class ReadoutConfig(Section):
     def _check(self) -> ReadoutConfig:
         if any(alpha <= 0 for alpha in self.alphas):
             raise ValueError("alphas must be positive")
+        if self.device == "mps" and self.precision == "float64":
+            raise ValueError('the device mps has no float64; set precision = "float32"')
         if any(k < 0 for k in self.pca):
             raise ValueError("pca sizes must be 0 (no PCA) or positive")
         if len(set(self.alphas)) != len(self.alphas) or len(set(self.pca)) != len(self.pca):

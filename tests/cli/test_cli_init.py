@@ -14,6 +14,7 @@ import lpact as api
 from lpact.config import StudyConfig, parse_study
 from lpact.controls.base import CONTROLS
 from lpact.datasets.simulated import SimulatedOptions
+from lpact.levels.measure import MEASURES
 from lpact.levels.strip import STRIPPINGS
 from lpact.run.starter import starter_text, toml_value
 
@@ -72,7 +73,11 @@ def test_options_behind_a_number_sign_are_the_defaults() -> None:
     for section in ("controls", "stripping", "relational"):
         written = dumped[section].pop("options")
         expected[section].pop("options")
-        registry = {"controls": CONTROLS, "stripping": STRIPPINGS}.get(section)
+        registry = {
+            "controls": CONTROLS,
+            "relational": MEASURES,
+            "stripping": STRIPPINGS,
+        }.get(section)
         for name, chosen in written.items():
             assert registry is not None
             assert registry.build(name, chosen).options == registry.build(name).options

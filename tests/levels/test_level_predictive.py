@@ -9,29 +9,43 @@ from lpact.levels import predictive
 from lpact.levels.conditions import conditions
 from lpact.levels.contrast import best_control
 from lpact.levels.prepare import ridge_grid
+from lpact.levels.readouts import fit_context, fit_nuisance
 from lpact.math.ridge import nested_ridge
 from lpact.reasons import Reason
 
 
+def level1(config, prepared, model, layer=2):
+    readouts = fit_context(config, prepared, model, layer, fit_nuisance(config, prepared))
+    return predictive.run(
+        config=config,
+        prepared=prepared,
+        model=model.model,
+        layer=layer,
+        confirmatory=True,
+        readouts=readouts,
+    )
+
+
 @pytest.fixture(scope="module")
 def tables(bench):
-    return predictive.run(
-        config=bench.config,
-        prepared=bench.prepared,
-        model=bench.model(),
-        layer=2,
-        confirmatory=True,
-    )
+    return level1(bench.config, bench.prepared, bench.model())
 
 
 def test_scores_summarise_the_readout_of_every_condition(bench, tables):
     scores = tables["predictive/predictive_scores"]
     units = tables["predictive/predictive_unit_scores"]
     grid = ridge_grid(bench.config.readout)
-    for condition in list(conditions(bench.config, bench.prepared, bench.model(), 2))[:4]:
-        fit = nested_ridge(
-            condition.features, bench.prepared.grid.responses, bench.prepared.folds, grid
-        )
+    seen = set()
+    for condition in conditions(bench.config, bench.prepared, bench.model(), 2):
+        if condition.name in seen:
+            continue
+        seen.add(condition.name)
+        responses = bench.prepared.grid.responses
+        features = condition.features
+        if condition.on_responses:
+            # Row a of the control is row order[a] of the features: the same pairs, in the features' order.
+            features, responses = condition.source, responses[:, np.argsort(condition.order)]
+        fit = nested_ridge(features, responses, bench.prepared.folds, grid)
         row = scores.filter(condition=condition.name, draw=condition.draw, metric="spearman").row(
             0, named=True
         )
@@ -40,6 +54,42 @@ def test_scores_summarise_the_readout_of_every_condition(bench, tables):
         assert row["score_mean"] == pytest.approx(expected.mean(), abs=1e-12)
         stored = units.filter(condition=condition.name, draw=condition.draw, metric="spearman")
         np.testing.assert_allclose(stored["scores"][0].to_numpy(), expected, atol=1e-12)
+    assert {"real", "circular_shift", "within_story_block_shuffle"} <= seen
+
+
+def test_only_orders_that_ask_the_same_of_a_readout_move_the_responses(bench):
+    """A shuffle over long distances mixes early and late responses in every block, which is easier under drift."""
+    found = {
+        c.name: c.on_responses
+        for c in conditions(bench.config, bench.prepared, bench.model(), 2)
+        if c.order is not None
+    }
+    assert found == {
+        "circular_shift": True,
+        "token_order_shuffle": True,
+        "within_story_block_shuffle": False,
+    }
+
+
+def test_shuffling_inside_stories_is_the_same_on_either_side(make_bench):
+    """With whole stories held out, reordered responses meet the same rows as reordered features."""
+    bench = make_bench(readout={"split": "stories", "gap_events": 0}, options={"n_stories": 4})
+    grid, folds = ridge_grid(bench.config.readout), bench.prepared.folds
+    responses = bench.prepared.grid.responses
+    checked = 0
+    for condition in conditions(bench.config, bench.prepared, bench.model(), 2):
+        if condition.order is None or condition.name == "circular_shift" or condition.draw:
+            continue
+        assert condition.on_responses
+        features = nested_ridge(condition.features, responses, folds, grid)
+        reindexed = nested_ridge(
+            condition.source, responses[:, np.argsort(condition.order)], folds, grid
+        )
+        np.testing.assert_allclose(
+            reindexed.scores("pearson"), features.scores("pearson"), atol=1e-10
+        )
+        checked += 1
+    assert checked
 
 
 def test_contrasts_follow_their_definitions(tables):
@@ -111,9 +161,7 @@ def test_no_nuisance_is_no_baseline(make_bench):
     from dataclasses import replace
 
     prepared = replace(bench.prepared, nuisance=np.empty((bench.prepared.n_events, 0)))
-    tables = predictive.run(
-        config=bench.config, prepared=prepared, model=bench.model(), layer=2, confirmatory=True
-    )
+    tables = level1(bench.config, prepared, bench.model())
     deltas = tables["predictive/predictive_control_deltas"]
     assert deltas["delta_nuisance"].is_null().all()
     assert set(deltas["reason"]) == {Reason.NUISANCE_NOT_OFFERED}

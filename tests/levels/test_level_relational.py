@@ -5,12 +5,13 @@ import polars as pl
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from lpact.levels import predictive, relational
+from lpact.levels import relational
 from lpact.levels.measure import MEASURES, PROFILES, Brain
 from lpact.levels.prepare import ridge_grid
+from lpact.levels.readouts import fit_context, fit_nuisance
 from lpact.levels.relational import BrainPatterns
 from lpact.reasons import Reason
-from lpact.run.jobs import _readout_scores, pattern_matrices
+from lpact.run.jobs import pattern_matrices
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,8 @@ def context(bench):
 
 
 def readout_of(bench):
-    return _readout_scores(predictive.run(**context(bench))["predictive/predictive_unit_scores"])
+    nuisance = fit_nuisance(bench.config, bench.prepared)
+    return fit_context(bench.config, bench.prepared, bench.model(), 2, nuisance).pearson
 
 
 @pytest.fixture(scope="module")

@@ -14,15 +14,23 @@ from lpact.math.ridge import nested_ridge
 from lpact.reasons import Reason
 
 
+def level3(config, prepared, model, layer=2):
+    real = nested_ridge(
+        model.load(layer), prepared.grid.responses, prepared.folds, ridge_grid(config.readout)
+    )
+    return stripping.run(
+        config=config,
+        prepared=prepared,
+        model=model,
+        layer=layer,
+        confirmatory=True,
+        real=real,
+    )
+
+
 @pytest.fixture(scope="module")
 def tables(bench):
-    return stripping.run(
-        config=bench.config,
-        prepared=bench.prepared,
-        model=bench.model(),
-        layer=2,
-        confirmatory=True,
-    )
+    return level3(bench.config, bench.prepared, bench.model())
 
 
 def test_row_arithmetic_of_one_context(tables):
@@ -270,9 +278,7 @@ def test_missing_mechanisms_are_rows_with_a_reason(bench):
 
     kept = {k: v for k, v in bench.prepared.mechanisms.items() if k != "context_update"}
     prepared = replace(bench.prepared, mechanisms=kept)
-    tables = stripping.run(
-        config=bench.config, prepared=prepared, model=bench.model(), layer=2, confirmatory=True
-    )
+    tables = level3(bench.config, prepared, bench.model())
     assert tables["causal/causal_stripping_deltas"].height == 216
     gone = tables["causal/causal_stripping_deltas"].filter(
         (pl.col("stripped") == "context_update") | (pl.col("target") == "context_update")
@@ -285,13 +291,7 @@ def test_layer_ablation_survives_a_missing_first_mechanism(bench):
     from dataclasses import replace
 
     kept = {k: v for k, v in bench.prepared.mechanisms.items() if k != "surprisal"}
-    tables = stripping.run(
-        config=bench.config,
-        prepared=replace(bench.prepared, mechanisms=kept),
-        model=bench.model(),
-        layer=2,
-        confirmatory=True,
-    )
+    tables = level3(bench.config, replace(bench.prepared, mechanisms=kept), bench.model())
     rows = tables["causal/causal_stripping_features"].filter(method="layer_ablation")
     reasons = dict(zip(rows["stripped"], rows["reason"], strict=True))
     assert reasons.pop("surprisal") == Reason.MECHANISM_NOT_OFFERED
@@ -306,9 +306,7 @@ def test_features_that_do_not_vary_are_rows_with_a_reason(bench):
         def load(self, layer, context="full", draw=0):
             return np.full((bench.prepared.n_events, 5), 3.0)
 
-    tables = stripping.run(
-        config=bench.config, prepared=bench.prepared, model=Dead(), layer=2, confirmatory=True
-    )
+    tables = level3(bench.config, bench.prepared, Dead())
     deltas = tables["causal/causal_stripping_deltas"]
     assert deltas.height == 216
     assert deltas["drop"].is_null().all()
@@ -322,9 +320,7 @@ def test_a_mechanism_that_is_constant_in_a_fold_has_no_target(bench):
     rare[3:7] = 1.0
     mechanisms = {**bench.prepared.mechanisms, "discourse_boundary": rare}
     prepared = replace(bench.prepared, mechanisms=mechanisms)
-    tables = stripping.run(
-        config=bench.config, prepared=prepared, model=bench.model(), layer=2, confirmatory=True
-    )
+    tables = level3(bench.config, prepared, bench.model())
     assert "discourse_boundary" not in set(tables["causal/causal_targets"]["target"])
     rows = tables["causal/causal_stripping_deltas"].filter(target="discourse_boundary")
     assert rows["drop"].is_null().all()
@@ -339,9 +335,7 @@ def test_a_mechanism_that_another_one_accounts_for_has_no_target(bench):
     prepared = replace(
         bench.prepared, mechanisms={**bench.prepared.mechanisms, "context_update": copy}
     )
-    tables = stripping.run(
-        config=bench.config, prepared=prepared, model=bench.model(), layer=2, confirmatory=True
-    )
+    tables = level3(bench.config, prepared, bench.model())
     rows = tables["causal/causal_stripping_deltas"].filter(target="context_update")
     assert set(rows["reason"]) == {Reason.COLLINEAR_MECHANISMS}
 

@@ -15,7 +15,7 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lpact.math.ridge import RidgeGrid, nested_ridge
+from lpact.math.ridge import SHARED, RidgeGrid, nested_ridge
 from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
 
 
@@ -84,7 +84,7 @@ def test_equals_scikit_learn(metric, n, p, gap, components):
     x, responses = simulate(n + p, n, p, 3, 2)
     folds = contiguous_folds(n, 4, gap=gap)
     grid = RidgeGrid((0.1, 3.0, 50.0), components, metric)
-    fast = nested_ridge(x, responses, folds, grid)
+    fast = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     predicted, observed, baseline, chosen = slow_nested(x, responses, folds, grid)
     np.testing.assert_allclose(fast.predicted, predicted, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(fast.observed, observed)
@@ -105,7 +105,7 @@ def test_leave_one_story_out_equals_scikit_learn():
     x, responses = simulate(3, 70, 6, 2, 2)
     folds = segment_folds(np.repeat([0, 1, 2, 3], [15, 20, 10, 25]), gap=2)
     grid = RidgeGrid((1.0, 10.0), (0, 3))
-    fast = nested_ridge(x, responses, folds, grid)
+    fast = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     predicted, *_ = slow_nested(x, responses, folds, grid)
     np.testing.assert_allclose(fast.predicted, predicted, rtol=0, atol=1e-8)
 
@@ -117,19 +117,19 @@ def test_feature_constant_only_in_training_is_ignored():
     folds = contiguous_folds(60, 4)
     x[folds.rows(0), -1] = 1e6
     grid = RidgeGrid((1.0,))
-    fast = nested_ridge(x, responses, folds, grid)
+    fast = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     rows = folds.rows(0)
-    without = nested_ridge(x[:, :-1], responses, folds, grid)
+    without = nested_ridge(x[:, :-1], responses, folds, grid, keep=("predictions",))
     np.testing.assert_allclose(fast.predicted[rows], without.predicted[rows], atol=1e-10)
 
 
 def test_constant_target_is_undefined_and_disturbs_no_other():
     x, responses = simulate(6, 60, 4, 3, 2)
     folds, grid = contiguous_folds(60, 4), RidgeGrid((1.0, 10.0))
-    whole = nested_ridge(x, responses, folds, grid)
+    whole = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     responses = responses.copy()
     responses[:, :, 1] = 7.0
-    fast = nested_ridge(x, responses, folds, grid)
+    fast = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     assert np.isnan(fast.scores("pearson")[1])
     np.testing.assert_allclose(fast.predicted[:, 1], 7.0)
     np.testing.assert_allclose(fast.predicted[:, [0, 2]], whole.predicted[:, [0, 2]], atol=1e-10)
@@ -139,7 +139,9 @@ def test_features_that_never_vary_predict_the_training_mean():
     _, responses = simulate(7, 60, 4, 2, 1)
     folds = contiguous_folds(60, 4)
     for width in (0, 3):
-        fast = nested_ridge(np.ones((60, width)), responses, folds, RidgeGrid((1.0,)))
+        fast = nested_ridge(
+            np.ones((60, width)), responses, folds, RidgeGrid((1.0,)), keep=("predictions",)
+        )
         np.testing.assert_allclose(fast.predicted, fast.baseline)
 
 
@@ -154,7 +156,7 @@ def test_features_that_never_vary_predict_the_training_mean():
 def test_scaling_and_shifting_change_nothing(seed, x_scale, x_shift, y_scale, y_shift):
     x, responses = simulate(seed, 50, 4, 2, 2)
     folds, grid = contiguous_folds(50, 4, gap=1), RidgeGrid((1.0, 10.0), (0, 2))
-    before = nested_ridge(x, responses, folds, grid)
+    before = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     columns = np.array([x_scale, 1.0, 3.0, 0.5])
     after = nested_ridge(
         x * columns + x_shift * columns, responses * y_scale + y_shift * y_scale, folds, grid
@@ -175,8 +177,8 @@ def test_permuting_targets_permutes_results_and_nothing_else():
 def test_shared_selection_takes_the_best_mean_over_targets():
     x, responses = simulate(9, 80, 5, 3, 2)
     folds = contiguous_folds(80, 4)
-    grid = RidgeGrid((0.1, 10.0, 1000.0), (0, 2), shared=True)
-    fast = nested_ridge(x, responses, folds, grid)
+    grid = RidgeGrid((0.1, 10.0, 1000.0), (0, 2), selection=SHARED)
+    fast = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     for values in (fast.lag, fast.alpha, fast.components):
         assert (values == values[:, :1]).all()
 
@@ -185,7 +187,7 @@ def test_no_fit_ever_sees_a_held_out_row():
     """Nonsense in the responses of a held-out block and its embargo moves nothing that predicts the block."""
     x, responses = simulate(10, 80, 6, 3, 3)
     folds, grid = contiguous_folds(80, 4, gap=2), RidgeGrid((0.1, 10.0, 1000.0), (0, 3))
-    before = nested_ridge(x, responses, folds, grid)
+    before = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     for block in range(folds.n_blocks):
         rows = folds.rows(block)
         unseen = np.setdiff1d(np.arange(80), folds.train_rows(block))
@@ -194,7 +196,7 @@ def test_no_fit_ever_sees_a_held_out_row():
         spoiled[:, unseen] = 1e3 * np.random.default_rng(block).standard_normal(
             spoiled[:, unseen].shape
         )
-        after = nested_ridge(x, spoiled, folds, grid)
+        after = nested_ridge(x, spoiled, folds, grid, keep=("predictions",))
         np.testing.assert_allclose(after.predicted[rows], before.predicted[rows], atol=1e-9)
         np.testing.assert_array_equal(after.lag[block], before.lag[block])
         np.testing.assert_array_equal(after.alpha[block], before.alpha[block])
@@ -207,12 +209,12 @@ def test_no_scaling_or_rotation_ever_sees_a_held_out_row():
     """
     x, responses = simulate(13, 80, 6, 3, 2)
     folds, grid = contiguous_folds(80, 4, gap=2), RidgeGrid((0.1, 10.0), (0, 3))
-    before = nested_ridge(x, responses, folds, grid)
+    before = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     for block in range(folds.n_blocks):
         start, stop = folds.bounds(block)
         spoiled = x.copy()
         spoiled[start : start + 8] = 1e3 * np.random.default_rng(block).standard_normal((8, 6))
-        after = nested_ridge(spoiled, responses, folds, grid)
+        after = nested_ridge(spoiled, responses, folds, grid, keep=("predictions",))
         kept = slice(start + 8, stop)
         np.testing.assert_allclose(after.predicted[kept], before.predicted[kept], atol=1e-9)
 
@@ -240,8 +242,10 @@ def test_rounding_noise_is_no_feature():
     residue = (3.7 * signal + 1.3) - 3.7 * signal
     assert residue.max() > residue.min()
     folds, grid = contiguous_folds(80, 4), RidgeGrid((1.0,))
-    with_residue = nested_ridge(np.hstack([x, residue]), responses, folds, grid)
-    without = nested_ridge(x, responses, folds, grid)
+    with_residue = nested_ridge(
+        np.hstack([x, residue]), responses, folds, grid, keep=("predictions",)
+    )
+    without = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     np.testing.assert_allclose(with_residue.predicted, without.predicted, atol=1e-10)
 
 

@@ -240,6 +240,32 @@ def test_dataset_listed_twice(tiny_study):
     assert len(str(caught.value)) < 500
 
 
+def test_a_device_that_is_not_there(tiny_study, tmp_path):
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device")
+    study = lpact.load_study(tiny_study(readout={"device": "cuda"}))
+    for work in (study.plan, lambda: study.run(tmp_path / "run")):
+        with pytest.raises(ConfigError, match=r"readout\.device") as caught:
+            work()
+        assert "no CUDA device" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("readout", "message"),
+    [
+        ({"device": "gpu"}, "readout.device"),
+        ({"device": "mps"}, "no float64"),
+        ({"memory_gib": 0}, "readout.memory_gib"),
+    ],
+)
+def test_device_settings_that_make_no_sense(tiny_study, readout, message):
+    with pytest.raises(ConfigError, match=message):
+        lpact.load_study(tiny_study(readout=readout))
+
+
 def test_folder_without_a_path(tiny_study):
     values = tiny_study(datasets=[{"name": "mine", "reader": "folder"}])
     with pytest.raises(ConfigError, match=r"run.paths"):

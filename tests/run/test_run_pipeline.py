@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -221,3 +222,53 @@ def test_several_data_frames_in_a_few_lines(tiny_run):
     assert "label" in frame
     text = run.explain("sim/integrated/2/surprisal")
     assert "predictive" in text
+
+
+def test_the_same_study_on_torch(tiny_run, tiny_study, tmp_path):
+    """Another device changes last digits, no verdict; the manifest says which library made them."""
+    import torch
+
+    _, numpy = tiny_run
+    torch.set_num_threads(1)
+    other = lpact.load_study(tiny_study(readout={"device": "torch"})).run(tmp_path / "run")
+    assert other.decisions["label"].to_list() == numpy.decisions["label"].to_list()
+    for name, column in (
+        ("predictive_scores", "score_median"),
+        ("profile_similarity_deltas", "delta_rel"),
+    ):
+        a, b = numpy.table(name)[column].to_numpy(), other.table(name)[column].to_numpy()
+        np.testing.assert_allclose(b, a, atol=1e-8)
+    versions = json.loads((other.root / "manifest.json").read_text())["versions"]
+    assert (
+        versions["torch"] == torch.__version__.split("+")[0]
+        or versions["torch"] == torch.__version__
+    )
+    assert "torch" not in json.loads((numpy.root / "manifest.json").read_text())["versions"]
+
+
+@pytest.mark.parametrize(
+    "readout",
+    [
+        {"selection": "per_region"},
+        {"selection": "shared", "selection_metric": "pearson"},
+        {"selection_metric": "spearman"},
+        {"precision": "float32", "memory_gib": 0.01},
+    ],
+    ids=lambda r: "-".join(str(v) for v in r.values()),
+)
+def test_ways_to_choose_and_compute(tiny_study, tmp_path, readout):
+    study = lpact.load_study(
+        tiny_study(
+            readout=readout,
+            models=[{"name": "integrated", "layers": [2]}],
+            relational={"alignments": ["linear", "cka"]},
+            stripping={
+                "mechanisms": ["surprisal", "context_update"],
+                "methods": ["feature_zeroing"],
+            },
+        )
+    )
+    run = study.run(tmp_path / "run")
+    scores = run.table("predictive_scores").filter(condition="real", metric="pearson")
+    assert scores["score_median"].null_count() == 0
+    assert (scores["score_median"].abs() <= 1.0).all()

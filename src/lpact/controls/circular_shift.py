@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from lpact.controls._reordered import ReorderedRows
 from lpact.controls.base import CONTROLS, ControlInputs
+from lpact.controls.reordered import ReorderedRows
 from lpact.features.availability import Missing
 from lpact.math.surrogates import circular_shift_bounds
 from lpact.math.types import IntArray
@@ -38,6 +38,7 @@ class CircularShift(ReorderedRows):
     name = "circular_shift"
     summary = "features rotated in time within the run, by more than their autocorrelation time"
     needs = "a run of several autocorrelation times"
+    contiguous = True
     Options: ClassVar[type[PluginOptions]] = CircularShiftOptions
     options: CircularShiftOptions
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from lpact.controls._reordered import ReorderedRows
 from lpact.controls.base import CONTROLS, ControlInputs
+from lpact.controls.reordered import ReorderedRows
 from lpact.features.availability import Missing
 from lpact.math.surrogates import block_permutation, segment_slices, within_group_permutation
 from lpact.math.types import IntArray
@@ -26,6 +26,7 @@ class TokenOrderShuffle(ReorderedRows):
     name = "token_order_shuffle"
     summary = "rows shuffled within each sentence"
     needs = "sentence ids, and a sentence of at least 2 events"
+    contiguous = True
 
     def unavailable(self, inputs: ControlInputs) -> Missing | None:
         """Return NO_SENTENCE_IDS unless one sentence has two events."""

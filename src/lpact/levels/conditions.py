@@ -9,23 +9,41 @@ import numpy as np
 
 from lpact.config import StudyConfig
 from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
+from lpact.controls.reordered import ReorderedRows
 from lpact.errors import FeatureError
 from lpact.features.models import FULL
 from lpact.levels.prepare import ModelOnGrid, Prepared
 from lpact.math.seeding import keyed_rng
-from lpact.math.types import FloatArray
+from lpact.math.splits import BlockedFolds
+from lpact.math.types import FloatArray, IntArray
 
 REAL = "real"
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One feature matrix to be scored: [n_events, columns]."""
+    """One feature matrix to be scored.
+
+    ``source`` is [n_events, columns]; with an ``order``, a permutation of the events, the features are its rows in that
+    order. ``on_responses`` says that a readout may reorder the responses instead.
+    """
 
     name: str
     draw: int
     counted: bool
-    features: FloatArray
+    source: FloatArray
+    order: IntArray | None = None
+    on_responses: bool = False
+
+    @property
+    def features(self) -> FloatArray:
+        """The features, [n_events, columns]."""
+        return self.source if self.order is None else self.source[self.order]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.source.shape[1])
 
 
 def build_controls(config: StudyConfig) -> dict[str, SevereControl]:
@@ -66,9 +84,23 @@ def conditions(
         for draw in range(control.n_draws(inputs, config.controls.draws)):
             place = prepared.key.values()
             rng = keyed_rng(config.seed, "control", *place, model.model, layer, name, draw)
-            features = control.draw(inputs, rng, draw)
+            if isinstance(control, ReorderedRows):
+                order = control.row_index(inputs, rng)
+                if np.array_equal(np.sort(order), np.arange(prepared.n_events)):
+                    same = control.contiguous or keeps_blocks(order, prepared.folds)
+                    yield Condition(name, draw, control.counted, inputs.features, order, same)
+                    continue
+                features = inputs.features[order]
+            else:
+                features = control.draw(inputs, rng, draw)
             _check(features, prepared.n_events, control)
             yield Condition(name, draw, control.counted, features)
+
+
+def keeps_blocks(order: IntArray, folds: BlockedFolds) -> bool:
+    """Whether an order moves events inside held-out blocks only, with no embargo between them."""
+    block = np.repeat(np.arange(folds.n_blocks), folds.test_sizes())
+    return folds.gap == 0 and bool((block[order] == block).all())
 
 
 def _check(features: FloatArray, n_events: int, control: SevereControl) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from lpact.levels.prepare import Prepared
 from lpact.math.partial import partial_correlations
-from lpact.math.ridge import NestedRidge
+from lpact.math.ridge import Readout
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.reasons import Reason
 
@@ -37,14 +37,14 @@ class Targets:
         return value if math.isfinite(value) else None
 
 
-def localise(prepared: Prepared, real: NestedRidge, target_fraction: float) -> Targets:
+def localise(prepared: Prepared, real: Readout, target_fraction: float) -> Targets:
     """Pick each mechanism's target units from training rows, in every outer fold, at the lags chosen there.
 
     A unit's claim to a mechanism is the size of its partial correlation with it given the other mechanisms.
     """
     names = list(prepared.mechanisms)
     scalars = np.column_stack([prepared.mechanisms[name] for name in names])
-    n_units = real.observed.shape[1]
+    n_units = real.lag.shape[1]
     n_picked = max(1, round(target_fraction * n_units))
     correlations = np.stack(
         [_partial(prepared, real, scalars, fold) for fold in range(real.folds.n_blocks)], axis=1
@@ -61,7 +61,7 @@ def localise(prepared: Prepared, real: NestedRidge, target_fraction: float) -> T
     return Targets(units, partial, missing)
 
 
-def _why_missing(scalar: FloatArray, finite: BoolArray, real: NestedRidge) -> Reason:
+def _why_missing(scalar: FloatArray, finite: BoolArray, real: Readout) -> Reason:
     """Why a mechanism has too few partial correlations, from the folds where it does; ``finite`` is [F, n_units]."""
     trains = [real.folds.train_rows(fold) for fold in range(real.folds.n_blocks)]
     if any(scalar[train].max() == scalar[train].min() for train in trains):
@@ -69,7 +69,7 @@ def _why_missing(scalar: FloatArray, finite: BoolArray, real: NestedRidge) -> Re
     return Reason.TOO_FEW_UNITS if finite.any(axis=1).all() else Reason.COLLINEAR_MECHANISMS
 
 
-def _partial(prepared: Prepared, real: NestedRidge, scalars: FloatArray, fold: int) -> FloatArray:
+def _partial(prepared: Prepared, real: Readout, scalars: FloatArray, fold: int) -> FloatArray:
     """Partial correlations on the training rows of one outer fold, [n_mechanisms, n_units]."""
     train = real.folds.train_rows(fold)
     lags = real.lag[fold]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from lpact.math.ridge import RidgeGrid
+from lpact.math.ridge import Compute, RidgeGrid
 from lpact.math.splits import BlockedFolds, contiguous_folds
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
@@ -16,12 +16,13 @@ from lpact.registry import Plugin, Registry
 
 @dataclass(frozen=True)
 class Brain:
-    """Responses that a measure relates to: [n_lags, n_events, n_units], with the readout's folds and grid."""
+    """Responses that a measure relates to: [n_lags, n_events, n_units], with the readout's folds, grid and device."""
 
     responses: FloatArray
     reference_lag: int
     folds: BlockedFolds
     grid: RidgeGrid
+    compute: Compute = field(default_factory=Compute)
 
     @property
     def reference(self) -> FloatArray:

@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 
 from lpact.config import StudyConfig
-from lpact.levels.conditions import REAL, build_controls, conditions
+from lpact.levels.conditions import REAL, build_controls
 from lpact.levels.contrast import best_control
-from lpact.levels.prepare import ModelOnGrid, Prepared, ridge_grid
+from lpact.levels.prepare import Prepared
+from lpact.levels.readouts import NUISANCE, NUISANCE_PLUS_MODEL, ContextReadouts, UnitScores
 from lpact.math.multiple_testing import benjamini_hochberg
-from lpact.math.ridge import NestedRidge, nested_ridge
+from lpact.math.ridge import METRICS
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.store import frame
@@ -24,38 +25,22 @@ from lpact.tables.predictive import (
     UNIT_SCORES,
 )
 
-METRICS = ("pearson", "spearman", "r2")
-NUISANCE = "nuisance"
-NUISANCE_PLUS_MODEL = "nuisance_plus_model"
-
-Scores = dict[tuple[str, int], dict[str, FloatArray]]
+Scores = dict[tuple[str, int], UnitScores]
 """Unit scores by (condition, draw), then metric."""
 
 
 def run(
-    *, config: StudyConfig, prepared: Prepared, model: ModelOnGrid, layer: int, confirmatory: bool
+    *,
+    config: StudyConfig,
+    prepared: Prepared,
+    model: str,
+    layer: int,
+    confirmatory: bool,
+    readouts: ContextReadouts,
 ) -> dict[str, pl.DataFrame]:
-    """Score one context under every condition."""
-    grid = ridge_grid(config.readout)
-    scores: Scores = {}
-    n_features: dict[tuple[str, int], int] = {}
-
-    def fit(name: str, draw: int, features: FloatArray) -> None:
-        result = nested_ridge(features, prepared.grid.responses, prepared.folds, grid)
-        scores[name, draw] = _unit_scores(result)
-        n_features[name, draw] = features.shape[1]
-
-    for condition in conditions(config, prepared, model, layer):
-        fit(condition.name, condition.draw, condition.features)
-    if prepared.nuisance.shape[1]:
-        fit(NUISANCE, 0, prepared.nuisance)
-        fit(NUISANCE_PLUS_MODEL, 0, np.hstack([prepared.nuisance, model.load(layer)]))
-    else:
-        for name in (NUISANCE, NUISANCE_PLUS_MODEL):
-            scores[name, 0] = _no_scores(len(prepared.grid.units.ids))
-            n_features[name, 0] = 0
-
-    key = {**prepared.key, "model": model.model, "layer": layer}
+    """Contrast one context's scores under every condition."""
+    scores, n_features = readouts.scores, readouts.n_features
+    key = {**prepared.key, "model": model, "layer": layer}
     deltas, nulls = _contrasts(key, scores, config, prepared, confirmatory)
     summary = [
         {k: row[k] for k in (*key, "metric", "real_score", "delta_nuisance", "delta_control")}
@@ -70,15 +55,6 @@ def run(
         CONTROL_NULLS.name: frame(CONTROL_NULLS, nulls),
         SUBJECT_RUN_SUMMARY.name: frame(SUBJECT_RUN_SUMMARY.measured(), summary),
     }
-
-
-def _unit_scores(result: NestedRidge) -> dict[str, FloatArray]:
-    return {metric: result.scores(metric) for metric in METRICS}
-
-
-def _no_scores(n_units: int) -> dict[str, FloatArray]:
-    """Nothing to predict from is no baseline: every score is undefined."""
-    return {metric: np.full(n_units, np.nan) for metric in METRICS}
 
 
 def _summary(values: FloatArray) -> tuple[float | None, float | None]:

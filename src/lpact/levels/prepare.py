@@ -18,13 +18,13 @@ from lpact.datasets.validate import (
     overlap_findings,
     unit_findings,
 )
-from lpact.errors import FeatureError
+from lpact.errors import ConfigError, FeatureError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import mechanism_matrix
 from lpact.features.models import FULL, ModelSource, check_features
 from lpact.features.nuisance import build_nuisance
 from lpact.grid import EventGrid, Exclusion, build_grid
-from lpact.math.ridge import RidgeGrid
+from lpact.math.ridge import PER_TARGET, SHARED, Compute, RidgeGrid, Selection
 from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
@@ -85,14 +85,34 @@ class Inspection:
     missing: dict[tuple[str, str], Missing]
 
 
-def ridge_grid(readout: ReadoutConfig) -> RidgeGrid:
-    """Translate the study's readout settings for the numerics."""
-    return RidgeGrid(
-        alphas=readout.alphas,
-        components=readout.pca,
-        metric=readout.selection_metric,
-        shared=readout.selection == "shared",
-    )
+def ridge_grid(readout: ReadoutConfig, prepared: Prepared | None = None) -> RidgeGrid:
+    """Translate the study's readout settings for the numerics; regions are those of the prepared recording."""
+    selection = PER_TARGET
+    if readout.selection == "shared":
+        selection = SHARED
+    elif readout.selection == "per_region" and prepared is not None:
+        regions = np.unique(np.array(prepared.grid.units.regions), return_inverse=True)[1]
+        selection = Selection("group", "group", "group", groups=tuple(regions.tolist()))
+    return RidgeGrid(readout.alphas, readout.pca, readout.selection_metric, selection)
+
+
+def compute_settings(readout: ReadoutConfig) -> Compute:
+    """Device, precision and memory of the readouts."""
+    return Compute(readout.device, readout.precision, int(readout.memory_gib * 2**30))
+
+
+def check_device(readout: ReadoutConfig) -> None:
+    """Raise `ConfigError` where the readouts' device is not there."""
+    try:
+        compute_settings(readout).open()
+    except (ImportError, ValueError) as error:
+        raise ConfigError(
+            "the readouts cannot be computed where the study asks",
+            where="option 'readout.device'",
+            got=f"'{readout.device}': {error}",
+            expected="a device of this machine",
+            remedy='choose "cpu", install PyTorch, or run on a machine with the device',
+        ) from error
 
 
 def make_folds(n_events: int, story: IntArray, readout: ReadoutConfig) -> BlockedFolds | Reason:

@@ -23,7 +23,7 @@ from lpact.levels.measure import (
     Measure,
     ProfileSimilarity,
 )
-from lpact.levels.prepare import ModelOnGrid, Prepared, ridge_grid
+from lpact.levels.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
 from lpact.math.splits import alternating_halves
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
@@ -127,7 +127,8 @@ def _brain(config: StudyConfig, prepared: Prepared) -> Brain:
         prepared.grid.responses,
         prepared.grid.reference_lag,
         prepared.folds,
-        ridge_grid(config.readout),
+        ridge_grid(config.readout, prepared),
+        compute_settings(config.readout),
     )
 
 

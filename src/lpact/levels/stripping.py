@@ -17,7 +17,7 @@ import polars as pl
 
 from lpact.config import StudyConfig
 from lpact.levels.localiser import Targets, localise
-from lpact.levels.prepare import ModelOnGrid, Prepared, ridge_grid
+from lpact.levels.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
 from lpact.levels.strip import (
     STRIPPINGS,
     DegenerateStrip,
@@ -25,7 +25,7 @@ from lpact.levels.strip import (
     StripInputs,
     StrippingMethod,
 )
-from lpact.math.ridge import Design, nested_ridge
+from lpact.math.ridge import FittedFeatures, Readout, nested_ridge
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
@@ -56,10 +56,16 @@ def build_strippings(config: StudyConfig) -> dict[str, StrippingMethod]:
 
 
 def run(
-    *, config: StudyConfig, prepared: Prepared, model: ModelOnGrid, layer: int, confirmatory: bool
+    *,
+    config: StudyConfig,
+    prepared: Prepared,
+    model: ModelOnGrid,
+    layer: int,
+    confirmatory: bool,
+    real: Readout,
 ) -> dict[str, pl.DataFrame]:
-    """Strip every mechanism by every method from one context, and score every target."""
-    return _Context(config, prepared, model, layer, confirmatory).tables()
+    """Strip every mechanism by every method from one context, and score every target; ``real`` is level 1's readout."""
+    return _Context(config, prepared, model, layer, confirmatory, real).tables()
 
 
 class _Context:
@@ -72,19 +78,18 @@ class _Context:
         model: ModelOnGrid,
         layer: int,
         confirmatory: bool,
+        real: Readout,
     ) -> None:
         self.config = config
         self.prepared = prepared
         self.confirmatory = confirmatory
         self.key: dict[str, str | int] = {**prepared.key, "model": model.model, "layer": layer}
         self.inputs = StripInputs(model.load(layer), layer, model.offered, model.load)
-        self.grid = ridge_grid(config.readout)
+        self.grid = ridge_grid(config.readout, prepared)
+        self.compute = compute_settings(config.readout)
         self.metric = config.readout.primary_metric
         self.mechanisms = config.stripping.mechanisms
         self.sizes = prepared.folds.test_sizes()
-        real = nested_ridge(
-            self.inputs.features, prepared.grid.responses, prepared.folds, self.grid
-        )
         self.real_folds = real.fold_scores(self.metric)
         self.targets = (
             localise(prepared, real, config.stripping.target_fraction)
@@ -96,9 +101,16 @@ class _Context:
     def _target_score(self, target: str, fold_scores: FloatArray) -> float | None:
         return self.targets.score(target, fold_scores, self.sizes)
 
-    def _fold_scores(self, design: Design) -> FloatArray:
-        responses, folds = self.prepared.grid.responses, self.prepared.folds
-        return nested_ridge(design, responses, folds, self.grid).fold_scores(self.metric)
+    def _fold_scores(self, design: FittedFeatures) -> FloatArray:
+        readout = nested_ridge(
+            design,
+            self.prepared.grid.responses,
+            self.prepared.folds,
+            self.grid,
+            metrics=(self.metric,),
+            compute=self.compute,
+        )
+        return readout.fold_scores(self.metric)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         features: list[Row] = []

@@ -12,6 +12,7 @@ from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.decide import decide
 from lpact.levels import ceiling, predictive
+from lpact.levels.prepare import check_device
 from lpact.report import report_files
 from lpact.run.brain_sources import brain_patterns
 from lpact.run.inspect import StudyAudit, audit_study, plugin_packages
@@ -44,6 +45,7 @@ def execute(
 
     Nothing is written before the audit is clean, and ``out`` appears only when it is complete.
     """
+    check_device(config.readout)
     workspace = Workspace(config, paths)
     if audit is None:
         audit = audit_study(workspace, reporter)

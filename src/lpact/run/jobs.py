@@ -10,12 +10,12 @@ import polars as pl
 
 from lpact.datasets.base import RecordingId
 from lpact.levels import ceiling, predictive, relational, stripping
+from lpact.levels.readouts import fit_context, fit_nuisance
 from lpact.levels.relational import BrainPatterns
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.run.workspace import Workspace
 from lpact.tables.ceilings import BRAIN_CEILING
-from lpact.tables.predictive import UNIT_SCORES
 from lpact.tables.relational import BRAIN_PATTERNS, HALF_PATTERNS
 
 Frames = dict[str, pl.DataFrame]
@@ -61,13 +61,16 @@ class ContextJob:
         prepared = workspace.prepared(self.dataset, self.recording)
         model = workspace.model(self.model, prepared)
         collected: dict[str, list[pl.DataFrame]] = {}
+        nuisance = fit_nuisance(config, prepared)
         for layer in self.layers:
+            readouts = fit_context(config, prepared, model, layer, nuisance)
             level1 = predictive.run(
                 config=config,
                 prepared=prepared,
-                model=model,
+                model=self.model,
                 layer=layer,
                 confirmatory=self.confirmatory,
+                readouts=readouts,
             )
             level2 = relational.run(
                 config=config,
@@ -76,7 +79,7 @@ class ContextJob:
                 layer=layer,
                 confirmatory=self.confirmatory,
                 brain_patterns=self.patterns,
-                readout_scores=_readout_scores(level1[UNIT_SCORES.name]),
+                readout_scores=readouts.pearson,
             )
             level3 = stripping.run(
                 config=config,
@@ -84,21 +87,11 @@ class ContextJob:
                 model=model,
                 layer=layer,
                 confirmatory=self.confirmatory,
+                real=readouts.real,
             )
             for name, table in (level1 | level2 | level3).items():
                 collected.setdefault(name, []).append(table)
         return {name: pl.concat(tables) for name, tables in collected.items()}
-
-
-def _readout_scores(unit_scores: pl.DataFrame) -> dict[tuple[str, int], FloatArray]:
-    """Held-out Pearson scores of the real features and controls, by (condition, draw)."""
-    rows = unit_scores.filter(pl.col("metric") == "pearson")
-    skipped = (predictive.NUISANCE, predictive.NUISANCE_PLUS_MODEL)
-    return {
-        (row["condition"], row["draw"]): np.array(row["scores"], dtype=np.float64)
-        for row in rows.iter_rows(named=True)
-        if row["condition"] not in skipped
-    }
 
 
 @dataclass(frozen=True)

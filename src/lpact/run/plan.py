@@ -13,15 +13,16 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from lpact.config import StudyConfig
+from lpact.controls.base import CONTROLS
+from lpact.controls.reordered import ReorderedRows
 from lpact.decide.criteria import CriterionName
 from lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
 from lpact.levels.measure import Brain
 from lpact.levels.pairing import MODES
-from lpact.levels.predictive import METRICS
-from lpact.levels.prepare import KEPT_FEATURE_SETS, ridge_grid
+from lpact.levels.prepare import KEPT_FEATURE_SETS, check_device, compute_settings, ridge_grid
 from lpact.levels.relational import build_measures
 from lpact.levels.strip import STRIPPINGS, RandomDirection, StripInputs
-from lpact.math.ridge import nested_ridge
+from lpact.math.ridge import METRICS, nested_ridge, nested_ridge_draws
 from lpact.math.splits import BlockedFolds, contiguous_folds
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Gate
@@ -66,6 +67,7 @@ class Plan:
 
 def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
     """Count rows and fits, and time a few of them."""
+    check_device(config.readout)
     rows: Counter[str] = Counter({name: table.height for name, table in audit.tables.items()})
     at_most = {
         "predictive/predictive_failure_modes",
@@ -75,12 +77,14 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
     }
     claims: set[tuple[str, str, int]] = set()
     fits: Counter[Shape] = Counter()
+    draws: Counter[Shape] = Counter()
+    brains: Counter[Shape] = Counter()
     strips: Counter[Shape] = Counter()
     comparisons: Counter[tuple[int, int, int]] = Counter()
     peak = 0
     for name, dataset in audit.datasets.items():
         by_id = {r.id: r for r in dataset.recordings}
-        _count_brain(config, dataset, rows, fits)
+        _count_brain(config, dataset, rows, brains)
         for offer in dataset.contexts:
             recording = by_id[offer.recording]
             claims.add((name, offer.model, offer.layer))
@@ -92,7 +96,9 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
                 recording.n_folds,
             )
             n_stripped = _n_stripped_fits(config, recording, offer)
-            fits[(*shape, offer.n_features)] += _n_plain_fits(offer) + n_stripped
+            n_reordered = _n_reordered(offer)
+            fits[(*shape, offer.n_features)] += _n_plain_fits(offer) - n_reordered + n_stripped
+            draws[(*shape, offer.n_features)] += n_reordered
             strips[(*shape, offer.n_features)] += n_stripped
             comparisons[recording.n_events, len(recording.unit_ids), offer.n_features] += 1 + sum(
                 offer.draws.values()
@@ -106,6 +112,8 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
     rows["decisions/lpact_study_outcome"] = 1
     seconds = (
         _fit_seconds(config, fits)
+        + _draw_seconds(config, draws)
+        + _brain_seconds(config, brains)
         + _strip_seconds(strips)
         + _comparison_seconds(config, comparisons)
     )
@@ -115,7 +123,7 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
         n_subject_runs=sum(len(d.recordings) for d in audit.datasets.values()),
         n_contexts=sum(len(d.contexts) for d in audit.datasets.values()),
         n_claims=n_claims,
-        n_fits=sum(fits.values()),
+        n_fits=sum(fits.values()) + sum(draws.values()) + _n_unit_fits(config, brains),
         seconds=seconds,
         peak_bytes=peak,
         config_digest=config.digest(),
@@ -131,10 +139,9 @@ def _count_brain(
     config: StudyConfig,
     dataset: DatasetAudit,
     rows: Counter[str],
-    fits: Counter[Shape],
+    brains: Counter[Shape],
 ) -> None:
     n_alignments, n_profiles = len(config.relational.alignments), len(config.relational.profiles)
-    fitted = sum(m.from_readout for m in build_measures(config).values())
     for recording in dataset.recordings:
         n_units = len(recording.unit_ids)
         rows["relational/brain_unit_index"] += n_units
@@ -142,8 +149,7 @@ def _count_brain(
         rows["relational/brain_half_patterns"] += 2 * n_alignments * n_units
         rows["ceilings/brain_brain_ceiling"] += len(MODES) * (n_alignments * n_profiles + 1)
         for n_events, repeats in ((recording.n_events, 1), (recording.n_events // 2, 2)):
-            shape = (n_events, recording.n_lags, n_units, recording.n_folds, 1)
-            fits[shape] += fitted * repeats * n_units
+            brains[n_events, recording.n_lags, n_units, recording.n_folds, 1] += repeats
 
 
 def _count_context(
@@ -187,8 +193,24 @@ def _mechanism_strippings(offer: ContextOffer) -> list[str]:
 
 
 def _n_plain_fits(offer: ContextOffer) -> int:
-    """Nested readouts of one context with features as they are: level 1, and level 3's real ones."""
-    return 1 + sum(offer.draws.values()) + N_FITTED_MODEL_CONDITIONS + 1
+    """Nested readouts of one context with features as they are."""
+    return 1 + sum(offer.draws.values()) + N_FITTED_MODEL_CONDITIONS
+
+
+def _n_reordered(offer: ContextOffer) -> int:
+    """Those that share the real features' decompositions, because only the order of events differs."""
+    kinds = {name: CONTROLS.get(name) for name in offer.draws}
+    return sum(
+        offer.draws[name]
+        for name, kind in kinds.items()
+        if issubclass(kind, ReorderedRows) and kind.contiguous
+    )
+
+
+def _n_unit_fits(config: StudyConfig, brains: Mapping[Shape, int]) -> int:
+    """Nested readouts from every unit to all others."""
+    fitted = sum(m.from_readout for m in build_measures(config).values())
+    return fitted * sum(shape[2] * count for shape, count in brains.items())
 
 
 def _n_stripped_fits(config: StudyConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
@@ -225,11 +247,55 @@ def _fit_seconds(config: StudyConfig, fits: Mapping[Shape, int]) -> float:
         def readout(
             x: FloatArray = features, y: FloatArray = responses, blocks: BlockedFolds = folds
         ) -> None:
-            result = nested_ridge(x, y, blocks, grid)
-            for metric in METRICS:
-                result.scores(metric)
+            nested_ridge(x, y, blocks, grid, compute=compute_settings(config.readout))
 
         seconds += count * _best_time(readout)
+    return seconds
+
+
+def _draw_seconds(config: StudyConfig, draws: Mapping[Shape, int]) -> float:
+    """Time what one more order of events costs at every size, and multiply."""
+    rng = np.random.default_rng(0)
+    grid = ridge_grid(config.readout)
+    seconds = 0.0
+    for (n_events, n_lags, n_units, n_folds, n_features), count in draws.items():
+        responses = rng.standard_normal((n_lags, n_events, n_units))
+        features = rng.standard_normal((n_events, n_features))
+        folds = contiguous_folds(n_events, n_folds, gap=config.readout.gap_events)
+        order = rng.permutation(n_events)
+
+        def readouts(
+            n_draws: int,
+            x: FloatArray = features,
+            y: FloatArray = responses,
+            blocks: BlockedFolds = folds,
+        ) -> None:
+            orders = [order] * n_draws  # noqa: B023
+            nested_ridge_draws(x, y, blocks, grid, orders, compute=compute_settings(config.readout))
+
+        one, several = (_best_time(lambda n=n: readouts(n)) for n in (1, 1 + SAMPLE_DRAWS))  # type: ignore[misc]
+        seconds += count * max(0.0, several - one) / SAMPLE_DRAWS
+    return seconds
+
+
+SAMPLE_DRAWS = 4
+"""Orders of events that the calibration adds to one."""
+
+
+def _brain_seconds(config: StudyConfig, brains: Mapping[Shape, int]) -> float:
+    """Time the measures among a recording's units, once a size, and multiply."""
+    rng = np.random.default_rng(0)
+    seconds = 0.0
+    for (n_events, n_lags, n_units, n_folds, _), count in brains.items():
+        brain = Brain(
+            rng.standard_normal((n_lags, n_events, n_units)),
+            0,
+            contiguous_folds(n_events, n_folds, gap=config.readout.gap_events),
+            ridge_grid(config.readout),
+            compute_settings(config.readout),
+        )
+        for measure in build_measures(config).values():
+            seconds += count * _best_time(lambda: measure.between_units(brain))  # noqa: B023
     return seconds
 
 

@@ -88,16 +88,22 @@ class Provenance:
         return config_digest(self.config)
 
 
-def library_versions() -> dict[str, str]:
-    """Versions of Python and of the libraries that numbers and bytes depend on."""
-    versions = {name: importlib.metadata.version(name) for name in _LIBRARIES}
+def library_versions(config: Mapping[str, Any]) -> dict[str, str]:
+    """Versions of Python and of the libraries that numbers and bytes of a study depend on."""
+    on_torch = config.get("readout", {}).get("device", "cpu") != "cpu"
+    libraries = [*_LIBRARIES, *(["torch"] if on_torch else [])]
+    versions = {name: _version(name) for name in libraries}
     return {"python": platform.python_version(), **versions}
 
 
 def lpact_version() -> str:
     """Version of lpact, or ``not installed`` when it runs from a source tree."""
+    return _version("lpact")
+
+
+def _version(package: str) -> str:
     try:
-        return importlib.metadata.version("lpact")
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
 
@@ -120,7 +126,7 @@ def differences(manifest: Manifest, provenance: Provenance) -> list[str]:
         "lpact's version": (manifest.lpact_version, lpact_version()),
         "lpact's code": (manifest.lpact_code, code_digest()),
         "plugin packages": (manifest.plugins, provenance.plugins),
-        "libraries": (manifest.versions, library_versions()),
+        "libraries": (manifest.versions, library_versions(provenance.config)),
     }
     changed = [
         f"{what}: {then} then, {now} now" for what, (then, now) in made_of.items() if then != now
@@ -148,7 +154,7 @@ def build_manifest(root: Path, provenance: Provenance) -> Manifest:
         seed=provenance.seed,
         config=dict(provenance.config),
         config_digest=provenance.config_digest,
-        versions=library_versions(),
+        versions=library_versions(provenance.config),
         plugins=provenance.plugins,
         inputs=tuple(sorted(provenance.inputs, key=lambda file: (file.dataset, file.path))),
         outputs=outputs,

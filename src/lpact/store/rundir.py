@@ -157,7 +157,7 @@ def run_identity(provenance: Provenance) -> str:
         inputs,
         lpact_version(),
         code_digest(),
-        sorted(library_versions().items()),
+        sorted(library_versions(provenance.config).items()),
         provenance.plugins,
     ]
     return sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lpact.levels.measure import MEASURES, Brain, Measure
-from lpact.math.ridge import nested_ridge
+from lpact.math.ridge import nested_ridge, single_column_readouts
 from lpact.math.types import FloatArray
 
 
@@ -17,4 +17,18 @@ class Linear(Measure):
 
     def to_units(self, features: FloatArray, brain: Brain) -> FloatArray:
         """Fit the readout from ``features`` to all units at once."""
-        return nested_ridge(features, brain.responses, brain.folds, brain.grid).scores("pearson")
+        readout = nested_ridge(
+            features,
+            brain.responses,
+            brain.folds,
+            brain.grid,
+            metrics=("pearson",),
+            compute=brain.compute,
+        )
+        return readout.scores("pearson")
+
+    def between_units(self, brain: Brain) -> FloatArray:
+        """The readout from every unit at the reference lag alone, all units at once."""
+        return single_column_readouts(
+            brain.reference, brain.responses, brain.folds, brain.grid, compute=brain.compute
+        )

@@ -8,6 +8,7 @@ NaN.
 """
 
 from lpact.math.similarity.cka import cka_between_units, cka_to_units, linear_cka
+from lpact.math.similarity.cka_rbf import cka_rbf_between_units, cka_rbf_to_units, rbf_cka
 from lpact.math.similarity.correlation import (
     event_response_between_units,
     event_response_to_units,
@@ -18,12 +19,15 @@ from lpact.math.similarity.rsa import rdm, rsa, rsa_between_units, rsa_to_units
 
 __all__ = [
     "cka_between_units",
+    "cka_rbf_between_units",
+    "cka_rbf_to_units",
     "cka_to_units",
     "event_response_between_units",
     "event_response_to_units",
     "linear_cka",
     "pearson_between_units",
     "pearson_to_units",
+    "rbf_cka",
     "rdm",
     "rsa",
     "rsa_between_units",

@@ -17,6 +17,9 @@ _CHUNK = 512
 
 MIN_EVENTS = 3
 
+MIN_DEBIASED = 4
+"""Fewest events for which the unbiased estimator of HSIC exists."""
+
 
 def standardised(phi: FloatArray, name: str = "phi") -> FloatArray:
     """Return the varying columns of φ, standardised (Σ z² = n): [n, number of varying columns]."""
@@ -72,6 +75,21 @@ def symmetric(matrix: FloatArray, varies: BoolArray) -> FloatArray:
     matrix[~varies, :] = np.nan
     matrix[:, ~varies] = np.nan
     return matrix
+
+
+def centred_scaled(x: FloatArray) -> FloatArray:
+    """Return ``x`` centred, at a size whose fourth powers neither overflow nor vanish."""
+    peak = np.abs(x).max()
+    centred = np.where(x.max(axis=0) != x.min(axis=0), x / (peak if peak > 0.0 else 1.0), 0.0)
+    centred -= centred.mean(axis=0)
+    spread = np.abs(centred).max()
+    return centred / (spread if spread > 0.0 else 1.0)
+
+
+def check_debiased(n: int) -> None:
+    """Raise ValueError where there are too few events for the unbiased estimator of HSIC."""
+    if n < MIN_DEBIASED:
+        raise ValueError(f"debiased alignment needs at least {MIN_DEBIASED} events, got {n}")
 
 
 def _checked(x: FloatArray, name: str) -> FloatArray:

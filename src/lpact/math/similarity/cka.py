@@ -1,7 +1,20 @@
-"""Linear centred kernel alignment (Kornblith et al. 2019).
+"""Linear centred kernel alignment (Kornblith et al. 2019), as it is and debiased.
 
 CKA = ⟨HKH, HLH⟩ / (‖HKH‖ ‖HLH‖) with K = XXᵀ, L = YYᵀ and H = I − 11ᵀ/n. For centred X and Y this
 is ‖XᵀY‖_F² / (‖XᵀX‖_F ‖YᵀY‖_F); for one unit y, ‖Xᵀy‖² / (‖XᵀX‖_F ‖y‖²).
+
+It grows with the number of columns, also where X and Y are independent. The debiased form puts the
+unbiased estimator of HSIC (Song et al. 2007) in place of each product: with K̃, L̃ = K, L with
+diagonal zero,
+
+    n (n − 3) HSIC(K, L) = tr K̃L̃ + 1ᵀK̃1 1ᵀL̃1 / ((n − 1)(n − 2)) − 2 1ᵀK̃L̃1 / (n − 2).
+
+For centred X and Y the rows of K and L sum to zero, so K̃1 = −k with k_a = K_aa = ‖x_a‖², and
+
+    n (n − 3) HSIC(K, L) = ‖XᵀY‖_F² − tr K tr L / (n − 1) − n / (n − 2) Σ_a (k_a − k̄)(l_a − l̄):
+
+no n × n matrix is built. The debiased form lies in [−1, 1], is 1 of a representation with itself and
+about 0 of independent ones. It is undefined where HSIC(K, K) = 0: one event alone differs.
 """
 
 from __future__ import annotations
@@ -10,7 +23,8 @@ import numpy as np
 
 from lpact.math._columns import as_finite_matrix
 from lpact.math.similarity._common import (
-    chunks,
+    centred_scaled,
+    check_debiased,
     gram_norm_squared,
     squared_projections,
     standardised_pair,
@@ -19,8 +33,11 @@ from lpact.math.similarity._common import (
 )
 from lpact.math.types import FloatArray
 
+_NO_STRUCTURE = 1e-10
+"""HSIC(K, K) below this share of ‖HKH‖² is rounding."""
 
-def cka_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
+
+def cka_to_units(phi: FloatArray, units: FloatArray, *, debiased: bool = False) -> FloatArray:
     """Return the linear CKA of φ with every unit.
 
     Parameters
@@ -29,26 +46,55 @@ def cka_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
         [n, p].
     units
         [n, N].
+    debiased
+        With unbiased estimators of HSIC; needs n ≥ 4.
 
     Returns
     -------
     cka
-        [N], in [0, 1]; NaN for constant units. Costs O(n p (min(n, p) + N)).
+        [N], in [0, 1], debiased in [−1, 1]; NaN for constant units. Costs O(n p (min(n, p) + N)).
     """
     z, y, varies = standardised_pair(phi, units)
-    if z.shape[1] == 0:
+    n, n_columns = z.shape
+    if debiased:
+        check_debiased(n)
+    if n_columns == 0:
         return np.full(y.shape[1], np.nan)
-    cka = squared_projections(z, y) / (np.sqrt(gram_norm_squared(z)) * len(z))
-    return np.where(varies, np.minimum(cka, 1.0), np.nan)
+    own, cross = gram_norm_squared(z), squared_projections(z, y)
+    if not debiased:
+        cka = cross / (np.sqrt(own) * n)
+        return np.where(varies, np.minimum(cka, 1.0), np.nan)
+    k = np.einsum("ij,ij->i", z, z) - n_columns
+    squares = y * y - 1.0
+    self_phi = _debiased(own, float(k @ k), float(n * n_columns) ** 2, n)
+    self_units = _debiased(float(n * n), np.einsum("ij,ij->j", squares, squares), float(n * n), n)
+    product = _debiased(cross, k @ squares, float(n * n * n_columns), n)
+    defined = varies & (self_units > _NO_STRUCTURE * n * n) & (self_phi > _NO_STRUCTURE * own)
+    scale = np.sqrt(np.where(defined, self_phi * self_units, 1.0))
+    return np.where(defined, np.clip(product / scale, -1.0, 1.0), np.nan)
 
 
-def cka_between_units(units: FloatArray) -> FloatArray:
-    """Return the linear CKA of all pairs of units, which is r²: [n, N] → [N, N], diagonal 1."""
+def cka_between_units(units: FloatArray, *, debiased: bool = False) -> FloatArray:
+    """Return the linear CKA of all pairs of units, which is r²: [n, N] → [N, N], diagonal 1.
+
+    Debiased, with r a Pearson correlation and q = y² − 1, it is r² − 1 / (n − 1) − q_iᵀq_j / (n (n − 2))
+    over the square root of the same of i with i and of j with j.
+    """
     y, varies = standardised_units(units)
-    return symmetric(np.minimum((y.T @ y / len(y)) ** 2, 1.0), varies)
+    n = len(y)
+    cross = (y.T @ y) ** 2
+    if not debiased:
+        return symmetric(np.minimum(cross / (n * n), 1.0), varies)
+    check_debiased(n)
+    squares = y * y - 1.0
+    product = _debiased(cross, squares.T @ squares, float(n * n), n)
+    own = np.diagonal(product).copy()
+    defined = varies & (own > _NO_STRUCTURE * n * n)
+    scale = np.sqrt(np.where(defined, own, 1.0))
+    return symmetric(np.clip(product / np.outer(scale, scale), -1.0, 1.0), defined)
 
 
-def linear_cka(x: FloatArray, y: FloatArray) -> float:
+def linear_cka(x: FloatArray, y: FloatArray, *, debiased: bool = False) -> float:
     """Return the linear CKA of two representations of the same events, [n, p] and [n, r].
 
     Columns are centred, not standardised, so that the result is invariant to rotations and
@@ -57,16 +103,29 @@ def linear_cka(x: FloatArray, y: FloatArray) -> float:
     x, y = as_finite_matrix(x, "x"), as_finite_matrix(y, "y")
     if len(x) != len(y):
         raise ValueError(f"x and y must have the same events, got {len(x)} and {len(y)}")
-    x, y = _centred(x), _centred(y)
-    cross = sum(float(squared_projections(x, y[:, part]).sum()) for part in chunks(y.shape[1]))
-    scale = float(np.sqrt(gram_norm_squared(x) * gram_norm_squared(y)))
-    return min(cross / scale, 1.0) if scale > 0.0 else float("nan")
+    x, y = centred_scaled(x), centred_scaled(y)
+    cross = float(squared_projections(x, y).sum())
+    own_x, own_y = gram_norm_squared(x), gram_norm_squared(y)
+    if debiased:
+        check_debiased(len(x))
+        k, m = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
+        floor_x, floor_y = _NO_STRUCTURE * own_x, _NO_STRUCTURE * own_y
+        cross = _debiased_pair(cross, k, m)
+        own_x, own_y = _debiased_pair(own_x, k, k), _debiased_pair(own_y, m, m)
+        if own_x <= floor_x or own_y <= floor_y:
+            return float("nan")
+    scale = float(np.sqrt(own_x * own_y))
+    return max(min(cross / scale, 1.0), -1.0) if scale > 0.0 else float("nan")
 
 
-def _centred(x: FloatArray) -> FloatArray:
-    """Return ``x`` centred, at a size whose fourth powers neither overflow nor vanish."""
-    peak = np.abs(x).max()
-    centred = np.where(x.max(axis=0) != x.min(axis=0), x / (peak if peak > 0.0 else 1.0), 0.0)
-    centred -= centred.mean(axis=0)
-    spread = np.abs(centred).max()
-    return centred / (spread if spread > 0.0 else 1.0)
+def _debiased_pair(cross: float, k: FloatArray, m: FloatArray) -> float:
+    centred = (k - k.mean()) @ (m - m.mean())
+    return float(_debiased(cross, float(centred), float(k.sum() * m.sum()), len(k)))
+
+
+def _debiased(
+    cross: FloatArray | float, spread: FloatArray | float, traces: float, n: int
+) -> FloatArray:
+    """Return n (n − 3) HSIC from ‖XᵀY‖², Σ (k − k̄)(l − l̄) and tr K tr L."""
+    hsic: FloatArray = np.asarray(cross - traces / (n - 1) - n / (n - 2) * spread)
+    return hsic

@@ -23,19 +23,18 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
-from lpact.math._columns import as_finite_matrix, as_matrix
+from lpact.math._columns import as_finite_matrix, as_matrix, power_of_two_scale
 from lpact.math.scores import pearson_columns
 from lpact.math.similarity._common import (
     ROUNDING,
-    chunks,
     gram_norm_squared,
     squared_projections,
     standardised_pair,
     standardised_units,
     symmetric,
 )
+from lpact.math.similarity._pairs import squared_distances, upper_triangle
 from lpact.math.types import FloatArray
 
 Dissimilarity = Literal["correlation", "sqeuclidean"]
@@ -95,20 +94,16 @@ def rdm(x: FloatArray, metric: Dissimilarity) -> FloatArray:
     """
     x = as_finite_matrix(x, "x")
     if metric == "sqeuclidean":
-        distances: FloatArray = pdist(x, "sqeuclidean")
+        scale = float(power_of_two_scale(np.abs(x).max()))
+        distances = squared_distances(x * scale)
+        with np.errstate(over="ignore"):  # a square may be too large for a number: infinite
+            distances /= scale
+            distances /= scale
         return distances
     if metric != "correlation":
         raise ValueError(f"unknown dissimilarity '{metric}'; known: correlation, sqeuclidean")
     u = _unit_rows(x)
-    n = len(u)
-    upper = np.empty(n * (n - 1) // 2)
-    end = 0
-    for rows in chunks(n):
-        similarity = u[rows] @ u.T
-        for offset, a in enumerate(range(rows.start, rows.stop)):
-            start, end = end, end + n - 1 - a
-            upper[start:end] = 1.0 - similarity[offset, a + 1 :]
-    return upper
+    return upper_triangle(len(u), lambda rows: 1.0 - u[rows] @ u[rows.start :].T)
 
 
 def rsa(x: FloatArray, y: FloatArray) -> float:

@@ -1,0 +1,1 @@
+"""Measurements of lpact beside other libraries. ``make bench`` runs them; see README.md."""

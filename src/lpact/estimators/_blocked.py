@@ -1,0 +1,300 @@
+"""What the estimators share: checks of their input, blocks, weights, predictions and nested scores."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    check_X_y,
+    validate_data,
+)
+
+from lpact.math.ridge import Compute, Readout
+from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
+from lpact.math.types import FloatArray, IntArray
+
+ArrayLike: TypeAlias = Any
+"""An array, a list, or a data frame that scikit-learn can read."""
+
+_FLOATS = [np.float64, np.float32]
+_CHECKS = {"dtype": _FLOATS, "ensure_min_samples": 2}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Checked input of a readout.
+
+    Attributes
+    ----------
+    features, responses, unpenalised
+        [n, p], [n_lags, n, t] and [n, m] or None.
+    single
+        Whether there is one target, given as [n]: results lose their target axis.
+    names
+        Names of the features, where they came as a data frame.
+    """
+
+    features: FloatArray
+    responses: FloatArray
+    unpenalised: FloatArray | None
+    folds: BlockedFolds
+    compute: Compute
+    single: bool
+    names: tuple[str, ...] | None
+
+    def by_target(self, values: Any) -> Any:
+        """Values [t, …], without the first axis where the response is a single one."""
+        values = np.asarray(values)
+        if not self.single:
+            return values
+        return values[0] if values.ndim > 1 else values[0].item()
+
+
+class Weights(NamedTuple):
+    """Fitted weights of features [p, t] and of unpenalised columns [m, t], and intercept [t], in raw units."""
+
+    features: FloatArray
+    unpenalised: FloatArray
+    intercept: FloatArray
+
+
+class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """A linear readout whose settings are chosen over contiguous blocks of rows."""
+
+    cv: int | BlockedFolds
+    gap: int
+    metric: Literal["r2", "pearson", "spearman"]
+    device: str
+    precision: Literal["float64", "float32"]
+    memory_bytes: int | None
+    coef_: FloatArray
+    intercept_: FloatArray | float
+    unpenalised_coef_: FloatArray
+    n_features_in_: int
+
+    @abstractmethod
+    def _fit(self, problem: Problem) -> Weights:
+        """Choose settings, set the attributes that tell them, and return the weights."""
+
+    @abstractmethod
+    def _nested(self, problem: Problem, metrics: Sequence[str], keep: Sequence[str]) -> Readout:
+        """The nested readout."""
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        unpenalised: ArrayLike | None = None,
+    ) -> Self:
+        """Choose settings with every block as validation block in turn, then fit on all rows.
+
+        Parameters
+        ----------
+        X
+            Features [n, p], rows in the order in which they were recorded.
+        y
+            Responses [n] or [n, t].
+        groups
+            [n]: segment of every row (story, run), each in one piece. Segments are the blocks then, in place of ``cv``.
+        unpenalised
+            [n, m]: columns whose weights are not shrunk, such as nuisance features. An intercept is always there.
+            `predict` and `score` must be given them, too.
+        """
+        names = _names(X)
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **_CHECKS)
+        return self._fitted(self._problem(X, y, groups, unpenalised, names))
+
+    def fit_lags(
+        self,
+        X: ArrayLike,
+        responses: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        unpenalised: ArrayLike | None = None,
+    ) -> Self:
+        """Choose a lag, too, then fit as `fit` does.
+
+        ``responses`` is [n_lags, n, t]: the response to every row at each candidate lag. `predict` then gives every
+        target at its own lag, whose index is in ``lag_``. `nested_scores` and its like take [n_lags, n, t] as well.
+        """
+        names = _names(X)
+        X = validate_data(self, X, **_CHECKS)
+        checked = _lagged(responses, len(X))
+        return self._fitted(self._problem(X, checked, groups, unpenalised, names))
+
+    def predict(self, X: ArrayLike, *, unpenalised: ArrayLike | None = None) -> FloatArray:
+        """Predictions [n] or [n, t], as the responses were, for features [n, p]."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=_FLOATS)
+        out: FloatArray = X @ self.coef_.T + self.intercept_
+        n_unpenalised = self.unpenalised_coef_.shape[-1]
+        own = _unpenalised(unpenalised, X)
+        if n_unpenalised != (0 if own is None else own.shape[1]):
+            raise ValueError(
+                f"fitted with {n_unpenalised} unpenalised columns, got {0 if own is None else own.shape[1]}"
+            )
+        return out if own is None else out + own @ self.unpenalised_coef_.T
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        unpenalised: ArrayLike | None = None,
+    ) -> float:
+        """R² of the predictions, the mean over targets, as `sklearn.metrics.r2_score` has it."""
+        predicted = self.predict(X, unpenalised=unpenalised)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+    def nested_scores(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        metric: str | None = None,
+        groups: ArrayLike | None = None,
+        unpenalised: ArrayLike | None = None,
+    ) -> FloatArray | float:
+        """Score of every target on rows that neither the weights nor the choice of settings has seen.
+
+        Every block is predicted from the others, with settings chosen on the others: the leak-free score of the whole
+        procedure. At least three blocks. The estimator need not be fitted, and stays as it is.
+
+        Parameters
+        ----------
+        X, y, groups, unpenalised
+            As in `fit`; ``y`` may be [n_lags, n, t].
+        metric
+            ``"pearson"``, ``"spearman"`` or ``"r2"``, around the training mean; by default the one that settings are
+            chosen by.
+
+        Returns
+        -------
+        scores
+            [t], or a number where ``y`` is [n]; NaN where the response is constant.
+        """
+        problem = self._checked(X, y, groups, unpenalised)
+        asked = self.metric if metric is None else metric
+        readout = self._nested(problem, (asked,), ())
+        scores: FloatArray | float = problem.by_target(readout.scores(asked))
+        return scores
+
+    def nested_predictions(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        unpenalised: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Prediction of every row by the readout of `nested_scores`, [n] or [n, t]."""
+        problem = self._checked(X, y, groups, unpenalised)
+        predicted: FloatArray = np.asarray(self._nested(problem, (), ("predictions",)).predicted)
+        return predicted[:, 0] if problem.single else predicted
+
+    def _fitted(self, problem: Problem) -> Self:
+        fit = self._fit(problem)
+        self.coef_ = problem.by_target(fit.features.T)
+        self.unpenalised_coef_ = problem.by_target(fit.unpenalised.T)
+        self.intercept_ = problem.by_target(fit.intercept)
+        return self
+
+    def _checked(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None,
+        unpenalised: ArrayLike | None,
+    ) -> Problem:
+        """Input of a nested readout, checked without a trace on the estimator."""
+        names = _names(X)
+        if np.ndim(y) == 3:
+            X = check_array(X, input_name="X", estimator=self, **_CHECKS)
+            return self._problem(X, _lagged(y, len(X)), groups, unpenalised, names)
+        X, y = check_X_y(X, y, multi_output=True, y_numeric=True, estimator=self, **_CHECKS)
+        return self._problem(X, y, groups, unpenalised, names)
+
+    def _problem(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        groups: ArrayLike | None,
+        unpenalised: ArrayLike | None,
+        names: tuple[str, ...] | None,
+    ) -> Problem:
+        if y.dtype not in _FLOATS:
+            y = y.astype(np.float64)
+        shaped = y if y.ndim == 3 else y.reshape(1, len(y), -1)
+        compute = Compute(self.device, self.precision)
+        if self.memory_bytes is not None:
+            compute = replace(compute, memory_bytes=self.memory_bytes)
+        return Problem(
+            X,
+            shaped,
+            _unpenalised(unpenalised, X),
+            self._folds(len(X), groups),
+            compute,
+            y.ndim == 1,
+            names,
+        )
+
+    def _folds(self, n_rows: int, groups: ArrayLike | None) -> BlockedFolds:
+        """The blocks: segments, blocks that were given, or equal ones."""
+        if isinstance(self.cv, BlockedFolds):
+            if groups is not None:
+                raise ValueError("give blocks as cv or as groups, not both")
+            if self.gap not in (0, self.cv.gap):
+                raise ValueError(f"cv has a gap of its own ({self.cv.gap}); set it there")
+            return self.cv
+        if groups is not None:
+            return segment_folds(_segments(groups, n_rows), gap=self.gap)
+        if not isinstance(self.cv, Integral) or isinstance(self.cv, bool):
+            raise ValueError(f"cv must be a number of blocks or a BlockedFolds, got {self.cv!r}")
+        return contiguous_folds(n_rows, int(self.cv), gap=self.gap)
+
+
+def _lagged(responses: ArrayLike, n_rows: int) -> FloatArray:
+    """Responses at several lags, [n_lags, n, t], checked."""
+    checked: FloatArray = check_array(
+        responses, input_name="y", dtype=_FLOATS, ensure_2d=False, allow_nd=True
+    )
+    if checked.ndim != 3 or checked.shape[1] != n_rows:
+        raise ValueError(f"responses must be [n_lags, {n_rows}, t], got shape {checked.shape}")
+    return checked
+
+
+def _names(X: ArrayLike) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame."""
+    columns = getattr(X, "columns", None)
+    return None if columns is None else tuple(columns)
+
+
+def _unpenalised(columns: ArrayLike | None, X: FloatArray) -> FloatArray | None:
+    """Columns [n, m], checked; None where there are none."""
+    if columns is None:
+        return None
+    checked: FloatArray = check_array(columns, input_name="unpenalised", dtype=_FLOATS)
+    check_consistent_length(X, checked)
+    return checked
+
+
+def _segments(groups: ArrayLike, n_rows: int) -> IntArray:
+    """Segments as numbers, whatever their labels are."""
+    labels = np.asarray(groups)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"groups must be [{n_rows}], got shape {labels.shape}")
+    numbers: IntArray = np.unique(labels, return_inverse=True)[1]
+    return numbers

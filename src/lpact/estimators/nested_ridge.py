@@ -1,0 +1,184 @@
+"""Ridge regression that chooses its settings over contiguous blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from lpact.estimators._blocked import ArrayLike, BlockedEstimator, Problem, Weights
+from lpact.math.ridge import (
+    METRICS,
+    PER_TARGET,
+    SHARED,
+    Readout,
+    RidgeGrid,
+    Selection,
+    cross_validated_ridge,
+    nested_ridge,
+)
+from lpact.math.splits import BlockedFolds
+from lpact.math.types import FloatArray, IntArray
+
+
+class NestedRidge(BlockedEstimator):
+    """Ridge regression that chooses penalty and principal components over contiguous blocks of rows.
+
+    Neighbouring rows of a recording resemble each other, so that validation rows must not lie between training rows:
+    rows are cut into contiguous blocks, with an embargo of ``gap`` rows around the held-out ones. Features are
+    standardised on training rows only. `fit` chooses with every block as validation block in turn, and fits on all
+    rows; `nested_scores` says how well that whole procedure predicts rows that it has not seen.
+
+    Parameters
+    ----------
+    alphas
+        Ridge penalties, positive, on the sum of squares of standardised features' weights.
+    components
+        Numbers of principal components of the standardised features, 0 for all features.
+    cv
+        Number of blocks, or the blocks themselves. `fit` takes segments (stories, runs) as ``groups`` instead.
+    gap
+        Rows left out of training on both sides of every held-out block.
+    metric
+        Validation score by which settings are chosen: ``"r2"``, ``"pearson"`` or ``"spearman"``.
+    selection
+        Choose for every ``"target"`` by itself, ``"shared"`` by all of them, or as a
+        `lpact.math.ridge.Selection` says: groups of targets, and a level for each setting.
+    form
+        Decompose the Gram matrix of columns (``"primal"``) or of rows (``"kernel"``), or the smaller one.
+    device
+        ``"cpu"`` (NumPy), ``"torch"`` (torch on the CPU), ``"cuda"``, ``"cuda:N"`` or ``"mps"``.
+    precision
+        Of the large products: ``"float64"`` or ``"float32"``.
+    memory_bytes
+        Working memory to stay under, beside the arrays given and returned; None for 2 GiB.
+
+    Attributes
+    ----------
+    coef_
+        Weights in raw units, [t, p], or [p] where ``y`` is [n].
+    intercept_
+        [t], or a number where ``y`` is [n]; so are the next four.
+    alpha_
+        Chosen penalty.
+    components_
+        Chosen number of principal components, 0 for all features.
+    lag_
+        Index of the chosen lag; 0 unless fitted by `fit_lags`.
+    best_score_
+        Mean validation score of the choice, NaN where undefined; R² as scikit-learn has it, around the mean of the
+        validation block. It was the best of several: use `nested_scores` to report.
+    unpenalised_coef_
+        Weights of the unpenalised columns, [t, m] or [m].
+    n_features_in_
+        Number of features p.
+    feature_names_in_
+        Names of the features, [p]; only where ``X`` is a data frame whose column names are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lpact.estimators import NestedRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((120, 4))
+    >>> y = X @ [1.0, 0.0, 0.0, -1.0] + 0.1 * rng.standard_normal(120)
+    >>> NestedRidge(cv=4, gap=2).fit(X, y).coef_.round(1) + 0.0
+    array([ 1.,  0.,  0., -1.])
+    """
+
+    alpha_: FloatArray | float
+    components_: IntArray | int
+    lag_: IntArray | int
+    best_score_: FloatArray | float
+
+    def __init__(
+        self,
+        alphas: Sequence[float] = (1.0, 10.0, 100.0, 1000.0, 10000.0),
+        *,
+        components: Sequence[int] = (0,),
+        cv: int | BlockedFolds = 5,
+        gap: int = 0,
+        metric: Literal["r2", "pearson", "spearman"] = "r2",
+        selection: Literal["target", "shared"] | Selection = "target",
+        form: Literal["auto", "primal", "kernel"] = "auto",
+        device: str = "cpu",
+        precision: Literal["float64", "float32"] = "float64",
+        memory_bytes: int | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.components = components
+        self.cv = cv
+        self.gap = gap
+        self.metric = metric
+        self.selection = selection
+        self.form = form
+        self.device = device
+        self.precision = precision
+        self.memory_bytes = memory_bytes
+
+    def nested_readout(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        metrics: Sequence[str] = METRICS,
+        keep: Sequence[str] = (),
+        groups: ArrayLike | None = None,
+        unpenalised: ArrayLike | None = None,
+    ) -> Readout:
+        """All about the readout of `nested_scores`: choices in every block, scores and, where asked for, more.
+
+        ``keep`` may name ``"predictions"`` and ``"weights"``. A single response [n] counts as one target.
+        """
+        return self._nested(self._checked(X, y, groups, unpenalised), metrics, keep)
+
+    def _fit(self, problem: Problem) -> Weights:
+        grid = self._grid()
+        fit = cross_validated_ridge(
+            problem.features,
+            problem.responses,
+            problem.folds,
+            grid,
+            unpenalised=problem.unpenalised,
+            form=self.form,
+            compute=problem.compute,
+        )
+        self.alpha_ = problem.by_target(np.asarray(grid.alphas)[fit.alpha])
+        self.components_ = problem.by_target(fit.components)
+        self.lag_ = problem.by_target(fit.lag)
+        self.best_score_ = problem.by_target(fit.score)
+        return Weights(fit.weights, fit.nuisance_weights, fit.intercept)
+
+    def _nested(self, problem: Problem, metrics: Sequence[str], keep: Sequence[str]) -> Readout:
+        return nested_ridge(
+            problem.features,
+            problem.responses,
+            problem.folds,
+            self._grid(),
+            unpenalised=problem.unpenalised,
+            metrics=metrics,
+            keep=keep,
+            form=self.form,
+            compute=problem.compute,
+        )
+
+    def _grid(self) -> RidgeGrid:
+        return RidgeGrid(
+            tuple(float(alpha) for alpha in np.atleast_1d(self.alphas)),
+            tuple(int(k) for k in np.atleast_1d(self.components)),
+            self.metric,
+            _selection(self.selection),
+        )
+
+
+def _selection(selection: Any) -> Selection:
+    """The levels that a word stands for, or those that were given."""
+    if isinstance(selection, Selection):
+        return selection
+    known = {"target": PER_TARGET, "shared": SHARED}
+    if selection not in known:
+        raise ValueError(
+            f"unknown selection {selection!r}; known: {', '.join(known)}, or a Selection"
+        )
+    return known[selection]

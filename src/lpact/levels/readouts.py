@@ -1,0 +1,108 @@
+"""All readouts of one context: real features, every draw of every severe control, and nuisance features.
+
+Levels 1 to 3 look at the same held-out readouts; they are fitted once, here. Controls that show the real rows in
+another order are fitted by reordering the responses instead where that asks the same of a readout, which leaves every
+decomposition of the features as it is (see docs/adr/0007).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lpact.config import StudyConfig
+from lpact.levels.conditions import REAL, Condition, conditions
+from lpact.levels.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
+from lpact.math.ridge import METRICS, Readout, nested_ridge, nested_ridge_draws
+from lpact.math.types import FloatArray
+
+NUISANCE = "nuisance"
+NUISANCE_PLUS_MODEL = "nuisance_plus_model"
+
+UnitScores = dict[str, FloatArray]
+"""Held-out score of every unit, by metric."""
+
+
+@dataclass(frozen=True)
+class ContextReadouts:
+    """Held-out scores of one context by (condition, draw), the number of features behind each, and the real readout."""
+
+    real: Readout
+    scores: dict[tuple[str, int], UnitScores]
+    n_features: dict[tuple[str, int], int]
+
+    @property
+    def pearson(self) -> dict[tuple[str, int], FloatArray]:
+        """Pearson scores of the real features and the controls."""
+        skipped = (NUISANCE, NUISANCE_PLUS_MODEL)
+        return {key: by["pearson"] for key, by in self.scores.items() if key[0] not in skipped}
+
+
+def fit_nuisance(config: StudyConfig, prepared: Prepared) -> UnitScores:
+    """Scores of the nuisance features alone, the same for every model and layer; undefined where there are none."""
+    if not prepared.nuisance.shape[1]:
+        return _undefined(prepared)
+    return _scores(_fit(config, prepared, prepared.nuisance))
+
+
+def fit_context(
+    config: StudyConfig,
+    prepared: Prepared,
+    model: ModelOnGrid,
+    layer: int,
+    nuisance: UnitScores,
+) -> ContextReadouts:
+    """Fit one layer of one model under every condition."""
+    scores: dict[tuple[str, int], UnitScores] = {}
+    n_features: dict[tuple[str, int], int] = {}
+    reordered: list[Condition] = []
+    for condition in conditions(config, prepared, model, layer):
+        key = (condition.name, condition.draw)
+        n_features[key] = condition.n_features
+        if condition.name == REAL or condition.on_responses:
+            scores[key] = {}
+            reordered.append(condition)
+        else:
+            scores[key] = _scores(_fit(config, prepared, condition.features))
+    readouts = nested_ridge_draws(
+        model.load(layer),
+        prepared.grid.responses,
+        prepared.folds,
+        ridge_grid(config.readout, prepared),
+        [None if c.order is None else np.argsort(c.order) for c in reordered],
+        compute=compute_settings(config.readout),
+    )
+    for condition, readout in zip(reordered, readouts, strict=True):
+        scores[condition.name, condition.draw] = _scores(readout)
+
+    n_nuisance = prepared.nuisance.shape[1]
+    scores[NUISANCE, 0], n_features[NUISANCE, 0] = nuisance, n_nuisance
+    if n_nuisance:
+        both = np.hstack([prepared.nuisance, model.load(layer)])
+        scores[NUISANCE_PLUS_MODEL, 0] = _scores(_fit(config, prepared, both))
+        n_features[NUISANCE_PLUS_MODEL, 0] = both.shape[1]
+    else:
+        scores[NUISANCE_PLUS_MODEL, 0] = _undefined(prepared)
+        n_features[NUISANCE_PLUS_MODEL, 0] = 0
+    return ContextReadouts(readouts[0], scores, n_features)
+
+
+def _fit(config: StudyConfig, prepared: Prepared, features: FloatArray) -> Readout:
+    return nested_ridge(
+        features,
+        prepared.grid.responses,
+        prepared.folds,
+        ridge_grid(config.readout, prepared),
+        compute=compute_settings(config.readout),
+    )
+
+
+def _scores(readout: Readout) -> UnitScores:
+    return {metric: readout.scores(metric) for metric in METRICS}
+
+
+def _undefined(prepared: Prepared) -> UnitScores:
+    """Nothing to predict from is no baseline: every score is undefined."""
+    n_units = len(prepared.grid.units.ids)
+    return {metric: np.full(n_units, np.nan) for metric in METRICS}

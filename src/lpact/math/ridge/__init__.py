@@ -1,0 +1,43 @@
+"""Ridge readouts that choose lag, penalty and components on blocks they are not tested on."""
+
+from lpact.math.ridge.axes import LinearMap, Moments
+from lpact.math.ridge.banded import (
+    BandedFit,
+    BandedReadout,
+    cross_validated_banded_ridge,
+    nested_banded_ridge,
+)
+from lpact.math.ridge.bands import BandedGrid, banded_candidates, space_subsets
+from lpact.math.ridge.compute import Compute
+from lpact.math.ridge.design import FittedFeatures
+from lpact.math.ridge.grid import PER_TARGET, SHARED, RidgeGrid, Selection
+from lpact.math.ridge.nested import cross_validated_ridge, nested_ridge, nested_ridge_draws
+from lpact.math.ridge.results import METRICS, Readout, RidgeFit
+from lpact.math.ridge.single import single_column_readouts
+from lpact.math.ridge.subsets import subset_readouts
+
+__all__ = [
+    "METRICS",
+    "PER_TARGET",
+    "SHARED",
+    "BandedFit",
+    "BandedGrid",
+    "BandedReadout",
+    "Compute",
+    "FittedFeatures",
+    "LinearMap",
+    "Moments",
+    "Readout",
+    "RidgeFit",
+    "RidgeGrid",
+    "Selection",
+    "banded_candidates",
+    "cross_validated_banded_ridge",
+    "cross_validated_ridge",
+    "nested_banded_ridge",
+    "nested_ridge",
+    "nested_ridge_draws",
+    "single_column_readouts",
+    "space_subsets",
+    "subset_readouts",
+]

@@ -1,0 +1,248 @@
+"""Nested, blocked, cross-validated ridge regression over lags × principal components × penalties.
+
+Every outer block is predicted from the others; its lag, penalty and number of components are chosen on each of the
+other blocks in turn. The training set that leaves out blocks {o, i} serves outer block o with validation block i and
+outer i with validation o, so that F(F−1)/2 + F decompositions are enough for F blocks. Lags and row orders are taken on
+the responses while the features stay: they cost products, no decomposition.
+
+Reference: Hoerl & Kennard (1970), Technometrics 12:55–67. docs/explanation/engine.md derives the algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from lpact.math.ridge.axes import LinearMap
+from lpact.math.ridge.compute import Array, Compute
+from lpact.math.ridge.design import FittedFeatures, Form
+from lpact.math.ridge.engine import Engine, Loaded
+from lpact.math.ridge.grid import RidgeGrid
+from lpact.math.ridge.refit import Collector, choice_of, refit
+from lpact.math.ridge.results import METRICS, Readout, RidgeFit
+from lpact.math.ridge.rows import Held, nested_validation
+from lpact.math.ridge.select import Choice
+from lpact.math.splits import BlockedFolds
+from lpact.math.types import FloatArray, IntArray
+
+_KEEP = ("predictions", "weights")
+
+
+def nested_ridge(
+    design: Array | FittedFeatures,
+    responses: Array,
+    folds: BlockedFolds,
+    grid: RidgeGrid,
+    *,
+    unpenalised: Array | None = None,
+    linear_map: LinearMap | None = None,
+    metrics: Sequence[str] = METRICS,
+    keep: Sequence[str] = (),
+    form: Form = "auto",
+    compute: Compute | None = None,
+) -> Readout:
+    """Predict every block from the others, choosing lag, penalty and components inside the training rows.
+
+    Parameters
+    ----------
+    design
+        Features [n, p], or a function of the training rows that returns them (for features that are themselves fitted).
+    responses
+        [n_lags, n, t], one layer per candidate lag. Must be finite.
+    folds
+        Outer blocks; every other block validates. At least three.
+    grid
+        Penalties, component counts and how to choose.
+    unpenalised
+        [n, m]: columns whose weights are not shrunk. An intercept is always there.
+    linear_map
+        Map of the features, fitted on the moments of every training set (see `LinearMap`).
+    metrics
+        Held-out scores to compute.
+    keep
+        ``"predictions"``, ``"weights"``, or both, to have them in the result.
+    form
+        Decompose the Gram matrix of columns (``"primal"``) or of rows (``"kernel"``), or the smaller one.
+    compute
+        Device, precision and memory.
+    """
+    (readout,) = nested_ridge_draws(
+        design,
+        responses,
+        folds,
+        grid,
+        [None],
+        unpenalised=unpenalised,
+        linear_map=linear_map,
+        metrics=metrics,
+        keep=keep,
+        form=form,
+        compute=compute,
+    )
+    return readout
+
+
+def nested_ridge_draws(
+    design: Array | FittedFeatures,
+    responses: Array,
+    folds: BlockedFolds,
+    grid: RidgeGrid,
+    orders: Iterable[IntArray | None],
+    *,
+    unpenalised: Array | None = None,
+    linear_map: LinearMap | None = None,
+    metrics: Sequence[str] = METRICS,
+    keep: Sequence[str] = (),
+    form: Form = "auto",
+    compute: Compute | None = None,
+) -> list[Readout]:
+    """The same readout for several row orders of the responses, sharing everything that depends on the features.
+
+    ``orders`` holds permutations [n], None for the responses as they are: event i of the features meets event
+    ``order[i]`` of the responses, at every lag. Circular shifts, block and token shuffles are such orders.
+    """
+    asked = [None if order is None else np.asarray(order, dtype=np.int64) for order in orders]
+    check_inputs(responses, folds, metrics, keep, asked)
+    if folds.n_blocks < 3:
+        raise ValueError("nested selection needs at least three blocks")
+    n_lags, _, n_targets = responses.shape
+    blocks = range(folds.n_blocks)
+    tests = {frozenset({block}): [folds.rows(block)] for block in blocks}
+    engine = Engine(
+        design,
+        folds,
+        grid,
+        nested_validation(folds),
+        tests,
+        unpenalised=unpenalised,
+        linear_map=linear_map,
+        form=form,
+        compute=compute or Compute(),
+        n_columns=len(asked) * n_lags * n_targets,
+        n_lags=n_lags,
+    )
+    collectors = [Collector(engine, responses, metrics, keep) for _ in asked]
+    if grid.selection.alone:
+        for chunk in engine.chunks(len(asked), n_targets):
+            loaded = engine.load(responses, asked, chunk)
+            choices = engine.choose(engine.inner_scores(loaded, folds.n_blocks))
+            refit(engine, loaded, choices, collectors)
+    else:
+        for draw in range(len(asked)):
+            scores = np.empty(
+                (folds.n_blocks, n_lags, len(grid.components), len(grid.alphas), n_targets)
+            )
+            for chunk in engine.chunks(1, n_targets, draw):
+                loaded = engine.load(responses, asked, chunk)
+                scores[..., chunk[0].targets] = engine.inner_scores(loaded, folds.n_blocks)
+            choices = engine.choose(scores)
+            for chunk in engine.chunks(1, n_targets, draw):
+                loaded = engine.load(responses, asked, chunk)
+                part = [choice_of(choice, chunk[0].targets) for choice in choices]
+                refit(engine, loaded, part, collectors)
+    return [collector.readout() for collector in collectors]
+
+
+def cross_validated_ridge(
+    design: Array | FittedFeatures,
+    responses: Array,
+    folds: BlockedFolds,
+    grid: RidgeGrid,
+    *,
+    unpenalised: Array | None = None,
+    linear_map: LinearMap | None = None,
+    form: Form = "auto",
+    compute: Compute | None = None,
+) -> RidgeFit:
+    """Choose lag, penalty and components with every block as validation block in turn, then fit on all rows.
+
+    Parameters are those of `nested_ridge`; two blocks are enough.
+    """
+    check_inputs(responses, folds, (), (), [None])
+    if folds.n_blocks < 2:
+        raise ValueError("cross-validation needs at least two blocks")
+    n_lags, _, n_targets = responses.shape
+    whole: Held = frozenset()
+    validation = {frozenset({block}): [(0, folds.rows(block))] for block in range(folds.n_blocks)}
+    engine = Engine(
+        design,
+        folds,
+        grid,
+        validation,
+        {whole: []},
+        unpenalised=unpenalised,
+        linear_map=linear_map,
+        form=form,
+        compute=compute or Compute(),
+        n_columns=n_lags * n_targets,
+        n_lags=n_lags,
+    )
+    shape = (n_lags, len(grid.components), len(grid.alphas), n_targets)
+    scores = np.empty((1, *shape)) if not grid.selection.alone else None
+    fits: list[tuple[Choice, FloatArray, Array, Array, Array]] = []
+
+    def fit(loaded: Loaded, choice: Choice, own: FloatArray) -> None:
+        axes = engine.trained(whole).axes
+        alpha, component = choice.alpha, choice.components
+        projected, coefficients = engine.fitted(axes, loaded, choice.lag, alpha, component)
+        best = own.reshape(-1, own.shape[3])[
+            np.ravel_multi_index((choice.lag, component, alpha), own.shape[:3]),
+            np.arange(own.shape[3]),
+        ]
+        fits.append(
+            (choice, best, *engine.raw_weights(axes, loaded, choice.lag, projected, coefficients))
+        )
+
+    for chunk in engine.chunks(1, n_targets):
+        loaded = engine.load(responses, [None], chunk)
+        own = engine.inner_scores(loaded, 1)
+        if scores is None:
+            fit(loaded, engine.choose(own)[0], own[0])
+        else:
+            scores[..., chunk[0].targets] = own
+    if scores is not None:
+        choice = engine.choose(scores)[0]
+        for chunk in engine.chunks(1, n_targets):
+            part = chunk[0].targets
+            fit(
+                engine.load(responses, [None], chunk),
+                choice_of(choice, part),
+                scores[0][..., part],
+            )
+    choices, best, weights, nuisance, intercept = zip(*fits, strict=True)
+    native = (lambda x: x) if not isinstance(responses, np.ndarray) else engine.be.host
+    return RidgeFit(
+        np.concatenate([c.lag for c in choices]),
+        np.concatenate([c.alpha for c in choices]),
+        np.asarray(grid.components)[np.concatenate([c.components for c in choices])],
+        np.concatenate(best),
+        native(engine.be.concatenate(list(weights), 0)).T,
+        native(engine.be.concatenate(list(nuisance), 0)).T,
+        native(engine.be.concatenate(list(intercept), 0)),
+    )
+
+
+def check_inputs(
+    responses: Array,
+    folds: BlockedFolds,
+    metrics: Sequence[str],
+    keep: Sequence[str],
+    orders: Sequence[IntArray | None],
+) -> None:
+    """Raise `ValueError` where shapes, folds, metrics or orders do not fit."""
+    if responses.ndim != 3:
+        raise ValueError(f"responses must be [n_lags, n, t], got shape {tuple(responses.shape)}")
+    n_rows = responses.shape[1]
+    if folds.n_rows != n_rows:
+        raise ValueError(f"folds cover {folds.n_rows} rows, responses have {n_rows}")
+    for metric in metrics:
+        if metric not in METRICS:
+            raise ValueError(f"unknown metric '{metric}'; known: {', '.join(METRICS)}")
+    for name in keep:
+        if name not in _KEEP:
+            raise ValueError(f"cannot keep '{name}'; known: {', '.join(_KEEP)}")
+    every = np.arange(n_rows)
+    for order in orders:
+        if order is not None and not np.array_equal(np.sort(order), every):
+            raise ValueError(f"an order must be a permutation of {n_rows} rows")

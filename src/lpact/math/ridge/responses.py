@@ -1,0 +1,71 @@
+"""A chunk of response columns: tame, transposed, with what training sets need of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lpact.math.ridge.columns import tame
+from lpact.math.ridge.compute import Array, Backend
+from lpact.math.ridge.rows import Held, Pieces
+from lpact.math.types import BoolArray, FloatArray, IntArray
+
+_CARRIED = 1e6
+"""Σy² over the centred sum of squares above which a column is centred row by row."""
+
+
+class Responses:
+    """Columns [n, q] of responses, kept as rows [q, n] so that sums run along memory.
+
+    Values are y′ = (y − offset) · factor, with one factor for all lags of a target.
+    """
+
+    def __init__(self, be: Backend, values: Array, pieces: Pieces, n_lags: int) -> None:
+        columns = tame(be, values, n_lags)
+        self.be = be
+        self.offset: FloatArray = columns.offset
+        self.factor: FloatArray = columns.factor
+        self.rows: Array = be.narrow(columns.values.T)
+        self.pieces = pieces
+        self.cross: dict[int, Array] = {}
+        """X_bᵀ y of every piece b, [q, P], put here by a design that shares pieces."""
+        sums, squares = [], []
+        for piece in pieces.slices:
+            part = self.rows[:, piece]
+            sums.append(be.sums(part, 1))
+            squares.append(be.host(be.row_dots(part, part)))
+        self._sums, self._squares = np.stack(sums), np.stack(squares)
+        self._blocks: dict[tuple[int, int], tuple[Array, FloatArray, FloatArray]] = {}
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns q."""
+        return len(self.offset)
+
+    def training_mean(self, held: Held) -> tuple[FloatArray, BoolArray]:
+        """Mean over a training set [q], and which columns must be centred row by row."""
+        member = np.zeros(len(self.pieces.slices))
+        member[list(self.pieces.members[held])] = 1.0
+        n_rows = self.pieces.n_rows[held]
+        mean: FloatArray = member @ self._sums / n_rows
+        squares = member @ self._squares
+        carried: BoolArray = n_rows * mean**2 > (1.0 - 1.0 / _CARRIED) * squares
+        return mean, carried & (squares > 0.0)
+
+    def take_training(self, held: Held, columns: IntArray | None = None) -> Array:
+        """Rows of a training set, [q, n_train]."""
+        rows = self.rows if columns is None else self.be.take(self.rows, columns, 0)
+        parts = [rows[:, self.pieces.slices[i]] for i in self.pieces.members[held]]
+        return self.be.concatenate(parts, 1)
+
+    def block(self, rows: slice) -> tuple[Array, FloatArray, FloatArray]:
+        """Held-out rows less their mean [q, r], that mean [q], and their sum of squares [q], NaN where constant."""
+        key = (rows.start, rows.stop)
+        if key not in self._blocks:
+            part = self.rows[:, rows]
+            mean = self.be.sums(part, 1) / part.shape[1]
+            centred = part - self.be.narrow(mean)[:, None]
+            low, high = self.be.minmax(part, 1)
+            total = self.be.host(self.be.row_dots(centred, centred))
+            total = np.where(low == high, np.nan, total)
+            self._blocks[key] = centred, mean, total
+        return self._blocks[key]

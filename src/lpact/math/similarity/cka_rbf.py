@@ -1,0 +1,264 @@
+"""Centred kernel alignment with Gaussian kernels (Kornblith et al. 2019), as it is and debiased.
+
+K_ab = exp(−‖x_a − x_b‖² / 2σ²), where σ² = ``median_fraction``² × the median over pairs a < b of
+‖x_a − x_b‖²: the bandwidth is a fraction of the median distance. Each side has its own; where its
+median distance is zero (more than half of the pairs coincide), the kernel is undefined.
+
+Centring ignores a constant, so that K − 11ᵀ serves as well as K. Its diagonal is zero, hence with
+E = K − 11ᵀ, F = L − 11ᵀ and their row sums e, f
+
+    ⟨HKH, HLH⟩            = tr EF − 2 eᵀf / n       + 1ᵀe 1ᵀf / n²,
+    n (n − 3) HSIC(K, L)  = tr EF − 2 eᵀf / (n − 2) + 1ᵀe 1ᵀf / ((n − 1)(n − 2)),
+
+the second being the unbiased estimator of HSIC (Song et al. 2007). CKA is either one of K and L over the
+square root of that of K with itself and of L with itself. The second never looks at the diagonal, so
+that any constant will do; for narrow kernels, most of whose entries are near 0, it is 0 instead of 1.
+
+No unit's kernel is ever held as a whole: pairs of events are visited a tile at a time, for all units at
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isqrt
+
+import numpy as np
+
+from lpact.math._columns import as_finite_matrix
+from lpact.math.similarity._common import (
+    centred_scaled,
+    check_debiased,
+    standardised_pair,
+    standardised_units,
+    symmetric,
+)
+from lpact.math.similarity._pairs import (
+    median_squared_difference,
+    pair_row_sums,
+    pair_tile,
+    squared_distances,
+)
+from lpact.math.types import BoolArray, FloatArray
+
+_IN_CACHE = 2**16
+"""Kernel entries worked on at a time (0.5 MB)."""
+
+_IN_MEMORY = 2**22
+"""Kernel entries of all units held at a time (32 MB), unless tiles get too small."""
+
+_SMALLEST_TILE, _LARGEST_TILE = 8, 256
+"""Rows and columns of a tile of the pair matrix."""
+
+_NARROW = 0.85
+"""A kernel with this fraction is ½ at the median distance."""
+
+_NO_STRUCTURE = 1e-10
+"""A centred kernel's square sum below this share of the kernel's own is rounding."""
+
+
+def cka_rbf_to_units(
+    phi: FloatArray, units: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False
+) -> FloatArray:
+    """Return the RBF CKA of φ with every unit.
+
+    Parameters
+    ----------
+    phi
+        [n, p].
+    units
+        [n, N].
+    median_fraction
+        Bandwidth of each kernel, in its median distances between events.
+    debiased
+        With unbiased estimators of HSIC; needs n ≥ 4.
+
+    Returns
+    -------
+    cka
+        [N], in [0, 1], debiased in [−1, 1]; NaN for constant units, and where a median distance is
+        zero. Costs O(n² (p + N)) time and 8 n² bytes.
+    """
+    z, y, varies = standardised_pair(phi, units)
+    n, n_units = y.shape
+    constant = _checked_constant(n, median_fraction, debiased)
+    kernel = _hollow_kernel(z, median_fraction, constant) if z.shape[1] else None
+    if kernel is None:
+        return np.full(n_units, np.nan)
+    scaled, defined = _scaled_units(y, varies, median_fraction)
+    cross, squares, sums = _products_with_units(kernel, scaled, constant)
+    own_sums = pair_row_sums(kernel, n)
+    own = 2.0 * float(kernel @ kernel)
+    self_phi = float(_centred(own, own_sums @ own_sums, own_sums.sum() ** 2, n, debiased))
+    totals = sums.sum(axis=1)
+    sums_squared = np.einsum("ij,ij->i", sums, sums)
+    self_units = _centred(2.0 * squares, sums_squared, totals**2, n, debiased)
+    product = _centred(2.0 * cross, sums @ own_sums, totals * own_sums.sum(), n, debiased)
+    defined &= (self_units > _NO_STRUCTURE * squares) & (self_phi > _NO_STRUCTURE * own)
+    scale = np.sqrt(np.where(defined, self_phi * self_units, 1.0))
+    low = -1.0 if debiased else 0.0
+    return np.where(defined, np.clip(product / scale, low, 1.0), np.nan)
+
+
+def cka_rbf_between_units(
+    units: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False
+) -> FloatArray:
+    """Return the RBF CKA of all pairs of units: [n, N] → [N, N], diagonal 1.
+
+    Options and NaN as in `cka_rbf_to_units`. Costs O(n² N²) time, all of it matrix products.
+    """
+    y, varies = standardised_units(units)
+    n, n_units = y.shape
+    constant = _checked_constant(n, median_fraction, debiased)
+    scaled, defined = _scaled_units(y, varies, median_fraction)
+    sums, cross = np.zeros((n_units, n)), np.zeros((n_units, n_units))
+    for rows, columns in _tiles(n, _IN_MEMORY // n_units):
+        tile = np.empty((n_units, rows.stop - rows.start, columns.stop - columns.start))
+        _fill_tile(scaled, sums, rows, columns, constant, tile)
+        flat = tile.reshape(n_units, -1)
+        cross += flat @ flat.T
+    totals = sums.sum(axis=1)
+    product = _centred(2.0 * cross, sums @ sums.T, np.outer(totals, totals), n, debiased)
+    own = np.diagonal(product).copy()
+    defined &= own > _NO_STRUCTURE * np.diagonal(cross)
+    scale = np.sqrt(np.where(defined, own, 1.0))
+    low = -1.0 if debiased else 0.0
+    return symmetric(np.clip(product / np.outer(scale, scale), low, 1.0), defined)
+
+
+def rbf_cka(
+    x: FloatArray, y: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False
+) -> float:
+    """Return the RBF CKA of two representations of the same events, [n, p] and [n, r].
+
+    Columns are not standardised, so that the result is invariant to rotations and isotropic scaling
+    of either side. NaN where one side is constant or its median distance zero. Options as in
+    `cka_rbf_to_units`; 24 n² bytes at most.
+    """
+    x, y = as_finite_matrix(x, "x"), as_finite_matrix(y, "y")
+    if len(x) != len(y):
+        raise ValueError(f"x and y must have the same events, got {len(x)} and {len(y)}")
+    n = len(x)
+    constant = _checked_constant(n, median_fraction, debiased)
+    first, second = (
+        _hollow_kernel(centred_scaled(side), median_fraction, constant) for side in (x, y)
+    )
+    if first is None or second is None:
+        return float("nan")
+    sums = (pair_row_sums(first, n), pair_row_sums(second, n))
+
+    def centred(i: int, j: int, a: FloatArray, b: FloatArray) -> float:
+        totals = sums[i].sum() * sums[j].sum()
+        return float(_centred(2.0 * float(a @ b), sums[i] @ sums[j], totals, n, debiased))
+
+    own = [centred(0, 0, first, first), centred(1, 1, second, second)]
+    whole = [float(first @ first), float(second @ second)]
+    if own[0] <= _NO_STRUCTURE * whole[0] or own[1] <= _NO_STRUCTURE * whole[1]:
+        return float("nan")
+    cka = centred(0, 1, first, second) / float(np.sqrt(own[0] * own[1]))
+    return max(min(cka, 1.0), -1.0 if debiased else 0.0)
+
+
+def _checked_constant(n: int, median_fraction: float, debiased: bool) -> float:
+    """Return what is subtracted from kernels, once the options are found to be in order."""
+    if not 0.0 < median_fraction < np.inf:
+        raise ValueError(f"median_fraction must be positive and finite, got {median_fraction}")
+    if debiased:
+        check_debiased(n)
+    return 0.0 if debiased and median_fraction < _NARROW else 1.0
+
+
+def _hollow_kernel(x: FloatArray, median_fraction: float, constant: float) -> FloatArray | None:
+    """Return K − constant of all pairs of rows, [n (n − 1) / 2].
+
+    None where the median distance is zero.
+    """
+    kernel = squared_distances(x)
+    median = float(np.median(kernel)) if kernel.size else 0.0
+    if median <= 0.0:
+        return None
+    kernel *= -0.5 / (median_fraction**2 * median)
+    np.exp(kernel, out=kernel)
+    kernel -= constant
+    return kernel
+
+
+def _scaled_units(
+    y: FloatArray, varies: BoolArray, median_fraction: float
+) -> tuple[FloatArray, BoolArray]:
+    """Return y / (σ √2) of every unit, as rows [N, n] (0 where undefined), and which are defined."""
+    columns = np.ascontiguousarray(y.T)
+    median = np.array(
+        [median_squared_difference(c) if v else 0.0 for c, v in zip(columns, varies, strict=True)]
+    )
+    defined = varies & (median > 0.0)
+    scale = median_fraction * np.sqrt(2.0 * np.where(defined, median, 1.0))
+    return np.where(defined, y / scale, 0.0).T.copy(), defined
+
+
+def _products_with_units(
+    kernel: FloatArray, scaled: FloatArray, constant: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return Σ_{a<b} EF and Σ_{a<b} F² of every unit's F [N], and F's row sums [N, n]."""
+    n_units, n = scaled.shape
+    cross, squares, sums = np.zeros(n_units), np.zeros(n_units), np.zeros((n_units, n))
+    for rows, columns in _tiles(n, _IN_CACHE):
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
+        kernel_tile = pair_tile(kernel, n, rows, columns).ravel()
+        at_once = max(1, _IN_CACHE // kernel_tile.size)
+        tiles = np.empty((min(at_once, n_units), *shape))
+        for start in range(0, n_units, at_once):
+            units = slice(start, min(start + at_once, n_units))
+            part = tiles[: units.stop - start]
+            _fill_tile(scaled[units], sums[units], rows, columns, constant, part)
+            flat = part.reshape(len(part), -1)
+            cross[units] += flat @ kernel_tile
+            squares[units] += (flat[:, None, :] @ flat[:, :, None])[:, 0, 0]
+    return cross, squares, sums
+
+
+def _tiles(n: int, entries: int) -> Iterator[tuple[slice, slice]]:
+    """Yield rows and columns of square tiles that cover the upper triangle, ``entries`` each."""
+    size = max(_SMALLEST_TILE, min(_LARGEST_TILE, isqrt(entries)))
+    for row in range(0, n, size):
+        for column in range(row, n, size):
+            yield slice(row, min(row + size, n)), slice(column, min(column + size, n))
+
+
+def _fill_tile(
+    scaled: FloatArray,
+    sums: FloatArray,
+    rows: slice,
+    columns: slice,
+    constant: float,
+    out: FloatArray,
+) -> None:
+    """Write K − constant of every unit for the pairs a < b of a tile, [N, rows, columns].
+
+    The row sums of the whole hollow matrix are added to ``sums`` [N, n].
+    """
+    at_once = max(1, _IN_CACHE // (out.shape[1] * out.shape[2]))
+    for start in range(0, len(out), at_once):
+        units = slice(start, start + at_once)
+        part, y = out[units], scaled[units]
+        np.subtract(y[:, rows, None], y[:, None, columns], out=part)
+        np.multiply(part, part, out=part)
+        np.negative(part, out=part)
+        np.exp(part, out=part)
+        np.subtract(part, constant, out=part)
+        if rows.start == columns.start:
+            part *= np.triu(np.ones(part.shape[1:]), 1)
+        sums[units, rows] += part @ np.ones(part.shape[2])
+        sums[units, columns] += np.ones(part.shape[1]) @ part
+
+
+def _centred(
+    product: FloatArray | float,
+    row_sums: FloatArray | float,
+    totals: FloatArray | float,
+    n: int,
+    debiased: bool,
+) -> FloatArray:
+    """Return ⟨HKH, HLH⟩ or n (n − 3) HSIC from tr EF, eᵀf and 1ᵀe 1ᵀf."""
+    rows, all_pairs = (n - 2, (n - 1) * (n - 2)) if debiased else (n, n * n)
+    return np.asarray(product - 2.0 / rows * row_sums + totals / all_pairs)
