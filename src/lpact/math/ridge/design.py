@@ -33,7 +33,7 @@ _THIN = 64
 """Pieces with fewer rows keep no Gram matrix; they are multiplied where they are needed."""
 
 
-_CARRIED = 1e6
+_CARRIED = 1e3
 """n·mean² over the centred sum of squares above which columns are centred row by row."""
 
 

@@ -198,11 +198,12 @@ class Engine:
         held = len(self.validation) + len(self.tests)
         columns = item * n * p + 8 * p * p * 3
         decompositions = min(self.compute.memory_bytes // 2, held * item * p * (p + n // 2))
-        left = self.compute.memory_bytes - columns - decompositions - 8 * self.tile_bytes
+        fixed = columns + decompositions + 8 * self.tile_bytes
+        left = self.compute.memory_bytes - fixed
         if left < per_target:
             raise ValueError(
-                f"memory_bytes = {self.compute.memory_bytes} is too little: features and decompositions take "
-                f"about {columns + decompositions}, one target {per_target}; give more memory"
+                f"memory_bytes = {self.compute.memory_bytes} is too little: features, decompositions and products take "
+                f"about {fixed}, one target {per_target}; give more memory"
             )
         return int(left // per_target)
 

@@ -9,7 +9,7 @@ from lpact.math.ridge.compute import Array, Backend
 from lpact.math.ridge.rows import Held, Pieces
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
-_CARRIED = 1e6
+_CARRIED = 1e3
 """Σy² over the centred sum of squares above which a column is centred row by row."""
 
 
