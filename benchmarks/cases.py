@@ -58,6 +58,10 @@ FULL = Settings((1_500, 5_000), 768, 250, COMPONENTS, 100, 90_000)
 QUICK = Settings((100, 200), 24, 10, (4, 8, 0), 3, 3_000, two_threads=False)
 
 
+SAME_CHOICES = 0.5
+"""Share of settings that ours and a peer must choose alike, at least; the peers' inner work differs a little."""
+
+
 @dataclass(frozen=True)
 class Peer:
     """One way to do the same analysis with another library.
@@ -171,8 +175,8 @@ def agreement(
     same = (
         (ours.lag[rows] == peer.lag) & (size == peer.components) & (ours.alpha[rows] == peer.alpha)
     )
-    if not same.any():
-        raise DisagreementError("ours and the peer never chose the same settings")
+    if same.mean() < SAME_CHOICES:
+        raise DisagreementError(f"only {same.mean():.0%} of the settings chosen are the same")
     largest = float(np.abs(ours.fold_scores("r2")[rows] - peer.r2)[same].max())
     if not largest <= TOLERANCE[precision]:
         raise DisagreementError(f"held-out R² differs by {largest:.2g} under the same settings")
@@ -197,8 +201,8 @@ def _single_shot_peers(n: int) -> Iterator[Peer]:
     fast = TARGETS["himalaya"].get(n)
     yield _himalaya(fast)
     yield _himalaya(fast, backend="torch", precision="float32")
-    yield _himalaya(fast, backend="numpy", precision="float32")
     if n <= FEW_ROWS:  # for more rows its kernel is far larger than the features' Gram matrix
+        yield _himalaya(fast, backend="numpy", precision="float32")
         yield _himalaya(None, kernel=True, note=f"{SCALING}; not its RidgeCV, but faster here")
 
     def run(problem: Problem, folds: BlockedFolds, outer: tuple[int, ...]) -> peers.Held:
@@ -230,16 +234,17 @@ def _grid_peers(n: int, components: tuple[int, ...]) -> Iterator[Peer]:
         )
 
     target = TARGETS["grid"].get(n)
-    outer = ALL_BLOCKS if n <= FEW_ROWS else (0,)
+    outer = (0,)
     less = "less work: scaling and PCA once an outer block, ours on every inner training set too"
     usual = partial(Peer, outer=outer, same_work=False, note=less)
     yield usual("himalaya RidgeCV numpy, a lag and size", partial(run, backend="numpy"), target)
-    yield usual(
-        "himalaya RidgeCV torch, a lag and size",
-        partial(run, backend="torch"),
-        target,
-        precision="float32",
-    )
+    if n <= FEW_ROWS:
+        yield usual(
+            "himalaya RidgeCV torch, a lag and size",
+            partial(run, backend="torch"),
+            target,
+            precision="float32",
+        )
     yield usual(
         "himalaya RidgeCV numpy, lags stacked",
         partial(run, backend="numpy", stacked=True),

@@ -59,9 +59,9 @@ class TorchBackend(Backend):
         """The device's own solver."""
         return tuple(torch.linalg.eigh(gram))
 
-    def qr(self, x: Array) -> tuple[Array, Array]:
-        """Householder QR."""
-        return tuple(torch.linalg.qr(x))
+    def upper(self, x: Array) -> Array:
+        """Householder QR, without forming Q."""
+        return torch.linalg.qr(x, mode="r").R
 
     def pinv(self, gram: Array) -> Array:
         """Pseudo-inverse."""

@@ -46,12 +46,12 @@ class HeldOut:
     Attributes
     ----------
     scores
-        [r, k] principal scores, each column less its mean over the rows. With ``basis``, the rows are their
-        coordinates in that orthonormal basis, which may be fewer.
+        [r, k] principal scores, each column less its mean over the rows. With a ``source``, the rows are their
+        coordinates in some orthonormal basis, which are fewer.
     mean
         [k] mean of the principal scores over the rows.
-    basis
-        [n_rows, r], or None where rows are themselves.
+    source
+        Where rows are coordinates: the columns [n_rows, P] of the rows themselves, and the axes [P, k].
     nuisance, nuisance_mean
         The same of the unpenalised columns, [r, m] and [m]; None without them.
     """
@@ -59,7 +59,7 @@ class HeldOut:
     rows: slice
     scores: Array
     mean: Array
-    basis: Array | None
+    source: tuple[Array, Array] | None
     nuisance: Array | None
     nuisance_mean: Array | None
 

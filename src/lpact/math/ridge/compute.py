@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from lpact.math.types import FloatArray, IntArray
 
@@ -105,9 +105,17 @@ class Backend:
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, which may be overwritten."""
         raise NotImplementedError
 
-    def qr(self, x: Array) -> tuple[Array, Array]:
-        """Reduced QR decomposition."""
+    def upper(self, x: Array) -> Array:
+        """The factor R [min(r, k), k] of x = QR, upper triangular."""
         raise NotImplementedError
+
+    def scaled_upper(self, x: Array) -> Array:
+        """The same where columns are of about one size, so that errors of xᵀx do not matter."""
+        return self.upper(x)
+
+    def upper_times(self, upper: Array, matrix: Array) -> Array:
+        """An upper triangular matrix times another."""
+        return upper @ matrix
 
     def pinv(self, gram: Array) -> Array:
         """Pseudo-inverse of a symmetric positive semi-definite matrix."""
@@ -116,6 +124,10 @@ class Backend:
     def operand(self, by_axis: Array) -> Any:
         """A matrix [k, r] in the form in which coefficients meet it."""
         return by_axis
+
+    def triangle(self, upper: Array, cuts: tuple[int, ...]) -> Any:  # noqa: ARG002
+        """An upper triangle [r, k] in the form in which `Coefficients.power` takes it."""
+        return self.operand(self.narrow(upper.T))
 
     def compared(self, rows: Array, matrix: Array) -> Array:
         """A product that settings are only compared by."""
@@ -177,6 +189,38 @@ class Coefficients:
         product = self.flat[:, axes] @ operand[axes, rows]
         return product.reshape(*self.shape[:2], product.shape[1])
 
+    def power(self, triangle: Any, n_rows: int, cut: int, be: Backend) -> Array:
+        """‖Rc‖² of the first ``cut`` coefficients, [A, q], for an upper triangle R [n_rows, k].
+
+        It comes from `Backend.triangle`. Row i of R meets coefficients from i on.
+        """
+        total: Array = 0.0
+        for first in range(0, min(n_rows, cut), be.tile_rows):
+            rows = slice(first, min(first + be.tile_rows, n_rows, cut))
+            product = self.product(triangle, slice(first, cut), rows)
+            total = total + be.row_dots(product, product)
+        return total
+
+
+@dataclass(frozen=True)
+class NumpyTriangle:
+    """An upper triangle: its leading squares, by size."""
+
+    squares: dict[int, Array]
+
+
+class NumpyCoefficients(Coefficients):
+    """Coefficients that meet triangles in BLAS's own triangular product."""
+
+    def power(self, triangle: Any, n_rows: int, cut: int, be: Backend) -> Array:
+        """In place on a copy of the coefficients."""
+        if not isinstance(triangle, NumpyTriangle):
+            return super().power(triangle, n_rows, cut, be)
+        product = np.array(self.flat[:, :cut], order="C")
+        trmm = blas.dtrmm if product.itemsize == 8 else blas.strmm
+        product = trmm(1.0, triangle.squares[cut], product.T, overwrite_b=1).T
+        return be.row_dots(product, product).reshape(self.shape[:2])
+
 
 class NumpyBackend(Backend):
     """NumPy on the CPU."""
@@ -222,10 +266,45 @@ class NumpyBackend(Backend):
             raise np.linalg.LinAlgError(f"the eigenvalues did not converge (dsyevd: {info})")
         return values, vectors
 
-    def qr(self, x: Array) -> tuple[Array, Array]:
-        """Householder QR."""
-        q, r = np.linalg.qr(x)
-        return q.astype(self.dtype, copy=False), r.astype(self.dtype, copy=False)
+    def upper(self, x: Array) -> Array:
+        """LAPACK's Householder QR, without forming Q."""
+        short = min(x.shape)
+        if short == 0:
+            return x[:0]
+        geqrf = lapack.dgeqrf if self.itemsize == 8 else lapack.sgeqrf
+        factor, _, _, info = geqrf(np.asfortranarray(x))
+        if info:
+            raise np.linalg.LinAlgError(f"no QR decomposition (geqrf: {info})")
+        return np.triu(factor[:short])
+
+    def scaled_upper(self, x: Array) -> Array:
+        """By Cholesky where that is possible."""
+        if x.shape[0] < x.shape[1] or x.shape[1] == 0:
+            return self.upper(x)
+        wide = self.wide(x)
+        factor, info = lapack.dpotrf(wide.T @ wide, lower=0, clean=1, overwrite_a=1)
+        return self.upper(x) if info else factor.astype(self.dtype, copy=False)
+
+    def upper_times(self, upper: Array, matrix: Array) -> Array:
+        """By BLAS's triangular product."""
+        if upper.shape[0] != upper.shape[1]:
+            return upper @ matrix
+        trmm = blas.dtrmm if self.itemsize == 8 else blas.strmm
+        product = np.array(matrix, order="C").T
+        return trmm(1.0, np.asfortranarray(upper), product, side=1, trans_a=1, overwrite_b=1).T
+
+    def triangle(self, upper: Array, cuts: tuple[int, ...]) -> Any:
+        """The leading square for every cut, as BLAS likes it; a trapezoid is multiplied in tiles."""
+        if upper.shape[0] < upper.shape[1]:
+            return self.narrow(upper.T)
+        return NumpyTriangle({k: np.asfortranarray(upper[:k, :k]) for k in cuts})
+
+    def coefficients(
+        self, shrinkage: Array, coordinates: Array, room: dict[str, Array]
+    ) -> Coefficients:
+        """With triangular products by BLAS."""
+        made = super().coefficients(shrinkage, coordinates, room)
+        return NumpyCoefficients(made.flat.reshape(made.shape))
 
     def pinv(self, gram: Array) -> Array:
         """Pseudo-inverse."""

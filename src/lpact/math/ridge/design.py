@@ -145,28 +145,40 @@ class SharedDesign(Design):
         self._grams.clear()
 
     def cross(
-        self, responses: Responses, members: Sequence[int], columns: IntArray | None = None
+        self, responses: Responses, held: Held, mean: FloatArray, columns: IntArray | None = None
     ) -> Array:
-        """Sum over pieces of y Xᵀ, [q, P], of some columns of the responses or all."""
-        slices, values = self.pieces.slices, self.columns.values
-        total = None
-        thin = [slices[i] for i in members if _rows(slices[i]) < _THIN]
+        """Σ (y − μ)(x − m) over a training set, [q, P], of some columns of the responses or all.
+
+        ``mean`` is μ of those columns. Products are taken within pieces, around the pieces' means, and joined by
+        Σ_b n_b (ȳ_b − μ)(x̄_b − m), so that drift between pieces costs no digits.
+        """
+        be, slices, members = self.be, self.pieces.slices, self.pieces.members[held]
+        sizes = np.array([_rows(slices[i]) for i in members], dtype=np.float64)
+        x_means = np.stack([self._sums[i] for i in members]) / sizes[:, None]
+        y_means = responses.piece_means[list(members)]
+        y_means = y_means if columns is None else y_means[:, columns]
+        x_between = x_means - sizes @ x_means / sizes.sum()
+        y_between = (y_means - mean) * sizes[:, None]
+        total = be.narrow(be.wide(np.ascontiguousarray(y_between.T)) @ be.wide(x_between))
+        thin = [i for i in members if _rows(slices[i]) < _THIN]
         if thin:
-            y = self.be.concatenate([responses.rows[:, piece] for piece in thin], 1)
-            y = y if columns is None else self.be.take(y, columns, 0)
-            total = y @ self.be.concatenate([values[piece] for piece in thin], 0)
+            y = be.concatenate([responses.centred_piece(i) for i in thin], 1)
+            y = y if columns is None else be.take(y, columns, 0)
+            total += y @ be.concatenate([self._centred_piece(i) for i in thin], 0)
         for i in members:
             if _rows(slices[i]) < _THIN:
                 continue
             if i not in responses.cross:
-                responses.cross[i] = responses.rows[:, slices[i]] @ values[slices[i]]
+                responses.cross[i] = responses.centred_piece(i) @ self._centred_piece(i)
             own = responses.cross[i]
-            own = own if columns is None else self.be.take(own, columns, 0)
-            if total is None:
-                total = own + 0.0
-            else:
-                total += own
+            total += own if columns is None else be.take(own, columns, 0)
         return total
+
+    def _centred_piece(self, piece: int) -> Array:
+        """Rows of a piece less their mean."""
+        rows = self.pieces.slices[piece]
+        mean = self._sums[piece] / _rows(rows)
+        return self.columns.values[rows] - self.be.narrow(mean)
 
     def block(self, rows: slice) -> Block:
         """Held-out rows less their mean, shared by all training sets."""

@@ -16,10 +16,10 @@ from lpact.math.ridge.rows import Held, Pieces, cut
 from lpact.math.ridge.select import Choice, mean_scores, select
 from lpact.math.ridge.validation import (
     Settings,
-    Triangle,
+    Validation,
     coefficients_of,
     settings,
-    triangle,
+    validation,
     validation_scores,
 )
 from lpact.math.splits import BlockedFolds
@@ -55,13 +55,12 @@ class Trained:
 
     axes: Axes
     settings: Settings
-    triangles: list[tuple[int, Triangle]]
+    blocks: list[tuple[int, Validation]]
 
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        rotated = sum(t.by_axis.shape[0] * t.by_axis.shape[1] for _, t in self.triangles)
-        return int(self.axes.nbytes + self.axes.be.itemsize * rotated)
+        return self.axes.nbytes + sum(block.nbytes for _, block in self.blocks)
 
 
 class Engine:
@@ -149,20 +148,17 @@ class Engine:
         """A training set, made now or kept from before."""
         if held in self._trained:
             return self._trained[held]
-        validation = self.validation.get(held, [])
-        rows = [part for _, part in validation] + self.tests.get(held, [])
-        axes = self.design.train(held, rows)
+        parts = self.validation.get(held, [])
+        every = [rows for _, rows in parts] + self.tests.get(held, [])
+        axes = self.design.train(held, every)
         chosen = settings(self.be, axes, self.grid)
         exact_rows = self.grid.metric == "spearman"
         n_products = 0 if exact_rows else len(self.grid.alphas) * self.n_columns
-        triangles = [
-            (
-                outer,
-                triangle(self.be, axes.held_out(part), chosen, n_products, self.n_columns),
-            )
-            for outer, part in validation
+        blocks = [
+            (outer, validation(self.be, axes.held_out(rows), chosen, n_products, self.n_columns))
+            for outer, rows in parts
         ]
-        made = Trained(axes, chosen, triangles)
+        made = Trained(axes, chosen, blocks)
         if self._kept_bytes + made.nbytes <= self.keep_bytes:
             self._kept_bytes += made.nbytes
             self._trained[held] = made
@@ -192,7 +188,7 @@ class Engine:
         item = self.be.itemsize
         pieces = len(self.pieces.slices)
         settings_bytes = 8 * len(self.grid.components) * len(self.grid.alphas)
-        per_column = (16 + 3 * item) * n + item * (pieces + 3) * p
+        per_column = (16 + 3 * item) * n + item * (pieces + self.folds.n_blocks + 4) * p
         per_column += settings_bytes * (2 * self.folds.n_blocks + 4)
         per_target = self.n_lags * per_column + (8 + 4 * item) * n
         held = len(self.validation) + len(self.tests)
@@ -245,11 +241,11 @@ class Engine:
                 grid,
                 trained.settings,
                 projected,
-                [part for _, part in trained.triangles],
+                [block for _, block in trained.blocks],
                 loaded.responses,
                 self.tile_bytes,
             )
-            for (outer, _), scores in zip(trained.triangles, found, strict=True):
+            for (outer, _), scores in zip(trained.blocks, found, strict=True):
                 finite = np.isfinite(scores)
                 total[outer] += np.where(finite, scores, 0.0)
                 count[outer] += finite

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Block:
-    """Held-out rows [r, P], centred on themselves; with more rows than columns, their coordinates in a basis."""
+    """Held-out rows [r, P], centred on themselves; with more rows than ``compress``, their coordinates in a basis."""
 
     def __init__(self, be: Backend, values: Array, compress: int) -> None:
         mean = be.sums(values, 0) / values.shape[0]
@@ -38,10 +38,8 @@ class Block:
         constant = np.flatnonzero(low == high)
         if len(constant):
             centred[:, be.index(constant)] = 0.0  # not what rounding of the mean leaves
-        self.basis: Array | None = None
-        if compress and values.shape[0] > compress:
-            self.basis, centred = be.qr(centred)
-        self.centred = centred
+        self.compressed = bool(compress) and values.shape[0] > compress
+        self.centred = be.upper(centred) if self.compressed else centred
 
 
 @dataclass(frozen=True)
@@ -103,10 +101,9 @@ class PrimalAxes(Axes):
         mean, carried = responses.training_mean(self.held)
         if self.design is None:
             return self._project_rows(responses, columns)
-        cross = self.design.cross(responses, responses.pieces.members[self.held], columns)
         if columns is not None:
             mean, carried = mean[columns], carried[columns]
-        cross -= be.narrow(self.n_rows * mean)[:, None] * self.mean
+        cross = self.design.cross(responses, self.held, mean, columns)
         if carried.any():
             bad = np.flatnonzero(carried)
             own = bad if columns is None else columns[bad]
@@ -149,9 +146,11 @@ class PrimalAxes(Axes):
         m = self.n_unpenalised
         return HeldOut(
             rows,
-            block.centred @ self.axes,
+            self.be.upper_times(block.centred, self.axes)
+            if block.compressed
+            else block.centred @ self.axes,
             shift @ self.axes,
-            block.basis,
+            (self.columns.values[rows], self.axes) if block.compressed else None,
             block.centred[:, :m] if m else None,
             shift[:m] if m else None,
         )

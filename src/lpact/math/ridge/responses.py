@@ -27,14 +27,17 @@ class Responses:
         self.rows: Array = be.narrow(columns.values.T)
         self.pieces = pieces
         self.cross: dict[int, Array] = {}
-        """X_bᵀ y of every piece b, [q, P], put here by a design that shares pieces."""
+        """Products of every piece with the columns, [q, P], put here by a design that shares pieces."""
         sums, squares = [], []
         for piece in pieces.slices:
             part = self.rows[:, piece]
             sums.append(be.sums(part, 1))
             squares.append(be.host(be.row_dots(part, part)))
         self._sums, self._squares = np.stack(sums), np.stack(squares)
+        sizes = np.array([piece.stop - piece.start for piece in pieces.slices])
+        self.piece_means: FloatArray = self._sums / sizes[:, None]
         self._blocks: dict[tuple[int, int], tuple[Array, FloatArray, FloatArray]] = {}
+        self._held: dict[tuple[int, int], Array] = {}
 
     @property
     def n_columns(self) -> int:
@@ -50,6 +53,11 @@ class Responses:
         squares = member @ self._squares
         carried: BoolArray = n_rows * mean**2 > (1.0 - 1.0 / _CARRIED) * squares
         return mean, carried & (squares > 0.0)
+
+    def centred_piece(self, piece: int) -> Array:
+        """Rows of a piece less their mean, [q, r]."""
+        mean = self.be.narrow(self.piece_means[piece])
+        return self.rows[:, self.pieces.slices[piece]] - mean[:, None]
 
     def take_training(self, held: Held, columns: IntArray | None = None) -> Array:
         """Rows of a training set, [q, n_train]."""
@@ -69,3 +77,12 @@ class Responses:
             total = np.where(low == high, np.nan, total)
             self._blocks[key] = centred, mean, total
         return self._blocks[key]
+
+    def held_products(self, rows: slice, columns: Array) -> Array:
+        """Held-out rows, less their mean, times the same rows of all columns [r, P] of a shared design: [q, P]."""
+        if rows in self.pieces.slices and (piece := self.pieces.slices.index(rows)) in self.cross:
+            return self.cross[piece]
+        key = (rows.start, rows.stop)
+        if key not in self._held:
+            self._held[key] = self.block(rows)[0] @ columns
+        return self._held[key]

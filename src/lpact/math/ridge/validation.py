@@ -5,9 +5,9 @@ prediction's deviation from its own mean is Mc, so that with q = ‖Mc‖², l =
 
     SSE = ‖y‖² + q − 2l + n δ²,    R² = 1 − SSE / ‖y‖²,    Pearson = l / √(q ‖y‖²)      (y centred on itself)
 
-An orthonormal change of rows changes neither q nor l. With M = QR, R upper triangular, row i of R meets only
-coefficients from i on, which saves up to half of the products; and the first k columns serve the first k components,
-so that all numbers of components cost what the largest does.
+An orthonormal change of rows changes neither: q = ‖Rc‖² with M = QR, R upper triangular, which saves up to half of the
+products; l = cᵀ(Mᵀy). The first k columns serve the first k components, so that all numbers of components cost
+about what the largest does.
 """
 
 from __future__ import annotations
@@ -41,13 +41,16 @@ class Settings:
         [k]: a power of two near the spread of every axis' scores on the training rows. Coefficients are given in these
         units and held-out scores divided by them, so that both have entries of about one size; exact.
     shrinkage
-        unit / (s + a), [A, k].
+        unit / (s + a) / scale, [A, k].
+    scale
+        [A]: a power of two near the largest shrinkage of every penalty, so that none is too small for its square.
     """
 
     cuts: tuple[int, ...]
     place: tuple[int, ...]
     unit: FloatArray
     shrinkage: Array
+    scale: FloatArray
 
 
 def settings(be: Backend, axes: Axes, grid: RidgeGrid) -> Settings:
@@ -57,36 +60,50 @@ def settings(be: Backend, axes: Axes, grid: RidgeGrid) -> Settings:
     eigenvalues = axes.eigenvalues[: cuts[-1]]
     unit = 1.0 / power_of_two(np.sqrt(eigenvalues / axes.n_rows))
     shrinkage = unit / (eigenvalues + np.asarray(grid.alphas)[:, None])
-    return Settings(cuts, tuple(cuts.index(k) for k in wanted), unit, be.narrow(shrinkage))
+    scale = 1.0 / power_of_two(shrinkage.max(axis=1, initial=0.0))
+    place = tuple(cuts.index(k) for k in wanted)
+    return Settings(cuts, place, unit, be.narrow(shrinkage / scale[:, None]), scale)
+
+
+TRIANGULAR_COST = 1.15
+"""Time of a multiplication in a triangular product, relative to one in a full product."""
 
 
 @dataclass(frozen=True)
-class Triangle:
-    """Held-out rows, with an upper triangle of zeros where that pays.
+class Validation:
+    """Held-out rows as coefficients meet them.
 
     Attributes
     ----------
-    by_axis
-        [k, r]: the rows' principal scores, transposed, in the axes' units.
     operand
-        The same, as coefficients meet it.
+        The rows' principal scores in the axes' units, transposed, [k, r]; or, where ``n_rows`` is given, an upper
+        triangle of as many rows that has the same norms.
     mean
-        [k, 1], likewise: the scores' mean over the rows, in the axes' units.
-    rotation
-        [n_rows, r]: takes responses, centred on the held-out rows, to these rows; None where they are the same.
+        [k, 1]: the scores' mean over the rows, in the axes' units.
+    n_rows
+        Rows of the triangle; None where there is none.
+    nuisance
+        [m, k]: the unpenalised columns' products with the scores, in the axes' units; None without them.
+    nbytes
+        Memory held.
     """
 
     held: HeldOut
-    by_axis: Array
     operand: Any
     mean: Any
-    triangular: bool
-    rotation: Array | None
+    n_rows: int | None
+    nuisance: Array | None
+    nbytes: int
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether the operand's rows are the held-out rows."""
+        return self.n_rows is None and self.held.source is None
 
 
-def triangle(
+def validation(
     be: Backend, held: HeldOut, chosen: Settings, n_products: int, n_columns: int
-) -> Triangle:
+) -> Validation:
     """Rotate rows so that half of their products vanish, where that costs less than it saves.
 
     ``n_products`` is how many coefficient vectors will meet these rows, ``n_columns`` how many responses.
@@ -95,20 +112,17 @@ def triangle(
     per_unit = be.narrow(1.0 / chosen.unit)
     scores = held.scores[:, :n_axes] * per_unit
     mean = be.operand((held.mean[:n_axes] * per_unit)[:, None])
+    nuisance = None if held.nuisance is None else held.nuisance.T @ scores
     r, k = scores.shape
     short = min(r, k)
-    saved = n_products * (2.0 * r * k - (2.0 * k - short) * short)
-    cost = 2.0 * n_columns * r * short + be.qr_cost * r * short * short + 2.0 * r * short * k
-    if short == 0 or saved <= 1.5 * cost:
-        by_axis = be.narrow(scores.T)
-        return Triangle(held, by_axis, be.operand(by_axis), mean, False, held.basis)
-    rotation, upper = be.qr(scores[:, :short])
-    if k > short:
-        upper = be.concatenate([upper, rotation.T @ scores[:, short:]], 1)
-    if held.basis is not None:
-        rotation = held.basis @ rotation
-    by_axis = be.narrow(upper.T)
-    return Triangle(held, by_axis, be.operand(by_axis), mean, True, rotation)
+    saved = n_products * (2.0 * r * k - TRIANGULAR_COST * (2.0 * k - short) * short)
+    cost = 2.0 * n_columns * r * k + be.qr_cost * r * short * k
+    n_bytes = be.itemsize * (r + 1) * k
+    if short == 0 or saved <= cost:
+        operand = be.operand(be.narrow(scores.T))
+        return Validation(held, operand, mean, None, nuisance, n_bytes)
+    triangle = be.triangle(be.scaled_upper(scores), chosen.cuts)
+    return Validation(held, triangle, mean, short, nuisance, 2 * n_bytes)
 
 
 def validation_scores(
@@ -116,7 +130,7 @@ def validation_scores(
     grid: RidgeGrid,
     chosen: Settings,
     projected: Projected,
-    triangles: list[Triangle],
+    blocks: list[Validation],
     responses: Responses,
     tile_bytes: int,
 ) -> list[FloatArray]:
@@ -127,16 +141,18 @@ def validation_scores(
     n_alphas = len(grid.alphas)
     n_axes = chosen.cuts[-1]
     q = responses.n_columns
-    blocks = [_HeldResponses(be, projected, part, responses) for part in triangles]
-    out = [np.empty((len(chosen.cuts), n_alphas, q)) for _ in triangles]
+    scored = [_HeldResponses(be, chosen, projected, block, responses) for block in blocks]
+    out = [np.empty((len(chosen.cuts), n_alphas, q)) for _ in blocks]
+    if not all(block.by_rows for block in blocks):
+        tile_bytes *= 2  # triangular products like more columns at a time
     step = max(1, min(q, tile_bytes // max(1, n_alphas * n_axes * be.itemsize)))
     room: dict[str, Array] = {}
     for start in range(0, q, step):
         part = slice(start, min(start + step, q))
         coordinates = projected.coordinates[part, :n_axes]
         coefficients = be.coefficients(chosen.shrinkage, coordinates, room)
-        for block, scores in zip(blocks, out, strict=True):
-            scores[:, :, part] = block.scores(coefficients, chosen.cuts, part, grid.metric)
+        for block, scores in zip(scored, out, strict=True):
+            scores[:, :, part] = block.scores(coefficients, part, grid.metric)
     return [scores[list(chosen.place)] for scores in out]
 
 
@@ -144,108 +160,149 @@ class _HeldResponses:
     """Responses on one block of held-out rows, and the scores of coefficients there."""
 
     def __init__(
-        self, be: Backend, projected: Projected, triangle: Triangle, responses: Responses
+        self,
+        be: Backend,
+        chosen: Settings,
+        projected: Projected,
+        block: Validation,
+        responses: Responses,
     ) -> None:
-        held = triangle.held
-        self.be, self.triangle, self.held = be, triangle, held
-        centred, mean, self.total = responses.block(held.rows)
+        held = block.held
+        self.be, self.chosen, self.projected, self.block = be, chosen, projected, block
+        self.observed, mean, self.total = responses.block(held.rows)
         self.n_rows = held.rows.stop - held.rows.start
         self.shift: FloatArray = mean - be.host(projected.mean)
-        self.observed = centred
+        products = None
+        if held.source is not None:
+            products = responses.held_products(held.rows, held.source[0])  # [q, P]
         self.base: Array | None = None
-        if held.nuisance is not None and projected.nuisance is not None:
-            base = projected.nuisance @ held.nuisance.T
-            own = centred if held.basis is None else centred @ held.basis
-            self.base_observed = be.host(be.row_dots(base, own))
-            self.base_total = be.host(be.row_dots(base, base))
-            self.shift = self.shift - be.host(projected.nuisance @ held.nuisance_mean)
-            self.base = base if triangle.rotation is held.basis else self._rotated(base)
-        self.y = centred if triangle.rotation is None else centred @ triangle.rotation
+        self.base_in_axes: Array | None = None
+        theta = projected.nuisance
+        if held.nuisance is not None and theta is not None:
+            m = theta.shape[1]
+            self.base = theta @ held.nuisance.T
+            other = (theta, products[:, :m]) if products is not None else (self.base, self.observed)
+            self.base_observed = be.host(be.row_dots(*other))
+            self.base_total = be.host(be.row_dots(self.base, self.base))
+            self.shift = self.shift - be.host(theta @ held.nuisance_mean)
+            self.base_in_axes = theta @ block.nuisance
+        self.in_axes: Array | None = (
+            None  # Mᵀy in the axes' units, [q, k], where rows are not themselves
+        )
+        if not block.by_rows:
+            n_axes = chosen.cuts[-1]
+            if products is not None and held.source is not None:
+                in_axes = products @ held.source[1][:, :n_axes]
+            else:
+                in_axes = self.observed @ held.scores[:, :n_axes]
+            self.in_axes = in_axes * be.narrow(1.0 / chosen.unit)
 
-    def _rotated(self, base: Array) -> Array:
-        """Predictions of the unpenalised columns in the triangle's rows."""
-        if self.held.basis is None:
-            return base @ self.triangle.rotation
-        return base @ (self.held.basis.T @ self.triangle.rotation)
-
-    def scores(
-        self, coefficients: Coefficients, cuts: tuple[int, ...], part: slice, metric: str
-    ) -> FloatArray:
+    def scores(self, coefficients: Coefficients, part: slice, metric: str) -> FloatArray:
         """[cuts, A, columns of ``part``]."""
         if metric == "spearman":
-            return self._spearman(coefficients, cuts, part)
-        power, linear, base_linear = self._products(coefficients, cuts, part)
-        total = self.total[part]
+            return self._spearman(coefficients, part)
+        if self.block.by_rows:
+            power, linear = self._from_rows(coefficients, part)
+        else:
+            power = self._power(coefficients)
+            linear = self._linear(self.in_axes, part)
+        total, scale = self.total[part], self.chosen.scale[:, None]
+        power, linear = power * scale**2, linear * scale
         if self.base is not None:
-            power = power + self.base_total[part] + 2.0 * base_linear
+            with_base = self._linear(self.base_in_axes, part) * scale
+            power = power + self.base_total[part] + 2.0 * with_base
             linear = linear + self.base_observed[part]
         with np.errstate(invalid="ignore", divide="ignore"):
             if metric == "pearson":
                 spread = np.sqrt(np.maximum(power, 0.0) * total)
                 return np.where(power > 0.0, linear / spread, np.nan)
-            bias = self.shift[part] - self._mean(coefficients, cuts)
+            bias = self.shift[part] - self._mean(coefficients) * scale
             error = total + power - 2.0 * linear + self.n_rows * bias**2
             return np.asarray(1.0 - error / total)
 
-    def _mean(self, coefficients: Coefficients, cuts: tuple[int, ...]) -> FloatArray:
+    def _mean(self, coefficients: Coefficients) -> FloatArray:
         """Mean prediction, less the training mean, on these rows."""
+        one = slice(0, 1)
         parts = [
-            self.be.host(
-                coefficients.product(self.triangle.mean, slice(low, high), slice(0, 1))[:, :, 0]
-            )
-            for low, high in pairwise((0, *cuts))
+            self.be.host(coefficients.product(self.block.mean, slice(low, high), one)[:, :, 0])
+            for low, high in pairwise((0, *self.chosen.cuts))
         ]
         return np.cumsum(parts, axis=0)
 
-    def _products(
-        self, coefficients: Coefficients, cuts: tuple[int, ...], part: slice
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """‖Mc‖², (Mc)ᵀy and (Mc)ᵀ(prediction of unpenalised columns), [cuts, A, columns] each."""
-        be = self.be
-        n_rows = self.triangle.by_axis.shape[1]
-        sums: list[list[Array]] = [[0.0] * len(cuts) for _ in range(3)]
-        step = be.tile_rows if self.triangle.triangular else 8 * be.tile_rows
+    def _linear(self, in_axes: Array | None, part: slice) -> FloatArray:
+        """Sum over axes of coefficients times ``in_axes`` [q, k], for every cut: [cuts, A, columns]."""
+        both = self.projected.coordinates[part, : self.chosen.cuts[-1]] * in_axes[part]  # type: ignore[index]
+        parts = [
+            self.be.host(self.chosen.shrinkage[:, low:high] @ both[:, low:high].T)
+            for low, high in pairwise((0, *self.chosen.cuts))
+        ]
+        return np.cumsum(parts, axis=0)
+
+    def _power(self, coefficients: Coefficients) -> FloatArray:
+        """‖Mc‖² of every cut, [cuts, A, columns], from rows that are coordinates."""
+        shape, n_rows = coefficients.shape[:2], self.block.n_rows
+        if n_rows is None:
+            powers, _ = self._running(coefficients, None)
+        else:
+            powers = [
+                coefficients.power(self.block.operand, n_rows, cut, self.be)
+                for cut in self.chosen.cuts
+            ]
+        return np.stack([_on_host(self.be, x, shape) for x in powers])
+
+    def _from_rows(self, coefficients: Coefficients, part: slice) -> tuple[FloatArray, FloatArray]:
+        """‖Mc‖² and (Mc)ᵀy of every cut, [cuts, A, columns] each, from the rows' predictions."""
+        shape = coefficients.shape[:2]
+        powers, linears = self._running(coefficients, self.observed[part])
+        return (
+            np.stack([_on_host(self.be, x, shape) for x in powers]),
+            np.stack([_on_host(self.be, x, shape) for x in linears]),
+        )
+
+    def _running(
+        self, coefficients: Coefficients, observed: Array | None
+    ) -> tuple[list[Array], list[Array]]:
+        """Sums of squares, and of products with ``observed``, of predictions that grow from cut to cut."""
+        be, cuts = self.be, self.chosen.cuts
+        powers: list[Array] = [0.0] * len(cuts)
+        linears: list[Array] = [0.0] * len(cuts)
+        n_rows, step = self.block.held.scores.shape[0], 8 * be.tile_rows
         for first in range(0, n_rows, step):
             rows = slice(first, min(first + step, n_rows))
-            others = [self.y[part, rows]]
-            if self.base is not None:
-                others.append(self.base[part, rows])
             running = None
             for i, (low, high) in enumerate(pairwise((0, *cuts))):
-                low = max(low, first) if self.triangle.triangular else low
                 if low < high:
-                    product = coefficients.product(self.triangle.operand, slice(low, high), rows)
+                    product = coefficients.product(self.block.operand, slice(low, high), rows)
                     if running is None:
                         running = product
                     else:
                         running += product
                 if running is None:
                     continue
-                for total, other in zip(sums, [running, *others], strict=False):
-                    total[i] = total[i] + be.row_dots(running, other)
-        shape = coefficients.shape[:2]
-        power, linear, base = (
-            np.stack([np.zeros(shape) if isinstance(x, float) else be.host(x) for x in total])
-            for total in sums
-        )
-        return power, linear, base
+                powers[i] = powers[i] + be.row_dots(running, running)
+                if observed is not None:
+                    linears[i] = linears[i] + be.row_dots(running, observed[:, rows])
+        return powers, linears
 
-    def _spearman(
-        self, coefficients: Coefficients, cuts: tuple[int, ...], part: slice
-    ) -> FloatArray:
+    def _spearman(self, coefficients: Coefficients, part: slice) -> FloatArray:
         """Rank correlations need the predictions themselves."""
         be = self.be
         n_alphas, n_part = coefficients.shape[:2]
         observed = be.host(self.observed[part])
         base = 0.0 if self.base is None else be.host(self.base[part])
-        out = np.empty((len(cuts), n_alphas, n_part))
-        for i, cut in enumerate(cuts):
+        out = np.empty((len(self.chosen.cuts), n_alphas, n_part))
+        for i, cut in enumerate(self.chosen.cuts):
             every = slice(0, self.n_rows)
-            product = be.host(coefficients.product(self.triangle.operand, slice(0, cut), every))
-            predicted = product + base
+            product = be.host(coefficients.product(self.block.operand, slice(0, cut), every))
+            predicted = product * self.chosen.scale[:, None, None] + base
             for a in range(n_alphas):
                 out[i, a] = spearman_columns(observed.T, predicted[a].T)
         return out
+
+
+def _on_host(be: Backend, x: Array, shape: tuple[int, ...]) -> FloatArray:
+    """Scores on the host; zeros where there was nothing to add."""
+    return np.zeros(shape) if isinstance(x, float) else be.host(x)
 
 
 def coefficients_of(
