@@ -33,8 +33,14 @@ RESULTS = Path(__file__).parent / "results" / "engine-gpu.json"
 N_FOLDS = 5
 CHECKED = 256
 """Targets that are compared with a reference in double."""
-TOLERANCE = {"float64": 1e-8, "float32": 1e-3}
+TOLERANCE = {"float64": 1e-8, "float32": 1e-5}
 """Largest difference of a validation R² from the reference."""
+
+
+TENSOR_CORES = {
+    "float32": "; settings are compared by products of 22 bits on tensor cores, weights are plain float32",
+}
+"""What a precision means on a card, where its name does not say it."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +80,9 @@ class Run:
         """himalaya's name for it."""
         return "torch" if self.device == "torch" else "torch_cuda"
 
-    def compute(self, precision: str) -> Compute:
-        """Ours."""
-        return Compute(self.device, precision, self.memory_bytes)  # type: ignore[arg-type]
+    def compute(self, precision: str, *, plain: bool = False) -> Compute:
+        """Ours; ``plain`` without tensor cores."""
+        return Compute(self.device, precision, self.memory_bytes, tensor_cores=not plain)  # type: ignore[arg-type]
 
 
 FULL = (Size(5_000, 1_600, 10_000), Size(10_000, 4_096, 90_000, 5.0))
@@ -152,6 +158,7 @@ def cross_validated(run: Run) -> Iterator[Result]:
         ours = partial(cross_validated_ridge, x, y, folds, grid)
         contenders: dict[str, Callable[[], Any]] = {
             "float32": partial(ours, compute=run.compute("float32")),
+            "float32, plain products": partial(ours, compute=run.compute("float32", plain=True)),
             "float64": partial(ours, compute=run.compute("float64")),
             "himalaya": partial(himalaya, run, x, y[0], alphas),
         }
@@ -163,9 +170,9 @@ def cross_validated(run: Run) -> Iterator[Result]:
         peer_error = float(
             np.abs(made["himalaya"].cv_scores_.cpu().numpy()[checked] - theirs.max(0)).max()
         )
-        for precision in ("float32", "float64"):
+        for precision in ("float32", "float32, plain products", "float64"):
             error = float(np.abs(_numpy(made[precision].score)[checked] - exact.max(0)).max())
-            if not error <= TOLERANCE[precision]:
+            if not error <= TOLERANCE[precision.partition(",")[0]]:
                 raise AssertionError(f"validation R² is off by {error:.2g} in {precision}")
             yield Result(
                 name="5-fold ridge, 10 penalties",
@@ -181,6 +188,7 @@ def cross_validated(run: Run) -> Iterator[Result]:
                 note=(
                     f"best validation R² of {len(checked)} targets beside a reference in double: ours off by "
                     f"{error:.1e}, the peer by {peer_error:.1e}; the peer scales features once, ours in every fold"
+                    + TENSOR_CORES.get(precision, "")
                 ),
                 **size.named,
             )

@@ -28,8 +28,9 @@ RESULTS = Path(__file__).parent / "results"
 TARGET_S = 60.0
 """Seconds that the three measures may take together, with profiles, on the whole level."""
 
-COUNTED = ("rsa", "cka", "event_response")
-ALSO = ("cka_debiased", "cka_rbf", "cka_rbf_debiased")
+COUNTED = ("linear", "rsa", "cka")
+"""The default measures. A model's ``linear`` pattern is level 1's score, and costs nothing here; units' is fitted."""
+ALSO = ("event_response", "cka_debiased", "cka_rbf", "cka_rbf_debiased")
 """Measures that are timed but not counted: one condition each."""
 
 Row = dict[str, Any]
@@ -60,9 +61,9 @@ class Level:
 
 def make_level(sizes: Sizes) -> Level:
     """Responses that follow the first condition's features; the others are rotations of it in time."""
-    problem = simulate(sizes.n_events, sizes.n_columns, sizes.n_units, n_lags=1)
+    problem = simulate(sizes.n_events, sizes.n_columns, sizes.n_units, n_lags=3)
     folds = contiguous_folds(sizes.n_events, 5)
-    brain = Brain(problem.y, 0, folds, RidgeGrid(alphas=(1.0,)))
+    brain = Brain(problem.y, 0, folds, RidgeGrid(alphas=(1.0, 10.0, 100.0, 1e3, 1e4)))
     first, second = alternating_halves(sizes.n_events, 8)
     shifts = np.arange(sizes.n_conditions) * (sizes.n_events // sizes.n_conditions)
     conditions = tuple(np.roll(problem.x, int(s), axis=0) for s in shifts)
@@ -82,8 +83,12 @@ def time_level(level: Level, repeats: int) -> Iterator[Row]:
         def between(measure: Any = measure) -> list[Floats]:
             return [measure.between_units(brain) for brain in (level.brain, *level.halves)]
 
-        seconds, patterns[name] = repeated(to_units, repeats)
-        parts.append(row(f"{name}: {sizes} to units", seconds))
+        if measure.from_readout:
+            own = measure.to_units(level.conditions[0][:, :50], level.brain)
+            patterns[name] = np.tile(own, (len(level.conditions), 1))
+        else:
+            seconds, patterns[name] = repeated(to_units, repeats)
+            parts.append(row(f"{name}: {sizes} to units", seconds))
         seconds, matrices[name] = repeated(between, repeats)
         parts.append(row(f"{name}: between units, whole and halves", seconds))
     profiles = [PROFILES.build(name) for name in PROFILES.names()]

@@ -12,6 +12,9 @@ import shutil
 from collections.abc import Callable, Generator, Sequence
 
 import pytest
+from threadpoolctl import threadpool_limits
+
+threadpool_limits(1)  # threads that compete for cores are far slower than one
 
 pytest_plugins = ["pytester"]
 

@@ -140,7 +140,8 @@ class ReadoutConfig(Section):
     )
     precision: Literal["float64", "float32"] = Field(
         "float64",
-        description="Of the large products; `float32` is faster, and exact to about six digits. `mps` has no other.",
+        description="Of the large products; `float32` is faster, and exact to three digits or more. "
+        "`mps` has no other.",
     )
     memory_gib: Annotated[float, Field(gt=0)] = Field(
         2.0,

@@ -962,7 +962,7 @@ def test_subsets_in_little_memory(selection, monkeypatch):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"alphas": ()}, "alphas must be positive"),
+        ({"alphas": ()}, "alphas must be a list"),
         ({"alphas": (1.0, -1.0)}, "alphas must be positive"),
         ({"draws": -1}, "draws must not be negative"),
         ({"patience": 0}, "patience must be at least 1"),
@@ -1014,11 +1014,11 @@ def test_data_that_make_no_sense():
         nested_banded_ridge([spaces[0][:, :0]], responses, folds, grid)
     with pytest.raises(ValueError, match="must be finite"):
         nested_banded_ridge([spaces[0], spaces[1] * np.nan], responses, folds, grid)
-    with pytest.raises(ValueError, match=r"responses must be \[n_lags, n, t\]"):
+    with pytest.raises(ValueError, match=r"responses must be an array \[n_lags, n, t\]"):
         nested_banded_ridge(spaces, responses[0], folds, grid)
     with pytest.raises(ValueError, match="at least three blocks"):
         nested_banded_ridge(spaces, responses, contiguous_folds(40, 2), grid)
-    with pytest.raises(ValueError, match="cannot keep 'everything'"):
+    with pytest.raises(ValueError, match="unknown thing to keep 'everything'"):
         nested_banded_ridge(spaces, responses, folds, grid, keep=("everything",))
     with pytest.raises(ValueError, match="unknown metric 'mse'"):
         nested_banded_ridge(spaces, responses, folds, grid, metrics=("mse",))

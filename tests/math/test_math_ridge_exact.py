@@ -815,11 +815,16 @@ def test_little_memory_changes_nothing(times, metric, form):
     whole = nested_ridge(x, responses, folds, grid, unpenalised=u, form=form, keep=KEEP)
 
     def lean(memory_bytes):
-        return nested_ridge(
-            x, responses, folds, grid, unpenalised=u, compute=Compute(memory_bytes=memory_bytes)
+        compute = Compute(memory_bytes=memory_bytes)
+        return nested_ridge(x, responses, folds, grid, unpenalised=u, form=form, compute=compute)
+
+    def lean_fit(memory_bytes):
+        compute = Compute(memory_bytes=memory_bytes)
+        return cross_validated_ridge(
+            x, responses, folds, grid, unpenalised=u, form=form, compute=compute
         )
 
-    tight = Compute(memory_bytes=times * least_memory(lean))
+    tight = Compute(memory_bytes=times * max(least_memory(lean), least_memory(lean_fit)))
     chunked = nested_ridge(
         x, responses, folds, grid, unpenalised=u, form=form, keep=KEEP, compute=tight
     )

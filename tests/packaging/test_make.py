@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("setup", "demo", "dev", "test", "check", "docs", "build", "clean")
+TARGETS = ("setup", "demo", "dev", "test", "check", "docs", "bench", "build", "clean")
 
 RequireTool = Callable[[str], str]
 Make = Callable[..., subprocess.CompletedProcess[str]]

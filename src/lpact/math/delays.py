@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 
 import numpy as np
 
@@ -42,11 +43,13 @@ def stack_delays(
         raise ValueError(f"x must be [n, p], got shape {x.shape}")
     if len(delays) == 0 or len(set(delays)) != len(delays):
         raise ValueError(f"delays must be given, each once, got {tuple(delays)}")
+    if not all(isinstance(delay, Integral) for delay in delays):
+        raise ValueError(f"delays must be whole numbers of rows, got {tuple(delays)}")
     n, p = x.shape
     ids = np.zeros(n, dtype=np.int64) if segments is None else np.asarray(segments)
     if len(ids) != n:
         raise ValueError(f"needs one segment id a row, got {len(ids)} for {n} rows")
-    stacked = np.full((n, p * len(delays)), fill)
+    stacked = np.full((n, p * len(delays)), float(fill))
     complete = np.ones(n, dtype=np.bool_)
     place = np.arange(n)
     for rows in segment_slices(ids) if n else []:

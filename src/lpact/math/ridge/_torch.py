@@ -76,10 +76,14 @@ class TorchBackend(Backend):
         """On tensor cores, where they are used."""
         if not self.split or matrix.shape[1] == 0:
             return rows @ matrix
+        size = _power_of_two(
+            matrix, 1
+        )  # [P, 1]: columns of one side and rows of the other come to one size
+        rows = rows * size.T
         scale = _power_of_two(rows, 1)
         halves = SplitRows(rows / scale, {}, self.device)
         every = slice(0, matrix.shape[0]), slice(0, matrix.shape[1])
-        out = halves.product(SplitOperand(matrix), *every)
+        out = halves.product(SplitOperand(matrix / size), *every)
         out *= scale
         return out
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -36,7 +36,11 @@ class Moments:
 
 
 LinearMap: TypeAlias = Callable[[Moments], FloatArray]
-"""``map(moments)`` gives A [p, p′], fitted on the moments of the training rows; the readout sees the columns of x A."""
+"""``map(moments)`` gives A [p, p′], fitted on the moments of the training rows; the readout sees the columns of x A.
+
+A column of x A of whose parts less than about p n ε remains after they cancel is rounding on the Gram matrix, and
+counts as constant. Where so little matters, give the mapped features themselves, as a function of the training rows.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,17 +88,36 @@ class Projected:
 
 
 class Axes(ABC):
-    """One training set: eigenvalues [k], descending, on the host and on the device."""
+    """One training set of ``n_rows`` rows: eigenvalues [k], descending, and the tame columns it is made of."""
 
-    def __init__(self, be: Backend, eigenvalues: FloatArray, n_rows: int) -> None:
+    form: ClassVar[str]
+    n_unpenalised: int
+
+    def __init__(self, be: Backend, columns: Columns, eigenvalues: FloatArray, n_rows: int) -> None:
         self.be = be
+        self.columns = columns
         self.eigenvalues = eigenvalues
         self.n_rows = n_rows
+
+    @property
+    def n_features(self) -> int:
+        """Number of penalised columns."""
+        return int(self.columns.values.shape[1]) - self.n_unpenalised
 
     @property
     def rank(self) -> int:
         """Number of axes."""
         return len(self.eigenvalues)
+
+    @property
+    @abstractmethod
+    def used(self) -> BoolArray:
+        """Columns that have a part in the axes or are unpenalised, [P]."""
+
+    def stand_still(self, rows: slice) -> bool:
+        """Whether all columns in use are constant over these rows: so are predictions, but for rounding."""
+        low, high = self.be.minmax(self.columns.values[rows], 0)
+        return bool((low == high)[self.used].all())
 
     @abstractmethod
     def project(self, responses: Responses, columns: IntArray | None = None) -> Projected:
@@ -165,7 +188,7 @@ def principal_axes(
         mapped = be.wide(into)
         inner = gram[m:, m:]
         features = mapped.T @ inner @ mapped
-        uncancelled = (be.host(into) ** 2).T @ np.where(varying[m:], be.host(inner.diagonal()), 0.0)
+        uncancelled = (into**2).T @ np.where(varying[m:], be.host(inner.diagonal()), 0.0)
         power = be.host(features.diagonal())
         alive = power > n_columns * training.n_rows * _EPS * uncancelled
         gram = _bordered(be, gram, features, gram[:m, m:] @ mapped, m)
@@ -186,7 +209,7 @@ def principal_axes(
     out_of = None
     if m:
         steady = be.wide(np.where(varying[:m], 1.0, 0.0))
-        solve = be.pinv(gram[:m, :m] * steady[:, None] * steady)
+        solve = scaled_pinv(be, gram[:m, :m] * steady[:, None] * steady)
         cross = cross * inverse * steady[:, None]
         out_of = solve @ cross  # what unpenalised columns predict of every feature
         features = features - cross.T @ out_of
@@ -246,3 +269,10 @@ def raw_weights(
     raw = by_column * factor
     at_zero = -(by_column @ mean) - raw @ offset
     return raw[:, m:], raw[:, :m], at_zero
+
+
+def scaled_pinv(be: Backend, gram: Array) -> Array:
+    """Pseudo-inverse of a Gram matrix, its columns brought to one size first: scales decide about no rank."""
+    power = be.host(gram.diagonal())
+    inverse = be.wide(np.where(power > 0.0, 1.0 / np.sqrt(np.where(power > 0.0, power, 1.0)), 0.0))
+    return be.pinv(gram * inverse[:, None] * inverse) * inverse[:, None] * inverse

@@ -142,9 +142,15 @@ def nested_banded_ridge(
     Scores within the tolerance of ties (`Compute.tie_tolerance`) are equal: later weights replace earlier ones only
     where they are better by more, and for the same weights the first lag, then the first penalty, wins.
     """
-    check_inputs(responses, folds, metrics, keep, [None])
-    if folds.n_blocks < 3:
-        raise ValueError("nested selection needs at least three blocks")
+    check_inputs(
+        responses,
+        folds,
+        metrics=metrics,
+        keep=keep,
+        unpenalised=unpenalised,
+        form=form,
+        fewest_blocks=3,
+    )
     tried = _candidates(spaces, grid, candidates)
     _, n_rows, n_targets = responses.shape
     tests = {frozenset({block}): [folds.rows(block)] for block in range(folds.n_blocks)}
@@ -191,9 +197,7 @@ def cross_validated_banded_ridge(
 
     Parameters are those of `nested_banded_ridge`; two blocks are enough.
     """
-    check_inputs(responses, folds, (), (), [None])
-    if folds.n_blocks < 2:
-        raise ValueError("cross-validation needs at least two blocks")
+    check_inputs(responses, folds, unpenalised=unpenalised, form=form, fewest_blocks=2)
     tried = _candidates(spaces, grid, candidates)
     n_targets = responses.shape[2]
     whole: Held = frozenset()

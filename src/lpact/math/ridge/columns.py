@@ -1,7 +1,7 @@
 """Bring columns to a size at which squares and sums lose nothing: an offset and a power of two for each.
 
-Training-only standardisation follows, and undoes both exactly; neither can carry anything from held-out rows into a
-fit.
+Training-only standardisation follows, and undoes both: neither carries anything from held-out rows into a fit, as
+long as the training rows do not fall below what the precision can hold beside them (1e-150 of a held-out outlier).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Columns:
     factor: FloatArray
 
 
-def tame(be: Backend, x: Array, n_layers: int = 1) -> Columns:
+def tame(be: Backend, x: Array, n_layers: int = 1, name: str = "features") -> Columns:
     """Offset near the middle of every column, factor a power of two that brings its largest value to about one.
 
     The offset is the mean, unless a few rows far away have carried it off: then the median of a few probes. A mean
@@ -37,8 +37,8 @@ def tame(be: Backend, x: Array, n_layers: int = 1) -> Columns:
     wide = be.wide(x)
     n_rows = wide.shape[0]
     mean = be.sums(wide, 0) / n_rows
-    if not np.isfinite(mean).all() and not be.all_finite(wide):
-        raise ValueError("features and responses must be finite")
+    if not np.isfinite(mean).all():
+        check_finite(be, wide, name)
     probes = be.host(be.take(wide, np.arange(_PROBES) * (n_rows - 1) // (_PROBES - 1), 0))
     probes = np.sort(probes, axis=0)
     middle, spread = probes[_PROBES // 2], probes[-_PROBES // 4] - probes[_PROBES // 4]
@@ -54,7 +54,8 @@ def tame(be: Backend, x: Array, n_layers: int = 1) -> Columns:
     peak = np.maximum(np.abs(low), np.abs(high))
     peak = np.tile(peak.reshape(n_layers, -1).max(axis=0), n_layers)
     if not np.isfinite(peak).all():
-        raise ValueError("features and responses must be finite")
+        check_finite(be, wide, name)
+        raise ValueError(f"{name} must not differ by more than a float can hold")
     factor = power_of_two(peak)
     shifted *= be.wide(factor)
     return Columns(be.narrow(shifted), offset, factor)
@@ -71,7 +72,7 @@ def joined_columns(be: Backend, features: Array, unpenalised: Array | None) -> t
     columns = tame(be, features)
     if unpenalised is None or unpenalised.shape[1] == 0:
         return columns, 0
-    first = tame(be, unpenalised)
+    first = tame(be, unpenalised, name="unpenalised columns")
     return (
         Columns(
             be.narrow(be.concatenate([first.values, columns.values], 1)),
@@ -79,4 +80,16 @@ def joined_columns(be: Backend, features: Array, unpenalised: Array | None) -> t
             np.concatenate([first.factor, columns.factor]),
         ),
         len(first.offset),
+    )
+
+
+def check_finite(be: Backend, x: Array, name: str) -> None:
+    """Raise `ValueError` that tells the first value that is NaN or infinite, and where."""
+    if be.all_finite(x):
+        return
+    values = be.host(x)
+    row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
+    raise ValueError(
+        f"{name} must be finite, got {values[row, column]} at row {row}, column {column}; "
+        "leave such rows or columns out, or fill them in"
     )

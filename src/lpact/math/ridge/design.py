@@ -212,6 +212,11 @@ class FittedDesign(Design):
         """Fit the features on the training rows, then decompose them."""
         rows = self.pieces.rows(held)
         features = np.asarray(self.features(rows), dtype=np.float64)
+        n_rows = self.pieces.n_all
+        if features.ndim != 2 or len(features) != n_rows:
+            raise ValueError(
+                f"a design function must return features [{n_rows}, p] for all rows, got {features.shape}"
+            )
         kernel = self.form == "kernel" or (self.form == "auto" and features.shape[1] > len(rows))
         if not kernel:
             moments = row_by_row(self.be, (features, self.unpenalised), held, rows)
@@ -219,7 +224,9 @@ class FittedDesign(Design):
         columns, m = joined_columns(self.be, features, self.unpenalised)
         low, high = self.be.minmax(self.be.take(columns.values, rows, 0), 0)
         made = standardised(self.be, columns, m, held, rows, low != high)
-        return made.axes(self.most, validation)
+        axes = made.axes(self.most, validation)
+        axes.own_columns = True
+        return axes
 
 
 def _rows(piece: slice) -> int:

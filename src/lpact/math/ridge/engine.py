@@ -101,7 +101,15 @@ class Engine:
         self.keep_bytes = compute.memory_bytes // 2
         self._trained: dict[Held, Trained] = {}
         self._kept_bytes = 0
+        self.reserved = 0
+        self.fitted_design = callable(design)
         self.design = self._make_design(design, unpenalised, linear_map, form)
+        self.form: str = getattr(self.design, "form", form)
+        if self.fitted_design:  # only its result tells how wide it is
+            first = self.trained(next(iter(self.validation))).axes
+            self.n_features, self.form = first.n_features, first.form
+        n_unpenalised = 0 if unpenalised is None else int(unpenalised.shape[1])
+        self.n_columns_joined = self.n_features + n_unpenalised
 
     def _make_design(
         self,
@@ -184,17 +192,22 @@ class Engine:
 
     def _chunk_size(self) -> int:
         """Targets at a time."""
-        n, p = self.folds.n_rows, self.n_features
-        item = self.be.itemsize
-        pieces = len(self.pieces.slices)
+        n, p, item = self.folds.n_rows, self.n_columns_joined, self.be.itemsize
+        pieces, n_sets = len(self.pieces.slices), len(self.validation) + len(self.tests)
         settings_bytes = 8 * len(self.grid.components) * len(self.grid.alphas)
-        per_column = (16 + 3 * item) * n + item * (pieces + self.folds.n_blocks + 4) * p
+        products = pieces + self.folds.n_blocks + 4 if self.form == "primal" else 1
+        per_column = (16 + 3 * item) * n + item * products * p
         per_column += settings_bytes * (2 * self.folds.n_blocks + 4)
         per_target = self.n_lags * per_column + (8 + 4 * item) * n
-        held = len(self.validation) + len(self.tests)
-        columns = item * n * p + 8 * p * p * 3
-        decompositions = min(self.compute.memory_bytes // 2, held * item * p * (p + n // 2))
-        fixed = columns + decompositions + 8 * self.tile_bytes
+        side = p if self.form == "primal" else n
+        own = n * p if self.fitted_design else 0
+        columns = (
+            (8 + item) * n * p + (24 * n * p if self.fitted_design else 0) + 8 * side * side * 4
+        )
+        if self.form == "primal" and not self.fitted_design:
+            columns += 8 * side * side * pieces
+        kept = n_sets * item * (side * (min(p, n) + n) + own)
+        fixed = columns + min(self.keep_bytes, kept) + 8 * self.tile_bytes + self.reserved
         left = self.compute.memory_bytes - fixed
         if left < per_target:
             raise ValueError(
@@ -202,6 +215,11 @@ class Engine:
                 f"about {fixed}, one target {per_target}; give more memory"
             )
         return int(left // per_target)
+
+    def reserve(self, n_outer: int, n_targets: int) -> None:
+        """Set memory aside for the scores of all settings, where targets choose together."""
+        settings = len(self.grid.components) * len(self.grid.alphas)
+        self.reserved = 16 * n_outer * self.n_lags * settings * n_targets
 
     def load(self, responses: Array, orders: list[IntArray | None], chunk: list[Part]) -> Loaded:
         """The chunk's columns: [n, n_lags · n_targets], tame."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from numbers import Integral
+from typing import Any, Literal, TypeAlias
 
 Level: TypeAlias = Literal["target", "group", "shared"]
 Metric: TypeAlias = Literal["r2", "pearson", "spearman"]
@@ -44,6 +45,8 @@ class Selection:
             raise ValueError(f"unknown way to select '{self.how}'; known: jointly, separately")
         if ("group" in self.levels) != (self.groups is not None):
             raise ValueError("groups must be given where a level is 'group', and only there")
+        if self.groups is not None:
+            object.__setattr__(self, "groups", tuple(self.groups))
 
     @property
     def levels(self) -> tuple[Level, Level, Level]:
@@ -54,6 +57,17 @@ class Selection:
     def alone(self) -> bool:
         """Whether every target chooses everything by itself."""
         return self.levels == ("target", "target", "target")
+
+
+def _several(values: Any, name: str) -> list[Any]:
+    """A list of one value or more."""
+    try:
+        listed = list(values)
+    except TypeError:
+        listed = []
+    if not listed:
+        raise ValueError(f"{name} must be a list of one value at least, got {values!r}")
+    return listed
 
 
 PER_TARGET = Selection()
@@ -82,9 +96,17 @@ class RidgeGrid:
     selection: Selection = PER_TARGET
 
     def __post_init__(self) -> None:
-        if not self.alphas or not all(math.isfinite(a) and a > 0 for a in self.alphas):
-            raise ValueError(f"alphas must be positive and finite, got {self.alphas}")
-        if not self.components or any(k < 0 for k in self.components):
-            raise ValueError(f"components must not be negative, got {self.components}")
+        alphas = tuple(float(a) for a in _several(self.alphas, "alphas"))
+        if not all(math.isfinite(a) and a > 0 for a in alphas):
+            raise ValueError(f"alphas must be positive and finite, got {alphas}")
+        components = _several(self.components, "components")
+        if not all(isinstance(k, Integral) and int(k) >= 0 for k in components):
+            raise ValueError(
+                f"components must be whole numbers, 0 for all features, got {tuple(components)}"
+            )
+        object.__setattr__(self, "alphas", alphas)
+        object.__setattr__(self, "components", tuple(int(k) for k in components))
+        if not isinstance(self.selection, Selection):
+            raise ValueError(f"selection must be a Selection, got {self.selection!r}")
         if self.metric not in ("r2", "pearson", "spearman"):
             raise ValueError(f"unknown metric '{self.metric}'; known: r2, pearson, spearman")

@@ -12,6 +12,7 @@ from lpact.math.ridge.axes import (
     HeldOut,
     Projected,
     raw_weights,
+    scaled_pinv,
     varying_columns,
 )
 from lpact.math.ridge.columns import Columns
@@ -26,6 +27,8 @@ _EPS = float(np.finfo(np.float64).eps)
 class KernelAxes(Axes):
     """Axes in the space of training rows; held-out rows are rotated when it is made, and features let go."""
 
+    form = "kernel"
+
     def __init__(
         self,
         be: Backend,
@@ -39,13 +42,14 @@ class KernelAxes(Axes):
         nuisance: tuple[Array, Array] | None,
         ready: dict[tuple[int, int], Array],
     ) -> None:
-        super().__init__(be, eigenvalues, len(rows))
-        self.columns, self.held, self.rows = columns, held, rows
+        super().__init__(be, columns, eigenvalues, len(rows))
+        self.held, self.rows = held, rows
         self.loadings = be.narrow(loadings)  # [n_train, k] = U √s, so that b = (y − μ) U √s
         self.inverse, self.mean = inverse, mean
         self.nuisance = nuisance  # training rows N [n_train, m], centred, and N⁺ᵀ [n_train, m]
         self.n_unpenalised = 0 if nuisance is None else nuisance[0].shape[1]
         self._ready = ready
+        self.own_columns = False
 
     def project(self, responses: Responses, columns: IntArray | None = None) -> Projected:
         """From the training rows themselves."""
@@ -59,6 +63,12 @@ class KernelAxes(Axes):
         nuisance = None if self.nuisance is None else y @ self.be.narrow(self.nuisance[1])
         return Projected(y @ self.loadings, self.be.narrow(mean), nuisance)
 
+    @property
+    def used(self) -> BoolArray:
+        """Columns that vary on the training rows, and have a weight."""
+        used: BoolArray = self.inverse > 0.0
+        return used
+
     def _nuisance_rows(self, rows: slice) -> Array | None:
         m = self.n_unpenalised
         if not m:
@@ -67,18 +77,26 @@ class KernelAxes(Axes):
 
     def scores(self, rows: slice) -> tuple[Array, Array | None]:
         """As rotated when the axes were made."""
-        return self._ready[rows.start, rows.stop], self._nuisance_rows(rows)
+        scores = self._ready[rows.start, rows.stop]
+        if self.stand_still(rows):
+            scores = scores[:1] + 0.0 * scores
+        return scores, self._nuisance_rows(rows)
 
     def held_out(self, rows: slice) -> HeldOut:
         """The same, centred on themselves."""
         scores, nuisance = self.scores(rows)
         n_rows = rows.stop - rows.start
         mean = self.be.narrow(self.be.sums(scores, 0) / n_rows)
+        centred = scores - mean
+        if self.stand_still(rows):
+            centred *= 0.0  # not what rounding of the mean leaves
         nuisance_mean = None
         if nuisance is not None:
             nuisance_mean = self.be.narrow(self.be.sums(nuisance, 0) / n_rows)
+            low, high = self.be.minmax(nuisance, 0)
             nuisance = nuisance - nuisance_mean
-        return HeldOut(rows, scores - mean, mean, None, nuisance, nuisance_mean)
+            nuisance[:, self.be.index(np.flatnonzero(low == high))] = 0.0
+        return HeldOut(rows, centred, mean, None, nuisance, nuisance_mean)
 
     def weights(self, coefficients: Array, nuisance: Array | None) -> tuple[Array, Array, Array]:
         """V = ZᵀU / √s, with Z made once more."""
@@ -101,6 +119,8 @@ class KernelAxes(Axes):
         """The loadings and the rotated rows."""
         kept = self.loadings.shape[0] * self.loadings.shape[1]
         kept += sum(scores.shape[0] * scores.shape[1] for scores in self._ready.values())
+        if self.own_columns:
+            kept += self.columns.values.shape[0] * self.columns.values.shape[1]
         return int(self.be.itemsize * kept)
 
 
@@ -168,7 +188,7 @@ def standardised(
     nuisance = None
     if m:
         own = centred[:, :m] * be.wide(varying[:m].astype(np.float64))
-        nuisance = (own, own @ be.pinv(own.T @ own))
+        nuisance = (own, own @ scaled_pinv(be, own.T @ own))
     z, _ = _standard_rows(be, columns, rows, mean, inverse, nuisance)
     return StandardRows(be, columns, held, rows, mean, inverse, z, nuisance)
 

@@ -27,6 +27,7 @@ from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
 
 _KEEP = ("predictions", "weights")
+_FORMS = ("auto", "primal", "kernel")
 
 
 def nested_ridge(
@@ -102,10 +103,16 @@ def nested_ridge_draws(
     ``orders`` holds permutations [n], None for the responses as they are: event i of the features meets event
     ``order[i]`` of the responses, at every lag. Circular shifts, block and token shuffles are such orders.
     """
-    asked = [None if order is None else np.asarray(order, dtype=np.int64) for order in orders]
-    check_inputs(responses, folds, metrics, keep, asked)
-    if folds.n_blocks < 3:
-        raise ValueError("nested selection needs at least three blocks")
+    check_inputs(
+        responses,
+        folds,
+        metrics=metrics,
+        keep=keep,
+        unpenalised=unpenalised,
+        form=form,
+        fewest_blocks=3,
+    )
+    asked = check_orders(orders, folds.n_rows)
     n_lags, _, n_targets = responses.shape
     blocks = range(folds.n_blocks)
     tests = {frozenset({block}): [folds.rows(block)] for block in blocks}
@@ -129,6 +136,7 @@ def nested_ridge_draws(
             choices = engine.choose(engine.inner_scores(loaded, folds.n_blocks))
             refit(engine, loaded, choices, collectors)
     else:
+        engine.reserve(folds.n_blocks, n_targets)
         for draw in range(len(asked)):
             scores = np.empty(
                 (folds.n_blocks, n_lags, len(grid.components), len(grid.alphas), n_targets)
@@ -159,9 +167,7 @@ def cross_validated_ridge(
 
     Parameters are those of `nested_ridge`; two blocks are enough.
     """
-    check_inputs(responses, folds, (), (), [None])
-    if folds.n_blocks < 2:
-        raise ValueError("cross-validation needs at least two blocks")
+    check_inputs(responses, folds, unpenalised=unpenalised, form=form, fewest_blocks=2)
     n_lags, _, n_targets = responses.shape
     whole: Held = frozenset()
     validation = {frozenset({block}): [(0, folds.rows(block))] for block in range(folds.n_blocks)}
@@ -179,7 +185,10 @@ def cross_validated_ridge(
         n_lags=n_lags,
     )
     shape = (n_lags, len(grid.components), len(grid.alphas), n_targets)
-    scores = np.empty((1, *shape)) if not grid.selection.alone else None
+    scores = None
+    if not grid.selection.alone:
+        engine.reserve(1, n_targets)
+        scores = np.empty((1, *shape))
     fits: list[tuple[Choice, FloatArray, Array, Array, Array]] = []
 
     def fit(loaded: Loaded, choice: Choice, own: FloatArray) -> None:
@@ -226,23 +235,59 @@ def cross_validated_ridge(
 def check_inputs(
     responses: Array,
     folds: BlockedFolds,
-    metrics: Sequence[str],
-    keep: Sequence[str],
-    orders: Sequence[IntArray | None],
+    *,
+    metrics: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    unpenalised: Array | None = None,
+    form: str = "auto",
+    fewest_blocks: int,
 ) -> None:
-    """Raise `ValueError` where shapes, folds, metrics or orders do not fit."""
-    if responses.ndim != 3:
-        raise ValueError(f"responses must be [n_lags, n, t], got shape {tuple(responses.shape)}")
-    n_rows = responses.shape[1]
+    """Raise `ValueError` where shapes, folds, metrics or names do not fit."""
+    if getattr(responses, "ndim", 0) != 3:
+        shape = tuple(getattr(responses, "shape", ())) or type(responses).__name__
+        raise ValueError(f"responses must be an array [n_lags, n, t], got {shape}")
+    n_lags, n_rows, n_targets = responses.shape
+    if n_lags == 0 or n_targets == 0:
+        raise ValueError(
+            f"responses must have a lag and a target at least, got {n_lags} lags and {n_targets} targets"
+        )
     if folds.n_rows != n_rows:
         raise ValueError(f"folds cover {folds.n_rows} rows, responses have {n_rows}")
-    for metric in metrics:
-        if metric not in METRICS:
-            raise ValueError(f"unknown metric '{metric}'; known: {', '.join(METRICS)}")
-    for name in keep:
-        if name not in _KEEP:
-            raise ValueError(f"cannot keep '{name}'; known: {', '.join(_KEEP)}")
-    every = np.arange(n_rows)
+    if folds.n_blocks < fewest_blocks:
+        needs = {
+            2: "cross-validation needs at least two",
+            3: "nested selection needs at least three",
+        }
+        raise ValueError(f"{needs[fewest_blocks]} blocks, got {folds.n_blocks}")
+    if unpenalised is not None and (unpenalised.ndim != 2 or unpenalised.shape[0] != n_rows):
+        raise ValueError(
+            f"unpenalised columns must be [{n_rows}, m], got shape {tuple(unpenalised.shape)}"
+        )
+    for what, given, known in (
+        ("metric", metrics, METRICS),
+        ("thing to keep", keep, _KEEP),
+        ("form", (form,), _FORMS),
+    ):
+        if isinstance(given, str):
+            raise ValueError(f"give a list of every {what}, not the text '{given}'")
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise ValueError(f"unknown {what} '{unknown[0]}'; known: {', '.join(known)}")
+
+
+def check_orders(orders: Iterable[IntArray | None], n_rows: int) -> list[IntArray | None]:
+    """Row orders as integers; raises `ValueError` where one is no permutation."""
+    checked: list[IntArray | None] = []
     for order in orders:
-        if order is not None and not np.array_equal(np.sort(order), every):
-            raise ValueError(f"an order must be a permutation of {n_rows} rows")
+        if order is None:
+            checked.append(None)
+            continue
+        own = np.asarray(order)
+        whole = own.ndim == 1 and np.issubdtype(own.dtype, np.integer)
+        if not whole or not np.array_equal(np.sort(own), np.arange(n_rows)):
+            raise ValueError(
+                f"an order must be a permutation of the row numbers 0 to {n_rows - 1}, as integers, got "
+                f"shape {own.shape} of {own.dtype}"
+            )
+        checked.append(own.astype(np.int64))
+    return checked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,11 +18,11 @@ from lpact.math.ridge.axes import (
     raw_weights,
     varying_columns,
 )
-from lpact.math.ridge.columns import Columns, power_of_two
+from lpact.math.ridge.columns import Columns, check_finite, power_of_two
 from lpact.math.ridge.compute import Array, Backend
 from lpact.math.ridge.responses import Responses
 from lpact.math.ridge.rows import Held
-from lpact.math.types import FloatArray, IntArray
+from lpact.math.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from lpact.math.ridge.design import SharedDesign
@@ -76,6 +77,8 @@ class ColumnMoments:
 class PrimalAxes(Axes):
     """Axes in column space."""
 
+    form = "primal"
+
     def __init__(
         self,
         be: Backend,
@@ -88,8 +91,8 @@ class PrimalAxes(Axes):
         mean: FloatArray,
         solve: Array | None,
     ) -> None:
-        super().__init__(be, eigenvalues, n_rows)
-        self.design, self.columns, self.held = design, columns, held
+        super().__init__(be, columns, eigenvalues, n_rows)
+        self.design, self.held = design, held
         self.axes = be.narrow(axes)
         self.mean = be.narrow(mean)
         self.n_unpenalised = 0 if solve is None else solve.shape[0]
@@ -155,11 +158,22 @@ class PrimalAxes(Axes):
             shift[:m] if m else None,
         )
 
+    @cached_property
+    def used(self) -> BoolArray:
+        """Columns whose row of the axes is not zero, and unpenalised ones."""
+        low, high = self.be.minmax(self.axes, 1) if self.rank else (np.zeros(1), np.zeros(1))
+        used: BoolArray = np.broadcast_to((low != 0.0) | (high != 0.0), self.axes.shape[:1]).copy()
+        used[: self.n_unpenalised] = True
+        return used
+
     def scores(self, rows: slice) -> tuple[Array, Array | None]:
         """Rows less the training mean, rotated."""
         shifted = self.columns.values[rows] - self.mean
         m = self.n_unpenalised
-        return shifted @ self.axes, shifted[:, :m] if m else None
+        scores = shifted @ self.axes
+        if self.stand_still(rows):
+            scores[:] = scores[:1] + 0.0
+        return scores, shifted[:, :m] if m else None
 
     def weights(self, coefficients: Array, nuisance: Array | None) -> tuple[Array, Array, Array]:
         """Back to raw units."""
@@ -175,7 +189,8 @@ class PrimalAxes(Axes):
     @property
     def nbytes(self) -> int:
         """The axes."""
-        return int(self.be.itemsize * self.axes.shape[0] * self.axes.shape[1])
+        own = self.columns.values.shape[0] if self.design is None else 0
+        return int(self.be.itemsize * self.axes.shape[0] * (self.axes.shape[1] + own))
 
 
 def row_by_row(
@@ -193,8 +208,8 @@ def row_by_row(
     offset = be.sums(train, 0) / len(rows)
     low, high = be.minmax(train, 0)
     peak = np.maximum(high - offset, offset - low)
-    if not (np.isfinite(peak).all() and be.all_finite(joined)):
-        raise ValueError("features and responses must be finite")
+    if not np.isfinite(peak).all() or not be.all_finite(joined):
+        check_finite(be, joined, "features")
     factor = power_of_two(peak)
     shifted = (joined - be.wide(offset)) * be.wide(factor)
     values = be.take(shifted, rows, 0)

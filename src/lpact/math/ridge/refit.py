@@ -33,22 +33,13 @@ class Collector:
             if "predictions" in keep
             else None
         )
-        self.weights: dict[str, list[list[FloatArray]]] | None = (
-            {
-                name: [[] for _ in range(n_blocks)]
-                for name in ("weights", "nuisance_weights", "intercept")
-            }
-            if "weights" in keep
-            else None
-        )
+        self.weights: dict[str, FloatArray] | None = {} if "weights" in keep else None
+        """[F, p, t], [F, m, t] and [F, t], made when the first are known."""
 
     def readout(self) -> Readout:
         """Everything found."""
         more: dict[str, FloatArray] = dict(self.predictions or {})
-        if self.weights is not None:
-            for name, blocks in self.weights.items():
-                stacked = [np.concatenate(parts) for parts in blocks]  # [t, …] each
-                more[name] = np.stack([x.T for x in stacked])
+        more |= self.weights or {}
         return Readout(
             self.engine.folds,
             self.lag,
@@ -131,12 +122,13 @@ def _scatter_weights(
     for part in loaded.chunk:
         here = slice(start, start + part.n_targets)
         start = here.stop
-        weights = collectors[part.draw].weights
-        if weights is not None:
-            for name, values in zip(
-                ("weights", "nuisance_weights", "intercept"), found, strict=True
-            ):
-                weights[name][block].append(values[here])
+        weights, shape = collectors[part.draw].weights, collectors[part.draw].lag.shape
+        if weights is None:
+            continue
+        for name, values in zip(("weights", "nuisance_weights", "intercept"), found, strict=True):
+            if name not in weights:
+                weights[name] = np.empty((shape[0], *values.shape[1:], shape[1]))
+            weights[name][block, ..., part.targets] = values[here].T
 
 
 def _scatter_predictions(

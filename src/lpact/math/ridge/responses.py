@@ -20,7 +20,7 @@ class Responses:
     """
 
     def __init__(self, be: Backend, values: Array, pieces: Pieces, n_lags: int) -> None:
-        columns = tame(be, values, n_lags)
+        columns = tame(be, values, n_lags, "responses")
         self.be = be
         self.offset: FloatArray = columns.offset
         self.factor: FloatArray = columns.factor

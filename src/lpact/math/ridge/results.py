@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lpact.math.ridge.columns import power_of_two
 from lpact.math.ridge.compute import Array, Backend
 from lpact.math.scores import spearman_columns
 from lpact.math.splits import BlockedFolds
@@ -103,7 +104,7 @@ def deviation_scores(be: Backend, observed: Array, predicted: Array, metric: str
     look at deviations from the training mean.
     """
     if metric == "spearman":
-        return spearman_columns(be.host(observed).T, be.host(predicted).T)
+        return spearman_columns(be.host(observed).T, rankable(be.host(predicted), be.itemsize).T)
     low, high = be.minmax(observed, 1)
     defined = low != high
     if metric == "r2":
@@ -120,6 +121,14 @@ def deviation_scores(be: Backend, observed: Array, predicted: Array, metric: str
     with np.errstate(invalid="ignore", divide="ignore"):
         r = be.host(be.row_dots(y, z)) / np.sqrt(power)
     return np.where(defined & (power > 0.0), np.clip(r, -1.0, 1.0), np.nan)
+
+
+def rankable(values: FloatArray, itemsize: int) -> FloatArray:
+    """Predictions [..., n], rounded so that those of equal rows are equal, in whatever order they were added up."""
+    digits = 36 if itemsize == 8 else 17
+    middle = np.median(np.abs(values), axis=-1, keepdims=True)
+    step = np.where(middle > 0.0, 1.0 / power_of_two(middle), 1.0) * 2.0**-digits
+    return np.where(middle > 0.0, np.round(values / step) * step, values)
 
 
 def empty_scores(metrics: Sequence[str], *shape: int) -> dict[str, FloatArray]:

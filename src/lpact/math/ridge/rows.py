@@ -28,6 +28,7 @@ class Pieces:
     slices: tuple[slice, ...]
     members: dict[Held, tuple[int, ...]]
     n_rows: dict[Held, int]
+    n_all: int
     _rows: dict[Held, IntArray] = field(default_factory=dict)
 
     def rows(self, held: Held) -> IntArray:
@@ -64,6 +65,7 @@ def _cut(folds: BlockedFolds, sets: tuple[Held, ...]) -> Pieces:
         tuple(slices[i] for i in used),
         {held: tuple(place[i] for i in pieces) for held, pieces in members.items()},
         {held: sum(stop - start for start, stop in parts) for held, parts in ranges.items()},
+        folds.n_rows,
     )
 
 

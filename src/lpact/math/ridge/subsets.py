@@ -46,9 +46,15 @@ def subset_readouts(
     responses, folds, grid, unpenalised, metrics, keep, form, compute
         As in `nested_ridge`. The form is chosen for all spaces together.
     """
-    check_inputs(responses, folds, metrics, keep, [None])
-    if folds.n_blocks < 3:
-        raise ValueError("nested selection needs at least three blocks")
+    check_inputs(
+        responses,
+        folds,
+        metrics=metrics,
+        keep=keep,
+        unpenalised=unpenalised,
+        form=form,
+        fewest_blocks=3,
+    )
     for subset in subsets:
         known = range(len(spaces))
         if not subset or list(subset) != sorted(set(subset)) or not set(subset) <= set(known):

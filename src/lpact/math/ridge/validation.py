@@ -23,6 +23,7 @@ from lpact.math.ridge.columns import power_of_two
 from lpact.math.ridge.compute import Array, Backend, Coefficients
 from lpact.math.ridge.grid import RidgeGrid
 from lpact.math.ridge.responses import Responses
+from lpact.math.ridge.results import rankable
 from lpact.math.scores import spearman_columns
 from lpact.math.types import FloatArray, IntArray
 
@@ -117,12 +118,13 @@ def validation(
     short = min(r, k)
     saved = n_products * (2.0 * r * k - TRIANGULAR_COST * (2.0 * k - short) * short)
     cost = 2.0 * n_columns * r * k + be.qr_cost * r * short * k
-    n_bytes = be.itemsize * (r + 1) * k
+    n_bytes = be.itemsize * (2 * r + 1) * k
     if short == 0 or saved <= cost:
         operand = be.operand(be.narrow(scores.T))
         return Validation(held, operand, mean, None, nuisance, n_bytes)
     triangle = be.triangle(be.scaled_upper(scores), chosen.cuts)
-    return Validation(held, triangle, mean, short, nuisance, 2 * n_bytes)
+    squares = sum(cut * cut for cut in chosen.cuts)
+    return Validation(held, triangle, mean, short, nuisance, n_bytes + be.itemsize * squares)
 
 
 def validation_scores(
@@ -295,6 +297,7 @@ class _HeldResponses:
             every = slice(0, self.n_rows)
             product = be.host(coefficients.product(self.block.operand, slice(0, cut), every))
             predicted = product * self.chosen.scale[:, None, None] + base
+            predicted = rankable(predicted, be.itemsize)
             for a in range(n_alphas):
                 out[i, a] = spearman_columns(observed.T, predicted[a].T)
         return out
