@@ -130,12 +130,9 @@ def nested_banded_ridge(
     metrics
         Held-out scores to compute.
     keep
-        ``"predictions"``, ``"weights"``, or both, to have them in the result. Weights are on the spaces' columns side
-        by side.
-    form
-        Decompose the Gram matrix of columns (``"primal"``) or of rows (``"kernel"``), or the smaller one.
-    compute
-        Device, precision and memory.
+        ``"predictions"``, ``"weights"``, or both; weights are on the spaces' columns side by side.
+    form, compute
+        As for `nested_ridge`.
 
     Notes
     -----
