@@ -59,7 +59,7 @@ demo: setup
 	$(BIN)/lpact demo
 
 test: dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest
 
 check: dev
 	$(BIN)/ruff check

@@ -802,7 +802,7 @@ def test_little_memory_changes_nothing(sizes, form, monkeypatch):
     for metric in METRICS:
         np.testing.assert_allclose(got.scores(metric), much.scores(metric), atol=1e-9)
     with pytest.raises(ValueError, match="give more memory"):
-        nested_banded_ridge(spaces, responses, folds, grid, compute=Compute(memory_bytes=1_000_000))
+        nested_banded_ridge(spaces, responses, folds, grid, compute=Compute(memory_bytes=100_000))
 
 
 def test_runs_repeat_to_the_bit():
