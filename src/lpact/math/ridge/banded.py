@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpact.math.ridge.axes import Axes
+from lpact.math.ridge.axes import Axes, Projected
 from lpact.math.ridge.bands import (
     BandedGrid,
     Candidates,
@@ -348,20 +348,13 @@ class _Part:
     own: IntArray  # places in the chunk
     columns: IntArray  # columns of the loaded responses
     axes: Axes
+    projected: Projected
     coefficients: Array
-    mean: Array
-    nuisance: Array | None
 
     def raw_weights(self, engine: SpacesEngine, loaded: Loaded) -> tuple[Array, Array, Array]:
-        """Weights [q, p], unpenalised weights [q, m] and intercept [q] for raw responses."""
-        be = engine.be
-        features, nuisance, at_zero = self.axes.weights(self.coefficients, self.nuisance)
-        unit = be.narrow(1.0 / loaded.responses.factor[self.columns])
-        offset = be.narrow(loaded.responses.offset[self.columns])
-        return (
-            features * unit[:, None],
-            nuisance * unit[:, None],
-            (at_zero + self.mean) * unit + offset,
+        """As the engine has them."""
+        return engine.raw_weights(
+            self.axes, loaded, self.columns, self.projected, self.coefficients
         )
 
 
@@ -385,7 +378,7 @@ def _parts(
         coefficients = coefficients_of(
             engine.be, axes, engine.grid, projected, alpha, np.zeros_like(alpha)
         )
-        yield _Part(own, columns, axes, coefficients, projected.mean, projected.nuisance)
+        yield _Part(own, columns, axes, projected, coefficients)
 
 
 class _Kept:
@@ -427,15 +420,18 @@ def _refit(
             scores, nuisance = part.axes.scores(rows)
             deviation = part.coefficients @ scores.T
             if nuisance is not None:
-                deviation = deviation + part.nuisance @ nuisance.T
-            own = be.take(loaded.responses.rows[:, rows], part.columns, 0) - part.mean[:, None]
+                deviation = deviation + part.projected.nuisance @ nuisance.T
+            own = (
+                be.take(loaded.responses.rows[:, rows], part.columns, 0)
+                - part.projected.mean[:, None]
+            )
             place = be.index(part.own)
             observed[:, rows][place] = own
             predicted[:, rows][place] = deviation
             everywhere = targets.start + part.own
             if "predicted" in arrays:
                 factor = loaded.responses.factor[part.columns]
-                mean = loaded.responses.offset[part.columns] + be.host(part.mean) / factor
+                mean = loaded.responses.offset[part.columns] + be.host(part.projected.mean) / factor
                 raw = be.take(be.wide(loaded.raw[rows]), part.columns, 1)
                 arrays["observed"][rows, everywhere] = be.host(raw)
                 arrays["baseline"][rows, everywhere] = mean

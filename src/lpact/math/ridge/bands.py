@@ -419,7 +419,7 @@ class SpacesEngine(Engine):
             products = 1
         features = (8 + item) * n * p
         fixed = features + making + min(shared, self.design.keep_bytes)
-        fixed += self.compute.memory_bytes // 6 + 2 * self.tile_bytes
+        fixed += self.compute.memory_bytes // 6 + 2 * self.tile_bytes + self.reserved
         settings = 8 * len(self.grid.components) * len(self.grid.alphas)
         per_column = (16 + 3 * item) * n + item * products * p
         per_column += settings * (2 * self.folds.n_blocks + 4)

@@ -7,6 +7,7 @@ decompositions stay in double wherever the device has it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias
@@ -70,7 +71,7 @@ class Compute:
         return _torch_backend(self.device, self.precision, self.tensor_cores)
 
 
-class Backend:
+class Backend(ABC):
     """Operations that NumPy and torch spell differently. ``narrow`` is the working precision, ``wide`` the best."""
 
     tile_rows: int
@@ -81,33 +82,38 @@ class Backend:
     """Operations of a matrix product that take as long as QR of [r, k], divided by r k²."""
     itemsize: int
 
+    @property
+    def coefficients_type(self) -> type[Coefficients]:
+        """How coefficients meet operands here."""
+        return Coefficients
+
+    @abstractmethod
     def narrow(self, x: Array) -> Array:
         """As a C-contiguous array of the working precision on the device."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wide(self, x: Array) -> Array:
         """As an array of the best precision on the device."""
-        raise NotImplementedError
 
+    @abstractmethod
     def host(self, x: Array) -> FloatArray:
         """As a NumPy array of float64."""
-        raise NotImplementedError
 
+    @abstractmethod
     def empty(self, *shape: int) -> Array:
         """An array of the working precision, not filled."""
-        raise NotImplementedError
 
+    @abstractmethod
     def concatenate(self, parts: list[Array], axis: int) -> Array:
         """Joined along an axis."""
-        raise NotImplementedError
 
+    @abstractmethod
     def eigh(self, gram: Array) -> tuple[Array, Array]:
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, which may be overwritten."""
-        raise NotImplementedError
 
+    @abstractmethod
     def upper(self, x: Array) -> Array:
         """The factor R [min(r, k), k] of x = QR, upper triangular."""
-        raise NotImplementedError
 
     def scaled_upper(self, x: Array) -> Array:
         """The same where columns are of about one size, so that errors of xᵀx do not matter."""
@@ -117,9 +123,9 @@ class Backend:
         """An upper triangular matrix times another."""
         return upper @ matrix
 
+    @abstractmethod
     def pinv(self, gram: Array) -> Array:
         """Pseudo-inverse of a symmetric positive semi-definite matrix."""
-        raise NotImplementedError
 
     def operand(self, by_axis: Array) -> Any:
         """A matrix [k, r] in the form in which coefficients meet it."""
@@ -140,7 +146,7 @@ class Backend:
         n_alphas, n_columns, n_axes = len(shrinkage), len(coordinates), shrinkage.shape[1]
         flat = self.room(room, "coefficients", n_alphas * n_columns * n_axes)
         shape = (n_alphas, n_columns, n_axes)
-        return Coefficients(self.scaled(shrinkage, coordinates, flat.reshape(shape)))
+        return self.coefficients_type(self.scaled(shrinkage, coordinates, flat.reshape(shape)))
 
     def room(self, room: dict[str, Array], name: str, size: int) -> Array:
         """The first ``size`` numbers of a piece of memory that is kept for a purpose."""
@@ -148,33 +154,33 @@ class Backend:
             room[name] = self.empty(size)
         return room[name][:size]
 
+    @abstractmethod
     def row_dots(self, a: Array, b: Array) -> Array:
         """Σ over the last axis of a·b, broadcast over the others."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scaled(self, weights: Array, rows: Array, out: Array) -> Array:
         """Weights [A, k] times rows [q, k], every pair: [A, q, k], into ``out`` where it can be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sums(self, x: Array, axis: int) -> FloatArray:
         """Sums along an axis, added up in the best precision, on the host."""
-        raise NotImplementedError
 
+    @abstractmethod
     def minmax(self, x: Array, axis: int) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest value along an axis, on the host."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, x: Array, index: Any, axis: int) -> Array:
         """Entries of an axis by their places."""
-        raise NotImplementedError
 
+    @abstractmethod
     def index(self, places: IntArray) -> Any:
         """Places, as an index into an array of this backend."""
-        raise NotImplementedError
 
+    @abstractmethod
     def all_finite(self, x: Array) -> bool:
         """Whether nothing is NaN or infinite."""
-        raise NotImplementedError
 
 
 class Coefficients:
@@ -232,6 +238,11 @@ class NumpyBackend(Backend):
     def __init__(self, precision: str) -> None:
         self.dtype = np.dtype(precision)
         self.itemsize = self.dtype.itemsize
+
+    @property
+    def coefficients_type(self) -> type[Coefficients]:
+        """With triangular products by BLAS."""
+        return NumpyCoefficients
 
     def narrow(self, x: Array) -> Array:
         """As a C-contiguous array of the working precision."""
@@ -298,13 +309,6 @@ class NumpyBackend(Backend):
         if upper.shape[0] < upper.shape[1]:
             return self.narrow(upper.T)
         return NumpyTriangle({k: np.asfortranarray(upper[:k, :k]) for k in cuts})
-
-    def coefficients(
-        self, shrinkage: Array, coordinates: Array, room: dict[str, Array]
-    ) -> Coefficients:
-        """With triangular products by BLAS."""
-        made = super().coefficients(shrinkage, coordinates, room)
-        return NumpyCoefficients(made.flat.reshape(made.shape))
 
     def pinv(self, gram: Array) -> Array:
         """Pseudo-inverse."""

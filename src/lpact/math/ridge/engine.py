@@ -48,6 +48,10 @@ class Loaded:
     responses: Responses
     n_targets: int
 
+    def columns(self, lag: IntArray) -> IntArray:
+        """Column of every target at its own lag."""
+        return lag * self.n_targets + np.arange(self.n_targets)
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -280,16 +284,19 @@ class Engine:
         self, axes: Axes, loaded: Loaded, lag: IntArray, alpha: IntArray, component: IntArray
     ) -> tuple[Projected, Array]:
         """Every target at its own lag in the axes, and its coefficients at its own penalty and components."""
-        columns = lag * loaded.n_targets + np.arange(loaded.n_targets)
-        projected = axes.project(loaded.responses, columns)
+        projected = axes.project(loaded.responses, loaded.columns(lag))
         return projected, coefficients_of(self.be, axes, self.grid, projected, alpha, component)
 
     def raw_weights(
-        self, axes: Axes, loaded: Loaded, lag: IntArray, projected: Projected, coefficients: Array
+        self,
+        axes: Axes,
+        loaded: Loaded,
+        columns: IntArray,
+        projected: Projected,
+        coefficients: Array,
     ) -> tuple[Array, Array, Array]:
-        """Weights [q, p], unpenalised weights [q, m] and intercept [q] for raw responses."""
+        """Weights [q, p], unpenalised weights [q, m] and intercept [q] for raw responses in these columns."""
         be = self.be
-        columns = lag * loaded.n_targets + np.arange(loaded.n_targets)
         features, nuisance, at_zero = axes.weights(coefficients, projected.nuisance)
         unit = be.narrow(1.0 / loaded.responses.factor[columns])
         intercept = (at_zero + projected.mean) * unit + be.narrow(loaded.responses.offset[columns])

@@ -10,14 +10,14 @@ Reference: Hoerl & Kennard (1970), Technometrics 12:55–67. docs/explanation/en
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from lpact.math.ridge.axes import LinearMap
 from lpact.math.ridge.compute import Array, Compute
 from lpact.math.ridge.design import FittedFeatures, Form
-from lpact.math.ridge.engine import Engine, Loaded
+from lpact.math.ridge.engine import Engine
 from lpact.math.ridge.grid import RidgeGrid
 from lpact.math.ridge.refit import Collector, choice_of, refit
 from lpact.math.ridge.results import METRICS, Readout, RidgeFit
@@ -184,41 +184,7 @@ def cross_validated_ridge(
         n_columns=n_lags * n_targets,
         n_lags=n_lags,
     )
-    shape = (n_lags, len(grid.components), len(grid.alphas), n_targets)
-    scores = None
-    if not grid.selection.alone:
-        engine.reserve(1, n_targets)
-        scores = np.empty((1, *shape))
-    fits: list[tuple[Choice, FloatArray, Array, Array, Array]] = []
-
-    def fit(loaded: Loaded, choice: Choice, own: FloatArray) -> None:
-        axes = engine.trained(whole).axes
-        alpha, component = choice.alpha, choice.components
-        projected, coefficients = engine.fitted(axes, loaded, choice.lag, alpha, component)
-        best = own.reshape(-1, own.shape[3])[
-            np.ravel_multi_index((choice.lag, component, alpha), own.shape[:3]),
-            np.arange(own.shape[3]),
-        ]
-        fits.append(
-            (choice, best, *engine.raw_weights(axes, loaded, choice.lag, projected, coefficients))
-        )
-
-    for chunk in engine.chunks(1, n_targets):
-        loaded = engine.load(responses, [None], chunk)
-        own = engine.inner_scores(loaded, 1)
-        if scores is None:
-            fit(loaded, engine.choose(own)[0], own[0])
-        else:
-            scores[..., chunk[0].targets] = own
-    if scores is not None:
-        choice = engine.choose(scores)[0]
-        for chunk in engine.chunks(1, n_targets):
-            part = chunk[0].targets
-            fit(
-                engine.load(responses, [None], chunk),
-                choice_of(choice, part),
-                scores[0][..., part],
-            )
+    fits = list(_whole_fits(engine, responses))
     choices, best, weights, nuisance, intercept = zip(*fits, strict=True)
     native = (lambda x: x) if not isinstance(responses, np.ndarray) else engine.be.host
     return RidgeFit(
@@ -230,6 +196,41 @@ def cross_validated_ridge(
         native(engine.be.concatenate(list(nuisance), 0)).T,
         native(engine.be.concatenate(list(intercept), 0)),
     )
+
+
+def _whole_fits(
+    engine: Engine, responses: Array
+) -> Iterator[tuple[Choice, FloatArray, Array, Array, Array]]:
+    """Choice, best score, weights, weights of unpenalised columns and intercept of each chunk of targets."""
+    n_targets = responses.shape[2]
+    scores = None
+    if not engine.grid.selection.alone:
+        engine.reserve(1, n_targets)
+        settings = (len(engine.grid.components), len(engine.grid.alphas))
+        scores = np.empty((1, responses.shape[0], *settings, n_targets))
+        for chunk in engine.chunks(1, n_targets):
+            loaded = engine.load(responses, [None], chunk)
+            scores[..., chunk[0].targets] = engine.inner_scores(loaded, 1)
+        joint = engine.choose(scores)[0]
+    for chunk in engine.chunks(1, n_targets):
+        loaded = engine.load(responses, [None], chunk)
+        if scores is None:
+            own = engine.inner_scores(loaded, 1)
+            choice = engine.choose(own)[0]
+        else:
+            own = scores[..., chunk[0].targets]
+            choice = choice_of(joint, chunk[0].targets)
+        axes = engine.trained(frozenset()).axes
+        projected, coefficients = engine.fitted(
+            axes, loaded, choice.lag, choice.alpha, choice.components
+        )
+        place = (choice.lag, choice.components, choice.alpha, np.arange(own.shape[-1]))
+        columns = loaded.columns(choice.lag)
+        yield (
+            choice,
+            own[0][place],
+            *engine.raw_weights(axes, loaded, columns, projected, coefficients),
+        )
 
 
 def check_inputs(

@@ -101,9 +101,9 @@ class PrimalAxes(Axes):
     def project(self, responses: Responses, columns: IntArray | None = None) -> Projected:
         """From the pieces' products with the responses."""
         be = self.be
-        mean, carried = responses.training_mean(self.held)
         if self.design is None:
             return self._project_rows(responses, columns)
+        mean, carried = responses.training_mean(self.held)
         if columns is not None:
             mean, carried = mean[columns], carried[columns]
         cross = self.design.cross(responses, self.held, mean, columns)

@@ -68,7 +68,7 @@ def refit(
         projected, coefficients = engine.fitted(
             axes, loaded, choice.lag, choice.alpha, choice.components
         )
-        columns = choice.lag * loaded.n_targets + np.arange(loaded.n_targets)
+        columns = loaded.columns(choice.lag)
         scores, nuisance = axes.scores(rows)
         deviation = coefficients @ scores.T
         if nuisance is not None:
@@ -80,7 +80,7 @@ def refit(
             mean = be.host(projected.mean) / loaded.responses.factor[columns]
             baseline[rows] = loaded.responses.offset[columns] + mean
         if collector.weights is not None:
-            found = engine.raw_weights(axes, loaded, choice.lag, projected, coefficients)
+            found = engine.raw_weights(axes, loaded, columns, projected, coefficients)
             _scatter_weights(loaded, block, [be.host(x) for x in found], collectors)
     pooled, by_fold = held_out_scores(engine, observed, predicted, collector.metrics)
     start = 0
@@ -150,7 +150,7 @@ def _scatter_predictions(
             continue
         for block, choice in enumerate(choices):
             rows = folds.rows(block)
-            columns = choice.lag[here] * loaded.n_targets + np.arange(here.start, here.stop)
+            columns = loaded.columns(choice.lag)[here]
             factor = loaded.responses.factor[columns]
             kept["observed"][rows, part.targets] = (
                 be.host(be.take(loaded.raw[rows], columns, 1))

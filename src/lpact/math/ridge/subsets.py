@@ -74,6 +74,8 @@ def subset_readouts(
         n_columns=n_lags * n_targets,
         n_lags=n_lags,
     )
+    if not grid.selection.alone:
+        engine.reserve(folds.n_blocks, n_targets)
     chunks = Chunks(engine, responses)
     keep_bytes = engine.decomposition_bytes // max(1, len(subsets))
     views, collectors = [], []
