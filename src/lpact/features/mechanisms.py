@@ -3,23 +3,78 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from typing import Any, Protocol
 
 import numpy as np
 
 from lpact.datasets.base import Stimulus
 from lpact.errors import StimulusError
 from lpact.features.availability import Missing
-from lpact.math.types import FloatArray
+from lpact.math.types import FloatArray, IntArray
+from lpact.reasons import Reason
 from lpact.registry import Plugin, Registry
+
+
+class WordValues(Protocol):
+    """What a language model says of a stimulus' words in full context; ``where`` names model and files."""
+
+    where: str
+
+    def surprisal(self) -> FloatArray | Missing:
+        """Return −log2 p(word | words before), in bits, [n_words]."""
+        ...
+
+    def entropy(self) -> FloatArray | Missing:
+        """Return the entropy of the next token after each word, in bits, [n_words]."""
+        ...
+
+    def states(self, layer: int | None) -> FloatArray | Missing:
+        """Return hidden states of a layer, [n_words, width]; None: the static vectors."""
+        ...
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers with hidden states."""
+        ...
+
+
+class Parse(Protocol):
+    """Universal Dependencies of a stimulus' words.
+
+    ``head`` is the row of each word's head in the words table, −1 for the root of a sentence; ``relation`` and
+    ``upos`` are the labels of UD. All are [n_words].
+    """
+
+    head: IntArray
+    relation: tuple[str, ...]
+    upos: tuple[str, ...] | None
+    where: str
+
+
+NO_LANGUAGE = Missing(Reason.MECHANISM_NOT_OFFERED, "no model of the study reads text")
+NO_PARSE = Missing(
+    Reason.MECHANISM_NOT_OFFERED,
+    "the words table has no columns 'head' and 'deprel', and no parser is named",
+)
+
+
+@dataclass(frozen=True)
+class MechanismInputs:
+    """Everything that a mechanism may use: the stimulus, a language model's view of it, and its parse."""
+
+    stimulus: Stimulus
+    language: WordValues | Missing = NO_LANGUAGE
+    parse: Parse | Missing = NO_PARSE
 
 
 class Mechanism(Plugin, ABC):
     """A registered mechanism. ``summary`` says what the quantity is."""
 
     @abstractmethod
-    def compute(self, stimulus: Stimulus) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Return one finite value a word, [n_words], or why there is none."""
 
 
@@ -31,7 +86,9 @@ MECHANISMS: Registry[Mechanism] = Registry(
 
 
 def mechanism_matrix(
-    names: Sequence[str], stimulus: Stimulus
+    names: Sequence[str],
+    inputs: MechanismInputs,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[FloatArray, tuple[str, ...], dict[str, Missing]]:
     """Return the mechanisms of every word, in the order of ``names``.
 
@@ -49,11 +106,13 @@ def mechanism_matrix(
     StimulusError
         If a mechanism does not hold one finite value a word.
     """
+    stimulus = inputs.stimulus
     columns: dict[str, FloatArray] = {}
     missing: dict[str, Missing] = {}
     for name in names:
-        mechanism = MECHANISMS.build(name, where="option 'stripping.mechanisms'")
-        values = mechanism.compute(stimulus)
+        own = (options or {}).get(name)
+        mechanism = MECHANISMS.build(name, own, where="option 'stripping.mechanisms'")
+        values = mechanism.compute(inputs)
         if isinstance(values, Missing):
             missing[name] = values
         else:

@@ -20,7 +20,7 @@ from lpact.datasets.validate import (
 )
 from lpact.errors import ConfigError, FeatureError
 from lpact.features.availability import Missing
-from lpact.features.mechanisms import mechanism_matrix
+from lpact.features.mechanisms import MechanismInputs, mechanism_matrix
 from lpact.features.models import FULL, ModelSource, check_features
 from lpact.features.nuisance import build_nuisance
 from lpact.grid import EventGrid, Exclusion, build_grid
@@ -273,7 +273,9 @@ def _with_predictors(
     config: StudyConfig,
 ) -> tuple[Prepared, dict[tuple[str, str], Missing]]:
     nuisance, _, missing_nuisance = build_nuisance(stimulus, config.nuisance)
-    values, available, missing_mechanisms = mechanism_matrix(config.stripping.mechanisms, stimulus)
+    values, available, missing_mechanisms = mechanism_matrix(
+        config.stripping.mechanisms, MechanismInputs(stimulus)
+    )
     on_grid = grid.pool(values) if available else np.empty((len(grid.onset_s), 0))
     mechanisms = {}
     missing = {("nuisance", k): v for k, v in missing_nuisance.items()}

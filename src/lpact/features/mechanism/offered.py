@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from lpact.datasets.base import Stimulus
 from lpact.features.availability import Missing
-from lpact.features.mechanisms import MECHANISMS, Mechanism
+from lpact.features.mechanisms import MECHANISMS, Mechanism, MechanismInputs
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 
@@ -18,8 +17,9 @@ class OfferedMechanism(Mechanism):
 
     needs: ClassVar[str]
 
-    def compute(self, stimulus: Stimulus) -> FloatArray | Missing:
+    def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
         """Return the dataset's own values, [n_words]."""
+        stimulus = inputs.stimulus
         if self.name not in stimulus.mechanisms:
             return Missing(
                 Reason.MECHANISM_NOT_OFFERED,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lpact.datasets.base import Stimulus
 from lpact.features.availability import Missing
-from lpact.features.mechanisms import Mechanism
+from lpact.features.mechanisms import Mechanism, MechanismInputs
 
 
 class VowelShare(Mechanism):
@@ -16,7 +15,7 @@ class VowelShare(Mechanism):
     name = "vowel_share"
     summary = "share of vowels among the word's characters"
 
-    def compute(self, stimulus: Stimulus) -> NDArray[np.float64] | Missing:
+    def compute(self, inputs: MechanismInputs) -> NDArray[np.float64] | Missing:
         """Return one value a word, [n_words]."""
-        words = stimulus.words["word"].to_list()
+        words = inputs.stimulus.words["word"].to_list()
         return np.array([sum(c in "aeiou" for c in word) / max(len(word), 1) for word in words])
