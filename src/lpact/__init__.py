@@ -13,16 +13,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lpact.errors import LPactError
+    from lpact.features.language.feature_set import FeatureSet
+    from lpact.run.extract import extract_features, plan_features
     from lpact.study import Run, Study, load_study, open_run
 
-__all__ = ["LPactError", "Run", "Study", "__version__", "load_study", "open_run"]
+__all__ = [
+    "FeatureSet",
+    "LPactError",
+    "Run",
+    "Study",
+    "__version__",
+    "extract_features",
+    "load_study",
+    "open_run",
+    "plan_features",
+]
 
 _HOMES = {
+    "FeatureSet": "lpact.features.language.feature_set",
     "LPactError": "lpact.errors",
     "Run": "lpact.study",
     "Study": "lpact.study",
+    "extract_features": "lpact.run.extract",
     "load_study": "lpact.study",
     "open_run": "lpact.study",
+    "plan_features": "lpact.run.extract",
 }
 
 

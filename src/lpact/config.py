@@ -194,6 +194,30 @@ class NuisanceConfig(Section):
     rate_window_s: float = Field(
         2.0, gt=0, description="Window over which `word_rate` counts word onsets."
     )
+    language: str | None = Field(
+        None,
+        pattern=r"^[a-z]{2,3}$",
+        description="Language of the words (`en`, `de`, `fr` …), whose list in the package wordfreq gives "
+        "`log_frequency` where the words table has no such column. Unset: the column or nothing.",
+    )
+    envelope_rate_hz: float = Field(
+        100.0,
+        gt=0,
+        description="Sampling rate of an acoustic envelope that is computed from a WAV file.",
+    )
+    envelope_lowpass_hz: float = Field(
+        10.0,
+        gt=0,
+        description="Cut-off of the low-pass of such an envelope; at most half of `envelope_rate_hz`.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> NuisanceConfig:
+        if 2 * self.envelope_lowpass_hz > self.envelope_rate_hz:
+            raise ValueError(
+                "envelope_lowpass_hz is above half of envelope_rate_hz; lower it or raise the rate"
+            )
+        return self
 
 
 class ControlsConfig(Section):
@@ -296,6 +320,25 @@ class StrippingConfig(Section):
     )
 
 
+class MechanismsConfig(Section):
+    """Where mechanisms come from, if the dataset does not bring their values along."""
+
+    model: str | None = Field(
+        None,
+        description="Model of the study whose surprisal and states are used. Unset: the first one that reads text.",
+    )
+    parser: str | None = Field(
+        None,
+        pattern=r"^(spacy|stanza):.+$",
+        description="Installed pipeline that parses the sentences, as `spacy:NAME` or `stanza:LANGUAGE`. "
+        "Unset: the columns `head`, `deprel` and `upos` of the words table.",
+    )
+    options: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="Options by mechanism name; see each mechanism's reference page.",
+    )
+
+
 class AuditConfig(Section):
     """Source audit: what must be there before evidence is looked at."""
 
@@ -353,6 +396,15 @@ class RunConfig(Section):
         default_factory=dict,
         description="Folder of each dataset that is read from disk, by dataset name; relative to the study file.",
     )
+    models: dict[str, str] = Field(
+        default_factory=dict,
+        description="Folder (or GGUF file) of a language model, by model name; relative to the study file.",
+    )
+    features: str = Field(
+        "lpact-features",
+        min_length=1,
+        description="Folder in which features extracted from language models are kept; relative to the study file.",
+    )
 
 
 class StudyConfig(Section):
@@ -373,6 +425,9 @@ class StudyConfig(Section):
     controls: ControlsConfig = Field(default_factory=ControlsConfig, description="Severe controls.")
     relational: RelationalConfig = Field(default_factory=RelationalConfig, description="Level 2.")
     stripping: StrippingConfig = Field(default_factory=StrippingConfig, description="Level 3.")
+    mechanisms: MechanismsConfig = Field(
+        default_factory=MechanismsConfig, description="Sources of mechanisms."
+    )
     audit: AuditConfig = Field(default_factory=AuditConfig, description="Source audit.")
     gates: GatesConfig = Field(default_factory=GatesConfig, description="Decision thresholds.")
 
@@ -391,6 +446,11 @@ class StudyConfig(Section):
             for name in names:
                 if names.count(name) > 1:
                     raise ValueError(f"the {what} '{name}' is listed twice; list it once")
+        named = self.mechanisms.model
+        if named is not None and named not in {m.name for m in self.models}:
+            raise ValueError(
+                f"mechanisms.model '{named}' is no model of the study; name one of them"
+            )
         return self
 
     def digest(self) -> str:
@@ -486,7 +546,9 @@ def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
     study, run = parse_study(text, where=str(path))
     folder = path.absolute().parent
     paths = {name: str(folder / given) for name, given in run.paths.items()}
-    return study, run.model_copy(update={"paths": paths})
+    models = {name: str(folder / given) for name, given in run.models.items()}
+    features = str(folder / run.features)
+    return study, run.model_copy(update={"paths": paths, "models": models, "features": features})
 
 
 def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:
@@ -508,13 +570,16 @@ def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:
 
 
 def check_paths(study: StudyConfig, run: RunConfig, *, where: str) -> None:
-    """Raise `ConfigError` where a path is given for a dataset that the study does not list."""
-    names = [d.name for d in study.datasets]
-    for unknown in sorted(set(run.paths) - set(names)):
-        raise ConfigError(
-            "a path is given for a dataset that the study does not list",
-            where=f"{where}, option 'run.paths'",
-            got=unknown,
-            expected="names of [[datasets]]",
-            remedy=did_you_mean(unknown, names),
-        )
+    """Raise `ConfigError` where a path is given for a dataset or model that the study does not list."""
+    for what, option, given, names in (
+        ("dataset", "paths", run.paths, [d.name for d in study.datasets]),
+        ("model", "models", run.models, [m.name for m in study.models]),
+    ):
+        for unknown in sorted(set(given) - set(names)):
+            raise ConfigError(
+                f"a path is given for a {what} that the study does not list",
+                where=f"{where}, option 'run.{option}'",
+                got=unknown,
+                expected=f"names of [[{what}s]]",
+                remedy=did_you_mean(unknown, names),
+            )

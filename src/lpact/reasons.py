@@ -151,6 +151,10 @@ class Reason(_Explained):
     TOO_FEW_EVENTS = ("too_few_events", "Too few events remain for the configured folds.")
     TOO_FEW_STORIES = ("too_few_stories", "Leave-one-story-out needs at least three stories.")
     WORDS_OVERLAP = ("words_overlap", "A word starts before the previous one has ended.")
+    WORDS_WITHOUT_FREQUENCY = (
+        "words_without_frequency",
+        "Some words are not in the list of word frequencies; they have the lowest frequency of the list.",
+    )
     WORDS_OUTSIDE_RECORDING = (
         "words_outside_recording",
         "Response windows of some words lie outside the recording; those events are left out.",
@@ -184,6 +188,10 @@ class Reason(_Explained):
     MECHANISM_NOT_OFFERED = (
         "mechanism_not_offered",
         "Neither dataset nor model offers this mechanism.",
+    )
+    FEATURES_NOT_EXTRACTED = (
+        "features_not_extracted",
+        "A language model will give it: its features are not extracted yet, and a run does so first.",
     )
     MECHANISM_CONSTANT = ("mechanism_constant", "The mechanism does not vary over the events.")
     NO_PREVIOUS_LAYER_FEATURES = (

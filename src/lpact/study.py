@@ -20,6 +20,7 @@ from lpact.config import (
 from lpact.decide import NEEDED, decide, explain
 from lpact.errors import ConfigError, LPactError, RunError
 from lpact.run.execute import execute, provenance
+from lpact.run.features import extract_features, extraction_cost
 from lpact.run.inspect import StudyAudit, audit_study, resolve_plugins
 from lpact.run.plan import Plan, make_plan
 from lpact.run.progress import Silent, reporter
@@ -74,11 +75,22 @@ class Study:
 
     def audit(self) -> StudyAudit:
         """Look at the sources only."""
-        return audit_study(Workspace(self.config, self.run_config.paths), Silent())
+        return audit_study(self._workspace(), Silent())
+
+    def extract(self, *, progress: bool | None = None, console: Console | None = None) -> bool:
+        """Extract the features that the study needs of its language models; says whether any were missing."""
+        self.audit()
+        show = self.run_config.progress if progress is None else progress
+        with reporter(show=show, console=console) as told:
+            return extract_features(self._workspace(), told)
+
+    def _workspace(self) -> Workspace:
+        return Workspace(self.config, self.run_config)
 
     def plan(self) -> Plan:
         """Say what a run would compute, and what it would cost."""
-        return make_plan(self.config, self.audit())
+        audit = self.audit()
+        return make_plan(self.config, audit, extraction_cost(self._workspace()))
 
     def run(
         self,
@@ -116,7 +128,7 @@ class Study:
         with reporter(show=show, console=console) as told:
             stored = execute(
                 self.config,
-                paths=self.run_config.paths,
+                settings=self.run_config,
                 out=out,
                 workers=self.run_config.workers if workers is None else workers,
                 reporter=told,

@@ -105,6 +105,9 @@ def test_reads_the_stimulus(root: Path) -> None:
     assert stimulus.envelope is not None
     assert stimulus.envelope.sampling_rate_hz == 50.0
     assert stimulus.media == {"audio": "stimuli/talk/audio.wav"}
+    assert stimulus.media_path("audio") == root / TALK / "audio.wav"
+    assert stimulus.media_path("audio").read_bytes() == b"RIFF"
+    assert stimulus.audio_start_s == 0.0
     assert stimulus.features is not None
     assert set(stimulus.features.keys()) == {
         FeatureKey("m", 0, "full"),
@@ -113,6 +116,14 @@ def test_reads_the_stimulus(root: Path) -> None:
     }
     assert stimulus.features.load(FeatureKey("m", 0, "full")).dtype == np.float32
     assert stimulus.features.where(FeatureKey("m", 10, "full")).endswith("full/layer-10.npy")
+
+
+def test_audio_may_start_at_another_time(root: Path) -> None:
+    (root / TALK / "audio.toml").write_text("start_s = -1.25\n")
+    stimulus = open_folder(root).stimulus("talk")
+    assert stimulus.audio_start_s == -1.25
+    assert stimulus.media == {"audio": "stimuli/talk/audio.wav"}
+    assert "stimuli/talk/audio.toml" in [f.path for f in open_folder(root).source_files()]
 
 
 def test_optional_parts_may_be_missing(root: Path) -> None:
@@ -252,6 +263,7 @@ def circle(path: Path) -> Callable[[Path], object]:
 
 ABOUT = Path("dataset.toml")
 TOML, TSV, UNITS = ONE / "recording.toml", TALK / "words.tsv", ONE / "units.tsv"
+AUDIO = TALK / "audio.toml"
 NEURAL, LAYER, MECHANISMS = ONE / "neural.npy", FULL / "layer-0.npy", TALK / "mechanisms.tsv"
 
 MALFORMED: dict[str, tuple[Callable[[Path], object], type[InputError], str, str]] = {
@@ -321,6 +333,11 @@ MALFORMED: dict[str, tuple[Callable[[Path], object], type[InputError], str, str]
     "clock without envelope": (remove(TALK / "envelope.npy"), StimulusError, "envelope.npy", "missing"),
     "envelope not finite": (save(TALK / "envelope.npy", np.array([np.nan])), StimulusError, "envelope", "nan"),
     "envelope truncated": (truncate(TALK / "envelope.npy"), StimulusError, "envelope.npy", "truncated"),
+    "audio's start is text": (write(AUDIO, 'start_s = "0"'), StimulusError, "audio.toml, key 'start_s'", "a finite"),
+    "audio's start is nan": (write(AUDIO, "start_s = nan"), StimulusError, "audio.toml, key 'start_s'", "a finite"),
+    "audio without start": (write(AUDIO, ""), StimulusError, "audio.toml, key 'start_s'", "missing"),
+    "unknown key of audio": (write(AUDIO, "start = 1"), StimulusError, "key 'start'", "did you mean 'start_s'"),
+    "start without audio": (move(TALK / "audio.wav", AUDIO), StimulusError, "audio.wav", "missing"),
     "two sounds": (write(TALK / "audio.mp3", ""), StimulusError, "audio.", "not part of the layout"),
     "unknown table": (write(TALK / "mechanism.tsv", ""), StimulusError, "mechanism.tsv", "mean 'mechanisms.tsv'"),
     "unknown context": (move(FULL, TALK / "features/m/ful"), FeatureError, "m/ful", "did you mean 'full'"),

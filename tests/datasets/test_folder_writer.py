@@ -151,6 +151,20 @@ def test_media_are_copied(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("start_s", [0.0, 1.5])
+def test_media_survive_a_second_copy(tmp_path: Path, start_s: float) -> None:
+    sound = tmp_path / "sound.wav"
+    sound.write_bytes(b"RIFF")
+    dataset = in_memory(media={"audio": str(sound)}, audio_start_s=start_s)
+    write_folder(dataset, tmp_path / "one")
+    sound.unlink()
+    write_folder(open_folder(tmp_path / "one"), tmp_path / "two")
+    stimulus = open_folder(tmp_path / "two").stimulus("talk")
+    assert stimulus.audio_start_s == start_s
+    assert stimulus.media_path("audio").read_bytes() == b"RIFF"
+    assert (tmp_path / "two/stimuli/talk/audio.toml").exists() == bool(start_s)
+
+
 def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     write_folder(in_memory(), tmp_path / "copy")

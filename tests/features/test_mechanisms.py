@@ -13,12 +13,17 @@ from hypothesis import strategies as st
 
 from lpact.config import StrippingConfig
 from lpact.datasets.base import Stimulus
-from lpact.errors import RegistryError, StimulusError
-from lpact.features.mechanisms import MECHANISMS, mechanism_correlations, mechanism_matrix
+from lpact.errors import ConfigError, RegistryError, StimulusError
+from lpact.features.mechanisms import (
+    MECHANISMS,
+    MechanismInputs,
+    mechanism_correlations,
+    mechanism_matrix,
+)
 from lpact.reasons import Reason
 
 
-def make_stimulus(n_words=4, **mechanisms):
+def make_inputs(n_words=4, **mechanisms):
     words = pl.DataFrame(
         {
             "word": [f"w{i}" for i in range(n_words)],
@@ -28,7 +33,8 @@ def make_stimulus(n_words=4, **mechanisms):
             "story_id": ["a"] * n_words,
         }
     )
-    return Stimulus(id="stim", words=words, where="words.csv", mechanisms=mechanisms)
+    stimulus = Stimulus(id="stim", words=words, where="words.csv", mechanisms=mechanisms)
+    return MechanismInputs(stimulus)
 
 
 def test_the_six_mechanisms_of_the_default_study_are_registered():
@@ -39,11 +45,11 @@ def test_the_six_mechanisms_of_the_default_study_are_registered():
 
 
 def test_columns_are_the_offered_values_in_the_order_asked_for():
-    stimulus = make_stimulus(
+    inputs = make_inputs(
         surprisal=np.array([1.0, 2.0, 3.0, 4.0]), context_update=np.array([0, 1, 0, 1])
     )
     names = ("context_update", "syntactic_boundary", "surprisal")
-    values, available, missing = mechanism_matrix(names, stimulus)
+    values, available, missing = mechanism_matrix(names, inputs)
     assert available == ("context_update", "surprisal")
     np.testing.assert_array_equal(values, [[0, 1], [1, 2], [0, 3], [1, 4]])
     assert values.dtype == np.float64
@@ -51,14 +57,15 @@ def test_columns_are_the_offered_values_in_the_order_asked_for():
     assert missing["syntactic_boundary"].reason is Reason.MECHANISM_NOT_OFFERED
     assert missing["syntactic_boundary"].detail == (
         "stimulus 'stim' (words.csv) has no values of 'syntactic_boundary'; "
-        "needed: one value a word, from constituency parses"
+        "needed: one value a word, or a dependency parse; but: the words table has no columns 'head' "
+        "and 'deprel', and no parser is named"
     )
 
 
 @pytest.mark.parametrize("n_words", [0, 4])
 def test_nothing_offered_gives_no_columns(n_words):
     names = StrippingConfig().mechanisms
-    values, available, missing = mechanism_matrix(names, make_stimulus(n_words))
+    values, available, missing = mechanism_matrix(names, make_inputs(n_words))
     assert (values.shape, available) == ((n_words, 0), ())
     assert tuple(missing) == names
 
@@ -66,7 +73,7 @@ def test_nothing_offered_gives_no_columns(n_words):
 @pytest.mark.parametrize("shape", [(3,), (5,), (4, 1)])
 def test_a_mechanism_has_one_value_a_word(shape):
     with pytest.raises(StimulusError, match="does not have one value a word") as error:
-        mechanism_matrix(("surprisal",), make_stimulus(surprisal=np.zeros(shape)))
+        mechanism_matrix(("surprisal",), make_inputs(surprisal=np.zeros(shape)))
     assert error.value.got == f"shape {shape}"
 
 
@@ -74,14 +81,26 @@ def test_a_mechanism_has_one_value_a_word(shape):
 def test_values_that_are_not_finite_are_refused_and_named(bad):
     values = np.array([1.0, 2.0, bad, bad])
     with pytest.raises(StimulusError) as error:
-        mechanism_matrix(("surprisal",), make_stimulus(surprisal=values))
+        mechanism_matrix(("surprisal",), make_inputs(surprisal=values))
     assert error.value.where == "words.csv, mechanism 'surprisal', word 2 ('w2')"
     assert error.value.got == f"{bad} (2 such values)"
 
 
+def test_options_reach_their_mechanism_alone():
+    names = ("discourse_boundary", "syntactic_boundary")
+    values, available, missing = mechanism_matrix(
+        names, make_inputs(), {"discourse_boundary": {"units": ["sentence"]}}
+    )
+    assert available == ("discourse_boundary",)
+    assert list(missing) == ["syntactic_boundary"]
+    assert values[:, 0].tolist() == [1, 0, 0, 0]
+    with pytest.raises(ConfigError, match="unknown option; did you mean 'units'"):
+        mechanism_matrix(names, make_inputs(), {"discourse_boundary": {"unit": ["sentence"]}})
+
+
 def test_an_unknown_mechanism_is_named_with_a_suggestion():
     with pytest.raises(RegistryError, match="did you mean 'surprisal'"):
-        mechanism_matrix(("suprisal",), make_stimulus())
+        mechanism_matrix(("suprisal",), make_inputs())
 
 
 @given(seed=st.integers(0, 2**32 - 1), scale=st.sampled_from((1e-200, 1e-3, 1.0, 1e5, 1e200)))

@@ -127,6 +127,16 @@ def test_every_timing_feature_matches_its_loop(stimulus, window_s, cosines):
         build_one("position_in_sentence", stimulus), np.reshape([index, relative], (2, n)).T
     )
 
+    place, share = [], []
+    for row in rows:
+        own = [r["sentence_id"] for r in rows if r["story_id"] == row["story_id"]]
+        order = list(dict.fromkeys(own))
+        place.append(order.index(row["sentence_id"]))
+        share.append(place[-1] / (len(order) - 1) if len(order) > 1 else 0.0)
+    np.testing.assert_array_equal(
+        build_one("sentence_position", stimulus), np.reshape([place, share], (2, n)).T
+    )
+
     story = build_one("position_in_story", stimulus, drift_cosines=cosines)
     assert story.shape == (n, 1 + cosines)
     for i, row in enumerate(rows):
@@ -230,8 +240,9 @@ def test_columns_follow_the_configured_order_and_name_what_is_missing():
     assert list(missing) == ["log_frequency"]
 
 
-def test_the_default_configuration_names_every_builder():
-    assert NuisanceConfig().include == tuple(NUISANCE)
+def test_the_default_configuration_names_every_builder_but_one():
+    # Sentence position says nearly what position in the story says; a study of short passages adds it.
+    assert NuisanceConfig().include == tuple(n for n in NUISANCE if n != "sentence_position")
     assert all(builder.__doc__ for builder in NUISANCE.values())
 
 

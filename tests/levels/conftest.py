@@ -48,7 +48,7 @@ class Bench:
 
     def __init__(self, config: StudyConfig) -> None:
         self.config = config
-        self.workspace = Workspace(config, {})
+        self.workspace = Workspace(config)
         recording = self.workspace.dataset("sim").recording_ids()[0]
         self.prepared: Prepared = self.workspace.prepared("sim", recording)
 

@@ -20,7 +20,7 @@ def clean(tiny_study, tmp_path_factory) -> Path:
 
     study = lpact.load_study(tiny_study())
     folder = tmp_path_factory.mktemp("folder") / "data"
-    write_folder(Workspace(study.config, {}).dataset("sim"), folder)
+    write_folder(Workspace(study.config).dataset("sim"), folder)
     return folder
 
 

@@ -56,7 +56,7 @@ def test_unit_order_changes_nothing_but_the_order(tiny_run, tiny_study, tmp_path
     from lpact.run.workspace import Workspace
 
     study, _ = tiny_run
-    dataset = Workspace(study.config, {}).dataset("sim")
+    dataset = Workspace(study.config).dataset("sim")
     write_folder(dataset, tmp_path / "straight")
     write_folder(dataset, tmp_path / "moved")
     order = np.random.default_rng(1).permutation(8)
@@ -99,7 +99,7 @@ def test_scaling_and_shifting_the_recording_changes_no_verdict_and_no_score(
     from lpact.run.workspace import Workspace
 
     study, original = tiny_run
-    write_folder(Workspace(study.config, {}).dataset("sim"), tmp_path / "data")
+    write_folder(Workspace(study.config).dataset("sim"), tmp_path / "data")
     for path in (tmp_path / "data" / "recordings").glob("*/neural.npy"):
         np.save(path, np.load(path) * 1e-6 + 5e-5)
     for path in (tmp_path / "data" / "stimuli").rglob("layer-*.npy"):

@@ -105,7 +105,7 @@ def test_a_finished_run_of_other_inputs_is_refused(tiny_study, tmp_path):
     from lpact.run.workspace import Workspace
 
     study = lpact.load_study(tiny_study())
-    write_folder(Workspace(study.config, {}).dataset("sim"), tmp_path / "data")
+    write_folder(Workspace(study.config).dataset("sim"), tmp_path / "data")
     values = tiny_study(
         datasets=[{"name": "mine", "reader": "folder", "grid": {"lags_ms": [0.0, 100.0]}}],
         run={"paths": {"mine": str(tmp_path / "data")}},

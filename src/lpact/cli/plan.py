@@ -46,6 +46,15 @@ def cost_line(plan: Plan, workers: int) -> str:
     )
 
 
+def extraction_line(plan: Plan) -> str:
+    """What is to be extracted from language models first, in one line."""
+    cost = plan.extraction
+    return (
+        f"first, {counted(cost.n_sets, 'feature set')} from language models: {whole(cost.tokens)} tokens, about "
+        f"{duration(cost.seconds)}, {memory(cost.n_bytes)} on disk"
+    )
+
+
 def _show_rows(out: Console, plan: Plan) -> None:
     heading(out, "Rows per table (≤: at most)")
     grid = Grid(("table", "rows"), right=frozenset({"rows"}))
@@ -57,6 +66,8 @@ def _show_rows(out: Console, plan: Plan) -> None:
 
 def _show_cost(out: Console, plan: Plan, workers: int) -> None:
     heading(out, "Cost")
+    if plan.extraction.n_sets:
+        say(out, extraction_line(plan), indent=2)
     say(out, cost_line(plan, workers), indent=2)
     cores = n_cores()
     if cores > workers:

@@ -9,7 +9,7 @@ import typer
 
 from lpact.cli._render import console, say
 from lpact.cli._results import show_outcome, show_places, show_verdict_counts
-from lpact.cli.plan import cost_line
+from lpact.cli.plan import cost_line, extraction_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,6 +72,8 @@ def compute(
         )
     say(told, f"{study.config.name}: looking at the sources …")
     plan = study.plan()
+    if plan.extraction.n_sets:
+        say(told, extraction_line(plan))
     say(told, cost_line(plan, workers or study.run_config.workers))
     if out.absolute().with_name(f"{out.absolute().name}.partial").exists():
         say(told, "A working folder is there: what was finished of this very study is used again.")

@@ -67,6 +67,10 @@ class SevereControl(Plugin, ABC):
     counted: ClassVar[bool] = True
     needs: ClassVar[str] = "features only"
 
+    def contexts(self) -> tuple[str, ...]:
+        """Return the contexts of features that it loads, beside the real ones."""
+        return ()
+
     def unavailable(self, inputs: ControlInputs) -> Missing | None:  # noqa: ARG002
         """Return why this control cannot be made from ``inputs``, or None."""
         return None

@@ -18,6 +18,10 @@ class FreshFeatures(SevereControl):
 
     context: ClassVar[str]
 
+    def contexts(self) -> tuple[str, ...]:
+        """Return its one context."""
+        return (self.context,)
+
     def source_layer(self, inputs: ControlInputs) -> int:
         """Return the layer that the features are taken from."""
         return inputs.layer

@@ -12,7 +12,7 @@ from lpact.datasets.base import FeatureKey
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError, did_you_mean
 
 CONTEXTS = ("full", "sentence_reset", "reversed", "shuffled", "untrained", "static")
-STIMULUS_FILES = ("words.tsv", "mechanisms.tsv", "envelope.npy", "envelope.toml")
+STIMULUS_FILES = ("words.tsv", "mechanisms.tsv", "envelope.npy", "envelope.toml", "audio.toml")
 RECORDING_FILES = ("recording.toml", "neural.npy", "units.tsv")
 MEDIA = ("audio", "video")
 _FEATURE_FILE = re.compile(r"layer-(0|[1-9][0-9]{0,5})(?:_draw-(0|[1-9][0-9]{0,5}))?\.npy")
@@ -145,13 +145,16 @@ class _Finder:
         media: dict[str, Path] = {}
         for name in list(entries):
             kind = Path(name).stem
-            if kind in MEDIA and Path(name).suffix and kind not in media:
+            is_medium = kind in MEDIA and Path(name).suffix and name not in STIMULUS_FILES
+            if is_medium and kind not in media:
                 media[kind] = entries.pop(name)
                 self.require_kind(media[kind], is_folder=False, error=StimulusError)
         self._refuse_others(folder, entries, STIMULUS_FILES, StimulusError)
         pair = ("envelope.npy", "envelope.toml")
         needed = ("words.tsv", *(pair if any(name in entries for name in pair) else ()))
         self._require(folder, entries, needed, StimulusError)
+        if "audio.toml" in entries and "audio" not in media:
+            raise _missing(folder / "audio.wav", entries, StimulusError)
         return StimulusFiles(folder, entries, features, media)
 
     def _features(self, parent: Path) -> dict[FeatureKey, Path]:

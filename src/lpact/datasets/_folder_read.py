@@ -108,8 +108,17 @@ def read_units(found: RecordingFiles) -> Units:
 
 def read_words(path: Path) -> pl.DataFrame:
     """Read ``words.tsv``, extra columns included."""
+    return _word_columns(path, list(WORD_COLUMNS))
+
+
+def read_text_words(path: Path) -> pl.DataFrame:
+    """Read a words table of which the text alone matters: ``word``, and whatever else it has."""
+    return _word_columns(path, ["word"])
+
+
+def _word_columns(path: Path, required: list[str]) -> pl.DataFrame:
     table = TsvFile(path, StimulusError)
-    table.require(list(WORD_COLUMNS))
+    table.require(required)
     columns: dict[str, pl.Series] = {}
     for name in table.columns:
         dtype = WORD_COLUMNS.get(name)
@@ -139,3 +148,10 @@ def read_envelope(found: StimulusFiles) -> Envelope | None:
     about = TomlFile(found.files["envelope.toml"], _SERIES_KEYS, StimulusError)
     values = load_npy(found.files["envelope.npy"], StimulusError)
     return Envelope(values, about.number("sampling_rate_hz"), about.number("start_s"))
+
+
+def read_audio_start(found: StimulusFiles) -> float:
+    """Read the time of the audio's first sample from ``audio.toml``; 0 s without that file."""
+    if "audio.toml" not in found.files:
+        return 0.0
+    return TomlFile(found.files["audio.toml"], ("start_s",), StimulusError).number("start_s")

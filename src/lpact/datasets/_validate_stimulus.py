@@ -30,6 +30,14 @@ def check_stimulus(stimulus: Stimulus) -> None:
     _check_mechanisms(stimulus)
     if stimulus.envelope is not None:
         _check_envelope(stimulus, stimulus.envelope)
+    if not np.isfinite(stimulus.audio_start_s):
+        raise StimulusError(
+            "the audio's start is not a time",
+            where=f"{stimulus.where}, audio",
+            got=f"{stimulus.audio_start_s} s",
+            expected="a finite time of the audio's first sample, on the clock of the words",
+            remedy="mend the start, or leave it out",
+        )
 
 
 def overlap_findings(stimulus: Stimulus) -> list[Finding]:

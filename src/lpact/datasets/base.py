@@ -132,7 +132,9 @@ class Stimulus:
     """What was presented: words on the recording's clock, and everything known about them.
 
     ``words`` has the columns of `WORD_COLUMNS`; ``mechanisms`` holds one value a word for each mechanism on offer;
-    ``media`` maps a kind of medium (``audio``, ``video``) to its path.
+    ``media`` maps a kind of medium (``audio``, ``video``) to its path, as it stands in tables; relative paths start at
+    ``media_root``. Sample 0 of the audio is at ``audio_start_s``. ``transcripts`` holds the text of each story as it is
+    written, where the dataset has it: what a language model reads.
     """
 
     id: str
@@ -142,6 +144,13 @@ class Stimulus:
     mechanisms: Mapping[str, FloatArray] = field(default_factory=dict)
     envelope: Envelope | None = None
     media: Mapping[str, str] = field(default_factory=dict)
+    media_root: Path | None = None
+    audio_start_s: float = 0.0
+    transcripts: Mapping[str, str] = field(default_factory=dict)
+
+    def media_path(self, kind: str) -> Path:
+        """Return the path under which a medium can be opened."""
+        return Path(self.media_root or "", self.media[kind])
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@
         mechanisms.tsv                  optional: one column a mechanism, one line a word
         envelope.npy, envelope.toml     optional: [n_samples]; sampling_rate_hz, start_s
         audio.<any>, video.<any>        optional: the media themselves
+        audio.toml                      optional, with audio: start_s; without it, 0
         features/<model>/<context>/
             layer-<k>.npy               [n_words, n_columns]
             layer-<k>_draw-<d>.npy      the same for contexts with several draws (no draw means 0)
@@ -18,7 +19,7 @@
         units.tsv                       unit, region; optional x_mm, y_mm, z_mm
 
 TSV files are UTF-8 with a header line, cells between tabs, and no quoting. Times are seconds on one
-clock, that of the words; sample 0 of a signal or envelope is at ``start_s``. Sentence ids are whole
+clock, that of the words; sample 0 of a signal, envelope or audio is at ``start_s``. Sentence ids are whole
 numbers that run on over stories. Extra columns of ``words.tsv`` are kept: numbers, or texts where no
 cell is a number. ``<context>`` is full, sentence_reset, reversed, shuffled, untrained or static.
 Arrays hold integers or floating-point numbers. Names (folders, subject, session, run) are made of
@@ -39,6 +40,7 @@ from pathlib import Path
 from lpact.datasets._folder_layout import FolderLayout, RecordingFiles, find_layout
 from lpact.datasets._folder_read import (
     RecordingHeader,
+    read_audio_start,
     read_envelope,
     read_header,
     read_info,
@@ -151,6 +153,8 @@ class FolderDataset(Dataset):
             mechanisms=read_mechanisms(found),
             envelope=read_envelope(found),
             media={kind: self._relative(path) for kind, path in found.media.items()},
+            media_root=self._layout.root,
+            audio_start_s=read_audio_start(found),
         )
         check_stimulus(stimulus)
         return stimulus

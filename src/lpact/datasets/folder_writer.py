@@ -77,8 +77,10 @@ def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
             folder / "envelope.toml",
             {"sampling_rate_hz": envelope.sampling_rate_hz, "start_s": envelope.start_s},
         )
-    for kind, medium in stimulus.media.items():
-        _copy_medium(kind, Path(medium), folder, stimulus.where)
+    for kind in stimulus.media:
+        _copy_medium(kind, stimulus.media_path(kind), folder, stimulus.where)
+    if "audio" in stimulus.media and stimulus.audio_start_s:
+        _write_toml(folder / "audio.toml", {"start_s": stimulus.audio_start_s})
     if stimulus.features is None:
         return
     offered = stimulus.features.keys()

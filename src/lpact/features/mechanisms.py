@@ -21,7 +21,10 @@ from lpact.registry import Plugin, Registry
 class WordValues(Protocol):
     """What a language model says of a stimulus' words in full context; ``where`` names model and files."""
 
-    where: str
+    @property
+    def where(self) -> str:
+        """Model and files, for messages."""
+        ...
 
     def surprisal(self) -> FloatArray | Missing:
         """Return −log2 p(word | words before), in bits, [n_words]."""
@@ -48,10 +51,25 @@ class Parse(Protocol):
     ``upos`` are the labels of UD. All are [n_words].
     """
 
-    head: IntArray
-    relation: tuple[str, ...]
-    upos: tuple[str, ...] | None
-    where: str
+    @property
+    def head(self) -> IntArray:
+        """Row of each word's head."""
+        ...
+
+    @property
+    def relation(self) -> tuple[str, ...]:
+        """Relation of each word to its head."""
+        ...
+
+    @property
+    def upos(self) -> tuple[str, ...] | None:
+        """Part of speech of each word, if it is known."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """File or parser that it comes from."""
+        ...
 
 
 NO_LANGUAGE = Missing(Reason.MECHANISM_NOT_OFFERED, "no model of the study reads text")

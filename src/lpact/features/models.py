@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from lpact.datasets.base import FeatureKey, Stimulus
+from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.errors import FeatureError
+from lpact.features.availability import Missing
+from lpact.features.mechanisms import NO_LANGUAGE, WordValues
 from lpact.math.types import FloatArray
 from lpact.registry import Plugin, Registry
 
@@ -22,8 +27,65 @@ CONTEXTS = (FULL, SENTENCE_RESET, REVERSED, SHUFFLED, UNTRAINED, STATIC)
 """Contexts in which a model can be asked for features. ``untrained`` and ``shuffled`` come in several draws."""
 
 
+@dataclass(frozen=True)
+class ModelPlace:
+    """Where a model's files are, if the user said so, and where features that are extracted are kept."""
+
+    folder: Path | None = None
+    features: Path = Path("lpact-features")
+
+
+class Progress(Protocol):
+    """What long work tells while it is done."""
+
+    def stage(self, name: str, total: int) -> None:
+        """A stage of ``total`` steps begins."""
+        ...
+
+    def advance(self, steps: int = 1) -> None:
+        """Some steps of the stage are done."""
+        ...
+
+
+@dataclass(frozen=True)
+class ExtractionCost:
+    """What extraction still takes: words of all sets, tokens through the model, seconds here, bytes on disk."""
+
+    n_sets: int = 0
+    n_words: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    n_bytes: int = 0
+
+    def __add__(self, other: ExtractionCost) -> ExtractionCost:
+        return ExtractionCost(
+            self.n_sets + other.n_sets,
+            self.n_words + other.n_words,
+            self.tokens + other.tokens,
+            self.seconds + other.seconds,
+            self.n_bytes + other.n_bytes,
+        )
+
+
+NO_COST = ExtractionCost()
+"""Nothing is left to extract."""
+
+
 class ModelSource(Plugin, ABC):
-    """A registered way to get a model's features for a stimulus."""
+    """A registered way to get a model's features for a stimulus.
+
+    A source whose features are at hand needs `offers` and `load` alone. One that runs a model says what is not
+    extracted yet (`ready`), extracts it (`extract`), and gives the model's view of the words (`words`).
+    """
+
+    reads_text: ClassVar[bool] = False
+    """Whether `words` gives surprisal and states."""
+
+    place: ModelPlace = ModelPlace()
+
+    def at(self, place: ModelPlace) -> None:
+        """Tell the source where its files are."""
+        self.place = place
 
     @abstractmethod
     def offers(self, model: str, stimulus: Stimulus) -> Sequence[FeatureKey]:
@@ -38,6 +100,31 @@ class ModelSource(Plugin, ABC):
 
         The audit asks for every set on offer, so that a damaged file does not stop a run half-way.
         """
+
+    def width(self, key: FeatureKey, stimulus: Stimulus) -> int:
+        """Return the number of columns of a feature set."""
+        return int(self.load(key, stimulus).shape[1])
+
+    def ready(self, model: str, stimulus: Stimulus, contexts: Sequence[str]) -> bool:  # noqa: ARG002
+        """Return whether features in these contexts can be loaded now, without extraction."""
+        return True
+
+    def cost(self, model: str, stimulus: Stimulus, contexts: Sequence[str]) -> ExtractionCost:  # noqa: ARG002
+        """Return what extraction of these contexts still takes."""
+        return NO_COST
+
+    def extract(
+        self, model: str, stimulus: Stimulus, contexts: Sequence[str], progress: Progress
+    ) -> None:
+        """Extract what is not there in these contexts, and keep it."""
+
+    def words(self, model: str, stimulus: Stimulus) -> WordValues | Missing:  # noqa: ARG002
+        """Return what the model says of each word in full context."""
+        return NO_LANGUAGE
+
+    def files(self, model: str) -> list[SourceFile]:  # noqa: ARG002
+        """Return the model's own files, with checksums."""
+        return []
 
 
 MODELS: Registry[ModelSource] = Registry("model", ModelSource, package="lpact.features.sources")  # type: ignore[type-abstract]

@@ -13,9 +13,11 @@ import polars as pl
 
 from lpact.config import NuisanceConfig
 from lpact.datasets.base import Stimulus
-from lpact.datasets.validate import check_stimulus
+from lpact.datasets.validate import Finding, check_stimulus
 from lpact.errors import ConfigError, did_you_mean
+from lpact.features.acoustics import EnvelopeSettings, stimulus_envelope, why_no_envelope
 from lpact.features.availability import Missing
+from lpact.features.frequency import list_log_frequency
 from lpact.grid.windows import mean_slices, nearest_sample, window_samples
 from lpact.grid.words import slices, times_s
 from lpact.math.types import BoolArray, FloatArray
@@ -23,6 +25,9 @@ from lpact.reasons import Reason
 
 Builder: TypeAlias = Callable[[Stimulus, NuisanceConfig], FloatArray | Missing]
 """Makes one nuisance feature of checked words: [n_words, n_columns], or why there is none."""
+
+SHOWN_WORDS = 8
+"""Words without a frequency that a finding names."""
 
 
 def build_nuisance(
@@ -52,6 +57,32 @@ def build_nuisance(
         n_columns = block.shape[1]
         columns += [name] if n_columns == 1 else [f"{name}_{i}" for i in range(n_columns)]
     return np.hstack(blocks), tuple(columns), missing
+
+
+def nuisance_findings(stimulus: Stimulus, config: NuisanceConfig) -> list[Finding]:
+    """Return a note on words whose frequency is the list's lowest, because the list does not have them."""
+    language, words = config.language, stimulus.words
+    listed = language is not None and "log_frequency" in config.include
+    if language is None or not listed or "log_frequency" in words.columns:
+        return []
+    _, unlisted = list_log_frequency(words["word"].to_list(), language)
+    if not unlisted.any():
+        return []
+    distinct = words["word"].filter(pl.Series(unlisted)).unique(maintain_order=True).to_list()
+    shown = ", ".join(repr(word) for word in distinct[:SHOWN_WORDS])
+    return [
+        Finding(
+            field="log_frequency",
+            reason=Reason.WORDS_WITHOUT_FREQUENCY,
+            severity="note",
+            where=stimulus.where,
+            found=f"{int(unlisted.sum())} of {unlisted.size} words ({len(distinct)} different): {shown}"
+            + (" …" if len(distinct) > SHOWN_WORDS else ""),
+            expected=f"every word in the list of language '{language}'",
+            remedy="check language and spelling, or add a column 'log_frequency'; "
+            "they have the frequency of the rarest word in the list",
+        )
+    ]
 
 
 def word_rate(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray:
@@ -91,10 +122,22 @@ def word_length(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
     return np.array(n_letters, dtype=np.float64)[:, None]
 
 
-def log_frequency(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray | Missing:
-    """Log frequency of the word, from the dataset's column ``log_frequency``."""
-    if "log_frequency" not in stimulus.words.columns:
-        return _not_offered(stimulus, "the words table has no column 'log_frequency'")
+def log_frequency(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray | Missing:
+    """Natural log of the word's probability: the column ``log_frequency``, else the list of ``nuisance.language``.
+
+    A word that the list does not have gets the frequency of the rarest word in it.
+    """
+    language = config.language
+    if "log_frequency" in stimulus.words.columns:
+        return _column_log_frequency(stimulus)
+    if language is None:
+        why = "the words table has no column 'log_frequency', and the option nuisance.language is unset"
+        return _not_offered(stimulus, why)
+    values, _ = list_log_frequency(stimulus.words["word"].to_list(), language)
+    return values[:, None]
+
+
+def _column_log_frequency(stimulus: Stimulus) -> FloatArray | Missing:
     column = stimulus.words["log_frequency"]
     if not column.dtype.is_numeric():
         return _not_offered(stimulus, f"'log_frequency' holds {column.dtype}, not numbers")
@@ -119,6 +162,16 @@ def sentence_length(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
     return np.repeat(stop - first, stop - first).astype(np.float64)[:, None]
 
 
+def sentence_position(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
+    """Index j = 0, 1, … of the word's sentence in its story of m sentences, and ``j / (m − 1)``, 0 if m = 1."""
+    sentence = stimulus.words["sentence_id"].rle_id().cast(pl.Float64).to_numpy()
+    position = np.empty((sentence.size, 2))
+    for rows in _stories(stimulus):
+        index = sentence[rows] - sentence[rows.start]
+        position[rows] = np.column_stack((index, index / max(index[-1], 1.0)))
+    return position
+
+
 def position_in_story(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray:
     """Position x from 0 (first onset of the story) to 1 (last), then ``cos(π k x)``, k = 1 … K.
 
@@ -134,11 +187,12 @@ def position_in_story(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray:
     return np.hstack((x[:, None], cosines))
 
 
-def acoustic_envelope(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray | Missing:
-    """Mean of the acoustic envelope from the word's onset to its offset."""
-    envelope = stimulus.envelope
-    if envelope is None:
-        return _not_offered(stimulus, "it has no acoustic envelope")
+def acoustic_envelope(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray | Missing:
+    """Mean of the acoustic envelope, the dataset's or its WAV file's, from the word's onset to its offset."""
+    settings = EnvelopeSettings(config.envelope_rate_hz, config.envelope_lowpass_hz)
+    if (why := why_no_envelope(stimulus)) is not None:
+        return _not_offered(stimulus, why)
+    envelope = stimulus_envelope(stimulus, settings)
     onset_s, offset_s = times_s(stimulus.words)
     rate_hz = envelope.sampling_rate_hz
     first = nearest_sample(onset_s, start_s=envelope.start_s, sampling_rate_hz=rate_hz)
@@ -159,6 +213,7 @@ NUISANCE: dict[str, Builder] = {
         log_frequency,
         position_in_sentence,
         sentence_length,
+        sentence_position,
         position_in_story,
         acoustic_envelope,
     )

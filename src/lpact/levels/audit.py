@@ -18,7 +18,8 @@ from lpact.errors import InputError
 from lpact.features.availability import Missing
 from lpact.features.models import ModelSource
 from lpact.levels.audit_chain import feasibility
-from lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
+from lpact.levels.audit_offers import context_offers
+from lpact.levels.audit_record import DatasetAudit, RecordingSummary
 from lpact.levels.audit_rows import (
     control_rows,
     correlation_rows,
@@ -31,9 +32,7 @@ from lpact.levels.audit_rows import (
     model_rows,
     source_row,
 )
-from lpact.levels.conditions import build_controls, control_inputs
-from lpact.levels.prepare import Inspection, ModelOnGrid, Prepared
-from lpact.levels.strip import STRIPPINGS, StripInputs
+from lpact.levels.prepare import Inspection, Prepared
 from lpact.store import frame
 from lpact.tables.audit import (
     CONTROL_AVAILABILITY,
@@ -81,7 +80,7 @@ def run(
         if prepared.stimulus.features is not None:
             audit.models_offered |= {key.model for key in prepared.stimulus.features.keys()}  # noqa: SIM118
         try:
-            audit.contexts += _offers(config, prepared, sources, checked)
+            audit.contexts += context_offers(config, prepared, sources, checked)
         except InputError as error:
             if str(error) not in {str(known) for known in problems}:
                 problems.append(error)
@@ -115,58 +114,5 @@ def _summarise(prepared: Prepared) -> RecordingSummary:
         n_events=prepared.n_events,
         n_lags=len(prepared.grid.lags_ms),
         n_folds=prepared.folds.n_blocks,
-        mechanisms=tuple(prepared.mechanisms),
+        mechanisms=(*prepared.mechanisms, *prepared.pending),
     )
-
-
-def _offers(
-    config: StudyConfig,
-    prepared: Prepared,
-    sources: Mapping[str, ModelSource],
-    checked: set[tuple[str, str]],
-) -> list[ContextOffer]:
-    """Contexts of one recording; a model that offers nothing for its stimulus has none.
-
-    ``checked`` remembers the (model, stimulus) whose feature sets have been looked at.
-    """
-    controls = build_controls(config)
-    offers = []
-    for model_config in config.models:
-        model = ModelOnGrid(model_config.name, sources[model_config.name], prepared)
-        if not model.layers:
-            continue
-        if (model_config.name, prepared.stimulus.id) not in checked:
-            model.check()
-            checked.add((model_config.name, prepared.stimulus.id))
-        for layer in model_config.layers:
-            model.require_layer(layer)
-            inputs = control_inputs(config, prepared, model, layer)
-            missing = {n: c.unavailable(inputs) for n, c in controls.items()}
-            offers.append(
-                ContextOffer(
-                    recording=prepared.id,
-                    model=model_config.name,
-                    layer=layer,
-                    n_features=inputs.features.shape[1],
-                    draws={
-                        n: c.n_draws(inputs, config.controls.draws)
-                        for n, c in controls.items()
-                        if missing[n] is None
-                    },
-                    unavailable={
-                        n: (m.reason, m.detail) for n, m in missing.items() if m is not None
-                    },
-                    strippings=_possible_strippings(config, model, layer),
-                    layers_offered=model.layers,
-                    contexts_offered=tuple(sorted({context for _, context in model.offered})),
-                )
-            )
-    return offers
-
-
-def _possible_strippings(config: StudyConfig, model: ModelOnGrid, layer: int) -> tuple[str, ...]:
-    inputs = StripInputs(model.load(layer), layer, model.offered, model.load)
-    methods = {
-        n: STRIPPINGS.build(n, config.stripping.options.get(n)) for n in config.stripping.methods
-    }
-    return tuple(n for n, method in methods.items() if method.unavailable(inputs) is None)

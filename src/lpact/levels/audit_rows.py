@@ -9,6 +9,7 @@ import numpy as np
 from lpact.config import StudyConfig
 from lpact.datasets.base import Dataset, RecordingId, SourceFile
 from lpact.datasets.validate import Finding
+from lpact.features.acoustics import envelope_source
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import mechanism_correlations
 from lpact.levels.audit_record import ContextOffer, RecordingSummary, Row
@@ -207,7 +208,7 @@ def correlation_rows(dataset: str, prepared: Prepared) -> list[Row]:
 def media_rows(dataset: str, inspection: Inspection, source: Dataset) -> list[Row]:
     """Stimulus media of one recording, present or missing."""
     stimulus = source.stimulus(inspection.id.stimulus)
-    paths = {"audio_envelope": "in the dataset" if stimulus.envelope is not None else ""}
+    paths = {"audio_envelope": envelope_source(stimulus)}
     paths |= {kind: stimulus.media.get(kind, "") for kind in ("audio", "video")}
     return [
         {

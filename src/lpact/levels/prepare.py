@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -20,9 +21,16 @@ from lpact.datasets.validate import (
 )
 from lpact.errors import ConfigError, FeatureError
 from lpact.features.availability import Missing
-from lpact.features.mechanisms import MechanismInputs, mechanism_matrix
+from lpact.features.mechanisms import (
+    NO_LANGUAGE,
+    NO_PARSE,
+    MechanismInputs,
+    WordValues,
+    mechanism_matrix,
+)
 from lpact.features.models import FULL, ModelSource, check_features
-from lpact.features.nuisance import build_nuisance
+from lpact.features.nuisance import build_nuisance, nuisance_findings
+from lpact.features.parsing.parse import read_parse
 from lpact.grid import EventGrid, Exclusion, build_grid
 from lpact.math.ridge import PER_TARGET, SHARED, Compute, RidgeGrid, Selection
 from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
@@ -35,7 +43,8 @@ class Prepared:
     """One usable recording on its event grid.
 
     ``nuisance`` is [n_events, q]; ``mechanisms`` holds [n_events] for each available mechanism, in the order of the
-    study file; ``folds`` are the outer blocks over the events.
+    study file; ``folds`` are the outer blocks over the events. ``pending`` names mechanisms that a language model will
+    give once its features are extracted.
     """
 
     dataset: str
@@ -45,6 +54,7 @@ class Prepared:
     nuisance: FloatArray
     mechanisms: dict[str, FloatArray]
     folds: BlockedFolds
+    pending: tuple[str, ...] = ()
 
     @property
     def n_events(self) -> int:
@@ -152,8 +162,22 @@ def _smallest_inner(folds: BlockedFolds) -> int:
     return min(len(folds.train_rows(a, b)) for a, b in combinations(range(folds.n_blocks), 2))
 
 
+Language = Callable[[Stimulus], WordValues | Missing]
+"""What a language model says of a stimulus' words."""
+
+
+def no_language(_: Stimulus) -> WordValues | Missing:
+    """Stand-in where no model reads text."""
+    return NO_LANGUAGE
+
+
 def inspect(
-    dataset: Dataset, recording_id: RecordingId, *, name: str, config: StudyConfig
+    dataset: Dataset,
+    recording_id: RecordingId,
+    *,
+    name: str,
+    config: StudyConfig,
+    language: Language = no_language,
 ) -> Inspection:
     """Load, check and prepare one recording; raises `InputError` for what must be mended."""
     stimulus = dataset.stimulus(recording_id.stimulus)
@@ -191,8 +215,10 @@ def inspect(
     folds = make_folds(grid.n_events, grid.story, config.readout)
     if isinstance(folds, Reason):
         return _excluded(seen, _too_short(folds, grid, recording.where, config.readout))
-    prepared, missing = _with_predictors(name, recording_id, stimulus, grid, folds, config)
-    return replace(seen, prepared=prepared, missing=missing)
+    prepared = Prepared(name, recording_id, grid, stimulus, np.empty((grid.n_events, 0)), {}, folds)
+    prepared, missing = _with_predictors(prepared, config, language)
+    findings = (*seen.findings, *nuisance_findings(stimulus, config.nuisance))
+    return replace(seen, prepared=prepared, missing=missing, findings=findings)
 
 
 def _excluded(seen: Inspection, finding: Finding) -> Inspection:
@@ -265,16 +291,15 @@ def _too_short(reason: Reason, grid: EventGrid, where: str, readout: ReadoutConf
 
 
 def _with_predictors(
-    name: str,
-    recording_id: RecordingId,
-    stimulus: Stimulus,
-    grid: EventGrid,
-    folds: BlockedFolds,
-    config: StudyConfig,
+    prepared: Prepared, config: StudyConfig, language: Language
 ) -> tuple[Prepared, dict[tuple[str, str], Missing]]:
+    """The recording with nuisance and mechanisms, and what of them cannot be had."""
+    stimulus, grid = prepared.stimulus, prepared.grid
     nuisance, _, missing_nuisance = build_nuisance(stimulus, config.nuisance)
     values, available, missing_mechanisms = mechanism_matrix(
-        config.stripping.mechanisms, MechanismInputs(stimulus)
+        config.stripping.mechanisms,
+        _mechanism_inputs(stimulus, config, language),
+        config.mechanisms.options,
     )
     on_grid = grid.pool(values) if available else np.empty((len(grid.onset_s), 0))
     mechanisms = {}
@@ -287,8 +312,26 @@ def _with_predictors(
             missing["mechanism", mechanism] = Missing(Reason.MECHANISM_CONSTANT, detail)
         else:
             mechanisms[mechanism] = scalar
-    pooled = grid.pool(nuisance)
-    return Prepared(name, recording_id, grid, stimulus, pooled, mechanisms, folds), missing
+    pending = tuple(
+        mechanism
+        for mechanism in config.stripping.mechanisms
+        if mechanism in missing_mechanisms
+        and missing_mechanisms[mechanism].reason is Reason.FEATURES_NOT_EXTRACTED
+    )
+    complete = replace(
+        prepared, nuisance=grid.pool(nuisance), mechanisms=mechanisms, pending=pending
+    )
+    return complete, missing
+
+
+def _mechanism_inputs(
+    stimulus: Stimulus, config: StudyConfig, language: Language
+) -> MechanismInputs:
+    """What mechanisms are computed from; nothing is parsed where the dataset brings all values along."""
+    if set(config.stripping.mechanisms) <= set(stimulus.mechanisms):
+        return MechanismInputs(stimulus, NO_LANGUAGE, NO_PARSE)
+    parse = read_parse(stimulus, config.mechanisms.parser, where="option 'mechanisms.parser'")
+    return MechanismInputs(stimulus, language(stimulus), parse)
 
 
 def _take_units(recording: Recording, usable: list[int]) -> Recording:
@@ -340,6 +383,14 @@ class ModelOnGrid:
                     remedy="number the draws from 0 without gaps",
                 )
         return {place: len(numbers) for place, numbers in draws.items()}
+
+    def ready(self, contexts: Sequence[str]) -> bool:
+        """Whether features in these contexts can be loaded without extraction."""
+        return self._source.ready(self.model, self._prepared.stimulus, contexts)
+
+    def width(self, layer: int) -> int:
+        """Columns of a layer's features in full context."""
+        return self._source.width(FeatureKey(self.model, layer, FULL), self._prepared.stimulus)
 
     def check(self) -> None:
         """Raise `FeatureError` where a feature set on offer would not load."""

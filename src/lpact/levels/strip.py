@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from lpact.config import StudyConfig
 from lpact.features.availability import Missing
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
@@ -34,6 +35,10 @@ class StrippingMethod(Plugin, ABC):
     """
 
     uses_mechanism: ClassVar[bool] = True
+
+    def contexts(self) -> tuple[str, ...]:
+        """Return the contexts of features that it loads, beside the real ones."""
+        return ()
 
     def unavailable(self, inputs: StripInputs) -> Missing | None:  # noqa: ARG002
         """Return why this method cannot be used on ``inputs``, or None."""
@@ -89,6 +94,15 @@ STRIPPINGS: Registry[StrippingMethod] = Registry(
     StrippingMethod,  # type: ignore[type-abstract]
     package="lpact.levels.strippings",
 )
+
+
+def build_strippings(config: StudyConfig) -> dict[str, StrippingMethod]:
+    """Instances of the study's stripping methods, by name."""
+    options = config.stripping.options
+    return {
+        name: STRIPPINGS.build(name, options.get(name), where="stripping.methods")
+        for name in config.stripping.methods
+    }
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from lpact.config import StudyConfig
 from lpact.levels.localiser import Targets, localise
 from lpact.levels.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
 from lpact.levels.strip import (
-    STRIPPINGS,
     DegenerateStrip,
     RandomDirection,
     StripInputs,
     StrippingMethod,
+    build_strippings,
 )
 from lpact.math.ridge import FittedFeatures, Readout, nested_ridge
 from lpact.math.seeding import keyed_rng
@@ -44,15 +44,6 @@ RANDOM_DIRECTION = "random_direction"
 NONMATCHING = "nonmatching_mechanism"
 
 Row = dict[str, object]
-
-
-def build_strippings(config: StudyConfig) -> dict[str, StrippingMethod]:
-    """Instances of the study's stripping methods, by name."""
-    options = config.stripping.options
-    return {
-        name: STRIPPINGS.build(name, options.get(name), where="stripping.methods")
-        for name in config.stripping.methods
-    }
 
 
 def run(

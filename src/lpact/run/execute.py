@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
 
-from lpact.config import StudyConfig
+from lpact.config import RunConfig, StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.decide import decide
 from lpact.levels import ceiling, predictive
 from lpact.levels.prepare import check_device
 from lpact.report import report_files
 from lpact.run.brain_sources import brain_patterns
+from lpact.run.features import extract_features
 from lpact.run.inspect import StudyAudit, audit_study, plugin_packages
 from lpact.run.jobs import BrainJob, CeilingJob, ContextJob, Frames
 from lpact.run.pool import Job, Pool, open_pool
@@ -22,7 +23,7 @@ from lpact.run.progress import Reporter
 from lpact.run.workspace import Workspace
 from lpact.store import InputFile, Provenance, RunWriter, StoredRun, concat
 from lpact.tables import ALL_TABLES, Table
-from lpact.tables.audit import SOURCE_FILES
+from lpact.tables.audit import MODEL_FILES, SOURCE_FILES
 from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
 from lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
 from lpact.tables.relational import PROFILE_DELTAS
@@ -35,7 +36,7 @@ Brains = dict[str, dict[RecordingId, Frames]]
 def execute(
     config: StudyConfig,
     *,
-    paths: Mapping[str, str],
+    settings: RunConfig,
     out: str | Path,
     workers: int,
     reporter: Reporter,
@@ -46,8 +47,11 @@ def execute(
     Nothing is written before the audit is clean, and ``out`` appears only when it is complete.
     """
     check_device(config.readout)
-    workspace = Workspace(config, paths)
+    workspace = Workspace(config, settings)
     if audit is None:
+        audit = audit_study(workspace, reporter)
+    if extract_features(workspace, reporter):
+        workspace = Workspace(config, settings)
         audit = audit_study(workspace, reporter)
     with (
         RunWriter(out, provenance(config, audit)) as writer,
@@ -65,12 +69,17 @@ def execute(
 def provenance(config: StudyConfig, audit: StudyAudit) -> Provenance:
     """What the run is made from."""
     files = audit.tables[SOURCE_FILES.name].select("dataset", "path", "n_bytes", "sha256")
-    inputs = tuple(InputFile(**row) for row in files.iter_rows(named=True))
+    inputs = [InputFile(**row) for row in files.iter_rows(named=True)]
+    models = audit.tables[MODEL_FILES.name].select("model", "path", "n_bytes", "sha256")
+    inputs += [
+        InputFile(dataset=f"model {model}", path=path, n_bytes=n_bytes, sha256=sha256)
+        for model, path, n_bytes, sha256 in models.iter_rows()
+    ]
     return Provenance(
         study=config.name,
         seed=config.seed,
         config=config.model_dump(mode="json"),
-        inputs=inputs,
+        inputs=tuple(inputs),
         plugins=plugin_packages(config),
     )
 

@@ -22,11 +22,12 @@ from lpact.levels.conditions import build_controls
 from lpact.levels.measure import MEASURES, PROFILES
 from lpact.levels.prepare import Inspection
 from lpact.levels.relational import build_measures, build_profiles
-from lpact.levels.strip import STRIPPINGS
-from lpact.levels.stripping import build_strippings
+from lpact.levels.strip import STRIPPINGS, build_strippings
 from lpact.registry import BUILT_IN, Plugin, Registry
 from lpact.run.progress import Reporter
 from lpact.run.workspace import Workspace, build_source
+from lpact.store import frame
+from lpact.tables.audit import MODEL_FILES
 
 S = TypeVar("S", bound=Section)
 
@@ -65,7 +66,23 @@ def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
         problems = _unknown_models(config, audits)
     if problems:
         raise StudyInputError(problems)
-    return StudyAudit({a.config.name: a for a in audits}, audit.frames(audits))
+    tables = audit.frames(audits)
+    tables[MODEL_FILES.name] = frame(MODEL_FILES, _model_files(workspace))
+    return StudyAudit({a.config.name: a for a in audits}, tables)
+
+
+def _model_files(workspace: Workspace) -> list[dict[str, object]]:
+    return [
+        {
+            "model": model,
+            "path": file.path,
+            "n_bytes": file.n_bytes,
+            "sha256": file.sha256,
+            "source": file.licence,
+        }
+        for model, source in workspace.sources.items()
+        for file in source.files(model)
+    ]
 
 
 def _unknown_models(config: StudyConfig, audits: list[DatasetAudit]) -> list[InputError]:
@@ -128,12 +145,17 @@ def resolve_plugins(config: StudyConfig) -> StudyConfig:
         ("controls.options", CONTROLS, config.controls.options),
         ("relational.options", MEASURES, config.relational.options),
         ("stripping.options", STRIPPINGS, config.stripping.options),
+        ("mechanisms.options", MECHANISMS, config.mechanisms.options),
         ("audit.required_controls", CONTROLS, config.audit.required_controls),
     ):
         for name in names:
             registry.get(name, where=where)
-    for mechanism in config.stripping.mechanisms:
-        MECHANISMS.build(mechanism, where="stripping.mechanisms")
+    mechanisms = {
+        name: MECHANISMS.build(
+            name, config.mechanisms.options.get(name), where="stripping.mechanisms"
+        )
+        for name in config.stripping.mechanisms
+    }
     for name in config.nuisance.include:
         nuisance_builder(name)
     build_profiles(config)
@@ -150,6 +172,7 @@ def resolve_plugins(config: StudyConfig) -> StudyConfig:
             "controls": _spelt_out(config.controls, build_controls(config)),
             "relational": _spelt_out(config.relational, build_measures(config)),
             "stripping": _spelt_out(config.stripping, build_strippings(config)),
+            "mechanisms": _spelt_out(config.mechanisms, mechanisms),
         }
     )
 

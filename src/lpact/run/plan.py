@@ -16,6 +16,7 @@ from lpact.config import StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.controls.reordered import ReorderedRows
 from lpact.decide.criteria import CriterionName
+from lpact.features.models import NO_COST, ExtractionCost
 from lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
 from lpact.levels.measure import Brain
 from lpact.levels.pairing import MODES
@@ -54,10 +55,11 @@ class Plan:
     peak_bytes: int
     config_digest: str
     audit: StudyAudit
+    extraction: ExtractionCost = NO_COST
 
     def seconds_with(self, workers: int) -> float:
-        """Expected wall time with ``workers`` processes."""
-        return self.seconds / workers
+        """Expected wall time with ``workers`` processes; features are extracted by one."""
+        return self.seconds / workers + self.extraction.seconds
 
     @property
     def controls(self) -> pl.DataFrame:
@@ -65,7 +67,7 @@ class Plan:
         return self.audit.tables["audits/lpact_control_availability"]
 
 
-def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
+def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost = NO_COST) -> Plan:
     """Count rows and fits, and time a few of them."""
     check_device(config.readout)
     rows: Counter[str] = Counter({name: table.height for name, table in audit.tables.items()})
@@ -128,6 +130,7 @@ def make_plan(config: StudyConfig, audit: StudyAudit) -> Plan:
         peak_bytes=peak,
         config_digest=config.digest(),
         audit=audit,
+        extraction=extraction,
     )
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from typing import Protocol
 
 from threadpoolctl import threadpool_limits
 
-from lpact.config import StudyConfig
+from lpact.config import RunConfig, StudyConfig
 from lpact.errors import RunError
 from lpact.run.jobs import Frames
 from lpact.run.workspace import Workspace
@@ -93,7 +93,7 @@ def open_pool(workspace: Workspace, workers: int) -> Iterator[Pool]:
         # Polars keeps threads, and a forked process would inherit their locks.
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_start,
-        initargs=(workspace.config, workspace.paths, os.getpid()),
+        initargs=(workspace.config, workspace.run, os.getpid()),
     )
     try:
         with _interrupts_ignored():
@@ -146,12 +146,12 @@ def _die_with(parent: int) -> None:
 _workspace: Workspace | None = None
 
 
-def _start(config: StudyConfig, paths: Mapping[str, str], parent: int) -> None:
+def _start(config: StudyConfig, run: RunConfig, parent: int) -> None:
     """Give a worker process its own workspace; an interruption is the main process's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     global _workspace  # noqa: PLW0603
     threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
-    _workspace = Workspace(config, paths)
+    _workspace = Workspace(config, run)
 
 
 def _run(job: Job) -> Frames:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-from lpact.config import LanguageModelConfig, StudyConfig
-from lpact.datasets.base import DATASETS, Dataset, RecordingId
+from lpact.config import LanguageModelConfig, RunConfig, StudyConfig
+from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.errors import ConfigError, LPactError
-from lpact.features.models import MODELS, ModelSource
+from lpact.features.availability import Missing
+from lpact.features.mechanisms import NO_LANGUAGE, WordValues
+from lpact.features.models import MODELS, ModelPlace, ModelSource
 from lpact.levels.prepare import Inspection, ModelOnGrid, Prepared, inspect
 
 KEPT_RECORDINGS = 2
@@ -20,9 +21,9 @@ KEPT_RECORDINGS = 2
 class Workspace:
     """A study's sources. Every process has its own; nothing here changes a number."""
 
-    def __init__(self, config: StudyConfig, paths: Mapping[str, str]) -> None:
+    def __init__(self, config: StudyConfig, run: RunConfig | None = None) -> None:
         self.config = config
-        self.paths = dict(paths)
+        self.run = run or RunConfig()
         self._datasets: dict[str, Dataset] = {}
         self._inspections: OrderedDict[tuple[str, RecordingId], Inspection] = OrderedDict()
 
@@ -31,7 +32,7 @@ class Workspace:
         if name not in self._datasets:
             entry = next(d for d in self.config.datasets if d.name == name)
             reader = DATASETS.build(entry.reader, entry.options, where=f"dataset '{name}'")
-            path = self.paths.get(name)
+            path = self.run.paths.get(name)
             if reader.needs_path and path is None:
                 raise ConfigError(
                     f"dataset '{name}' is read from disk, and no folder is given",
@@ -49,7 +50,9 @@ class Workspace:
         key = (name, recording)
         if key not in self._inspections:
             dataset = self.dataset(name)
-            self._inspections[key] = inspect(dataset, recording, name=name, config=self.config)
+            self._inspections[key] = inspect(
+                dataset, recording, name=name, config=self.config, language=self.language
+            )
             while len(self._inspections) > KEPT_RECORDINGS:
                 self._inspections.popitem(last=False)
         self._inspections.move_to_end(key)
@@ -71,7 +74,21 @@ class Workspace:
     @cached_property
     def sources(self) -> dict[str, ModelSource]:
         """Model sources of the study, by model name."""
-        return {m.name: build_source(m) for m in self.config.models}
+        sources = {}
+        for model in self.config.models:
+            source = build_source(model)
+            folder = self.run.models.get(model.name)
+            source.at(ModelPlace(None if folder is None else Path(folder), Path(self.run.features)))
+            sources[model.name] = source
+        return sources
+
+    def language(self, stimulus: Stimulus) -> WordValues | Missing:
+        """What the study's model for mechanisms says of a stimulus' words."""
+        reading = [m.name for m in self.config.models if self.sources[m.name].reads_text]
+        chosen = self.config.mechanisms.model or next(iter(reading), None)
+        if chosen is None:
+            return NO_LANGUAGE
+        return self.sources[chosen].words(chosen, stimulus)
 
     def model(self, name: str, prepared: Prepared) -> ModelOnGrid:
         """A model's features for one recording."""

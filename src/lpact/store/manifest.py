@@ -33,7 +33,7 @@ class _Record(BaseModel):
 
 
 class InputFile(_Record):
-    """A source file; ``path`` is inside the dataset's folder, or names a generated source."""
+    """A source file; ``path`` is inside the folder of the dataset or model, or names a generated source."""
 
     dataset: str
     path: str

@@ -185,6 +185,23 @@ MODEL_INVENTORY = Table(
     ),
 )
 
+MODEL_FILES = Table(
+    "audits/lpact_model_files",
+    "One row a file of a language model that features were extracted from.",
+    ("model", "path"),
+    (
+        Column("model", "str", "Model name in the study file."),
+        Column("path", "str", "Name of the file in the model's folder."),
+        Column("n_bytes", "int", "Size.", "bytes"),
+        Column("sha256", "str", "Checksum of the content."),
+        Column(
+            "source",
+            "str",
+            "Name of the model as it was asked for, with its revision where it has one.",
+        ),
+    ),
+)
+
 TABLES = (
     EVIDENCE_FEASIBILITY,
     UNIT_INVENTORY,
@@ -196,4 +213,5 @@ TABLES = (
     MECHANISM_CORRELATIONS,
     STIMULUS_MEDIA,
     MODEL_INVENTORY,
+    MODEL_FILES,
 )

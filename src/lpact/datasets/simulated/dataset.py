@@ -113,10 +113,13 @@ class SimulatedDataset(Dataset):
 
     def source_files(self) -> list[SourceFile]:
         """Return one generated source: the hash of everything that the numbers depend on."""
+        options = self.options.model_dump(mode="json")
+        if self.options.text == "syllables":
+            del options["text"]  # the recipe of such a study is older than the option
         recipe = {
             "generator": GENERATOR_VERSION,
             "name": self._streams.dataset,
-            "options": self.options.model_dump(mode="json"),
+            "options": options,
             "seed": self._streams.seed,
         }
         text = json.dumps(recipe, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -150,7 +153,9 @@ class SimulatedDataset(Dataset):
             words=words.frame(vocabulary),
             where=f"simulated dataset '{streams.dataset}', stimulus '{stimulus_id}'",
             features=SimulatedFeatures(stimulus_id, options, streams, vocabulary, words, latents),
-            mechanisms={
+            mechanisms={}
+            if options.text == "prose"
+            else {
                 name: _read_only(latents.contextual.mechanisms[:, index])
                 for index, name in enumerate(MECHANISMS)
             },

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
+from lpact.datasets.simulated.read import read_contextual
 from lpact.datasets.simulated.streams import ar1, standardise
 from lpact.datasets.simulated.words import Vocabulary, Words
 from lpact.math.types import FloatArray
@@ -123,10 +124,15 @@ def _decorrelate(columns: FloatArray) -> FloatArray:
 def make_latents(
     words: Words, vocabulary: Vocabulary, options: SimulatedOptions, rng: np.random.Generator
 ) -> Latents:
-    """Draw all latents of one stimulus."""
+    """Make all latents of one stimulus; contextual ones of prose are read from the text."""
+    lexical = standardise(vocabulary.vectors[words.type_index])
+    if words.prose is None:
+        contextual = make_contextual(words, options, rng)
+    else:
+        contextual = ContextualLatents(*read_contextual(words.prose, options.n_context_dims))
     return Latents(
-        lexical=standardise(vocabulary.vectors[words.type_index]),
-        contextual=make_contextual(words, options, rng),
+        lexical=lexical,
+        contextual=contextual,
         drifts=_make_drifts(words, rng),
     )
 

@@ -10,6 +10,7 @@ from lpact.registry import PluginOptions
 
 Modality = Literal["intracranial", "meg", "fmri", "epoched"]
 Truth = Literal["drift", "lexical", "predictive", "relational", "mechanism"]
+Text = Literal["syllables", "prose"]
 Mechanism = Literal[
     "surprisal",
     "semantic_transition",
@@ -51,7 +52,13 @@ class SimulatedOptions(PluginOptions):
     )
     n_stories: Count = Field(3, description="Stories of a stimulus.")
     sentences_per_story: Annotated[int, Field(ge=4)] = Field(
-        20, description="Sentences of a story; each has 5 to 12 words."
+        20, description="Sentences of a story; each has 5 to 12 words, in prose mostly 5 to 14."
+    )
+    text: Text = Field(
+        "syllables",
+        description="What the words are: random `syllables` with ready mechanisms, or `prose`, English "
+        "stories of a stochastic grammar with parse and true surprisal, whose mechanisms are left to a "
+        "language model and the parse.",
     )
     n_units: Count = Field(16, description="Brain units of a recording.")
     n_regions: Count = Field(4, description="Regions that the units are dealt into.")
@@ -91,7 +98,9 @@ class SimulatedOptions(PluginOptions):
     n_layers: Annotated[int, Field(ge=3)] = Field(
         4, description="Layers 0 … n_layers − 1 of every model; the best one is n_layers − 2."
     )
-    vocabulary_size: Annotated[int, Field(ge=20)] = Field(400, description="Word types.")
+    vocabulary_size: Annotated[int, Field(ge=20)] = Field(
+        400, description="Word types; prose has a vocabulary of its own."
+    )
     n_lexical_dims: Count = Field(6, description="Dimensions of a word type's lexical vector.")
     n_context_dims: Count = Field(
         3, description="Dimensions of the contextual and of the private latent."

@@ -10,6 +10,7 @@ import polars as pl
 
 from lpact.datasets.base import Envelope
 from lpact.datasets.simulated.options import SimulatedOptions
+from lpact.datasets.simulated.prose import Prose, unigrams, word_type, write_prose
 from lpact.datasets.simulated.streams import Streams
 from lpact.math.types import FloatArray, IntArray
 
@@ -25,8 +26,8 @@ _VOWELS = "aeiou"
 class Vocabulary:
     """Word types, the most frequent one first.
 
-    ``probability`` follows Zipf–Mandelbrot, p(r) ∝ 1 / (r + 2.7); ``vectors`` is
-    [n_types, n_lexical_dims]; ``hashes`` is [n_types, 16] of ±1, a function of the spelling.
+    ``probability`` follows Zipf–Mandelbrot, p(r) ∝ 1 / (r + 2.7), or is the prose's own; ``vectors``
+    is [n_types, n_lexical_dims]; ``hashes`` is [n_types, 16] of ±1, a function of the spelling.
     """
 
     spelling: tuple[str, ...]
@@ -39,6 +40,8 @@ class Vocabulary:
 def make_vocabulary(options: SimulatedOptions, streams: Streams) -> Vocabulary:
     """Return the dataset's vocabulary."""
     rng = streams.rng("vocabulary")
+    if options.text == "prose":
+        return _prose_vocabulary(options, rng)
     n_types = options.vocabulary_size
     rank = np.arange(1, n_types + 1)
     weight = 1.0 / (rank + 2.7)
@@ -55,6 +58,18 @@ def make_vocabulary(options: SimulatedOptions, streams: Streams) -> Vocabulary:
         probability=weight / weight.sum(),
         vectors=rng.standard_normal((n_types, options.n_lexical_dims)),
         hashes=np.stack([_hash_bits(word) for word in spelling]),
+    )
+
+
+def _prose_vocabulary(options: SimulatedOptions, rng: np.random.Generator) -> Vocabulary:
+    """Return the word types of the prose; their vectors are the dataset's own."""
+    probability = unigrams()
+    return Vocabulary(
+        spelling=tuple(probability),
+        length=np.array([len(word) for word in probability], dtype=np.int64),
+        probability=np.array(list(probability.values())),
+        vectors=rng.standard_normal((len(probability), options.n_lexical_dims)),
+        hashes=np.stack([_hash_bits(word) for word in probability]),
     )
 
 
@@ -78,7 +93,8 @@ class Words:
     """Words of one stimulus in order; every array is [n_words].
 
     ``sentence`` and ``story`` count from 0 and sentences run on over stories; ``position`` is the
-    word's place in its sentence, ``from_end`` its distance from the sentence's last word.
+    word's place in its sentence, ``from_end`` its distance from the sentence's last word. ``prose``
+    holds words as they are written, with their parse, where they are prose.
     """
 
     type_index: IntArray
@@ -90,6 +106,7 @@ class Words:
     offset_s: FloatArray
     log_frequency: FloatArray
     length: IntArray
+    prose: Prose | None = None
 
     @property
     def n_words(self) -> int:
@@ -102,16 +119,30 @@ class Words:
         return float(self.offset_s[-1])
 
     def frame(self, vocabulary: Vocabulary) -> pl.DataFrame:
-        """Return the words table, with the natural logarithm of each type's probability."""
-        return pl.DataFrame(
+        """Return the words table, with the natural logarithm of each type's probability.
+
+        Prose adds ``paragraph_id`` (running on over stories), the parse ``head`` (from 1 in the
+        sentence, 0 for the root), ``deprel`` and ``upos``, and ``true_surprisal_bits``.
+        """
+        prose = self.prose
+        frame = pl.DataFrame(
             {
-                "word": [vocabulary.spelling[i] for i in self.type_index],
+                "word": prose.word if prose else [vocabulary.spelling[i] for i in self.type_index],
                 "onset_s": self.onset_s,
                 "offset_s": self.offset_s,
                 "sentence_id": self.sentence,
                 "story_id": [f"story{story + 1:02d}" for story in self.story],
                 "log_frequency": self.log_frequency,
             }
+        )
+        if prose is None:
+            return frame
+        return frame.with_columns(
+            paragraph_id=pl.Series(prose.paragraph),
+            head=pl.Series(prose.head),
+            deprel=pl.Series(prose.deprel),
+            upos=pl.Series(prose.upos),
+            true_surprisal_bits=pl.Series(prose.bits),
         )
 
 
@@ -123,15 +154,35 @@ def make_words(
     A word of n letters lasts 0.1 s + 35 ms · n, ± 20 %. Pauses are uniform: 20–80 ms between words,
     0.4–0.7 s between sentences, 2–3 s between stories.
     """
+    if options.text == "prose":
+        prose = write_prose(
+            rng, n_stories=options.n_stories, n_sentences=options.sentences_per_story
+        )
+        rank = {word: index for index, word in enumerate(vocabulary.spelling)}
+        types = np.array([rank[word_type(word)] for word in prose.word], dtype=np.int64)
+        return _time(vocabulary, types, prose.sentence, prose.story, rng, prose)
     n_sentences = options.n_stories * options.sentences_per_story
     low, high = WORDS_PER_SENTENCE
     sizes = rng.integers(low, high + 1, n_sentences)
     sentence = np.repeat(np.arange(n_sentences), sizes)
     story = sentence // options.sentences_per_story
+    types = rng.choice(len(vocabulary.spelling), size=len(sentence), p=vocabulary.probability)
+    return _time(vocabulary, types, sentence, story, rng)
+
+
+def _time(
+    vocabulary: Vocabulary,
+    type_index: IntArray,
+    sentence: IntArray,
+    story: IntArray,
+    rng: np.random.Generator,
+    prose: Prose | None = None,
+) -> Words:
+    """Put words on a clock."""
+    sizes = np.bincount(sentence)
     n_words = len(sentence)
     first_row = np.repeat(np.cumsum(sizes) - sizes, sizes)
     position = np.arange(n_words) - first_row
-    type_index = rng.choice(len(vocabulary.spelling), size=n_words, p=vocabulary.probability)
     length = vocabulary.length[type_index]
     duration_s = (0.1 + 0.035 * length) * rng.uniform(0.8, 1.2, n_words)
     pause_s = rng.uniform(0.02, 0.08, n_words)
@@ -150,6 +201,7 @@ def make_words(
         offset_s=onset_s + duration_s,
         log_frequency=np.log(vocabulary.probability[type_index]),
         length=length,
+        prose=prose,
     )
 
 

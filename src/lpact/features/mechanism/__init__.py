@@ -1,1 +1,1 @@
-"""Mechanisms: one file a family."""
+"""Mechanisms: one file each."""

@@ -30,6 +30,10 @@ class ContextSwap(StrippingMethod):
     context: ClassVar[str]
     Options = SwapOptions
 
+    def contexts(self) -> tuple[str, ...]:
+        """Return its one context."""
+        return (self.context,)
+
     def unavailable(self, inputs: StripInputs) -> Missing | None:
         """Missing unless the model offers this context in the same width."""
         if (inputs.layer, self.context) not in inputs.offered:

@@ -1,0 +1,204 @@
+"""``lpact features``: read a text with a language model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lpact.cli._layout import Grid
+from lpact.cli._render import console, counted, duration, memory, number, say, show, whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lpact.features.language.extraction import Extraction
+    from lpact.features.language.feature_set import FeatureSet
+    from lpact.run.extract import Words
+
+
+def command(
+    model: Annotated[
+        str,
+        typer.Option("--model", help="Folder, GGUF file or hub name; lpact-tiny comes with lpact."),
+    ],
+    words: Annotated[
+        Path,
+        typer.Option("--words", help="TSV file: word, and story_id, sentence_id where there are."),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the feature sets.")],
+    contexts: Annotated[
+        str,
+        typer.Option(
+            "--contexts",
+            help="Comma-separated: full, sentence_reset, reversed, shuffled, untrained, static, fixed-N; or all.",
+        ),
+    ] = "full",
+    transcripts: Annotated[
+        Path | None,
+        typer.Option("--transcripts", help="Running text: a file, or a folder of <story>.txt."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Folder of the model inside --out.")
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option("--table", help="Also write surprisal and entropy of each word, as TSV."),
+    ] = None,
+    pooling: Annotated[
+        str, typer.Option("--pooling", help="Of a word's tokens: last, mean, sum or first.")
+    ] = "last",
+    window: Annotated[
+        int | None, typer.Option("--window", help="Most tokens that are read at once.")
+    ] = None,
+    stride: Annotated[
+        int | None, typer.Option("--stride", help="Tokens by which the window moves on.")
+    ] = None,
+    min_context: Annotated[
+        int, typer.Option("--min-context", help="Fewest tokens before each word, where there are.")
+    ] = 0,
+    word_context: Annotated[
+        int, typer.Option("--word-context", help="Most tokens of a passage for one word alone.")
+    ] = 256,
+    untrained_seeds: Annotated[
+        int, typer.Option("--untrained-seeds", help="Draws of the context untrained.")
+    ] = 5,
+    shuffled_draws: Annotated[
+        int, typer.Option("--shuffled-draws", help="Draws of the context shuffled.")
+    ] = 1,
+    revision: Annotated[
+        str, typer.Option("--revision", help="Branch, tag or commit of a hub model.")
+    ] = "",
+    kind: Annotated[str, typer.Option("--kind", help="auto, causal or masked.")] = "auto",
+    future: Annotated[
+        str, typer.Option("--future", help="Of masked models: hidden or seen.")
+    ] = "hidden",
+    joiner: Annotated[str, typer.Option("--joiner", help="What stands between two words.")] = " ",
+    device: Annotated[
+        str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")
+    ] = "auto",
+    precision: Annotated[
+        str, typer.Option("--precision", help="auto, float32, float16 or bfloat16.")
+    ] = "auto",
+    batch_tokens: Annotated[
+        int | None, typer.Option("--batch-tokens", help="Tokens in one pass.")
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what it would cost, and stop.")] = False,
+    progress: Annotated[
+        bool, typer.Option("--progress/--no-progress", help="Show progress.")
+    ] = True,
+) -> None:
+    """Read a text with a language model: hidden states, surprisal and entropy of every word."""
+    from lpact.datasets.words_table import read_transcripts
+    from lpact.features.language.settings import KNOWN_CONTEXTS
+    from lpact.run.extract import as_words, plan_features
+    from lpact.run.progress import reporter
+
+    told = console()
+    given = as_words(words)
+    texts = None if transcripts is None else read_transcripts(transcripts, given.stories)
+    asked = [c.strip() for c in contexts.split(",") if c.strip()]
+    options: dict[str, Any] = {
+        "pooling": pooling,
+        "window_tokens": window,
+        "stride_tokens": stride,
+        "min_context_tokens": min_context,
+        "word_context_tokens": word_context,
+        "untrained_seeds": untrained_seeds,
+        "shuffled_draws": shuffled_draws,
+        "revision": revision,
+        "kind": kind,
+        "future": future,
+        "joiner": joiner,
+        "device": _device(device),
+        "precision": precision,
+        "batch_tokens": batch_tokens,
+    }
+    extraction = plan_features(
+        model,
+        words,
+        out,
+        contexts=list(KNOWN_CONTEXTS) if asked == ["all"] else asked,
+        name=name,
+        transcripts=texts,
+        **options,
+    )
+    _show_cost(told, extraction, given)
+    if plan:
+        return
+    with reporter(show=progress) as progressing:
+        sets = extraction.run(progressing)
+    _show_sets(told, sets)
+    if table is not None:
+        _write_table(table, given, extraction, sets)
+        say(told, f"Surprisal and entropy: {table}")
+
+
+def _device(asked: str) -> str:
+    """A device by name; ``auto`` is a GPU where there is one."""
+    if asked != "auto":
+        return asked
+    from lpact.features.language.extra import require
+
+    return "cuda" if require("torch").cuda.is_available() else "cpu"
+
+
+def _show_cost(told: Console, extraction: Extraction, words: Words) -> None:
+    stories = counted(len(extraction.stories), "story", "stories")
+    say(told, f"{words.where}: {counted(extraction.n_words, 'word')} in {stories}")
+    n_complete = len(extraction.sets) - len(extraction.unfinished)
+    if n_complete:
+        say(told, f"{counted(n_complete, 'feature set')} of {len(extraction.sets)} there already.")
+    if not extraction.unfinished:
+        return
+    model = extraction.model()
+    say(
+        told,
+        f"{extraction.folder.name}: {model.kind}, {counted(model.n_layers, 'layer')} of {model.width} columns, "
+        f"{model.n_parameters / 1e6:.1f} M parameters, {model.dtype} on {model.device}",
+    )
+    cost = extraction.estimate()
+    say(
+        told,
+        f"{counted(cost.n_sets, 'feature set')} to extract: {whole(cost.tokens)} tokens, about "
+        f"{duration(cost.seconds)}, {memory(cost.n_bytes)} on disk",
+    )
+
+
+def _show_sets(told: Console, sets: list[FeatureSet]) -> None:
+    grid = Grid(
+        ("context", "words", "layers", "columns", "bits a word", "folder"),
+        right=frozenset({"words", "layers", "columns", "bits a word"}),
+    )
+    for found in sets:
+        surprisal = found.surprisal()
+        known = surprisal[surprisal == surprisal]
+        draw = f", draw {found.about['draw']}" if found.about["draw"] else ""
+        grid.add(
+            f"{found.about['context']}{draw}",
+            whole(found.n_words),
+            str(found.n_layers),
+            whole(found.n_columns),
+            number(float(known.mean()), 2) if known.size else "–",
+            str(found.path),
+        )
+    show(told, grid, indent=0)
+
+
+def _write_table(path: Path, words: Words, extraction: Extraction, sets: list[FeatureSet]) -> None:
+    """The words with two columns a context: surprisal and entropy in bits; empty where there is none."""
+    from lpact.store import atomic_write_bytes
+
+    columns: dict[str, list[str]] = {}
+    if "story_id" in words.frame.columns:
+        columns["story_id"] = [str(s) for s in words.frame["story_id"]]
+    columns["word"] = words.frame["word"].to_list()
+    for planned, found in zip(extraction.sets, sets, strict=True):
+        draw = f"_draw_{planned.draw}" if extraction.options.draws(planned.context) > 1 else ""
+        for what, values in (("surprisal", found.surprisal()), ("entropy", found.entropy())):
+            columns[f"{what}_bits_{planned.context}{draw}"] = [
+                repr(float(v)) if v == v else "" for v in values
+            ]
+    lines = ["\t".join(columns), *("\t".join(row) for row in zip(*columns.values(), strict=True))]
+    atomic_write_bytes(path, ("\n".join(lines) + "\n").encode())

@@ -1,0 +1,101 @@
+"""Contexts: which passages a model reads, and for which words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from lpact.errors import ConfigError
+from lpact.features.language.settings import WORD_BY_WORD, ReadingOptions
+from lpact.features.language.text import Passage, Story
+from lpact.features.language.tokens import WordTokens
+from lpact.features.models import REVERSED, SENTENCE_RESET, SHUFFLED
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import IntArray
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A passage, read for its words ``first …``; ``rows`` are the rows of all its words in the words table."""
+
+    passage: Passage
+    first: int
+    rows: IntArray
+    tokens: WordTokens | None = None
+
+
+def readings(
+    context: str,
+    draw: int,
+    story: Story,
+    tokens: WordTokens,
+    options: ReadingOptions,
+    *,
+    one_by_one: bool,
+    room: int,
+) -> Iterator[Reading]:
+    """Yield the passages of a story in the order of its words.
+
+    ``tokens`` are the story's own, as a whole: they tell how many words fit into ``room`` tokens. ``one_by_one`` reads
+    a passage for every word, the word last.
+    """
+    most = options.words_before(context)
+    row = story.first_row
+    if context not in WORD_BY_WORD and most is None and not one_by_one:
+        for first, stop in _stretches(context, story):
+            whole = (first, stop) == (0, len(story.words))
+            passage = story.passage if whole else story.piece(first, stop)
+            yield Reading(passage, 0, row + np.arange(first, stop), tokens if whole else None)
+        return
+    for first, stop in _stretches(context, story):
+        for word in range(first, stop):
+            begin = max(first, _reach(tokens, word, room))
+            if most is not None:
+                begin = max(begin, word - most)
+            order = _order(context, draw, story, begin, word)
+            in_order = context not in WORD_BY_WORD
+            passage = story.piece(begin, word + 1) if in_order else story.arranged(order)
+            yield Reading(passage, word - begin, row + order)
+
+
+def _order(context: str, draw: int, story: Story, begin: int, word: int) -> IntArray:
+    """The words ``begin … word`` as the context has them; ``word`` is last."""
+    before = np.arange(begin, word)
+    if context == REVERSED:
+        before = before[::-1]
+    elif context == SHUFFLED:
+        before = _shuffled(before, draw, story, word)
+    return np.append(before, word)
+
+
+def _shuffled(before: IntArray, draw: int, story: Story, word: int) -> IntArray:
+    order = keyed_rng(draw, "shuffled context", story.id, word).permutation(len(before))
+    shuffled: IntArray = before[order]
+    return shuffled
+
+
+def _reach(tokens: WordTokens, word: int, room: int) -> int:
+    """First word from which on everything up to ``word`` fits into ``room`` tokens; ``word`` itself at least."""
+    from_token = int(tokens.last[word]) + 1 - room
+    return min(word, int(np.searchsorted(tokens.first, from_token, side="left")))
+
+
+def _stretches(context: str, story: Story) -> list[tuple[int, int]]:
+    """Words that share a context: sentences where it is cut at their starts, else the whole story."""
+    n_words = len(story.words)
+    if context != SENTENCE_RESET:
+        return [(0, n_words)]
+    if story.sentence is None:
+        raise ConfigError(
+            "the context 'sentence_reset' needs sentences",
+            where=f"story '{story.id}', column 'sentence_id' of the words table",
+            got="no such column",
+            expected="the sentence of every word",
+            remedy="add the column, or leave the context out",
+        )
+    edges = np.flatnonzero(np.diff(story.sentence)) + 1
+    bounds = [0, *edges.tolist(), n_words]
+    return list(pairwise(bounds))

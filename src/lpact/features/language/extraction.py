@@ -1,0 +1,434 @@
+"""From words and a model to feature sets on disk: planned, estimated, interruptible, resumed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lpact.errors import FeatureError
+from lpact.features.language._keys import describe, key_of
+from lpact.features.language.contexts import Reading, readings
+from lpact.features.language.extra import require
+from lpact.features.language.feature_set import FeatureSet, FeatureSetWriter, open_set
+from lpact.features.language.folder import Checksums, ModelFolder
+from lpact.features.language.loading import LanguageModel, load_model
+from lpact.features.language.passes import (
+    ReadSequence,
+    Rows,
+    batches,
+    read_causal,
+    read_masked,
+    read_static,
+)
+from lpact.features.language.settings import ReadingOptions
+from lpact.features.language.text import Story
+from lpact.features.language.tokens import WordTokens, tokenise
+from lpact.features.language.windows import cut
+from lpact.features.models import STATIC, UNTRAINED, ExtractionCost, Progress
+from lpact.math.seeding import keyed_rng
+
+PASSAGES_AT_A_TIME = 512
+"""Passages that the tokenizer gets together."""
+BLOCK_BYTES = 64 * 2**20
+BLOCK_BATCHES = 16
+"""A block of words ends when its states fill so many bytes, or its tokens so many batches."""
+FEWEST_BLOCK_WORDS = 128
+"""A story that ends ends its block too, unless it is that short."""
+PENDING_BLOCKS = 2
+"""Blocks that wait to be written while the model goes on."""
+
+
+@dataclass(frozen=True)
+class PlannedSet:
+    """One feature set that is wanted: where it belongs, and what is there of it."""
+
+    context: str
+    draw: int
+    key: str
+    about: dict[str, Any]
+    path: Path
+    n_words: int
+    n_done: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is all there."""
+        return self.n_done == self.n_words
+
+
+@dataclass
+class Clock:
+    """Seconds inside the model's own passes; on a GPU by its own clock."""
+
+    seconds: float = 0.0
+    _events: list[tuple[Any, Any]] = field(default_factory=list)
+
+    def time(self, work: Callable[[], Rows], device: str) -> Rows:
+        """Do ``work``, and count its time."""
+        if not device.startswith("cuda"):
+            start = time.perf_counter()
+            rows = work()
+            self.seconds += time.perf_counter() - start
+            return rows
+        torch = require("torch")
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before.record()
+        rows = work()
+        after.record()
+        self._events.append((before, after))
+        return rows
+
+    def total(self) -> float:
+        """All seconds so far."""
+        if self._events:
+            require("torch").cuda.synchronize()
+            self.seconds += sum(a.elapsed_time(b) for a, b in self._events) / 1000.0
+            self._events.clear()
+        return self.seconds
+
+
+class Extraction:
+    """Feature sets of one model for one words table, under the folder ``out``."""
+
+    def __init__(
+        self,
+        folder: ModelFolder,
+        stories: Sequence[Story],
+        options: ReadingOptions,
+        *,
+        out: Path,
+        name: str,
+        contexts: Sequence[str],
+        where: str,
+    ) -> None:
+        self.folder, self.stories, self.options = folder, list(stories), options
+        self.where = where
+        self._checksums = Checksums(out)
+        self._model: tuple[int | None, LanguageModel] | None = None
+        self.n_words = sum(len(s.words) for s in self.stories)
+        self.clock = Clock()
+        self.sets = [
+            self._planned(out / name, context, draw)
+            for context in contexts
+            for draw in range(options.draws(context))
+        ]
+
+    def _planned(self, parent: Path, context: str, draw: int) -> PlannedSet:
+        checksums = self._checksums.of(self.folder.files)
+        about = describe(self.folder, self.options, checksums, self.stories, context, draw)
+        key = key_of(about)
+        suffix = f"_draw-{draw}" if self.options.draws(context) > 1 else ""
+        path = parent / f"{context}{suffix}-{key[:12]}"
+        found = open_set(path)
+        done = found.n_done if found is not None and found.key == key else 0
+        return PlannedSet(context, draw, key, about, path, self.n_words, done)
+
+    @property
+    def unfinished(self) -> list[PlannedSet]:
+        """Sets that are not complete."""
+        return [s for s in self.sets if not s.complete]
+
+    def model(self) -> LanguageModel:
+        """The model, loaded."""
+        return self._load(None)
+
+    def estimate(self) -> ExtractionCost:
+        """Count what is left, and time one batch of it."""
+        wanted = self.unfinished
+        if not wanted:
+            return ExtractionCost()
+        model = self._load(None)
+        tokens = sum(self._n_tokens(model, s) for s in wanted)
+        rate = _tokens_per_second(model, self._batch_tokens(model))
+        per_word = (model.n_layers + 1) * model.width * _item_size(model)
+        n_static = sum(s.context == STATIC for s in wanted)
+        n_bytes = self.n_words * per_word * (len(wanted) - n_static)
+        n_words = sum(s.n_words - s.n_done for s in wanted)
+        return ExtractionCost(len(wanted), n_words, tokens, tokens / rate, n_bytes)
+
+    def run(self, progress: Progress) -> list[FeatureSet]:
+        """Compute what is not there; finished blocks of words are kept whatever happens."""
+        for planned in self.sets:
+            if planned.complete:
+                continue
+            model = self._load(planned.draw if planned.context == UNTRAINED else None)
+            draw = f", draw {planned.draw}" if self.options.draws(planned.context) > 1 else ""
+            progress.stage(f"{self.folder.name}, {planned.context}{draw}", planned.n_words)
+            self._extract(model, planned, progress)
+        return [self.open(s) for s in self.sets]
+
+    def open(self, planned: PlannedSet) -> FeatureSet:
+        """A set as it is on disk now."""
+        found = open_set(planned.path)
+        if found is None or found.key != planned.key:
+            raise FeatureError(
+                "features have not been extracted",
+                where=str(planned.path),
+                got="nothing",
+                expected=f"features in context '{planned.context}'",
+                remedy="run the extraction",
+            )
+        return found
+
+    def _load(self, seed: int | None) -> LanguageModel:
+        """The model, or the same architecture with the random weights of a draw; one is kept."""
+        if self._model is None or self._model[0] != seed:
+            self._model = None
+            number = None
+            if seed is not None:
+                number = int(keyed_rng(seed, "untrained weights").integers(2**31))
+            self._model = (seed, load_model(self.folder, self.options, seed=number))
+        return self._model[1]
+
+    def _batch_tokens(self, model: LanguageModel) -> int:
+        default = 2048 if model.device == "cpu" else 16384
+        return self.options.batch_tokens or default
+
+    def _one_by_one(self, model: LanguageModel) -> bool:
+        return model.kind == "masked" and self.options.future == "hidden"
+
+    def _extract(self, model: LanguageModel, planned: PlannedSet, progress: Progress) -> None:
+        torch = require("torch")
+        width = model.embed(torch.zeros((1, 1), dtype=torch.long, device=model.device)).shape[-1]
+        static = planned.context == STATIC
+        shape = (
+            (1, self.n_words, width) if static else (model.n_layers + 1, self.n_words, model.width)
+        )
+        writer = FeatureSetWriter(
+            planned.path,
+            key=planned.key,
+            about=planned.about | self._told(model),
+            shape=shape,
+            dtype="float16"
+            if model.dtype == "float16" and self.options.pooling != "sum"
+            else "float32",
+        )
+        progress.advance(writer.n_done)
+        start = writer.n_done
+        pending: list[Future[int]] = []
+        with torch.inference_mode(), ThreadPoolExecutor(1, "lpact-features") as pool:
+            done = 0
+            for block in self._blocks(model, planned):
+                n_rows = sum(len(s.rows) for s in block)
+                done += n_rows
+                if done <= start:
+                    continue
+                rows = self._read_block(model, planned, block)
+                pending.append(pool.submit(_write, writer, rows, self._place(planned), n_rows))
+                while len(pending) > PENDING_BLOCKS:
+                    progress.advance(pending.pop(0).result())
+            for written in pending:
+                progress.advance(written.result())
+
+    def _told(self, model: LanguageModel) -> dict[str, Any]:
+        """What a reader of the features wants to know, beside what they depend on."""
+        return {
+            "model": self.folder.name,
+            "model_kind": model.kind,
+            "words": self.where,
+            "device": model.device,
+            "transformers": str(require("transformers").__version__),
+            "torch": str(require("torch").__version__),
+        }
+
+    def _place(self, planned: PlannedSet) -> str:
+        return f"model '{self.folder.name}', context '{planned.context}', {self.where}"
+
+    def _blocks(self, model: LanguageModel, planned: PlannedSet) -> Iterator[list[ReadSequence]]:
+        """Sequences in the order of their words, in blocks that depend on text and options alone."""
+        per_word = (model.n_layers + 1) * model.width * 4
+        most_words = max(FEWEST_BLOCK_WORDS, BLOCK_BYTES // per_word)
+        most_tokens = BLOCK_BATCHES * self._batch_tokens(model)
+        block: list[ReadSequence] = []
+        n_words = n_tokens = 0
+        for story in self.stories:
+            for sequence in self._sequences(model, planned, story):
+                block.append(sequence)
+                n_words += len(sequence.rows)
+                n_tokens += len(sequence.ids)
+                if n_words >= most_words or n_tokens >= most_tokens:
+                    yield block
+                    block, n_words, n_tokens = [], 0, 0
+            if n_words >= FEWEST_BLOCK_WORDS:
+                yield block
+                block, n_words, n_tokens = [], 0, 0
+        if block:
+            yield block
+
+    def _tokens(self, model: LanguageModel, story: Story) -> WordTokens:
+        rows = [story.first_row]
+        (own,) = tokenise(model.tokenizer, [story.passage], where=self.where, rows=rows)
+        return own
+
+    def _sequences(
+        self, model: LanguageModel, planned: PlannedSet, story: Story
+    ) -> Iterator[ReadSequence]:
+        own = self._tokens(model, story)
+        passages = readings(
+            planned.context,
+            planned.draw,
+            story,
+            own,
+            self.options,
+            one_by_one=self._one_by_one(model) and planned.context != STATIC,
+            room=model.word_room(self.options),
+        )
+        limits = model.limits(self.options)
+        while chunk := list(islice(passages, PASSAGES_AT_A_TIME)):
+            fresh = [r for r in chunk if r.tokens is None]
+            matched = iter(
+                tokenise(
+                    model.tokenizer,
+                    [r.passage for r in fresh],
+                    where=self.where,
+                    rows=[r.rows for r in fresh],
+                )
+            )
+            for reading in chunk:
+                tokens = reading.tokens or next(matched)
+                yield from _windows(model, reading, tokens, limits.room, limits.stride, self)
+
+    def _read_block(
+        self, model: LanguageModel, planned: PlannedSet, block: list[ReadSequence]
+    ) -> Rows:
+        torch = require("torch")
+        first_row = int(block[0].rows[0])
+        hidden: Any = None
+        surprisal: Any = None
+        entropy: Any = None
+        n_rows = sum(len(s.rows) for s in block)
+        for numbers in batches(block, self._batch_tokens(model)):
+            part = [block[i] for i in numbers]
+            rows = self.clock.time(lambda p=part: self._read(model, planned, p), model.device)  # type: ignore[misc]
+            place = np.concatenate([s.rows for s in part]) - first_row
+            if hidden is None:
+                shape = (rows.hidden.shape[0], n_rows, rows.hidden.shape[2])
+                hidden = torch.empty(shape, dtype=rows.hidden.dtype, device=rows.hidden.device)
+                surprisal = torch.empty(n_rows, dtype=torch.float64, device=rows.surprisal.device)
+                entropy = torch.empty_like(surprisal)
+            index = torch.from_numpy(place)
+            hidden[:, index.to(hidden.device)] = rows.hidden
+            surprisal[index.to(surprisal.device)] = rows.surprisal
+            entropy[index.to(entropy.device)] = rows.entropy
+        return Rows(hidden, surprisal, entropy)
+
+    def _read(self, model: LanguageModel, planned: PlannedSet, part: list[ReadSequence]) -> Rows:
+        pooling = self.options.pooling
+        if planned.context == STATIC:
+            return read_static(model, part, pooling)
+        if model.kind == "causal":
+            return read_causal(model, part, pooling)
+        return read_masked(
+            model,
+            part,
+            pooling,
+            future_seen=self.options.future == "seen",
+            batch_tokens=self._batch_tokens(model),
+        )
+
+    def _n_tokens(self, model: LanguageModel, planned: PlannedSet) -> int:
+        """Tokens that a set still takes through the model, without making its passages."""
+        if planned.context == STATIC:
+            return 0
+        added = len(model.start) + len(model.end)
+        room = model.word_room(self.options)
+        limits = model.limits(self.options)
+        total = 0
+        share = 1.0 - planned.n_done / max(1, planned.n_words)
+        for story in self.stories:
+            own = self._tokens(model, story)
+            by_word = self._one_by_one(model) or (
+                planned.context in ("reversed", "shuffled")
+                or self.options.words_before(planned.context) is not None
+            )
+            if by_word:
+                sizes = np.minimum(own.last + 1, room) + added
+                per_word = 1 + (own.last - own.first + 2 if model.kind == "masked" else 0)
+                total += int((sizes * per_word).sum())
+            else:
+                whole = (0, len(story.words))
+                for window in cut(
+                    own, whole, room=limits.room, stride=limits.stride, where=self.where
+                ):
+                    total += window.stop - window.begin + added
+        return int(total * share)
+
+
+def _windows(
+    model: LanguageModel,
+    reading: Reading,
+    tokens: WordTokens,
+    room: int,
+    stride: int,
+    extraction: Extraction,
+) -> Iterator[ReadSequence]:
+    """Sequences of a passage, the model's own tokens around each."""
+    whole = (reading.first, len(reading.passage.starts))
+    seen = model.kind == "masked" and extraction.options.future == "seen"
+    before = len(model.start)
+    for window in cut(
+        tokens,
+        whole,
+        room=room,
+        stride=stride,
+        where=f"{extraction.where}, row {int(reading.rows[reading.first])}",
+        overhang=(room - stride) // 2 if seen else 0,
+    ):
+        words = slice(window.first, window.last)
+        shift = before - window.begin
+        yield ReadSequence(
+            ids=np.concatenate(
+                [model.start, tokens.ids[window.begin : window.stop], model.end]
+            ).astype(np.int64),
+            rows=reading.rows[words],
+            first=tokens.first[words] + shift,
+            last=tokens.last[words] + shift,
+            lead=np.maximum(tokens.lead[words] + shift, before),
+        )
+
+
+def _write(writer: FeatureSetWriter, rows: Rows, where: str, n_rows: int) -> int:
+    """Bring a block to the disk; returns the number of its words."""
+    hidden = rows.hidden.cpu()
+    if str(hidden.dtype) == "torch.bfloat16":
+        hidden = hidden.float()
+    values = hidden.numpy()
+    if not np.isfinite(values).all():
+        raise FeatureError(
+            "the model's states are not finite",
+            where=where,
+            got="values that overflow or are undefined",
+            expected="finite numbers",
+            remedy='compute in another precision: precision = "float32"',
+        )
+    writer.append(values, rows.surprisal.cpu().numpy(), rows.entropy.cpu().numpy())
+    writer.commit()
+    return n_rows
+
+
+def _item_size(model: LanguageModel) -> int:
+    return 2 if model.dtype == "float16" else 4
+
+
+def _tokens_per_second(model: LanguageModel, batch_tokens: int) -> float:
+    """Speed of one batch, after one to warm up."""
+    torch = require("torch")
+    length = min(256, model.most_tokens or 256)
+    n_rows = max(1, batch_tokens // length)
+    seconds = []
+    with torch.inference_mode():
+        for rows in (1, n_rows):
+            ids = torch.zeros((rows, length), dtype=torch.long, device=model.device)
+            start = time.perf_counter()
+            model.forward(ids, [length] * rows, 0)
+            if model.device.startswith("cuda"):
+                torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - start)
+    return n_rows * length / max(seconds[-1], 1e-6)

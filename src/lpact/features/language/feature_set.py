@@ -1,0 +1,253 @@
+"""Features of one model, context and draw on disk: a Zarr group that grows from its first word to its last.
+
+::
+
+    <folder>/set.json       what the features are, and how many words are written
+             zarr.json      the group, with the same description as attributes
+             hidden/        [layer, word, feature]; a shard holds all layers of some words, a chunk one layer of them
+             surprisal/     [word], bits
+             entropy/       [word], bits
+
+``set.json`` is replaced after the arrays are written: words that it counts are complete, others are written again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lpact.errors import FeatureError
+from lpact.features.language.extra import require
+from lpact.math.types import FloatArray
+from lpact.store import atomic_write_bytes
+
+FORMAT = 1
+RECORD = "set.json"
+SHARD_BYTES = 8 * 2**20
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """A finished or unfinished set, as its record tells."""
+
+    path: Path
+    key: str
+    about: Mapping[str, Any]
+    n_words: int
+    n_layers: int
+    n_columns: int
+    n_done: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether all words are written."""
+        return self.n_done == self.n_words
+
+    def hidden(self, layer: int) -> FloatArray:
+        """Hidden states of a layer, [n_words, n_columns]; layer 0 is the input embedding."""
+        if not 0 <= layer < self.n_layers:
+            raise FeatureError(
+                f"there is no layer {layer}",
+                where=str(self.path),
+                got=layer,
+                expected=f"0 to {self.n_layers - 1}",
+                remedy="name a layer of the model",
+            )
+        return self._read("hidden", layer)
+
+    def surprisal(self) -> FloatArray:
+        """Surprisal of each word in bits, [n_words]; nan where the model defines none."""
+        return self._read("surprisal")
+
+    def entropy(self) -> FloatArray:
+        """Entropy of the next token after each word in bits, [n_words]; nan where the model defines none."""
+        return self._read("entropy")
+
+    def _read(self, name: str, *index: int) -> FloatArray:
+        zarr = require("zarr")
+        if not self.complete:
+            raise FeatureError(
+                "the features are not complete",
+                where=str(self.path),
+                got=f"{self.n_done} of {self.n_words} words",
+                expected="all words",
+                remedy="run the extraction again: it goes on where it stopped",
+            )
+        try:
+            array = zarr.open_group(str(self.path), mode="r")[name]
+            values = array[index] if index else array[:]
+        except (
+            Exception
+        ) as error:  # checksums, missing files and damaged headers raise different errors
+            raise _damaged(self.path, error) from error
+        return np.asarray(values, dtype=np.float64)
+
+
+def open_set(path: Path) -> FeatureSet | None:
+    """The set in a folder, or None where there is none; a damaged record is an error."""
+    record = path / RECORD
+    try:
+        values = json.loads(record.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise _damaged(record, error) from error
+    try:
+        if values["format"] != FORMAT:
+            raise ValueError(f"format {values['format']}, not {FORMAT}")
+        return FeatureSet(
+            path,
+            str(values["key"]),
+            values["about"],
+            int(values["n_words"]),
+            int(values["n_layers"]),
+            int(values["n_columns"]),
+            int(values["n_done"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(record, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> FeatureError:
+    lines = str(error).strip().splitlines() or [""]
+    return FeatureError(
+        "stored features are damaged",
+        where=str(path),
+        got=f"{type(error).__name__}: {lines[0]}",
+        expected="a feature set as lpact writes it",
+        remedy="remove the folder, and extract the features again",
+    )
+
+
+class FeatureSetWriter:
+    """Appends words to a set, in order. `commit` makes them last; what was not committed is written again."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        key: str,
+        about: Mapping[str, Any],
+        shape: tuple[int, int, int],
+        dtype: str,
+    ) -> None:
+        self.path, self.key, self.about = path, key, dict(about)
+        self.n_layers, self.n_words, self.n_columns = shape
+        per_word = self.n_layers * self.n_columns * np.dtype(dtype).itemsize
+        self._shard = int(min(max(8, SHARD_BYTES // per_word), 1024))
+        found = open_set(path)
+        kept = found is not None and found.key == key
+        self.n_done = found.n_done if kept and found is not None else 0
+        self._arrays = self._open(dtype) if kept else self._create(dtype)
+        self._buffer = np.empty((self.n_layers, self._shard, self.n_columns), dtype=dtype)
+        self._held = self.n_done % self._shard
+        self._words = {n: np.full(self.n_words, np.nan) for n in ("surprisal", "entropy")}
+        if self.n_done:
+            self._recall()
+
+    def append(self, hidden: Any, surprisal: FloatArray, entropy: FloatArray) -> None:
+        """Add the next words: ``hidden`` is [n_layers, n, n_columns], the others [n]."""
+        n_new = hidden.shape[1]
+        rows = slice(self.n_done, self.n_done + n_new)
+        self._words["surprisal"][rows] = surprisal
+        self._words["entropy"][rows] = entropy
+        taken = 0
+        while taken < n_new:
+            room = min(self._shard - self._held, n_new - taken)
+            self._buffer[:, self._held : self._held + room] = hidden[:, taken : taken + room]
+            self._held += room
+            taken += room
+            self.n_done += room
+            if self._held == self._shard:
+                self._flush()
+                self._held = 0
+
+    def commit(self) -> None:
+        """Write what is held, then the record."""
+        if self._held:
+            self._flush()
+        for name, values in self._words.items():
+            self._arrays[name][:] = values
+        self._record()
+
+    def _flush(self) -> None:
+        first = (self.n_done - 1) // self._shard * self._shard
+        self._arrays["hidden"][:, first : self.n_done] = self._buffer[:, : self._held]
+
+    def _create(self, dtype: str) -> Any:
+        zarr = require("zarr")
+        codecs = require("zarr.codecs")
+        self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / RECORD).unlink(missing_ok=True)
+        group = zarr.open_group(str(self.path), mode="w", zarr_format=3)
+        group.attrs.update(self.about)
+        checked = [codecs.Crc32cCodec()]
+        shape = (self.n_layers, self.n_words, self.n_columns)
+        group.create_array(
+            "hidden",
+            shape=shape,
+            dtype=dtype,
+            chunks=(1, self._shard, self.n_columns),
+            shards=(self.n_layers, self._shard, self.n_columns),
+            compressors=checked,
+            fill_value=float("nan"),
+            dimension_names=("layer", "word", "feature"),
+        )
+        for name in ("surprisal", "entropy"):
+            group.create_array(
+                name,
+                shape=(self.n_words,),
+                dtype="float64",
+                chunks=(max(1, self.n_words),),
+                compressors=checked,
+                fill_value=float("nan"),
+                dimension_names=("word",),
+                attributes={"units": "bit"},
+            )
+        self.n_done = 0
+        self._record()
+        return group
+
+    def _open(self, dtype: str) -> Any:
+        zarr = require("zarr")
+        try:
+            group = zarr.open_group(str(self.path), mode="r+")
+            hidden = group["hidden"]
+            if (hidden.shape, str(hidden.dtype)) != (
+                (self.n_layers, self.n_words, self.n_columns),
+                dtype,
+            ):
+                raise ValueError(f"an array {hidden.shape} of {hidden.dtype}")
+        except Exception as error:  # see _read
+            raise _damaged(self.path, error) from error
+        return group
+
+    def _recall(self) -> None:
+        """Read back the unfinished shard and the values of the words that are done."""
+        first = self.n_done - self._held
+        try:
+            for name, values in self._words.items():
+                values[: self.n_done] = self._arrays[name][: self.n_done]
+            if self._held:
+                self._buffer[:, : self._held] = self._arrays["hidden"][:, first : self.n_done]
+        except Exception as error:  # see _read
+            raise _damaged(self.path, error) from error
+
+    def _record(self) -> None:
+        values = {
+            "format": FORMAT,
+            "key": self.key,
+            "about": self.about,
+            "n_words": self.n_words,
+            "n_layers": self.n_layers,
+            "n_columns": self.n_columns,
+            "n_done": self.n_done,
+        }
+        atomic_write_bytes(
+            self.path / RECORD, json.dumps(values, indent=1, sort_keys=True).encode()
+        )

@@ -1,0 +1,287 @@
+"""Where a model's files are: a folder, a GGUF file, or a name on the hub. Nothing pickled, no code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lpact.errors import FeatureError
+
+TINY = "lpact-tiny"
+"""The small model that comes with lpact."""
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "vocab.txt",
+    "merges.txt",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers")
+_WIDTH = ("hidden_size", "n_embd", "d_model")
+_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
+WANTED = ("config.json", "*.safetensors", "*.safetensors.index.json", *_TOKENIZER_FILES)
+"""Files of a hub model that are fetched: configuration, weights, tokenizer."""
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """Files of one model, all on this machine. ``gguf`` names the file where weights are GGUF."""
+
+    name: str
+    path: Path
+    revision: str = ""
+    gguf: str | None = None
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """The model's configuration as it is stored; empty for GGUF."""
+        if self.gguf is not None:
+            return {}
+        return _read_json(self.path / "config.json", self.name)
+
+    @cached_property
+    def weights(self) -> tuple[Path, ...]:
+        """Weight files, in a fixed order."""
+        if self.gguf is not None:
+            return (self.path / self.gguf,)
+        index = self.path / "model.safetensors.index.json"
+        if not index.is_file():
+            return (self.path / "model.safetensors",)
+        names = sorted(set(_read_json(index, self.name).get("weight_map", {}).values()))
+        for name in names:
+            if Path(str(name)).name != name or not (self.path / name).is_file():
+                raise FeatureError(
+                    f"the weights of the model '{self.name}' are not complete",
+                    where=str(index),
+                    got=f"'{name}', which is not a file of the folder",
+                    expected="weight files beside the index",
+                    remedy="fetch the model again, all files of it",
+                )
+        return tuple(self.path / name for name in names)
+
+    @cached_property
+    def tokenizer_files(self) -> tuple[Path, ...]:
+        """Tokenizer files; for GGUF, none: the tokenizer is in the weights."""
+        if self.gguf is not None:
+            return ()
+        return tuple(self.path / n for n in _TOKENIZER_FILES if (self.path / n).is_file())
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that numbers depend on."""
+        config = () if self.gguf is not None else (self.path / "config.json",)
+        return (*config, *self.tokenizer_files, *self.weights)
+
+    def sizes(self) -> tuple[int, int]:
+        """Number of layers after the embedding, and columns of a hidden state, from the configuration alone."""
+        config = self.config.get("text_config", self.config)
+        layers, width = (
+            [config[n] for n in names if isinstance(config.get(n), int)]
+            for names in (_LAYERS, _WIDTH)
+        )
+        if layers and width:
+            return layers[0], width[0]
+        full = open_config(self)
+        return int(full.num_hidden_layers), int(full.hidden_size)
+
+    def own_half_precision(self) -> str:
+        """The half precision that the model was stored in, or float16."""
+        text = self.config.get("text_config", self.config)
+        stored = str(text.get("dtype", text.get("torch_dtype", "")))
+        return "bfloat16" if "bfloat16" in stored else "float16"
+
+
+def open_config(folder: ModelFolder) -> Any:
+    """The model's configuration as transformers understands it."""
+    from lpact.features.language.extra import require
+
+    place: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    if folder.gguf is not None:
+        require("gguf")
+        place["gguf_file"] = folder.gguf
+    config = require("transformers").AutoConfig.from_pretrained(str(folder.path), **place)
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
+def find_model(name: str, *, revision: str = "", folder: Path | None = None) -> ModelFolder:
+    """Find a model by folder, GGUF file, built-in name or hub name; raises `FeatureError` with the way out.
+
+    A ``folder`` that the user points to wins over the name.
+    """
+    if folder is not None:
+        return _local(name, folder)
+    if name == TINY:
+        return _local(name, Path(__file__).parent / "tiny")
+    path = Path(name).expanduser()
+    if path.exists():
+        return _local(name, path)
+    if not _HUB_NAME.fullmatch(name) or name.endswith(".gguf"):
+        raise FeatureError(
+            "the model is not there",
+            where=name,
+            got="no such folder or file",
+            expected="a folder with config.json and weights in safetensors, a GGUF file, or a hub name",
+            remedy="check the path",
+        )
+    return _from_hub(name, revision)
+
+
+def _local(name: str, path: Path) -> ModelFolder:
+    if path.is_file() and path.suffix == ".gguf":
+        return ModelFolder(name, path.parent.resolve(), gguf=path.name)
+    if not path.is_dir():
+        raise FeatureError(
+            f"the folder of the model '{name}' is not there",
+            where=str(path),
+            got="a file" if path.exists() else "nothing",
+            expected="a folder with config.json and weights in safetensors, or a GGUF file",
+            remedy="check the path",
+        )
+    return _checked(ModelFolder(name, path.resolve()))
+
+
+def _checked(folder: ModelFolder) -> ModelFolder:
+    """The folder with its weights found; pickled weights are refused."""
+    path = folder.path
+    safe = [
+        n for n in ("model.safetensors", "model.safetensors.index.json") if (path / n).is_file()
+    ]
+    if safe:
+        if not (path / "config.json").is_file():
+            raise FeatureError(
+                f"the folder of the model '{folder.name}' has no configuration",
+                where=str(path / "config.json"),
+                got="no such file",
+                expected="the model's config.json beside its weights",
+                remedy="fetch the model again, all files of it",
+            )
+        return folder
+    gguf = sorted(path.glob("*.gguf"))
+    if len(gguf) == 1:
+        return ModelFolder(folder.name, path, folder.revision, gguf[0].name)
+    pickled = sorted(p.name for pattern in _PICKLED for p in path.glob(pattern))
+    got = f"{len(gguf)} GGUF files" if gguf else "no weights"
+    remedy = "name the GGUF file itself" if gguf else "fetch the model's *.safetensors files"
+    if pickled and not gguf:
+        got = f"pickled weights only ({', '.join(pickled[:3])}), which can run code when they are read"
+        remedy = (
+            "fetch a revision with *.safetensors files; or, where you trust the source, load it with transformers "
+            "yourself and write the folder with save_pretrained"
+        )
+    raise FeatureError(
+        f"the model '{folder.name}' has no weights that can be read safely",
+        where=str(path),
+        got=got,
+        expected="model.safetensors, or model.safetensors.index.json with its files, or one GGUF file",
+        remedy=remedy,
+    )
+
+
+def _from_hub(name: str, revision: str) -> ModelFolder:
+    """A local snapshot of a hub model; nothing but configuration, tokenizer and safetensors is fetched."""
+    from lpact.features.language.extra import require
+
+    hub = require("huggingface_hub")
+    try:
+        path = hub.snapshot_download(
+            name,
+            revision=revision or None,
+            allow_patterns=list(WANTED),
+            ignore_patterns=["*/*", "consolidated*"],
+        )
+    except (
+        Exception
+    ) as error:  # the hub library raises its own, the network's and the disk's errors
+        offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
+        at = f" --revision {revision}" if revision else ""
+        raise FeatureError(
+            f"the model '{name}' is neither a folder here nor within reach on the hub",
+            where=name + (f", revision '{revision}'" if revision else ""),
+            got=(
+                "offline mode (HF_HUB_OFFLINE) and no local copy" if offline else _first_line(error)
+            ),
+            expected="a folder, or a hub name that can be fetched or was fetched before",
+            remedy=f"on a machine with access, run `hf download {name}{at} --local-dir DIR`, bring DIR here, and name "
+            f"it: `--model DIR`, or in a study file `[run.models]` with the model's name",
+        ) from error
+    snapshot = Path(path)
+    return _checked(ModelFolder(name, snapshot, snapshot.name))
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0] if text else 'no message'}"
+
+
+def _read_json(path: Path, name: str) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FeatureError(
+            f"a file of the model '{name}' cannot be read",
+            where=str(path),
+            got=_first_line(error),
+            expected="a JSON file",
+            remedy="fetch the model again, all files of it",
+        ) from error
+    if not isinstance(values, dict):
+        raise FeatureError(
+            f"a file of the model '{name}' is not what it should be",
+            where=str(path),
+            got=type(values).__name__,
+            expected="a JSON object",
+            remedy="fetch the model again, all files of it",
+        )
+    return values
+
+
+class Checksums:
+    """SHA-256 of files, remembered by path, size and time of change, in memory and in a file of ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "checksums.json"
+        self._known: dict[str, str] = {}
+
+    def of(self, files: Sequence[Path]) -> dict[Path, str]:
+        """Checksums of files, computed where they are not known."""
+        found, new = {}, False
+        for path in files:
+            state = path.stat()
+            place = f"{path.resolve()}|{state.st_size}|{state.st_mtime_ns}|{state.st_ino}"
+            if place not in self._known:
+                self._known = self._read() | self._known
+            if place not in self._known:
+                with path.open("rb") as handle:
+                    self._known[place] = hashlib.file_digest(handle, "sha256").hexdigest()
+                new = True
+            found[path] = self._known[place]
+        if new:
+            self._write()
+        return found
+
+    def _read(self) -> dict[str, str]:
+        try:
+            stored = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return {str(k): str(v) for k, v in stored.items()} if isinstance(stored, dict) else {}
+
+    def _write(self) -> None:
+        from lpact.store import atomic_write_bytes
+
+        text = json.dumps(self._read() | self._known, indent=1, sort_keys=True)
+        atomic_write_bytes(self._path, text.encode())

@@ -1,0 +1,294 @@
+"""A language model in memory: weights, tokenizer, limits, and one pass through it."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lpact.errors import ConfigError, FeatureError
+from lpact.features.language.extra import require
+from lpact.features.language.folder import ModelFolder
+from lpact.features.language.settings import DEFAULT_WINDOW, ReadingOptions
+
+Kind = Literal["causal", "masked"]
+_UNLIMITED = 10**6
+"""Tokenizers without a limit name a huge one."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Tokens of a passage that fit into one pass (``room``), beside those that the model adds, and the stride."""
+
+    room: int
+    stride: int
+
+
+@dataclass
+class LanguageModel:
+    """A model and its tokenizer. ``start`` and ``end`` are tokens around every passage."""
+
+    folder: ModelFolder
+    kind: Kind
+    network: Any
+    tokenizer: Any
+    device: str
+    dtype: Any
+    has_head: bool
+
+    def __post_init__(self) -> None:
+        config = self.network.config
+        text = config.get_text_config() if hasattr(config, "get_text_config") else config
+        self.n_layers = int(text.num_hidden_layers)
+        self.start, self.end = _frame(self.tokenizer, self.kind)
+        self.mask = self.tokenizer.mask_token_id
+        self.most_tokens = _most_tokens(self.network, self.tokenizer, text)
+        self._keeps = "logits_to_keep" in inspect.signature(self.network.forward).parameters
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters, each counted once."""
+        return sum(p.numel() for p in self.network.parameters())
+
+    @property
+    def width(self) -> int:
+        """Columns of a hidden state."""
+        config = self.network.config
+        text = config.get_text_config() if hasattr(config, "get_text_config") else config
+        return int(text.hidden_size)
+
+    def limits(self, options: ReadingOptions) -> Limits:
+        """Window and stride of a story; raises `ConfigError` where the model or a minimum forbids them."""
+        added = len(self.start) + len(self.end)
+        most = self.most_tokens
+        window = options.window_tokens or min(DEFAULT_WINDOW, most or DEFAULT_WINDOW)
+        if most is not None and window > most:
+            raise _cannot("window_tokens", window, f"at most {most} for model '{self.folder.name}'")
+        room = window - added
+        if room < 2:
+            raise _cannot(
+                "window_tokens", window, f"more than {added + 1}: {added} are the model's own"
+            )
+        stride = min(options.stride_tokens or max(1, room // 2), room)
+        if room - stride < options.min_context_tokens:
+            raise _cannot(
+                "min_context_tokens",
+                options.min_context_tokens,
+                f"at most window − stride = {room - stride} (window {window}, of which {added} are the model's own, "
+                f"stride {stride})",
+            )
+        return Limits(room, stride)
+
+    def word_room(self, options: ReadingOptions) -> int:
+        """Tokens of a passage that is read for one word, beside the model's own and one mask."""
+        most = min(options.word_context_tokens, self.most_tokens or options.word_context_tokens)
+        return max(2, most - len(self.start) - len(self.end) - (self.kind == "masked"))
+
+    def forward(self, ids: Any, lengths: list[int], first_needed: int) -> tuple[Any, Any, int]:
+        """One pass: hidden states (a tuple of [B, T, width]), logits [B, kept, vocabulary] and the first kept place.
+
+        ``ids`` is [B, T], padded on the right; ``lengths`` are the tokens of each row; logits are needed from place
+        ``first_needed`` on.
+        """
+        torch = require("torch")
+        n_tokens = ids.shape[1]
+        more: dict[str, Any] = {}
+        if min(lengths) < n_tokens:
+            places = torch.arange(n_tokens, device=ids.device)
+            sizes = torch.tensor(lengths, device=ids.device)
+            more["attention_mask"] = (places < sizes[:, None]).long()
+        elif self.kind == "masked":
+            more["attention_mask"] = torch.ones_like(ids)
+        first_kept = first_needed if self._keeps else 0
+        if self._keeps:
+            more["logits_to_keep"] = n_tokens - first_needed
+        if self.kind == "causal":
+            more["use_cache"] = False
+        output = self.network(input_ids=ids, output_hidden_states=True, return_dict=True, **more)
+        return output.hidden_states, output.logits, first_kept
+
+    def embed(self, ids: Any) -> Any:
+        """Input embeddings of tokens, without position or context."""
+        return self.network.get_input_embeddings()(ids)
+
+
+def load_model(
+    folder: ModelFolder, options: ReadingOptions, *, seed: int | None = None
+) -> LanguageModel:
+    """Read a model from its folder; with a ``seed``, the same architecture with random weights."""
+    transformers = require("transformers")
+    require("torch")
+    place: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    if folder.gguf is not None:
+        require("gguf")
+        place["gguf_file"] = folder.gguf
+    with _quiet(transformers), _named(folder):
+        config = transformers.AutoConfig.from_pretrained(str(folder.path), **place)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder.path), **place)
+        kind = _kind(config, options.kind)
+        auto = (
+            transformers.AutoModelForMaskedLM
+            if kind == "masked"
+            else transformers.AutoModelForCausalLM
+        )
+        if seed is None:
+            network, has_head = _read_weights(auto, folder, config, place)
+        else:
+            network, has_head = _draw_weights(auto, config, seed), True
+    dtype = resolve_precision(folder, options)
+    device = check_device(options.device)
+    network = network.to(device=device, dtype=getattr(require("torch"), dtype)).eval()
+    return LanguageModel(folder, kind, network, tokenizer, device, dtype, has_head)
+
+
+def resolve_precision(folder: ModelFolder, options: ReadingOptions) -> str:
+    """The precision that is computed in."""
+    if options.precision != "auto":
+        return options.precision
+    return folder.own_half_precision() if options.device.startswith("cuda") else "float32"
+
+
+def check_device(device: str) -> str:
+    """Raise `ConfigError` where a device is not there."""
+    torch = require("torch")
+    there = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }[device.partition(":")[0]]
+    index = int(device.partition(":")[2] or 0)
+    if not there or (device.startswith("cuda") and index >= torch.cuda.device_count()):
+        raise ConfigError(
+            "the language model cannot run where it should",
+            where="option 'device'",
+            got=device,
+            expected="a device of this machine",
+            remedy='choose "cpu", or extract the features on a machine that has the device',
+        )
+    return device
+
+
+def _kind(config: Any, asked: str) -> Kind:
+    if asked in ("causal", "masked"):
+        return "masked" if asked == "masked" else "causal"
+    names = " ".join(getattr(config, "architectures", None) or ())
+    if "MaskedLM" in names:
+        return "masked"
+    if "CausalLM" in names or "LMHead" in names or getattr(config, "is_decoder", False):
+        return "causal"
+    transformers = require("transformers")
+    masked = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING
+    # A model that can be either and does not say so (a bare BERT) is an encoder.
+    return "masked" if masked else "causal"
+
+
+def _read_weights(
+    auto: Any, folder: ModelFolder, config: Any, place: dict[str, Any]
+) -> tuple[Any, bool]:
+    torch = require("torch")
+    network, found = auto.from_pretrained(
+        str(folder.path),
+        config=config,
+        use_safetensors=folder.gguf is None,
+        output_loading_info=True,
+        dtype=torch.float32,
+        **place,
+    )
+    base = getattr(network, "base_model_prefix", "")
+    missing = sorted(str(key) for key in found["missing_keys"])
+    inner = [key for key in missing if key.startswith(f"{base}.")]
+    if inner or found["mismatched_keys"]:
+        wrong = inner or sorted(str(key) for key in found["mismatched_keys"])
+        raise FeatureError(
+            f"the weights of the model '{folder.name}' do not fit its configuration",
+            where=str(folder.path),
+            got=f"{len(wrong)} parameters without stored values, first '{wrong[0]}'",
+            expected="a stored value for every parameter",
+            remedy="fetch the model again, all files of it",
+        )
+    return network, not missing
+
+
+def _draw_weights(auto: Any, config: Any, seed: int) -> Any:
+    torch = require("torch")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return auto.from_config(config, dtype=torch.float32)
+
+
+def _frame(tokenizer: Any, kind: Kind) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tokens that stand before and after every passage."""
+    if kind == "masked":
+        first = [t for t in (tokenizer.cls_token_id, tokenizer.bos_token_id) if t is not None][:1]
+        last = [t for t in (tokenizer.sep_token_id, tokenizer.eos_token_id) if t is not None][:1]
+        return tuple(first), tuple(last)
+    # Models without a token for the start were trained on documents parted by the end token.
+    start = [t for t in (tokenizer.bos_token_id, tokenizer.eos_token_id) if t is not None][:1]
+    return tuple(start), ()
+
+
+def _most_tokens(network: Any, tokenizer: Any, config: Any) -> int | None:
+    """Longest input of the model, the tokens that are added included; None where it has no limit."""
+    limits = []
+    places = getattr(config, "max_position_embeddings", None)
+    if isinstance(places, int) and places > 0:
+        taken = 0
+        for name, module in network.named_modules():
+            padding = getattr(module, "padding_idx", None)
+            if name.endswith("position_embeddings") and padding is not None:
+                taken = padding + 1  # positions are counted from there
+        limits.append(places - taken)
+    if tokenizer.model_max_length < _UNLIMITED:
+        limits.append(int(tokenizer.model_max_length))
+    return min(limits, default=None)
+
+
+def _cannot(option: str, got: int, expected: str) -> ConfigError:
+    return ConfigError(
+        "windows of the story cannot be cut so",
+        where=f"option '{option}'",
+        got=got,
+        expected=expected,
+        remedy="change the option, or leave it out",
+    )
+
+
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """Keep the library's progress bars and advice off the terminal."""
+    told = transformers.utils.logging
+    level, bars = told.get_verbosity(), told.is_progress_bar_enabled()
+    told.set_verbosity(logging.ERROR)
+    told.disable_progress_bar()
+    try:
+        yield
+    finally:
+        told.set_verbosity(level)
+        if bars:
+            told.enable_progress_bar()
+
+
+@contextmanager
+def _named(folder: ModelFolder) -> Iterator[None]:
+    """Errors of the library, with the model's name and a way out."""
+    try:
+        yield
+    except (FeatureError, ConfigError):
+        raise
+    except Exception as error:  # the library raises what its parts raise
+        lines = str(error).strip().splitlines() or ["no message"]
+        wants_code = "trust_remote_code" in str(error)
+        raise FeatureError(
+            f"the model '{folder.name}' cannot be opened",
+            where=str(folder.path),
+            got="an architecture that comes with code of its own, which is never run"
+            if wants_code
+            else f"{type(error).__name__}: {lines[0]}",
+            expected="an architecture and a tokenizer that the installed transformers knows, files undamaged",
+            remedy="choose another model"
+            if wants_code
+            else "fetch the model again, or install a newer transformers",
+        ) from error

@@ -1,0 +1,116 @@
+"""How features are read off a language model."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from lpact.features.models import FULL, REVERSED, SENTENCE_RESET, SHUFFLED, STATIC, UNTRAINED
+from lpact.registry import PluginOptions
+
+Pooling = Literal["last", "mean", "sum", "first"]
+Context = Annotated[
+    str, Field(pattern=r"^(full|sentence_reset|reversed|shuffled|untrained|static|fixed-[1-9]\d*)$")
+]
+PRECISIONS = ("float32", "float16", "bfloat16")
+DEFAULT_WINDOW = 1024
+"""Longest window that is taken where the study names none, in tokens."""
+
+_FIXED = re.compile(r"fixed-([1-9][0-9]*)")
+
+
+class ReadingOptions(PluginOptions):
+    """What the numbers depend on, beside model and text."""
+
+    revision: str = Field(
+        "", description="Branch, tag or commit of a hub model; empty: the hub's own default."
+    )
+    kind: Literal["auto", "causal", "masked"] = Field(
+        "auto", description="How the model predicts; `auto`: as its configuration says."
+    )
+    pooling: Pooling = Field(
+        "last",
+        description="How the tokens of a word become one row. Static vectors know no context, so that `last` and "
+        "`first` are the mean there.",
+    )
+    window_tokens: Annotated[int, Field(ge=8)] | None = Field(
+        None,
+        description="Most tokens that a model reads at once. Unset: 1024, or the model's own limit if that is less.",
+    )
+    stride_tokens: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="Tokens by which the window moves on in a long story. Unset: half the window. Every word is read "
+        "with at least window − stride tokens before it, or all there are.",
+    )
+    min_context_tokens: Annotated[int, Field(ge=0)] = Field(
+        0,
+        description="Fewest tokens that must stand before a word, where the story has them; a window and stride that "
+        "do not grant it are an error.",
+    )
+    word_context_tokens: Annotated[int, Field(ge=8)] = Field(
+        256,
+        description="Most tokens of a passage that is read for one word alone: contexts reversed, shuffled and "
+        "fixed-N, and every context of a masked model that sees no future.",
+    )
+    context_words: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="Let the real features (context full) see this many words before each word and no more.",
+    )
+    future: Literal["hidden", "seen"] = Field(
+        "hidden",
+        description="Masked models only: read each word last, after the words before it (`hidden`), or with the words "
+        "after it as well (`seen`).",
+    )
+    joiner: str = Field(
+        " ",
+        max_length=8,
+        description="What stands between two words where there is no transcript; empty for scripts without blanks.",
+    )
+    untrained_seeds: Annotated[int, Field(ge=1, le=100)] = Field(
+        5, description="Random initialisations of the context `untrained`, one a draw."
+    )
+    shuffled_draws: Annotated[int, Field(ge=1, le=100)] = Field(
+        1, description="Random orders of the context `shuffled`, one a draw."
+    )
+    device: str = Field(
+        "cpu",
+        pattern=r"^(cpu|mps|cuda(:[0-9]+)?)$",
+        description="Where the model runs: `cpu`, `cuda`, `cuda:N` or `mps`.",
+    )
+    precision: Literal["auto", "float32", "float16", "bfloat16"] = Field(
+        "auto",
+        description="Of the model's arithmetic. `auto`: float32 on `cpu` and `mps`; on `cuda` half precision, in the "
+        "kind that the model was stored in, or float16. Surprisal is computed from the model's output in float32.",
+    )
+    batch_tokens: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="Tokens in one pass through the model. Unset: 4096 on `cpu`, 32768 elsewhere. Changes speed, "
+        "memory and the last digits.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> ReadingOptions:
+        window, stride = self.window_tokens, self.stride_tokens
+        if window is not None and stride is not None and stride > window:
+            raise ValueError("stride_tokens is larger than window_tokens; lower it")
+        return self
+
+    def draws(self, context: str) -> int:
+        """Number of draws of a context."""
+        return {UNTRAINED: self.untrained_seeds, SHUFFLED: self.shuffled_draws}.get(context, 1)
+
+    def words_before(self, context: str) -> int | None:
+        """Most words that stand before a word in this context, or None for all."""
+        if context == FULL:
+            return self.context_words
+        fixed = _FIXED.fullmatch(context)
+        return int(fixed[1]) if fixed else None
+
+
+STORIES = (FULL, SENTENCE_RESET, UNTRAINED)
+"""Contexts that read whole stories or sentences."""
+WORD_BY_WORD = (REVERSED, SHUFFLED)
+"""Contexts that read a passage of its own for every word."""
+KNOWN_CONTEXTS = (*STORIES, *WORD_BY_WORD, STATIC)

@@ -1,0 +1,257 @@
+"""Stories as texts that a model can read, with the place of every word in them.
+
+The text of a story is its words joined, or its transcript. In a transcript, words are found by their
+letters and digits alone: case, accents, punctuation, spaces, Unicode form, and whether a contraction is
+written apart or together, make no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from lpact.errors import StimulusError, did_you_mean
+from lpact.features.language._fold import BLANKS
+from lpact.features.language._locate import Stretch, word_spans
+from lpact.features.language._spaces import separators
+from lpact.math.types import IntArray
+
+ONE_STORY = "story"
+"""Id of the story of a words table without the column ``story_id``."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text and the characters ``[starts, ends)`` of its words, [n words] each, in reading order."""
+
+    text: str
+    starts: IntArray
+    ends: IntArray
+
+    def words(self) -> list[str]:
+        """Return every word as it stands in the text."""
+        spans = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        return [self.text[start:end] for start, end in spans]
+
+
+@dataclass(frozen=True)
+class Story:
+    """One document: the words ``first_row …`` of a words table.
+
+    ``sentence`` is the sentence of each word, or None where the table tells none. ``joiner`` stands between
+    words that are arranged anew. ``skipped`` are stretches ``[start, end)`` of a transcript that are in no word.
+    """
+
+    id: str
+    first_row: int
+    words: tuple[str, ...]
+    sentence: IntArray | None
+    passage: Passage
+    joiner: str
+    skipped: tuple[Stretch, ...] = ()
+
+    def piece(self, start: int, stop: int) -> Passage:
+        """Return the story's own text from word ``start`` to word ``stop`` (exclusive)."""
+        if not 0 <= start < stop <= len(self.words):
+            raise IndexError(f"words {start} to {stop} of a story of {len(self.words)}")
+        starts, ends = self.passage.starts[start:stop], self.passage.ends[start:stop]
+        first = int(starts[0])
+        return Passage(self.passage.text[first : int(ends[-1])], starts - first, ends - first)
+
+    def arranged(self, order: IntArray) -> Passage:
+        """Return the words at these indices of the story, in this order, with the joiner between."""
+        cells = self._cells
+        lengths = self._lengths[order]
+        ends = np.cumsum(lengths + len(self.joiner)) - len(self.joiner)
+        return Passage(self.joiner.join([cells[i] for i in order.tolist()]), ends - lengths, ends)
+
+    @cached_property
+    def _cells(self) -> list[str]:
+        return self.passage.words()
+
+    @cached_property
+    def _lengths(self) -> IntArray:
+        return self.passage.ends - self.passage.starts
+
+
+def read_stories(
+    words: pl.DataFrame,
+    *,
+    where: str,
+    transcripts: Mapping[str, str] | None = None,
+    joiner: str = " ",
+) -> list[Story]:
+    """Return the stories of a words table, in its order.
+
+    Parameters
+    ----------
+    words
+        Column ``word``; also ``story_id`` (else all words are one story), ``sentence_id``, and ``space_after``
+        (yes or no) or Universal Dependencies' ``misc`` (``SpaceAfter=No``), if any.
+    where
+        The table's name in messages.
+    transcripts
+        Text of every story by its id. The model reads it in place of the joined words.
+    joiner
+        What stands between two words, where the table does not say otherwise.
+    """
+    cells = _cells(words, where)
+    bounds = _bounds(words, where)
+    if transcripts is not None:
+        _check_transcripts([story for story, _, _ in bounds], transcripts, where)
+    sentence = _sentences(words, where)
+    after = separators(words, joiner=joiner, where=where) if transcripts is None else []
+    stories = []
+    for story, start, stop in bounds:
+        skipped: list[Stretch] = []
+        if transcripts is None:
+            passage = _joined(cells[start:stop], after[start:stop])
+        else:
+            passage, skipped = locate(
+                cells[start:stop],
+                transcripts[story],
+                where=f"{where}, transcript of story '{story}'",
+                first_row=start,
+            )
+        stories.append(
+            Story(
+                id=story,
+                first_row=start,
+                words=tuple(cells[start:stop]),
+                sentence=None if sentence is None else sentence[start:stop],
+                passage=passage,
+                joiner=joiner,
+                skipped=tuple(skipped),
+            )
+        )
+    return stories
+
+
+def locate(
+    words: Sequence[str], text: str, *, where: str, first_row: int = 0
+) -> tuple[Passage, list[Stretch]]:
+    """Find every word, in order, in a transcript.
+
+    A word's span runs from its first to its last letter, and over the punctuation next to them that the cell has
+    too. A word without letters (``--``) is found between its neighbours.
+
+    Returns
+    -------
+    passage
+        The transcript with the words' spans.
+    skipped
+        Stretches ``[start, end)`` of the transcript with letters that are in no word: stage directions, names of
+        speakers. They begin and end at words; one that is neither in brackets nor a label is only accepted if the
+        next 24 letters of the words follow it.
+
+    A word that is not there is a `StimulusError` that names it; rows are counted from ``first_row``.
+    """
+    starts, ends, skipped = word_spans(words, text, where=where, first_row=first_row)
+    return Passage(text, starts, ends), skipped
+
+
+def _joined(cells: Sequence[str], after: Sequence[str]) -> Passage:
+    """Join cells as they are; a span leaves out blanks at the ends of its cell."""
+    starts, ends, pieces, at = [], [], [], 0
+    for cell, blank in zip(cells, [*after[:-1], ""], strict=True):
+        bare = cell.lstrip(BLANKS)
+        starts.append(at + len(cell) - len(bare))
+        ends.append(at + len(cell.rstrip(BLANKS)))
+        pieces += [cell, blank]
+        at += len(cell) + len(blank)
+    return Passage("".join(pieces), np.array(starts, np.int64), np.array(ends, np.int64))
+
+
+def _cells(words: pl.DataFrame, where: str) -> list[str]:
+    if "word" not in words.columns:
+        raise StimulusError(
+            "the words table has no column 'word'",
+            where=where,
+            got="columns " + ", ".join(words.columns),
+            expected="a column 'word'",
+            remedy=did_you_mean("word", words.columns),
+        )
+    cells: list[str | None] = words["word"].cast(pl.String).to_list()
+    for row, cell in enumerate(cells):
+        if cell is None or not cell.strip(BLANKS):
+            raise StimulusError(
+                "a word is empty",
+                where=f"{where}, column 'word', row {row + 1}",
+                got=repr(cell),
+                expected="at least one character that is not blank",
+                remedy="fill the cell, or leave the row out",
+            )
+    return [cell for cell in cells if cell is not None]
+
+
+def _bounds(words: pl.DataFrame, where: str) -> list[tuple[str, int, int]]:
+    """Return id, first row and stop of every story."""
+    if words.height == 0:
+        return []
+    if "story_id" not in words.columns:
+        return [(ONE_STORY, 0, words.height)]
+    _check_filled(words, "story_id", where)
+    runs = words["story_id"].cast(pl.String).rle()
+    ids, lengths = runs.struct.field("value").to_list(), runs.struct.field("len").to_list()
+    bounds: list[tuple[str, int, int]] = []
+    seen: set[str] = set()
+    start = 0
+    for story, length in zip(ids, lengths, strict=True):
+        if story in seen:
+            raise StimulusError(
+                "a story comes back after another one",
+                where=f"{where}, column 'story_id', row {start + 1}",
+                got=repr(story),
+                expected="all words of a story in consecutive rows",
+                remedy="sort the words, or give every story its own id",
+            )
+        seen.add(story)
+        bounds.append((story, start, start + length))
+        start += length
+    return bounds
+
+
+def _sentences(words: pl.DataFrame, where: str) -> IntArray | None:
+    if "sentence_id" not in words.columns:
+        return None
+    _check_filled(words, "sentence_id", where)
+    column = words["sentence_id"]
+    codes = column if column.dtype.is_integer() else column.rle_id()
+    return codes.cast(pl.Int64).to_numpy()
+
+
+def _check_filled(words: pl.DataFrame, column: str, where: str) -> None:
+    missing = words[column].is_null().arg_true()
+    if len(missing):
+        raise StimulusError(
+            f"'{column}' of a word has no value",
+            where=f"{where}, column '{column}', row {missing[0] + 1}, word {words['word'][missing[0]]!r}",
+            got="nothing",
+            expected="a value in every row",
+            remedy="fill the cell, or leave the column out",
+        )
+
+
+def _check_transcripts(stories: Sequence[str], transcripts: Mapping[str, str], where: str) -> None:
+    for story in transcripts:
+        if story not in stories:
+            raise StimulusError(
+                f"there is a transcript of story '{story}', which has no words",
+                where=where,
+                got=f"a transcript named '{story}'",
+                expected="stories " + ", ".join(f"'{s}'" for s in stories[:12]),
+                remedy=f"name the transcript by its story's id; {did_you_mean(story, stories)}",
+            )
+    for story in stories:
+        if story not in transcripts:
+            raise StimulusError(
+                f"there is no transcript of story '{story}'",
+                where=where,
+                got="transcripts of " + (", ".join(f"'{s}'" for s in transcripts) or "no story"),
+                expected="a transcript of every story, or none at all",
+                remedy=f"add the transcript; {did_you_mean(story, transcripts)}",
+            )

@@ -1,0 +1,107 @@
+"""How many discourse units begin at a word (Carlson & Marcu 2001)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, cast
+
+import numpy as np
+from pydantic import Field
+
+from lpact.datasets.base import Stimulus
+from lpact.errors import StimulusError
+from lpact.features.availability import Missing
+from lpact.features.mechanism.base import ComputedMechanism, begins
+from lpact.features.mechanisms import MECHANISMS, MechanismInputs, Parse
+from lpact.math.dependencies import ROOT, clause_starts
+from lpact.math.types import BoolArray, FloatArray
+from lpact.registry import PluginOptions
+
+PARAGRAPH = "paragraph_id"
+CONJUNCT = "conj"
+VERBAL = ("VERB", "AUX")
+PREDICATE_MARKS = ("nsubj", "csubj", "expl", "cop", "aux")
+"""Relations that only a predicate governs: its subject, copula or auxiliary."""
+
+Unit = Literal["story", "paragraph", "sentence", "clause"]
+
+
+class BoundaryOptions(PluginOptions):
+    """Options of `discourse_boundary`."""
+
+    units: Annotated[tuple[Unit, ...], Field(min_length=1)] = Field(
+        ("story", "paragraph", "sentence", "clause"),
+        description="Units that are counted. `clause` needs a parse; `paragraph` counts where the "
+        "words table has a column `paragraph_id`.",
+    )
+    clauses: tuple[str, ...] = Field(
+        ("parataxis", "advcl", "acl", "ccomp"),
+        description="Relations, subtypes included, whose words head a discourse unit of their own, "
+        "beside roots and the clauses coordinated with such heads.",
+    )
+
+
+@MECHANISMS.register
+class DiscourseBoundary(ComputedMechanism):
+    """Number of units among story, paragraph, sentence and clause that begin at the word.
+
+    Clauses are elementary discourse units after Carlson & Marcu (2001): main clauses, and those that are adverbial,
+    relative, reported, inserted or coordinated; not clauses that serve as subject or infinitival complement. A clause
+    begins at the first word that is its own, not an inner clause's.
+    """
+
+    name = "discourse_boundary"
+    summary = "whether, or how strongly, a new discourse segment begins at the word"
+    needs = "a dependency parse (or its option `units` without `clause`)"
+    Options = BoundaryOptions
+
+    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+        """Count the units that begin at each word."""
+        options = cast(BoundaryOptions, self.options)
+        stimulus = inputs.stimulus
+        count = np.zeros(stimulus.words.height)
+        if "clause" in options.units:
+            if isinstance(inputs.parse, Missing):
+                return inputs.parse
+            count += clause_starts(inputs.parse.head, clause_heads(inputs.parse, options.clauses))
+        if "story" in options.units:
+            count += begins(stimulus, "story_id")
+        if "paragraph" in options.units and PARAGRAPH in stimulus.words.columns:
+            count += _paragraph_begins(stimulus)
+        if "sentence" in options.units:
+            count += begins(stimulus, "sentence_id")
+        return count
+
+
+def clause_heads(parse: Parse, clauses: tuple[str, ...]) -> BoolArray:
+    """Return which words head an elementary discourse unit, [n_words].
+
+    Roots and words whose relation (before any ``:``) is in ``clauses``; then words coordinated with such a head, if
+    they are predicates: a verb, or a word with subject, copula or auxiliary. Without parts of speech, every word
+    that is coordinated with such a head counts.
+    """
+    relation = np.array([label.partition(":")[0] for label in parse.relation], dtype=np.str_)
+    is_clause: BoolArray = (parse.head == ROOT) | np.isin(relation, clauses)
+    predicate = np.ones(relation.size, dtype=np.bool_)
+    if parse.upos is not None:
+        predicate = np.isin(np.array(parse.upos, dtype=np.str_), VERBAL)
+        predicate[parse.head[np.isin(relation, PREDICATE_MARKS) & (parse.head != ROOT)]] = True
+    joined = (relation == CONJUNCT) & predicate & (parse.head != ROOT)
+    # A conjunct of a conjunct is found in the next round.
+    while (new := joined & ~is_clause & is_clause[parse.head]).any():
+        is_clause = is_clause | new
+    return is_clause
+
+
+def _paragraph_begins(stimulus: Stimulus) -> BoolArray:
+    ids = stimulus.words[PARAGRAPH]
+    if ids.null_count():
+        row = int(np.flatnonzero(ids.is_null().to_numpy())[0])
+        raise StimulusError(
+            f"'{PARAGRAPH}' of a word has no value",
+            where=f"{stimulus.where}, column '{PARAGRAPH}', row {row + 1}, "
+            f"word {stimulus.words['word'][row]!r}",
+            got="nothing",
+            expected="a paragraph in every row",
+            remedy="fill the cell, or leave the column out",
+        )
+    return begins(stimulus, PARAGRAPH) | begins(stimulus, "story_id")

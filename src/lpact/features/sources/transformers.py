@@ -1,0 +1,196 @@
+"""Features read off a language model with Hugging Face transformers, kept on disk by content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from pydantic import Field
+
+from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
+from lpact.features.availability import Missing
+from lpact.features.language.extraction import Extraction, PlannedSet
+from lpact.features.language.folder import Checksums, ModelFolder, find_model
+from lpact.features.language.settings import KNOWN_CONTEXTS, ReadingOptions
+from lpact.features.language.text import read_stories
+from lpact.features.mechanisms import WordValues
+from lpact.features.models import (
+    FULL,
+    MODELS,
+    STATIC,
+    ExtractionCost,
+    ModelSource,
+    Progress,
+    check_features,
+)
+from lpact.math.types import FloatArray
+from lpact.reasons import Reason
+
+
+class TransformersOptions(ReadingOptions):
+    """Which model, and how its features are read."""
+
+    model: str = Field(
+        "",
+        description="Hub name of the model, or `lpact-tiny`, the small one that comes with lpact. Empty: the model's "
+        "name in the study. A folder is given in `[run.models]`.",
+    )
+
+
+@MODELS.register
+class Transformers(ModelSource):
+    """A causal or masked language model, from a folder or a hub name."""
+
+    name = "transformers"
+    summary = "hidden states, surprisal and entropy of a Hugging Face language model, extracted from the words"
+    Options = TransformersOptions
+    reads_text = True
+
+    @property
+    def reading(self) -> TransformersOptions:
+        """The validated options."""
+        return cast(TransformersOptions, self.options)
+
+    def offers(self, model: str, stimulus: Stimulus) -> Sequence[FeatureKey]:
+        """Return every layer in every context, and the static vectors."""
+        if stimulus.words.is_empty():
+            return []
+        n_layers, _ = self._folder(model).sizes()
+        keys = [
+            FeatureKey(model, layer, context, draw)
+            for context in KNOWN_CONTEXTS
+            if context != STATIC
+            for layer in range(n_layers + 1)
+            for draw in range(self.reading.draws(context))
+        ]
+        return [*keys, FeatureKey(model, 0, STATIC)]
+
+    def load(self, key: FeatureKey, stimulus: Stimulus) -> FloatArray:
+        """Return an extracted feature set, [n_words, columns]."""
+        extraction = self._extraction(key.model, stimulus, (key.context,))
+        planned = next(s for s in extraction.sets if s.draw == key.draw)
+        found = extraction.open(planned)
+        values = found.hidden(key.layer)
+        check_features(values, key, stimulus, where=str(found.path))
+        return values
+
+    def width(self, key: FeatureKey, stimulus: Stimulus) -> int:  # noqa: ARG002
+        """Return the width of the model's hidden states."""
+        return self._folder(key.model).sizes()[1]
+
+    def ready(self, model: str, stimulus: Stimulus, contexts: Sequence[str]) -> bool:
+        """Return whether all sets of these contexts are complete."""
+        return not self._extraction(model, stimulus, _offered(contexts)).unfinished
+
+    def cost(self, model: str, stimulus: Stimulus, contexts: Sequence[str]) -> ExtractionCost:
+        """Return what is left to extract; the model is loaded and one batch is timed."""
+        return self._extraction(model, stimulus, _offered(contexts)).estimate()
+
+    def extract(
+        self, model: str, stimulus: Stimulus, contexts: Sequence[str], progress: Progress
+    ) -> None:
+        """Extract what is not there."""
+        self._extraction(model, stimulus, _offered(contexts)).run(progress)
+
+    def words(self, model: str, stimulus: Stimulus) -> WordValues | Missing:
+        """Return surprisal, entropy and states in full context."""
+        extraction = self._extraction(model, stimulus, (FULL, STATIC))
+        if extraction.unfinished:
+            return Missing(
+                Reason.FEATURES_NOT_EXTRACTED,
+                f"features of model '{model}' are not extracted yet; `lpact run` does so first",
+            )
+        return ExtractedWords(extraction, f"model '{model}'")
+
+    def files(self, model: str) -> list[SourceFile]:
+        """Return configuration, tokenizer and weights."""
+        folder = self._folder(model)
+        source = folder.name + (f"@{folder.revision}" if folder.revision else "")
+        sums = Checksums(self.place.features).of(folder.files)
+        return [SourceFile(p.name, p.stat().st_size, sums[p], source) for p in folder.files]
+
+    def _folder(self, model: str) -> ModelFolder:
+        if model not in self._folders:
+            self._folders[model] = find_model(
+                self.reading.model or model,
+                revision=self.reading.revision,
+                folder=self.place.folder,
+            )
+        return self._folders[model]
+
+    @cached_property
+    def _folders(self) -> dict[str, ModelFolder]:
+        return {}
+
+    @cached_property
+    def _extractions(self) -> dict[tuple[str, str, str, tuple[str, ...]], Extraction]:
+        return {}
+
+    def _extraction(self, model: str, stimulus: Stimulus, contexts: tuple[str, ...]) -> Extraction:
+        place = (model, stimulus.id, stimulus.where, contexts)
+        if place not in self._extractions:
+            stories = read_stories(
+                stimulus.words,
+                where=stimulus.where,
+                transcripts=stimulus.transcripts or None,
+                joiner=self.reading.joiner,
+            )
+            self._extractions[place] = Extraction(
+                self._folder(model),
+                stories,
+                self.reading,
+                out=self.place.features,
+                name=model,
+                contexts=contexts,
+                where=stimulus.where,
+            )
+        return self._extractions[place]
+
+
+def _offered(contexts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(context for context in KNOWN_CONTEXTS if context in contexts)
+
+
+@dataclass(frozen=True)
+class ExtractedWords:
+    """A model's view of the words, from its extracted features."""
+
+    extraction: Extraction
+    where: str
+
+    def surprisal(self) -> FloatArray | Missing:
+        """Return −log2 p(word | words before), in bits, [n_words]."""
+        return self._defined("surprisal")
+
+    def entropy(self) -> FloatArray | Missing:
+        """Return the entropy of the next token after each word, in bits, [n_words]."""
+        return self._defined("entropy")
+
+    def states(self, layer: int | None) -> FloatArray | Missing:
+        """Return hidden states of a layer, [n_words, width]; None: the static vectors."""
+        if layer is None:
+            return self.extraction.open(self._planned(STATIC)).hidden(0)
+        return self.extraction.open(self._planned(FULL)).hidden(layer)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers with hidden states."""
+        return tuple(range(self.extraction.open(self._planned(FULL)).n_layers))
+
+    def _planned(self, context: str) -> PlannedSet:
+        return next(s for s in self.extraction.sets if s.context == context)
+
+    def _defined(self, what: str) -> FloatArray | Missing:
+        found = self.extraction.open(self._planned(FULL))
+        values: FloatArray = found.surprisal() if what == "surprisal" else found.entropy()
+        undefined = ~np.isfinite(values)
+        if not undefined.any():
+            return values
+        row = int(np.argmax(undefined))
+        return Missing(
+            Reason.MECHANISM_NOT_OFFERED,
+            f"{self.where} has no {what} for {int(undefined.sum())} of {len(values)} words, first word {row}",
+        )

@@ -1,0 +1,157 @@
+"""Features of a words table, outside of any study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from lpact.config import validate_model
+from lpact.datasets.words_table import read_words_file
+from lpact.errors import ConfigError, did_you_mean
+from lpact.features.language.extraction import Extraction
+from lpact.features.language.feature_set import FeatureSet
+from lpact.features.language.folder import find_model
+from lpact.features.language.settings import KNOWN_CONTEXTS, ReadingOptions
+from lpact.features.language.text import read_stories
+from lpact.run.progress import reporter
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Words:
+    """A words table and where it came from."""
+
+    frame: pl.DataFrame
+    where: str
+
+    @property
+    def stories(self) -> list[str]:
+        """Story ids in order, or one name where the table has none."""
+        if "story_id" not in self.frame.columns:
+            return ["story"]
+        return [str(s) for s in self.frame["story_id"].unique(maintain_order=True)]
+
+
+def as_words(words: str | Path | pl.DataFrame) -> Words:
+    """A words table from a TSV file, or a data frame with a column ``word``."""
+    if isinstance(words, pl.DataFrame):
+        if "word" not in words.columns:
+            raise ConfigError(
+                "the words table has no words",
+                where="argument 'words'",
+                got=f"columns {words.columns}",
+                expected="a column 'word'",
+                remedy="rename the column that holds the words",
+            )
+        return Words(words, "words of the data frame")
+    return Words(read_words_file(Path(words)), str(words))
+
+
+def plan_features(
+    model: str | Path,
+    words: str | Path | pl.DataFrame,
+    out: str | Path,
+    *,
+    contexts: Sequence[str] = ("full",),
+    name: str | None = None,
+    transcripts: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Extraction:
+    """What `extract_features` would do: its ``sets`` with what is there of them, and `estimate`."""
+    table = as_words(words)
+    reading = validate_model(ReadingOptions, options, where="options of the extraction")
+    _check_contexts(contexts)
+    folder = find_model(str(model), revision=reading.revision)
+    stories = read_stories(
+        table.frame, where=table.where, transcripts=transcripts, joiner=reading.joiner
+    )
+    return Extraction(
+        folder,
+        stories,
+        reading,
+        out=Path(out),
+        name=name or default_name(str(model)),
+        contexts=list(dict.fromkeys(contexts)),
+        where=table.where,
+    )
+
+
+def extract_features(
+    model: str | Path,
+    words: str | Path | pl.DataFrame,
+    out: str | Path,
+    *,
+    contexts: Sequence[str] = ("full",),
+    name: str | None = None,
+    transcripts: Mapping[str, str] | None = None,
+    progress: bool = False,
+    console: Console | None = None,
+    **options: Any,
+) -> list[FeatureSet]:
+    """Read a text with a language model: hidden states of every layer, surprisal and entropy for every word.
+
+    Parameters
+    ----------
+    model
+        A folder, a GGUF file, a hub name, or ``lpact-tiny``.
+    words
+        A TSV file or data frame with a column ``word``; ``story_id`` and ``sentence_id`` where there are such.
+    out
+        Folder for feature sets. What is there already, from the same model, text and options, is not computed again.
+    contexts
+        Any of full, sentence_reset, reversed, shuffled, untrained, static, and fixed-N for N words before each word.
+    name
+        Folder of the model's sets inside ``out``; default: the model's own name.
+    transcripts
+        Running text of each story, by story id; the model reads it in place of the joined words.
+    progress, console
+        Whether and where to show progress.
+    options
+        Those of the model source ``transformers``: pooling, window_tokens, stride_tokens, device, precision …
+
+    Returns
+    -------
+    sets
+        One for each context and draw, in the order asked for.
+    """
+    extraction = plan_features(
+        model, words, out, contexts=contexts, name=name, transcripts=transcripts, **options
+    )
+    with reporter(show=progress, console=console) as told:
+        return extraction.run(told)
+
+
+def default_name(model: str) -> str:
+    """A folder name for a model: the last part of a path, or a hub name without its slash."""
+    path = Path(model)
+    plain = path.resolve().name if path.exists() else model.replace("/", "--")
+    return plain.removesuffix(".gguf")
+
+
+def _check_contexts(contexts: Sequence[str]) -> None:
+    for context in contexts:
+        fixed = context.removeprefix("fixed-")
+        if context in KNOWN_CONTEXTS or (fixed != context and fixed.isdecimal() and int(fixed) > 0):
+            continue
+        known = (*KNOWN_CONTEXTS, "fixed-10")
+        raise ConfigError(
+            "there is no such context",
+            where="contexts",
+            got=context,
+            expected=", ".join(KNOWN_CONTEXTS) + ", fixed-N",
+            remedy=did_you_mean(context, known),
+        )
+    if not contexts:
+        raise ConfigError(
+            "no context is asked for",
+            where="contexts",
+            got="none",
+            expected=", ".join(KNOWN_CONTEXTS) + ", fixed-N",
+            remedy="name at least one",
+        )
