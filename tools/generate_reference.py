@@ -40,7 +40,7 @@ KINDS: tuple[tuple[str, Registry[Any], str], ...] = (
     ("Controls", CONTROLS, "[controls.options.{name}]"),
     ("Measures", MEASURES, "[relational.options.{name}]"),
     ("Profiles", PROFILES, ""),
-    ("Mechanisms", MECHANISMS, ""),
+    ("Mechanisms", MECHANISMS, "[mechanisms.options.{name}]"),
     ("Strippings", STRIPPINGS, "[stripping.options.{name}]"),
 )
 """Title, registry, and the table of the study file that holds a plugin's options (empty: it has none)."""

@@ -467,12 +467,14 @@ def config_digest(plain: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def validate_model(model: type[M], values: Mapping[str, Any], *, where: str) -> M:
+def validate_model(
+    model: type[M], values: Mapping[str, Any], *, where: str, what: str = "the study file is"
+) -> M:
     """Validate ``values``; a failure becomes a `ConfigError` that names field, value and remedy."""
     try:
         return model.model_validate(_tuples(values))
     except ValidationError as error:
-        raise _config_error(model, error, where) from None
+        raise _config_error(model, error, where, what) from None
 
 
 def _tuples(value: Any) -> Any:
@@ -484,7 +486,9 @@ def _tuples(value: Any) -> Any:
     return value
 
 
-def _config_error(model: type[BaseModel], error: ValidationError, where: str) -> ConfigError:
+def _config_error(
+    model: type[BaseModel], error: ValidationError, where: str, what: str
+) -> ConfigError:
     problems = []
     for item in error.errors():
         location = ".".join(str(part) for part in item["loc"]) or "(top level)"
@@ -502,7 +506,7 @@ def _config_error(model: type[BaseModel], error: ValidationError, where: str) ->
             problems.append(f"{location}: {message}{shown}")
     first = problems[0].split(":", 1)[0]
     return ConfigError(
-        "the study file is not valid:\n" + "\n".join(f"  - {p}" for p in problems),
+        f"{what} not valid:\n" + "\n".join(f"  - {p}" for p in problems),
         where=f"{where}, option '{first}'",
         expected="options as listed in docs/reference/study-file.md (`lpact init` writes them all)",
         remedy="mend the listed options",

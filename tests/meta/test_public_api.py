@@ -25,7 +25,17 @@ def isort_order(name: str) -> tuple[int, str]:
 
 
 def test_the_public_api() -> None:
-    assert lpact.__all__ == ["LPactError", "Run", "Study", "__version__", "load_study", "open_run"]
+    assert lpact.__all__ == [
+        "FeatureSet",
+        "LPactError",
+        "Run",
+        "Study",
+        "__version__",
+        "extract_features",
+        "load_study",
+        "open_run",
+        "plan_features",
+    ]
     assert lpact.__all__ == sorted(lpact.__all__)
     assert dir(lpact) == lpact.__all__
 

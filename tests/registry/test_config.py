@@ -186,6 +186,9 @@ def test_a_dataset_and_a_model_are_listed_once() -> None:
 OTHER_VALUES: dict[tuple[str | int, ...], Any] = {
     ("name",): "other",
     ("seed",): 1,
+    ("mechanisms", "model"): "lm",
+    ("mechanisms", "parser"): "spacy:some_pipeline",
+    ("mechanisms", "options"): {"context_update": {"of": "prediction"}},
     ("datasets", 0, "name"): "other",
     ("datasets", 0, "reader"): "other",
     ("datasets", 0, "role"): "secondary",
@@ -318,7 +321,9 @@ def test_configurations_are_frozen() -> None:
 def test_read_study_file(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(TOML, encoding="utf-8")
-    assert read_study_file(path) == parse_study(TOML, where="anywhere")
+    study, run = parse_study(TOML, where="anywhere")
+    kept = str(tmp_path / "lpact-features")
+    assert read_study_file(path) == (study, run.model_copy(update={"features": kept}))
 
 
 def test_a_missing_file_tells_how_to_make_one(tmp_path: Path) -> None:

@@ -18,76 +18,83 @@ if TYPE_CHECKING:
     from lpact.run.extract import Words
 
 
+_Model = Annotated[
+    str, typer.Option("--model", help="Folder, GGUF file or hub name; lpact-tiny comes with lpact.")
+]
+_Words = Annotated[
+    Path, typer.Option("--words", help="TSV file: word, and story_id, sentence_id where there are.")
+]
+_Out = Annotated[Path, typer.Option("--out", help="Folder for the feature sets.")]
+_Contexts = Annotated[
+    str,
+    typer.Option(
+        "--contexts",
+        help="Comma-separated: full, sentence_reset, reversed, shuffled, untrained, static, fixed-N; or all.",
+    ),
+]
+_Transcripts = Annotated[
+    Path | None,
+    typer.Option("--transcripts", help="Running text: a file, or a folder of <story>.txt."),
+]
+_Name = Annotated[str | None, typer.Option("--name", help="Folder of the model inside --out.")]
+_Table = Annotated[
+    Path | None,
+    typer.Option("--table", help="Also write surprisal and entropy of each word, as TSV."),
+]
+_Pooling = Annotated[
+    str, typer.Option("--pooling", help="Of a word's tokens: last, mean, sum or first.")
+]
+_Window = Annotated[int | None, typer.Option("--window", help="Most tokens that are read at once.")]
+_Stride = Annotated[
+    int | None, typer.Option("--stride", help="Tokens by which the window moves on.")
+]
+_MinContext = Annotated[
+    int, typer.Option("--min-context", help="Fewest tokens before each word, where there are.")
+]
+_WordContext = Annotated[
+    int, typer.Option("--word-context", help="Most tokens of a passage for one word alone.")
+]
+_UntrainedSeeds = Annotated[
+    int, typer.Option("--untrained-seeds", help="Draws of the context untrained.")
+]
+_ShuffledDraws = Annotated[
+    int, typer.Option("--shuffled-draws", help="Draws of the context shuffled.")
+]
+_Revision = Annotated[str, typer.Option("--revision", help="Branch, tag or commit of a hub model.")]
+_Kind = Annotated[str, typer.Option("--kind", help="auto, causal or masked.")]
+_Future = Annotated[str, typer.Option("--future", help="Of masked models: hidden or seen.")]
+_Joiner = Annotated[str, typer.Option("--joiner", help="What stands between two words.")]
+_Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
+_Precision = Annotated[str, typer.Option("--precision", help="auto, float32, float16 or bfloat16.")]
+_BatchTokens = Annotated[int | None, typer.Option("--batch-tokens", help="Tokens in one pass.")]
+_Plan = Annotated[bool, typer.Option("--plan", help="Say what it would cost, and stop.")]
+_Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show progress.")]
+
+
 def command(
-    model: Annotated[
-        str,
-        typer.Option("--model", help="Folder, GGUF file or hub name; lpact-tiny comes with lpact."),
-    ],
-    words: Annotated[
-        Path,
-        typer.Option("--words", help="TSV file: word, and story_id, sentence_id where there are."),
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Folder for the feature sets.")],
-    contexts: Annotated[
-        str,
-        typer.Option(
-            "--contexts",
-            help="Comma-separated: full, sentence_reset, reversed, shuffled, untrained, static, fixed-N; or all.",
-        ),
-    ] = "full",
-    transcripts: Annotated[
-        Path | None,
-        typer.Option("--transcripts", help="Running text: a file, or a folder of <story>.txt."),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="Folder of the model inside --out.")
-    ] = None,
-    table: Annotated[
-        Path | None,
-        typer.Option("--table", help="Also write surprisal and entropy of each word, as TSV."),
-    ] = None,
-    pooling: Annotated[
-        str, typer.Option("--pooling", help="Of a word's tokens: last, mean, sum or first.")
-    ] = "last",
-    window: Annotated[
-        int | None, typer.Option("--window", help="Most tokens that are read at once.")
-    ] = None,
-    stride: Annotated[
-        int | None, typer.Option("--stride", help="Tokens by which the window moves on.")
-    ] = None,
-    min_context: Annotated[
-        int, typer.Option("--min-context", help="Fewest tokens before each word, where there are.")
-    ] = 0,
-    word_context: Annotated[
-        int, typer.Option("--word-context", help="Most tokens of a passage for one word alone.")
-    ] = 256,
-    untrained_seeds: Annotated[
-        int, typer.Option("--untrained-seeds", help="Draws of the context untrained.")
-    ] = 5,
-    shuffled_draws: Annotated[
-        int, typer.Option("--shuffled-draws", help="Draws of the context shuffled.")
-    ] = 1,
-    revision: Annotated[
-        str, typer.Option("--revision", help="Branch, tag or commit of a hub model.")
-    ] = "",
-    kind: Annotated[str, typer.Option("--kind", help="auto, causal or masked.")] = "auto",
-    future: Annotated[
-        str, typer.Option("--future", help="Of masked models: hidden or seen.")
-    ] = "hidden",
-    joiner: Annotated[str, typer.Option("--joiner", help="What stands between two words.")] = " ",
-    device: Annotated[
-        str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")
-    ] = "auto",
-    precision: Annotated[
-        str, typer.Option("--precision", help="auto, float32, float16 or bfloat16.")
-    ] = "auto",
-    batch_tokens: Annotated[
-        int | None, typer.Option("--batch-tokens", help="Tokens in one pass.")
-    ] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what it would cost, and stop.")] = False,
-    progress: Annotated[
-        bool, typer.Option("--progress/--no-progress", help="Show progress.")
-    ] = True,
+    model: _Model,
+    words: _Words,
+    out: _Out,
+    contexts: _Contexts = "full",
+    transcripts: _Transcripts = None,
+    name: _Name = None,
+    table: _Table = None,
+    pooling: _Pooling = "last",
+    window: _Window = None,
+    stride: _Stride = None,
+    min_context: _MinContext = 0,
+    word_context: _WordContext = 256,
+    untrained_seeds: _UntrainedSeeds = 5,
+    shuffled_draws: _ShuffledDraws = 1,
+    revision: _Revision = "",
+    kind: _Kind = "auto",
+    future: _Future = "hidden",
+    joiner: _Joiner = " ",
+    device: _Device = "auto",
+    precision: _Precision = "auto",
+    batch_tokens: _BatchTokens = None,
+    plan: _Plan = False,
+    progress: _Progress = True,
 ) -> None:
     """Read a text with a language model: hidden states, surprisal and entropy of every word."""
     from lpact.datasets.words_table import read_transcripts
@@ -147,6 +154,14 @@ def _device(asked: str) -> str:
 def _show_cost(told: Console, extraction: Extraction, words: Words) -> None:
     stories = counted(len(extraction.stories), "story", "stories")
     say(told, f"{words.where}: {counted(extraction.n_words, 'word')} in {stories}")
+    skipped = [(s, span) for s in extraction.stories for span in s.skipped]
+    if skipped:
+        story, (start, end) = skipped[0]
+        say(
+            told,
+            f"{counted(len(skipped), 'stretch', 'stretches')} of the transcripts in no word, read as context all the "
+            f"same; the first, in story '{story.id}': {story.passage.text[start:end].strip()[:60]!r}",
+        )
     n_complete = len(extraction.sets) - len(extraction.unfinished)
     if n_complete:
         say(told, f"{counted(n_complete, 'feature set')} of {len(extraction.sets)} there already.")

@@ -65,7 +65,9 @@ def plan_features(
 ) -> Extraction:
     """What `extract_features` would do: its ``sets`` with what is there of them, and `estimate`."""
     table = as_words(words)
-    reading = validate_model(ReadingOptions, options, where="options of the extraction")
+    reading = validate_model(
+        ReadingOptions, options, where="extraction", what="options of the extraction are"
+    )
     _check_contexts(contexts)
     folder = find_model(str(model), revision=reading.revision)
     stories = read_stories(

@@ -107,4 +107,6 @@ def _opener(words: tuple[str, ...]) -> tuple[Word, ...]:
         return (Word("soon", "ADV", "advmod"), Word("after", "ADV"))
     if len(words) == 1:
         return (Word(words[0], "ADV"),)
-    return (Word(words[0], "NUM" if words[0] == "one" else "DET", "det"), Word(words[1], "NOUN"))
+    one = words[0] == "one"
+    first = Word(words[0], "NUM", "nummod") if one else Word(words[0], "DET", "det")
+    return (first, Word(words[1], "NOUN"))
