@@ -165,6 +165,12 @@ def save(model: GPT2LMHeadModel, tokenizer: FastTokenizer, out: Path) -> None:
     config["dtype"] = "float32"
     config.pop("transformers_version", None)
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    path = out / "tokenizer_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config.pop("backend", None)
+    config["tokenizer_class"] = "PreTrainedTokenizerFast"  # known to older versions, too
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    (out / "model.safetensors").chmod(0o644)
     print(f"{sum(f.stat().st_size for f in out.iterdir()) / 1e6:.2f} MB in {out}")
 
 

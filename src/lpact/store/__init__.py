@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lpact.store._disk import atomic_write, atomic_write_bytes, sha256_file
+from lpact.store._disk import atomic_write, atomic_write_bytes, sha256_file, storage_errors
+from lpact.store._lock import FolderLock
 from lpact.store.checks import concat, validate
 from lpact.store.files import read_table, table_path, write_table
 from lpact.store.frames import empty, frame, frame_from_columns, polars_schema
@@ -23,6 +24,7 @@ from lpact.store.stored import RunState, StoredRun, existing_run
 from lpact.store.tasks import TaskStore
 
 __all__ = [
+    "FolderLock",
     "InputFile",
     "Manifest",
     "OutputFile",
@@ -45,6 +47,7 @@ __all__ = [
     "read_manifest",
     "read_table",
     "sha256_file",
+    "storage_errors",
     "table_path",
     "validate",
     "verify_outputs",

@@ -12,12 +12,15 @@ LOCK_NAME = "lock"
 
 
 class FolderLock:
-    """Creates ``folder`` and holds ``folder/lock`` until `release` or the end of the process."""
+    """Creates ``folder`` and holds ``folder/lock`` until `release` or the end of the process.
 
-    def __init__(self, folder: Path) -> None:
+    ``busy`` says what another process is doing if it holds the lock.
+    """
+
+    def __init__(self, folder: Path, *, busy: str = "another process is making this run") -> None:
         self._handle: int | None = None
         self._owner = os.getpid()
-        path = folder / LOCK_NAME
+        self._path = path = folder / LOCK_NAME
         with storage_errors(path, "the working folder cannot be locked"):
             # The holder before us may have removed the folder between our opening the file and
             # locking it; a lock on a removed file excludes nobody, so try again on the new one.
@@ -25,7 +28,7 @@ class FolderLock:
                 folder.mkdir(parents=True, exist_ok=True)
                 handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
                 try:
-                    _lock(handle, path)
+                    _lock(handle, path, busy)
                     if _is_file(handle, path):
                         self._handle = handle
                 finally:
@@ -38,10 +41,12 @@ class FolderLock:
                 self.release()
                 raise
 
-    def release(self) -> None:
-        """Let go of the lock; a second call does nothing."""
+    def release(self, *, remove: bool = False) -> None:
+        """Let go of the lock, and remove its file if asked to; a second call does nothing."""
         if self._handle is not None:
             if os.getpid() == self._owner:
+                if remove:
+                    self._path.unlink(missing_ok=True)
                 # Forked workers share the lock and may outlive this call; closing alone would
                 # leave it to them.
                 _unlock(self._handle)
@@ -49,7 +54,7 @@ class FolderLock:
             self._handle = None
 
 
-def _lock(handle: int, path: Path) -> None:
+def _lock(handle: int, path: Path, busy: str) -> None:
     try:
         import fcntl
     except ImportError:
@@ -65,7 +70,7 @@ def _lock(handle: int, path: Path) -> None:
     except BlockingIOError:
         holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
         raise RunError(
-            "another process is making this run",
+            busy,
             where=str(path),
             got=f"a lock held by process {holder or 'unknown'}",
             expected="one process an output folder",

@@ -26,6 +26,10 @@ brain's pattern; g_lex and the shared noise are unrelated to it; g_pred falls wh
 that a model which knows only e(w) predicts well and resembles nothing; mechanisms have units of
 their own. What the models know is in `lpact.datasets.simulated.features`.
 
+With ``text = "prose"`` the words are English stories (`lpact.datasets.simulated.prose`), and c, e and
+m_k are functions of the text (`lpact.datasets.simulated.read`): neither independent of the word type
+nor, for the mechanisms, of each other.
+
 Every number comes from a stream keyed by seed, dataset name and its own place: a recording can be
 made without the others, in any order and process.
 """

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lpact.config import config_digest
 from lpact.features.language.folder import ModelFolder
 from lpact.features.language.loading import resolve_precision
@@ -19,7 +21,7 @@ EXTRACTION_VERSION = 1
 
 
 def text_digest(stories: Sequence[Story], *, sentences: bool) -> str:
-    """Hash of the stories' ids, texts and word spans, and of their sentences where they matter."""
+    """Hash of the stories' ids, texts and word spans, and of where sentences begin if that matters."""
     digest = hashlib.sha256()
     for story in stories:
         passage = story.passage
@@ -29,7 +31,7 @@ def text_digest(stories: Sequence[Story], *, sentences: bool) -> str:
         digest.update(passage.starts.astype("<i8").tobytes())
         digest.update(passage.ends.astype("<i8").tobytes())
         if sentences and story.sentence is not None:
-            digest.update(story.sentence.astype("<i8").tobytes())
+            digest.update((np.diff(story.sentence) != 0).tobytes())
     return digest.hexdigest()
 
 
@@ -63,11 +65,13 @@ def describe(
     what |= {
         "window_tokens": options.window_tokens,
         "stride_tokens": options.stride_tokens,
-        "future": options.future,
     }
     by_word = context in WORD_BY_WORD or options.words_before(context) is not None
-    if by_word or not _surely_causal(folder, options):
+    causal = _surely_causal(folder, options)
+    if by_word or not causal:
         what["word_context_tokens"] = options.word_context_tokens
+    if not causal:
+        what["future"] = options.future
     if options.words_before(context) is not None:
         what["context_words"] = options.words_before(context)
     return what

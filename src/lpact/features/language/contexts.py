@@ -45,12 +45,12 @@ def readings(
     most = options.words_before(context)
     row = story.first_row
     if context not in WORD_BY_WORD and most is None and not one_by_one:
-        for first, stop in _stretches(context, story):
+        for first, stop in stretches(context, story):
             whole = (first, stop) == (0, len(story.words))
             passage = story.passage if whole else story.piece(first, stop)
             yield Reading(passage, 0, row + np.arange(first, stop), tokens if whole else None)
         return
-    for first, stop in _stretches(context, story):
+    for first, stop in stretches(context, story):
         for word in range(first, stop):
             begin = max(first, _reach(tokens, word, room))
             if most is not None:
@@ -83,7 +83,7 @@ def _reach(tokens: WordTokens, word: int, room: int) -> int:
     return min(word, int(np.searchsorted(tokens.first, from_token, side="left")))
 
 
-def _stretches(context: str, story: Story) -> list[tuple[int, int]]:
+def stretches(context: str, story: Story) -> list[tuple[int, int]]:
     """Words that share a context: sentences where it is cut at their starts, else the whole story."""
     n_words = len(story.words)
     if context != SENTENCE_RESET:

@@ -1,4 +1,4 @@
-"""The packages of the extra ``lm``, imported where they are used."""
+"""The packages of the extras ``lm`` and ``gguf``, imported where they are used."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from lpact.errors import ConfigError
 
 
-def require(module: str) -> Any:
-    """Import a package of the extra; a missing one is a `ConfigError` with the install command."""
+def require(module: str, *, extra: str = "lm") -> Any:
+    """Import a package of an extra; a missing one is a `ConfigError` with the install command."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -17,6 +17,6 @@ def require(module: str) -> Any:
             "a package that reads language models is not installed",
             where=module,
             got=str(error),
-            expected="the extra 'lm' of lpact",
-            remedy="pip install 'lpact[lm]'",
+            expected=f"the extra '{extra}' of lpact",
+            remedy=f"pip install 'lpact[{extra}]'",
         ) from error

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import islice
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from lpact.errors import FeatureError
 from lpact.features.language._keys import describe, key_of
-from lpact.features.language.contexts import Reading, readings
+from lpact.features.language.contexts import Reading, readings, stretches
 from lpact.features.language.extra import require
 from lpact.features.language.feature_set import FeatureSet, FeatureSetWriter, open_set
 from lpact.features.language.folder import Checksums, ModelFolder
@@ -23,16 +24,21 @@ from lpact.features.language.passes import (
     ReadSequence,
     Rows,
     batches,
+    onto,
     read_causal,
     read_masked,
     read_static,
+    to_host,
 )
-from lpact.features.language.settings import ReadingOptions
+from lpact.features.language.settings import DRAWN, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story
 from lpact.features.language.tokens import WordTokens, tokenise
-from lpact.features.language.windows import cut
+from lpact.features.language.windows import Window, cut, tail
 from lpact.features.models import STATIC, UNTRAINED, ExtractionCost, Progress
 from lpact.math.seeding import keyed_rng
+from lpact.math.types import IntArray
+
+T = TypeVar("T")
 
 PASSAGES_AT_A_TIME = 512
 """Passages that the tokenizer gets together."""
@@ -55,43 +61,17 @@ class PlannedSet:
     about: dict[str, Any]
     path: Path
     n_words: int
-    n_done: int
+
+    @property
+    def n_done(self) -> int:
+        """Words of it that are on disk now."""
+        found = open_set(self.path)
+        return found.n_done if found is not None and found.key == self.key else 0
 
     @property
     def complete(self) -> bool:
         """Whether it is all there."""
         return self.n_done == self.n_words
-
-
-@dataclass
-class Clock:
-    """Seconds inside the model's own passes; on a GPU by its own clock."""
-
-    seconds: float = 0.0
-    _events: list[tuple[Any, Any]] = field(default_factory=list)
-
-    def time(self, work: Callable[[], Rows], device: str) -> Rows:
-        """Do ``work``, and count its time."""
-        if not device.startswith("cuda"):
-            start = time.perf_counter()
-            rows = work()
-            self.seconds += time.perf_counter() - start
-            return rows
-        torch = require("torch")
-        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        before.record()
-        rows = work()
-        after.record()
-        self._events.append((before, after))
-        return rows
-
-    def total(self) -> float:
-        """All seconds so far."""
-        if self._events:
-            require("torch").cuda.synchronize()
-            self.seconds += sum(a.elapsed_time(b) for a, b in self._events) / 1000.0
-            self._events.clear()
-        return self.seconds
 
 
 class Extraction:
@@ -110,10 +90,12 @@ class Extraction:
     ) -> None:
         self.folder, self.stories, self.options = folder, list(stories), options
         self.where = where
+        for context, story in product(contexts, self.stories):
+            stretches(context, story)  # raises before anything is computed
         self._checksums = Checksums(out)
         self._model: tuple[int | None, LanguageModel] | None = None
+        self._story_tokens: dict[int, WordTokens] = {}
         self.n_words = sum(len(s.words) for s in self.stories)
-        self.clock = Clock()
         self.sets = [
             self._planned(out / name, context, draw)
             for context in contexts
@@ -124,11 +106,9 @@ class Extraction:
         checksums = self._checksums.of(self.folder.files)
         about = describe(self.folder, self.options, checksums, self.stories, context, draw)
         key = key_of(about)
-        suffix = f"_draw-{draw}" if self.options.draws(context) > 1 else ""
+        suffix = f"_draw-{draw}" if context in DRAWN else ""
         path = parent / f"{context}{suffix}-{key[:12]}"
-        found = open_set(path)
-        done = found.n_done if found is not None and found.key == key else 0
-        return PlannedSet(context, draw, key, about, path, self.n_words, done)
+        return PlannedSet(context, draw, key, about, path, self.n_words)
 
     @property
     def unfinished(self) -> list[PlannedSet]:
@@ -194,6 +174,13 @@ class Extraction:
     def _one_by_one(self, model: LanguageModel) -> bool:
         return model.kind == "masked" and self.options.future == "hidden"
 
+    def _by_word(self, model: LanguageModel, context: str) -> bool:
+        """Whether a passage of its own is read for every word."""
+        if context == STATIC:
+            return False
+        fresh = context in WORD_BY_WORD or self.options.words_before(context) is not None
+        return fresh or self._one_by_one(model)
+
     def _extract(self, model: LanguageModel, planned: PlannedSet, progress: Progress) -> None:
         torch = require("torch")
         width = model.embed(torch.zeros((1, 1), dtype=torch.long, device=model.device)).shape[-1]
@@ -201,31 +188,35 @@ class Extraction:
         shape = (
             (1, self.n_words, width) if static else (model.n_layers + 1, self.n_words, model.width)
         )
-        writer = FeatureSetWriter(
-            planned.path,
-            key=planned.key,
-            about=planned.about | self._told(model),
-            shape=shape,
-            dtype="float16"
-            if model.dtype == "float16" and self.options.pooling != "sum"
-            else "float32",
-        )
-        progress.advance(writer.n_done)
-        start = writer.n_done
-        pending: list[Future[int]] = []
-        with torch.inference_mode(), ThreadPoolExecutor(1, "lpact-features") as pool:
-            done = 0
-            for block in self._blocks(model, planned):
-                n_rows = sum(len(s.rows) for s in block)
-                done += n_rows
-                if done <= start:
+        half = model.dtype == "float16" and self.options.pooling != "sum"
+        with (
+            ahead(self._blocks(model, planned)) as blocks,
+            FeatureSetWriter(
+                planned.path,
+                key=planned.key,
+                about=planned.about | self._told(model),
+                shape=shape,
+                dtype="float16" if half else "float32",
+            ) as writer,
+            torch.inference_mode(),
+            ThreadPoolExecutor(1, "lpact-features") as pool,
+        ):
+            start = writer.n_done
+            progress.advance(start)
+            pending: list[Future[int]] = []
+            for block in blocks:
+                left = [s for s in block if s.rows[-1] >= start]
+                if not left:
                     continue
-                rows = self._read_block(model, planned, block)
-                pending.append(pool.submit(_write, writer, rows, self._place(planned), n_rows))
+                # Blocks of other options may end elsewhere: rows that are written stay as they are.
+                rows = self._read_block(model, planned, left).after(start - int(left[0].rows[0]))
+                before = pending[-1] if pending else None
+                pending.append(pool.submit(_write, writer, rows, self._place(planned), before))
                 while len(pending) > PENDING_BLOCKS:
                     progress.advance(pending.pop(0).result())
             for written in pending:
                 progress.advance(written.result())
+            writer.commit()
 
     def _told(self, model: LanguageModel) -> dict[str, Any]:
         """What a reader of the features wants to know, beside what they depend on."""
@@ -263,9 +254,12 @@ class Extraction:
             yield block
 
     def _tokens(self, model: LanguageModel, story: Story) -> WordTokens:
-        rows = [story.first_row]
-        (own,) = tokenise(model.tokenizer, [story.passage], where=self.where, rows=rows)
-        return own
+        """Tokens of a whole story; they are the same in every context, and kept."""
+        if story.first_row not in self._story_tokens:
+            rows = [story.first_row]
+            (own,) = tokenise(model.tokenizer, [story.passage], where=self.where, rows=rows)
+            self._story_tokens[story.first_row] = own
+        return self._story_tokens[story.first_row]
 
     def _sequences(
         self, model: LanguageModel, planned: PlannedSet, story: Story
@@ -280,7 +274,7 @@ class Extraction:
             one_by_one=self._one_by_one(model) and planned.context != STATIC,
             room=model.word_room(self.options),
         )
-        limits = model.limits(self.options)
+        by_word = self._by_word(model, planned.context)
         while chunk := list(islice(passages, PASSAGES_AT_A_TIME)):
             fresh = [r for r in chunk if r.tokens is None]
             matched = iter(
@@ -293,7 +287,25 @@ class Extraction:
             )
             for reading in chunk:
                 tokens = reading.tokens or next(matched)
-                yield from _windows(model, reading, tokens, limits.room, limits.stride, self)
+                yield from self._windows(model, reading, tokens, by_word=by_word)
+
+    def _windows(
+        self, model: LanguageModel, reading: Reading, tokens: WordTokens, *, by_word: bool
+    ) -> Iterator[ReadSequence]:
+        """Sequences of a passage, the model's own tokens around each."""
+        where = f"{self.where}, row {int(reading.rows[reading.first]) + 1}"
+        if by_word:
+            last = tail(tokens, room=model.word_room(self.options), where=where)
+            yield _framed(model, reading, tokens, last)
+            return
+        limits = model.limits(self.options)
+        whole = (0, len(reading.passage.starts))
+        # Where the future is seen, half of what the stride leaves is for the words after.
+        overhang = limits.stride // 2 if model.kind == "masked" else 0
+        for window in cut(
+            tokens, whole, room=limits.room, stride=limits.stride, where=where, overhang=overhang
+        ):
+            yield _framed(model, reading, tokens, window)
 
     def _read_block(
         self, model: LanguageModel, planned: PlannedSet, block: list[ReadSequence]
@@ -306,17 +318,16 @@ class Extraction:
         n_rows = sum(len(s.rows) for s in block)
         for numbers in batches(block, self._batch_tokens(model)):
             part = [block[i] for i in numbers]
-            rows = self.clock.time(lambda p=part: self._read(model, planned, p), model.device)  # type: ignore[misc]
+            rows = self._read(model, planned, part)
             place = np.concatenate([s.rows for s in part]) - first_row
             if hidden is None:
                 shape = (rows.hidden.shape[0], n_rows, rows.hidden.shape[2])
                 hidden = torch.empty(shape, dtype=rows.hidden.dtype, device=rows.hidden.device)
                 surprisal = torch.empty(n_rows, dtype=torch.float64, device=rows.surprisal.device)
                 entropy = torch.empty_like(surprisal)
-            index = torch.from_numpy(place)
-            hidden[:, index.to(hidden.device)] = rows.hidden
-            surprisal[index.to(surprisal.device)] = rows.surprisal
-            entropy[index.to(entropy.device)] = rows.entropy
+            hidden[:, onto(place, hidden.device)] = rows.hidden
+            surprisal[onto(place, surprisal.device)] = rows.surprisal
+            entropy[onto(place, entropy.device)] = rows.entropy
         return Rows(hidden, surprisal, entropy)
 
     def _read(self, model: LanguageModel, planned: PlannedSet, part: list[ReadSequence]) -> Rows:
@@ -344,11 +355,7 @@ class Extraction:
         share = 1.0 - planned.n_done / max(1, planned.n_words)
         for story in self.stories:
             own = self._tokens(model, story)
-            by_word = self._one_by_one(model) or (
-                planned.context in ("reversed", "shuffled")
-                or self.options.words_before(planned.context) is not None
-            )
-            if by_word:
+            if self._by_word(model, planned.context):
                 sizes = np.minimum(own.last + 1, room) + added
                 per_word = 1 + (own.last - own.first + 2 if model.kind == "masked" else 0)
                 total += int((sizes * per_word).sum())
@@ -361,46 +368,61 @@ class Extraction:
         return int(total * share)
 
 
-def _windows(
-    model: LanguageModel,
-    reading: Reading,
-    tokens: WordTokens,
-    room: int,
-    stride: int,
-    extraction: Extraction,
-) -> Iterator[ReadSequence]:
-    """Sequences of a passage, the model's own tokens around each."""
-    whole = (reading.first, len(reading.passage.starts))
-    seen = model.kind == "masked" and extraction.options.future == "seen"
+@contextmanager
+def ahead(items: Iterator[T]) -> Iterator[Iterator[T]]:
+    """An iterator whose next item is made by another thread while the last one is worked on."""
+    with ThreadPoolExecutor(1, "lpact-ahead") as pool:
+        end = object()
+        coming = [pool.submit(next, items, end)]
+
+        def one_by_one() -> Iterator[T]:
+            while (item := coming.pop().result()) is not end:
+                coming.append(pool.submit(next, items, end))
+                yield cast(T, item)
+
+        yield one_by_one()
+
+
+def _framed(
+    model: LanguageModel, reading: Reading, tokens: WordTokens, window: Window
+) -> ReadSequence:
+    """Tokens of a window, the model's own around them."""
     before = len(model.start)
-    for window in cut(
-        tokens,
-        whole,
-        room=room,
-        stride=stride,
-        where=f"{extraction.where}, row {int(reading.rows[reading.first])}",
-        overhang=(room - stride) // 2 if seen else 0,
-    ):
-        words = slice(window.first, window.last)
-        shift = before - window.begin
-        yield ReadSequence(
-            ids=np.concatenate(
-                [model.start, tokens.ids[window.begin : window.stop], model.end]
-            ).astype(np.int64),
-            rows=reading.rows[words],
-            first=tokens.first[words] + shift,
-            last=tokens.last[words] + shift,
-            lead=np.maximum(tokens.lead[words] + shift, before),
-        )
+    words = slice(window.first, window.last)
+    shift = before - window.begin
+    own = tokens.ids[window.begin : window.stop]
+    _check_known(model, own)
+    return ReadSequence(
+        ids=np.concatenate([model.start, own, model.end]).astype(np.int64),
+        rows=reading.rows[words],
+        first=tokens.first[words] + shift,
+        last=tokens.last[words] + shift,
+        lead=np.maximum(tokens.lead[words] + shift, before),
+    )
 
 
-def _write(writer: FeatureSetWriter, rows: Rows, where: str, n_rows: int) -> int:
-    """Bring a block to the disk; returns the number of its words."""
-    hidden = rows.hidden.cpu()
-    if str(hidden.dtype) == "torch.bfloat16":
-        hidden = hidden.float()
-    values = hidden.numpy()
-    if not np.isfinite(values).all():
+def _check_known(model: LanguageModel, ids: IntArray) -> None:
+    """Raise `FeatureError` for a token that the model has no vector for."""
+    if ids.max() < model.n_vectors:
+        return
+    unknown = int(ids.max())
+    raise FeatureError(
+        f"the tokenizer of the model '{model.folder.name}' is not its own",
+        where=str(model.folder.path),
+        got=f"token {unknown} ({model.tokenizer.convert_ids_to_tokens(unknown)!r})",
+        expected=f"tokens 0 to {model.n_vectors - 1}, for which the weights hold vectors",
+        remedy="fetch weights and tokenizer of the same model",
+    )
+
+
+def _write(writer: FeatureSetWriter, rows: Rows, where: str, before: Future[int] | None) -> int:
+    """Bring a block to the disk, unless the block before it failed; returns the number of its words."""
+    if before is not None:
+        before.result()
+    torch = require("torch")
+    hidden = rows.hidden.float() if rows.hidden.dtype == torch.bfloat16 else rows.hidden
+    values = to_host(hidden)
+    if not torch.isfinite(hidden).all():
         raise FeatureError(
             "the model's states are not finite",
             where=where,
@@ -408,9 +430,9 @@ def _write(writer: FeatureSetWriter, rows: Rows, where: str, n_rows: int) -> int
             expected="finite numbers",
             remedy='compute in another precision: precision = "float32"',
         )
-    writer.append(values, rows.surprisal.cpu().numpy(), rows.entropy.cpu().numpy())
-    writer.commit()
-    return n_rows
+    writer.append(values, to_host(rows.surprisal), to_host(rows.entropy))
+    writer.commit_if_due()
+    return int(values.shape[1])
 
 
 def _item_size(model: LanguageModel) -> int:

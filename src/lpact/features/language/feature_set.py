@@ -2,11 +2,12 @@
 
 ::
 
-    <folder>/set.json       what the features are, and how many words are written
-             zarr.json      the group, with the same description as attributes
-             hidden/        [layer, word, feature]; a shard holds all layers of some words, a chunk one layer of them
-             surprisal/     [word], bits
-             entropy/       [word], bits
+    <folder>/set.json           what the features are, and how many words are written
+             features.zarr/     the group, with the same description as attributes
+                 hidden/        [layer, word, feature]; a shard holds all layers of some words, a chunk one layer
+                 surprisal/     [word], bits
+                 entropy/       [word], bits
+             lock               while a process writes
 
 ``set.json`` is replaced after the arrays are written: words that it counts are complete, others are written again.
 """
@@ -14,20 +15,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
 from lpact.errors import FeatureError
+from lpact.features.language._shards import write_chunk, write_shard
 from lpact.features.language.extra import require
 from lpact.math.types import FloatArray
-from lpact.store import atomic_write_bytes
+from lpact.store import FolderLock, atomic_write_bytes, storage_errors
 
 FORMAT = 1
 RECORD = "set.json"
+ARRAYS = "features.zarr"
+WRITING = "features cannot be written"
+COMMIT_SECONDS = 1.0
+"""Most that a killed process has to do again; one that is interrupted keeps all."""
+WRITERS = 4
+"""Shards that are written at a time."""
 SHARD_BYTES = 8 * 2**20
 
 
@@ -79,8 +91,11 @@ class FeatureSet:
                 remedy="run the extraction again: it goes on where it stopped",
             )
         try:
-            array = zarr.open_group(str(self.path), mode="r")[name]
+            array = zarr.open_group(str(self.path / ARRAYS), mode="r")[name]
             values = array[index] if index else array[:]
+            # A file that is not there reads as nan.
+            if array.nchunks_initialized < array.nchunks or (index and np.isnan(values).any()):
+                raise ValueError(f"files of the array '{name}' are missing")
         except (
             Exception
         ) as error:  # checksums, missing files and damaged headers raise different errors
@@ -125,7 +140,10 @@ def _damaged(path: Path, error: Exception) -> FeatureError:
 
 
 class FeatureSetWriter:
-    """Appends words to a set, in order. `commit` makes them last; what was not committed is written again."""
+    """Appends words to a set, in order; use it as a context manager.
+
+    `commit` makes words last; what was not committed is written again. One process at a time may write a set.
+    """
 
     def __init__(
         self,
@@ -140,51 +158,113 @@ class FeatureSetWriter:
         self.n_layers, self.n_words, self.n_columns = shape
         per_word = self.n_layers * self.n_columns * np.dtype(dtype).itemsize
         self._shard = int(min(max(8, SHARD_BYTES // per_word), 1024))
-        found = open_set(path)
-        kept = found is not None and found.key == key
-        self.n_done = found.n_done if kept and found is not None else 0
-        self._arrays = self._open(dtype) if kept else self._create(dtype)
-        self._buffer = np.empty((self.n_layers, self._shard, self.n_columns), dtype=dtype)
-        self._held = self.n_done % self._shard
-        self._words = {n: np.full(self.n_words, np.nan) for n in ("surprisal", "entropy")}
-        if self.n_done:
-            self._recall()
+        self._pool = ThreadPoolExecutor(WRITERS, "lpact-shards")
+        self._writing: list[Future[None]] = []
+        self._committed, self._due, self._sound = time.monotonic(), False, True
+        self._lock = FolderLock(path, busy="another process is extracting these features")
+        try:
+            found = open_set(path)
+            kept = found is not None and found.key == key
+            self.n_done = found.n_done if kept and found is not None else 0
+            with storage_errors(path, WRITING):
+                self._arrays = self._open(dtype) if kept else self._create(dtype)
+            self._buffer = np.empty((self.n_layers, self._shard, self.n_columns), dtype=dtype)
+            self._held = self.n_done % self._shard
+            self._words = {n: np.full(self.n_words, np.nan) for n in ("surprisal", "entropy")}
+            if self.n_done:
+                self._recall()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if self._due and self._sound:
+                self.commit()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let other processes write; what was committed stays."""
+        self._pool.shutdown(wait=True)
+        self._lock.release(remove=True)
 
     def append(self, hidden: Any, surprisal: FloatArray, entropy: FloatArray) -> None:
         """Add the next words: ``hidden`` is [n_layers, n, n_columns], the others [n]."""
+        with self._whole():
+            self._append(hidden, surprisal, entropy)
+
+    def _append(self, hidden: Any, surprisal: FloatArray, entropy: FloatArray) -> None:
         n_new = hidden.shape[1]
+        self._due = True
         rows = slice(self.n_done, self.n_done + n_new)
         self._words["surprisal"][rows] = surprisal
         self._words["entropy"][rows] = entropy
         taken = 0
         while taken < n_new:
             room = min(self._shard - self._held, n_new - taken)
-            self._buffer[:, self._held : self._held + room] = hidden[:, taken : taken + room]
-            self._held += room
+            part = hidden[:, taken : taken + room]
             taken += room
             self.n_done += room
+            if room == self._shard:
+                self._writing.append(self._pool.submit(self._write_shard, self.n_done, part))
+                continue
+            self._buffer[:, self._held : self._held + room] = part
+            self._held += room
             if self._held == self._shard:
                 self._flush()
                 self._held = 0
 
     def commit(self) -> None:
         """Write what is held, then the record."""
-        if self._held:
-            self._flush()
-        for name, values in self._words.items():
-            self._arrays[name][:] = values
-        self._record()
+        with self._whole():
+            if self._held:
+                self._flush()
+            while self._writing:
+                self._writing.pop().result()
+            for name, values in self._words.items():
+                write_chunk(self.path / ARRAYS / name / "c" / "0", values)
+            self._record()
+        self._committed = time.monotonic()
+        self._due = False
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A step that is done as a whole; after one that failed, nothing more is committed."""
+        self._sound = False
+        with storage_errors(self.path, WRITING):
+            yield
+        self._sound = True
+
+    def commit_if_due(self) -> None:
+        """Commit, unless that was done a moment ago; `close` does so for what is left."""
+        if time.monotonic() - self._committed >= COMMIT_SECONDS:
+            self.commit()
 
     def _flush(self) -> None:
-        first = (self.n_done - 1) // self._shard * self._shard
-        self._arrays["hidden"][:, first : self.n_done] = self._buffer[:, : self._held]
+        """Write the shard that the buffer holds; words that are still to come are nan in it."""
+        self._buffer[:, self._held :] = np.nan
+        self._write_shard(self.n_done, self._buffer)
+
+    def _write_shard(self, n_done: int, part: Any) -> None:
+        """Write the shard whose last word so far is word ``n_done − 1``."""
+        number = (n_done - 1) // self._shard
+        place = self.path / ARRAYS / "hidden" / "c" / "0" / str(number) / "0"
+        write_shard(place, [np.ascontiguousarray(layer, self._buffer.dtype) for layer in part])
 
     def _create(self, dtype: str) -> Any:
         zarr = require("zarr")
         codecs = require("zarr.codecs")
-        self.path.mkdir(parents=True, exist_ok=True)
         (self.path / RECORD).unlink(missing_ok=True)
-        group = zarr.open_group(str(self.path), mode="w", zarr_format=3)
+        group = zarr.open_group(str(self.path / ARRAYS), mode="w", zarr_format=3)
         group.attrs.update(self.about)
         checked = [codecs.Crc32cCodec()]
         shape = (self.n_layers, self.n_words, self.n_columns)
@@ -207,6 +287,7 @@ class FeatureSetWriter:
                 compressors=checked,
                 fill_value=float("nan"),
                 dimension_names=("word",),
+                config={"write_empty_chunks": True},
                 attributes={"units": "bit"},
             )
         self.n_done = 0
@@ -215,14 +296,15 @@ class FeatureSetWriter:
 
     def _open(self, dtype: str) -> Any:
         zarr = require("zarr")
+        for torn in (self.path / ARRAYS).rglob("*.partial"):
+            torn.unlink()  # a process that was killed left it
         try:
-            group = zarr.open_group(str(self.path), mode="r+")
+            group = zarr.open_group(str(self.path / ARRAYS), mode="r+")
             hidden = group["hidden"]
-            if (hidden.shape, str(hidden.dtype)) != (
-                (self.n_layers, self.n_words, self.n_columns),
-                dtype,
-            ):
-                raise ValueError(f"an array {hidden.shape} of {hidden.dtype}")
+            shape = (self.n_layers, self.n_words, self.n_columns)
+            shards = (self.n_layers, self._shard, self.n_columns)
+            if (hidden.shape, hidden.shards, str(hidden.dtype)) != (shape, shards, dtype):
+                raise ValueError(f"an array {hidden.shape} of {hidden.dtype} in {hidden.shards}")
         except Exception as error:  # see _read
             raise _damaged(self.path, error) from error
         return group

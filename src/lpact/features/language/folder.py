@@ -30,6 +30,14 @@ _TOKENIZER_FILES = (
     "spiece.model",
     "sentencepiece.bpe.model",
 )
+_VOCABULARIES = (
+    "tokenizer.json",
+    "vocab.json",
+    "vocab.txt",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers")
 _WIDTH = ("hidden_size", "n_embd", "d_model")
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
@@ -58,12 +66,15 @@ class ModelFolder:
         """Weight files, in a fixed order."""
         if self.gguf is not None:
             return (self.path / self.gguf,)
+        whole = self.path / "model.safetensors"
+        if whole.is_file():
+            return (whole,)
         index = self.path / "model.safetensors.index.json"
-        if not index.is_file():
-            return (self.path / "model.safetensors",)
-        names = sorted(set(_read_json(index, self.name).get("weight_map", {}).values()))
+        places = _read_json(index, self.name).get("weight_map")
+        stored = places.values() if isinstance(places, dict) and places else ["nothing"]
+        names = sorted({str(name) for name in stored})
         for name in names:
-            if Path(str(name)).name != name or not (self.path / name).is_file():
+            if Path(name).name != name or not (self.path / name).is_file():
                 raise FeatureError(
                     f"the weights of the model '{self.name}' are not complete",
                     where=str(index),
@@ -111,7 +122,7 @@ def open_config(folder: ModelFolder) -> Any:
 
     place: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if folder.gguf is not None:
-        require("gguf")
+        require("gguf", extra="gguf")
         place["gguf_file"] = folder.gguf
     config = require("transformers").AutoConfig.from_pretrained(str(folder.path), **place)
     return config.get_text_config() if hasattr(config, "get_text_config") else config
@@ -157,6 +168,7 @@ def _local(name: str, path: Path) -> ModelFolder:
 def _checked(folder: ModelFolder) -> ModelFolder:
     """The folder with its weights found; pickled weights are refused."""
     path = folder.path
+    _refuse_adapter(folder)
     safe = [
         n for n in ("model.safetensors", "model.safetensors.index.json") if (path / n).is_file()
     ]
@@ -168,6 +180,14 @@ def _checked(folder: ModelFolder) -> ModelFolder:
                 got="no such file",
                 expected="the model's config.json beside its weights",
                 remedy="fetch the model again, all files of it",
+            )
+        if not any((path / n).is_file() for n in _VOCABULARIES):
+            raise FeatureError(
+                f"the folder of the model '{folder.name}' has no tokenizer",
+                where=str(path),
+                got="none of " + ", ".join(_VOCABULARIES),
+                expected="the model's tokenizer.json beside its weights",
+                remedy="fetch the model again, all files of it; or save its tokenizer there with save_pretrained",
             )
         return folder
     gguf = sorted(path.glob("*.gguf"))
@@ -189,6 +209,20 @@ def _checked(folder: ModelFolder) -> ModelFolder:
         expected="model.safetensors, or model.safetensors.index.json with its files, or one GGUF file",
         remedy=remedy,
     )
+
+
+def _refuse_adapter(folder: ModelFolder) -> None:
+    """Where the package peft is installed, an adapter would change the model unseen."""
+    adapter = folder.path / "adapter_config.json"
+    if adapter.is_file():
+        raise FeatureError(
+            f"the folder of the model '{folder.name}' holds an adapter",
+            where=str(adapter),
+            got="weights that are added to those of another model",
+            expected="a whole model",
+            remedy="merge the adapter into its model and write the folder with save_pretrained; or, if the model is "
+            "whole without it, take the file away",
+        )
 
 
 def _from_hub(name: str, revision: str) -> ModelFolder:
@@ -250,7 +284,7 @@ def _read_json(path: Path, name: str) -> dict[str, Any]:
 
 
 class Checksums:
-    """SHA-256 of files, remembered by path, size and time of change, in memory and in a file of ``folder``."""
+    """SHA-256 of files, remembered by path, size and times of change, in memory and in a file of ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "checksums.json"
@@ -261,7 +295,9 @@ class Checksums:
         found, new = {}, False
         for path in files:
             state = path.stat()
-            place = f"{path.resolve()}|{state.st_size}|{state.st_mtime_ns}|{state.st_ino}"
+            # A copy can keep the time of its content (mtime); the time of the file itself (ctime) always moves.
+            times = f"{state.st_mtime_ns}|{state.st_ctime_ns}"
+            place = f"{path.resolve()}|{state.st_size}|{times}|{state.st_ino}"
             if place not in self._known:
                 self._known = self._read() | self._known
             if place not in self._known:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lpact.errors import ConfigError, FeatureError
+from lpact.features.language.clock import Clock
 from lpact.features.language.extra import require
 from lpact.features.language.folder import ModelFolder
 from lpact.features.language.settings import DEFAULT_WINDOW, ReadingOptions
@@ -45,7 +46,9 @@ class LanguageModel:
         self.n_layers = int(text.num_hidden_layers)
         self.start, self.end = _frame(self.tokenizer, self.kind)
         self.mask = self.tokenizer.mask_token_id
+        self.n_vectors = int(self.network.get_input_embeddings().weight.shape[0])
         self.most_tokens = _most_tokens(self.network, self.tokenizer, text)
+        self.clock = Clock()
         self._keeps = "logits_to_keep" in inspect.signature(self.network.forward).parameters
 
     @property
@@ -72,7 +75,7 @@ class LanguageModel:
             raise _cannot(
                 "window_tokens", window, f"more than {added + 1}: {added} are the model's own"
             )
-        stride = min(options.stride_tokens or max(1, room // 2), room)
+        stride = min(options.stride_tokens or max(1, room // 4), room)
         if room - stride < options.min_context_tokens:
             raise _cannot(
                 "min_context_tokens",
@@ -84,8 +87,9 @@ class LanguageModel:
 
     def word_room(self, options: ReadingOptions) -> int:
         """Tokens of a passage that is read for one word, beside the model's own and one mask."""
-        most = min(options.word_context_tokens, self.most_tokens or options.word_context_tokens)
-        return max(2, most - len(self.start) - len(self.end) - (self.kind == "masked"))
+        added = len(self.start) + len(self.end)
+        most = min(options.word_context_tokens, self.limits(options).room + added)
+        return max(2, most - added - (self.kind == "masked"))
 
     def forward(self, ids: Any, lengths: list[int], first_needed: int) -> tuple[Any, Any, int]:
         """One pass: hidden states (a tuple of [B, T, width]), logits [B, kept, vocabulary] and the first kept place.
@@ -107,7 +111,10 @@ class LanguageModel:
             more["logits_to_keep"] = n_tokens - first_needed
         if self.kind == "causal":
             more["use_cache"] = False
-        output = self.network(input_ids=ids, output_hidden_states=True, return_dict=True, **more)
+        with self.clock.running(self.device):
+            output = self.network(
+                input_ids=ids, output_hidden_states=True, return_dict=True, **more
+            )
         return output.hidden_states, output.logits, first_kept
 
     def embed(self, ids: Any) -> Any:
@@ -123,7 +130,8 @@ def load_model(
     require("torch")
     place: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if folder.gguf is not None:
-        require("gguf")
+        require("gguf", extra="gguf")
+        require("accelerate", extra="gguf")
         place["gguf_file"] = folder.gguf
     with _quiet(transformers), _named(folder):
         config = transformers.AutoConfig.from_pretrained(str(folder.path), **place)
@@ -194,19 +202,26 @@ def _read_weights(
         config=config,
         use_safetensors=folder.gguf is None,
         output_loading_info=True,
+        ignore_mismatched_sizes=True,  # they are told below
         dtype=torch.float32,
         **place,
     )
     base = getattr(network, "base_model_prefix", "")
     missing = sorted(str(key) for key in found["missing_keys"])
     inner = [key for key in missing if key.startswith(f"{base}.")]
-    if inner or found["mismatched_keys"]:
-        wrong = inner or sorted(str(key) for key in found["mismatched_keys"])
+    unfit = sorted(
+        (str(key), tuple(has), tuple(wants)) for key, has, wants in found["mismatched_keys"]
+    )
+    if inner or unfit:
+        got = f"{len(inner)} parameters without stored values, first '{inner[0]}'" if inner else ""
+        if unfit:
+            key, has, wants = unfit[0]
+            got = f"{len(unfit)} parameters of another shape, first '{key}': {has}, not {wants}"
         raise FeatureError(
             f"the weights of the model '{folder.name}' do not fit its configuration",
             where=str(folder.path),
-            got=f"{len(wrong)} parameters without stored values, first '{wrong[0]}'",
-            expected="a stored value for every parameter",
+            got=got,
+            expected="stored values for every parameter",
             remedy="fetch the model again, all files of it",
         )
     return network, not missing

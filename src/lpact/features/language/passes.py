@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lpact.features.language.extra import require
 from lpact.features.language.loading import LanguageModel
@@ -40,6 +41,11 @@ class Rows:
     hidden: Any
     surprisal: Any
     entropy: Any
+
+    def after(self, n_rows: int) -> Rows:
+        """The rows without the first ``n_rows``."""
+        first = max(0, n_rows)
+        return Rows(self.hidden[:, first:], self.surprisal[first:], self.entropy[first:])
 
 
 def read_static(model: LanguageModel, batch: Sequence[ReadSequence], pooling: Pooling) -> Rows:
@@ -148,18 +154,34 @@ def _groups(sizes: Sequence[int], most: int) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(bounds) if b > a]
 
 
+def onto(values: npt.NDArray[Any], device: Any) -> Any:
+    """An array as a tensor on a device; to a GPU through pinned memory, so that nothing waits for the copy."""
+    tensor = require("torch").from_numpy(values)
+    if str(device).startswith("cuda"):
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
+def to_host(values: Any) -> npt.NDArray[Any]:
+    """A tensor as an array; from a GPU through pinned memory."""
+    torch = require("torch")
+    if values.device.type != "cuda":
+        return np.asarray(values.cpu().numpy())
+    host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    return np.asarray(host.copy_(values).numpy())
+
+
 def _padded(model: LanguageModel, batch: Sequence[ReadSequence]) -> tuple[Any, list[int]]:
     return _tensor(model, [s.ids for s in batch])
 
 
 def _tensor(model: LanguageModel, rows: Sequence[IntArray]) -> tuple[Any, list[int]]:
     """Tokens as [B, T], padded on the right by token 0, which nothing looks at."""
-    torch = require("torch")
     lengths = [len(ids) for ids in rows]
     ids = np.zeros((len(rows), max(lengths)), dtype=np.int64)
     for row, own in zip(ids, rows, strict=True):
         row[: len(own)] = own
-    return torch.from_numpy(ids).to(model.device, non_blocking=True), lengths
+    return onto(ids, model.device), lengths
 
 
 def _pool(
@@ -173,20 +195,20 @@ def _pool(
     last = np.concatenate([s.last for s in batch]) + offset
     flat = [layer.reshape(-1, layer.shape[-1]) for layer in layers]
     if pooling in ("last", "first"):
-        place = torch.from_numpy(last if pooling == "last" else first).to(device)
+        place = onto(last if pooling == "last" else first, device)
         return torch.stack([layer[place] for layer in flat])
     sizes = last - first + 1
     word = np.repeat(np.arange(len(first)), sizes)
     starts = np.cumsum(sizes) - sizes
     token = np.arange(len(word)) - np.repeat(starts - first, sizes)
-    word_index, token_index = torch.from_numpy(word).to(device), torch.from_numpy(token).to(device)
+    word_index, token_index = onto(word, device), onto(token, device)
     pooled = []
     for layer in flat:
         total = torch.zeros((len(first), layer.shape[-1]), dtype=torch.float32, device=device)
         pooled.append(total.index_add_(0, word_index, layer[token_index].float()))
     out = torch.stack(pooled)
     if pooling == "mean":
-        out /= torch.from_numpy(sizes.astype(np.float32)).to(device)[:, None]
+        out /= onto(sizes.astype(np.float32), device)[:, None]
     return out.to(layers[0].dtype) if pooling == "mean" else out
 
 
@@ -213,19 +235,19 @@ def _expectations(
     flat = logits.reshape(-1, logits.shape[-1])
     total = torch.empty(len(needed), dtype=torch.float32, device=device)
     spread = torch.empty(len(needed), dtype=torch.float64, device=device)
-    rows = torch.from_numpy(needed).to(device)
+    rows = onto(needed, device)
     for begin in range(0, len(needed), ROWS_AT_A_TIME):
         part = slice(begin, begin + ROWS_AT_A_TIME)
         scores = flat[rows[part]].float()
         total[part] = torch.logsumexp(scores, dim=1)
         spread[part] = _entropy(torch, scores, total[part])
-    where_asked = torch.from_numpy(position[: len(word)]).to(device)
-    target = flat[torch.from_numpy(asked).to(device), torch.from_numpy(ids).to(device)].float()
+    where_asked = onto(position[: len(word)], device)
+    target = flat[onto(asked, device), onto(ids, device)].float()
     bits = (total[where_asked] - target).double() / np.log(2)
-    bits = torch.where(torch.from_numpy(known).to(device), bits, torch.nan)
+    bits = torch.where(onto(known, device), bits, torch.nan)
     surprisal = torch.zeros(len(lead), dtype=torch.float64, device=device)
-    surprisal.index_add_(0, torch.from_numpy(word).to(device), bits)
-    return surprisal, spread[torch.from_numpy(position[len(word) :]).to(device)]
+    surprisal.index_add_(0, onto(word, device), bits)
+    return surprisal, spread[onto(position[len(word) :], device)]
 
 
 def _tokens_of(sequence: ReadSequence) -> IntArray:

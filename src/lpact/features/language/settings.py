@@ -41,8 +41,8 @@ class ReadingOptions(PluginOptions):
     )
     stride_tokens: Annotated[int, Field(ge=1)] | None = Field(
         None,
-        description="Tokens by which the window moves on in a long story. Unset: half the window. Every word is read "
-        "with at least window − stride tokens before it, or all there are.",
+        description="Tokens by which the window moves on in a long story. Unset: a quarter of it. Every word is "
+        "read with at least window − stride tokens before it, or all there are.",
     )
     min_context_tokens: Annotated[int, Field(ge=0)] = Field(
         0,
@@ -113,4 +113,6 @@ STORIES = (FULL, SENTENCE_RESET, UNTRAINED)
 """Contexts that read whole stories or sentences."""
 WORD_BY_WORD = (REVERSED, SHUFFLED)
 """Contexts that read a passage of its own for every word."""
+DRAWN = (UNTRAINED, SHUFFLED)
+"""Contexts that come in draws."""
 KNOWN_CONTEXTS = (*STORIES, *WORD_BY_WORD, STATIC)

@@ -32,43 +32,58 @@ def cut(
 ) -> Iterator[Window]:
     """Yield windows of at most ``room`` tokens in which the words ``words[0] … words[1] − 1`` are read, each once.
 
-    A window begins at a word, and holds at least ``room − stride`` tokens before the first word that it is read for, or
-    all that there are; more, where the words that are left need less room. ``overhang``: tokens after the last word
-    that stay in the window, where the model may see them.
+    A window holds at least ``room − stride`` tokens before the first word that it is read for, or all that there are.
+    It begins at a word or in a stretch of no word; amid a word only where the first word that it is read for would not
+    fit otherwise. Without ``overhang``, the window of a word depends on the tokens up to that word alone.
+    ``overhang``: tokens after the last word that stay in the window, where the model may see them.
     """
     done, stop_word = words
-    n_tokens = len(tokens.ids)
+    end = min(len(tokens.ids), int(tokens.last[stop_word - 1]) + 1 + overhang)
     while done < stop_word:
-        needed_before = room - stride
-        before = int(tokens.first[done]) - needed_before
-        # The last window begins as early as what is left allows.
-        fitting = int(tokens.last[stop_word - 1]) + 1 + min(overhang, n_tokens) - room
-        begin = _word_start(tokens, before, side="right")
-        if fitting <= 0:
-            begin = 0
-        elif (early := _word_start(tokens, fitting, side="left")) < begin:
-            begin = early
-        last = int(np.searchsorted(tokens.last, begin + room, side="left"))
-        last = min(last, stop_word)
-        if last <= done:
+        before = max(0, int(tokens.first[done]) - (room - stride))
+        begin = _word_start(tokens, before)
+        if tokens.last[done] >= begin + room:
+            begin = before
+        if tokens.last[done] >= begin + room:
             size = int(tokens.last[done] - tokens.first[done]) + 1
             raise FeatureError(
                 "a word does not fit into the window that a model reads",
                 where=f"{where}, word {done} of the passage",
-                got=f"{size} tokens, after {needed_before} tokens of context, in a window of {room}",
+                got=f"{size} tokens, after {room - stride} tokens of context, in a window of {room}",
                 expected="at least one whole word a window",
-                remedy="raise window_tokens, or lower stride_tokens' share of it",
+                remedy=f"raise stride_tokens to at least {size}, and window_tokens with it",
             )
-        stop = min(n_tokens, int(tokens.last[last - 1]) + 1 + overhang, begin + room)
-        yield Window(begin, stop, done, last)
+        reach = begin + room if end <= begin + room else begin + room - overhang
+        last = int(np.searchsorted(tokens.last, reach, side="left"))
+        last = min(max(last, done + 1), stop_word)
+        yield Window(
+            begin, min(end, int(tokens.last[last - 1]) + 1 + overhang, begin + room), done, last
+        )
         done = last
 
 
-def _word_start(tokens: WordTokens, token: int, *, side: str) -> int:
-    """First token of the last word that starts at or before ``token`` (right), or of the first from it on (left)."""
-    if token <= 0:
-        return 0
-    if side == "right":
-        return int(tokens.first[np.searchsorted(tokens.first, token, side="right") - 1])
-    place = int(np.searchsorted(tokens.first, token, side="left"))
-    return int(tokens.first[min(place, len(tokens.first) - 1)])
+def tail(tokens: WordTokens, *, room: int, where: str) -> Window:
+    """The window of at most ``room`` tokens that is read for a passage's last word.
+
+    It ends with that word, and begins with the passage, or else with the first word from which on all fits.
+    """
+    n_words, stop = len(tokens.first), int(tokens.last[-1]) + 1
+    if stop <= room:
+        return Window(0, stop, n_words - 1, n_words)
+    first = int(np.searchsorted(tokens.first, stop - room, side="left"))
+    if first == n_words:
+        raise FeatureError(
+            "a word does not fit into the passage that a model reads for it",
+            where=where,
+            got=f"{stop - int(tokens.first[-1])} tokens, where there is room for {room}",
+            expected="at least the word itself",
+            remedy="raise word_context_tokens, and window_tokens if that is less",
+        )
+    return Window(int(tokens.first[first]), stop, n_words - 1, n_words)
+
+
+def _word_start(tokens: WordTokens, token: int) -> int:
+    """The token itself, or the first of the word that it is amid."""
+    word = int(np.searchsorted(tokens.first, token, side="right")) - 1
+    amid = word >= 0 and token <= tokens.last[word]
+    return int(tokens.first[word]) if amid else token
