@@ -15,11 +15,17 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 threadpool_limits(1)  # threads that compete for cores are far slower than one
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same for libraries that are loaded later
 
 pytest_plugins = ["pytester"]
 
 TOOL_MISSING = "tool missing:"
 Report = pytest.TestReport | pytest.CollectReport
+
+
+def pytest_configure() -> None:
+    # Parallel workers are told the width of a terminal that nobody looks at.
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,10 @@ In an untrained transformer, the activation of a feed-forward block has a positi
 that every token adds the same vector, besides one of its own, to the residual stream. A sum over n tokens holds it n
 times, and n is linearly decodable (Feghhi et al., 2024). A mean or a single token holds it once, whatever n is.
 
-Rotary models (GPT-NeoX) show that and nothing else. GPT-2 also adds a vector for each position to its input: the last
-token then tells its position, and even the mean over tokens is a mean over the first n position vectors.
+GPT-2 without its position vectors and GPT-NeoX, whose positions are rotations, show that and nothing else. GPT-2 also
+adds a vector for each position to its input: the last token then tells its position, and the mean over tokens is a
+mean over the first n position vectors. No token stands before a sentence here: a token that all sentences share is one
+more thing that a mean tells length by, since attention gives it a share of about 1/n.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import lpact
 
+KINDS = ("gpt2", "gpt2 placeless", "gpt_neox gelu", "gpt_neox tanh")
 N_SENTENCES, SHORTEST, LONGEST, N_WORDS, WIDTH, PENALTY = 500, 4, 20, 4000, 128, 30.0
 
 
@@ -29,9 +33,11 @@ def word_tokenizer():
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
 
 
-def write_folder(folder, family):
+def write_folder(folder, kind):
+    """GPT-2, GPT-2 with all position vectors set to zero, or GPT-NeoX with a given activation; random weights."""
     tokenizer = word_tokenizer()
-    sizes = {"vocab_size": len(tokenizer), "bos_token_id": 0, "eos_token_id": 0}
+    family, _, activation = kind.partition(" ")
+    sizes = {"vocab_size": len(tokenizer), "bos_token_id": None, "eos_token_id": None}
     if family == "gpt2":
         config = transformers.GPT2Config(n_embd=WIDTH, n_layer=4, n_head=4, n_positions=64, **sizes)
     else:
@@ -41,9 +47,16 @@ def write_folder(folder, family):
             num_attention_heads=4,
             intermediate_size=4 * WIDTH,
             max_position_embeddings=64,
+            hidden_act=activation,
             **sizes,
         )
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(str(folder))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        network = transformers.AutoModelForCausalLM.from_config(config)
+    if kind == "gpt2 placeless":
+        torch.nn.init.zeros_(network.transformer.wpe.weight)
+    transformers.utils.logging.disable_progress_bar()
+    network.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
     return folder
 
@@ -71,29 +84,53 @@ def decoded(features, lengths):
 
 @pytest.fixture(scope="module")
 def correlations(sentences, tmp_path_factory):
-    """Held-out r by family, pooling and layer."""
+    """Held-out r of layers 0 to 4 by model and pooling."""
     lengths, table = sentences
     starts = np.cumsum(lengths) - lengths
     found = {}
-    for family in ("gpt2", "gpt_neox"):
-        folder = write_folder(tmp_path_factory.mktemp(family), family)
-        out = tmp_path_factory.mktemp("features")
+    for kind in KINDS:
+        folder = write_folder(tmp_path_factory.mktemp("model"), kind)
+        # The context `untrained` draws weights anew; zeroed position vectors are weights, and are read as they are.
+        context = "full" if kind == "gpt2 placeless" else "untrained"
         (features,) = lpact.extract_features(
-            folder, table, out, contexts=["untrained"], pooling="sum", untrained_seeds=1
+            folder,
+            table,
+            tmp_path_factory.mktemp("features"),
+            contexts=[context],
+            pooling="sum",
+            untrained_seeds=1,
         )
-        for layer in range(features.n_layers):
+        for layer in range(5):
             rows = features.hidden(layer)
             total = np.add.reduceat(rows, starts)
-            pooled = {
-                "sum": total,
-                "mean": total / lengths[:, None],
-                "last": rows[starts + lengths - 1],
-            }
-            for pooling, values in pooled.items():
-                found[family, pooling, layer] = decoded(values, lengths)
+            mean, last = total / lengths[:, None], rows[starts + lengths - 1]
+            for pooling, values in (("sum", total), ("mean", mean), ("last", last)):
+                found.setdefault((kind, pooling), []).append(decoded(values, lengths))
     return found
 
 
-def test_show(correlations):
-    for k, v in correlations.items():
-        print(k, round(v, 3))
+@pytest.mark.parametrize("kind", KINDS[:3])
+def test_a_sum_over_tokens_tells_the_length(kind, correlations):
+    assert min(correlations[kind, "sum"][2:4]) > 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS[1:3])
+@pytest.mark.parametrize("pooling", ["mean", "last"])
+def test_a_mean_or_a_single_token_does_not(kind, pooling, correlations):
+    assert max(correlations[kind, pooling]) < 0.4
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_the_sum_of_input_vectors_does_not_either(kind, correlations):
+    assert correlations[kind, "sum"][0] < 0.4
+
+
+def test_an_activation_with_mean_zero_leaks_nothing(correlations):
+    """tanh is odd: the vector that all tokens share is gone, and with it the length."""
+    assert max(correlations["gpt_neox tanh", "sum"]) < 0.4
+
+
+def test_position_vectors_tell_the_length_however_tokens_are_pooled(correlations):
+    """At the input already, and through the residual stream in all layers: GPT-2 needs no sum for it."""
+    for pooling in ("sum", "mean", "last"):
+        assert min(correlations["gpt2", pooling]) > 0.8

@@ -100,8 +100,17 @@ STUDY = {
     "datasets": [
         {"name": events, "reader": "simulated", "grid": {"events": events}, "options": OPTIONS}
         for events in ("words", "sentences")
+    ]
+    + [{"name": "prose", "reader": "simulated", "options": OPTIONS | {"text": "prose"}}],
+    "models": [
+        {"name": "integrated", "layers": [1]},
+        {
+            "name": "lpact-tiny",
+            "source": "transformers",
+            "layers": [1],
+            "options": {"untrained_seeds": 1, "word_context_tokens": 16},
+        },
     ],
-    "models": [{"name": "integrated", "layers": [1]}],
     "readout": {
         "folds": 3,
         "alphas": [10.0],
@@ -135,7 +144,7 @@ def test_every_option_is_read_while_a_study_runs(
 
     monkeypatch.setattr(Section, "__getattribute__", recorded)
     monkeypatch.setattr(PluginOptions, "__getattribute__", recorded)
-    study = lpact.load_study(STUDY)
+    study = lpact.load_study(STUDY | {"run": {"features": str(tmp_path / "features")}})
     study.plan()
     study.run(tmp_path / "run", console=Console(quiet=True))
     # The options of a folder of arrays have their own tests.

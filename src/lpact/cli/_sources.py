@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lpact.cli._layout import Grid
-from lpact.cli._render import counted, heading, say, show
+from lpact.cli._render import counted, heading, number, say, show
+from lpact.reasons import Reason
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +29,7 @@ FINDING = ("dataset", "severity", "reason", "found", "expected", "remedy")
 """Columns that make two findings the same."""
 
 MAX_FINDINGS = 20
+NOTABLE_CORRELATION = 0.5
 _MARKS = {"yes": "green", "no": "red"}
 
 Rows = list[dict[str, Any]]
@@ -100,12 +102,41 @@ def show_controls(out: Console, audit: StudyAudit) -> None:
 def show_ingredients(out: Console, audit: StudyAudit) -> None:
     """Nuisance features and mechanisms that a dataset cannot offer."""
     rows = audit_rows(audit, "lpact_ingredient_availability")
-    missing = [r for r in rows if not r["available"]]
+    pending = [r for r in rows if r["reason"] == Reason.FEATURES_NOT_EXTRACTED]
+    missing = [r for r in rows if not r["available"] and r not in pending]
     heading(out, "Nuisance features and mechanisms")
-    if not missing:
+    if not missing and not pending:
         say(out, f"all {len({(r['kind'], r['name']) for r in rows})} available", indent=2)
+    if pending:
+        names = ", ".join(dict.fromkeys(r["name"] for r in pending))
+        say(
+            out,
+            f"to come, from a language model whose features a run extracts first: {names}",
+            indent=2,
+        )
     told = [(f"{r['kind']} {r['name']}", r["dataset"], _why(r)) for r in missing]
     _show_impossible(out, "ingredient", told)
+
+
+def show_correlations(out: Console, audit: StudyAudit) -> None:
+    """Pairs of mechanisms that go together: nearly collinear ones cannot be told apart by stripping."""
+    rows = [
+        r
+        for r in audit_rows(audit, "lpact_mechanism_correlations")
+        if r["pearson"] is not None and abs(r["pearson"]) >= NOTABLE_CORRELATION
+    ]
+    heading(out, f"Correlations between mechanisms of {NOTABLE_CORRELATION} or more")
+    if not rows:
+        say(out, "none", indent=2)
+        return
+    grid = Grid(("dataset", "stimulus", "mechanisms", "r", "note"), right=frozenset({"r"}))
+    for row in sorted(rows, key=lambda r: -abs(r["pearson"]))[:MAX_FINDINGS]:
+        note = "" if row["reason"] == Reason.OK else str(row["reason"])
+        pair = f"{row['mechanism_a']}, {row['mechanism_b']}"
+        grid.add(row["dataset"], row["stimulus"], pair, number(row["pearson"], 2), note)
+    show(out, grid)
+    if len(rows) > MAX_FINDINGS:
+        say(out, f"… and {len(rows) - MAX_FINDINGS} more", indent=2)
 
 
 def show_reliability(out: Console, audit: StudyAudit) -> None:

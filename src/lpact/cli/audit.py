@@ -26,5 +26,6 @@ def command(
     sources.show_findings(out, audit)
     sources.show_controls(out, audit)
     sources.show_ingredients(out, audit)
+    sources.show_correlations(out, audit)
     sources.show_reliability(out, audit)
     sources.show_media(out, audit)

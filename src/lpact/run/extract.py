@@ -11,7 +11,7 @@ import polars as pl
 
 from lpact.config import validate_model
 from lpact.datasets.words_table import read_words_file
-from lpact.errors import ConfigError, did_you_mean
+from lpact.errors import ConfigError, StimulusError, did_you_mean
 from lpact.features.language.extraction import Extraction
 from lpact.features.language.feature_set import FeatureSet
 from lpact.features.language.folder import find_model
@@ -69,6 +69,14 @@ def plan_features(
         ReadingOptions, options, where="extraction", what="options of the extraction are"
     )
     _check_contexts(contexts)
+    if table.frame.is_empty():
+        raise StimulusError(
+            "the words table has no words",
+            where=table.where,
+            got="no rows",
+            expected="one row a word",
+            remedy="check that this is the file",
+        )
     folder = find_model(str(model), revision=reading.revision)
     stories = read_stories(
         table.frame, where=table.where, transcripts=transcripts, joiner=reading.joiner

@@ -28,6 +28,7 @@ from lpact.math.splits import BlockedFolds, contiguous_folds
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Gate
 from lpact.run.inspect import StudyAudit
+from lpact.tables.audit import MECHANISM_CORRELATIONS
 
 Shape: TypeAlias = tuple[int, int, int, int, int]
 """Size of a readout: events, lags, units, folds, columns of features."""
@@ -71,6 +72,7 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
     """Count rows and fits, and time a few of them."""
     check_device(config.readout)
     rows: Counter[str] = Counter({name: table.height for name, table in audit.tables.items()})
+    rows[MECHANISM_CORRELATIONS.name] = _n_correlations(audit)
     at_most = {
         "predictive/predictive_failure_modes",
         "causal/causal_mismatch_controls",
@@ -136,6 +138,16 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
 
 N_CRITERIA = len(CriterionName) - 1 + len(Gate)
 """Criteria of a claim: each once, but for `confirmatory`, which every gate asks."""
+
+
+def _n_correlations(audit: StudyAudit) -> int:
+    """Pairs of mechanisms of each stimulus, those included that a language model is still to give."""
+    sizes = {
+        (name, recording.id.stimulus): len(recording.mechanisms)
+        for name, dataset in audit.datasets.items()
+        for recording in dataset.recordings
+    }
+    return sum(n * (n - 1) // 2 for n in sizes.values())
 
 
 def _count_brain(

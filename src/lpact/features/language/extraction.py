@@ -172,7 +172,7 @@ class Extraction:
         return self.options.batch_tokens or default
 
     def _one_by_one(self, model: LanguageModel) -> bool:
-        return model.kind == "masked" and self.options.future == "hidden"
+        return self.options.future == "hidden" and model.kind == "masked"
 
     def _by_word(self, model: LanguageModel, context: str) -> bool:
         """Whether a passage of its own is read for every word."""
