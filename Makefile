@@ -77,10 +77,10 @@ $(BENCH): $(INPUTS) $(PINS)
 	$(CHECK_PYTHON)
 	@echo "making $(PEERS) (once; some minutes)"
 	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet -e . himalaya packaging scikit-learn torch
+	$(PEERS)/bin/python -m pip install --quiet -e '.[lm]' himalaya packaging scikit-learn torch
 	@touch $@
 
-# One thread, named before the libraries start. Measured: the engine's cases, then the relational level's.
+# One thread, named before the libraries start. Measured: the engine's cases, the relational level's, language models.
 bench: $(BENCH)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(PEERS)/bin/python -m benchmarks $(BENCH_ARGS)
 

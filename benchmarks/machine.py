@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "himalaya", "torch")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "himalaya", "torch", "transformers", "zarr")
 
 
 @cache

@@ -66,6 +66,24 @@ def test_committed_results_name_what_they_were_asked_for() -> None:
             assert set(row) >= ASKED, path
 
 
+def test_language_models_are_timed(tmp_path: Path) -> None:
+    out = tmp_path / "language.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.language", "--quick", "--repeats", "1", "--out", str(out)],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(out.read_text(encoding="utf-8"))
+    assert [row["name"].split(",")[0] for row in rows] == ["full context", "reversed context"]
+    for row in rows:
+        assert 0 < row["forward_s"] < row["seconds"]
+        assert row["words_per_s"] == row["n_words"] / row["seconds"]
+
+
 def test_both_environments_have_the_same_versions() -> None:
     root, peers = pins(ROOT / "constraints.txt"), pins(ROOT / "benchmarks" / "constraints.txt")
     assert {"himalaya", "torch", "scikit-learn", "numpy"} <= set(peers)

@@ -434,9 +434,7 @@ extract_features(model, pl.read_csv(words), out, contexts=("full", "reversed"), 
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize(
-    ("moment", "n"), [("half a shard", 70), ("before the record", 9)]
-)
+@pytest.mark.parametrize(("moment", "n"), [("half a shard", 70), ("before the record", 9)])
 def test_a_killed_process_costs_one_block_at_most(
     gpt2: Path, tmp_path: Path, moment: str, n: int
 ) -> None:

@@ -96,7 +96,7 @@ def command(
     plan: _Plan = False,
     progress: _Progress = True,
 ) -> None:
-    """Read a text with a language model: hidden states, surprisal and entropy of every word."""
+    """Read a text with a language model, word by word."""
     from lpact.datasets.words_table import read_transcripts
     from lpact.features.language.settings import KNOWN_CONTEXTS
     from lpact.run.extract import as_words, plan_features

@@ -20,16 +20,22 @@ _FEATURE_FILE = re.compile(r"layer-(0|[1-9][0-9]{0,5})(?:_draw-(0|[1-9][0-9]{0,5
 
 @dataclass(frozen=True)
 class StimulusFiles:
-    """Files of one stimulus, by name; feature files by key; media files by kind."""
+    """Files of one stimulus, by name; feature files by key; media files by kind; transcripts by story."""
 
     folder: Path
     files: dict[str, Path]
     features: dict[FeatureKey, Path]
     media: dict[str, Path]
+    transcripts: dict[str, Path]
 
     def all_files(self) -> list[Path]:
         """Return every file."""
-        return [*self.files.values(), *self.features.values(), *self.media.values()]
+        return [
+            *self.files.values(),
+            *self.features.values(),
+            *self.media.values(),
+            *self.transcripts.values(),
+        ]
 
 
 @dataclass(frozen=True)
@@ -142,6 +148,9 @@ class _Finder:
     def stimulus(self, folder: Path) -> StimulusFiles:
         entries = self.entries(folder, StimulusError)
         features = self._features(entries.pop("features")) if "features" in entries else {}
+        transcripts = (
+            self._transcripts(entries.pop("transcripts")) if "transcripts" in entries else {}
+        )
         media: dict[str, Path] = {}
         for name in list(entries):
             kind = Path(name).stem
@@ -155,7 +164,23 @@ class _Finder:
         self._require(folder, entries, needed, StimulusError)
         if "audio.toml" in entries and "audio" not in media:
             raise _missing(folder / "audio.wav", entries, StimulusError)
-        return StimulusFiles(folder, entries, features, media)
+        return StimulusFiles(folder, entries, features, media, transcripts)
+
+    def _transcripts(self, parent: Path) -> dict[str, Path]:
+        """Texts of the stories, one file each, named after the story."""
+        found = {}
+        for path in self.entries(parent, StimulusError).values():
+            self.require_kind(path, is_folder=False, error=StimulusError)
+            if path.suffix != ".txt":
+                raise StimulusError(
+                    "a transcript is not a text file",
+                    where=str(path),
+                    got=path.name,
+                    expected="<story_id>.txt for each story",
+                    remedy="rename or remove the file",
+                )
+            found[path.stem] = path
+        return found
 
     def _features(self, parent: Path) -> dict[FeatureKey, Path]:
         found: dict[FeatureKey, Path] = {}

@@ -7,6 +7,7 @@
         words.tsv                       word, onset_s, offset_s, sentence_id, story_id; more if any
         mechanisms.tsv                  optional: one column a mechanism, one line a word
         envelope.npy, envelope.toml     optional: [n_samples]; sampling_rate_hz, start_s
+        transcripts/<story_id>.txt      optional: each story as running text, which language models then read
         audio.<any>, video.<any>        optional: the media themselves
         audio.toml                      optional, with audio: start_s; without it, 0
         features/<model>/<context>/
@@ -49,7 +50,7 @@ from lpact.datasets._folder_read import (
     read_units,
     read_words,
 )
-from lpact.datasets._strict_files import load_npy
+from lpact.datasets._strict_files import load_npy, read_text
 from lpact.datasets.base import (
     DATASETS,
     Dataset,
@@ -155,6 +156,9 @@ class FolderDataset(Dataset):
             media={kind: self._relative(path) for kind, path in found.media.items()},
             media_root=self._layout.root,
             audio_start_s=read_audio_start(found),
+            transcripts={
+                story: read_text(path, StimulusError) for story, path in found.transcripts.items()
+            },
         )
         check_stimulus(stimulus)
         return stimulus

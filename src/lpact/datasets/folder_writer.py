@@ -79,6 +79,10 @@ def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
         )
     for kind in stimulus.media:
         _copy_medium(kind, stimulus.media_path(kind), folder, stimulus.where)
+    for story, text in stimulus.transcripts.items():
+        path = folder / "transcripts" / f"{_name(story, stimulus.where)}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
     if "audio" in stimulus.media and stimulus.audio_start_s:
         _write_toml(folder / "audio.toml", {"start_s": stimulus.audio_start_s})
     if stimulus.features is None:

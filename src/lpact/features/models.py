@@ -122,6 +122,10 @@ class ModelSource(Plugin, ABC):
         """Return what the model says of each word in full context."""
         return NO_LANGUAGE
 
+    def folder(self, model: str) -> Path | None:  # noqa: ARG002
+        """Return where the model's files are on this machine, found once for all processes; None: it has none."""
+        return None
+
     def files(self, model: str) -> list[SourceFile]:  # noqa: ARG002
         """Return the model's own files, with checksums."""
         return []

@@ -93,7 +93,7 @@ def open_pool(workspace: Workspace, workers: int) -> Iterator[Pool]:
         # Polars keeps threads, and a forked process would inherit their locks.
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_start,
-        initargs=(workspace.config, workspace.run, os.getpid()),
+        initargs=(workspace.config, workspace.resolved(), os.getpid()),
     )
     try:
         with _interrupts_ignored():

@@ -82,6 +82,12 @@ class Workspace:
             sources[model.name] = source
         return sources
 
+    def resolved(self) -> RunConfig:
+        """The run's settings with every model's folder found, so that other processes need not look for it."""
+        found = {name: source.folder(name) for name, source in self.sources.items()}
+        models = {name: str(path) for name, path in found.items() if path is not None}
+        return self.run.model_copy(update={"models": models})
+
     def language(self, stimulus: Stimulus) -> WordValues | Missing:
         """What the study's model for mechanisms says of a stimulus' words."""
         reading = [m.name for m in self.config.models if self.sources[m.name].reads_text]

@@ -168,7 +168,7 @@ class Extraction:
         return self._model[1]
 
     def _batch_tokens(self, model: LanguageModel) -> int:
-        default = 2048 if model.device == "cpu" else 16384
+        default = 2048 if model.device == "cpu" else 32768
         return self.options.batch_tokens or default
 
     def _one_by_one(self, model: LanguageModel) -> bool:
@@ -235,7 +235,8 @@ class Extraction:
     def _blocks(self, model: LanguageModel, planned: PlannedSet) -> Iterator[list[ReadSequence]]:
         """Sequences in the order of their words, in blocks that depend on text and options alone."""
         per_word = (model.n_layers + 1) * model.width * 4
-        most_words = max(FEWEST_BLOCK_WORDS, BLOCK_BYTES // per_word)
+        room = BLOCK_BYTES if model.device == "cpu" else 2 * BLOCK_BYTES
+        most_words = max(FEWEST_BLOCK_WORDS, room // per_word)
         most_tokens = BLOCK_BATCHES * self._batch_tokens(model)
         block: list[ReadSequence] = []
         n_words = n_tokens = 0
@@ -345,27 +346,35 @@ class Extraction:
         )
 
     def _n_tokens(self, model: LanguageModel, planned: PlannedSet) -> int:
-        """Tokens that a set still takes through the model, without making its passages."""
+        """Tokens that a set still takes through the model, about, without making its passages."""
         if planned.context == STATIC:
             return 0
+        total = sum(
+            self._n_stretch_tokens(model, planned.context, self._tokens(model, story), first, stop)
+            for story in self.stories
+            for first, stop in stretches(planned.context, story)
+        )
+        return int(total * (1.0 - planned.n_done / max(1, planned.n_words)))
+
+    def _n_stretch_tokens(
+        self, model: LanguageModel, context: str, own: WordTokens, first: int, stop: int
+    ) -> int:
+        """Tokens through the model for the words ``first … stop − 1`` that share a context."""
         added = len(model.start) + len(model.end)
-        room = model.word_room(self.options)
+        begin, end = own.first[first:stop], own.last[first:stop] + 1
+        if self._by_word(model, context):
+            most = self.options.words_before(context)
+            n_words = np.arange(stop - first)
+            reach = n_words if most is None else np.minimum(n_words, most)
+            sizes = np.minimum(end - begin[n_words - reach], model.word_room(self.options)) + added
+            probes = end - begin + 1 if model.kind == "masked" else 0
+            return int((sizes * (1 + probes)).sum())
         limits = model.limits(self.options)
-        total = 0
-        share = 1.0 - planned.n_done / max(1, planned.n_words)
-        for story in self.stories:
-            own = self._tokens(model, story)
-            if self._by_word(model, planned.context):
-                sizes = np.minimum(own.last + 1, room) + added
-                per_word = 1 + (own.last - own.first + 2 if model.kind == "masked" else 0)
-                total += int((sizes * per_word).sum())
-            else:
-                whole = (0, len(story.words))
-                for window in cut(
-                    own, whole, room=limits.room, stride=limits.stride, where=self.where
-                ):
-                    total += window.stop - window.begin + added
-        return int(total * share)
+        n_tokens = int(end[-1] - begin[0])
+        n_windows = 1 + max(0, -(-(n_tokens - limits.room) // limits.stride))
+        size = min(n_tokens, limits.room) + added
+        # Every token of a masked model that sees the future is masked in a copy of its window.
+        return size * n_windows * (1 + (n_tokens // n_windows if model.kind == "masked" else 0))
 
 
 @contextmanager

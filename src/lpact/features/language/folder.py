@@ -162,7 +162,10 @@ def _local(name: str, path: Path) -> ModelFolder:
             expected="a folder with config.json and weights in safetensors, or a GGUF file",
             remedy="check the path",
         )
-    return _checked(ModelFolder(name, path.resolve()))
+    found = path.resolve()
+    # A snapshot in the hub's local copy is named after its commit.
+    snapshot = found.parent.name == "snapshots" and found.parents[1].name.startswith("models--")
+    return _checked(ModelFolder(name, found, found.name if snapshot else ""))
 
 
 def _checked(folder: ModelFolder) -> ModelFolder:

@@ -86,7 +86,7 @@ class ReadingOptions(PluginOptions):
     )
     batch_tokens: Annotated[int, Field(ge=1)] | None = Field(
         None,
-        description="Tokens in one pass through the model. Unset: 4096 on `cpu`, 32768 elsewhere. Changes speed, "
+        description="Tokens in one pass through the model. Unset: 2048 on `cpu`, 32768 elsewhere. Changes speed, "
         "memory and the last digits.",
     )
 

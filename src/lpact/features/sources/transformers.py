@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -104,6 +105,11 @@ class Transformers(ModelSource):
                 f"features of model '{model}' are not extracted yet; `lpact run` does so first",
             )
         return ExtractedWords(extraction, f"model '{model}'")
+
+    def folder(self, model: str) -> Path | None:
+        """Return the model's folder, or its GGUF file; a hub name is resolved here."""
+        found = self._folder(model)
+        return found.path if found.gguf is None else found.path / found.gguf
 
     def files(self, model: str) -> list[SourceFile]:
         """Return configuration, tokenizer and weights."""
