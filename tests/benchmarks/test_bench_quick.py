@@ -69,7 +69,16 @@ def test_committed_results_name_what_they_were_asked_for() -> None:
 def test_language_models_are_timed(tmp_path: Path) -> None:
     out = tmp_path / "language.json"
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.language", "--quick", "--repeats", "1", "--out", str(out)],
+        [
+            sys.executable,
+            "-m",
+            "benchmarks.language",
+            "--quick",
+            "--repeats",
+            "1",
+            "--out",
+            str(out),
+        ],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,

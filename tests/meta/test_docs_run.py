@@ -11,6 +11,8 @@ import pytest
 from run_page import blocks
 from source_tree import ROOT, pages
 
+import lpact
+
 RUNNER = Path(__file__).with_name("run_page.py")
 RUNNABLE = [
     page for page in pages() if any(b.runs for b in blocks(page.read_text(encoding="utf-8")))
@@ -39,6 +41,21 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
 def test_pages_with_code_are_found() -> None:
     names = {page.name for page in RUNNABLE}
     assert {"write-a-plugin.md", "run-a-study.md", "read-the-tables.md"} <= names
+    assert {"from-transcript-to-claim.md", "extract-features.md"} <= names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda p: p.name
+)
+def test_an_example_can_be_planned(example: Path, tmp_path: Path) -> None:
+    """In another folder, since features would be kept beside the file."""
+    study = tmp_path / "examples" / example.name
+    study.parent.mkdir()
+    study.write_bytes(example.read_bytes())
+    plan = lpact.load_study(study).plan()
+    assert plan.n_claims > 0
+    assert plan.n_fits > 0
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))

@@ -52,7 +52,10 @@ _MinContext = Annotated[
     int, typer.Option("--min-context", help="Fewest tokens before each word, where there are.")
 ]
 _WordContext = Annotated[
-    int, typer.Option("--word-context", help="Most tokens of a passage for one word alone.")
+    int | None,
+    typer.Option(
+        "--word-context", help="Most tokens of a passage for one word; default: the window."
+    ),
 ]
 _UntrainedSeeds = Annotated[
     int, typer.Option("--untrained-seeds", help="Draws of the context untrained.")
@@ -83,7 +86,7 @@ def command(
     window: _Window = None,
     stride: _Stride = None,
     min_context: _MinContext = 0,
-    word_context: _WordContext = 256,
+    word_context: _WordContext = None,
     untrained_seeds: _UntrainedSeeds = 5,
     shuffled_draws: _ShuffledDraws = 1,
     revision: _Revision = "",

@@ -205,11 +205,11 @@ class Extraction:
             progress.advance(start)
             pending: list[Future[int]] = []
             for block in blocks:
-                left = [s for s in block if s.rows[-1] >= start]
+                # Blocks end elsewhere if batches have another size; sequences do not.
+                left = [s for s in block if s.rows[0] >= start]
                 if not left:
                     continue
-                # Blocks of other options may end elsewhere: rows that are written stay as they are.
-                rows = self._read_block(model, planned, left).after(start - int(left[0].rows[0]))
+                rows = self._read_block(model, planned, left)
                 before = pending[-1] if pending else None
                 pending.append(pool.submit(_write, writer, rows, self._place(planned), before))
                 while len(pending) > PENDING_BLOCKS:

@@ -88,7 +88,8 @@ class LanguageModel:
     def word_room(self, options: ReadingOptions) -> int:
         """Tokens of a passage that is read for one word, beside the model's own and one mask."""
         added = len(self.start) + len(self.end)
-        most = min(options.word_context_tokens, self.limits(options).room + added)
+        window = self.limits(options).room + added
+        most = min(options.word_context_tokens or window, window)
         return max(2, most - added - (self.kind == "masked"))
 
     def forward(self, ids: Any, lengths: list[int], first_needed: int) -> tuple[Any, Any, int]:

@@ -42,11 +42,6 @@ class Rows:
     surprisal: Any
     entropy: Any
 
-    def after(self, n_rows: int) -> Rows:
-        """The rows without the first ``n_rows``."""
-        first = max(0, n_rows)
-        return Rows(self.hidden[:, first:], self.surprisal[first:], self.entropy[first:])
-
 
 def read_static(model: LanguageModel, batch: Sequence[ReadSequence], pooling: Pooling) -> Rows:
     """Input embeddings, pooled over each word's tokens; no surprisal, no entropy."""

@@ -15,7 +15,7 @@ Context = Annotated[
     str, Field(pattern=r"^(full|sentence_reset|reversed|shuffled|untrained|static|fixed-[1-9]\d*)$")
 ]
 PRECISIONS = ("float32", "float16", "bfloat16")
-DEFAULT_WINDOW = 1024
+DEFAULT_WINDOW = 512
 """Longest window that is taken where the study names none, in tokens."""
 
 _FIXED = re.compile(r"fixed-([1-9][0-9]*)")
@@ -37,7 +37,7 @@ class ReadingOptions(PluginOptions):
     )
     window_tokens: Annotated[int, Field(ge=8)] | None = Field(
         None,
-        description="Most tokens that a model reads at once. Unset: 1024, or the model's own limit if that is less.",
+        description="Most tokens that a model reads at once. Unset: 512, or the model's own limit if that is less.",
     )
     stride_tokens: Annotated[int, Field(ge=1)] | None = Field(
         None,
@@ -49,10 +49,11 @@ class ReadingOptions(PluginOptions):
         description="Fewest tokens that must stand before a word, where the story has them; a window and stride that "
         "do not grant it are an error.",
     )
-    word_context_tokens: Annotated[int, Field(ge=8)] = Field(
-        256,
+    word_context_tokens: Annotated[int, Field(ge=8)] | None = Field(
+        None,
         description="Most tokens of a passage that is read for one word alone: contexts reversed, shuffled and "
-        "fixed-N, and every context of a masked model that sees no future.",
+        "fixed-N, and every context of a masked model that sees no future. Unset: the window, so that a control sees "
+        "as much as the real features do. Less is faster, and makes a weaker control.",
     )
     context_words: Annotated[int, Field(ge=1)] | None = Field(
         None,
