@@ -326,8 +326,8 @@ import polars as pl
 import torch
 torch.set_num_threads(1)
 from lpact import extract_features
-from lpact.features.language import extraction, feature_set
-extraction.BLOCK_BYTES, feature_set.SHARD_BYTES = 2**20, 2**19
+from lpact.features.language import feature_set, reader
+reader.BLOCK_BYTES, feature_set.SHARD_BYTES = 2**20, 2**19
 text = Path(sys.argv[2]).read_text().split()
 for n_words in (1500, 4500):
     words = pl.DataFrame({"word": (text * 100)[:n_words]})

@@ -18,7 +18,7 @@ from small_models import TEXT, write_model
 
 from lpact import extract_features, plan_features
 from lpact.errors import RunError
-from lpact.features.language import extraction, feature_set
+from lpact.features.language import extraction, feature_set, reader
 from lpact.features.language.feature_set import FeatureSetWriter, open_set
 from lpact.features.language.loading import LanguageModel
 
@@ -263,7 +263,7 @@ SMALL_BATCHES: dict[str, object] = {
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of some words, each committed; a shard holds 12 words, so that blocks end inside shards."""
     for name, value in BLOCKS.items():
-        monkeypatch.setattr(extraction, name, value)
+        monkeypatch.setattr(reader, name, value)
     monkeypatch.setattr(feature_set, "SHARD_BYTES", 12 * 4 * 32 * 4)
     monkeypatch.setattr(feature_set, "COMMIT_SECONDS", 0.0)
 
@@ -402,11 +402,11 @@ import polars as pl
 import torch
 torch.set_num_threads(1)
 from lpact import extract_features
-from lpact.features.language import _shards, extraction, feature_set
+from lpact.features.language import _shards, feature_set, reader
 
 model, words, out, moment, n = sys.argv[1:]
 for name, value in BLOCKS.items():
-    setattr(extraction, name, value)
+    setattr(reader, name, value)
 feature_set.SHARD_BYTES = 12 * 4 * 32 * 4
 feature_set.COMMIT_SECONDS = 0.0
 left = int(n)
