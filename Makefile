@@ -59,7 +59,7 @@ demo: setup
 	$(BIN)/lpact demo
 
 test: dev
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: dev
 	$(BIN)/ruff check

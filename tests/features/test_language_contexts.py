@@ -29,7 +29,6 @@ from lpact.features.language.contexts import readings
 from lpact.features.language.settings import ReadingOptions
 from lpact.features.language.text import read_stories
 from lpact.features.language.tokens import WordTokens
-from lpact.features.language.windows import tail
 from lpact.math.seeding import keyed_rng
 
 WORDS = TEXT.split()
@@ -175,25 +174,28 @@ def test_context_words_make_the_full_context_as_short(folder_of, tmp_path):
 def test_what_is_too_long_for_a_word_loses_its_farthest_words(
     family, options, folder_of, reader_of, tmp_path
 ):
-    """Words are taken while the story's own tokens fit; a text that is longer when it is rearranged begins later."""
+    """Words are taken while the story's own tokens fit; what is longer when rearranged loses the farthest ones."""
     words, reader = WORDS[:30], reader_of(family)
     found = extract(
         folder_of(family), words, tmp_path, contexts=["reversed", "fixed-29"], **options
     )
     places = reader.tokens(words)[1]
-    texts, windows = ([], []), ([], [])
+    texts: tuple[list, list] = ([], [])
+    n_shortened = 0
     for i in range(len(words)):
         begin = i
         while begin > 0 and places[i][1] - places[begin - 1][0] + 1 <= 16:
             begin -= 1
         assert begin > 0 or i < 16
-        for j, text in enumerate(([*words[begin:i][::-1], words[i]], words[begin : i + 1])):
-            ids, own = reader.tokens(text)
-            w = tail(WordTokens(np.array(ids), *np.array(own).T), room=16, where="")
+        for j, turn in enumerate((-1, 1)):
+            text = [*words[begin:i][::turn], words[i]]
+            while len(reader.tokens(text)[0]) > 16:
+                n_shortened += 1
+                text = [*words[i - len(text) + 2 : i][::turn], words[i]]
             texts[j].append(text)
-            windows[j].append((w.begin, w.stop))
-    for features, those, cuts in zip(found, texts, windows, strict=True):
-        parts = [read_last(reader, [t], window=c) for t, c in zip(those, cuts, strict=True)]
+    assert n_shortened > 0
+    for features, those in zip(found, texts, strict=True):
+        parts = [read_last(reader, [text]) for text in those]
         hidden = np.concatenate([p[0] for p in parts], axis=1)
         assert_last(features, (hidden, *(np.concatenate([p[n] for p in parts]) for n in (1, 2))))
 

@@ -392,9 +392,9 @@ def test_a_set_tells_what_it_is(tmp_path: Path) -> None:
     assert about["model_kind"] == "causal"
     assert set(about["files"]) == {
         "config.json",
-        "model.safetensors",
         "tokenizer.json",
         "tokenizer_config.json",
+        "weights",
     }
     assert {"torch", "transformers", "precision", "device"} < set(about)
     group = zarr.open_group(str(found.path / "features.zarr"), mode="r")

@@ -169,7 +169,7 @@ def test_weights_in_several_files(model: Path, gpt2: Path) -> None:
     (plain,) = extract_features(gpt2, WORDS, model.parent / "plain")
     found = read(model)
     np.testing.assert_array_equal(found.hidden(2), plain.hidden(2))
-    assert {"part-0.safetensors", "part-1.safetensors"} < set(found.about["files"])
+    assert len(found.about["files"]["weights"]) == 2
 
 
 def test_a_whole_file_is_what_counts_beside_an_index(model: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_gguf_file_gives_the_numbers_of_its_weights(
             np.testing.assert_allclose(ours.hidden(layer), theirs.hidden(layer), atol=1e-6)
     np.testing.assert_allclose(found[0].surprisal(), plain[0].surprisal(), atol=1e-5)
     np.testing.assert_allclose(found[0].entropy(), plain[0].entropy(), atol=1e-5)
-    assert list(found[0].about["files"]) == ["small.gguf"]
+    assert list(found[0].about["files"]) == ["weights"]
 
 
 def test_a_folder_with_one_gguf_file_is_that_file(packed: Path, tmp_path: Path) -> None:

@@ -115,8 +115,15 @@ def test_a_passage_for_one_word_never_outgrows_the_model(family, folder_of, read
     for i in late:
         begin = min(j for j in range(i + 1) if places[i][1] - places[j][0] + 1 <= room)
         assert begin > 0
-        texts.append(words[begin : i + 1])
-        turned.append([*words[begin:i][::-1], words[i]])
+        forward, backward = words[begin : i + 1], [*words[begin:i][::-1], words[i]]
+        while (
+            len(reader.tokens(forward)[0]) > room
+        ):  # a word at the start may have more tokens there
+            forward = forward[1:]
+        texts.append(forward)
+        while len(reader.tokens(backward)[0]) > room:  # the farthest word goes
+            backward = [*backward[:-2], words[i]]
+        turned.append(backward)
     for found, those in ((full, texts), (backwards, turned)):
         hidden, surprisal, entropy = read_last(reader, those, room)
         assert_near(found.hidden(3)[late], hidden[3])

@@ -157,7 +157,7 @@ CHANGES = {
     "window": ({"window_tokens": 64}, set(ALL) - {"static"}),
     "stride": ({"stride_tokens": 8}, set(ALL) - {"static"}),
     "context of a word": ({"word_context_tokens": 24}, BY_WORD),
-    "words before": ({"context_words": 4}, {"full"}),
+    "words before": ({"context_words": 4}, set(ALL) - {"static", "fixed-5"}),
     "times, further columns, names of sentences": (same_text, set()),
     "batch": ({"batch_tokens": 64}, set()),
     "more draws": ({"shuffled_draws": 3, "untrained_seeds": 4}, set()),

@@ -312,11 +312,17 @@ def test_a_piece_keeps_the_punctuation_between_words():
             story.piece(start, stop)
 
 
-@given(st.lists(st.integers(0, 4), max_size=12), st.sampled_from((" ", "", " / ")))
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=12), st.sampled_from((" ", "", " / ")))
 def test_arranged_words_are_slices_of_the_text(order, joiner):
     base = story_of("So: “Hello, world,” he said.", ["So:", "hello", "world,”", "he", "said"])
     story = Story(base.id, 0, base.words, None, base.passage, joiner)
     cells = ["So:", "Hello", "world,”", "he", "said"]
+    around = [("", ""), ("“", ","), ("", ""), ("", ""), ("", ".")]
     passage = story.arranged(np.array(order, dtype=np.int64))
-    assert passage.text == joiner.join(cells[i] for i in order)
+    pieces = [around[i][0] + cells[i] + around[i][1] for i in order[:-1]]
+    last = order[-1]
+    # Every word but the last has a blank after it in the story, which stays whatever the joiner.
+    glue = [joiner if i == 4 else " " for i in order[:-1]]
+    text = "".join(piece + space for piece, space in zip(pieces, glue, strict=True))
+    assert passage.text == text + around[last][0] + cells[last]
     assert passage.words() == [cells[i] for i in order]

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -89,7 +89,13 @@ class MechanismInputs:
 
 
 class Mechanism(Plugin, ABC):
-    """A registered mechanism. ``summary`` says what the quantity is."""
+    """A registered mechanism. ``summary`` says what the quantity is.
+
+    ``reads_language`` and ``reads_parse`` say what it looks at beside the stimulus; nothing else is made for it.
+    """
+
+    reads_language: ClassVar[bool] = True
+    reads_parse: ClassVar[bool] = True
 
     @abstractmethod
     def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:

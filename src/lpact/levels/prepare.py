@@ -22,6 +22,7 @@ from lpact.datasets.validate import (
 from lpact.errors import ConfigError, FeatureError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import (
+    MECHANISMS,
     NO_LANGUAGE,
     NO_PARSE,
     MechanismInputs,
@@ -327,11 +328,18 @@ def _with_predictors(
 def _mechanism_inputs(
     stimulus: Stimulus, config: StudyConfig, language: Language
 ) -> MechanismInputs:
-    """What mechanisms are computed from; nothing is parsed where the dataset brings all values along."""
-    if set(config.stripping.mechanisms) <= set(stimulus.mechanisms):
-        return MechanismInputs(stimulus, NO_LANGUAGE, NO_PARSE)
-    parse = read_parse(stimulus, config.mechanisms.parser, where="option 'mechanisms.parser'")
-    return MechanismInputs(stimulus, language(stimulus), parse)
+    """What mechanisms are computed from: nothing is parsed or read that none of them looks at."""
+    needed = [
+        MECHANISMS.get(name)
+        for name in config.stripping.mechanisms
+        if name not in stimulus.mechanisms
+    ]
+    read = parse = None
+    if any(mechanism.reads_language for mechanism in needed):
+        read = language(stimulus)
+    if any(mechanism.reads_parse for mechanism in needed):
+        parse = read_parse(stimulus, config.mechanisms.parser, where="option 'mechanisms.parser'")
+    return MechanismInputs(stimulus, read or NO_LANGUAGE, parse or NO_PARSE)
 
 
 def _take_units(recording: Recording, usable: list[int]) -> Recording:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,15 @@ from lpact.errors import ConfigError, StimulusError, did_you_mean
 from lpact.features.language.extraction import Extraction
 from lpact.features.language.feature_set import FeatureSet
 from lpact.features.language.folder import find_model
-from lpact.features.language.settings import KNOWN_CONTEXTS, ReadingOptions
+from lpact.features.language.settings import KNOWN_CONTEXTS, ReadingOptions, is_context
 from lpact.features.language.text import read_stories
 from lpact.run.progress import reporter
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ def plan_features(
             expected="one row a word",
             remedy="check that this is the file",
         )
+    _check_name(name or default_name(str(model)))
     folder = find_model(str(model), revision=reading.revision)
     stories = read_stories(
         table.frame, where=table.where, transcripts=transcripts, joiner=reading.joiner
@@ -144,10 +149,21 @@ def default_name(model: str) -> str:
     return plain.removesuffix(".gguf")
 
 
+def _check_name(name: str) -> None:
+    """A model's folder lies inside the output folder, whatever it is called."""
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            "the model needs another name for its folder",
+            where="name",
+            got=name,
+            expected="letters, digits, '.', '_' and '-', the first a letter or digit",
+            remedy="name one: `--name`, or the argument 'name'",
+        )
+
+
 def _check_contexts(contexts: Sequence[str]) -> None:
     for context in contexts:
-        fixed = context.removeprefix("fixed-")
-        if context in KNOWN_CONTEXTS or (fixed != context and fixed.isdecimal() and int(fixed) > 0):
+        if is_context(context):
             continue
         known = (*KNOWN_CONTEXTS, "fixed-10")
         raise ConfigError(

@@ -44,11 +44,12 @@ def describe(
     draw: int,
 ) -> dict[str, Any]:
     """Everything that the numbers of one set depend on, as plain values."""
-    files = {path.name: checksums[path] for path in folder.files}
-    weights = {path.name for path in folder.weights}
-    if context == UNTRAINED:
-        # Random weights need the architecture alone; a GGUF file holds that and more.
-        files = {n: c for n, c in files.items() if n not in weights or folder.gguf is not None}
+    files: dict[str, Any] = {
+        path.name: checksums[path] for path in folder.files if path not in folder.weights
+    }
+    # Random weights need the architecture alone; a GGUF file holds that and more.
+    if context != UNTRAINED or folder.gguf is not None:
+        files["weights"] = sorted(checksums[path] for path in folder.weights)
     what: dict[str, Any] = {
         "version": EXTRACTION_VERSION,
         "context": context,
@@ -67,7 +68,7 @@ def describe(
         "stride_tokens": options.stride_tokens,
     }
     by_word = context in WORD_BY_WORD or options.words_before(context) is not None
-    causal = _surely_causal(folder, options)
+    causal = surely_causal(folder, options)
     if by_word or not causal:
         what["word_context_tokens"] = options.word_context_tokens
     if not causal:
@@ -82,7 +83,8 @@ def key_of(what: Mapping[str, Any]) -> str:
     return config_digest(what)
 
 
-def _surely_causal(folder: ModelFolder, options: ReadingOptions) -> bool:
+def surely_causal(folder: ModelFolder, options: ReadingOptions) -> bool:
+    """Whether a model is causal by option or configuration; one that does not say is none."""
     if options.kind != "auto":
         return options.kind == "causal"
     names = " ".join(str(name) for name in folder.config.get("architectures") or ())

@@ -19,12 +19,16 @@ from lpact.math.types import IntArray
 
 @dataclass(frozen=True)
 class Reading:
-    """A passage, read for its words ``first …``; ``rows`` are the rows of all its words in the words table."""
+    """A passage, read for its words ``first …``; ``rows`` are the rows of all its words in the words table.
+
+    ``begin`` is the farthest word of the story in a passage that is read for one word.
+    """
 
     passage: Passage
     first: int
     rows: IntArray
     tokens: WordTokens | None = None
+    begin: int = 0
 
 
 def readings(
@@ -55,10 +59,24 @@ def readings(
             begin = max(first, _reach(tokens, word, room))
             if most is not None:
                 begin = max(begin, word - most)
-            order = _order(context, draw, story, begin, word)
-            in_order = context not in WORD_BY_WORD
-            passage = story.piece(begin, word + 1) if in_order else story.arranged(order)
-            yield Reading(passage, word - begin, row + order)
+            yield word_reading(context, draw, story, begin, word)
+
+
+def word_reading(context: str, draw: int, story: Story, begin: int, word: int) -> Reading:
+    """The passage of a word and the words before it from ``begin`` on."""
+    order = _order(context, draw, story, begin, word)
+    in_order = context not in WORD_BY_WORD
+    passage = story.piece(begin, word + 1) if in_order else story.arranged(order)
+    return Reading(passage, word - begin, story.first_row + order, begin=begin)
+
+
+def nearer(reading: Reading, tokens: WordTokens, room: int) -> int:
+    """The word to begin with so that a passage of too many ``tokens`` fits: the farthest words go, the nearest stay."""
+    over = len(tokens.ids) - room
+    by_distance = np.argsort(reading.rows[:-1])
+    sizes = (tokens.last - tokens.first + 1)[:-1][by_distance]
+    n_dropped = int(np.searchsorted(np.cumsum(sizes), over)) + 1
+    return reading.begin + min(n_dropped, len(sizes))
 
 
 def _order(context: str, draw: int, story: Story, begin: int, word: int) -> IntArray:

@@ -57,6 +57,24 @@ class PlannedSet:
         return self.n_done == self.n_words
 
 
+class Shelf:
+    """One loaded model: the trained one, or that of a draw of random weights; the last one asked for is kept."""
+
+    def __init__(self, folder: ModelFolder, options: ReadingOptions) -> None:
+        self._folder, self._options = folder, options
+        self._kept: tuple[int | None, LanguageModel] | None = None
+
+    def model(self, draw: int | None) -> LanguageModel:
+        """The trained model (None), or one with the random weights of a draw."""
+        if self._kept is None or self._kept[0] != draw:
+            self._kept = None
+            seed = None
+            if draw is not None:
+                seed = int(keyed_rng(draw, "untrained weights").integers(2**31))
+            self._kept = (draw, load_model(self._folder, self._options, seed=seed))
+        return self._kept[1]
+
+
 class Extraction:
     """Feature sets of one model for one words table, under the folder ``out``."""
 
@@ -70,13 +88,14 @@ class Extraction:
         name: str,
         contexts: Sequence[str],
         where: str,
+        shelf: Shelf | None = None,
     ) -> None:
         self.folder, self.stories, self.options = folder, list(stories), options
         self.where = where
         for context, story in product(contexts, self.stories):
             stretches(context, story)  # raises before anything is computed
         self._checksums = Checksums(out)
-        self._kept: tuple[int | None, StoryReader] | None = None
+        self._shelf = shelf or Shelf(folder, options)
         self._story_tokens: dict[int, WordTokens] = {}
         self.n_words = sum(len(s.words) for s in self.stories)
         self.sets = [
@@ -143,16 +162,9 @@ class Extraction:
         return found
 
     def _reader(self, draw: int | None) -> StoryReader:
-        """The model with the stories, or the same architecture with the random weights of a draw; one is kept."""
-        if self._kept is None or self._kept[0] != draw:
-            self._kept = None
-            seed = None
-            if draw is not None:
-                seed = int(keyed_rng(draw, "untrained weights").integers(2**31))
-            model = load_model(self.folder, self.options, seed=seed)
-            reader = StoryReader(model, self.stories, self.options, self.where, self._story_tokens)
-            self._kept = (draw, reader)
-        return self._kept[1]
+        """The model with the stories; for a draw, the same architecture with random weights."""
+        model = self._shelf.model(draw)
+        return StoryReader(model, self.stories, self.options, self.where, self._story_tokens)
 
     def _extract(self, reader: StoryReader, planned: PlannedSet, progress: Progress) -> None:
         torch, model = require("torch"), reader.model
@@ -228,9 +240,10 @@ def _write(writer: FeatureSetWriter, rows: Rows, where: str, before: Future[int]
     torch = require("torch")
     hidden = rows.hidden.float() if rows.hidden.dtype == torch.bfloat16 else rows.hidden
     values = to_host(hidden)
-    if not torch.isfinite(hidden).all():
+    overflow = [torch.isinf(bits).any() for bits in (rows.surprisal, rows.entropy)]
+    if not torch.isfinite(hidden).all() or any(overflow):
         raise FeatureError(
-            "the model's states are not finite",
+            "the model's numbers are not finite",
             where=where,
             got="values that overflow or are undefined",
             expected="finite numbers",

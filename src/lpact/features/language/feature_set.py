@@ -36,6 +36,8 @@ FORMAT = 1
 RECORD = "set.json"
 ARRAYS = "features.zarr"
 WRITING = "features cannot be written"
+MAKERS = ("device", "torch", "transformers")
+"""What a set may not mix; it is begun anew where one of them has changed."""
 COMMIT_SECONDS = 1.0
 """Most that a killed process has to do again; one that is interrupted keeps all."""
 WRITERS = 4
@@ -71,6 +73,23 @@ class FeatureSet:
                 remedy="name a layer of the model",
             )
         return self._read("hidden", layer)
+
+    def check(self) -> None:
+        """Raise `FeatureError` where files are missing or cut short; what is inside them is checked when it is read."""
+        root = self.path / ARRAYS
+        sizes: dict[int, Path] = {}
+        for place in root.joinpath("hidden", "c", "0").glob("*/0"):
+            sizes[place.stat().st_size] = place
+        n_shards = len(list(root.joinpath("hidden", "c", "0").glob("*/0")))
+        header = root / "hidden" / "zarr.json"
+        try:
+            rows = json.loads(header.read_text(encoding="utf-8"))["chunk_grid"]["configuration"]
+            expected = -(-self.n_words // int(rows["chunk_shape"][1]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise _damaged(header, error) from error
+        if len(sizes) > 1 or n_shards != expected:
+            problem = f"{n_shards} shards of {len(sizes)} sizes, not {expected} of one"
+            raise _damaged(root / "hidden", ValueError(problem))
 
     def surprisal(self) -> FloatArray:
         """Surprisal of each word in bits, [n_words]; nan where the model defines none."""
@@ -139,6 +158,11 @@ def _damaged(path: Path, error: Exception) -> FeatureError:
     )
 
 
+def _same_maker(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether the rest of a set would come from the same libraries and device as its beginning."""
+    return all(before.get(what) == now.get(what) for what in MAKERS)
+
+
 class FeatureSetWriter:
     """Appends words to a set, in order; use it as a context manager.
 
@@ -164,7 +188,7 @@ class FeatureSetWriter:
         self._lock = FolderLock(path, busy="another process is extracting these features")
         try:
             found = open_set(path)
-            kept = found is not None and found.key == key
+            kept = found is not None and found.key == key and _same_maker(found.about, about)
             self.n_done = found.n_done if kept and found is not None else 0
             with storage_errors(path, WRITING):
                 self._arrays = self._open(dtype) if kept else self._create(dtype)

@@ -172,6 +172,7 @@ def _checked(folder: ModelFolder) -> ModelFolder:
     """The folder with its weights found; pickled weights are refused."""
     path = folder.path
     _refuse_adapter(folder)
+    _refuse_elsewhere(folder)
     safe = [
         n for n in ("model.safetensors", "model.safetensors.index.json") if (path / n).is_file()
     ]
@@ -226,6 +227,23 @@ def _refuse_adapter(folder: ModelFolder) -> None:
             remedy="merge the adapter into its model and write the folder with save_pretrained; or, if the model is "
             "whole without it, take the file away",
         )
+
+
+def _refuse_elsewhere(folder: ModelFolder) -> None:
+    """Settings by which transformers would read other files than those that are looked at and recorded here."""
+    for name, option in (
+        ("config.json", "transformers_weights"),
+        ("tokenizer_config.json", "fast_tokenizer_files"),
+    ):
+        path = folder.path / name
+        if path.is_file() and _read_json(path, folder.name).get(option):
+            raise FeatureError(
+                f"the model '{folder.name}' sends its reader to other files",
+                where=f"{path}, '{option}'",
+                got=f"{_read_json(path, folder.name)[option]!r}",
+                expected="weights in model.safetensors and a tokenizer in tokenizer.json",
+                remedy="load the model with transformers yourself, and write the folder with save_pretrained",
+            )
 
 
 def _from_hub(name: str, revision: str) -> ModelFolder:

@@ -75,7 +75,8 @@ class LanguageModel:
             raise _cannot(
                 "window_tokens", window, f"more than {added + 1}: {added} are the model's own"
             )
-        stride = min(options.stride_tokens or max(1, room // 4), room)
+        # Without a start token, the first word of a window needs one token before it to be expected from.
+        stride = min(options.stride_tokens or max(1, room // 4), room if self.start else room - 1)
         if room - stride < options.min_context_tokens:
             raise _cannot(
                 "min_context_tokens",
@@ -150,7 +151,37 @@ def load_model(
     dtype = resolve_precision(folder, options)
     device = check_device(options.device)
     network = network.to(device=device, dtype=getattr(require("torch"), dtype)).eval()
-    return LanguageModel(folder, kind, network, tokenizer, device, dtype, has_head)
+    model = LanguageModel(folder, kind, network, tokenizer, device, dtype, has_head)
+    if kind == "causal":
+        _check_causal(model)
+    return model
+
+
+def _check_causal(model: LanguageModel) -> None:
+    """Raise `FeatureError` where the last token of a text changes what the model makes of the tokens before it."""
+    torch = require("torch")
+    ids = torch.arange(PROBE_TOKENS, device=model.device)[None] % model.n_vectors
+    other = ids.clone()
+    other[0, -1] = (ids[0, -1] + 1) % model.n_vectors
+    with torch.inference_mode():
+        read = [
+            model.network(input_ids=x, output_hidden_states=True, use_cache=False, return_dict=True)
+            for x in (ids, other)
+        ]
+    one, two = (output.hidden_states[-1][0, :-1].float() for output in read)
+    if (one - two).abs().max() > PROBE_TOLERANCE * one.abs().max():
+        raise FeatureError(
+            f"the model '{model.folder.name}' sees the future",
+            where=str(model.folder.path),
+            got="a model that was to be causal, whose states of earlier tokens change with a later one",
+            expected="a causal model; or a masked one, read as such",
+            remedy='set kind = "masked" where the model has a masked head, or choose another model',
+        )
+
+
+PROBE_TOKENS = 8
+PROBE_TOLERANCE = 1e-3
+"""Relative; half precision rounds to less."""
 
 
 def resolve_precision(folder: ModelFolder, options: ReadingOptions) -> str:

@@ -256,4 +256,6 @@ def _entropy(torch: Any, scores: Any, total: Any) -> Any:
     share = torch.exp(scores - total[:, None])
     # −inf scores have a share of 0, and 0 · −inf is 0 here.
     mean = torch.nansum(share * scores, dim=1)
-    return (total - mean).double() / np.log(2)
+    bits = (total - mean).double() / np.log(2)
+    # Scores that overflow have no distribution.
+    return torch.where(torch.isfinite(total), bits, torch.inf)

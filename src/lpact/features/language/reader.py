@@ -10,8 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from lpact.errors import FeatureError
-from lpact.features.language.contexts import Reading, readings, stretches
+from lpact.errors import ConfigError, FeatureError
+from lpact.features.language.contexts import (
+    Reading,
+    nearer,
+    readings,
+    stretches,
+    word_reading,
+)
 from lpact.features.language.extra import require
 from lpact.features.language.loading import LanguageModel
 from lpact.features.language.passes import (
@@ -56,6 +62,7 @@ class StoryReader:
 
     def blocks(self, context: str, draw: int) -> Iterator[list[ReadSequence]]:
         """Yield sequences in the order of their words, in blocks that depend on text and options alone."""
+        self._check_promise(context)
         model = self.model
         per_word = (model.n_layers + 1) * model.width * 4
         room = BLOCK_BYTES if model.device == "cpu" else 2 * BLOCK_BYTES
@@ -125,6 +132,23 @@ class StoryReader:
                 seconds.append(time.perf_counter() - start)
         return n_rows * length / max(seconds[-1], 1e-6)
 
+    def _check_promise(self, context: str) -> None:
+        """Raise `ConfigError` where passages for one word are too short for the least context that was asked for."""
+        least, most = self.options.min_context_tokens, self.options.words_before(context)
+        if not least or not self._by_word(context):
+            return
+        room = self.model.word_room(self.options)
+        if most is not None or room <= least:
+            raise ConfigError(
+                f"the context '{context}' cannot grant every word so many tokens before it",
+                where="option 'min_context_tokens'",
+                got=least,
+                expected=f"no such promise where {most} words are read before each"
+                if most is not None
+                else f"fewer than the {room} tokens of a passage for one word",
+                remedy="lower it, leave it out, or raise word_context_tokens and window_tokens",
+            )
+
     def _hides_future(self) -> bool:
         return self.options.future == "hidden" and self.model.kind == "masked"
 
@@ -154,6 +178,7 @@ class StoryReader:
             one_by_one=self._hides_future() and context != STATIC,
             room=model.word_room(self.options),
         )
+        by_word = self._by_word(context)
         while chunk := list(islice(passages, PASSAGES_AT_A_TIME)):
             fresh = [r for r in chunk if r.tokens is None]
             matched = iter(
@@ -166,8 +191,23 @@ class StoryReader:
             )
             for reading in chunk:
                 tokens = reading.tokens or next(matched)
+                if by_word:
+                    reading, tokens = self._fitting(context, draw, story, reading, tokens)
                 for window in self._windows(context, reading, tokens):
                     yield _framed(model, reading, tokens, window)
+
+    def _fitting(
+        self, context: str, draw: int, story: Story, reading: Reading, tokens: WordTokens
+    ) -> tuple[Reading, WordTokens]:
+        """A passage for one word, without its farthest words where other neighbours gave it too many tokens."""
+        room = self.model.word_room(self.options)
+        while len(tokens.ids) > room and reading.first > 0:
+            begin, word = nearer(reading, tokens, room), reading.begin + reading.first
+            reading = word_reading(context, draw, story, begin, word)
+            (tokens,) = tokenise(
+                self.model.tokenizer, [reading.passage], where=self.where, rows=[reading.rows]
+            )
+        return reading, tokens
 
     def _windows(self, context: str, reading: Reading, tokens: WordTokens) -> Iterator[Window]:
         """Windows of a passage."""
@@ -225,9 +265,10 @@ def _framed(
     words = slice(window.first, window.last)
     shift = before - window.begin
     own = tokens.ids[window.begin : window.stop]
-    _check_known(model, own)
+    ids = np.concatenate([model.start, own, model.end]).astype(np.int64)
+    _check_known(model, ids)
     return ReadSequence(
-        ids=np.concatenate([model.start, own, model.end]).astype(np.int64),
+        ids=ids,
         rows=reading.rows[words],
         first=tokens.first[words] + shift,
         last=tokens.last[words] + shift,

@@ -57,7 +57,7 @@ class ReadingOptions(PluginOptions):
     )
     context_words: Annotated[int, Field(ge=1)] | None = Field(
         None,
-        description="Let the real features (context full) see this many words before each word and no more.",
+        description="Let features see this many words before each word and no more, in every context alike.",
     )
     future: Literal["hidden", "seen"] = Field(
         "hidden",
@@ -104,10 +104,15 @@ class ReadingOptions(PluginOptions):
 
     def words_before(self, context: str) -> int | None:
         """Most words that stand before a word in this context, or None for all."""
-        if context == FULL:
-            return self.context_words
         fixed = _FIXED.fullmatch(context)
-        return int(fixed[1]) if fixed else None
+        if fixed:
+            return int(fixed[1])
+        return None if context == STATIC else self.context_words
+
+
+def is_context(name: str) -> bool:
+    """Whether there is a context of this name."""
+    return name in KNOWN_CONTEXTS or _FIXED.fullmatch(name) is not None
 
 
 STORIES = (FULL, SENTENCE_RESET, UNTRAINED)

@@ -63,19 +63,39 @@ class Story:
         return Passage(self.passage.text[first : int(ends[-1])], starts - first, ends - first)
 
     def arranged(self, order: IntArray) -> Passage:
-        """Return the words at these indices of the story, in this order, with the joiner between."""
+        """Return the words at these indices of the story, in this order, with the joiner between.
+
+        A word brings along the punctuation around it, and what else stands up to the next word; the last one only what
+        is before it, since the rest would be read after it.
+        """
+        before, after, lengths = self._pieces
         cells = self._cells
-        lengths = self._lengths[order]
-        ends = np.cumsum(lengths + len(self.joiner)) - len(self.joiner)
-        return Passage(self.joiner.join([cells[i] for i in order.tolist()]), ends - lengths, ends)
+        *others, last = order.tolist()
+        text = "".join(before[i] + cells[i] + after[i] for i in others) + before[last] + cells[last]
+        places = np.concatenate([[0], np.cumsum(lengths[order[:-1]])]).astype(np.int64)
+        starts = places + np.array([len(before[i]) for i in order.tolist()], dtype=np.int64)
+        return Passage(text, starts, starts + (self.passage.ends - self.passage.starts)[order])
 
     @cached_property
     def _cells(self) -> list[str]:
         return self.passage.words()
 
     @cached_property
-    def _lengths(self) -> IntArray:
-        return self.passage.ends - self.passage.starts
+    def _pieces(self) -> tuple[list[str], list[str], IntArray]:
+        """What goes with each word: signs that touch it from the left; all else up to the next word, and the joiner."""
+        text, starts, ends = self.passage.text, self.passage.starts, self.passage.ends
+        between = [text[e:s] for e, s in zip(ends[:-1], starts[1:], strict=True)]
+        before, after = [], []
+        for gap in [text[: starts[0]], *between, text[ends[-1] :]]:
+            blanks = [i for i, c in enumerate(gap) if c.isspace()]
+            cut = blanks[-1] + 1 if blanks else len(gap)
+            before.append(gap[cut:])
+            signs = gap[:cut].rstrip()
+            blank = gap[len(signs) : cut]
+            after.append(signs + (self.joiner if blank in ("", self.joiner) else " "))
+        before, after = before[:-1], after[1:]
+        sizes = [len(b) + len(a) for b, a in zip(before, after, strict=True)]
+        return before, after, np.array(sizes, dtype=np.int64) + ends - starts
 
 
 def read_stories(

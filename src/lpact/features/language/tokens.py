@@ -108,6 +108,7 @@ def tokenise(
         return_token_type_ids=False,
         padding=False,
         truncation=False,
+        split_special_tokens=True,
         verbose=False,
     )
     blanks: dict[int, bool] = {}

@@ -39,6 +39,7 @@ class ContextUpdate(ComputedMechanism):
 
     name = "context_update"
     summary = "how much the word changes the representation of the context"
+    reads_parse = False
     needs = "a language model's hidden states or entropy"
     Options = UpdateOptions
 

@@ -22,6 +22,7 @@ class DependencyIntegration(ComputedMechanism):
 
     name = "dependency_integration"
     summary = "cost of linking the word to earlier words that it depends on or that depend on it"
+    reads_language = False
     needs = "a dependency parse"
 
     def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:

@@ -51,6 +51,7 @@ class DiscourseBoundary(ComputedMechanism):
 
     name = "discourse_boundary"
     summary = "whether, or how strongly, a new discourse segment begins at the word"
+    reads_language = False
     needs = "a dependency parse (or its option `units` without `clause`)"
     Options = BoundaryOptions
 

@@ -36,6 +36,7 @@ class SemanticTransition(ComputedMechanism):
 
     name = "semantic_transition"
     summary = "how far meaning moves from the words before to this word"
+    reads_parse = False
     needs = "semantic vectors of the words, from a language model"
     Options = TransitionOptions
 

@@ -14,6 +14,7 @@ class Surprisal(ComputedMechanism):
 
     name = "surprisal"
     summary = "how unexpected the word is: its negative log probability given the words before"
+    reads_parse = False
     needs = "a language model's word probabilities"
 
     def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:

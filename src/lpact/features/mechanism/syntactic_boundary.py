@@ -20,6 +20,7 @@ class SyntacticBoundary(ComputedMechanism):
 
     name = "syntactic_boundary"
     summary = "how many constituents the word closes"
+    reads_language = False
     needs = "a dependency parse"
 
     def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:

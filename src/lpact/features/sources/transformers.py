@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +15,10 @@ from pydantic import Field
 
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.features.availability import Missing
-from lpact.features.language.extraction import Extraction, PlannedSet
+from lpact.features.language._keys import surely_causal
+from lpact.features.language.extraction import Extraction, PlannedSet, Shelf
 from lpact.features.language.folder import Checksums, ModelFolder, find_model
-from lpact.features.language.settings import KNOWN_CONTEXTS, ReadingOptions
+from lpact.features.language.settings import KNOWN_CONTEXTS, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import read_stories
 from lpact.features.mechanisms import WordValues
 from lpact.features.models import (
@@ -62,7 +65,7 @@ class Transformers(ModelSource):
         n_layers, _ = self._folder(model).sizes()
         keys = [
             FeatureKey(model, layer, context, draw)
-            for context in KNOWN_CONTEXTS
+            for context in self._contexts(model)
             if context != STATIC
             for layer in range(n_layers + 1)
             for draw in range(self.reading.draws(context))
@@ -78,23 +81,30 @@ class Transformers(ModelSource):
         check_features(values, key, stimulus, where=str(found.path))
         return values
 
+    def check(self, key: FeatureKey, stimulus: Stimulus) -> None:
+        """Look whether the files of an extracted set are all there, in their sizes."""
+        extraction = self._extraction(key.model, stimulus, (key.context,))
+        planned = next(s for s in extraction.sets if s.draw == key.draw)
+        if planned.complete:
+            extraction.open(planned).check()
+
     def width(self, key: FeatureKey, stimulus: Stimulus) -> int:  # noqa: ARG002
         """Return the width of the model's hidden states."""
         return self._folder(key.model).sizes()[1]
 
     def ready(self, model: str, stimulus: Stimulus, contexts: Sequence[str]) -> bool:
         """Return whether all sets of these contexts are complete."""
-        return not self._extraction(model, stimulus, _offered(contexts)).unfinished
+        return not self._extraction(model, stimulus, self._wanted(model, contexts)).unfinished
 
     def cost(self, model: str, stimulus: Stimulus, contexts: Sequence[str]) -> ExtractionCost:
         """Return what is left to extract; the model is loaded and one batch is timed."""
-        return self._extraction(model, stimulus, _offered(contexts)).estimate()
+        return self._extraction(model, stimulus, self._wanted(model, contexts)).estimate()
 
     def extract(
         self, model: str, stimulus: Stimulus, contexts: Sequence[str], progress: Progress
     ) -> None:
         """Extract what is not there."""
-        self._extraction(model, stimulus, _offered(contexts)).run(progress)
+        self._extraction(model, stimulus, self._wanted(model, contexts)).run(progress)
 
     def words(self, model: str, stimulus: Stimulus) -> WordValues | Missing:
         """Return surprisal, entropy and states in full context."""
@@ -118,6 +128,16 @@ class Transformers(ModelSource):
         sums = Checksums(self.place.features).of(folder.files)
         return [SourceFile(p.name, p.stat().st_size, sums[p], source) for p in folder.files]
 
+    def _wanted(self, model: str, contexts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(context for context in self._contexts(model) if context in contexts)
+
+    def _contexts(self, model: str) -> tuple[str, ...]:
+        """Contexts that compare fairly: a word read last is no match for features that see the future."""
+        seen = self.reading.future == "seen" and not surely_causal(
+            self._folder(model), self.reading
+        )
+        return tuple(c for c in KNOWN_CONTEXTS if not (seen and c in WORD_BY_WORD))
+
     def _folder(self, model: str) -> ModelFolder:
         if model not in self._folders:
             self._folders[model] = find_model(
@@ -132,11 +152,15 @@ class Transformers(ModelSource):
         return {}
 
     @cached_property
-    def _extractions(self) -> dict[tuple[str, str, str, tuple[str, ...]], Extraction]:
+    def _extractions(self) -> OrderedDict[tuple[str, str, tuple[str, ...]], Extraction]:
+        return OrderedDict()
+
+    @cached_property
+    def _shelves(self) -> dict[str, Shelf]:
         return {}
 
     def _extraction(self, model: str, stimulus: Stimulus, contexts: tuple[str, ...]) -> Extraction:
-        place = (model, stimulus.id, stimulus.where, contexts)
+        place = (model, _content(stimulus), contexts)
         if place not in self._extractions:
             stories = read_stories(
                 stimulus.words,
@@ -152,12 +176,26 @@ class Transformers(ModelSource):
                 name=model,
                 contexts=contexts,
                 where=stimulus.where,
+                shelf=self._shelves.setdefault(model, Shelf(self._folder(model), self.reading)),
             )
+            while len(self._extractions) > KEPT_EXTRACTIONS:
+                self._extractions.popitem(last=False)
+        self._extractions.move_to_end(place)
         return self._extractions[place]
 
 
-def _offered(contexts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(context for context in KNOWN_CONTEXTS if context in contexts)
+KEPT_EXTRACTIONS = 16
+"""Texts and contexts whose plans stay in memory."""
+
+
+def _content(stimulus: Stimulus) -> str:
+    """Hash of all that features can depend on in a stimulus: times and other annotations do not matter."""
+    digest = hashlib.sha256(repr(sorted(stimulus.transcripts.items())).encode("utf-8", "replace"))
+    for column in ("word", "story_id", "sentence_id", "space_after", "misc"):
+        if column in stimulus.words.columns:
+            values = "\x1f".join(map(str, stimulus.words[column]))
+            digest.update(f"{column}\x1e{values}\x1e".encode("utf-8", "replace"))
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
