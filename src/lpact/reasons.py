@@ -189,6 +189,14 @@ class Reason(_Explained):
         "mechanism_not_offered",
         "Neither dataset nor model offers this mechanism.",
     )
+    WORDS_UNKNOWN_TO_MODEL = (
+        "words_unknown_to_model",
+        "Some words hold characters that the model's tokenizer does not know; the model reads them as unknown.",
+    )
+    TRANSCRIPT_BEYOND_WORDS = (
+        "transcript_beyond_words",
+        "A transcript has text that is in no word; a model reads it as context.",
+    )
     FEATURES_NOT_EXTRACTED = (
         "features_not_extracted",
         "A language model will give it: its features are not extracted yet, and a run does so first.",

@@ -149,8 +149,17 @@ def test_a_word_longer_than_the_stride_is_an_error_that_tells_the_stride(size, s
     if size <= stride:
         assert windows_of(tokens, room, stride)[-1].last == 32
         return
-    with pytest.raises(FeatureError, match="word 30 of the passage") as caught:
-        windows_of(tokens, room, stride)
+    with pytest.raises(FeatureError, match="here, the word number 30") as caught:
+        list(
+            cut(
+                tokens,
+                (0, 32),
+                room=room,
+                stride=stride,
+                where="here",
+                label=lambda word: f"the word number {word}",
+            )
+        )
     assert f"{size} tokens" in str(caught.value)
     assert f"raise stride_tokens to at least {size}" in str(caught.value)
 

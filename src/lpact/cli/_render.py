@@ -105,6 +105,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / _HOUR:.1f} h"
 
 
+def roughly(seconds: float) -> str:
+    """``about 12 s``, or ``less than a second``."""
+    return duration(seconds) if seconds < 1 else f"about {duration(seconds)}"
+
+
 def memory(n_bytes: float) -> str:
     """Memory in MiB or GiB."""
     if n_bytes < _GIB:

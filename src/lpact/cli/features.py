@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpact.cli._layout import Grid
-from lpact.cli._render import console, counted, duration, memory, number, say, show, whole
+from lpact.cli._render import console, counted, memory, number, roughly, say, show, whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,7 +66,10 @@ _ShuffledDraws = Annotated[
 _Revision = Annotated[str, typer.Option("--revision", help="Branch, tag or commit of a hub model.")]
 _Kind = Annotated[str, typer.Option("--kind", help="auto, causal or masked.")]
 _Future = Annotated[str, typer.Option("--future", help="Of masked models: hidden or seen.")]
-_Joiner = Annotated[str, typer.Option("--joiner", help="What stands between two words.")]
+_Joiner = Annotated[
+    str,
+    typer.Option("--joiner", help="What stands between two words: a blank.", show_default=False),
+]
 _Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
 _Precision = Annotated[str, typer.Option("--precision", help="auto, float32, float16 or bfloat16.")]
 _BatchTokens = Annotated[int | None, typer.Option("--batch-tokens", help="Tokens in one pass.")]
@@ -100,15 +103,12 @@ def command(
     progress: _Progress = True,
 ) -> None:
     """Read a text with a language model, word by word."""
-    from lpact.datasets.words_table import read_transcripts
-    from lpact.features.language.settings import KNOWN_CONTEXTS
     from lpact.run.extract import as_words, plan_features
     from lpact.run.progress import reporter
 
     told = console()
     given = as_words(words)
-    texts = None if transcripts is None else read_transcripts(transcripts, given.stories)
-    asked = [c.strip() for c in contexts.split(",") if c.strip()]
+    _check_table(table)
     options: dict[str, Any] = {
         "pooling": pooling,
         "window_tokens": window,
@@ -121,7 +121,7 @@ def command(
         "kind": kind,
         "future": future,
         "joiner": joiner,
-        "device": _device(device),
+        "device": device,
         "precision": precision,
         "batch_tokens": batch_tokens,
     }
@@ -129,9 +129,9 @@ def command(
         model,
         words,
         out,
-        contexts=list(KNOWN_CONTEXTS) if asked == ["all"] else asked,
+        contexts=contexts,
         name=name,
-        transcripts=texts,
+        transcripts=transcripts,
         **options,
     )
     _show_cost(told, extraction, given)
@@ -145,25 +145,15 @@ def command(
         say(told, f"Surprisal and entropy: {table}")
 
 
-def _device(asked: str) -> str:
-    """A device by name; ``auto`` is a GPU where there is one."""
-    if asked != "auto":
-        return asked
-    from lpact.features.language.extra import require
-
-    return "cuda" if require("torch").cuda.is_available() else "cpu"
-
-
 def _show_cost(told: Console, extraction: Extraction, words: Words) -> None:
     stories = counted(len(extraction.stories), "story", "stories")
     say(told, f"{words.where}: {counted(extraction.n_words, 'word')} in {stories}")
-    skipped = [(s, span) for s in extraction.stories for span in s.skipped]
-    if skipped:
-        story, (start, end) = skipped[0]
+    n_skipped, first = extraction.skipped_text()
+    if n_skipped:
         say(
             told,
-            f"{counted(len(skipped), 'stretch', 'stretches')} of the transcripts in no word, read as context all the "
-            f"same; the first, in story '{story.id}': {story.passage.text[start:end].strip()[:60]!r}",
+            f"{counted(n_skipped, 'stretch', 'stretches')} of the transcripts in no word, read as context all the "
+            f"same; the first: {first!r}",
         )
     n_complete = len(extraction.sets) - len(extraction.unfinished)
     if n_complete:
@@ -174,17 +164,25 @@ def _show_cost(told: Console, extraction: Extraction, words: Words) -> None:
     say(
         told,
         f"{extraction.folder.name}: {model.kind}, {counted(model.n_layers, 'layer')} of {model.width} columns, "
-        f"{model.n_parameters / 1e6:.1f} M parameters, {model.dtype} on {model.device}",
+        f"{model.n_parameters / 1e6:,.2f} M parameters, {model.dtype} on {model.device}",
     )
     cost = extraction.estimate()
     say(
         told,
-        f"{counted(cost.n_sets, 'feature set')} to extract: {whole(cost.tokens)} tokens, about "
-        f"{duration(cost.seconds)}, {memory(cost.n_bytes)} on disk",
+        f"{counted(cost.n_sets, 'feature set')} to extract: {whole(cost.tokens)} tokens, "
+        f"{roughly(cost.seconds)}, {memory(cost.n_bytes)} on disk",
     )
 
 
 def _show_sets(told: Console, sets: list[FeatureSet]) -> None:
+    unknown = [f for f in sets if f.about.get("n_unknown_words")]
+    if unknown:
+        about = unknown[0].about
+        say(
+            told,
+            f"{counted(about['n_unknown_words'], 'word')} with characters that the tokenizer does not know, such as "
+            f"{', '.join(about['unknown_words'])}",
+        )
     grid = Grid(
         ("context", "words", "layers", "columns", "bits a word", "folder"),
         right=frozenset({"words", "layers", "columns", "bits a word"}),
@@ -202,6 +200,20 @@ def _show_sets(told: Console, sets: list[FeatureSet]) -> None:
             str(found.path),
         )
     show(told, grid, indent=0)
+
+
+def _check_table(path: Path | None) -> None:
+    """Raise `ConfigError` before anything is computed where the table has no folder."""
+    from lpact.errors import ConfigError
+
+    if path is not None and not path.absolute().parent.is_dir():
+        raise ConfigError(
+            "the folder of the table is not there",
+            where="--table",
+            got=str(path),
+            expected="a file in a folder that exists",
+            remedy="make the folder, or choose another place",
+        )
 
 
 def _write_table(path: Path, words: Words, extraction: Extraction, sets: list[FeatureSet]) -> None:

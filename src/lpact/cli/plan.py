@@ -10,7 +10,7 @@ import typer
 from lpact.cli import _sources as sources
 from lpact.cli._layout import Grid
 from lpact.cli._machine import n_cores
-from lpact.cli._render import console, counted, duration, heading, memory, say, show, whole
+from lpact.cli._render import console, counted, duration, heading, memory, roughly, say, show, whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +41,7 @@ def cost_line(plan: Plan, workers: int) -> str:
     """Size and time of a run in one line."""
     return (
         f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_contexts, 'context')}, "
-        f"{counted(plan.n_fits, 'readout')}; about {duration(plan.seconds_with(workers))} "
+        f"{counted(plan.n_fits, 'readout')}; {roughly(plan.seconds_with(workers))} "
         f"with {counted(workers, 'worker')}; {memory(plan.peak_bytes)} of arrays in each"
     )
 
@@ -50,8 +50,8 @@ def extraction_line(plan: Plan) -> str:
     """What is to be extracted from language models first, in one line."""
     cost = plan.extraction
     return (
-        f"first, {counted(cost.n_sets, 'feature set')} from language models: {whole(cost.tokens)} tokens, about "
-        f"{duration(cost.seconds)}, {memory(cost.n_bytes)} on disk"
+        f"first, {counted(cost.n_sets, 'feature set')} from language models: {whole(cost.tokens)} tokens, "
+        f"{roughly(cost.seconds)}, {memory(cost.n_bytes)} on disk"
     )
 
 

@@ -157,7 +157,9 @@ class TsvFile:
                     where=f"{self.path}, line 1, column '{column}'",
                     got="columns " + ", ".join(self.columns),
                     expected="columns " + ", ".join(columns),
-                    remedy=f"add the column; in this file, {did_you_mean(column, self.columns)}",
+                    remedy="write it with tabs between cells: it seems to have commas"
+                    if len(self.columns) == 1 and "," in self.columns[0]
+                    else f"add the column; in this file, {did_you_mean(column, self.columns)}",
                 )
 
     def text(self, column: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
+from lpact.datasets.validate import Finding
 from lpact.errors import FeatureError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import NO_LANGUAGE, WordValues
@@ -121,6 +122,10 @@ class ModelSource(Plugin, ABC):
     def words(self, model: str, stimulus: Stimulus) -> WordValues | Missing:  # noqa: ARG002
         """Return what the model says of each word in full context."""
         return NO_LANGUAGE
+
+    def findings(self, model: str, stimulus: Stimulus) -> list[Finding]:  # noqa: ARG002
+        """Return what deserves a look in how the model read the words."""
+        return []
 
     def folder(self, model: str) -> Path | None:  # noqa: ARG002
         """Return where the model's files are on this machine, found once for all processes; None: it has none."""

@@ -67,6 +67,7 @@ def run(
     missing: list[Mapping[tuple[str, str], Missing]] = []
     correlated: set[str] = set()
     checked: set[tuple[str, str]] = set()
+    noted: set[tuple[str, str]] = set()
     n_inspected = 0
     for inspection in inspections:
         n_inspected += 1
@@ -84,6 +85,11 @@ def run(
         except InputError as error:
             if str(error) not in {str(known) for known in problems}:
                 problems.append(error)
+        for model in (m.name for m in config.models):
+            if (model, prepared.stimulus.id) not in noted:
+                noted.add((model, prepared.stimulus.id))
+                notes = sources[model].findings(model, prepared.stimulus)
+                audit.add(FINDINGS, [finding_row(name, prepared.id, f) for f in notes])
         missing.append(inspection.missing)
         if prepared.stimulus.id not in correlated:
             correlated.add(prepared.stimulus.id)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from lpact.config import validate_model
-from lpact.datasets.words_table import read_words_file
+from lpact.datasets.words_table import read_transcripts, read_words_file
 from lpact.errors import ConfigError, StimulusError, did_you_mean
+from lpact.features.language.extra import require
 from lpact.features.language.extraction import Extraction
 from lpact.features.language.feature_set import FeatureSet
 from lpact.features.language.folder import find_model
@@ -62,13 +63,17 @@ def plan_features(
     words: str | Path | pl.DataFrame,
     out: str | Path,
     *,
-    contexts: Sequence[str] = ("full",),
+    contexts: str | Sequence[str] = ("full",),
     name: str | None = None,
-    transcripts: Mapping[str, str] | None = None,
+    transcripts: str | Path | Mapping[str, str] | None = None,
     **options: Any,
 ) -> Extraction:
     """What `extract_features` would do: its ``sets`` with what is there of them, and `estimate`."""
     table = as_words(words)
+    contexts = _listed(contexts)
+    if isinstance(transcripts, str | Path):
+        transcripts = read_transcripts(Path(transcripts), table.stories)
+    options["device"] = _device(str(options.get("device", "auto")))
     reading = validate_model(
         ReadingOptions, options, where="extraction", what="options of the extraction are"
     )
@@ -102,9 +107,9 @@ def extract_features(
     words: str | Path | pl.DataFrame,
     out: str | Path,
     *,
-    contexts: Sequence[str] = ("full",),
+    contexts: str | Sequence[str] = ("full",),
     name: str | None = None,
-    transcripts: Mapping[str, str] | None = None,
+    transcripts: str | Path | Mapping[str, str] | None = None,
     progress: bool = False,
     console: Console | None = None,
     **options: Any,
@@ -120,15 +125,18 @@ def extract_features(
     out
         Folder for feature sets. What is there already, from the same model, text and options, is not computed again.
     contexts
-        Any of full, sentence_reset, reversed, shuffled, untrained, static, and fixed-N for N words before each word.
+        Any of full, sentence_reset, reversed, shuffled, untrained, static, and fixed-N for N words before each word; a
+        list, or a text with commas; ``all`` stands for those without a number.
     name
         Folder of the model's sets inside ``out``; default: the model's own name.
     transcripts
-        Running text of each story, by story id; the model reads it in place of the joined words.
+        Running text of each story, by story id, or a folder of ``<story>.txt``, or a file for one story; the model
+        reads it in place of the joined words.
     progress, console
         Whether and where to show progress.
     options
-        Those of the model source ``transformers``: pooling, window_tokens, stride_tokens, device, precision …
+        Those of the model source ``transformers``: pooling, window_tokens, stride_tokens, precision …; ``device`` is
+        ``auto`` here, a GPU where there is one.
 
     Returns
     -------
@@ -140,6 +148,20 @@ def extract_features(
     )
     with reporter(show=progress, console=console) as told:
         return extraction.run(told)
+
+
+def _listed(contexts: str | Sequence[str]) -> list[str]:
+    """Contexts one by one, ``all`` spelt out."""
+    asked = contexts.split(",") if isinstance(contexts, str) else contexts
+    named = [context.strip() for context in asked if context.strip()]
+    return [c for name in named for c in (KNOWN_CONTEXTS if name == "all" else (name,))]
+
+
+def _device(asked: str) -> str:
+    """A device by name; ``auto`` is a GPU where there is one."""
+    if asked != "auto":
+        return asked
+    return "cuda" if require("torch").cuda.is_available() else "cpu"
 
 
 def default_name(model: str) -> str:

@@ -16,6 +16,7 @@ from lpact.errors import FeatureError, InputError, StudyInputError, did_you_mean
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import MODELS
 from lpact.features.nuisance import nuisance_builder
+from lpact.features.parsing.files import parser_files
 from lpact.levels import audit
 from lpact.levels.audit_record import DatasetAudit
 from lpact.levels.conditions import build_controls
@@ -30,6 +31,9 @@ from lpact.store import frame
 from lpact.tables.audit import MODEL_FILES
 
 S = TypeVar("S", bound=Section)
+
+PARSER = "(parser)"
+"""Stands in a model's place in the table of model files."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
 
 
 def _model_files(workspace: Workspace) -> list[dict[str, object]]:
+    files = [(m, file) for m, source in workspace.sources.items() for file in source.files(m)]
+    files += [(PARSER, file) for file in parser_files(workspace.config.mechanisms.parser)]
     return [
         {
             "model": model,
@@ -80,8 +86,7 @@ def _model_files(workspace: Workspace) -> list[dict[str, object]]:
             "sha256": file.sha256,
             "source": file.licence,
         }
-        for model, source in workspace.sources.items()
-        for file in source.files(model)
+        for model, file in files
     ]
 
 

@@ -187,11 +187,11 @@ MODEL_INVENTORY = Table(
 
 MODEL_FILES = Table(
     "audits/lpact_model_files",
-    "One row a file of a language model that features were extracted from.",
+    "One row a file of a language model that features were extracted from, or of a parser.",
     ("model", "path"),
     (
-        Column("model", "str", "Model name in the study file."),
-        Column("path", "str", "Name of the file in the model's folder."),
+        Column("model", "str", "Model name in the study file, or `(parser)`."),
+        Column("path", "str", "Name of the file in its folder, or package and version."),
         Column("n_bytes", "int", "Size.", "bytes"),
         Column("sha256", "str", "Checksum of the content."),
         Column(

@@ -58,8 +58,20 @@ def readings(
         for word in range(first, stop):
             begin = max(first, _reach(tokens, word, room))
             if most is not None:
-                begin = max(begin, word - most)
+                if begin > max(first, word - most):
+                    raise _too_many_words(story, word, most, room)
+                begin = max(first, word - most)
             yield word_reading(context, draw, story, begin, word)
+
+
+def _too_many_words(story: Story, word: int, most: int, room: int) -> ConfigError:
+    return ConfigError(
+        f"{most} words before each word are more than the model can read at once",
+        where=f"story '{story.id}', row {story.first_row + word + 1} ('{story.words[word]}')",
+        got=f"words with more than the {room} tokens of a passage for one word",
+        expected="a number of words that always fits",
+        remedy="ask for fewer words, or raise window_tokens (and word_context_tokens, where it is set)",
+    )
 
 
 def word_reading(context: str, draw: int, story: Story, begin: int, word: int) -> Reading:

@@ -30,6 +30,8 @@ from lpact.math.seeding import keyed_rng
 
 T = TypeVar("T")
 
+SHOWN_WORDS = 5
+"""Words that a note gives as examples."""
 PENDING_BLOCKS = 2
 """Blocks that wait to be written while the model goes on."""
 
@@ -179,7 +181,7 @@ class Extraction:
             FeatureSetWriter(
                 planned.path,
                 key=planned.key,
-                about=planned.about | self._told(model),
+                about=planned.about | self._told(reader),
                 shape=shape,
                 dtype="float16" if half else "float32",
             ) as writer,
@@ -203,9 +205,28 @@ class Extraction:
                 progress.advance(written.result())
             writer.commit()
 
-    def _told(self, model: LanguageModel) -> dict[str, Any]:
+    def skipped_text(self) -> tuple[int, str]:
+        """How many stretches of transcripts are in no word, and the first of them."""
+        found = [
+            story.passage.text[start:end].strip()
+            for story in self.stories
+            for start, end in story.skipped
+        ]
+        return len(found), found[0][:60] if found else ""
+
+    def _told(self, reader: StoryReader) -> dict[str, Any]:
         """What a reader of the features wants to know, beside what they depend on."""
+        model, limits = reader.model, reader.model.limits(self.options)
+        rows = reader.unknown_words()
+        words = [word for story in self.stories for word in story.words]
+        n_skipped, skipped = self.skipped_text()
         return {
+            "room_tokens": limits.room,
+            "stride_of_room": limits.stride,
+            "n_unknown_words": len(rows),
+            "unknown_words": list(dict.fromkeys(words[row] for row in rows))[:SHOWN_WORDS],
+            "n_skipped_stretches": n_skipped,
+            "skipped_stretch": skipped,
             "model": self.folder.name,
             "model_kind": model.kind,
             "words": self.where,

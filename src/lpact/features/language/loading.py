@@ -327,7 +327,10 @@ def _named(folder: ModelFolder) -> Iterator[None]:
         raise
     except Exception as error:  # the library raises what its parts raise
         lines = str(error).strip().splitlines() or ["no message"]
-        wants_code = "trust_remote_code" in str(error)
+        wants_code = "trust_remote_code" in str(error) or (
+            bool(folder.config.get("auto_map")) and "does not recognize" in str(error)
+        )
+        no_head = "Unrecognized configuration class" in str(error)
         raise FeatureError(
             f"the model '{folder.name}' cannot be opened",
             where=str(folder.path),
@@ -337,5 +340,7 @@ def _named(folder: ModelFolder) -> Iterator[None]:
             expected="an architecture and a tokenizer that the installed transformers knows, files undamaged",
             remedy="choose another model"
             if wants_code
+            else "choose a causal or masked language model, and its own kind"
+            if no_head
             else "fetch the model again, or install a newer transformers",
         ) from error

@@ -78,7 +78,7 @@ class StoryReader:
                 if n_words >= most_words or n_tokens >= most_tokens:
                     yield block
                     block, n_words, n_tokens = [], 0, 0
-            if n_words >= FEWEST_BLOCK_WORDS:
+            if n_words >= (FEWEST_BLOCK_WORDS if model.device == "cpu" else most_words // 2):
                 yield block
                 block, n_words, n_tokens = [], 0, 0
         if block:
@@ -115,6 +115,19 @@ class StoryReader:
             for story in self.stories
             for first, stop in stretches(context, story)
         )
+
+    def unknown_words(self) -> list[int]:
+        """Rows of the words table with characters for which the tokenizer has its token for the unknown."""
+        unknown = self.model.tokenizer.unk_token_id
+        if unknown is None:
+            return []
+        rows = []
+        for story in self.stories:
+            own = self._tokens(story)
+            counts = np.concatenate([[0], np.cumsum(own.ids == unknown)])
+            found = np.flatnonzero(counts[own.last + 1] > counts[own.first])
+            rows += (story.first_row + found).tolist()
+        return rows
 
     def tokens_per_second(self) -> float:
         """Speed of one batch, after one to warm up."""
@@ -211,8 +224,13 @@ class StoryReader:
 
     def _windows(self, context: str, reading: Reading, tokens: WordTokens) -> Iterator[Window]:
         """Windows of a passage."""
-        where = f"{self.where}, row {int(reading.rows[reading.first]) + 1}"
+        cells = reading.passage.words()
+
+        def label(word: int) -> str:
+            return f"row {int(reading.rows[word]) + 1} ('{cells[word][:40]}')"
+
         if self._by_word(context):
+            where = f"{self.where}, {label(reading.first)}"
             yield tail(tokens, room=self.model.word_room(self.options), where=where)
             return
         limits = self.model.limits(self.options)
@@ -220,7 +238,13 @@ class StoryReader:
         # Where the future is seen, half of what the stride leaves is for the words after.
         overhang = limits.stride // 2 if self.model.kind == "masked" else 0
         yield from cut(
-            tokens, whole, room=limits.room, stride=limits.stride, where=where, overhang=overhang
+            tokens,
+            whole,
+            room=limits.room,
+            stride=limits.stride,
+            where=self.where,
+            overhang=overhang,
+            label=label,
         )
 
     def _pass(self, context: str, part: list[ReadSequence]) -> Rows:

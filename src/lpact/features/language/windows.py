@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,13 +29,15 @@ def cut(
     stride: int,
     where: str,
     overhang: int = 0,
+    label: Callable[[int], str] | None = None,
 ) -> Iterator[Window]:
     """Yield windows of at most ``room`` tokens in which the words ``words[0] … words[1] − 1`` are read, each once.
 
     A window holds at least ``room − stride`` tokens before the first word that it is read for, or all that there are.
     It begins at a word or in a stretch of no word; amid a word only where the first word that it is read for would not
     fit otherwise. Without ``overhang``, the window of a word depends on the tokens up to that word alone.
-    ``overhang``: tokens after the last word that stay in the window, where the model may see them.
+    ``overhang``: tokens after the last word that stay in the window, where the model may see them. ``label`` names a
+    word in messages.
     """
     done, stop_word = words
     end = min(len(tokens.ids), int(tokens.last[stop_word - 1]) + 1 + overhang)
@@ -48,10 +50,11 @@ def cut(
             size = int(tokens.last[done] - tokens.first[done]) + 1
             raise FeatureError(
                 "a word does not fit into the window that a model reads",
-                where=f"{where}, word {done} of the passage",
+                where=where if label is None else f"{where}, {label(done)}",
                 got=f"{size} tokens, after {room - stride} tokens of context, in a window of {room}",
                 expected="at least one whole word a window",
-                remedy=f"raise stride_tokens to at least {size}, and window_tokens with it",
+                remedy=f"raise stride_tokens to at least {size}, and window_tokens with it; a model that cannot read "
+                "so many tokens at once cannot read the word: split it into several rows",
             )
         reach = begin + room if end <= begin + room else begin + room - overhang
         last = int(np.searchsorted(tokens.last, reach, side="left"))

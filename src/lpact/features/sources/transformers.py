@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
+from lpact.datasets.validate import Finding
 from lpact.features.availability import Missing
 from lpact.features.language._keys import surely_causal
 from lpact.features.language.extraction import Extraction, PlannedSet, Shelf
@@ -115,6 +116,39 @@ class Transformers(ModelSource):
                 f"features of model '{model}' are not extracted yet; `lpact run` does so first",
             )
         return ExtractedWords(extraction, f"model '{model}'")
+
+    def findings(self, model: str, stimulus: Stimulus) -> list[Finding]:
+        """Return a note on words that the tokenizer does not know, and on transcript text that is in no word."""
+        extraction = self._extraction(model, stimulus, (FULL,))
+        if extraction.unfinished:
+            return []
+        about = extraction.open(extraction.sets[0]).about
+        notes = []
+        if about.get("n_unknown_words"):
+            notes.append(
+                Finding(
+                    field=f"words as model '{model}' reads them",
+                    reason=Reason.WORDS_UNKNOWN_TO_MODEL,
+                    severity="note",
+                    where=stimulus.where,
+                    found=f"{about['n_unknown_words']} words, such as {', '.join(about['unknown_words'])}",
+                    expected="words of characters that the tokenizer knows",
+                    remedy="spell them otherwise, or use a model of that language",
+                )
+            )
+        if about.get("n_skipped_stretches"):
+            notes.append(
+                Finding(
+                    field="transcripts",
+                    reason=Reason.TRANSCRIPT_BEYOND_WORDS,
+                    severity="note",
+                    where=stimulus.where,
+                    found=f"{about['n_skipped_stretches']} stretches, the first {about['skipped_stretch']!r}",
+                    expected="transcripts of the words and no more",
+                    remedy="none needed: it is read as context; take it out where nobody heard it",
+                )
+            )
+        return notes
 
     def folder(self, model: str) -> Path | None:
         """Return the model's folder, or its GGUF file; a hub name is resolved here."""
