@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,9 @@ from lpact.errors import ConfigError, FeatureError, LPactError
 from lpact.features.language import extraction
 from lpact.features.language.feature_set import open_set
 from lpact.features.models import ModelPlace
+from lpact.features.parsing.files import parser_files
 from lpact.features.sources.transformers import Transformers, TransformersOptions
+from lpact.reasons import Reason
 
 WORDS = words_table({"story": TEXT.split()[:40]})
 BY_WORD = ("reversed", "shuffled")
@@ -209,6 +212,47 @@ def test_a_special_token_in_the_text_is_text(gpt2: Path, tmp_path: Path) -> None
 
 def test_no_set_is_no_error(tmp_path: Path) -> None:
     assert open_set(tmp_path / "nothing") is None
+
+
+def test_what_a_model_cannot_spell_is_a_note(bert: Path, tmp_path: Path) -> None:
+    source = Transformers(TransformersOptions())
+    source.at(ModelPlace(bert, tmp_path))
+    stimulus = stimulus_of(["The", "door", "日本語", "of", "the", "שלום", "sea."])
+    assert source.findings("m", stimulus) == []  # not extracted yet
+    source.extract("m", stimulus, ("full",), Silent())
+    (note,) = source.findings("m", stimulus)
+    assert note.reason is Reason.WORDS_UNKNOWN_TO_MODEL
+    assert note.found == "2 words, such as 日本語, שלום"
+    plain = stimulus_of(["The", "door", "of", "the", "sea."])
+    source.extract("m", plain, ("full",), Silent())
+    assert source.findings("m", plain) == []
+
+
+def test_text_beyond_the_words_is_a_note(gpt2: Path, tmp_path: Path) -> None:
+    source = Transformers(TransformersOptions())
+    source.at(ModelPlace(gpt2, tmp_path))
+    stimulus = replace(
+        stimulus_of(["The", "door", "of", "the", "sea"]),
+        transcripts={"story": "The door [a gull cries] of the sea"},
+    )
+    source.extract("m", stimulus, ("full",), Silent())
+    (note,) = source.findings("m", stimulus)
+    assert note.reason is Reason.TRANSCRIPT_BEYOND_WORDS
+    assert "[a gull cries]" in note.found
+
+
+def test_a_parser_is_known_by_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "pipeline"
+    (folder / "parser").mkdir(parents=True)
+    (folder / "meta.json").write_text("{}")
+    (folder / "parser" / "model").write_bytes(b"one")
+    before = {file.path: file.sha256 for file in parser_files(f"spacy:{folder}")}
+    assert {"meta.json", "parser/model"} < set(before)
+    assert any(path.startswith("package spacy ") for path in before)
+    (folder / "parser" / "model").write_bytes(b"two")
+    after = {file.path: file.sha256 for file in parser_files(f"spacy:{folder}")}
+    assert {path for path in before if before[path] != after[path]} == {"parser/model"}
+    assert parser_files(None) == []
 
 
 def stimulus_of(words: list[str]) -> Stimulus:
