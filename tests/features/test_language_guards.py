@@ -50,6 +50,21 @@ def test_an_encoder_is_not_read_as_if_it_were_causal(bert: Path, tmp_path: Path)
     assert "masked" in str(caught.value)
 
 
+def test_a_model_that_looks_ahead_a_little_is_found_out(bert: Path, tmp_path: Path) -> None:
+    """Small weights, as in a fresh model: what leaks is a thousandth of a state, and leaks all the same."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(bert)
+    config = transformers.XLMConfig(
+        vocab_size=len(tokenizer), emb_dim=32, n_layers=2, n_heads=4, pad_index=0
+    )
+    torch.manual_seed(0)
+    network = transformers.XLMWithLMHeadModel(config)
+    transformers.utils.logging.disable_progress_bar()
+    network.save_pretrained(str(tmp_path / "xlm"))
+    tokenizer.save_pretrained(str(tmp_path / "xlm"))
+    with pytest.raises(FeatureError, match="sees the future"):
+        extract_features(tmp_path / "xlm", WORDS, tmp_path / "out", kind="causal")
+
+
 @pytest.mark.parametrize("context", ["fixed-03", "fixed-٣", "fixed-0", "fixed-", "fixed-3.0"])
 def test_a_context_is_spelt_in_one_way(gpt2: Path, tmp_path: Path, context: str) -> None:
     with pytest.raises(ConfigError, match="no such context"):
