@@ -21,6 +21,8 @@ from tokenizers import (
     trainers,
 )
 
+import lpact
+
 TEXT = (
     "The old keeper opened the door of the lighthouse and looked at the sea. It was calm, and the boats came home. "
     "He didn't know that a storm was near. His daughter read a book about whales, and she laughed at the pictures. "
@@ -326,3 +328,9 @@ def assert_near(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5
     assert (np.isnan(found) == np.isnan(expected)).all()
     scale = np.nanmax(np.abs(expected), initial=1.0)
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+
+
+def extract(folder, words, out, **options):
+    """Feature sets of a list of words, or of stories by id."""
+    stories = words if isinstance(words, dict) else {"story": words}
+    return lpact.extract_features(folder, words_table(stories), out, **options)

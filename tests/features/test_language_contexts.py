@@ -17,8 +17,7 @@ from small_models import (
     TEXT,
     PlainReader,
     assert_near,
-    shared_model,
-    shared_reader,
+    extract,
     words_table,
     write_model,
 )
@@ -35,21 +34,6 @@ WORDS = TEXT.split()
 PAST = ("full", "sentence_reset", "reversed", "shuffled", "fixed-3")
 CHANGED = 0.01
 """States of other words differ by more than this somewhere; rounding by less than 1e-4."""
-
-
-@pytest.fixture(scope="session")
-def folder_of(tmp_path_factory):
-    return lambda family: shared_model(tmp_path_factory, family)
-
-
-@pytest.fixture(scope="session")
-def reader_of(tmp_path_factory):
-    return lambda family: shared_reader(tmp_path_factory, family)
-
-
-def extract(folder, stories, out, **options):
-    stories = stories if isinstance(stories, dict) else {"story": stories}
-    return lpact.extract_features(folder, words_table(stories), out, **options)
 
 
 def assert_same_rows(found, expected, n_rows):

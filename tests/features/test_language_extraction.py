@@ -19,9 +19,8 @@ from small_models import (
     PlainReader,
     assert_near,
     byte_level_tokenizer,
+    extract,
     pool,
-    shared_model,
-    shared_reader,
     words_table,
     write_model,
 )
@@ -37,22 +36,6 @@ from lpact.grid import build_grid
 WORDS = TEXT.split()
 SHORT = WORDS[:30]
 POOLINGS = ("last", "first", "mean", "sum")
-
-
-@pytest.fixture(scope="session")
-def folder_of(tmp_path_factory):
-    return lambda family: shared_model(tmp_path_factory, family)
-
-
-@pytest.fixture(scope="session")
-def reader_of(tmp_path_factory):
-    return lambda family: shared_reader(tmp_path_factory, family)
-
-
-def extract(folder, words, out, **options):
-    """Feature sets of a list of words, or of stories by id."""
-    stories = words if isinstance(words, dict) else {"story": words}
-    return lpact.extract_features(folder, words_table(stories), out, **options)
 
 
 def assert_same(found, expected, tolerance=1e-5):

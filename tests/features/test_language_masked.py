@@ -11,12 +11,9 @@ from small_models import (
     ENCODERS,
     TEXT,
     assert_near,
-    shared_model,
-    shared_reader,
-    words_table,
+    extract,
 )
 
-import lpact
 from lpact.features.language.tokens import WordTokens
 from lpact.features.language.windows import cut, tail
 
@@ -24,21 +21,6 @@ WORDS = TEXT.split()
 CHANGED = 0.01
 LIMIT = {"bert": 128, "roberta": 126}
 """Tokens that fit: 128 positions, of which RoBERTa counts two for padding."""
-
-
-@pytest.fixture(scope="session")
-def folder_of(tmp_path_factory):
-    return lambda family: shared_model(tmp_path_factory, family)
-
-
-@pytest.fixture(scope="session")
-def reader_of(tmp_path_factory):
-    return lambda family: shared_reader(tmp_path_factory, family)
-
-
-def extract(folder, stories, out, **options):
-    stories = stories if isinstance(stories, dict) else {"story": stories}
-    return lpact.extract_features(folder, words_table(stories), out, **options)
 
 
 def assert_near_sets(found, hidden, surprisal, entropy):

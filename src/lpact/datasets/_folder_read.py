@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,17 +106,8 @@ def read_units(found: RecordingFiles) -> Units:
     return Units(tuple(table.text("unit")), tuple(table.text("region")), coordinates)
 
 
-def read_words(path: Path) -> pl.DataFrame:
+def read_words(path: Path, required: Sequence[str] = tuple(WORD_COLUMNS)) -> pl.DataFrame:
     """Read ``words.tsv``, extra columns included."""
-    return _word_columns(path, list(WORD_COLUMNS))
-
-
-def read_text_words(path: Path) -> pl.DataFrame:
-    """Read a words table of which the text alone matters: ``word``, and whatever else it has."""
-    return _word_columns(path, ["word"])
-
-
-def _word_columns(path: Path, required: list[str]) -> pl.DataFrame:
     table = TsvFile(path, StimulusError)
     table.require(required)
     columns: dict[str, pl.Series] = {}

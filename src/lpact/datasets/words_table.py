@@ -6,14 +6,14 @@ from pathlib import Path
 
 import polars as pl
 
-from lpact.datasets._folder_read import read_text_words
+from lpact.datasets._folder_read import read_words
 from lpact.datasets._strict_files import read_text
 from lpact.errors import StimulusError
 
 
 def read_words_file(path: Path) -> pl.DataFrame:
     """Read a TSV file with a column ``word``; ``story_id``, ``sentence_id`` and others are kept where it has them."""
-    return read_text_words(path)
+    return read_words(path, required=("word",))
 
 
 def read_transcripts(path: Path, stories: list[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lpact.config import config_digest
-from lpact.features.language.folder import ModelFolder
+from lpact.features.language.folder import ModelFolder, declared_kind
 from lpact.features.language.loading import resolve_precision
 from lpact.features.language.settings import WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story
@@ -87,5 +87,4 @@ def surely_causal(folder: ModelFolder, options: ReadingOptions) -> bool:
     """Whether a model is causal by option or configuration; one that does not say is none."""
     if options.kind != "auto":
         return options.kind == "causal"
-    names = " ".join(str(name) for name in folder.config.get("architectures") or ())
-    return "CausalLM" in names or "LMHead" in names
+    return declared_kind(folder.config.get("architectures") or ()) == "causal"

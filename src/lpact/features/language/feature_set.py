@@ -77,18 +77,15 @@ class FeatureSet:
     def check(self) -> None:
         """Raise `FeatureError` where files are missing or cut short; what is inside them is checked when it is read."""
         root = self.path / ARRAYS
-        sizes: dict[int, Path] = {}
-        for place in root.joinpath("hidden", "c", "0").glob("*/0"):
-            sizes[place.stat().st_size] = place
-        n_shards = len(list(root.joinpath("hidden", "c", "0").glob("*/0")))
+        sizes = [place.stat().st_size for place in root.joinpath("hidden", "c", "0").glob("*/0")]
         header = root / "hidden" / "zarr.json"
         try:
             rows = json.loads(header.read_text(encoding="utf-8"))["chunk_grid"]["configuration"]
             expected = -(-self.n_words // int(rows["chunk_shape"][1]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise _damaged(header, error) from error
-        if len(sizes) > 1 or n_shards != expected:
-            problem = f"{n_shards} shards of {len(sizes)} sizes, not {expected} of one"
+        if len(set(sizes)) > 1 or len(sizes) != expected:
+            problem = f"{len(sizes)} shards of {len(set(sizes))} sizes, not {expected} of one"
             raise _damaged(root / "hidden", ValueError(problem))
 
     def surprisal(self) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -10,9 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lpact.errors import FeatureError
+from lpact.features.language.extra import require
+from lpact.store import atomic_write_bytes, sha256_file
+
+Kind = Literal["causal", "masked"]
 
 TINY = "lpact-tiny"
 """The small model that comes with lpact."""
@@ -116,10 +119,16 @@ class ModelFolder:
         return "bfloat16" if "bfloat16" in stored else "float16"
 
 
+def declared_kind(architectures: Sequence[object]) -> Kind | None:
+    """How a model predicts, as the names of its architectures tell; None where they do not."""
+    names = " ".join(map(str, architectures))
+    if "MaskedLM" in names:
+        return "masked"
+    return "causal" if "CausalLM" in names or "LMHead" in names else None
+
+
 def open_config(folder: ModelFolder) -> Any:
     """The model's configuration as transformers understands it."""
-    from lpact.features.language.extra import require
-
     place: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if folder.gguf is not None:
         require("gguf", extra="gguf")
@@ -248,8 +257,6 @@ def _refuse_elsewhere(folder: ModelFolder) -> None:
 
 def _from_hub(name: str, revision: str) -> ModelFolder:
     """A local snapshot of a hub model; nothing but configuration, tokenizer and safetensors is fetched."""
-    from lpact.features.language.extra import require
-
     hub = require("huggingface_hub")
     try:
         path = hub.snapshot_download(
@@ -322,8 +329,7 @@ class Checksums:
             if place not in self._known:
                 self._known = self._read() | self._known
             if place not in self._known:
-                with path.open("rb") as handle:
-                    self._known[place] = hashlib.file_digest(handle, "sha256").hexdigest()
+                self._known[place] = sha256_file(path)
                 new = True
             found[path] = self._known[place]
         if new:
@@ -338,7 +344,5 @@ class Checksums:
         return {str(k): str(v) for k, v in stored.items()} if isinstance(stored, dict) else {}
 
     def _write(self) -> None:
-        from lpact.store import atomic_write_bytes
-
         text = json.dumps(self._read() | self._known, indent=1, sort_keys=True)
         atomic_write_bytes(self._path, text.encode())

@@ -7,15 +7,14 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from lpact.errors import ConfigError, FeatureError
 from lpact.features.language.clock import Clock
 from lpact.features.language.extra import require
-from lpact.features.language.folder import ModelFolder
+from lpact.features.language.folder import Kind, ModelFolder, declared_kind
 from lpact.features.language.settings import DEFAULT_WINDOW, ReadingOptions
 
-Kind = Literal["causal", "masked"]
 _UNLIMITED = 10**6
 """Tokenizers without a limit name a huge one."""
 
@@ -30,7 +29,7 @@ class Limits:
 
 @dataclass
 class LanguageModel:
-    """A model and its tokenizer. ``start`` and ``end`` are tokens around every passage."""
+    """A model and its tokenizer. ``start`` and ``end`` are tokens around a passage; ``width`` is that of a state."""
 
     folder: ModelFolder
     kind: Kind
@@ -43,7 +42,7 @@ class LanguageModel:
     def __post_init__(self) -> None:
         config = self.network.config
         text = config.get_text_config() if hasattr(config, "get_text_config") else config
-        self.n_layers = int(text.num_hidden_layers)
+        self.n_layers, self.width = int(text.num_hidden_layers), int(text.hidden_size)
         self.start, self.end = _frame(self.tokenizer, self.kind)
         self.mask = self.tokenizer.mask_token_id
         self.n_vectors = int(self.network.get_input_embeddings().weight.shape[0])
@@ -55,13 +54,6 @@ class LanguageModel:
     def n_parameters(self) -> int:
         """Number of parameters, each counted once."""
         return sum(p.numel() for p in self.network.parameters())
-
-    @property
-    def width(self) -> int:
-        """Columns of a hidden state."""
-        config = self.network.config
-        text = config.get_text_config() if hasattr(config, "get_text_config") else config
-        return int(text.hidden_size)
 
     def limits(self, options: ReadingOptions) -> Limits:
         """Window and stride of a story; raises `ConfigError` where the model or a minimum forbids them."""
@@ -221,10 +213,10 @@ def check_device(device: str) -> str:
 def _kind(config: Any, asked: str) -> Kind:
     if asked in ("causal", "masked"):
         return "masked" if asked == "masked" else "causal"
-    names = " ".join(getattr(config, "architectures", None) or ())
-    if "MaskedLM" in names:
-        return "masked"
-    if "CausalLM" in names or "LMHead" in names or getattr(config, "is_decoder", False):
+    declared = declared_kind(getattr(config, "architectures", None) or ())
+    if declared is not None:
+        return declared
+    if getattr(config, "is_decoder", False):
         return "causal"
     transformers = require("transformers")
     masked = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING

@@ -85,8 +85,8 @@ def read_masked(
     hidden, _, _ = model.forward(ids, lengths, ids.shape[1] - 1)
     pooled = _pool(torch, hidden, batch, pooling)
     n_words = pooled.shape[1]
-    surprisal = torch.zeros(n_words, dtype=torch.float64, device=ids.device)
-    entropy = torch.full((n_words,), torch.nan, dtype=torch.float64, device=ids.device)
+    surprisal = torch.zeros(n_words, dtype=_wide(torch, ids.device), device=ids.device)
+    entropy = torch.full_like(surprisal, torch.nan)
     if not model.has_head or model.mask is None:
         return Rows(pooled, torch.full_like(surprisal, torch.nan), entropy)
     probes = _probes(model, batch, future_seen=future_seen)
@@ -102,7 +102,8 @@ def read_masked(
         word = torch.tensor([probe[3] for probe in part], device=ids.device)
         target = torch.tensor([probe[2] for probe in part], device=ids.device)
         asks = target < 0
-        bits = (total - picked.gather(1, target.clamp(min=0)[:, None])[:, 0]).double() / np.log(2)
+        bits = (total - picked.gather(1, target.clamp(min=0)[:, None])[:, 0]).to(surprisal.dtype)
+        bits = bits / np.log(2)
         surprisal.index_add_(0, word[~asks], bits[~asks])
         entropy[word[asks]] = _entropy(torch, picked[asks], total[asks])
     return Rows(pooled, surprisal, entropy)
@@ -229,7 +230,7 @@ def _expectations(
     needed, position = np.unique(np.concatenate([asked, after]), return_inverse=True)
     flat = logits.reshape(-1, logits.shape[-1])
     total = torch.empty(len(needed), dtype=torch.float32, device=device)
-    spread = torch.empty(len(needed), dtype=torch.float64, device=device)
+    spread = torch.empty(len(needed), dtype=_wide(torch, device), device=device)
     rows = onto(needed, device)
     for begin in range(0, len(needed), ROWS_AT_A_TIME):
         part = slice(begin, begin + ROWS_AT_A_TIME)
@@ -238,11 +239,16 @@ def _expectations(
         spread[part] = _entropy(torch, scores, total[part])
     where_asked = onto(position[: len(word)], device)
     target = flat[onto(asked, device), onto(ids, device)].float()
-    bits = (total[where_asked] - target).double() / np.log(2)
+    bits = (total[where_asked] - target).to(spread.dtype) / np.log(2)
     bits = torch.where(onto(known, device), bits, torch.nan)
-    surprisal = torch.zeros(len(lead), dtype=torch.float64, device=device)
+    surprisal = torch.zeros(len(lead), dtype=spread.dtype, device=device)
     surprisal.index_add_(0, onto(word, device), bits)
     return surprisal, spread[onto(position[len(word) :], device)]
+
+
+def _wide(torch: Any, device: Any) -> Any:
+    """The precision in which bits are added up: double, which `mps` lacks."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def _tokens_of(sequence: ReadSequence) -> IntArray:
@@ -256,6 +262,6 @@ def _entropy(torch: Any, scores: Any, total: Any) -> Any:
     share = torch.exp(scores - total[:, None])
     # −inf scores have a share of 0, and 0 · −inf is 0 here.
     mean = torch.nansum(share * scores, dim=1)
-    bits = (total - mean).double() / np.log(2)
+    bits = (total - mean).to(_wide(torch, total.device)) / np.log(2)
     # Scores that overflow have no distribution.
     return torch.where(torch.isfinite(total), bits, torch.inf)

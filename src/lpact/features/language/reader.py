@@ -99,7 +99,9 @@ class StoryReader:
             if hidden is None:
                 shape = (rows.hidden.shape[0], n_rows, rows.hidden.shape[2])
                 hidden = torch.empty(shape, dtype=rows.hidden.dtype, device=rows.hidden.device)
-                surprisal = torch.empty(n_rows, dtype=torch.float64, device=rows.surprisal.device)
+                surprisal = torch.empty(
+                    n_rows, dtype=rows.surprisal.dtype, device=rows.surprisal.device
+                )
                 entropy = torch.empty_like(surprisal)
             hidden[:, onto(place, hidden.device)] = rows.hidden
             surprisal[onto(place, surprisal.device)] = rows.surprisal

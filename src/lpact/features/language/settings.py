@@ -11,10 +11,6 @@ from lpact.features.models import FULL, REVERSED, SENTENCE_RESET, SHUFFLED, STAT
 from lpact.registry import PluginOptions
 
 Pooling = Literal["last", "mean", "sum", "first"]
-Context = Annotated[
-    str, Field(pattern=r"^(full|sentence_reset|reversed|shuffled|untrained|static|fixed-[1-9]\d*)$")
-]
-PRECISIONS = ("float32", "float16", "bfloat16")
 DEFAULT_WINDOW = 512
 """Longest window that is taken where the study names none, in tokens."""
 
@@ -115,10 +111,9 @@ def is_context(name: str) -> bool:
     return name in KNOWN_CONTEXTS or _FIXED.fullmatch(name) is not None
 
 
-STORIES = (FULL, SENTENCE_RESET, UNTRAINED)
-"""Contexts that read whole stories or sentences."""
 WORD_BY_WORD = (REVERSED, SHUFFLED)
 """Contexts that read a passage of its own for every word."""
 DRAWN = (UNTRAINED, SHUFFLED)
 """Contexts that come in draws."""
-KNOWN_CONTEXTS = (*STORIES, *WORD_BY_WORD, STATIC)
+KNOWN_CONTEXTS = (FULL, SENTENCE_RESET, *WORD_BY_WORD, STATIC, UNTRAINED)
+"""Those of trained weights first: they share one loaded model."""

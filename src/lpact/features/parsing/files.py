@@ -7,6 +7,7 @@ import importlib.metadata
 from pathlib import Path
 
 from lpact.datasets.base import SourceFile
+from lpact.store import sha256_file
 
 
 def parser_files(parser: str | None) -> list[SourceFile]:
@@ -21,10 +22,8 @@ def parser_files(parser: str | None) -> list[SourceFile]:
     folder = Path(name)
     if folder.is_dir():
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-            with path.open("rb") as handle:
-                digest = hashlib.file_digest(handle, "sha256").hexdigest()
             place = path.relative_to(folder).as_posix()
-            found.append(SourceFile(place, path.stat().st_size, digest, parser))
+            found.append(SourceFile(place, path.stat().st_size, sha256_file(path), parser))
     return found
 
 
