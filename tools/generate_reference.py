@@ -283,10 +283,19 @@ def cli() -> str:
 
     group: Any = typer.main.get_command(app)
     parts = [prose(group.help), "## lpact", _parameters(group)]
-    for name, command in group.commands.items():
+    for name, command in _commands(group):
         parts += [f"## lpact {name}", f"`{_usage(name, command)}`", prose(command.help)]
         parts.append(_parameters(command))
     return page("The command line", *(part for part in parts if part))
+
+
+def _commands(group: Any, above: str = "") -> Iterator[tuple[str, Any]]:
+    """Commands with their full names; those of a group stand for it."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{above}{name} ")
+        else:
+            yield above + name, command
 
 
 def _usage(name: str, command: Any) -> str:
@@ -315,6 +324,8 @@ def _kind(hint: Any) -> str:
     inner = [a for a in get_args(hint) if a is not type(None)] or [hint]
     if get_origin(hint) is list:
         return _kind(inner[0]) + ", repeatable"
+    if get_origin(inner[0]) is list:
+        return _kind(inner[0])
     return {Path: "path"}.get(inner[0]) or describe(inner[0])
 
 

@@ -11,6 +11,7 @@
     ├── StudyInputError      several of the above, collected by the source audit
     ├── RegistryError        an unknown, duplicate or broken plugin
     ├── TableError           a table that does not match its declaration
+    ├── FetchError           a download that cannot be made or trusted
     └── RunError             a run directory that cannot be written or read
 """
 
@@ -113,6 +114,10 @@ class TableError(LPactError):
 
 class RunError(LPactError):
     """A run directory cannot be written, read or trusted."""
+
+
+class FetchError(LPactError):
+    """A download cannot be made, completed or trusted."""
 
 
 class StudyInputError(LPactError):

@@ -159,6 +159,80 @@ class Reason(_Explained):
         "words_outside_recording",
         "Response windows of some words lie outside the recording; those events are left out.",
     )
+    WORDS_WITHOUT_TIME = (
+        "words_without_time",
+        "The recording does not hold some words of the stimulus (a trigger is missing, it began late or ended early); "
+        "those events are left out.",
+    )
+    BAD_SPAN = (
+        "bad_span",
+        "The source marks a stretch as unusable, or a signal is beyond the artefact threshold there; events whose "
+        "response windows touch it are left out.",
+    )
+    MISSING_SAMPLES = (
+        "missing_samples",
+        "Neural data hold stretches without finite values; events whose response windows touch them are left out.",
+    )
+    CLOCK_DRIFT = (
+        "clock_drift",
+        "The clocks of stimulus and recording drift apart; word times follow the recording's triggers.",
+    )
+    TRIGGERS_DROPPED = (
+        "triggers_dropped",
+        "Triggers that were expected are not in the recording; words near them take the nearest one that is.",
+    )
+    CHANNEL_NOT_NEURAL = (
+        "channel_not_neural",
+        "A channel carries triggers or other signals, not neural data, and is left out.",
+    )
+    CHANNEL_MARKED_BAD = (
+        "channel_marked_bad",
+        "The source marks the channel as bad, and it is left out.",
+    )
+    CHANNEL_NOT_SELECTED = (
+        "channel_not_selected",
+        "The study's channel selection leaves the channel out.",
+    )
+    CHANNEL_WITHOUT_REFERENCE = (
+        "channel_without_reference",
+        "The channel has no neighbour to be referenced to, and is left out.",
+    )
+    UNIT_WITHOUT_PLACE = (
+        "unit_without_place",
+        "The source does not say where the unit lies.",
+    )
+    SOURCE_ROWS_LEFT_OUT = (
+        "source_rows_left_out",
+        "Rows of a source table are broken in a known way, and are left out.",
+    )
+    SOURCE_ROWS_SORTED = (
+        "source_rows_sorted",
+        "Rows of a source table are not in order of time; they were sorted.",
+    )
+    SOURCE_ROWS_MENDED = (
+        "source_rows_mended",
+        "Cells of a source table are wrong in a known way, and were mended as the finding says.",
+    )
+    SOURCE_STANDS_IN = (
+        "source_stands_in",
+        "A file of the dataset is missing, and another one that holds the same is read instead.",
+    )
+    SENTENCES_BY_RULE = (
+        "sentences_by_rule",
+        "The source does not number sentences; they follow from punctuation or pauses.",
+    )
+    SIDECAR_DISAGREES = (
+        "sidecar_disagrees",
+        "A sidecar file and the data disagree in something that does not matter here; the data count.",
+    )
+    RECORDING_NOT_READ = (
+        "recording_not_read",
+        "A recording lies in the folder and is not read; the finding says why.",
+    )
+    CONFOUNDS_NOT_OFFERED = (
+        "confounds_not_offered",
+        "Series that could be regressed out did not come with the recording.",
+    )
     NO_WORDS_IN_TR = (
         "no_words_in_tr",
         "TRs without any word onset carry no features and are left out.",
@@ -225,6 +299,10 @@ class Reason(_Explained):
         "different_stimulus",
         "Responses can be paired only for the same stimulus.",
     )
+    SINGLE_PARTNER = (
+        "single_partner",
+        "One partner has no mean over partners: the row of kind `response` says the same.",
+    )
     DIFFERENT_EVENTS = ("different_events", "The paired recordings do not share the same events.")
     TOO_FEW_SHARED_UNITS = ("too_few_shared_units", "The paired recordings share too few units.")
     TOO_FEW_UNITS = ("too_few_units", "The recording has fewer units than the level needs.")
@@ -239,6 +317,10 @@ class Reason(_Explained):
         "No other recording offers brain patterns for these units.",
     )
     MEDIA_NOT_OFFERED = ("media_not_offered", "The source has no stimulus audio or video.")
+    MEDIA_NOT_RELEASED = (
+        "media_not_released",
+        "The official release holds no such medium: a boundary of the source, not a fault of the folder.",
+    )
     CHAIN_INCOMPLETE = ("chain_incomplete", "A link of the evidence chain is missing.")
     ROLE_NOT_CONFIRMATORY = (
         "role_not_confirmatory",

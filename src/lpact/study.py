@@ -22,6 +22,7 @@ from lpact.errors import ConfigError, LPactError, RunError
 from lpact.run.execute import execute, provenance
 from lpact.run.features import extract_features, extraction_cost
 from lpact.run.inspect import StudyAudit, audit_study, resolve_plugins
+from lpact.run.outline import Outline, outline_study
 from lpact.run.plan import Plan, make_plan
 from lpact.run.progress import Silent, reporter
 from lpact.run.workspace import Workspace
@@ -86,6 +87,10 @@ class Study:
 
     def _workspace(self) -> Workspace:
         return Workspace(self.config, self.run_config)
+
+    def outline(self) -> Outline:
+        """Say what the study asks for and what of it is not there; nothing is opened or fetched."""
+        return outline_study(self.config, self.run_config)
 
     def plan(self) -> Plan:
         """Say what a run would compute, and what it would cost."""
@@ -152,15 +157,30 @@ class Study:
         return run
 
 
-def load_study(source: str | Path | Mapping[str, object]) -> Study:
-    """Load a study from a TOML file, or from a mapping of the same shape."""
+def load_study(
+    source: str | Path | Mapping[str, object],
+    *,
+    paths: Mapping[str, str | Path] | None = None,
+    models: Mapping[str, str | Path] | None = None,
+) -> Study:
+    """Load a study from a TOML file, or from a mapping of the same shape.
+
+    ``paths`` and ``models`` name folders of datasets and language models on this machine; they win over those of the
+    study file, which can then be the same everywhere.
+    """
     if isinstance(source, Mapping):
         values = dict(source)
         run = validate_model(RunConfig, _section(values.pop("run", {})), where="table [run]")
         config = validate_model(StudyConfig, values, where="study")
-        check_paths(config, run, where="study")
-        return Study(config, run)
-    return _named(str(source), *read_study_file(source))
+        where = "study"
+    else:
+        config, run = read_study_file(source)
+        where = str(source)
+    for option, given in (("paths", paths), ("models", models)):
+        placed = {name: str(Path(folder).absolute()) for name, folder in (given or {}).items()}
+        run = run.model_copy(update={option: {**getattr(run, option), **placed}})
+    check_paths(config, run, where=where)
+    return Study(config, run) if isinstance(source, Mapping) else _named(where, config, run)
 
 
 def _named(where: str, config: StudyConfig, run: RunConfig) -> Study:

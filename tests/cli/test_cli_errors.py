@@ -13,7 +13,18 @@ from tiny_study import TINY, Lpact, TinyRun
 from lpact.cli import list as list_command
 from lpact.cli.list import KINDS
 
-COMMANDS = ("demo", "init", "plan", "run", "audit", "decide", "tables", "explain", "list")
+COMMANDS = (
+    "demo",
+    "init",
+    "plan",
+    "run",
+    "audit",
+    "decide",
+    "tables",
+    "explain",
+    "list",
+    "datasets",
+)
 
 
 def test_help_names_every_command_in_full(lpact: Lpact) -> None:

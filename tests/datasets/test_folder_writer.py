@@ -20,6 +20,7 @@ from lpact.datasets.base import (
     Recording,
     RecordingId,
     SourceFile,
+    Span,
     Stimulus,
     TimeSeries,
     Units,
@@ -200,3 +201,16 @@ def test_what_cannot_be_written_leaves_nothing_behind(
     with pytest.raises(InputError, match=said):
         write_folder(in_memory(**changes), tmp_path / "copy")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_folder_cannot_hold_is_named(tmp_path: Path) -> None:
+    class WithSpans(OneRecording):
+        def recording(self, recording_id: RecordingId) -> Recording:
+            read = super().recording(recording_id)
+            return replace(read, bad_spans=(Span(0.0, 1.0, "BAD"),))
+
+    made = WithSpans(Stimulus("talk", WORDS, "memory"), in_memory().info, Units(("u",), ("r",)))
+    with pytest.raises(InputError) as error:
+        write_folder(made, tmp_path / "made")
+    assert error.value.got == "spans marked as bad"
+    assert "'arrays'" in error.value.remedy

@@ -50,13 +50,31 @@ def test_reference_lag_is_the_wanted_one_or_the_middle(wanted_ms, index):
     assert build_grid(recording, stimulus, config).reference_lag == index
 
 
-@pytest.mark.parametrize("events", ["sentences", "trs"])
-def test_epochs_have_no_sentences_or_trs(events):
+def test_epochs_have_no_trs():
     recording, stimulus = make(np.zeros((1, 4, 2)), 4, (0.0,))
     with pytest.raises(RecordingError) as error:
-        build_grid(recording, stimulus, GridConfig(events=events))
+        build_grid(recording, stimulus, GridConfig(events="trs"))
     assert error.value.where == "epochs.npy, option 'grid.events'"
-    assert "set events = 'words'" in error.value.remedy
+    assert "set events = 'words' or 'sentences'" in error.value.remedy
+
+
+def test_epochs_can_be_sentences_whose_words_are_pooled():
+    values = np.random.default_rng(1).standard_normal((1, 2, 2))
+    recording, stimulus = make(values, 4, (0.0,))
+    grid = build_grid(recording, stimulus, GridConfig(events="sentences", pooling="last"))
+    np.testing.assert_array_equal(grid.responses, values)
+    assert (grid.onset_s.tolist(), grid.offset_s.tolist()) == ([0.0, 2.0], [1.5, 3.5])
+    assert grid.sentence.tolist() == [0, 1]
+    np.testing.assert_array_equal(grid.pool(np.arange(4.0)[:, None]).ravel(), [1.0, 3.0])
+
+
+def test_epochs_that_are_neither_words_nor_sentences_are_named():
+    recording, stimulus = make(np.zeros((1, 3, 2)), 4, (0.0,))
+    with pytest.raises(RecordingError) as error:
+        build_grid(recording, stimulus, GridConfig(events="sentences"))
+    assert "3 epochs" in error.value.got
+    assert "2 epochs, one a sentence" in error.value.expected
+    assert "4 words, 2 sentences" in error.value.remedy
 
 
 @pytest.mark.parametrize("n_epochs", [0, 3, 5])

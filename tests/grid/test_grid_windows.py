@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpact.grid import windows
-from lpact.grid.windows import mean_slices, nearest_sample, sum_slices, window_samples
+from lpact.grid.windows import mean_slices, nearest_sample, sum_slices, touches, window_samples
 
 
 def loop_sums(values, starts, lengths):
@@ -42,11 +41,28 @@ def test_sums_equal_the_loop_bit_for_bit(case):
     np.testing.assert_array_equal(sum_slices(values, starts, lengths), loop_sums(*case))
 
 
-@given(case=slices(), limit=st.integers(1, 9))
-def test_work_in_pieces_changes_nothing(case, limit):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "_MAX_ENTRIES", limit)
-        np.testing.assert_array_equal(sum_slices(*case), loop_sums(*case))
+@given(case=slices())
+def test_columns_do_not_depend_on_their_neighbours(case):
+    values, starts, lengths = case
+    whole = sum_slices(values, starts, lengths)
+    for column in range(values.shape[1]):
+        alone = sum_slices(values[:, [column]], starts, lengths)
+        np.testing.assert_array_equal(alone[:, 0], whole[:, column])
+
+
+def test_single_precision_is_added_up_in_double():
+    values = np.full((1000, 1), 0.1, dtype=np.float32)
+    total = sum_slices(values, np.array([0]), np.array([1000]))
+    assert total[0, 0] == pytest.approx(1000 * float(np.float32(0.1)), rel=1e-14)
+
+
+@given(case=slices(), seed=st.integers(0, 99))
+def test_touching_equals_looking_at_every_slice(case, seed):
+    values, starts, lengths = case
+    flags = np.random.default_rng(seed).random(len(values)) < 0.3
+    found = touches(flags, starts, lengths)
+    looked = [bool(flags[s : s + n].any()) for s, n in zip(starts, lengths, strict=True)]
+    assert found.tolist() == looked
 
 
 def test_a_large_artefact_costs_no_precision_elsewhere():

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import pearsonr
+from scipy.stats import pearsonr, zscore
 
 from lpact.datasets.base import RecordingId
 from lpact.levels import ceiling
@@ -60,7 +62,7 @@ def test_every_recording_has_a_row_for_every_mode_and_summary(config):
     table = ceiling.run(
         config=config, dataset="d", brains=[brain("1", "a", "1"), brain("2", "a", "1", seed=1)]
     )
-    assert table.height == 2 * 4 * (9 + 1)
+    assert table.height == 2 * 4 * (9 + 2)
     invalid = table.filter(~pl.col("valid"))
     assert invalid["reliability"].is_null().all()
     assert (invalid["reason"] != Reason.OK).all()
@@ -152,13 +154,40 @@ def test_response_reliability_needs_the_same_stimulus_and_events(config):
         get(table, run="1", mode="run_to_run", kind="response")["reason"]
         == Reason.DIFFERENT_STIMULUS
     )
-    from dataclasses import replace
-
-    late = replace(b, onset_s=b.onset_s + 1)
+    late = replace(b, onset_s=b.onset_s + 0.5)
     table = ceiling.run(config=config, dataset="d", brains=[a, late])
     assert (
         get(table, run="1", mode="run_to_run", kind="response")["reason"] == Reason.DIFFERENT_EVENTS
     )
+
+
+def test_responses_are_compared_over_the_events_that_both_hold(config):
+    a, b = brain("1", "a", "1", seed=1), brain("1", "a", "2", seed=2)
+    kept = np.setdiff1d(np.arange(len(a.onset_s)), [0, 4, 7])
+    fewer = replace(b, onset_s=b.onset_s[kept], responses=b.responses[kept])
+    table = ceiling.run(config=config, dataset="d", brains=[a, fewer])
+    for run in ("1", "2"):
+        row = get(table, run=run, mode="run_to_run", kind="response")
+        expected = np.median(
+            [pearsonr(a.responses[kept, u], b.responses[kept, u]).statistic for u in range(N)]
+        )
+        assert row["reliability"] == pytest.approx(expected)
+
+
+def test_leave_one_out_correlates_with_the_mean_of_the_others(config):
+    brains = [brain(str(i), "a", "1", seed=i) for i in range(4)]
+    table = ceiling.run(config=config, dataset="d", brains=brains)
+    row = get(table, subject="0", mode="subject_to_subject", kind="response_to_mean")
+    others = np.mean([zscore(other.responses, axis=0) for other in brains[1:]], axis=0)
+    expected = np.median(
+        [pearsonr(brains[0].responses[:, u], others[:, u]).statistic for u in range(N)]
+    )
+    assert row["reliability"] == pytest.approx(expected)
+    assert (row["n_partners"], row["n_units_shared"]) == (3, N)
+    assert row["reliability_spearman_brown"] is None
+    pair = ceiling.run(config=config, dataset="d", brains=brains[:2])
+    row = get(pair, subject="0", mode="subject_to_subject", kind="response_to_mean")
+    assert row["reason"] == Reason.SINGLE_PARTNER
 
 
 def test_normalising_takes_the_strictest_valid_mode():

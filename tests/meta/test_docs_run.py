@@ -18,6 +18,9 @@ RUNNABLE = [
     page for page in pages() if any(b.runs for b in blocks(page.read_text(encoding="utf-8")))
 ]
 
+OF_REAL_RECORDINGS = {"alice.toml", "paper.toml"}
+"""Examples whose data are not part of the project."""
+
 
 def run(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a page in ``folder``; warnings are errors there too."""
@@ -53,7 +56,13 @@ def test_an_example_can_be_planned(example: Path, tmp_path: Path) -> None:
     study = tmp_path / "examples" / example.name
     study.parent.mkdir()
     study.write_bytes(example.read_bytes())
-    plan = lpact.load_study(study).plan()
+    loaded = lpact.load_study(study)
+    if example.name in OF_REAL_RECORDINGS:
+        outline = loaded.outline()
+        assert not outline.complete
+        assert outline.n_claims > 0
+        return
+    plan = loaded.plan()
     assert plan.n_claims > 0
     assert plan.n_fits > 0
 

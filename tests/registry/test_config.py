@@ -56,7 +56,7 @@ def changed(*path: str | int, value: object) -> dict[str, Any]:
 def test_the_minimal_study_is_valid() -> None:
     config = validate_model(StudyConfig, MINIMAL, where="study.toml")
     assert config.seed == 0
-    assert config.datasets[0].role == "primary"
+    assert config.datasets[0].role is None
     assert config.models[0].source == "precomputed"
     assert parse_study(TOML, where="study.toml") == (config, RunConfig())
 
@@ -125,6 +125,13 @@ def test_an_unknown_key_gets_the_nearest_known_one(
         (("datasets", 0, "grid", "window_ms"), 0.0),
         (("datasets", 0, "grid", "lags_ms"), [0.0, 0.0]),
         (("datasets", 0, "grid", "reference_lag_ms"), 50.0),
+        (("datasets", 0, "preprocess", "notch_hz"), [50.0, 50.0]),
+        (("datasets", 0, "preprocess", "notch_hz"), [0.0]),
+        (("datasets", 0, "preprocess", "reference"), "mastoids"),
+        (("datasets", 0, "preprocess", "highpass_hz"), 0.0),
+        (("datasets", 0, "preprocess", "envelope_bands_hz"), [70.0]),
+        (("datasets", 0, "preprocess", "envelope_bands_hz"), [80.0, 70.0]),
+        (("datasets", 0, "preprocess", "artefact_units"), 1.1),
         (("models", 0, "layers"), []),
         (("models", 0, "layers"), [1, 1]),
         (("models", 0, "layers"), ["last"]),
@@ -199,6 +206,23 @@ OTHER_VALUES: dict[tuple[str | int, ...], Any] = {
     ("datasets", 0, "grid", "units"): "regions",
     ("datasets", 0, "grid", "pooling"): "last",
     ("datasets", 0, "grid", "reference_lag_ms"): 100.0,
+    ("datasets", 0, "preprocess", "channels"): ["LA*"],
+    ("datasets", 0, "preprocess", "drop_channels"): ["LA1"],
+    ("datasets", 0, "preprocess", "regions"): ["STG"],
+    ("datasets", 0, "preprocess", "notch_hz"): [50.0],
+    ("datasets", 0, "preprocess", "reference"): "average",
+    ("datasets", 0, "preprocess", "highpass_hz"): 0.5,
+    ("datasets", 0, "preprocess", "lowpass_hz"): 40.0,
+    ("datasets", 0, "preprocess", "envelope"): "hilbert",
+    ("datasets", 0, "preprocess", "envelope_bands_hz"): [70.0, 150.0],
+    ("datasets", 0, "preprocess", "resample_hz"): 100.0,
+    ("datasets", 0, "preprocess", "detrend"): True,
+    ("datasets", 0, "preprocess", "highpass_s"): 128.0,
+    ("datasets", 0, "preprocess", "confounds"): ["rot_x"],
+    ("datasets", 0, "preprocess", "zscore"): True,
+    ("datasets", 0, "preprocess", "artefact_threshold"): 500.0,
+    ("datasets", 0, "preprocess", "artefact_units"): 0.0,
+    ("datasets", 0, "preprocess", "missing"): "drop_events",
     ("models", 0, "name"): "other",
     ("models", 0, "source"): "other",
     ("models", 0, "layers"): [2],

@@ -14,13 +14,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lpact.cli import audit, decide, demo, explain, features, init, plan, run, tables
+from lpact.cli import audit, datasets, decide, demo, explain, features, init, plan, run, tables
 from lpact.cli import list as list_plugins
 from lpact.errors import LPactError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-RESUMED = ("run", "demo", "features")
+RESUMED = ("run", "demo", "features", "datasets")
 
 
 @contextmanager
@@ -97,6 +97,7 @@ app.command("demo")(demo.command)
 app.command("init")(init.command)
 app.command("plan")(plan.command)
 app.command("run")(run.command)
+app.add_typer(datasets.app, name="datasets")
 app.command("features")(features.command)
 app.command("audit")(audit.command)
 app.command("decide")(decide.command)

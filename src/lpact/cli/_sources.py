@@ -31,6 +31,7 @@ FINDING = ("dataset", "severity", "reason", "found", "expected", "remedy")
 MAX_FINDINGS = 20
 NOTABLE_CORRELATION = 0.5
 _MARKS = {"yes": "green", "no": "red"}
+_TRUE = "true_waveform_envelope"
 
 Rows = list[dict[str, Any]]
 
@@ -152,18 +153,33 @@ def show_reliability(out: Console, audit: StudyAudit) -> None:
 
 
 def show_media(out: Console, audit: StudyAudit) -> None:
-    """Stimulus media that a dataset lacks."""
-    frame = audit.tables["controls/stimulus_media_mapping"]
-    lacking: dict[str, list[str]] = {}
-    for row in frame.iter_rows(named=True):
-        if not row["present"] and row["media"] not in lacking.setdefault(row["dataset"], []):
-            lacking[row["dataset"]].append(row["media"])
+    """Stimulus media that a dataset lacks, why, and what may stand in for the sound."""
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for row in audit.tables["controls/main_table_stimulus_media_mapping"].iter_rows(named=True):
+        if row["n_stimuli_present"] < row["n_stimuli"]:
+            n_there, n_all = row["n_stimuli_present"], row["n_stimuli"]
+            part = f" ({n_there} of {n_all} stimuli have it)" if n_there else ""
+            lacking.setdefault((row["dataset"], row["reason"]), []).append(row["media"] + part)
     heading(out, "Stimulus media missing")
-    for dataset, media in lacking.items():
-        if media:
-            say(out, f"{dataset}: {', '.join(media)}", indent=2)
-    if not any(lacking.values()):
+    for (dataset, reason), media in lacking.items():
+        boundary = " (not released: a boundary of the source)"
+        told = boundary if reason == Reason.MEDIA_NOT_RELEASED else ""
+        say(out, f"{dataset}: {', '.join(media)}{told}", indent=2)
+    if not lacking:
         say(out, "none", indent=2)
+    for dataset, labels in _stand_ins(audit).items():
+        say(out, f"{dataset}, as diagnostics only: {'; '.join(labels)}", indent=2)
+
+
+def _stand_ins(audit: StudyAudit) -> dict[str, list[str]]:
+    """What may stand in for sound, for datasets that lack it, under the names that it must have."""
+    rows = list(audit.tables["controls/acoustic_proxy_alternatives"].iter_rows(named=True))
+    silent = {r["dataset"] for r in rows if (r["option"], r["status"]) == (_TRUE, "blocked")}
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row["dataset"] in silent and row["diagnostic"]:
+            found.setdefault(row["dataset"], []).append(row["label"])
+    return found
 
 
 def _mode(row: Mapping[str, Any]) -> str:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from lpact.cli import _sources as sources
 from lpact.cli._render import console, counted, say
+from lpact.cli._study import Models, Paths, StudyFile, load
 
 
 def command(
-    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    study: StudyFile,
+    path: Paths = None,
+    model: Models = None,
 ) -> None:
     """Look at the sources only: is every evidence chain closed?"""
-    import lpact
-
-    loaded = lpact.load_study(study)
+    loaded = load(study, path, model)
     audit = loaded.audit()
     out = console()
     say(out, f"Source audit of {loaded.config.name}: {counted(len(audit.datasets), 'dataset')}.")

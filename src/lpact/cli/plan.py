@@ -9,7 +9,8 @@ import typer
 
 from lpact.cli import _sources as sources
 from lpact.cli._layout import Grid
-from lpact.cli._machine import n_cores
+from lpact.cli._machine import n_cores, program
+from lpact.cli._outline import show_outline
 from lpact.cli._render import console, counted, duration, heading, memory, roughly, say, show, whole
 
 if TYPE_CHECKING:
@@ -25,9 +26,15 @@ def command(
     import lpact
 
     loaded = lpact.load_study(study)
-    plan = loaded.plan()
+    outline = loaded.outline()
     out = console()
-    say(out, f"Plan of {loaded.config.name} (configuration {loaded.config.digest()[:12]})")
+    title = f"Plan of {loaded.config.name} (configuration {loaded.config.digest()[:12]})"
+    if not outline.complete:
+        say(out, title)
+        show_outline(out, outline, loaded.config, program())
+        return
+    plan = loaded.plan()
+    say(out, title)
     sources.show_roles(out, plan.audit)
     sources.show_findings(out, plan.audit)
     sources.show_controls(out, plan.audit)

@@ -9,6 +9,7 @@ import typer
 
 from lpact.cli._render import console, say
 from lpact.cli._results import show_outcome, show_places, show_verdict_counts
+from lpact.cli._study import Models, Paths, StudyFile, load
 from lpact.cli.plan import cost_line, extraction_line
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    study: StudyFile,
     out: Annotated[Path, typer.Option("--out", help="Folder of the run; new, or interrupted.")],
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; default: the study file's.")
@@ -26,12 +27,12 @@ def command(
     progress: Annotated[
         bool | None, typer.Option("--progress/--no-progress", help="Show progress.")
     ] = None,
+    path: Paths = None,
+    model: Models = None,
 ) -> None:
     """Compute a study, or resume it."""
-    import lpact
-
     told = console()
-    loaded = lpact.load_study(study)
+    loaded = load(study, path, model)
     run = compute(told, loaded, out, workers=workers, progress=progress)
     show_verdict_counts(told, run.decisions)
     if run.decisions.is_empty():

@@ -29,6 +29,7 @@ COORDINATE_COLUMNS = ("x_mm", "y_mm", "z_mm")
 _ID_KEYS = ("subject", "session", "run", "stimulus")
 _SERIES_KEYS = ("sampling_rate_hz", "start_s")
 _EPOCHS_KEYS = ("lags_ms",)
+_ABOUT_KEYS = ("physical_unit", "coordinate_frame")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class RecordingHeader:
     id: RecordingId
     clock: tuple[float, float] | None
     lags_ms: tuple[float, ...] = ()
+    physical_unit: str = ""
+    coordinate_frame: str = ""
 
 
 def read_info(path: Path) -> DatasetInfo:
@@ -51,7 +54,7 @@ def read_info(path: Path) -> DatasetInfo:
 
 def read_header(found: RecordingFiles, stimuli: Collection[str]) -> RecordingHeader:
     """Read ``recording.toml``; its stimulus must be one of ``stimuli``."""
-    known = (*_ID_KEYS, *_SERIES_KEYS, *_EPOCHS_KEYS)
+    known = (*_ID_KEYS, *_SERIES_KEYS, *_EPOCHS_KEYS, *_ABOUT_KEYS)
     header = TomlFile(found.files["recording.toml"], known, RecordingError)
     recording_id = RecordingId(*(header.name(key) for key in _ID_KEYS))
     if recording_id.stimulus not in stimuli:
@@ -62,12 +65,13 @@ def read_header(found: RecordingFiles, stimuli: Collection[str]) -> RecordingHea
             expected="the name of a folder in stimuli/",
             remedy=did_you_mean(recording_id.stimulus, stimuli),
         )
+    unit, frame = (header.text(key) if key in header.values else "" for key in _ABOUT_KEYS)
     timing = tuple(key for key in (*_SERIES_KEYS, *_EPOCHS_KEYS) if key in header.values)
     if timing == _SERIES_KEYS:
         clock = header.number("sampling_rate_hz"), header.number("start_s")
-        return RecordingHeader(recording_id, clock)
+        return RecordingHeader(recording_id, clock, (), unit, frame)
     if timing == _EPOCHS_KEYS:
-        return RecordingHeader(recording_id, None, header.numbers("lags_ms"))
+        return RecordingHeader(recording_id, None, header.numbers("lags_ms"), unit, frame)
     raise RecordingError(
         "a recording is neither a time series nor epochs",
         where=str(header.path),
@@ -81,11 +85,11 @@ def read_signal(found: RecordingFiles, header: RecordingHeader) -> Signal:
     """Read ``neural.npy``."""
     values = load_npy(found.files["neural.npy"], RecordingError)
     if header.clock is None:
-        return Epochs(values, header.lags_ms)
-    return TimeSeries(values, *header.clock)
+        return Epochs(values, header.lags_ms, header.physical_unit)
+    return TimeSeries(values, *header.clock, header.physical_unit)
 
 
-def read_units(found: RecordingFiles) -> Units:
+def read_units(found: RecordingFiles, header: RecordingHeader) -> Units:
     """Read ``units.tsv``."""
     table = TsvFile(found.files["units.tsv"], RecordingError)
     table.require(UNIT_COLUMNS)
@@ -103,7 +107,8 @@ def read_units(found: RecordingFiles) -> Units:
     if any(column in table.columns for column in COORDINATE_COLUMNS):
         table.require(COORDINATE_COLUMNS)
         coordinates = np.array([table.numbers(column) for column in COORDINATE_COLUMNS]).T
-    return Units(tuple(table.text("unit")), tuple(table.text("region")), coordinates)
+    ids, regions = tuple(table.text("unit")), tuple(table.text("region"))
+    return Units(ids, regions, coordinates, header.coordinate_frame)
 
 
 def read_words(path: Path, required: Sequence[str] = tuple(WORD_COLUMNS)) -> pl.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
 import tomllib
@@ -20,6 +22,9 @@ MMAP_BYTES = 64 * 2**20
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 NUMBER_PATTERN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+MISSING = ("", "n/a", "nan", "NaN", "NA")
+"""Cells that say that there is no number."""
 
 ErrorType = type[InputError]
 
@@ -123,9 +128,7 @@ class TsvFile:
     def __init__(self, path: Path, error: ErrorType) -> None:
         self.path = path
         self.error = error
-        text = read_text(path, error)
-        lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-        rows = [line.split("\t") for line in lines]
+        rows = self._split(read_text(path, error))
         self.columns = rows[0]
         for column in self.columns:
             if not column.strip() or self.columns.count(column) > 1:
@@ -136,17 +139,26 @@ class TsvFile:
                     expected="a header line with a distinct name for every column",
                     remedy="mend the header",
                 )
-        for line_number, cells in enumerate(rows[1:], start=2):
+        for line_number, cells in enumerate(rows[1:], start=self.first_line):
             if len(cells) != len(self.columns):
                 raise error(
                     "a line does not have one cell a column",
                     where=f"{path}, line {line_number}",
                     got=f"{len(cells)} cell(s)",
-                    expected=f"{len(self.columns)} cells, separated by tabs",
-                    remedy="mend the line; a cell holds no tab, and there are no empty lines",
+                    expected=f"{len(self.columns)} cells, separated by {self.separator}",
+                    remedy="mend the line; there are no empty lines",
                 )
         self._rows = rows[1:]
         self.n_rows = len(self._rows)
+
+    separator = "tabs"
+    first_line = 2
+    """Line of the first row of cells."""
+
+    def _split(self, text: str) -> list[list[str]]:
+        """Return the cells of every line, the header's first."""
+        lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+        return [line.split("\t") for line in lines]
 
     def require(self, columns: Sequence[str]) -> None:
         """Raise unless every one of ``columns`` is there."""
@@ -185,6 +197,22 @@ class TsvFile:
                 raise self._wrong(column, row, "a finite number")
         return values
 
+    def numbers_or_nan(self, column: str, missing: Sequence[str] = MISSING) -> list[float]:
+        """Return a column of finite numbers, with NaN for cells that say that there is none."""
+        cells = self._cells(column)
+        for row, cell in enumerate(cells):
+            if cell not in missing and not NUMBER_PATTERN.fullmatch(cell):
+                raise self._wrong(column, row, f"a finite number, or one of {list(missing)}")
+        return [math.nan if cell in missing else float(cell) for cell in cells]
+
+    def cells(self, column: str) -> list[str]:
+        """Return a column as it is written."""
+        return self._cells(column)
+
+    def wrong(self, column: str, row: int, expected: str) -> InputError:
+        """Return the error of a cell that is not as expected; rows are counted from 0."""
+        return self._wrong(column, row, expected)
+
     def values(self, column: str) -> list[int] | list[float] | list[str]:
         """Return whole numbers, numbers, or texts where no cell is a number; never a mixture."""
         cells = self._cells(column)
@@ -209,6 +237,56 @@ class TsvFile:
         return self.error(
             f"a cell of column '{column}' is not valid",
             where=f"{self.path}, line {row + 2}, column '{column}'",
+            got=repr(self._cells(column)[row]),
+            expected=expected,
+            remedy="mend the cell",
+        )
+
+
+class CsvFile(TsvFile):
+    """A table of cells between commas (or another delimiter), quoted where they must be.
+
+    ``header`` names the columns of a file that has no header line. A first column without a name is an index, and is
+    called ``index``, or ``row`` where another column has that name.
+    """
+
+    separator = "commas"
+
+    def __init__(
+        self,
+        path: Path,
+        error: ErrorType,
+        *,
+        delimiter: str = ",",
+        header: Sequence[str] | None = None,
+    ) -> None:
+        self._delimiter = delimiter
+        self._header = header
+        if delimiter == "\t":
+            self.separator = "tabs"
+        if header is not None:
+            self.first_line = 1
+        super().__init__(path, error)
+
+    def _split(self, text: str) -> list[list[str]]:
+        lines = io.StringIO(text, newline="")
+        if self._delimiter == "\t":
+            reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        else:
+            reader = csv.reader(lines, delimiter=self._delimiter)
+        rows = [row for row in reader if row]
+        if self._header is not None:
+            return [list(self._header), *rows]
+        if not rows:
+            return [[""]]
+        if not rows[0][0].strip():
+            rows[0][0] = "row" if "index" in rows[0] else "index"
+        return rows
+
+    def _wrong(self, column: str, row: int, expected: str) -> InputError:
+        return self.error(
+            f"a cell of column '{column}' is not valid",
+            where=f"{self.path}, line {row + self.first_line}, column '{column}'",
             got=repr(self._cells(column)[row]),
             expected=expected,
             remedy="mend the cell",

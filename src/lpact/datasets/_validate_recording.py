@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.datasets._finding import Finding
-from lpact.datasets.base import Epochs, Recording, RecordingId, TimeSeries, Units
+from lpact.datasets.base import Epochs, Recording, RecordingId, Stimulus, TimeSeries, Units
 from lpact.errors import InputError, RecordingError
 from lpact.reasons import Reason
 
@@ -33,7 +33,7 @@ def check_recording(recording: Recording) -> None:
             expected="floating-point or integer values",
             remedy="store real numbers",
         )
-    if signal.values.ndim != len(axes):
+    if len(signal.values.shape) != len(axes):
         raise RecordingError(
             "the neural values have the wrong number of axes",
             where=where,
@@ -69,31 +69,69 @@ def check_recording_ids(ids: Iterable[RecordingId], *, where: str) -> None:
 
 
 def unit_findings(recording: Recording) -> tuple[list[int], list[Finding]]:
-    """Return the indices of usable units, and one finding for every unit that is not.
+    """Return the indices of usable units, and one finding for every unit that is not."""
+    scan = UnitScan(recording)
+    signal = recording.signal
+    if isinstance(signal, TimeSeries):
+        for indices, block in signal.blocks():
+            scan.add(indices, block)
+    else:
+        scan.add(range(signal.values.shape[-1]), signal.values)
+    return scan.result()
+
+
+class UnitScan:
+    """Which units of a recording are usable, learned block by block.
 
     A unit is unusable if any of its values is not finite, or if all are equal (max = min, exactly).
-    Without any value there is nothing to judge, and every unit counts as usable.
+    Without any value there is nothing to judge, and every unit counts as usable. With
+    ``gaps_allowed``, values that are not finite are gaps, and the finite ones are judged.
     """
-    values = recording.signal.values
-    if values.size == 0:
-        return list(range(values.shape[-1])), []
-    axes = tuple(range(values.ndim - 1))
-    finite = np.isfinite(values).all(axis=axes)
-    constant = finite & (values.max(axis=axes) == values.min(axis=axes))
-    usable = finite & ~constant
-    findings = [
-        Finding(
-            field=recording.units.ids[index],
-            reason=Reason.CONSTANT_UNIT if constant[index] else Reason.NON_FINITE_NEURAL,
+
+    def __init__(self, recording: Recording, *, gaps_allowed: bool = False) -> None:
+        self._recording = recording
+        self._gaps_allowed = gaps_allowed
+        self._usable: dict[int, bool] = {}
+        self._findings: list[Finding] = []
+
+    def add(self, indices: range, block: npt.NDArray[Any]) -> None:
+        """Look at a block of units, [..., n_indices]."""
+        if block.size == 0:
+            self._usable |= dict.fromkeys(indices, True)
+            return
+        axes = tuple(range(block.ndim - 1))
+        low, high = block.min(axis=axes), block.max(axis=axes)
+        for place, index in enumerate(indices):
+            values = block[..., place]
+            smallest, largest = float(low[place]), float(high[place])
+            finite = bool(np.isfinite(smallest) and np.isfinite(largest))
+            if not finite and self._gaps_allowed:
+                kept = values[np.isfinite(values)]
+                finite = kept.size > 0
+                smallest, largest = (kept.min(), kept.max()) if finite else (0.0, 0.0)
+            constant = finite and smallest == largest
+            self._usable[index] = finite and not constant
+            if not self._usable[index]:
+                self._findings.append(self._finding(index, values, constant=constant))
+
+    def _finding(self, index: int, values: npt.NDArray[Any], *, constant: bool) -> Finding:
+        return Finding(
+            field=self._recording.units.ids[index],
+            reason=Reason.CONSTANT_UNIT if constant else Reason.NON_FINITE_NEURAL,
             severity="excluded",
-            where=recording.where,
-            found=_describe(values[..., index]),
-            expected="a signal that varies" if constant[index] else "finite values",
+            where=self._recording.where,
+            found=_describe(values),
+            expected="a signal that varies" if constant else "finite values",
             remedy="the unit is left out; mend it in the source to keep it",
         )
-        for index in np.flatnonzero(~usable)
-    ]
-    return [int(index) for index in np.flatnonzero(usable)], findings
+
+    def usable_in(self, indices: range) -> npt.NDArray[np.bool_]:
+        """Whether each unit of a block that was looked at is usable."""
+        return np.array([self._usable[index] for index in indices])
+
+    def result(self) -> tuple[list[int], list[Finding]]:
+        """Return the indices of usable units, and one finding for every unit that is not."""
+        return [index for index, usable in self._usable.items() if usable], self._findings
 
 
 def _describe(unit_values: npt.NDArray[Any]) -> str:
@@ -106,6 +144,32 @@ def _describe(unit_values: npt.NDArray[Any]) -> str:
         f"{len(bad)} of {unit_values.size} values not finite; "
         f"first: {unit_values[first]} at {place} (from 0)"
     )
+
+
+def check_word_onsets(recording: Recording, stimulus: Stimulus) -> None:
+    """Raise `RecordingError` unless a recording's own word times fit the stimulus' words."""
+    onsets_s = recording.word_onsets_s
+    if onsets_s is None:
+        return
+    if onsets_s.shape != (stimulus.words.height,) or isinstance(recording.signal, Epochs):
+        raise RecordingError(
+            "a recording's word times do not fit the words",
+            where=recording.where,
+            got=f"times of shape {onsets_s.shape}"
+            + (" for epochs" if isinstance(recording.signal, Epochs) else ""),
+            expected=f"one time for each of {stimulus.words.height} words of a time series",
+            remedy="read the times again from this words table",
+        )
+    told = onsets_s[np.isfinite(onsets_s)]
+    if np.isinf(onsets_s).any() or (np.diff(told) < 0).any():
+        row = int(np.argmax(np.diff(told) < 0)) if (np.diff(told) < 0).any() else 0
+        raise RecordingError(
+            "a recording's word times run backwards",
+            where=recording.where,
+            got=f"{told[row + 1] if told.size > row + 1 else told[row]} s after {told[row]} s",
+            expected="times in the order of the words, or none for a word that is not there",
+            remedy="check the recording's triggers",
+        )
 
 
 def _check_units(units: Units, where: str) -> None:

@@ -7,11 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import polars as pl
 
+from lpact.config import DatasetConfig, Role
+from lpact.datasets._finding import Finding
+from lpact.datasets.catalogue import Download, Expected
+from lpact.datasets.series import StreamedSeries, UnitBlocks, read_units
 from lpact.math.types import FloatArray
+from lpact.reasons import Reason
 from lpact.registry import Plugin, Registry
 
 WORD_COLUMNS = {
@@ -39,11 +44,29 @@ class RecordingId:
 
 @dataclass(frozen=True)
 class TimeSeries:
-    """Continuous neural data: ``values`` is [n_samples, n_units]; sample 0 is at ``start_s``."""
+    """Continuous neural data: ``values`` is [n_samples, n_units]; sample 0 is at ``start_s``.
 
-    values: FloatArray
+    ``values`` is an array, in memory or mapped, or a `StreamedSeries` that is read a few units at a time.
+    ``physical_unit`` is what the numbers are in (``µV``, ``T``, ``a.u.`` …); empty where the source does not say.
+    """
+
+    values: FloatArray | StreamedSeries
     sampling_rate_hz: float
     start_s: float = 0.0
+    physical_unit: str = ""
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of every unit."""
+        return int(self.values.shape[0])
+
+    def read(self, units: Sequence[int]) -> FloatArray:
+        """Return the units at these indices, [n_samples, len(units)]."""
+        return read_units(self.values, units)
+
+    def blocks(self) -> UnitBlocks:
+        """Yield ``(indices, values)`` over all units in order, as many at a time as memory allows."""
+        return UnitBlocks(self.values)
 
 
 @dataclass(frozen=True)
@@ -52,6 +75,7 @@ class Epochs:
 
     values: FloatArray
     lags_ms: tuple[float, ...]
+    physical_unit: str = ""
 
 
 Signal: TypeAlias = TimeSeries | Epochs
@@ -61,12 +85,15 @@ Signal: TypeAlias = TimeSeries | Epochs
 class Units:
     """Brain units in canonical order.
 
-    ``coordinates_mm`` is [n_units, 3], or None where the dataset has none.
+    ``coordinates_mm`` is [n_units, 3], NaN for a unit without, or None where the dataset has none at all; they are in
+    ``coordinate_frame`` (``MNI152NLin2009cAsym``, ``head`` …), empty where the source does not say. A unit whose region
+    the source does not know has the region ``unknown``.
     """
 
     ids: tuple[str, ...]
     regions: tuple[str, ...]
     coordinates_mm: FloatArray | None = None
+    coordinate_frame: str = ""
 
     def order_hash(self) -> str:
         """Hash of the unit order: equal hashes mean equal units in equal order."""
@@ -79,17 +106,39 @@ class Units:
             tuple(self.ids[i] for i in indices),
             tuple(self.regions[i] for i in indices),
             coordinates,
+            self.coordinate_frame,
         )
 
 
 @dataclass(frozen=True)
+class Span:
+    """A stretch of a recording that must not be used, on the clock of its signal; ``label`` says why."""
+
+    start_s: float
+    stop_s: float
+    label: str
+
+
+@dataclass(frozen=True)
 class Recording:
-    """Neural data of one subject-run. ``where`` names its file or generator in messages."""
+    """Neural data of one subject-run. ``where`` names its file or generator in messages.
+
+    ``word_onsets_s`` is [n_words of the stimulus], the time of every word on the signal's own clock: what triggers or
+    events of this very recording say, so that a clock that drifts is followed. NaN marks a word that this recording
+    does not hold (a trigger was dropped, the recording began late). None: the stimulus' own times are the signal's.
+    ``bad_spans`` are stretches that the source marks as unusable. ``confounds`` has one row a sample, one column for
+    each nuisance series that came with the recording (motion, drifts …). ``findings`` tell what the reader left out or
+    noticed.
+    """
 
     id: RecordingId
     signal: Signal
     units: Units
     where: str
+    word_onsets_s: FloatArray | None = None
+    bad_spans: tuple[Span, ...] = ()
+    confounds: pl.DataFrame | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,13 +177,22 @@ class Envelope:
 
 
 @dataclass(frozen=True)
+class AbsentMedium:
+    """Why a medium is not there: ``MEDIA_NOT_RELEASED`` or ``MEDIA_NOT_OFFERED``, and what may stand in for it."""
+
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True)
 class Stimulus:
     """What was presented: words on the recording's clock, and everything known about them.
 
     ``words`` has the columns of `WORD_COLUMNS`; ``mechanisms`` holds one value a word for each mechanism on offer;
     ``media`` maps a kind of medium (``audio``, ``video``) to its path, as it stands in tables; relative paths start at
     ``media_root``. Sample 0 of the audio is at ``audio_start_s``. ``transcripts`` holds the text of each story as it is
-    written, where the dataset has it: what a language model reads.
+    written, where the dataset has it: what a language model reads. ``media_absent`` says why a medium is missing, where
+    more is known than that it is. ``findings`` tell what the reader left out, sorted or mended.
     """
 
     id: str
@@ -147,6 +205,8 @@ class Stimulus:
     media_root: Path | None = None
     audio_start_s: float = 0.0
     transcripts: Mapping[str, str] = field(default_factory=dict)
+    media_absent: Mapping[str, AbsentMedium] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
 
     def media_path(self, kind: str) -> Path:
         """Return the path under which a medium can be opened."""
@@ -181,6 +241,10 @@ class Dataset(ABC):
     def recording_ids(self) -> list[RecordingId]:
         """Return every recording, sorted."""
 
+    def stimulus_ids(self) -> list[str]:
+        """Return every stimulus, sorted: those of the recordings, and more where a dataset has text alone."""
+        return sorted({recording.stimulus for recording in self.recording_ids()})
+
     @abstractmethod
     def recording(self, recording_id: RecordingId) -> Recording:
         """Load one recording; raises `RecordingError` when it is malformed."""
@@ -195,9 +259,18 @@ class Dataset(ABC):
 
 
 class DatasetReader(Plugin, ABC):
-    """A registered way to open a dataset."""
+    """A registered way to open a dataset.
+
+    ``role`` is the evidence role that a study gives it unless told otherwise. ``layout`` lists what its folder is
+    expected to hold, and ``download`` where it officially comes from: `lpact datasets check` and `fetch` read them.
+    ``extra`` is the optional part of lpact that it needs (``lpact[meeg]`` …), for messages.
+    """
 
     needs_path: bool = True
+    role: ClassVar[Role] = "primary"
+    layout: ClassVar[tuple[Expected, ...]] = ()
+    download: ClassVar[Download | None] = None
+    extra: ClassVar[str] = ""
 
     @abstractmethod
     def open(self, *, name: str, path: Path | None, seed: int) -> Dataset:
@@ -205,3 +278,10 @@ class DatasetReader(Plugin, ABC):
 
 
 DATASETS: Registry[DatasetReader] = Registry("dataset", DatasetReader, package="lpact.datasets")  # type: ignore[type-abstract]
+
+
+def role_of(config: DatasetConfig) -> Role:
+    """The role that a study gives a dataset: its own, or that of the reader."""
+    if config.role is not None:
+        return config.role
+    return DATASETS.get(config.reader, where=f"dataset '{config.name}'").role

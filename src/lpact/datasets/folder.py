@@ -15,7 +15,8 @@
             layer-<k>_draw-<d>.npy      the same for contexts with several draws (no draw means 0)
     recordings/<any name>/
         recording.toml                  subject, session, run, stimulus (texts), and either
-                                        sampling_rate_hz and start_s, or lags_ms (a list)
+                                        sampling_rate_hz and start_s, or lags_ms (a list);
+                                        optional physical_unit, coordinate_frame (texts)
         neural.npy                      [n_samples, n_units], or [n_lags, n_words, n_units]
         units.tsv                       unit, region; optional x_mm, y_mm, z_mm
 
@@ -61,6 +62,7 @@ from lpact.datasets.base import (
     SourceFile,
     Stimulus,
 )
+from lpact.datasets.catalogue import Expected
 from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError, did_you_mean
 from lpact.math.types import FloatArray
@@ -129,7 +131,10 @@ class FolderDataset(Dataset):
             )
         found, header = self._recordings[recording_id]
         recording = Recording(
-            recording_id, read_signal(found, header), read_units(found), self._where(found.folder)
+            recording_id,
+            read_signal(found, header),
+            read_units(found, header),
+            self._where(found.folder),
         )
         check_recording(recording)
         return recording
@@ -191,6 +196,18 @@ class Folder(DatasetReader):
 
     name = "folder"
     summary = "your own arrays, words and features from a plain folder of NPY, TSV and TOML files"
+    layout = (
+        Expected("source, version and licence", ("dataset.toml",)),
+        Expected("words", ("stimuli/*/words.tsv",)),
+        Expected("mechanisms, one value a word", ("stimuli/*/mechanisms.tsv",), needed=False),
+        Expected("running text of the stories", ("stimuli/*/transcripts/*.txt",), needed=False),
+        Expected("stimulus audio", ("stimuli/*/audio.*",), needed=False),
+        Expected("acoustic envelope", ("stimuli/*/envelope.npy",), needed=False),
+        Expected("features of models", ("stimuli/*/features/*/*/*.npy",), needed=False),
+        Expected("headers of recordings", ("recordings/*/recording.toml",)),
+        Expected("neural data", ("recordings/*/neural.npy",)),
+        Expected("units", ("recordings/*/units.tsv",)),
+    )
 
     def open(self, *, name: str, path: Path | None, seed: int) -> FolderDataset:  # noqa: ARG002
         """Open the folder ``path``."""

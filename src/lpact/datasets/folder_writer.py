@@ -126,6 +126,7 @@ def _copy_medium(kind: str, medium: Path, folder: Path, where: str) -> None:
 
 def _write_recording(recording: Recording, parent: Path) -> None:
     recording_id, signal, units = recording.id, recording.signal, recording.units
+    _check_representable(recording)
     folder = parent / _name(str(recording_id), recording.where)
     folder.mkdir()
     header: dict[str, str | float | tuple[float, ...]] = {
@@ -136,15 +137,39 @@ def _write_recording(recording: Recording, parent: Path) -> None:
     }
     if isinstance(signal, TimeSeries):
         header |= {"sampling_rate_hz": signal.sampling_rate_hz, "start_s": signal.start_s}
+        values = signal.read(range(signal.values.shape[1]))
     else:
         header["lags_ms"] = signal.lags_ms
+        values = signal.values
+    about = {"physical_unit": signal.physical_unit, "coordinate_frame": units.coordinate_frame}
+    header |= {key: value for key, value in about.items() if value}
     _write_toml(folder / "recording.toml", header)
-    np.save(folder / "neural.npy", signal.values, allow_pickle=False)
+    np.save(folder / "neural.npy", values, allow_pickle=False)
     columns: dict[str, Sequence[object]] = {"unit": units.ids, "region": units.regions}
     if units.coordinates_mm is not None:
         coordinates = units.coordinates_mm.T.tolist()
         columns |= dict(zip(COORDINATE_COLUMNS, coordinates, strict=True))
     _write_tsv(folder / "units.tsv", columns, recording.where)
+
+
+def _check_representable(recording: Recording) -> None:
+    """Raise `InputError` for what this layout has no place for: nothing is lost on the way."""
+    coordinates = recording.units.coordinates_mm
+    extra = {
+        "word times of its own": recording.word_onsets_s is not None,
+        "spans marked as bad": bool(recording.bad_spans),
+        "confounds": recording.confounds is not None,
+        "units without coordinates among others": coordinates is not None
+        and not np.isfinite(coordinates).all(),
+    }
+    if found := [what for what, there in extra.items() if there]:
+        raise InputError(
+            "a recording has more than a plain folder can hold",
+            where=recording.where,
+            got=", ".join(found),
+            expected="a signal on the clock of the words, and units",
+            remedy="use the reader 'arrays', whose recordings.toml has a place for these",
+        )
 
 
 def _name(name: str, where: str) -> str:

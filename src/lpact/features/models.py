@@ -127,6 +127,13 @@ class ModelSource(Plugin, ABC):
         """Return what deserves a look in how the model read the words."""
         return []
 
+    def absent(self, model: str) -> str:  # noqa: ARG002
+        """Return what must be got before the model can be used, in words; empty where all is at hand.
+
+        Looks at this machine alone, and fetches nothing.
+        """
+        return ""
+
     def folder(self, model: str) -> Path | None:  # noqa: ARG002
         """Return where the model's files are on this machine, found once for all processes; None: it has none."""
         return None

@@ -1,6 +1,7 @@
 """GRID: the rows that features and neural responses share."""
 
-from lpact.grid.build import build_grid
+from lpact.grid.build import ReadGrid, build_grid, read_grid
 from lpact.grid.event_grid import EventGrid, Exclusion
+from lpact.grid.responses import Rejection
 
-__all__ = ["EventGrid", "Exclusion", "build_grid"]
+__all__ = ["EventGrid", "Exclusion", "ReadGrid", "Rejection", "build_grid", "read_grid"]

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from lpact.config import GridConfig
 from lpact.datasets.base import Epochs, Recording, Stimulus, TimeSeries
-from lpact.datasets.validate import check_recording, check_stimulus
-from lpact.errors import RecordingError
-from lpact.grid.candidates import (
-    Candidates,
-    check_tr_lags,
-    sentence_candidates,
-    tr_candidates,
-    word_candidates,
+from lpact.datasets.validate import (
+    Finding,
+    check_recording,
+    check_stimulus,
+    check_word_onsets,
+    unit_findings,
 )
+from lpact.errors import RecordingError
+from lpact.grid.candidates import Candidates, candidates, fir_delays
 from lpact.grid.event_grid import EventGrid, Exclusion
-from lpact.grid.windows import mean_slices
-from lpact.grid.words import story_codes, times_s
+from lpact.grid.responses import Rejection, read_responses, without_bad_spans
+from lpact.grid.words import slices, story_codes, times_s
 from lpact.math.types import BoolArray
 from lpact.reasons import Reason
 
-_CANDIDATES = {
-    "words": word_candidates,
-    "sentences": sentence_candidates,
-    "trs": tr_candidates,
-}
+
+@dataclass(frozen=True)
+class ReadGrid:
+    """A grid over all units of a recording, the indices of those that can be used, and why others cannot."""
+
+    grid: EventGrid
+    usable: list[int]
+    findings: tuple[Finding, ...]
 
 
-def build_grid(recording: Recording, stimulus: Stimulus, config: GridConfig) -> EventGrid:
+def build_grid(
+    recording: Recording,
+    stimulus: Stimulus,
+    config: GridConfig,
+    rejection: Rejection | None = None,
+) -> EventGrid:
     """Return the events of a recording with their responses at every candidate lag.
 
     For a time series, the response is the mean over the samples of the event's window; an event is
@@ -45,84 +55,110 @@ def build_grid(recording: Recording, stimulus: Stimulus, config: GridConfig) -> 
     StimulusError
         If the stimulus is malformed.
     """
+    return read_grid(recording, stimulus, config, rejection).grid
+
+
+def read_grid(
+    recording: Recording,
+    stimulus: Stimulus,
+    config: GridConfig,
+    rejection: Rejection | None = None,
+) -> ReadGrid:
+    """Return a recording's grid and what is wrong with its units, in one pass over the signal."""
     check_recording(recording)
     check_stimulus(stimulus)
+    check_word_onsets(recording, stimulus)
     if isinstance(recording.signal, Epochs):
-        return _epoch_grid(recording, recording.signal, stimulus, config)
-    return _series_grid(recording, recording.signal, stimulus, config)
+        usable, findings = unit_findings(recording)
+        grid = _epoch_grid(recording, recording.signal, stimulus, config)
+        return ReadGrid(grid, usable, tuple(findings))
+    return _series_grid(recording, recording.signal, stimulus, config, rejection or Rejection())
 
 
 def _series_grid(
-    recording: Recording, signal: TimeSeries, stimulus: Stimulus, config: GridConfig
-) -> EventGrid:
-    if config.events == "trs":
-        check_tr_lags(recording, signal, config)
+    recording: Recording,
+    signal: TimeSeries,
+    stimulus: Stimulus,
+    config: GridConfig,
+    rejection: Rejection,
+) -> ReadGrid:
     words = stimulus.words
-    candidates = _CANDIDATES[config.events](signal, words, config)
-    n_samples = len(signal.values)
-    stop_sample = candidates.first_sample + candidates.n_samples
-    covered = (candidates.first_sample >= 0) & (stop_sample <= n_samples)
-    kept = covered.all(axis=0)
-    values = np.asarray(signal.values, dtype=np.float64)
-    responses = np.empty((len(config.lags_ms), int(kept.sum()), values.shape[1]))
-    for lag, starts in enumerate(candidates.first_sample[:, kept]):
-        responses[lag] = mean_slices(values, starts, candidates.n_samples[kept])
-    first_word = candidates.first_word[kept]
-    return EventGrid(
-        onset_s=candidates.onset_s[kept],
-        offset_s=candidates.offset_s[kept],
-        sentence=words["sentence_id"].to_numpy()[first_word],
-        story=story_codes(words)[first_word],
-        responses=responses,
+    events = candidates(recording, signal, words, config)
+    stop_sample = events.first_sample + events.n_samples
+    covered = (events.first_sample >= 0) & (stop_sample <= signal.n_samples)
+    uncovered = _uncovered(events, covered, signal, config.lags_ms)
+    events = replace(
+        events.take(np.asarray(covered.all(axis=0))), exclusions=(*events.exclusions, *uncovered)
+    )
+    events = without_bad_spans(events, recording.bad_spans, signal)
+    read = read_responses(recording, signal, events, rejection)
+    events = read.events
+    grid = EventGrid(
+        onset_s=events.onset_s,
+        offset_s=events.offset_s,
+        sentence=words["sentence_id"].to_numpy()[events.first_word],
+        story=story_codes(words)[events.first_word],
+        responses=np.ascontiguousarray(read.values),
         lags_ms=config.lags_ms,
         reference_lag=_reference_lag(config.lags_ms, config.reference_lag_ms),
         units=recording.units,
-        first_word=first_word,
-        stop_word=candidates.stop_word[kept],
+        first_word=events.first_word,
+        stop_word=events.stop_word,
         n_words=words.height,
         pooling=config.pooling,
-        exclusions=candidates.exclusions + _uncovered(candidates, covered, signal, config.lags_ms),
-        n_candidate_events=candidates.n_events,
+        exclusions=events.exclusions,
+        n_candidate_events=events.n_events,
+        weights=events.weights,
+        fir_delays=fir_delays(signal, config),
+        row_number=events.row_number,
     )
+    return ReadGrid(grid, read.usable, tuple(read.findings))
 
 
 def _epoch_grid(
     recording: Recording, signal: Epochs, stimulus: Stimulus, config: GridConfig
 ) -> EventGrid:
+    """One event an epoch: a word, or a sentence."""
     words = stimulus.words
-    if config.events != "words":
+    if config.events == "trs":
         raise RecordingError(
-            f"epoched data cannot be put on an event grid of {config.events}",
+            "epoched data cannot be put on an event grid of TRs",
             where=f"{recording.where}, option 'grid.events'",
-            got=f"events = '{config.events}' with one epoch a word",
-            expected="events = 'words', or a continuous time series",
-            remedy="set events = 'words' for this dataset, or provide the continuous recording",
+            got="events = 'trs' with one epoch an event",
+            expected="events = 'words' or 'sentences', or a continuous time series",
+            remedy="set events = 'words' or 'sentences' for this dataset, "
+            "or provide the continuous recording",
         )
-    if signal.values.shape[1] != words.height:
+    first_word = np.arange(words.height)
+    stop_word = first_word + 1
+    if config.events == "sentences":
+        first_word, stop_word = slices(words, "sentence_id")
+    if signal.values.shape[1] != first_word.size:
+        noun = config.events.removesuffix("s")
         raise RecordingError(
-            "the epochs and the words do not match",
+            f"the epochs and the {config.events} do not match",
             where=recording.where,
             got=f"{signal.values.shape[1]} epochs a lag (shape {signal.values.shape})",
-            expected=f"{words.height} epochs, one a word of {stimulus.where}",
-            remedy="cut the epochs again from this words table",
+            expected=f"{first_word.size} epochs, one a {noun} of {stimulus.where}",
+            remedy=f"cut the epochs again from this words table, or set 'grid.events' to what an "
+            f"epoch is ({words.height} words, {words['sentence_id'].n_unique()} sentences)",
         )
     onset_s, offset_s = times_s(words)
-    first_word = np.arange(words.height)
     return EventGrid(
-        onset_s=onset_s,
-        offset_s=offset_s,
-        sentence=words["sentence_id"].to_numpy(),
-        story=story_codes(words),
+        onset_s=onset_s[first_word],
+        offset_s=offset_s[stop_word - 1],
+        sentence=words["sentence_id"].to_numpy()[first_word],
+        story=story_codes(words)[first_word],
         responses=np.ascontiguousarray(signal.values, dtype=np.float64),
         lags_ms=signal.lags_ms,
         reference_lag=_reference_lag(signal.lags_ms, config.reference_lag_ms),
         units=recording.units,
         first_word=first_word,
-        stop_word=first_word + 1,
+        stop_word=stop_word,
         n_words=words.height,
         pooling=config.pooling,
         exclusions=(),
-        n_candidate_events=words.height,
+        n_candidate_events=first_word.size,
     )
 
 
@@ -132,7 +168,7 @@ def _reference_lag(lags_ms: tuple[float, ...], wanted_ms: float | None) -> int:
 
 
 def _uncovered(
-    candidates: Candidates, covered: BoolArray, signal: TimeSeries, lags_ms: tuple[float, ...]
+    events: Candidates, covered: BoolArray, signal: TimeSeries, lags_ms: tuple[float, ...]
 ) -> tuple[Exclusion, ...]:
     """Return the exclusion of events with a window outside the recording, if there are any."""
     outside = ~covered.all(axis=0)
@@ -140,11 +176,11 @@ def _uncovered(
         return ()
     event = int(np.argmax(outside))
     lag = int(np.argmin(covered[:, event]))
-    first = int(candidates.first_sample[lag, event])
-    last = first + int(candidates.n_samples[event]) - 1
+    first = int(events.first_sample[lag, event])
+    last = first + int(events.n_samples[event]) - 1
     detail = (
-        f"{candidates.noun} at {candidates.onset_s[event]:.3f} s: at lag {lags_ms[lag]:g} ms "
-        f"it needs samples {first} to {last}; the recording has {len(signal.values)}, "
+        f"{events.noun} at {events.onset_s[event]:.3f} s: at lag {lags_ms[lag]:g} ms "
+        f"it needs samples {first} to {last}; the recording has {signal.n_samples}, "
         f"from {signal.start_s:.3f} s on"
     )
     return (Exclusion(Reason.WORDS_OUTSIDE_RECORDING, int(outside.sum()), detail),)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
+from scipy import sparse
 
 from lpact.config import GridConfig
 from lpact.datasets.base import Recording, TimeSeries
@@ -13,7 +14,8 @@ from lpact.errors import RecordingError
 from lpact.grid.event_grid import Exclusion
 from lpact.grid.windows import nearest_sample, window_samples
 from lpact.grid.words import slices, times_s
-from lpact.math.types import FloatArray, IntArray
+from lpact.math.resample import HRFS, hrf_weights, lanczos_weights
+from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.reasons import Reason
 
 _LAG_TOLERANCE_MS = 1.0
@@ -39,19 +41,119 @@ class Candidates:
     n_samples: IntArray
     exclusions: tuple[Exclusion, ...]
     n_events: int
+    weights: sparse.csr_array | None = None
+    row_number: IntArray | None = None
+
+    def take(self, kept: BoolArray) -> Candidates:
+        """Return the events that are kept; how many there were stays."""
+        return replace(
+            self,
+            onset_s=self.onset_s[kept],
+            offset_s=self.offset_s[kept],
+            first_word=self.first_word[kept],
+            stop_word=self.stop_word[kept],
+            first_sample=self.first_sample[:, kept],
+            n_samples=self.n_samples[kept],
+            weights=None if self.weights is None else self.weights[np.flatnonzero(kept)],
+            row_number=None if self.row_number is None else self.row_number[kept],
+        )
 
 
-def word_candidates(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -> Candidates:
+def candidates(
+    recording: Recording, signal: TimeSeries, words: pl.DataFrame, config: GridConfig
+) -> Candidates:
+    """Return the events of a time series, as the study defines them."""
+    if config.events == "trs":
+        check_tr_lags(recording, signal, config)
+        make = tr_candidates if config.tr_features == "pool" else filtered_tr_candidates
+        return make(signal, words, config)
+    make = word_candidates if config.events == "words" else sentence_candidates
+    return _told(make(signal, words, config, recording.word_onsets_s), recording)
+
+
+def _told(found: Candidates, recording: Recording) -> Candidates:
+    """Leave out events whose time the recording does not know."""
+    if recording.word_onsets_s is None:
+        return found
+    told = np.isfinite(recording.word_onsets_s[found.first_word])
+    if told.all():
+        return found
+    event = int(np.argmin(told))
+    detail = f"{found.noun} at {found.onset_s[event]:.3f} s of the stimulus has no time in this recording"
+    missing = Exclusion(Reason.WORDS_WITHOUT_TIME, int((~told).sum()), detail)
+    return replace(found.take(told), exclusions=(*found.exclusions, missing))
+
+
+def word_candidates(
+    signal: TimeSeries,
+    words: pl.DataFrame,
+    config: GridConfig,
+    word_onsets_s: FloatArray | None = None,
+) -> Candidates:
     """One event a word; its window is ``[onset + lag, onset + lag + window)``."""
     first_word = np.arange(words.height)
     window_s = config.window_ms / 1000.0
-    return _windowed("word", signal, words, config.lags_ms, (first_word, first_word + 1), window_s)
+    events = (first_word, first_word + 1)
+    return _windowed("word", signal, words, config.lags_ms, events, window_s, word_onsets_s)
 
 
-def sentence_candidates(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -> Candidates:
+def sentence_candidates(
+    signal: TimeSeries,
+    words: pl.DataFrame,
+    config: GridConfig,
+    word_onsets_s: FloatArray | None = None,
+) -> Candidates:
     """One event a sentence; its window is ``[first onset + lag, last offset + lag)``."""
-    first_word, stop_word = slices(words, "sentence_id")
-    return _windowed("sentence", signal, words, config.lags_ms, (first_word, stop_word), None)
+    events = slices(words, "sentence_id")
+    return _windowed("sentence", signal, words, config.lags_ms, events, None, word_onsets_s)
+
+
+def filtered_tr_candidates(
+    signal: TimeSeries, words: pl.DataFrame, config: GridConfig
+) -> Candidates:
+    """One event a TR from the first word's onset to the last one's offset; words reach it through a filter.
+
+    TR k is at ``start_s + k / fs``, where the filtered features are evaluated. Its sentence and story are those of the
+    last word that began before its end.
+    """
+    rate_hz, start_s = signal.sampling_rate_hz, signal.start_s
+    onset_s, offset_s = times_s(words)
+    n_trs = 0
+    first = 0
+    if onset_s.size:
+        first, last = (
+            int(np.floor((time_s - start_s) * rate_hz + _TR_EDGE_TOLERANCE))
+            for time_s in (onset_s[0], offset_s.max())
+        )
+        n_trs = last - first + 1
+    tr = first + np.arange(n_trs)
+    tr_s = start_s + tr / rate_hz
+    if config.tr_features == "hrf":
+        weights = hrf_weights(tr_s, onset_s, HRFS[config.hrf])
+    else:
+        middle_s = (onset_s + offset_s) / 2.0
+        in_time = np.argsort(middle_s, kind="stable")
+        weights = lanczos_weights(
+            tr_s,
+            middle_s[in_time],
+            cutoff_hz=config.lanczos_cutoff * rate_hz,
+            lobes=config.lanczos_lobes,
+        )[:, np.argsort(in_time)]
+    begun = np.searchsorted(onset_s, tr_s + 1.0 / rate_hz, side="left")
+    word = np.maximum(begun - 1, 0)
+    return Candidates(
+        noun="TR",
+        onset_s=tr_s,
+        offset_s=tr_s + 1.0 / rate_hz,
+        first_word=word,
+        stop_word=word + 1,
+        first_sample=_nearest_delays(signal, config.lags_ms)[:, None] + tr,
+        n_samples=np.ones(n_trs, dtype=np.int64),
+        exclusions=(),
+        n_events=n_trs,
+        weights=weights,
+        row_number=tr,
+    )
 
 
 def tr_candidates(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -> Candidates:
@@ -87,14 +189,23 @@ def _windowed(
     lags_ms: tuple[float, ...],
     event_words: tuple[IntArray, IntArray],
     window_s: float | None,
+    word_onsets_s: FloatArray | None,
 ) -> Candidates:
-    """Events that answer in a window of ``window_s``; None: as long as the event itself."""
+    """Events that answer in a window of ``window_s``; None: as long as the event itself.
+
+    ``word_onsets_s`` are the words' times on the signal's own clock, where they differ from the stimulus'; an event
+    without one gets sample 0, and is left out by the caller.
+    """
     first_word, stop_word = event_words
     word_onset_s, word_offset_s = times_s(words)
     onset_s, offset_s = word_onset_s[first_word], word_offset_s[stop_word - 1]
     rate_hz = signal.sampling_rate_hz
     lag_s = np.array(lags_ms)[:, None] / 1000.0
     length_s = offset_s - onset_s if window_s is None else np.full(onset_s.size, window_s)
+    heard_s = onset_s
+    if word_onsets_s is not None:
+        heard_s = word_onsets_s[first_word]
+        heard_s = np.where(np.isfinite(heard_s), heard_s, signal.start_s)
     return Candidates(
         noun=noun,
         onset_s=onset_s,
@@ -102,7 +213,7 @@ def _windowed(
         first_word=first_word,
         stop_word=stop_word,
         first_sample=nearest_sample(
-            onset_s + lag_s, start_s=signal.start_s, sampling_rate_hz=rate_hz
+            heard_s + lag_s, start_s=signal.start_s, sampling_rate_hz=rate_hz
         ),
         n_samples=window_samples(length_s, sampling_rate_hz=rate_hz),
         exclusions=(),
@@ -111,19 +222,33 @@ def _windowed(
 
 
 def check_tr_lags(recording: Recording, signal: TimeSeries, config: GridConfig) -> None:
-    """Raise `RecordingError` where a lag is not a whole number of TRs, within 1 ms."""
-    tr_ms = 1000.0 / signal.sampling_rate_hz
-    for lag_ms, delay in zip(config.lags_ms, _nearest_delays(signal, config.lags_ms), strict=True):
-        if abs(lag_ms - delay * tr_ms) <= _LAG_TOLERANCE_MS:
-            continue
-        below_ms = np.floor(lag_ms / tr_ms) * tr_ms
+    """Raise `RecordingError` where a lag is not a whole number of TRs, within 1 ms, or words have their own times."""
+    if recording.word_onsets_s is not None:
         raise RecordingError(
-            "a lag is not a whole number of TRs",
-            where=f"{recording.where}, option 'grid.lags_ms'",
-            got=f"lag {lag_ms:g} ms with a TR of {tr_ms:g} ms",
-            expected=f"multiples of {tr_ms:g} ms, within {_LAG_TOLERANCE_MS:g} ms",
-            remedy=f"use {below_ms:g} or {below_ms + tr_ms:g} ms instead",
+            "a recording on a grid of TRs has word times of its own",
+            where=f"{recording.where}, option 'grid.events'",
+            got="events = 'trs' with word times that follow the recording's triggers",
+            expected="one clock for words and TRs, with the time of the first TR in start_s",
+            remedy="set events = 'words' or 'sentences' for this dataset",
         )
+    tr_ms = 1000.0 / signal.sampling_rate_hz
+    for option, values_ms in (("lags_ms", config.lags_ms), ("fir_ms", config.fir_ms)):
+        for lag_ms, delay in zip(values_ms, _nearest_delays(signal, values_ms), strict=True):
+            if abs(lag_ms - delay * tr_ms) <= _LAG_TOLERANCE_MS:
+                continue
+            below_ms = np.floor(lag_ms / tr_ms) * tr_ms
+            raise RecordingError(
+                "a lag is not a whole number of TRs",
+                where=f"{recording.where}, option 'grid.{option}'",
+                got=f"lag {lag_ms:g} ms with a TR of {tr_ms:g} ms",
+                expected=f"multiples of {tr_ms:g} ms, within {_LAG_TOLERANCE_MS:g} ms",
+                remedy=f"use {below_ms:g} or {below_ms + tr_ms:g} ms instead",
+            )
+
+
+def fir_delays(signal: TimeSeries, config: GridConfig) -> tuple[int, ...]:
+    """Delays of the finite impulse response in whole TRs."""
+    return tuple(_nearest_delays(signal, config.fir_ms).tolist())
 
 
 def _nearest_delays(signal: TimeSeries, lags_ms: tuple[float, ...]) -> IntArray:

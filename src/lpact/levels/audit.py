@@ -9,11 +9,12 @@ lower it, with a reason.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import polars as pl
 
 from lpact.config import DatasetConfig, StudyConfig
-from lpact.datasets.base import Dataset
+from lpact.datasets.base import DATASETS, Dataset, Stimulus
 from lpact.errors import InputError
 from lpact.features.availability import Missing
 from lpact.features.models import ModelSource
@@ -26,12 +27,12 @@ from lpact.levels.audit_rows import (
     finding_row,
     ingredient_rows,
     inventory_row,
-    media_rows,
     missing_unit_rows,
     mode_rows,
     model_rows,
     source_row,
 )
+from lpact.levels.media import MediaAudit, release_rows
 from lpact.levels.prepare import Inspection, Prepared
 from lpact.store import frame
 from lpact.tables.audit import (
@@ -43,10 +44,17 @@ from lpact.tables.audit import (
     MODEL_INVENTORY,
     RELIABILITY_MODES,
     SOURCE_FILES,
-    STIMULUS_MEDIA,
     TABLES,
     UNIT_INVENTORY,
 )
+from lpact.tables.media import (
+    ACOUSTIC_PROXIES,
+    AUDIO_SOURCES,
+    MEDIA_SUMMARY,
+    RELEASE_AUDIT,
+    STIMULUS_MEDIA,
+)
+from lpact.tables.media import TABLES as MEDIA_TABLES
 
 
 def run(
@@ -62,8 +70,8 @@ def run(
 
     Features that do not fit and layers that are not there are appended to ``problems``, once each.
     """
-    audit = DatasetAudit(dataset_config)
     name = dataset_config.name
+    audit = DatasetAudit(dataset_config, MediaAudit(name))
     missing: list[Mapping[tuple[str, str], Missing]] = []
     correlated: set[str] = set()
     checked: set[tuple[str, str]] = set()
@@ -73,8 +81,8 @@ def run(
         n_inspected += 1
         audit.add(UNIT_INVENTORY, [inventory_row(name, inspection)])
         audit.add(FINDINGS, [finding_row(name, inspection.id, f) for f in inspection.findings])
-        audit.add(STIMULUS_MEDIA, media_rows(name, inspection, dataset))
         prepared = inspection.prepared
+        audit.media.add(inspection.id, partial(_stimulus, dataset, inspection))
         if prepared is None:
             continue
         audit.recordings.append(_summarise(prepared))
@@ -98,7 +106,16 @@ def run(
     audit.add(CONTROL_AVAILABILITY, control_rows(config, name, audit.contexts))
     audit.add(INGREDIENT_AVAILABILITY, ingredient_rows(config, name, missing))
     audit.add(RELIABILITY_MODES, mode_rows(name, audit.recordings, config.relational.min_units))
-    audit.add(SOURCE_FILES, [source_row(name, f) for f in dataset.source_files()])
+    _other_stimuli(dataset, audit.media, problems)
+    files = dataset.source_files()
+    audit.add(SOURCE_FILES, [source_row(name, f) for f in files])
+    audit.add(RELEASE_AUDIT, release_rows(name, DATASETS.get(dataset_config.reader).layout, files))
+    for table, rows in (
+        (STIMULUS_MEDIA, audit.media.mapping()),
+        (MEDIA_SUMMARY, audit.media.summary()),
+        (AUDIO_SOURCES, audit.media.sources()),
+    ):
+        audit.add(table, rows)
     audit.add(MODEL_INVENTORY, model_rows(config, name, audit.contexts))
     chain = feasibility(config, audit, dataset, n_inspected - len(audit.recordings))
     audit.confirmatory = bool(chain["confirmatory"])
@@ -108,9 +125,33 @@ def run(
 
 def frames(audits: Sequence[DatasetAudit]) -> dict[str, pl.DataFrame]:
     """The audit's tables over all datasets."""
-    return {
-        table.name: frame(table, [row for a in audits for row in a.rows(table)]) for table in TABLES
+    made = {
+        table.name: frame(table, [row for a in audits for row in a.rows(table)])
+        for table in (*TABLES, *MEDIA_TABLES)
     }
+    sounding = [a.config.name for a in audits if a.media.has_true_envelope]
+    proxies = [
+        row
+        for a in audits
+        for row in a.media.proxies([name for name in sounding if name != a.config.name])
+    ]
+    return made | {ACOUSTIC_PROXIES.name: frame(ACOUSTIC_PROXIES, proxies)}
+
+
+def _other_stimuli(dataset: Dataset, media: MediaAudit, problems: list[InputError]) -> None:
+    """Media of stimuli that no recording was seen of: a dataset of text alone has no others."""
+    for stimulus_id in dataset.stimulus_ids():
+        try:
+            media.add_stimulus(stimulus_id, partial(dataset.stimulus, stimulus_id))
+        except InputError as error:
+            if str(error) not in {str(known) for known in problems}:
+                problems.append(error)
+
+
+def _stimulus(dataset: Dataset, inspection: Inspection) -> Stimulus:
+    """The stimulus of a recording; read again only where the recording is not used."""
+    prepared = inspection.prepared
+    return dataset.stimulus(inspection.id.stimulus) if prepared is None else prepared.stimulus
 
 
 def _summarise(prepared: Prepared) -> RecordingSummary:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lpact.config import StudyConfig
-from lpact.datasets.base import Dataset
+from lpact.datasets.base import Dataset, role_of
 from lpact.levels.audit_record import DatasetAudit, Row
 from lpact.reasons import Reason
 from lpact.tables.audit import (
@@ -38,7 +38,7 @@ def feasibility(config: StudyConfig, audit: DatasetAudit, dataset: Dataset, n_ex
         "has_coverage": len(covered) >= minimum.min_subject_runs,
     }
     complete = all(flags.values())
-    configured = audit.config.role
+    configured = role_of(audit.config)
     role = configured if complete or configured != "primary" else "diagnostic"
     with_features = {c.recording for c in contexts}
     return {

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from lpact.config import DatasetConfig
 from lpact.datasets.base import RecordingId
+from lpact.levels.media import MediaAudit, Row
 from lpact.reasons import Reason
 from lpact.tables import Table
 
-Row = dict[str, object]
+__all__ = ["ContextOffer", "DatasetAudit", "RecordingSummary", "Row"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class DatasetAudit:
     """Everything that the audit knows about one dataset; small, and free of data."""
 
     config: DatasetConfig
+    media: MediaAudit
     recordings: list[RecordingSummary] = field(default_factory=list)
     contexts: list[ContextOffer] = field(default_factory=list)
     models_offered: set[str] = field(default_factory=set)

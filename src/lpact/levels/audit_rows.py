@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lpact.config import StudyConfig
-from lpact.datasets.base import Dataset, RecordingId, SourceFile
+from lpact.datasets.base import RecordingId, SourceFile
 from lpact.datasets.validate import Finding
-from lpact.features.acoustics import envelope_source
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import mechanism_correlations
 from lpact.levels.audit_record import ContextOffer, RecordingSummary, Row
@@ -202,24 +201,6 @@ def correlation_rows(dataset: str, prepared: Prepared) -> list[Row]:
             "reason": Reason.COLLINEAR_MECHANISMS if abs(r) > COLLINEAR else Reason.OK,
         }
         for a, b, r in mechanism_correlations(scalars, tuple(prepared.mechanisms))
-    ]
-
-
-def media_rows(dataset: str, inspection: Inspection, source: Dataset) -> list[Row]:
-    """Stimulus media of one recording, present or missing."""
-    stimulus = source.stimulus(inspection.id.stimulus)
-    paths = {"audio_envelope": envelope_source(stimulus)}
-    paths |= {kind: stimulus.media.get(kind, "") for kind in ("audio", "video")}
-    return [
-        {
-            **recording_key(dataset, inspection.id),
-            "stimulus": inspection.id.stimulus,
-            "media": kind,
-            "present": bool(path),
-            "reason": Reason.OK if path else Reason.MEDIA_NOT_OFFERED,
-            "path": path,
-        }
-        for kind, path in paths.items()
     ]
 
 

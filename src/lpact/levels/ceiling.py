@@ -19,14 +19,17 @@ from lpact.datasets.base import RecordingId
 from lpact.levels.measure import PROFILES, ProfileSimilarity
 from lpact.levels.pairing import MISSING_PARTNER, MODES, SPLIT_HALF, paired
 from lpact.math.scores import pearson_columns
-from lpact.math.types import FloatArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
 from lpact.store import empty, frame
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
 from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
 
 RESPONSE = "response"
+RESPONSE_TO_MEAN = "response_to_mean"
 PROFILE = "profile"
+MIN_SHARED_EVENTS = 10
+"""Events that two recordings must share for a correlation over events."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +82,17 @@ def run(*, config: StudyConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> 
                             **result,
                         }
                     )
-            result = _response_reliability(mode, own, others, reason)
-            own_rows.append(
-                {
-                    **key,
-                    "mode": mode,
-                    "kind": RESPONSE,
-                    "alignment": RESPONSE,
-                    "profile": "pearson",
-                    **result,
-                }
-            )
+            for kind, reliability in _RESPONSE_KINDS.items():
+                own_rows.append(
+                    {
+                        **key,
+                        "mode": mode,
+                        "kind": kind,
+                        "alignment": RESPONSE,
+                        "profile": "pearson",
+                        **_response_reliability(mode, own, others, reason, reliability),
+                    }
+                )
         rows += [{**row, "alone": _alone(row, own_rows)} for row in own_rows]
     return frame(BRAIN_CEILING, rows) if rows else empty(BRAIN_CEILING)
 
@@ -182,8 +185,15 @@ def _profile_reliability(
     return _over_partners(own, others, min_units, reliability)
 
 
+ResponseReliability = Callable[[BrainOnGrid, Sequence[BrainOnGrid]], dict[str, object]]
+
+
 def _response_reliability(
-    mode: str, own: BrainOnGrid, others: Sequence[BrainOnGrid], reason: Reason
+    mode: str,
+    own: BrainOnGrid,
+    others: Sequence[BrainOnGrid],
+    reason: Reason,
+    reliability: ResponseReliability,
 ) -> dict[str, object]:
     if mode == SPLIT_HALF:
         return _invalid(Reason.NO_REPEATED_MEASURE)
@@ -192,14 +202,63 @@ def _response_reliability(
     same = [other for other in others if other.id.stimulus == own.id.stimulus]
     if not same:
         return _invalid(Reason.DIFFERENT_STIMULUS)
-    aligned = [other for other in same if np.array_equal(other.onset_s, own.onset_s)]
+    aligned = [other for other in same if len(_shared_events(own, other)[0]) >= MIN_SHARED_EVENTS]
     if not aligned:
         return _invalid(Reason.DIFFERENT_EVENTS)
+    return reliability(own, aligned)
 
-    def reliability(other: BrainOnGrid, rows: list[int], other_rows: list[int]) -> FloatArray:
-        return pearson_columns(own.responses[:, rows], other.responses[:, other_rows])
 
-    return _over_partners(own, aligned, 1, reliability)
+def _shared_events(own: BrainOnGrid, other: BrainOnGrid) -> tuple[IntArray, IntArray]:
+    """Rows of the events that both recordings hold: those at the same time of the stimulus."""
+    if np.array_equal(own.onset_s, other.onset_s):
+        rows = np.arange(len(own.onset_s))
+        return rows, rows
+    _, own_rows, other_rows = np.intersect1d(own.onset_s, other.onset_s, return_indices=True)
+    return own_rows, other_rows
+
+
+def _to_partners(own: BrainOnGrid, others: Sequence[BrainOnGrid]) -> dict[str, object]:
+    """Correlation with the responses of every partner, one at a time."""
+
+    def reliability(other: BrainOnGrid, units: list[int], other_units: list[int]) -> FloatArray:
+        rows, other_rows = _shared_events(own, other)
+        return pearson_columns(
+            own.responses[rows][:, units], other.responses[other_rows][:, other_units]
+        )
+
+    return _over_partners(own, others, 1, reliability)
+
+
+def _to_mean(own: BrainOnGrid, others: Sequence[BrainOnGrid]) -> dict[str, object]:
+    """Correlation with the mean of the partners' standardised responses: what others, without their noise, tell."""
+    onset_s = own.onset_s
+    for other in others:
+        onset_s = np.intersect1d(onset_s, other.onset_s)
+    units = [u for u in own.unit_ids if all(u in other.unit_index for other in others)]
+    if len(others) < 2:
+        return _invalid(Reason.SINGLE_PARTNER, len(others), len(units))
+    if not units:
+        return _invalid(Reason.TOO_FEW_SHARED_UNITS, len(others))
+    if len(onset_s) < MIN_SHARED_EVENTS:
+        return _invalid(Reason.DIFFERENT_EVENTS, len(others), len(units))
+
+    def standardised(brain: BrainOnGrid) -> FloatArray:
+        rows = np.searchsorted(brain.onset_s, onset_s)
+        columns = np.array([brain.unit_index[u] for u in units])
+        values = brain.responses[np.ix_(rows, columns)]
+        spread = values.std(axis=0)
+        return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, np.nan))
+
+    mean = np.mean([standardised(other) for other in others], axis=0)
+    value = _median(pearson_columns(standardised(own), mean))
+    result = _valid([value], len(units))
+    return result | {"n_partners": len(others), "reliability_spearman_brown": None}
+
+
+_RESPONSE_KINDS: Mapping[str, ResponseReliability] = {
+    RESPONSE: _to_partners,
+    RESPONSE_TO_MEAN: _to_mean,
+}
 
 
 def normalize_relational(ceilings: pl.DataFrame, deltas: pl.DataFrame) -> pl.DataFrame:

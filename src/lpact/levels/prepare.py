@@ -11,14 +11,8 @@ from itertools import combinations
 import numpy as np
 
 from lpact.config import ReadoutConfig, StudyConfig
-from lpact.datasets.base import Dataset, FeatureKey, Recording, RecordingId, Stimulus, Units
-from lpact.datasets.validate import (
-    Finding,
-    check_recording,
-    check_stimulus,
-    overlap_findings,
-    unit_findings,
-)
+from lpact.datasets.base import Dataset, FeatureKey, RecordingId, Stimulus, Units
+from lpact.datasets.validate import Finding, check_stimulus, overlap_findings
 from lpact.errors import ConfigError, FeatureError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import (
@@ -32,7 +26,8 @@ from lpact.features.mechanisms import (
 from lpact.features.models import FULL, ModelSource, check_features
 from lpact.features.nuisance import build_nuisance, nuisance_findings
 from lpact.features.parsing.parse import read_parse
-from lpact.grid import EventGrid, Exclusion, build_grid
+from lpact.grid import EventGrid, Exclusion
+from lpact.levels.on_grid import OnGrid, Place, put_on_grid
 from lpact.math.ridge import PER_TARGET, SHARED, Compute, RidgeGrid, Selection
 from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
 from lpact.math.types import FloatArray, IntArray
@@ -179,65 +174,76 @@ def inspect(
     name: str,
     config: StudyConfig,
     language: Language = no_language,
+    place: Place = put_on_grid,
 ) -> Inspection:
-    """Load, check and prepare one recording; raises `InputError` for what must be mended."""
+    """Load, check and prepare one recording; raises `InputError` for what must be mended.
+
+    ``place`` puts the recording on its grid, or finds one that was kept.
+    """
     stimulus = dataset.stimulus(recording_id.stimulus)
     check_stimulus(stimulus)
-    recording = dataset.recording(recording_id)
-    check_recording(recording)
-    usable, bad = unit_findings(recording)
-    values = recording.signal.values
-    seen = Inspection(
-        id=recording_id,
-        prepared=None,
-        reason=Reason.OK,
-        findings=(*bad, *overlap_findings(stimulus)),
-        n_samples=values.shape[0] if values.ndim == 2 else values.shape[1],
-        sampling_rate_hz=getattr(recording.signal, "sampling_rate_hz", None),
-        n_units=len(recording.units.ids),
-        n_words=stimulus.words.height,
-        n_events=0,
-        n_events_excluded=0,
-        missing={},
-    )
-    if (unusable := _unusable(seen, len(usable), recording.where, config)) is not None:
+    entry = next(d for d in config.datasets if d.name == name)
+    placed = place(dataset, recording_id, stimulus, entry)
+    where = placed.where
+    seen = _first_look(recording_id, placed, stimulus)
+    if placed.grid is None:
+        return _excluded(seen, _empty(seen, where))
+    if (unusable := _unusable(seen, len(placed.usable), where, config)) is not None:
         return _excluded(seen, unusable)
-
-    grid_config = next(d.grid for d in config.datasets if d.name == name)
-    grid = build_grid(_take_units(recording, usable), stimulus, grid_config)
-    if grid_config.units == "regions":
+    grid = _take_units(placed.grid, placed.usable)
+    if entry.grid.units == "regions":
         grid = _average_regions(grid)
     seen = replace(
         seen,
-        findings=(*seen.findings, *(_left_out(e, recording.where) for e in grid.exclusions)),
+        findings=(*seen.findings, *(_left_out(e, where) for e in grid.exclusions)),
         n_events=grid.n_events,
         n_events_excluded=grid.n_candidate_events - grid.n_events,
     )
     folds = make_folds(grid.n_events, grid.story, config.readout)
     if isinstance(folds, Reason):
-        return _excluded(seen, _too_short(folds, grid, recording.where, config.readout))
+        return _excluded(seen, _too_short(folds, grid, where, config.readout))
     prepared = Prepared(name, recording_id, grid, stimulus, np.empty((grid.n_events, 0)), {}, folds)
     prepared, missing = _with_predictors(prepared, config, language)
     findings = (*seen.findings, *nuisance_findings(stimulus, config.nuisance))
     return replace(seen, prepared=prepared, missing=missing, findings=findings)
 
 
+def _first_look(recording_id: RecordingId, placed: OnGrid, stimulus: Stimulus) -> Inspection:
+    """What is known of a recording that was read."""
+    return Inspection(
+        id=recording_id,
+        prepared=None,
+        reason=Reason.OK,
+        findings=(*placed.findings, *overlap_findings(stimulus), *stimulus.findings),
+        n_samples=placed.n_samples,
+        sampling_rate_hz=placed.sampling_rate_hz,
+        n_units=placed.n_units,
+        n_words=stimulus.words.height,
+        n_events=0,
+        n_events_excluded=0,
+        missing={},
+    )
+
+
 def _excluded(seen: Inspection, finding: Finding) -> Inspection:
     return replace(seen, reason=finding.reason, findings=(*seen.findings, finding))
 
 
+def _empty(seen: Inspection, where: str) -> Finding:
+    """There was nothing to put on a grid."""
+    return Finding(
+        field="recording",
+        reason=Reason.EMPTY_RUN,
+        severity="excluded",
+        where=where,
+        found=f"{seen.n_samples} samples, {seen.n_units} units, {seen.n_words} words",
+        expected="at least one of each",
+        remedy="remove the recording, or add its data",
+    )
+
+
 def _unusable(seen: Inspection, n_usable: int, where: str, config: StudyConfig) -> Finding | None:
-    """Why a recording cannot be put on a grid at all, or None."""
-    if 0 in (seen.n_samples, seen.n_units, seen.n_words):
-        return Finding(
-            field="recording",
-            reason=Reason.EMPTY_RUN,
-            severity="excluded",
-            where=where,
-            found=f"{seen.n_samples} samples, {seen.n_units} units, {seen.n_words} words",
-            expected="at least one of each",
-            remedy="remove the recording, or add its data",
-        )
+    """Why too little of a recording is usable, or None."""
     n_bad = seen.n_units - n_usable
     if n_usable and n_bad <= config.audit.max_bad_units * seen.n_units:
         return None
@@ -256,6 +262,18 @@ _EXCLUSIONS = {
     Reason.WORDS_OUTSIDE_RECORDING: (
         "every event with a response at every lag",
         "shorten the lags or the window, or trim the words table; the events are left out",
+    ),
+    Reason.WORDS_WITHOUT_TIME: (
+        "a time for every word in this recording",
+        "check the recording's triggers; the events are left out",
+    ),
+    Reason.BAD_SPAN: (
+        "signals without artefacts",
+        "none needed if the stretches are known to be bad; see preprocess.artefact_threshold",
+    ),
+    Reason.MISSING_SAMPLES: (
+        "finite values in every window",
+        "none needed if the gaps are known; see preprocess.missing",
     ),
     Reason.NO_WORDS_IN_TR: (
         "at least one word onset in a TR",
@@ -342,11 +360,11 @@ def _mechanism_inputs(
     return MechanismInputs(stimulus, read or NO_LANGUAGE, parse or NO_PARSE)
 
 
-def _take_units(recording: Recording, usable: list[int]) -> Recording:
-    if len(usable) == len(recording.units.ids):
-        return recording
-    signal = replace(recording.signal, values=recording.signal.values[..., usable])
-    return replace(recording, signal=signal, units=recording.units.take(usable))
+def _take_units(grid: EventGrid, usable: Sequence[int]) -> EventGrid:
+    if len(usable) == len(grid.units.ids):
+        return grid
+    responses = np.ascontiguousarray(grid.responses[..., list(usable)])
+    return replace(grid, responses=responses, units=grid.units.take(usable))
 
 
 def _average_regions(grid: EventGrid) -> EventGrid:
@@ -358,7 +376,7 @@ def _average_regions(grid: EventGrid) -> EventGrid:
     means = (
         None if coordinates is None else np.stack([coordinates[m].mean(axis=0) for m in members])
     )
-    units = Units(tuple(regions), tuple(regions), means)
+    units = Units(tuple(regions), tuple(regions), means, grid.units.coordinate_frame)
     return replace(grid, responses=np.ascontiguousarray(responses), units=units)
 
 

@@ -94,7 +94,7 @@ class _Context:
 
     def _fold_scores(self, design: FittedFeatures) -> FloatArray:
         readout = nested_ridge(
-            design,
+            lambda train: self.prepared.grid.design(design(train)),
             self.prepared.grid.responses,
             self.prepared.folds,
             self.grid,

@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.config import Section, StudyConfig
 from lpact.controls.base import CONTROLS
-from lpact.datasets.base import DATASETS, RecordingId
+from lpact.datasets.base import DATASETS, RecordingId, role_of
 from lpact.datasets.validate import check_recording_ids
 from lpact.errors import FeatureError, InputError, StudyInputError, did_you_mean
 from lpact.features.mechanisms import MECHANISMS
@@ -167,7 +167,7 @@ def resolve_plugins(config: StudyConfig) -> StudyConfig:
     return config.model_copy(
         update={
             "datasets": tuple(
-                d.model_copy(update={"options": reader.options.model_dump()})
+                d.model_copy(update={"role": role_of(d), "options": reader.options.model_dump()})
                 for d, reader in zip(config.datasets, readers, strict=True)
             ),
             "models": tuple(

@@ -92,7 +92,7 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
         for offer in dataset.contexts:
             recording = by_id[offer.recording]
             claims.add((name, offer.model, offer.layer))
-            _count_context(config, recording, offer, rows)
+            rows.update(context_rows(config, recording, offer))
             shape = (
                 recording.n_events,
                 recording.n_lags,
@@ -162,15 +162,16 @@ def _count_brain(
         rows["relational/brain_unit_index"] += n_units
         rows["relational/brain_alignment_patterns"] += n_alignments * n_units
         rows["relational/brain_half_patterns"] += 2 * n_alignments * n_units
-        rows["ceilings/brain_brain_ceiling"] += len(MODES) * (n_alignments * n_profiles + 1)
+        rows["ceilings/brain_brain_ceiling"] += len(MODES) * (n_alignments * n_profiles + 2)
         for n_events, repeats in ((recording.n_events, 1), (recording.n_events // 2, 2)):
             brains[n_events, recording.n_lags, n_units, recording.n_folds, 1] += repeats
 
 
-def _count_context(
-    config: StudyConfig, recording: RecordingSummary, offer: ContextOffer, rows: Counter[str]
-) -> None:
-    """Add the rows that one context makes."""
+def context_rows(
+    config: StudyConfig, recording: RecordingSummary, offer: ContextOffer
+) -> Counter[str]:
+    """Count the rows that one context makes, by table."""
+    rows: Counter[str] = Counter()
     n_conditions = 1 + sum(offer.draws.values())
     n_scored = n_conditions + N_FITTED_MODEL_CONDITIONS
     rows["predictive/predictive_scores"] += len(METRICS) * n_scored
@@ -201,6 +202,7 @@ def _count_context(
         (n_present - 1) * len(offer.strippings)
         + config.stripping.mismatch_draws * len(_mechanism_strippings(offer))
     )
+    return rows
 
 
 def _mechanism_strippings(offer: ContextOffer) -> list[str]:

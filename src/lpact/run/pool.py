@@ -93,7 +93,12 @@ def open_pool(workspace: Workspace, workers: int) -> Iterator[Pool]:
         # Polars keeps threads, and a forked process would inherit their locks.
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_start,
-        initargs=(workspace.config, workspace.resolved(), os.getpid()),
+        initargs=(
+            workspace.config,
+            workspace.resolved(),
+            workspace.fingerprints,
+            os.getpid(),
+        ),
     )
     try:
         with _interrupts_ignored():
@@ -146,12 +151,12 @@ def _die_with(parent: int) -> None:
 _workspace: Workspace | None = None
 
 
-def _start(config: StudyConfig, run: RunConfig, parent: int) -> None:
+def _start(config: StudyConfig, run: RunConfig, fingerprints: dict[str, str], parent: int) -> None:
     """Give a worker process its own workspace; an interruption is the main process's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     global _workspace  # noqa: PLW0603
     threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
-    _workspace = Workspace(config, run)
+    _workspace = Workspace(config, run, fingerprints)
 
 
 def _run(job: Job) -> Frames:

@@ -13,7 +13,14 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from lpact.config import DatasetConfig, GridConfig, LanguageModelConfig, RunConfig, StudyConfig
+from lpact.config import (
+    DatasetConfig,
+    GridConfig,
+    LanguageModelConfig,
+    PreprocessConfig,
+    RunConfig,
+    StudyConfig,
+)
 from lpact.registry import Plugin, Registry
 
 WIDTH = 100
@@ -75,17 +82,21 @@ def starter_text() -> str:
 def _datasets(field: FieldInfo) -> list[str]:
     """The first dataset with every option explained, the others with theirs alone."""
     lines = ["", *_prose(_explained(field))]
-    own = {n: f for n, f in DatasetConfig.model_fields.items() if n not in ("grid", "options")}
+    tables = ("preprocess", "grid", "options")
+    own = {n: f for n, f in DatasetConfig.model_fields.items() if n not in tables}
     for i, values in enumerate(DATASETS):
         first = i == 0
         lines += ["", "[[datasets]]", *_options(own, values, explain=first)]
         for table, fields in (
+            ("preprocess", PreprocessConfig.model_fields),
             ("grid", GridConfig.model_fields),
             ("options", _reader_options(values["reader"]).model_fields),
         ):
+            if not first and table not in values:
+                continue
             explained = _explained(DatasetConfig.model_fields[table])
             lines += ["", *(_prose(explained) if first else []), f"[datasets.{table}]"]
-            lines += _options(fields, values[table], explain=first)
+            lines += _options(fields, values.get(table, {}), explain=first)
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from lpact.errors import ConfigError, LPactError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import NO_LANGUAGE, WordValues
 from lpact.features.models import MODELS, ModelPlace, ModelSource
+from lpact.levels.on_grid import put_on_grid
 from lpact.levels.prepare import Inspection, ModelOnGrid, Prepared, inspect
+from lpact.run.grid_cache import GridCache, fingerprint
 
 KEPT_RECORDINGS = 2
 """Prepared recordings that stay in memory: work is ordered by recording."""
@@ -21,9 +24,16 @@ KEPT_RECORDINGS = 2
 class Workspace:
     """A study's sources. Every process has its own; nothing here changes a number."""
 
-    def __init__(self, config: StudyConfig, run: RunConfig | None = None) -> None:
+    def __init__(
+        self,
+        config: StudyConfig,
+        run: RunConfig | None = None,
+        fingerprints: Mapping[str, str] | None = None,
+    ) -> None:
         self.config = config
         self.run = run or RunConfig()
+        self.fingerprints = dict(fingerprints or {})
+        self._grids = GridCache(Path(self.run.grids), self.fingerprint)
         self._datasets: dict[str, Dataset] = {}
         self._inspections: OrderedDict[tuple[str, RecordingId], Inspection] = OrderedDict()
 
@@ -45,13 +55,25 @@ class Workspace:
             self._datasets[name] = reader.open(name=name, path=folder, seed=self.config.seed)
         return self._datasets[name]
 
+    def fingerprint(self, name: str) -> str:
+        """Digest of a dataset's files, computed once; other processes are given it."""
+        if name not in self.fingerprints:
+            self.fingerprints[name] = fingerprint(self.dataset(name))
+        return self.fingerprints[name]
+
     def inspection(self, name: str, recording: RecordingId) -> Inspection:
         """Load, check and prepare one recording; the last few are kept."""
         key = (name, recording)
         if key not in self._inspections:
             dataset = self.dataset(name)
+            on_disk = self.run.paths.get(name) is not None
             self._inspections[key] = inspect(
-                dataset, recording, name=name, config=self.config, language=self.language
+                dataset,
+                recording,
+                name=name,
+                config=self.config,
+                language=self.language,
+                place=self._grids.place if on_disk else put_on_grid,
             )
             while len(self._inspections) > KEPT_RECORDINGS:
                 self._inspections.popitem(last=False)

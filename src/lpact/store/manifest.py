@@ -26,6 +26,10 @@ MANIFEST_NAME = "manifest.json"
 MANIFEST_FORMAT = 1
 REPORT_FOLDER = "report"
 _LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
+_SIGNAL_LIBRARIES = ("h5py", "mne", "mne-bids", "nibabel", "nilearn", "pynwb", "xarray", "zarr")
+"""What recordings are read and preprocessed with, where they are more than plain arrays."""
+_PLAIN_READERS = {"folder", "simulated"}
+_MISSING = "not installed"
 
 
 class _Record(BaseModel):
@@ -92,6 +96,9 @@ def library_versions(config: Mapping[str, Any]) -> dict[str, str]:
     """Versions of Python and of the libraries that numbers and bytes of a study depend on."""
     on_torch = config.get("readout", {}).get("device", "cpu") != "cpu"
     libraries = [*_LIBRARIES, *(["torch"] if on_torch else [])]
+    readers = {dataset.get("reader") for dataset in config.get("datasets", ())}
+    if readers - _PLAIN_READERS:
+        libraries += [name for name in _SIGNAL_LIBRARIES if _version(name) != _MISSING]
     versions = {name: _version(name) for name in libraries}
     return {"python": platform.python_version(), **versions}
 
@@ -105,7 +112,7 @@ def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+        return _MISSING
 
 
 @cache

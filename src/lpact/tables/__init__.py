@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from lpact.errors import TableError, did_you_mean
-from lpact.tables import audit, causal, ceilings, decisions, predictive, relational
+from lpact.tables import audit, causal, ceilings, decisions, media, predictive, relational
 from lpact.tables._declare import CLAIM_KEY, CONTEXT_KEY, RECORDING_KEY, Column, DType, Table
 
 ALL_TABLES: dict[str, Table] = {
     table.name: table
-    for module in (audit, predictive, relational, causal, ceilings, decisions)
+    for module in (audit, media, predictive, relational, causal, ceilings, decisions)
     for table in module.TABLES
 }
 

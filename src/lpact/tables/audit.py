@@ -154,20 +154,6 @@ MECHANISM_CORRELATIONS = Table(
     ),
 )
 
-STIMULUS_MEDIA = Table(
-    "controls/stimulus_media_mapping",
-    "One row a recording: which stimulus media are at hand, which are missing and why.",
-    (*RECORDING_KEY, "media"),
-    (
-        *RECORDING,
-        Column("stimulus", "str", "Stimulus that was presented."),
-        Column("media", "str", "`audio_envelope`, `audio` or `video`."),
-        Column("present", "bool", "Whether the source offers it."),
-        reason(),
-        Column("path", "str", "Path or description; empty when missing."),
-    ),
-)
-
 MODEL_INVENTORY = Table(
     "controls/main_table_model_inventory",
     "One row a model and dataset: layers and contexts on offer, and whether it enters the decisions.",
@@ -211,7 +197,6 @@ TABLES = (
     RELIABILITY_MODES,
     SOURCE_FILES,
     MECHANISM_CORRELATIONS,
-    STIMULUS_MEDIA,
     MODEL_INVENTORY,
     MODEL_FILES,
 )

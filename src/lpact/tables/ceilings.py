@@ -22,10 +22,11 @@ BRAIN_CEILING = Table(
         Column(
             "kind",
             "str",
-            "`profile` (relational patterns) or `response` (responses to the same stimulus).",
+            "`profile` (relational patterns), `response` (responses to the same stimulus, partner by partner) or "
+            "`response_to_mean` (responses against the mean of all partners).",
         ),
-        Column("alignment", "str", "Alignment measure; `response` for kind `response`."),
-        Column("profile", "str", "Profile similarity; `pearson` for kind `response`."),
+        Column("alignment", "str", "Alignment measure; `response` for responses."),
+        Column("profile", "str", "Profile similarity; `pearson` for responses."),
         Column("valid", "bool", "Whether the mode is possible and the reliability finite."),
         reason(),
         Column(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -109,6 +110,11 @@ class ModelFolder:
         )
         if layers and width:
             return layers[0], width[0]
+        return self._sizes_of_config
+
+    @cached_property
+    def _sizes_of_config(self) -> tuple[int, int]:
+        """Sizes as transformers reads them, once: the header of a GGUF file takes seconds."""
         full = open_config(self)
         return int(full.num_hidden_layers), int(full.hidden_size)
 
@@ -158,6 +164,24 @@ def find_model(name: str, *, revision: str = "", folder: Path | None = None) -> 
             remedy="check the path",
         )
     return _from_hub(name, revision)
+
+
+def missing_here(name: str, *, revision: str = "", folder: Path | None = None) -> str:
+    """What must be got before `find_model` finds a model on this machine, in words; empty where it is there."""
+    if folder is not None:
+        return "" if folder.exists() else f"its folder {folder} is not there"
+    if name == TINY or Path(name).expanduser().exists():
+        return ""
+    if importlib.util.find_spec("huggingface_hub") is None:
+        return "the optional part 'lm' of lpact is not installed: pip install 'lpact[lm]'"
+    hub = require("huggingface_hub")
+    # A path: it was fetched before. Anything else: it was not, or is known not to exist.
+    found = hub.try_to_load_from_cache(name, "config.json", revision=revision or None)
+    return (
+        ""
+        if isinstance(found, str)
+        else f"hub model {name} is not on this machine; a run fetches it"
+    )
 
 
 def _local(name: str, path: Path) -> ModelFolder:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lpact.errors import ConfigError, FeatureError
@@ -309,9 +311,14 @@ def _quiet(transformers: Any) -> Iterator[None]:
     level, bars = told.get_verbosity(), told.is_progress_bar_enabled()
     told.set_verbosity(logging.ERROR)
     told.disable_progress_bar()
+    # The reader of GGUF files draws a bar of its own.
+    gguf: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    bar = gguf.tqdm
+    gguf.tqdm = partial(bar, disable=True)
     try:
         yield
     finally:
+        gguf.tqdm = bar
         told.set_verbosity(level)
         if bars:
             told.enable_progress_bar()

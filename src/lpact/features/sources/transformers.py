@@ -18,7 +18,7 @@ from lpact.datasets.validate import Finding
 from lpact.features.availability import Missing
 from lpact.features.language._keys import surely_causal
 from lpact.features.language.extraction import Extraction, PlannedSet, Shelf
-from lpact.features.language.folder import Checksums, ModelFolder, find_model
+from lpact.features.language.folder import Checksums, ModelFolder, find_model, missing_here
 from lpact.features.language.settings import KNOWN_CONTEXTS, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import read_stories
 from lpact.features.mechanisms import WordValues
@@ -149,6 +149,12 @@ class Transformers(ModelSource):
                 )
             )
         return notes
+
+    def absent(self, model: str) -> str:
+        """Return the package, folder or hub name that is not here."""
+        return missing_here(
+            self.reading.model or model, revision=self.reading.revision, folder=self.place.folder
+        )
 
     def folder(self, model: str) -> Path | None:
         """Return the model's folder, or its GGUF file; a hub name is resolved here."""

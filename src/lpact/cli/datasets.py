@@ -1,0 +1,143 @@
+"""``lpact datasets``: look at a dataset's folder, or get the dataset from its official source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lpact.cli import _datasets as shown
+from lpact.cli._machine import program
+from lpact.cli._render import console, counted, say
+
+if TYPE_CHECKING:
+    from lpact.datasets.base import DatasetReader
+
+MUST_BE_MENDED = 1
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Check a dataset's folder, or fetch a dataset.",
+)
+
+_Name = Annotated[str, typer.Argument(help="Registered reader (`lpact list datasets`).")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+_Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show progress.")]
+
+
+@app.command("check")
+def check(
+    name: _Name,
+    folder: Annotated[Path | None, typer.Argument(help="Folder of the dataset.")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="Option of the reader, as KEY=VALUE with a TOML value."),
+    ] = None,
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Read every signal and put it on the event grid, too."),
+    ] = False,
+    json: _Json = False,
+    progress: _Progress = True,
+) -> None:
+    """Say what a folder holds, and what it can carry.
+
+    What of the layout is there and what is missing, every recording, everything that is wrong, and which evidence
+    levels the dataset can support. Opens headers and tables only, unless --deep. Exit status 0: usable; 1: something
+    must be mended first.
+    """
+    from lpact.datasets.base import DATASETS
+    from lpact.run.check import check_dataset
+    from lpact.run.progress import reporter
+
+    options = reader_options(DATASETS.get(name, where="lpact datasets check"), option or [])
+    with reporter(show=progress and deep) as told:
+        found = check_dataset(name, folder, options, deep=deep, reporter=told)
+    if json:
+        typer.echo(shown.as_json(found))
+    else:
+        shown.show_check(console(), found)
+    if not found.usable:
+        raise typer.Exit(MUST_BE_MENDED)
+
+
+@app.command("fetch")
+def fetch(
+    name: _Name,
+    to: Annotated[Path, typer.Option("--to", help="Folder for the dataset.")],
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be done, and stop; the default.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it, after saying what.")] = False,
+    json: _Json = False,
+    progress: _Progress = True,
+) -> None:
+    """Get a dataset from its official source.
+
+    Source, version, size, licence and what would be run are shown first. Nothing is fetched without --yes.
+    """
+    from lpact.datasets.fetch import plan_fetch
+    from lpact.run.progress import reporter
+
+    planned = plan_fetch(name, to)
+    out = console()
+    if json:
+        typer.echo(shown.plan_json(planned))
+    else:
+        shown.show_plan(out, planned)
+    if plan or not yes:
+        if not json and not planned.by_hand and not planned.lacking:
+            say(out)
+            say(
+                out,
+                f"Nothing was fetched. To do it: {program()} datasets fetch {name} --to {to} --yes",
+            )
+        return
+    with reporter(show=progress) as told:
+        n_files = planned.run(told)
+    if not json:
+        say(out)
+        if planned.files:
+            say(
+                out,
+                f"{counted(n_files, 'file')} fetched, {len(planned.files) - n_files} there already.",
+            )
+        say(out, f"Next: {program()} datasets check {name} {to}")
+
+
+def reader_options(reader: type[DatasetReader], given: list[str]) -> dict[str, Any]:
+    """Options of a reader from ``KEY=VALUE``: TOML values, or plain text where the option asks for text."""
+    import json
+    import tomllib
+
+    from pydantic import ValidationError
+
+    from lpact.errors import ConfigError
+
+    texts: dict[str, str] = {}
+    for item in given:
+        key, sign, text = item.partition("=")
+        if not sign or not key or key in texts:
+            raise ConfigError(
+                "an option is given twice" if key in texts else "an option is not KEY=VALUE",
+                where="--option",
+                got=item,
+                expected="KEY=VALUE, each key once, such as --option seed=3",
+                remedy="write it as KEY=VALUE",
+            )
+        texts[key] = text
+    values: dict[str, Any] = {}
+    for key, text in texts.items():
+        try:
+            values[key] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            values[key] = text
+    try:
+        reader.Options.model_validate_json(json.dumps(values, default=str))
+    except ValidationError as error:
+        wrong = {str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}
+        values |= {key: text for key, text in texts.items() if key in wrong}
+    return values

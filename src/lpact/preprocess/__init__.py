@@ -1,0 +1,5 @@
+"""PREPROCESS: from a recording as it was stored to the signal that a study looks at."""
+
+from lpact.preprocess.apply import preprocess
+
+__all__ = ["preprocess"]

@@ -1,0 +1,166 @@
+"""``lpact plan`` where data or models are not there: it explains the study instead of failing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tiny_study import TINY, Lpact
+
+import lpact as api
+from lpact.datasets.base import DATASETS
+from lpact.datasets.folder_writer import write_folder
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+OPTIONS = {"n_subjects": 2, "n_runs": 1, "n_stories": 2, "sentences_per_story": 8, "n_units": 8}
+
+
+def study_file(path: Path, folder: str = "", model: str = "") -> Path:
+    """The tiny study with its dataset read from ``folder`` and its second model from the hub."""
+    text = TINY.replace('reader = "simulated"', 'reader = "folder"')
+    text = re.sub(r"\[datasets.options\][^[]*", "", text)
+    if model:
+        text = text.replace('name = "drift"', f'name = "{model}"\nsource = "transformers"')
+    if folder:
+        text += f'\n[run.paths]\nsim = "{folder}"\n'
+    path.write_text(text)
+    return path
+
+
+def rows_of(said: str) -> dict[str, list[int]]:
+    """Counts of each table: rows, and rows a unit where there are."""
+    counts = re.findall(r"^  ([a-z]+/[a-z_]+) +([\d,]+)(?: +\+ ([\d,]+))?$", said, re.MULTILINE)
+    return {name: [int(n.replace(",", "") or 0) for n in both] for name, *both in counts}
+
+
+@pytest.mark.parametrize("folder", ["", "nowhere"])
+def test_a_missing_folder_is_explained(lpact: Lpact, tmp_path: Path, folder: str) -> None:
+    result = lpact("plan", study_file(tmp_path / "study.toml", folder))
+    assert result.exit_code == 0, result.output
+    assert "1 dataset or model not there yet" in result.stdout
+    where = f"{tmp_path / 'nowhere'} is not there" if folder else "[run.paths] sim"
+    assert where in result.stdout
+    assert "data of your own, for the reader 'folder'" in result.stdout
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["study.toml"]
+
+
+def test_the_run_itself_still_fails(lpact: Lpact, tmp_path: Path) -> None:
+    study = study_file(tmp_path / "study.toml", "nowhere")
+    result = lpact("run", study, "--out", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "there is no such folder" in result.stderr
+
+
+def test_planned_rows_of_a_context_are_those_of_the_full_plan(lpact: Lpact, tmp_path: Path) -> None:
+    """With one context and eight units, rows + 8 × rows a unit are what the plan counts once the data are there."""
+    text = study_file(tmp_path / "study.toml", "mine").read_text()
+    text = text.replace('[[models]]\nname = "drift"\nlayers = [2]\n', "")
+    text = text.replace('"untrained_model_fresh"', '"static_embedding"')
+    (tmp_path / "study.toml").write_text(text)
+    before = rows_of(lpact("plan", tmp_path / "study.toml").stdout)
+    reader = DATASETS.build("simulated", OPTIONS | {"n_subjects": 1})
+    write_folder(reader.open(name="sim", path=None, seed=7), tmp_path / "mine")
+    after = api.load_study(tmp_path / "study.toml").plan()
+    assert after.n_contexts == 1
+    assert before
+    for name, (plain, a_unit) in before.items():
+        assert after.rows[name] == plain + 8 * a_unit, name
+
+
+def test_a_hub_model_that_is_not_here_is_named_and_not_fetched(
+    lpact: Lpact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+
+    def fetched(*args: object, **options: object) -> str:
+        raise AssertionError("a plan must not fetch a model")
+
+    monkeypatch.setattr(hub, "snapshot_download", fetched)
+    reader = DATASETS.build("simulated", OPTIONS)
+    write_folder(reader.open(name="sim", path=None, seed=7), tmp_path / "mine")
+    study = study_file(tmp_path / "study.toml", "mine", model="no-such-model")
+    result = lpact("plan", study)
+    assert result.exit_code == 0, result.output
+    assert "hub model no-such-model is not on this machine" in result.stdout
+    assert f"datasets check folder {tmp_path / 'mine'}" in result.stdout
+
+
+def test_a_folder_of_a_model_that_is_not_there_is_named(lpact: Lpact, tmp_path: Path) -> None:
+    study = study_file(tmp_path / "study.toml", "mine", model="big")
+    study.write_text(study.read_text() + '\n[run.models]\nbig = "models/big"\n')
+    result = lpact("plan", study)
+    assert result.exit_code == 0
+    assert f"its folder {tmp_path / 'models/big'} is not there" in result.stdout
+
+
+def test_roles_are_those_of_the_readers_unless_the_study_says_otherwise(tmp_path: Path) -> None:
+    datasets = [
+        {"name": "a", "reader": "brain_treebank"},
+        {"name": "b", "reader": "narratives"},
+        {"name": "c", "reader": "narratives", "role": "validation_only"},
+        {"name": "d", "reader": "simulated"},
+    ]
+    values = {"name": "roles", "datasets": datasets, "models": [{"name": "m", "layers": [1]}]}
+    study = api.load_study(values)
+    roles = [d.role for d in study.config.datasets]
+    assert roles == ["primary", "secondary", "validation_only", "primary"]
+    spelt_out = [d | {"role": role} for d, role in zip(datasets, roles, strict=True)]
+    assert api.load_study(values | {"datasets": spelt_out}).config.digest() == study.config.digest()
+    other = [d | {"role": "diagnostic"} for d in datasets]
+    assert api.load_study(values | {"datasets": other}).config.digest() != study.config.digest()
+
+
+# --- The paper's study -------------------------------------------------------------------------
+
+ROLES = {
+    "brain_treebank": "primary",
+    "podcast_ecog": "primary",
+    "meg_masc": "primary",
+    "narratives": "secondary",
+    "lpp_multilingual": "secondary",
+    "naturalstories": "diagnostic",
+}
+MODELS = {
+    "distilbert/distilgpt2": 6,
+    "openai-community/gpt2": 12,
+    "openai-community/gpt2-medium": 24,
+    "EleutherAI/pythia-160m": 12,
+    "Qwen/Qwen2.5-1.5B-Instruct": 28,
+    "Qwen/Qwen3-1.7B": 28,
+}
+
+
+def test_the_papers_datasets_and_models() -> None:
+    config = api.load_study(EXAMPLES / "paper.toml").config
+    assert {d.name: d.role for d in config.datasets} == ROLES
+    assert {m.options["model"]: max(m.layers) for m in config.models} == MODELS
+    gates = config.gates
+    assert (gates.direction_fraction, gates.min_reliability, gates.min_ceiling_fraction) == (
+        0.6,
+        0.1,
+        0.25,
+    )
+    assert len(config.stripping.mechanisms) == len(config.stripping.methods) == 6
+
+
+def test_the_papers_study_is_explained_without_data(lpact: Lpact) -> None:
+    result = lpact("plan", EXAMPLES / "paper.toml")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    for name, role in ROLES.items():
+        (line,) = [x for x in lines if x.split()[:2] == [name, role]]
+        assert ("if its chain is complete" in line) == (role == "primary")
+    for told in ("ds005574", "braintreebank.dev", "licence: CC0", "about 130 GB", *MODELS):
+        assert told in result.stdout
+    assert result.stdout.count("datasets fetch ") == len(ROLES)
+    # The paper's arithmetic: 20 contexts gave 720, 4,320, 8,640, 300 and 720 rows.
+    per_context = rows_of(result.stdout)
+    for table, total in (
+        ("causal_stripping_features", 720),
+        ("causal_stripping_deltas", 4320),
+        ("causal_stripping_scores", 8640),
+        ("double_dissociation_tests", 300),
+        ("mechanism_specificity_summary", 720),
+    ):
+        assert 20 * per_context[f"causal/{table}"][0] == total

@@ -1,0 +1,438 @@
+"""The reader of generic BIDS fMRI, and what all fMRI readers share: volumes, atlases, masks, side files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+import pytest
+from nilearn.image import resample_to_img
+from nilearn.maskers import NiftiLabelsMasker, NiftiMasker
+
+from lpact.config import GridConfig
+from lpact.datasets import _nifti
+from lpact.datasets.base import DATASETS, Dataset, RecordingId
+from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, UnitBlocks
+from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
+from lpact.grid import build_grid
+from lpact.reasons import Reason
+from lpact.testing._nifti import AFFINE, SHAPE, atlas_volume, write_volume
+from lpact.testing.bids_fmri import BidsFmriTruth, write_bids_fmri
+
+ATLAS = {"atlas": "atlas.nii.gz", "atlas_labels": "atlas.tsv"}
+WORDS = "stimuli/{task}_words.tsv"
+FUNC = "derivatives/fmriprep/sub-01/ses-a/func"
+STEM = "sub-01_ses-a_task-listen_run-1"
+BOLD = f"{FUNC}/{STEM}_space-MNI152NLin6Asym_res-2_desc-preproc_bold.nii.gz"
+KEY = RecordingId("01", "a", "1", "listen_words")
+
+
+@dataclass(frozen=True)
+class Written:
+    folder: Path
+    truth: BidsFmriTruth
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    folder = tmp_path_factory.mktemp("bids")
+    return Written(folder, write_bids_fmri(folder))
+
+
+@pytest.fixture
+def copy(written: Written, tmp_path: Path) -> Path:
+    """A copy that a test may break."""
+    return Path(shutil.copytree(written.folder, tmp_path / "copy"))
+
+
+def opened(folder: Path, **options: Any) -> Dataset:
+    given = {**ATLAS, "words": WORDS, "start_event": "start", **options}
+    return DATASETS.build("bids_fmri", given).open(name="bids", path=folder, seed=0)
+
+
+def test_regions_are_means_over_voxels(written: Written) -> None:
+    dataset = opened(written.folder)
+    assert [str(key) for key in dataset.recording_ids()] == sorted(written.truth.means)
+    for key in dataset.recording_ids():
+        recording = dataset.recording(key)
+        means = written.truth.means[str(key)]
+        assert isinstance(recording.signal.values, StreamedSeries)
+        np.testing.assert_allclose(recording.signal.read(range(3)), means, atol=1e-12)
+        np.testing.assert_allclose(recording.signal.read([2, 0]), means[:, [2, 0]], atol=1e-12)
+        assert recording.signal.start_s == written.truth.start_s[str(key)]
+        assert recording.signal.sampling_rate_hz == pytest.approx(1 / 1.1)
+    assert recording.units.regions == written.truth.regions
+    assert recording.units.coordinate_frame == "MNI152NLin6Asym"
+    np.testing.assert_allclose(recording.units.coordinates_mm, written.truth.centres_mm)
+
+
+def test_every_word_meets_its_volume(written: Written) -> None:
+    dataset = opened(written.folder)
+    stimulus = dataset.stimulus("listen_words")
+    for key in dataset.recording_ids():
+        config = GridConfig(events="trs", lags_ms=(0.0,))
+        grid = build_grid(dataset.recording(key), stimulus, config)
+        volumes = written.truth.volumes[str(key)]
+        inside = volumes[volumes >= 0]
+        np.testing.assert_array_equal(grid.responses[0, :, 0], np.unique(inside) + 1.0)
+        counts = np.unique(inside, return_counts=True)[1]
+        np.testing.assert_array_equal(grid.stop_word - grid.first_word, counts)
+    assert inside.size < volumes.size, "the last run ends early"
+
+
+def test_means_equal_those_of_nilearn(written: Written, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    folder = Path(shutil.copytree(written.folder, tmp_path / "copy"))
+    image = nibabel.load(folder / BOLD)
+    values = rng.standard_normal(image.shape).astype(np.float32) * 50 + 300
+    scaled = nibabel.Nifti1Image(values, image.affine, image.header)
+    scaled.set_data_dtype(np.int16)
+    scaled.to_filename(folder / BOLD)
+    masker = NiftiLabelsMasker(folder / "atlas.nii.gz", resampling_target=None, standardize=None)
+    expected = masker.fit_transform(folder / BOLD)
+    read = opened(folder).recording(KEY).signal.read(range(3))
+    np.testing.assert_allclose(read, expected, rtol=1e-6)
+
+
+def test_voxels_of_a_mask_equal_those_of_nilearn(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_nifti, "CHUNK_BYTES", 7 * 8 * int(np.prod(SHAPE)))
+    dataset = opened(written.folder, atlas="", atlas_labels="", mask="mask.nii.gz")
+    recording = dataset.recording(KEY)
+    assert len(recording.units.ids) == written.truth.n_mask_voxels
+    assert set(recording.units.regions) == {"unknown"}
+    expected = NiftiMasker(written.folder / "mask.nii.gz", standardize=None).fit_transform(
+        written.folder / BOLD
+    )
+    read = recording.signal.read(range(written.truth.n_mask_voxels))
+    assert sorted(read.T.tolist()) == sorted(expected.T.tolist())
+    assert recording.units.coordinates_mm is not None
+    image = nibabel.load(written.folder / BOLD)
+    for unit in (0, 5, written.truth.n_mask_voxels - 1):
+        place = np.append(recording.units.coordinates_mm[unit], 1.0)
+        i, j, k, _ = np.rint(np.linalg.solve(image.affine, place)).astype(int)
+        assert recording.units.ids[unit] == f"voxel-{i}-{j}-{k}"
+        np.testing.assert_array_equal(read[:, unit], image.dataobj[i, j, k])
+
+
+def test_blocks_of_voxels_are_the_voxels(written: Written) -> None:
+    recording = opened(written.folder, mask="mask.nii.gz").recording(KEY)
+    whole = recording.signal.read(range(len(recording.units.ids)))
+    n_bytes = 8 * 5 * len(whole)
+    assert n_bytes < BLOCK_BYTES
+    blocks = [values for _, values in UnitBlocks(recording.signal.values, n_bytes)]
+    assert len(blocks) > 2
+    np.testing.assert_array_equal(np.hstack(blocks), whole)
+
+
+def test_an_atlas_names_the_regions_of_a_masks_voxels(written: Written) -> None:
+    units = opened(written.folder, mask="mask.nii.gz").recording(KEY).units
+    region = dict(zip(units.ids, units.regions, strict=True))
+    assert region["voxel-0-1-1"] == "IFG_L"
+    assert region["voxel-3-2-1"] == "STG_L"
+    assert region["voxel-0-0-0"] == "unknown"
+    assert "voxel-3-4-1" not in region
+
+
+def test_a_region_without_voxels_is_left_out_and_told(written: Written) -> None:
+    [finding] = opened(written.folder).recording(KEY).findings
+    assert finding.field == "AnteriorNowhere"
+    assert finding.reason == Reason.UNIT_WITHOUT_PLACE
+    assert finding.severity == "excluded"
+    assert "label 40" in finding.found
+    assert str(written.folder) not in finding.where
+
+
+def test_a_label_that_the_table_lacks_keeps_its_number(copy: Path) -> None:
+    table = copy / "atlas.tsv"
+    text = table.read_text(encoding="utf-8")
+    table.write_text(text.replace("7\tSTG_L\n", ""), encoding="utf-8")
+    recording = opened(copy).recording(KEY)
+    assert recording.units.ids == ("IFG_L", "label-7", "STG_R")
+    assert [f.severity for f in recording.findings if f.field == "label-7"] == ["note"]
+    assert opened(copy, atlas_labels="").recording(KEY).units.ids[0] == "label-3"
+
+
+def test_words_on_their_own_clock_make_one_stimulus(written: Written) -> None:
+    dataset = opened(written.folder)
+    assert {key.stimulus for key in dataset.recording_ids()} == {"listen_words"}
+    stimulus = dataset.stimulus("listen_words")
+    assert tuple(stimulus.words["word"]) == written.truth.words
+    np.testing.assert_array_equal(stimulus.words["onset_s"], written.truth.onset_s)
+    np.testing.assert_array_equal(stimulus.words["sentence_id"], np.arange(50) // 8)
+    assert stimulus.words["log_frequency"][3] == 0.75
+    assert stimulus.words["category"][:2].to_list() == ["even", "odd"]
+    assert [f.reason for f in stimulus.findings] == [Reason.SENTENCES_BY_RULE]
+
+
+def test_words_can_be_events_of_each_run(written: Written) -> None:
+    for options in ({"start_event": "start"}, {"start_event": ""}):
+        dataset = opened(written.folder, words="events", **options)
+        for key in dataset.recording_ids():
+            stimulus = dataset.stimulus(key.stimulus)
+            assert tuple(stimulus.words["word"]) == written.truth.words
+            config = GridConfig(events="trs", lags_ms=(0.0,))
+            grid = build_grid(dataset.recording(key), stimulus, config)
+            volumes = written.truth.volumes[str(key)]
+            np.testing.assert_array_equal(
+                grid.responses[0, :, 0], np.unique(volumes[volumes >= 0]) + 1.0
+            )
+    assert len({key.stimulus for key in dataset.recording_ids()}) == 4
+
+
+def test_the_onset_can_be_an_option(written: Written) -> None:
+    dataset = opened(written.folder, start_event="", stimulus_onset_s=3.5, tr_reference=0.5)
+    assert dataset.recording(KEY).signal.start_s == pytest.approx(-3.5 + 0.55)
+
+
+def test_confounds_come_with_the_recording(written: Written) -> None:
+    dataset = opened(written.folder)
+    for key in dataset.recording_ids():
+        confounds = dataset.recording(key).confounds
+        assert confounds is not None
+        expected = written.truth.confounds[str(key)]
+        assert confounds.columns == expected.columns
+        np.testing.assert_array_equal(confounds.to_numpy(), expected.to_numpy())
+        assert np.isnan(confounds["trans_x_derivative1"][0])
+
+
+def test_sources_hold_every_file_and_an_atlas_from_elsewhere(
+    written: Written, tmp_path: Path
+) -> None:
+    atlas = tmp_path / "other.nii.gz"
+    shutil.copy(written.folder / "atlas.nii.gz", atlas)
+    dataset = opened(written.folder, atlas=str(atlas), atlas_labels="")
+    names = [file.path for file in dataset.source_files()]
+    assert len(names) == 4 * 4 + 2 + 1
+    assert BOLD in names
+    assert "stimuli/listen_words.tsv" in names
+    assert names[-1] == "elsewhere/other.nii.gz"
+    assert dataset.info.licence == "CC-BY-4.0"
+
+
+def shifted_atlas(folder: Path) -> None:
+    """Write an atlas with voxels half as large along the first axis, on the same brain."""
+    affine = AFFINE.copy()
+    affine[:, 0] /= 2
+    affine[0, 3] += 0.75
+    fine = np.repeat(atlas_volume(), 2, axis=0).astype(np.int16)
+    nibabel.Nifti1Image(fine, affine).to_filename(folder / "fine.nii.gz")
+
+
+def test_an_atlas_on_another_grid_is_refused_or_resampled(copy: Path) -> None:
+    shifted_atlas(copy)
+    dataset = opened(copy, atlas="fine.nii.gz")
+    with pytest.raises(RecordingError, match="not on the same grid") as caught:
+        dataset.recording(KEY)
+    message = str(caught.value)
+    assert "fine.nii.gz" in message
+    assert "12x5x4" in message
+    assert "6x5x4" in message
+    assert "resample_atlas = true" in message
+    recording = opened(copy, atlas="fine.nii.gz", resample_atlas=True).recording(KEY)
+    bold = nibabel.load(copy / BOLD)
+    there = resample_to_img(
+        copy / "fine.nii.gz",
+        bold.slicer[..., 0],
+        interpolation="nearest",
+        force_resample=True,
+        copy_header=True,
+    )
+    labels = np.asarray(there.dataobj)
+    expected = np.stack(
+        [np.asarray(bold.dataobj)[labels == label].mean(axis=0) for label in (3, 7, 12)], axis=1
+    )
+    np.testing.assert_allclose(recording.signal.read(range(3)), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_an_atlas_whose_affine_alone_differs_is_refused(copy: Path) -> None:
+    affine = AFFINE.copy()
+    affine[0, 3] += 0.5
+    image = nibabel.Nifti1Image(atlas_volume().astype(np.int16), affine)
+    image.to_filename(copy / "atlas.nii.gz")
+    with pytest.raises(RecordingError, match="not on the same grid"):
+        opened(copy).recording(KEY)
+
+
+@pytest.mark.parametrize(
+    ("volume", "told"),
+    [
+        (np.zeros(SHAPE), "no voxel above 0"),
+        (np.full(SHAPE, 0.5), "whole numbers"),
+        (np.full(SHAPE, -1.0), "whole numbers"),
+        (np.ones((*SHAPE, 2)), "probabilistic"),
+    ],
+)
+def test_an_atlas_that_is_none_is_named(copy: Path, volume: np.ndarray, told: str) -> None:
+    write_volume(copy / "atlas.nii.gz", volume, "float32")
+    with pytest.raises(RecordingError, match=told) as caught:
+        opened(copy).recording(KEY)
+    assert "atlas.nii.gz" in str(caught.value)
+
+
+def test_regions_of_one_name_are_named(copy: Path) -> None:
+    table = copy / "atlas.tsv"
+    text = table.read_text(encoding="utf-8").replace("STG_R", "STG_L")
+    table.write_text(text, encoding="utf-8")
+    with pytest.raises(RecordingError, match="'STG_L' 2 times") as caught:
+        opened(copy).recording(KEY)
+    assert "hemisphere" in str(caught.value)
+
+
+def test_without_atlas_and_mask_nothing_is_a_unit(written: Written) -> None:
+    with pytest.raises(ConfigError, match="neither an atlas nor a mask"):
+        opened(written.folder, atlas="", atlas_labels="").recording(KEY)
+
+
+@pytest.mark.parametrize("name", ["nowhere.nii.gz", "/nowhere/atlas.nii.gz"])
+def test_a_missing_atlas_is_named(written: Written, name: str) -> None:
+    with pytest.raises(InputError, match=name):
+        opened(written.folder, atlas=name)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.6])
+def test_a_truncated_series_is_named(copy: Path, share: float) -> None:
+    path = copy / BOLD
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(RecordingError, match="may be truncated") as caught:
+        opened(copy).recording(KEY).signal.read([0])
+    assert str(path) in str(caught.value)
+    assert "download the file again" in str(caught.value)
+
+
+def test_a_truncated_series_without_compression_is_named_at_once(copy: Path) -> None:
+    path = copy / BOLD
+    plain = path.with_suffix("")
+    plain.write_bytes(gzip.decompress(path.read_bytes()))
+    path.unlink()
+    np.testing.assert_array_equal(opened(copy).recording(KEY).signal.read([0]).min(), 0.0)
+    plain.write_bytes(plain.read_bytes()[:-100])
+    with pytest.raises(RecordingError, match="the header announces") as caught:
+        opened(copy).recording(KEY)
+    assert plain.name in str(caught.value)
+
+
+def test_gaps_stay_in_their_region(copy: Path) -> None:
+    image = nibabel.load(copy / BOLD)
+    values = np.asarray(image.dataobj).copy()
+    values[3, 2, 1, 4] = np.nan
+    nibabel.Nifti1Image(values, image.affine, image.header).to_filename(copy / BOLD)
+    read = opened(copy).recording(KEY).signal.read(range(3))
+    assert np.argwhere(np.isnan(read)).tolist() == [[4, 1]]
+
+
+def test_one_volume_is_not_a_series(copy: Path) -> None:
+    image = nibabel.load(copy / BOLD)
+    nibabel.Nifti1Image(np.asarray(image.dataobj)[..., 0], image.affine).to_filename(copy / BOLD)
+    with pytest.raises(RecordingError, match="does not hold a series"):
+        opened(copy).recording(KEY)
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({"RepetitionTime": 2.2}, "disagree about the repetition time"),
+        ({"RepetitionTime": "fast"}, "not a time"),
+        ([1.1], "not a JSON object"),
+    ],
+)
+def test_a_wrong_sidecar_is_named(copy: Path, stated: object, told: str) -> None:
+    path = copy / BOLD.replace(".nii.gz", ".json")
+    path.write_text(json.dumps(stated), encoding="utf-8")
+    with pytest.raises(RecordingError, match=told) as caught:
+        opened(copy).recording(KEY)
+    assert path.name in str(caught.value)
+
+
+def test_a_repetition_time_in_milliseconds_is_read(copy: Path) -> None:
+    image = nibabel.load(copy / BOLD)
+    image.header.set_xyzt_units("mm", "msec")
+    image.header["pixdim"][4] = 1100.0
+    nibabel.Nifti1Image(np.asarray(image.dataobj), None, image.header).to_filename(copy / BOLD)
+    assert opened(copy).recording(KEY).signal.sampling_rate_hz == pytest.approx(1 / 1.1)
+
+
+def test_a_series_without_repetition_time_is_named(copy: Path) -> None:
+    image = nibabel.load(copy / BOLD)
+    image.header["pixdim"][4] = 0.0
+    nibabel.Nifti1Image(np.asarray(image.dataobj), None, image.header).to_filename(copy / BOLD)
+    (copy / BOLD.replace(".nii.gz", ".json")).unlink()
+    with pytest.raises(RecordingError, match="no file says the repetition time"):
+        opened(copy).recording(KEY)
+    assert opened(copy, tr_s=1.1).recording(KEY).signal.sampling_rate_hz == 1 / 1.1
+
+
+def test_confounds_of_another_length_are_named(copy: Path) -> None:
+    path = copy / f"{FUNC}/{STEM}_desc-confounds_timeseries.tsv"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    with pytest.raises(RecordingError, match="one row a volume") as caught:
+        opened(copy).recording(KEY)
+    assert path.name in str(caught.value)
+
+
+def test_words_without_times_are_left_out_and_told(copy: Path) -> None:
+    path = copy / "stimuli/listen_words.tsv"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[3] = "\t".join(["word2", "n/a", "n/a", "0.5", "even"])
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    stimulus = opened(copy).stimulus("listen_words")
+    assert stimulus.words.height == 49
+    [told] = [f for f in stimulus.findings if f.reason == Reason.SOURCE_ROWS_LEFT_OUT]
+    assert "1 of 50 words without times; first: line 4" in told.found
+
+
+def test_words_that_run_backwards_are_named(copy: Path) -> None:
+    path = copy / "stimuli/listen_words.tsv"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[3], lines[4] = lines[4], lines[3]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(StimulusError, match="before the previous word's") as caught:
+        opened(copy).stimulus("listen_words")
+    assert "listen_words.tsv, column 'onset_s', row 4" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"words": ""}, ConfigError, "nothing says where the words are"),
+        ({"words": "stimuli/{run}.tsv"}, StimulusError, "'stimuli/1.tsv' is missing"),
+        ({"start_event": "begin"}, RecordingError, "have no 'begin'"),
+        ({"task": "rest"}, InputError, "no volumes to read"),
+        ({"subjects": ("03",)}, InputError, "subject '03'"),
+        ({"words": "events", "word_event": "token"}, StimulusError, "rows with trial_type 'token'"),
+        ({"words": "events", "word_column": "text"}, StimulusError, "the column 'text' is missing"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(
+    written: Written, options: dict[str, Any], error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error) as caught:
+        read_all(opened(written.folder, **options))
+    assert told in str(caught.value)
+
+
+def read_all(dataset: Dataset) -> None:
+    for key in dataset.recording_ids():
+        dataset.stimulus(key.stimulus)
+        dataset.recording(key)
+
+
+def test_several_tasks_and_spaces_must_be_told_apart(copy: Path) -> None:
+    path = copy / BOLD
+    shutil.copy(path, path.with_name(path.name.replace("MNI152NLin6Asym", "T1w")))
+    with pytest.raises(InputError, match="several values of 'space-'") as caught:
+        opened(copy)
+    assert "MNI152NLin6Asym, T1w" in str(caught.value)
+    assert len(opened(copy, space="MNI152NLin6Asym").recording_ids()) == 4
+    shutil.copy(path, path.with_name(path.name.replace("listen", "rest")))
+    with pytest.raises(InputError, match="several values of 'task-'"):
+        opened(copy, space="MNI152NLin6Asym")

@@ -1,0 +1,404 @@
+"""The Podcast ECoG reader against what its writer wrote, and against the real tables."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lpact.config import GridConfig
+from lpact.datasets.base import DATASETS, Dataset, FeatureKey, Recording, Stimulus, TimeSeries
+from lpact.datasets.podcast_ecog import PodcastDataset
+from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
+from lpact.grid import build_grid
+from lpact.reasons import Reason
+from lpact.testing.podcast_ecog import (
+    BAD,
+    NEURAL,
+    OTHER,
+    UNPLACED,
+    PodcastTruth,
+    write_podcast_ecog,
+)
+from shared_data import shared_data
+
+ONE_SAMPLE_MS = 1000.0 / 512.0
+
+
+@dataclass(frozen=True)
+class Written:
+    folder: Path
+    truth: PodcastTruth
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    folder = tmp_path_factory.mktemp("podcast")
+    return Written(folder, write_podcast_ecog(folder, raw=True))
+
+
+@pytest.fixture
+def copy(written: Written, tmp_path: Path) -> Path:
+    """A copy that a test may break."""
+    target = tmp_path / "copy"
+    shutil.copytree(written.folder, target)
+    return target
+
+
+def opened(folder: Path, **options: Any) -> Dataset:
+    return DATASETS.build("podcast_ecog", options).open(name="podcast", path=folder, seed=0)
+
+
+def first(dataset: Dataset) -> tuple[Recording, Stimulus]:
+    return dataset.recording(dataset.recording_ids()[0]), dataset.stimulus("podcast")
+
+
+def reasons(found: Recording | Stimulus) -> list[Reason]:
+    return [finding.reason for finding in found.findings]
+
+
+def highgamma(folder: Path, subject: str = "01") -> Path:
+    name = f"sub-{subject}_task-podcast_desc-highgamma_ieeg.fif"
+    return folder / "derivatives/ecogprep" / f"sub-{subject}" / "ieeg" / name
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+@pytest.mark.parametrize("signal", ["highgamma", "raw"])
+def test_words_meet_their_samples(written: Written, signal: str) -> None:
+    dataset = opened(written.folder, signal=signal)
+    assert [i.subject for i in dataset.recording_ids()] == list(written.truth.subjects)
+    for recording_id in dataset.recording_ids():
+        recording = dataset.recording(recording_id)
+        grid = build_grid(
+            recording,
+            dataset.stimulus("podcast"),
+            GridConfig(lags_ms=(0.0,), window_ms=ONE_SAMPLE_MS),
+        )
+        codes = np.arange(1, len(written.truth.words) + 1)
+        np.testing.assert_allclose(grid.responses[0, :, 0], codes, atol=0.01)
+
+
+def test_audio_that_starts_later_shifts_the_words(written: Written) -> None:
+    shift = 64
+    recording, _ = first(opened(written.folder, audio_start_s=shift / 512.0))
+    signal = recording.signal
+    assert isinstance(signal, TimeSeries)
+    first_word = written.truth.start_s[written.truth.order[0]]
+    sample = round((first_word - signal.start_s) * 512.0)
+    assert sample == written.truth.samples[0] + shift
+
+
+def test_channels(written: Written) -> None:
+    recording, _ = first(opened(written.folder))
+    signal = recording.signal
+    assert isinstance(signal, TimeSeries)
+    assert signal.physical_unit == "µV"
+    assert signal.sampling_rate_hz == 512.0
+    assert signal.n_samples == written.truth.n_samples
+    assert recording.units.ids == tuple(name for name in NEURAL if name != BAD)
+    assert set(recording.units.regions) == {"unknown"}
+    places = recording.units.coordinates_mm
+    assert places is not None
+    np.testing.assert_allclose(places, written.truth.coordinates_mm, atol=1e-3)
+    assert recording.units.coordinate_frame == "MNI152NLin2009aSym"
+    by_reason = {finding.reason: finding for finding in recording.findings}
+    assert by_reason[Reason.CHANNEL_MARKED_BAD].field == BAD
+    assert OTHER in by_reason[Reason.CHANNEL_NOT_NEURAL].found
+    assert UNPLACED in by_reason[Reason.UNIT_WITHOUT_PLACE].found
+    assert str(written.folder) not in recording.where
+
+
+def test_raw_signal_takes_types_and_status_from_channels_tsv(written: Written) -> None:
+    recording, _ = first(opened(written.folder, signal="raw"))
+    assert recording.units.ids == tuple(name for name in NEURAL if name != BAD)
+    places = recording.units.coordinates_mm
+    assert places is not None
+    np.testing.assert_allclose(places, written.truth.coordinates_mm, atol=1e-3)
+
+
+def test_words_are_sorted_with_their_annotations(written: Written) -> None:
+    _, stimulus = first(opened(written.folder))
+    truth, order = written.truth, written.truth.order
+    words = stimulus.words
+    assert words["word"].to_list() == [truth.words[i] for i in order]
+    np.testing.assert_array_equal(words["onset_s"].to_numpy(), truth.start_s[order])
+    np.testing.assert_array_equal(words["word_idx"].to_numpy(), order)
+    np.testing.assert_allclose(stimulus.mechanisms["surprisal"], truth.surprisal_bits[order])
+    np.testing.assert_allclose(words["gpt2_entropy"].to_numpy(), truth.entropy_bits[order])
+    assert set(words["pos"]) == {"NN"}
+    assert stimulus.transcripts["podcast"].split() == words["word"].to_list()
+    assert stimulus.media_path("audio").is_file()
+    sorted_note = next(f for f in stimulus.findings if f.reason == Reason.SOURCE_ROWS_SORTED)
+    assert sorted_note.found.startswith("2 word(s)")
+    assert Reason.SENTENCES_BY_RULE in reasons(stimulus)
+    assert Reason.SOURCE_ROWS_LEFT_OUT not in reasons(stimulus)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "last"])
+def test_gpt2_features(written: Written, pooling: str) -> None:
+    _, stimulus = first(opened(written.folder, token_pooling=pooling))
+    offer, truth = stimulus.features, written.truth
+    assert offer is not None
+    assert list(offer.keys()) == [FeatureKey("gpt2-xl", k, "full") for k in (0, 24)]
+    loaded = offer.load(FeatureKey("gpt2-xl", 24, "full"))
+    for row, word in enumerate(truth.order):
+        tokens = truth.layer[truth.token_word == word]
+        expected = tokens.mean(axis=0) if pooling == "mean" else tokens[-1]
+        np.testing.assert_allclose(loaded[row], expected)
+    with pytest.raises(FeatureError, match="does not bring these features"):
+        offer.load(FeatureKey("gpt2-xl", 7, "full"))
+
+
+def test_whisper_leaves_out_the_words_that_it_lacks(written: Written) -> None:
+    _, stimulus = first(opened(written.folder, features=["gpt2-xl", "whisper-medium"]))
+    truth = written.truth
+    kept = [i for i in truth.order if i not in truth.without_whisper]
+    assert stimulus.words["word_idx"].to_list() == kept
+    offer = stimulus.features
+    assert offer is not None
+    loaded = offer.load(FeatureKey("whisper-medium", 0, "full"))
+    np.testing.assert_allclose(
+        loaded, truth.vectors[[list(truth.vector_word).index(i) for i in kept]]
+    )
+    assert len(offer.load(FeatureKey("gpt2-xl", 24, "full"))) == len(kept)
+    assert len(stimulus.mechanisms["surprisal"]) == len(kept)
+    left_out = next(f for f in stimulus.findings if f.reason == Reason.SOURCE_ROWS_LEFT_OUT)
+    assert left_out.severity == "excluded"
+    assert left_out.found.startswith("2 word(s) without features of whisper-medium")
+    other_times = [f for f in stimulus.findings if f.reason == Reason.SIDECAR_DISAGREES]
+    assert any("1 word(s) at other times" in finding.found for finding in other_times)
+
+
+def test_source_files_and_provenance(written: Written) -> None:
+    dataset = opened(written.folder)
+    assert dataset.info.version == "1.0.2"
+    assert dataset.info.licence == "CC0"
+    listed = {file.path for file in dataset.source_files()}
+    assert {
+        "stimuli/podcast_transcript.csv",
+        "stimuli/gpt2-xl/features.hdf5",
+        "stimuli/podcast.wav",
+        "participants.tsv",
+        "sub-01/ieeg/sub-01_space-MNI152NLin2009aSym_electrodes.tsv",
+        "derivatives/ecogprep/sub-02/ieeg/sub-02_task-podcast_desc-highgamma_ieeg.fif",
+    } <= listed
+    assert not any("whisper" in path or path.endswith(".edf") for path in listed)
+
+
+def test_without_a_transcript_a_table_stands_in(written: Written, copy: Path) -> None:
+    (copy / "stimuli/podcast_transcript.csv").unlink()
+    (copy / "stimuli/podcast.wav").unlink()
+    _, stimulus = first(opened(copy))
+    _, usual = first(opened(written.folder))
+    assert stimulus.words.equals(usual.words)
+    note = next(f for f in stimulus.findings if f.reason == Reason.SOURCE_STANDS_IN)
+    assert "stimuli/spectral/transcript.tsv" in note.where
+    assert stimulus.media_absent["audio"].reason == Reason.MEDIA_NOT_OFFERED
+    for name in ("spectral", "gpt2-xl", "syntactic"):
+        shutil.rmtree(copy / "stimuli" / name)
+    with pytest.raises(StimulusError, match=r"'stimuli/podcast_transcript\.csv' is missing"):
+        opened(copy).stimulus("podcast")
+
+
+def test_words_without_times_are_left_out(copy: Path, written: Written) -> None:
+    truth = written.truth
+    replace(
+        copy / "stimuli/podcast_transcript.csv",
+        f"{truth.words[4]},{truth.start_s[4]}",
+        f"{truth.words[4]},",
+    )
+    _, stimulus = first(opened(copy))
+    assert 4 not in stimulus.words["word_idx"].to_list()
+    found = next(f for f in stimulus.findings if f.reason == Reason.SOURCE_ROWS_LEFT_OUT)
+    assert found.found.startswith("1 word(s) without times; the first is word 4")
+    offer = stimulus.features
+    assert offer is not None
+    assert len(offer.load(FeatureKey("gpt2-xl", 24, "full"))) == stimulus.words.height
+
+
+def test_tables_that_number_other_words(copy: Path) -> None:
+    replace(copy / "stimuli/syntactic/transcript.tsv", "\tone,\t", "\ttwo,\t")
+    with pytest.raises(StimulusError, match="two tables number different words") as caught:
+        opened(copy).stimulus("podcast")
+    assert "line 3" in str(caught.value)
+    assert "word 1 is 'two,' here, and 'one,'" in str(caught.value)
+
+
+def test_a_time_that_is_no_number(copy: Path) -> None:
+    replace(copy / "stimuli/podcast_transcript.csv", "Act,", "Act,soon")
+    with pytest.raises(StimulusError, match="a cell of column 'start' is not valid") as caught:
+        opened(copy).stimulus("podcast")
+    assert "podcast_transcript.csv, line 2" in str(caught.value)
+
+
+def test_another_encoding(copy: Path) -> None:
+    path = copy / "stimuli/podcast_transcript.csv"
+    path.write_bytes(path.read_bytes().replace(b"Act", "Actè".encode("latin-1")))
+    with pytest.raises(StimulusError, match="UTF-8"):
+        opened(copy).stimulus("podcast")
+
+
+def test_an_impossible_probability(copy: Path) -> None:
+    path = copy / "stimuli/gpt2-xl/transcript.tsv"
+    lines = path.read_text(encoding="utf-8").split("\n")
+    cells = lines[1].split("\t")
+    cells[8] = "0"
+    path.write_text("\n".join([lines[0], "\t".join(cells), *lines[2:]]), encoding="utf-8")
+    with pytest.raises(StimulusError, match="'true_prob'") as caught:
+        opened(copy).stimulus("podcast")
+    assert "a probability above 0" in str(caught.value)
+
+
+def test_truncated_files(copy: Path) -> None:
+    path = highgamma(copy)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    dataset = opened(copy)
+    with pytest.raises(RecordingError, match="may be truncated") as caught:
+        dataset.recording(dataset.recording_ids()[0])
+    assert path.name in str(caught.value)
+    hdf5 = copy / "stimuli/gpt2-xl/features.hdf5"
+    hdf5.write_bytes(hdf5.read_bytes()[:800])
+    with pytest.raises(FeatureError, match="HDF5 file cannot be opened"):
+        dataset.stimulus("podcast")
+    assert opened(copy, features=[]).stimulus("podcast").features is None
+
+
+def test_features_that_do_not_fit_their_table(copy: Path) -> None:
+    path = copy / "stimuli/gpt2-xl/transcript.tsv"
+    path.write_text(
+        re.sub(r"\n[^\n]*\n$", "\n", path.read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    offer = opened(copy).stimulus("podcast").features
+    assert offer is not None
+    with pytest.raises(FeatureError, match="one row for every row of their table"):
+        offer.load(FeatureKey("gpt2-xl", 24, "full"))
+
+
+def test_duplicated_subjects(copy: Path) -> None:
+    path = copy / "participants.tsv"
+    path.write_text(path.read_text(encoding="utf-8") + "sub-01\t999\n", encoding="utf-8")
+    with pytest.raises(InputError, match="'sub-01' is listed more than once") as caught:
+        opened(copy)
+    assert "participants.tsv" in str(caught.value)
+
+
+def test_a_link_out_of_the_folder(copy: Path, tmp_path: Path) -> None:
+    path = highgamma(copy)
+    shutil.move(path, tmp_path / "elsewhere.fif")
+    path.symlink_to(tmp_path / "elsewhere.fif")
+    with pytest.raises(RecordingError, match="leads out of the dataset's folder"):
+        opened(copy)
+
+
+def test_a_wrong_rate_in_the_sidecar_of_the_raw_signal(copy: Path) -> None:
+    replace(copy / "sub-01/ieeg/sub-01_task-podcast_ieeg.json", "512.0", "2048")
+    dataset = opened(copy, signal="raw")
+    with pytest.raises(RecordingError, match="another sampling rate") as caught:
+        dataset.recording(dataset.recording_ids()[0])
+    assert "2048 in the sidecar, 512 Hz in sub-01_task-podcast_ieeg.edf" in str(caught.value)
+
+
+def test_a_channel_that_is_not_in_the_table(copy: Path) -> None:
+    replace(copy / "sub-01/ieeg/sub-01_task-podcast_channels.tsv", "G2\t", "G77\t")
+    dataset = opened(copy, signal="raw")
+    with pytest.raises(RecordingError, match=r"not in channels\.tsv") as caught:
+        dataset.recording(dataset.recording_ids()[0])
+    assert "no row for G2" in str(caught.value)
+
+
+def test_positions_that_disagree_are_noted(copy: Path) -> None:
+    path = copy / "sub-01/ieeg/sub-01_space-MNI152NLin2009aSym_electrodes.tsv"
+    path.write_text(
+        re.sub(r"G1\t[^\t]+", "G1\t99.0", path.read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    recording, _ = first(opened(copy))
+    note = next(f for f in recording.findings if f.reason == Reason.SIDECAR_DISAGREES)
+    assert "the first is G1" in note.found
+
+
+def test_no_recordings(copy: Path) -> None:
+    shutil.rmtree(copy / "derivatives")
+    with pytest.raises(InputError, match="holds no recording") as caught:
+        opened(copy)
+    assert "signal = 'highgamma'" in str(caught.value)
+
+
+def test_real_word_tables(tmp_path: Path) -> None:
+    """The published tables, with recordings of the writer in place of the real ones."""
+    real = shared_data("podcast_ds005574")
+    write_podcast_ecog(tmp_path, n_subjects=1, n_words=20)
+    shutil.rmtree(tmp_path / "stimuli")
+    shutil.copytree(real / "stimuli", tmp_path / "stimuli")
+    for name in ("dataset_description.json", "participants.tsv"):
+        shutil.copyfile(real / name, tmp_path / name)
+    dataset = opened(tmp_path)
+    assert isinstance(dataset, PodcastDataset)
+    assert dataset.info.version == "1.0.2"
+    assert dataset.info.licence == "CC0"
+    stimulus = dataset.stimulus("podcast")
+    words = stimulus.words
+    assert words.height == 5136
+    tokens = (tmp_path / "stimuli/gpt2-xl/transcript.tsv").read_text(encoding="utf-8")
+    assert tokens.count("\n") == 1 + 5491
+    assert sorted(words["word_idx"].to_list()) == list(range(5136))
+    assert words["word"].to_list()[:3] == ["Act", "one,", "monkey"]
+    assert words["onset_s"][0] == 3.71
+    assert words["offset_s"][-1] == 1799.367
+    found = {finding.reason: finding for finding in stimulus.findings}
+    assert found[Reason.SOURCE_ROWS_SORTED].found.startswith("19 word(s)")
+    assert "'Oh' at 42.375 s" in found[Reason.SOURCE_ROWS_SORTED].found
+    assert Reason.SOURCE_STANDS_IN in found
+    assert Reason.SIDECAR_DISAGREES not in found
+    n_sentences = words["sentence_id"].n_unique()
+    assert 300 < n_sentences < 600
+    first_bits = -np.log2(1.2075547e-05)
+    second_bits = -np.log2(0.00034219088) - np.log2(0.05952017)
+    np.testing.assert_allclose(stimulus.mechanisms["surprisal"][:2], [first_bits, second_bits])
+    assert words["pos"].to_list()[:3] == ["NNP", "CD", "NN"]
+    assert words["dep"].to_list()[:3] == ["ROOT", "nummod", "appos"]
+
+
+def test_real_whisper_table_disagrees(tmp_path: Path) -> None:
+    real = shared_data("podcast_ds005574")
+    truth = write_podcast_ecog(tmp_path, n_subjects=1, n_words=20)
+    vectors = tmp_path / "stimuli/whisper-medium/features.hdf5"
+    kept = tmp_path / "kept.hdf5"
+    shutil.move(vectors, kept)
+    shutil.rmtree(tmp_path / "stimuli")
+    shutil.copytree(real / "stimuli", tmp_path / "stimuli")
+    shutil.move(kept, vectors)
+    stimulus = opened(tmp_path, features=["whisper-medium"]).stimulus("podcast")
+    assert stimulus.words.height == 5134
+    notes = [f.found for f in stimulus.findings if f.reason == Reason.SIDECAR_DISAGREES]
+    assert notes[0].startswith("2 word(s) not in it: 1561 \"he's\", 4314 'before'")
+    assert notes[1].startswith("5 word(s) at other times; the first is word 1291, 'It'")
+    offer = stimulus.features
+    assert offer is not None
+    with pytest.raises(FeatureError, match=f"{len(truth.vectors)}"):
+        offer.load(FeatureKey("whisper-medium", 0, "full"))
+
+
+def test_real_electrode_tables(tmp_path: Path) -> None:
+    real = shared_data("podcast_ds005574")
+    write_podcast_ecog(tmp_path, n_subjects=1, n_words=20)
+    target = tmp_path / "sub-01/ieeg/sub-01_space-MNI152NLin2009aSym_electrodes.tsv"
+    shutil.copyfile(real / "sub-01_electrodes_MNI.tsv", target)
+    recording, _ = first(opened(tmp_path))
+    notes = [f for f in recording.findings if f.reason == Reason.SIDECAR_DISAGREES]
+    assert len(notes) == 1
+    assert "G2" in notes[0].found
+    assert "[ 60.   -1.3 -29.3]" in notes[0].found
+    unlisted = next(
+        f for f in recording.findings if f.field == "electrodes.tsv" and f is not notes[0]
+    )
+    assert "G1" in unlisted.found

@@ -1,0 +1,165 @@
+"""Triggers carry stimulus times to the recording's clock, exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lpact.datasets.triggers import Rule, TriggerClock
+from lpact.errors import InputError, RecordingError
+from lpact.reasons import Reason
+
+RATE_HZ = 2048.0
+TWO_HOURS_S = 7200.0
+
+
+def drifting(
+    ppm: float, *, every_s: float = 1.0, length_s: float = TWO_HOURS_S
+) -> tuple[np.ndarray, np.ndarray]:
+    """Triggers every second; the recording's clock starts 12.5 s earlier, drifts, and counts whole samples."""
+    stimulus = np.arange(0.0, length_s, every_s)
+    samples = np.rint((12.5 + stimulus * (1 + ppm * 1e-6)) * RATE_HZ)
+    return stimulus, samples / RATE_HZ
+
+
+@pytest.mark.parametrize("ppm", [0.0, 50.0, -120.0])
+@pytest.mark.parametrize("rule", ["linear", "nearest", "next"])
+def test_two_hours_at_2048_hz_are_exact_to_one_sample(ppm: float, rule: Rule) -> None:
+    stimulus, recording = drifting(ppm)
+    words = np.sort(np.random.default_rng(0).uniform(0.0, stimulus[-1], 10_000))
+    truth = (12.5 + words * (1 + ppm * 1e-6)) * RATE_HZ
+    mapped = TriggerClock(stimulus, recording, rule=rule).to_recording(words) * RATE_HZ
+    # Triggers are whole samples, so half a sample of each is lost at most; drift adds 0.25 samples in a second.
+    assert np.abs(mapped - truth).max() <= 0.75
+    assert np.abs(np.rint(mapped) - np.rint(truth)).max() <= 1
+
+
+def test_without_rounding_linear_is_exact_far_below_a_sample() -> None:
+    stimulus = np.arange(0.0, TWO_HOURS_S, 10.0)
+    words = np.linspace(-5.0, TWO_HOURS_S + 5.0, 9_999)
+    mapped = TriggerClock(stimulus, 3.0 + stimulus * 1.0001).to_recording(words)
+    np.testing.assert_allclose(mapped, 3.0 + words * 1.0001, rtol=0, atol=1e-9)
+
+
+def test_a_trigger_maps_to_itself_under_every_rule() -> None:
+    stimulus, recording = drifting(80.0, every_s=7.0)
+    rules: tuple[Rule, ...] = ("linear", "nearest", "next")
+    for rule in rules:
+        clock = TriggerClock(stimulus, recording, rule=rule)
+        assert np.array_equal(clock.to_recording(stimulus), recording)
+
+
+def test_nearest_and_next_count_from_the_named_trigger() -> None:
+    # The second trigger came 0.02 s late: which one a word takes can be seen.
+    stimulus, recording = [0.0, 1.0, 2.0], [10.0, 11.02, 12.0]
+    times = [-0.5, 0.4, 0.5, 0.6, 1.0, 1.4, 1.6, 2.5]
+    nearest = TriggerClock(stimulus, recording, rule="nearest").to_recording(times)
+    np.testing.assert_allclose(nearest, [9.5, 10.4, 10.5, 10.62, 11.02, 11.42, 11.6, 12.5])
+    following = TriggerClock(stimulus, recording, rule="next").to_recording(times)
+    np.testing.assert_allclose(following, [9.5, 10.42, 10.52, 10.62, 11.02, 11.4, 11.6, 12.5])
+
+
+def test_a_pause_is_not_interpolated_over() -> None:
+    # The stimulus stops at 2 s for one minute; both triggers of the pause are there.
+    stimulus, recording = [0.0, 1.0, 2.0, 2.0, 3.0], [5.0, 6.0, 7.0, 67.0, 68.0]
+    clock = TriggerClock(stimulus, recording)
+    np.testing.assert_allclose(clock.to_recording([1.9, 2.0, 2.1]), [6.9, 67.0, 67.1])
+    assert clock.slope == 1.0
+    # Without them, a word goes with the trigger nearest to it.
+    clock = TriggerClock([0.0, 1.0, 2.0, 3.0], [5.0, 6.0, 67.0, 68.0])
+    np.testing.assert_allclose(clock.to_recording([1.2, 1.8]), [6.2, 66.8])
+    (note,) = clock.findings("here")
+    assert note.reason is Reason.CLOCK_DRIFT
+    assert "1 pause(s)" in note.found
+
+
+def test_dropped_triggers_cost_no_sample_and_are_noted() -> None:
+    stimulus, recording = drifting(100.0)
+    kept = np.ones(stimulus.size, dtype=bool)
+    kept[[100, 101, 102, 3000, 7000]] = False
+    clock = TriggerClock(stimulus[kept], recording[kept])
+    words = np.linspace(95.0, 110.0, 400)
+    truth = (12.5 + words * 1.0001) * RATE_HZ
+    assert np.abs(clock.to_recording(words) * RATE_HZ - truth).max() <= 0.51
+    drift, dropped = clock.findings("dataset 'x', triggers.tsv")
+    assert drift.reason is Reason.CLOCK_DRIFT
+    assert "+100.0 ppm" in drift.found
+    assert dropped.reason is Reason.TRIGGERS_DROPPED
+    assert dropped.found.startswith("5 missing, the first after trigger 99 at 99.000 s")
+    assert dropped.where == "dataset 'x', triggers.tsv"
+
+
+def test_clocks_that_agree_leave_no_note() -> None:
+    assert TriggerClock([0.0, 1.0, 2.0], [4.0, 5.0, 6.0]).findings("here") == ()
+    # Triggers that do not come regularly cannot tell that one is missing.
+    assert TriggerClock([0.0, 1.0, 5.0, 5.5], [0.0, 1.0, 5.0, 5.5]).findings("here") == ()
+
+
+def test_far_from_every_trigger_is_not_in_the_recording() -> None:
+    clock = TriggerClock([0.0, 1.0, 9.0], [0.0, 1.0, 9.0], max_gap_s=2.0)
+    mapped = clock.to_recording([-2.5, -2.0, 3.0, 3.5, 5.0, 8.0, 11.5, np.nan])
+    np.testing.assert_array_equal(
+        np.isnan(mapped), [True, False, False, True, True, False, True, True]
+    )
+
+
+def test_one_trigger_is_an_offset() -> None:
+    np.testing.assert_allclose(TriggerClock([1.0], [4.0]).to_recording([0.0, 2.0]), [3.0, 5.0])
+
+
+def test_the_ratio_counts_where_a_clock_is_in_samples() -> None:
+    clock = TriggerClock([0.0, 1.0], [100.0, 2148.0], rule="nearest", ratio=2048.0)
+    np.testing.assert_allclose(clock.to_recording([0.25, 0.75]), [612.0, 1636.0])
+    assert clock.findings("here") == ()
+
+
+@pytest.mark.parametrize(
+    ("stimulus", "recording", "what", "place"),
+    [
+        ([0.0, 2.0, 1.0], [0.0, 1.0, 2.0], "not in order of stimulus time", "c"),
+        ([0.0, 1.0, 2.0], [0.0, 2.0, 2.0], "not in order of recording time", "c"),
+        ([0.0, np.nan, 2.0], [0.0, 1.0, 2.0], "stimulus time is not finite", "b"),
+        ([0.0, 1.0, 2.0], [0.0, 1.0, np.inf], "recording time is not finite", "c"),
+    ],
+)
+def test_a_broken_trigger_is_named(
+    stimulus: list[float], recording: list[float], what: str, place: str
+) -> None:
+    with pytest.raises(RecordingError, match=what) as caught:
+        TriggerClock(stimulus, recording, where="t.csv", labels=["a", "b", "c"])
+    assert caught.value.where == f"t.csv, {place}"
+
+
+def test_tables_that_cannot_be_triggers_are_refused() -> None:
+    with pytest.raises(RecordingError, match="there are no triggers"):
+        TriggerClock([], [])
+    with pytest.raises(InputError, match="not one recording time for every stimulus time"):
+        TriggerClock([0.0, 1.0], [0.0], error=InputError)
+
+
+def test_a_wrong_sampling_rate_shows_in_the_triggers() -> None:
+    stimulus, recording = drifting(20.0, length_s=60.0)
+    with pytest.raises(RecordingError, match="run at different rates") as caught:
+        TriggerClock(stimulus, recording * 2048 / 2000, where="t.csv")
+    assert "1.024" in str(caught.value.got)
+    assert "sampling rate" in str(caught.value.remedy)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.lists(st.floats(0.2, 30.0), min_size=2, max_size=40),
+    ppm=st.floats(-900.0, 900.0),
+    offset=st.floats(-100.0, 100.0),
+    where=st.floats(-0.2, 1.2),
+)
+def test_linear_inverts_any_line(
+    steps: list[float], ppm: float, offset: float, where: float
+) -> None:
+    stimulus = np.cumsum([0.0, *steps])
+    clock = TriggerClock(stimulus, offset + stimulus * (1 + ppm * 1e-6))
+    time = where * stimulus[-1]
+    assert clock.to_recording([time])[0] == pytest.approx(
+        offset + time * (1 + ppm * 1e-6), abs=1e-9
+    )

@@ -1,0 +1,126 @@
+"""Cleaning of fMRI series against closed forms: what was planted vanishes, what is orthogonal stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lpact.errors import RecordingError
+from lpact.preprocess.fmri import clean_series
+
+N = 240
+TR_S = 1.5
+
+
+def cosine(k: int) -> np.ndarray:
+    """Return the cosine with period 2 N TR / k, a column of the discrete cosine transform."""
+    return np.cos(np.pi * k * (np.arange(N) + 0.5) / N)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+def test_nothing_is_done_unless_asked_for() -> None:
+    values = rng().standard_normal((N, 3))
+    assert clean_series(values, tr_s=TR_S) is values
+    assert clean_series(values, tr_s=TR_S, confounds=np.empty((N, 0))) is values
+
+
+def test_detrending_leaves_the_residual_of_a_straight_line() -> None:
+    values = rng().standard_normal((N, 3)) + np.arange(N)[:, None] * [0.0, 0.1, -2.0] + 100.0
+    line = np.stack([np.ones(N), np.arange(N)], axis=1)
+    expected = values - line @ np.linalg.lstsq(line, values, rcond=None)[0]
+    np.testing.assert_allclose(clean_series(values, tr_s=TR_S, detrend=True), expected, atol=1e-9)
+
+
+def test_the_high_pass_takes_slow_cosines_and_leaves_fast_ones() -> None:
+    # Periods are 720 s / k: with a cut-off of 120 s, k = 1 to 6 go and k = 7 stays.
+    slow, fast = cosine(6), cosine(7)
+    values = np.stack([slow, fast, 3.0 * cosine(1) + fast + 50.0], axis=1)
+    cleaned = clean_series(values, tr_s=TR_S, highpass_s=120.0)
+    expected = np.stack([np.zeros(N), fast, fast + 50.0], axis=1)
+    np.testing.assert_allclose(cleaned, expected, atol=1e-10)
+
+
+def test_a_planted_confound_vanishes_and_an_orthogonal_signal_stays() -> None:
+    confounds = np.stack([cosine(20), cosine(31) + 7.0], axis=1)
+    signal = cosine(50)
+    values = (signal + 4.0 * confounds[:, 0] - 2.0 * confounds[:, 1] + 10.0)[:, None]
+    cleaned = clean_series(values, tr_s=TR_S, confounds=confounds)
+    np.testing.assert_allclose(cleaned[:, 0] - cleaned.mean(), signal, atol=1e-9)
+    assert cleaned.mean() == pytest.approx(values.mean())
+
+
+def test_confounds_high_pass_and_line_together_are_one_least_squares_fit() -> None:
+    generator = rng()
+    confounds = generator.standard_normal((N, 4)).cumsum(axis=0)
+    values = generator.standard_normal((N, 5)).cumsum(axis=0)
+    cleaned = clean_series(values, tr_s=TR_S, detrend=True, highpass_s=100.0, confounds=confounds)
+    line = np.stack([np.ones(N), np.arange(N)], axis=1)
+    cosines = np.stack([cosine(k) for k in range(1, 8)], axis=1)
+    design = np.hstack([line, cosines, confounds])
+    expected = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+    np.testing.assert_allclose(cleaned, expected, atol=1e-8)
+
+
+def test_a_drifting_confound_does_not_switch_the_high_pass_off() -> None:
+    # It correlates with the first cosine above 0.9.
+    confounds = (-np.arange(N, dtype=float) + rng().standard_normal(N))[:, None]
+    assert np.corrcoef(confounds[:, 0], cosine(1))[0, 1] > 0.9
+    cleaned = clean_series(cosine(5)[:, None], tr_s=TR_S, highpass_s=120.0, confounds=confounds)
+    np.testing.assert_allclose(cleaned, 0.0, atol=1e-9)
+
+
+def test_units_do_not_mix_and_gaps_stay_in_their_unit() -> None:
+    values = rng().standard_normal((N, 4)).cumsum(axis=0)
+    options = {"tr_s": TR_S, "highpass_s": 90.0, "confounds": cosine(40)[:, None]}
+    together = clean_series(values, **options)
+    apart = np.hstack([clean_series(values[:, [unit]], **options) for unit in range(4)])
+    np.testing.assert_allclose(together, apart, atol=1e-10)
+    holed = values.copy()
+    holed[7, 2] = np.nan
+    cleaned = clean_series(holed, **options)
+    assert np.isnan(cleaned[:, 2]).any()
+    np.testing.assert_allclose(cleaned[:, [0, 1, 3]], together[:, [0, 1, 3]], atol=1e-10)
+
+
+def test_a_gap_in_the_first_row_takes_the_second_rows_value() -> None:
+    generator = rng()
+    motion = generator.standard_normal(N)
+    derivative = np.concatenate([[np.nan], np.diff(motion)])
+    filled = np.concatenate([[motion[1] - motion[0]], np.diff(motion)])
+    values = generator.standard_normal((N, 2))
+    given = clean_series(values, tr_s=TR_S, confounds=np.stack([motion, derivative], axis=1))
+    meant = clean_series(values, tr_s=TR_S, confounds=np.stack([motion, filled], axis=1))
+    np.testing.assert_array_equal(given, meant)
+
+
+def test_a_zscore_has_mean_0_and_standard_deviation_1() -> None:
+    values = rng().standard_normal((N, 3)) * [1.0, 30.0, 0.01] + 5.0
+    cleaned = clean_series(values, tr_s=TR_S, standardise="zscore")
+    np.testing.assert_allclose(cleaned.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(cleaned.std(axis=0, ddof=1), 1.0)
+
+
+def test_gaps_after_the_first_row_are_named() -> None:
+    confounds = rng().standard_normal((N, 3))
+    confounds[17, 1] = np.nan
+    with pytest.raises(RecordingError) as caught:
+        clean_series(np.ones((N, 1)), tr_s=TR_S, confounds=confounds, where="dataset 'x', run 3")
+    message = str(caught.value)
+    assert "dataset 'x', run 3, confound number 2" in message
+    assert "row 18" in message
+
+
+def test_confounds_of_another_run_are_named() -> None:
+    with pytest.raises(RecordingError, match="one row a volume") as caught:
+        clean_series(np.ones((N, 1)), tr_s=TR_S, confounds=np.ones((N - 1, 2)), where="run 3")
+    assert f"{N - 1} rows" in str(caught.value)
+
+
+def test_a_series_that_is_too_short_for_the_cut_off_is_named() -> None:
+    with pytest.raises(RecordingError, match="too short") as caught:
+        clean_series(np.ones((20, 1)), tr_s=TR_S, highpass_s=128.0, where="run 3")
+    assert "20 volumes of 1.5 s" in str(caught.value)
+    assert "at most 60 s" in str(caught.value)
