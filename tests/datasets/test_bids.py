@@ -426,9 +426,12 @@ def test_no_usable_channel(eeg: Path) -> None:
     assert "4 misc" in str(caught.value)
 
 
-def test_a_truncated_recording(folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path) -> None:
+@pytest.mark.parametrize("datatype", ["meg", "eeg"])
+def test_a_truncated_recording(
+    folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path, datatype: Datatype
+) -> None:
     target = tmp_path / "copy"
-    shutil.copytree(folders["meg"][0], target)
+    shutil.copytree(folders[datatype][0], target)
     path = recording_file(target)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(RecordingError, match="may be truncated") as caught:
