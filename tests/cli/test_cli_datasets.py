@@ -12,7 +12,7 @@ from tiny_study import Lpact
 
 from lpact.cli.datasets import reader_options
 from lpact.datasets.base import DATASETS
-from lpact.datasets.folder_writer import write_folder
+from lpact.datasets.folder.writer import write_folder
 from lpact.errors import ConfigError
 
 OPTIONS = {"n_subjects": 2, "n_runs": 2, "n_stories": 2, "sentences_per_story": 8, "n_units": 8}

@@ -10,7 +10,7 @@ from tiny_study import TINY, Lpact
 
 import lpact as api
 from lpact.datasets.base import DATASETS
-from lpact.datasets.folder_writer import write_folder
+from lpact.datasets.folder.writer import write_folder
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OPTIONS = {"n_subjects": 2, "n_runs": 1, "n_stories": 2, "sentences_per_story": 8, "n_units": 8}

@@ -18,9 +18,9 @@ import scipy.io
 import zarr
 
 from lpact.config import GridConfig
-from lpact.datasets import _strict_files
-from lpact.datasets._array_files import stored as stored_arrays
+from lpact.datasets._files import strict
 from lpact.datasets.arrays import ArraysDataset
+from lpact.datasets.arrays.files import stored as stored_arrays
 from lpact.datasets.base import DATASETS, Epochs, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import ConfigError, InputError, LPactError, RecordingError, StimulusError
@@ -106,7 +106,7 @@ class TestEveryFormat:
     ) -> None:
         folder, truth = written
         if streamed:
-            monkeypatch.setattr(_strict_files, "MMAP_BYTES", 0)
+            monkeypatch.setattr(strict, "MMAP_BYTES", 0)
         dataset = opened(folder)
         found = dataset.recording(subject(kind))
         assert isinstance(found.signal, TimeSeries)
@@ -132,7 +132,7 @@ class TestEveryFormat:
     ) -> None:
         folder, truth = written
         if streamed:
-            monkeypatch.setattr(_strict_files, "MMAP_BYTES", 0)
+            monkeypatch.setattr(strict, "MMAP_BYTES", 0)
         found = recording(folder, kind)
         signal = found.signal
         assert isinstance(signal, TimeSeries)
@@ -171,7 +171,7 @@ class TestEveryFormat:
     def test_each_unit_lies_by_itself_where_it_does(
         self, written: tuple[Path, ArraysTruth], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(_strict_files, "MMAP_BYTES", 0)
+        monkeypatch.setattr(strict, "MMAP_BYTES", 0)
         apart = {}
         for kind in FORMATS:
             values = recording(written[0], kind).signal.values
@@ -197,7 +197,7 @@ class TestEveryFormat:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         folder, truth = written
-        monkeypatch.setattr(_strict_files, "MMAP_BYTES", 0)
+        monkeypatch.setattr(strict, "MMAP_BYTES", 0)
         monkeypatch.setattr(stored_arrays, "AHEAD_BYTES", ahead_bytes)
         for kind in ("npy", "hdf5_rows", "nwb"):
             found = recording(folder, kind)
@@ -395,7 +395,7 @@ class TestAxesAndUnits:
             "unit\tregion\tx_mm\ty_mm\tz_mm\tstatus\nE1\tSTG\t1\t2\t3\tgood\nE2\tn/a\tn/a\tn/a\tn/a\tgood\n"
             "E3\tIFG\t1\t1\t1\tbad\nE4\tIFG\t4\t5\t6\tgood\n"
         )
-        monkeypatch.setattr(_strict_files, "MMAP_BYTES", 0)
+        monkeypatch.setattr(strict, "MMAP_BYTES", 0)
         for kind in ("hdf5", "npz"):
             found = recording(folder, kind)
             assert found.units.ids == ("E1", "E2", "E4")
@@ -601,7 +601,7 @@ class TestBrokenFiles:
     def test_a_torn_chunk_is_named_when_it_is_read(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(_strict_files, "MMAP_BYTES", 0)
+        monkeypatch.setattr(strict, "MMAP_BYTES", 0)
         with h5py.File(folder / "units.h5", "r") as file:
             chunk = file["ecog/data"].id.get_chunk_info(2)
         with (folder / "units.h5").open("r+b") as stream:
@@ -712,7 +712,7 @@ class TestBrokenFiles:
         zarr.create_array(
             str(folder / "shards.zarr"), data=values, chunks=(1, 100), shards=(1, 600)
         )
-        monkeypatch.setattr(_strict_files, "MMAP_BYTES", 0)
+        monkeypatch.setattr(strict, "MMAP_BYTES", 0)
         for name in ("alone.zarr", "shards.zarr"):
             table_only(folder, "sampling_rate_hz = 9.0", file=name, axes="unit,time")
             found = recording(folder, "x")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lpact.config import read_study_file
-from lpact.datasets._arrays_table import RecordingEntry, StimulusEntry
+from lpact.datasets.arrays.table import RecordingEntry, StimulusEntry
 from lpact.datasets.base import DATASETS
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/datasets/arrays.md"

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from lpact.config import GridConfig
-from lpact.datasets._bids_events import Events, Heard, heard_words, merge_heard, place_words
-from lpact.datasets._mne_series import RawSeries
-from lpact.datasets._strict_files import TsvFile
+from lpact.datasets._files.strict import TsvFile
+from lpact.datasets._mne.series import RawSeries
 from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId, Stimulus, TimeSeries
+from lpact.datasets.bids.events import Events, Heard, heard_words, merge_heard, place_words
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
 from lpact.reasons import Reason

@@ -16,7 +16,7 @@ from nilearn.image import resample_to_img
 from nilearn.maskers import NiftiLabelsMasker, NiftiMasker
 
 from lpact.config import GridConfig
-from lpact.datasets import _nifti
+from lpact.datasets._fmri import nifti
 from lpact.datasets.base import DATASETS, Dataset, RecordingId
 from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, UnitBlocks
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
@@ -103,7 +103,7 @@ def test_means_equal_those_of_nilearn(written: Written, tmp_path: Path) -> None:
 def test_voxels_of_a_mask_equal_those_of_nilearn(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_nifti, "CHUNK_BYTES", 7 * 8 * int(np.prod(SHAPE)))
+    monkeypatch.setattr(nifti, "CHUNK_BYTES", 7 * 8 * int(np.prod(SHAPE)))
     dataset = opened(written.folder, atlas="", atlas_labels="", mask="mask.nii.gz")
     recording = dataset.recording(KEY)
     assert len(recording.units.ids) == written.truth.n_mask_voxels

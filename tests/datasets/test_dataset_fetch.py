@@ -15,12 +15,12 @@ import pytest
 from file_server import FileServer, Served, file_server
 
 from lpact.datasets import fetch as fetch_module
-from lpact.datasets._https import fetch_file
-from lpact.datasets._places import check_space, check_url
-from lpact.datasets._unzip import unpack
 from lpact.datasets.base import DATASETS
 from lpact.datasets.catalogue import Download, RemoteFile
 from lpact.datasets.fetch import MARKS, FetchPlan, plan_fetch
+from lpact.datasets.fetch.https import fetch_file
+from lpact.datasets.fetch.places import check_space, check_url
+from lpact.datasets.fetch.unzip import unpack
 from lpact.errors import FetchError
 
 CONTENT = np.random.default_rng(3).bytes(3_000_000)

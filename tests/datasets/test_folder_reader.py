@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lpact.datasets import _strict_files
+from lpact.datasets._files import strict
 from lpact.datasets.base import DATASETS, Dataset, Epochs, FeatureKey, RecordingId, TimeSeries
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
 
@@ -160,7 +160,7 @@ def test_big_arrays_are_mapped(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     dataset = open_folder(root)
     one = dataset.recording_ids()[0]
     plain = dataset.recording(one).signal.values
-    monkeypatch.setattr(_strict_files, "MMAP_BYTES", 1)
+    monkeypatch.setattr(strict, "MMAP_BYTES", 1)
     mapped = dataset.recording(one).signal.values
     assert not isinstance(plain, np.memmap)
     assert isinstance(mapped, np.memmap)

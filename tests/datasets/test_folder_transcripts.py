@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lpact.datasets.folder import Folder
-from lpact.datasets.folder_writer import write_folder
+from lpact.datasets.folder.writer import write_folder
 from lpact.datasets.simulated import Simulated, SimulatedOptions
 from lpact.errors import StimulusError
 

@@ -14,7 +14,7 @@ from scipy.io import wavfile
 import lpact
 from lpact.config import NuisanceConfig
 from lpact.datasets.base import DATASETS, Stimulus
-from lpact.datasets.folder_writer import write_folder
+from lpact.datasets.folder.writer import write_folder
 from lpact.errors import ConfigError
 from lpact.features.frequency import list_floor, list_log_frequency
 from lpact.features.nuisance import build_nuisance, nuisance_findings

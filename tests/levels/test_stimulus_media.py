@@ -11,7 +11,7 @@ import pytest
 import lpact
 from lpact.datasets.base import DATASETS, AbsentMedium, Envelope, RecordingId, SourceFile, Stimulus
 from lpact.datasets.catalogue import Expected
-from lpact.datasets.folder_writer import write_folder
+from lpact.datasets.folder.writer import write_folder
 from lpact.levels.media import MediaAudit, release_rows
 from lpact.reasons import Reason
 from lpact.store import frame

@@ -52,7 +52,7 @@ def test_unit_order_changes_nothing_but_the_order(tiny_run, tiny_study, tmp_path
     import numpy as np
     import polars as pl
 
-    from lpact.datasets.folder_writer import write_folder
+    from lpact.datasets.folder.writer import write_folder
     from lpact.run.workspace import Workspace
 
     study, _ = tiny_run
@@ -95,7 +95,7 @@ def test_scaling_and_shifting_the_recording_changes_no_verdict_and_no_score(
 ):
     import numpy as np
 
-    from lpact.datasets.folder_writer import write_folder
+    from lpact.datasets.folder.writer import write_folder
     from lpact.run.workspace import Workspace
 
     study, original = tiny_run

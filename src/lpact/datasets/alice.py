@@ -21,11 +21,11 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
+from lpact.datasets._files.numbers import read_numbers
+from lpact.datasets._files.sentences import sentences_by_pauses
+from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.textgrid import Interval, read_intervals
 from lpact.datasets._finding import Finding
-from lpact.datasets._number_table import read_numbers
-from lpact.datasets._sentences import sentences_by_pauses
-from lpact.datasets._source_folder import SourceFolder
-from lpact.datasets._textgrid import Interval, read_intervals
 from lpact.datasets.base import (
     DATASETS,
     AbsentMedium,

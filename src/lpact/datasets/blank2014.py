@@ -25,8 +25,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from lpact.datasets._assembly import STIMULUS_ID
-from lpact.datasets._assembly_dataset import (
+from lpact.datasets._assemblies.dataset import (
     LAYOUT,
     LICENCE,
     SESSION,
@@ -34,9 +33,10 @@ from lpact.datasets._assembly_dataset import (
     AssemblyOptions,
     download,
 )
+from lpact.datasets._assemblies.files import STIMULUS_ID
+from lpact.datasets._assemblies.presented import plain_table, reordered
+from lpact.datasets._files.sentences import sentences_by_punctuation
 from lpact.datasets._finding import Finding
-from lpact.datasets._presented import plain_table, reordered
-from lpact.datasets._sentences import sentences_by_punctuation
 from lpact.datasets.base import (
     DATASETS,
     AbsentMedium,

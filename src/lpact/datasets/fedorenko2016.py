@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from lpact.datasets._assembly_dataset import (
+from lpact.datasets._assemblies.dataset import (
     LAYOUT,
     LICENCE,
     SESSION,
@@ -28,7 +28,7 @@ from lpact.datasets._assembly_dataset import (
     AssemblyOptions,
     download,
 )
-from lpact.datasets._presented import annotation, plain_table, reordered
+from lpact.datasets._assemblies.presented import annotation, plain_table, reordered
 from lpact.datasets.base import (
     DATASETS,
     AbsentMedium,

@@ -22,8 +22,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from lpact.datasets._assembly import STIMULUS_ID, trailing_numbers
-from lpact.datasets._assembly_dataset import (
+from lpact.datasets._assemblies.dataset import (
     LAYOUT,
     LICENCE,
     SESSION,
@@ -34,8 +33,9 @@ from lpact.datasets._assembly_dataset import (
     all_missing,
     download,
 )
+from lpact.datasets._assemblies.files import STIMULUS_ID, trailing_numbers
+from lpact.datasets._assemblies.presented import grouped, reordered, sentence_words
 from lpact.datasets._finding import Finding
-from lpact.datasets._presented import grouped, reordered, sentence_words
 from lpact.datasets.base import (
     DATASETS,
     AbsentMedium,

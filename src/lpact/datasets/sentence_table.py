@@ -23,10 +23,10 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from lpact.datasets._assemblies.presented import PLAIN_COLUMNS, grouped, sentence_words
+from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
-from lpact.datasets._presented import PLAIN_COLUMNS, grouped, sentence_words
-from lpact.datasets._source_folder import SourceFolder
-from lpact.datasets._strict_files import CsvFile
 from lpact.datasets.base import (
     DATASETS,
     AbsentMedium,

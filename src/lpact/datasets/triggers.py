@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lpact.datasets._files.strict import ErrorType
 from lpact.datasets._finding import Finding
-from lpact.datasets._strict_files import ErrorType
 from lpact.errors import RecordingError
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.reasons import Reason

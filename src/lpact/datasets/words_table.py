@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from lpact.datasets._folder_read import read_words
-from lpact.datasets._strict_files import read_text
+from lpact.datasets._files.strict import read_text
+from lpact.datasets.folder.read import read_words
 from lpact.errors import StimulusError
 
 

@@ -1,0 +1,80 @@
+"""Validation with errors that name file, option, found and remedy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from lpact.errors import ConfigError, did_you_mean
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def config_digest(plain: Mapping[str, Any]) -> str:
+    """SHA-256 of a configuration as canonical JSON (sorted keys, no white space)."""
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def validate_model(
+    model: type[M], values: Mapping[str, Any], *, where: str, what: str = "the study file is"
+) -> M:
+    """Validate ``values``; a failure becomes a `ConfigError` that names field, value and remedy."""
+    try:
+        return model.model_validate(_tuples(values))
+    except ValidationError as error:
+        raise _config_error(model, error, where, what) from None
+
+
+def _tuples(value: Any) -> Any:
+    """TOML arrays are lists; strict models hold tuples."""
+    if isinstance(value, Mapping):
+        return {key: _tuples(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_tuples(item) for item in value)
+    return value
+
+
+def _config_error(
+    model: type[BaseModel], error: ValidationError, where: str, what: str
+) -> ConfigError:
+    problems = []
+    for item in error.errors():
+        location = ".".join(str(part) for part in item["loc"]) or "(top level)"
+        if item["type"] == "extra_forbidden":
+            known = _known_keys(model, item["loc"][:-1])
+            problems.append(
+                f"{location}: unknown option; {did_you_mean(str(item['loc'][-1]), known)}"
+            )
+        elif item["type"] == "missing":
+            problems.append(f"{location}: required option is missing")
+        else:
+            message = item["msg"].removeprefix("Value error, ")
+            found = item["input"]
+            shown = "" if isinstance(found, Mapping) else f" (found {found!r})"
+            problems.append(f"{location}: {message}{shown}")
+    first = problems[0].split(":", 1)[0]
+    return ConfigError(
+        f"{what} not valid:\n" + "\n".join(f"  - {p}" for p in problems),
+        where=f"{where}, option '{first}'",
+        expected="options as listed in docs/reference/study-file.md (`lpact init` writes them all)",
+        remedy="mend the listed options",
+    )
+
+
+def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    current: Any = model
+    for part in location:
+        if isinstance(part, int) or not hasattr(current, "model_fields"):
+            continue
+        annotation = current.model_fields[part].annotation if part in current.model_fields else None
+        inner = [annotation, *getattr(annotation, "__args__", ())]
+        models = [a for a in inner if isinstance(a, type) and issubclass(a, BaseModel)]
+        if not models:
+            return []
+        current = models[0]
+    return [*current.model_fields, *getattr(current, "BESIDE", ())]

@@ -1,0 +1,1 @@
+"""Files, opened strictly: every problem names file, place, found and remedy."""

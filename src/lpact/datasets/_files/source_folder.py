@@ -1,0 +1,126 @@
+"""The folder of a dataset as it was downloaded: files are found, never guessed, and none leads out of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from lpact.datasets._files.strict import ErrorType
+from lpact.datasets.base import SourceFile
+from lpact.errors import InputError, did_you_mean
+
+ANNEX = ".git/annex/objects"
+
+
+class SourceFolder:
+    """A dataset's folder.
+
+    Parameters
+    ----------
+    root
+        The folder, as the study names it.
+    name
+        Name of the dataset in the study, for messages and tables.
+    expected
+        What the folder should hold, for the message when it is not there.
+    """
+
+    def __init__(self, root: Path | None, *, name: str, expected: str) -> None:
+        self.name = name
+        if root is None or not root.is_dir():
+            raise InputError(
+                "the dataset's folder is not given" if root is None else "there is no such folder",
+                where=f"dataset '{name}'",
+                got="no path" if root is None else str(root),
+                expected=expected,
+                remedy=f'give it in the study file: [run.paths] {name} = "…"',
+            )
+        self.root = root.resolve()
+
+    def file(self, relative: str, error: ErrorType = InputError) -> Path:
+        """Return a file that must be there."""
+        path = self.optional(relative, error)
+        if path is not None:
+            return path
+        parent = self.root / relative
+        while not parent.is_dir():
+            parent = parent.parent
+        here = sorted(entry.name for entry in parent.iterdir())
+        raise error(
+            f"'{relative}' is missing",
+            where=str(self.root / relative),
+            got=f"in {parent}: "
+            + (", ".join(here[:8]) + (" …" if len(here) > 8 else "") or "nothing"),
+            expected=f"the file '{relative}'",
+            remedy=f"download it; here, {did_you_mean(Path(relative).name, here)}",
+        )
+
+    def optional(self, relative: str, error: ErrorType = InputError) -> Path | None:
+        """Return a file if it is there."""
+        path = self.root / relative
+        if not path.exists() and not path.is_symlink():
+            return None
+        return self._inside(path, error)
+
+    def glob(self, pattern: str, error: ErrorType = InputError) -> list[Path]:
+        """Return the files that match a glob, sorted; names that start with a dot do not count."""
+        return [
+            self._inside(path, error)
+            for path in sorted(self.root.glob(pattern))
+            if not any(part.startswith(".") for part in path.relative_to(self.root).parts)
+        ]
+
+    def _inside(self, path: Path, error: ErrorType) -> Path:
+        try:
+            target = path.resolve()
+        except (OSError, RuntimeError):
+            target = None
+        if target is None or not target.is_relative_to(self.root):
+            raise error(
+                "a link leads out of the dataset's folder",
+                where=str(path),
+                got=f"a link to {target or 'itself'}",
+                expected=f"a file inside {self.root}",
+                remedy="copy the file into the folder",
+            )
+        if not target.exists():
+            annexed = ANNEX in target.as_posix()
+            raise error(
+                "a file's content is not here" if annexed else "a link leads nowhere",
+                where=str(path),
+                got=f"a link to {target}, which does not exist",
+                expected="the file itself",
+                remedy=f"datalad get '{self.relative(path)}'" if annexed else "mend the link",
+            )
+        return path
+
+    def relative(self, path: Path) -> str:
+        """Path from the dataset's folder, with slashes."""
+        return path.relative_to(self.root).as_posix()
+
+    def where(self, path: Path) -> str:
+        """Name a part of the dataset in tables, which must not depend on where the folder lies."""
+        return f"dataset '{self.name}', {self.relative(path)}"
+
+    def source_files(self, paths: Iterable[Path], licence: str) -> list[SourceFile]:
+        """Return files with their checksums, by path, each once."""
+        found = {self.relative(path): path for path in paths}
+        return [
+            SourceFile(relative, path.stat().st_size, sha256(path), licence)
+            for relative, path in sorted(found.items())
+        ]
+
+
+def sha256(path: Path) -> str:
+    """Checksum of a file's content; a file that did not change is read once a process."""
+    state = path.stat()
+    times = (state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
+    return _sha256(path.resolve(), times)
+
+
+@lru_cache(maxsize=4096)
+def _sha256(path: Path, _: tuple[int, ...]) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,168 @@
+"""Tables that go with a recording of a folder of arrays: word times, triggers, bad spans, confounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.strict import TsvFile
+from lpact.datasets._finding import Finding
+from lpact.datasets.arrays.table import RecordingEntry
+from lpact.datasets.arrays.words import read_delimited
+from lpact.datasets.base import Span
+from lpact.datasets.triggers import TriggerClock
+from lpact.errors import RecordingError
+from lpact.math.types import FloatArray
+from lpact.reasons import Reason
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Sampling rate and time of sample 0."""
+
+    sampling_rate_hz: float
+    start_s: float
+    n_samples: int
+
+    def time_of(self, samples: FloatArray) -> FloatArray:
+        """Times of samples: ``start_s + sample / rate``."""
+        return self.start_s + samples / self.sampling_rate_hz
+
+
+def word_times(
+    entry: RecordingEntry, folder: SourceFolder, clock: Clock, words: pl.DataFrame
+) -> tuple[FloatArray | None, tuple[Finding, ...]]:
+    """Return word onsets on the recording's clock, or None where the words' own times are that."""
+    if entry.word_onsets is not None:
+        return _word_onsets(entry, entry.word_onsets, folder, clock, words), ()
+    if entry.triggers is not None:
+        return _triggered(entry, entry.triggers, folder, clock, words)
+    return None, ()
+
+
+def bad_spans(entry: RecordingEntry, folder: SourceFolder) -> tuple[Span, ...]:
+    """Read ``start_s, stop_s`` and, if there is one, ``label``."""
+    if entry.bad_spans is None:
+        return ()
+    table = _table(entry, entry.bad_spans, folder)
+    table.require(("start_s", "stop_s"))
+    starts, stops = table.numbers("start_s"), table.numbers("stop_s")
+    labels = table.text("label") if "label" in table.columns else ["bad"] * table.n_rows
+    for row, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+        if not stop > start:
+            raise table.wrong("stop_s", row, f"a time after start_s, {start:g} s")
+    return tuple(Span(*span) for span in zip(starts, stops, labels, strict=True))
+
+
+def confounds(entry: RecordingEntry, folder: SourceFolder, clock: Clock) -> pl.DataFrame | None:
+    """Read one row a sample, one column a series; NaN where a cell says that there is no number."""
+    if entry.confounds is None:
+        return None
+    table = _table(entry, entry.confounds, folder)
+    if table.n_rows != clock.n_samples:
+        raise RecordingError(
+            "the confounds do not have one row a sample",
+            where=str(table.path),
+            got=f"{table.n_rows} rows",
+            expected=f"{clock.n_samples} rows, one for each sample of the recording",
+            remedy="give confounds for every sample, in order",
+        )
+    return pl.DataFrame({name: table.numbers_or_nan(name) for name in table.columns})
+
+
+def _table(entry: RecordingEntry, name: str, folder: SourceFolder) -> TsvFile:
+    return read_delimited(folder.file(entry.path(name), RecordingError), RecordingError)
+
+
+def _recording_times(
+    entry: RecordingEntry, table: TsvFile, seconds: str, clock: Clock
+) -> tuple[str, FloatArray]:
+    """Times from the column ``sample``, or from one in seconds; NaN where a cell is empty."""
+    if ("sample" in table.columns) == (seconds in table.columns):
+        raise RecordingError(
+            f"a table needs one of the columns 'sample' and '{seconds}'",
+            where=f"{table.path}, line 1",
+            got="columns " + ", ".join(table.columns),
+            expected=f"'sample', or '{seconds}' in seconds on the recording's clock",
+            remedy="keep one of the two",
+        )
+    if seconds in table.columns:
+        return seconds, np.array(table.numbers_or_nan(seconds), dtype=np.float64)
+    samples = np.array(table.numbers_or_nan("sample"), dtype=np.float64) - entry.first_sample
+    outside = (samples < 0) | (samples >= clock.n_samples)
+    if outside.any():
+        row = int(np.argmax(outside))
+        last = clock.n_samples - 1 + entry.first_sample
+        raise table.wrong(
+            "sample",
+            row,
+            f"a sample of the recording, {entry.first_sample} to {last}, or n/a "
+            f"(first_sample = {entry.first_sample} says how they are counted)",
+        )
+    return "sample", clock.time_of(samples)
+
+
+def _word_onsets(
+    entry: RecordingEntry, name: str, folder: SourceFolder, clock: Clock, words: pl.DataFrame
+) -> FloatArray:
+    table = _table(entry, name, folder)
+    if table.n_rows != words.height:
+        raise RecordingError(
+            "the word onsets of a recording do not match the words",
+            where=str(table.path),
+            got=f"{table.n_rows} rows",
+            expected=f"{words.height} rows, one a word of the stimulus '{entry.stimulus}'",
+            remedy="write n/a for a word that the recording does not hold",
+        )
+    if "word" in table.columns:
+        pairs = zip(table.cells("word"), words["word"], strict=True)
+        for row, (here, there) in enumerate(pairs):
+            if here != there:
+                raise table.wrong("word", row, f"{there!r}, as in the words table")
+    column, times_s = _recording_times(entry, table, "onset_s", clock)
+    heard = np.flatnonzero(np.isfinite(times_s))
+    falls = np.diff(times_s[heard]) < 0
+    if falls.any():
+        at = int(np.argmax(falls))
+        row, before = int(heard[at + 1]), table.cells(column)[int(heard[at])]
+        raise table.wrong(column, row, f"a time that is not before the previous word's, {before}")
+    return times_s
+
+
+def _triggered(
+    entry: RecordingEntry, name: str, folder: SourceFolder, clock: Clock, words: pl.DataFrame
+) -> tuple[FloatArray, tuple[Finding, ...]]:
+    table = _table(entry, name, folder)
+    table.require(("stimulus_s",))
+    stimulus_s = np.array(table.numbers("stimulus_s"), dtype=np.float64)
+    _, recording_s = _recording_times(entry, table, "recording_s", clock)
+    kept = np.isfinite(recording_s)
+    mapping = TriggerClock(
+        stimulus_s[kept],
+        recording_s[kept],
+        rule=entry.trigger_rule,
+        max_gap_s=entry.max_trigger_gap_s,
+        where=str(table.path),
+        labels=[f"line {row + 2}" for row in np.flatnonzero(kept)],
+    )
+    where = folder.where(table.path)
+    findings = list(mapping.findings(where))
+    if not kept.all():
+        lost = int(np.argmin(kept))
+        findings = [f for f in findings if f.reason is not Reason.TRIGGERS_DROPPED]
+        findings.append(
+            Finding(
+                field="triggers",
+                reason=Reason.TRIGGERS_DROPPED,
+                severity="note",
+                where=where,
+                found=f"{int((~kept).sum())} of {kept.size} not in the recording, the first at "
+                f"{stimulus_s[lost]:.3f} s (line {lost + 2})",
+                expected="a time in the recording for every trigger",
+                remedy="none is needed: words near it take the triggers around it",
+            )
+        )
+    return mapping.to_recording(words["onset_s"].to_numpy()), tuple(findings)

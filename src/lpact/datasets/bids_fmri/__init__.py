@@ -1,0 +1,268 @@
+"""Reader of any BIDS dataset of functional MRI with words: volumes by an atlas or mask, fMRIPrep's confounds.
+
+::
+
+    [sub-<s>/[ses-<v>/]func/…_events.tsv]           where an event starts the stimulus, or words are events
+    <words table>                                   word, onset, offset; the option `words` names it
+    <derivatives>/sub-<s>/[ses-<v>/]func/
+        sub-<s>[_ses-<v>]_task-<t>[_run-<r>]…_space-<space>…_desc-<desc>_bold.nii[.gz]
+        sub-<s>[_ses-<v>]_task-<t>[_run-<r>]…_desc-confounds_timeseries.tsv
+
+A words table is on the stimulus' own clock, so that everybody who heard it shares one stimulus; `start_event` says
+which event of a run is its zero. Words that are rows of the events make one stimulus a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._fmri.bids import CONFOUNDS, describe, entities, read_events, stem
+from lpact.datasets._fmri.dataset import (
+    FmriDataset,
+    FmriOptions,
+    Scan,
+    no_such_stimulus,
+    selected,
+)
+from lpact.datasets.base import DATASETS, DatasetReader, RecordingId, Stimulus
+from lpact.datasets.bids_fmri.words import read_word_events, read_words_table
+from lpact.datasets.catalogue import Expected
+from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
+
+RAW_KEYS = ("sub", "ses", "task", "acq", "ce", "rec", "dir", "run", "echo")
+EVENTS = "events"
+
+
+class BidsFmriOptions(FmriOptions):
+    """Options of the reader."""
+
+    task: str = Field(
+        "", description="Task to read, as in `task-`. Empty: the only one that is there."
+    )
+    derivatives: str = Field(
+        "derivatives/fmriprep",
+        description="Folder of the volumes, from the dataset's folder. Empty: the dataset's folder itself.",
+    )
+    space: str = Field("", description="Value of `space-` in file names. Empty: any, but only one.")
+    res: str = Field("", description="Value of `res-` in file names. Empty: any.")
+    desc: str = Field("preproc", description="Value of `desc-` in file names. Empty: none.")
+    words: str = Field(
+        "",
+        description="Table of words (TSV, or CSV by its ending) with `word`, `onset` and `offset` or `duration` in "
+        "seconds on the stimulus' clock. `{subject}`, `{session}`, `{task}` and `{run}` stand for those of a "
+        "recording; recordings with the same table share a stimulus. `events`: words are rows of the events files.",
+    )
+    start_event: str = Field(
+        "",
+        description="`trial_type` of the event with which the stimulus begins, the first such in a run. Empty: it "
+        "begins `stimulus_onset_s` after the first volume.",
+    )
+    stimulus_onset_s: float = Field(
+        0.0,
+        description="Seconds from the first volume to the stimulus, where no event says so. Not for words from events.",
+    )
+    word_event: str = Field(
+        "word", description="`trial_type` of words among the events, with `words` = `events`."
+    )
+    word_column: str = Field("word", description="Column of the events that holds the words.")
+    sentence_pause_s: float = Field(
+        0.5, gt=0, description="Pause after which a sentence begins, for words without punctuation."
+    )
+
+
+class BidsFmriDataset(FmriDataset):
+    """An opened BIDS dataset."""
+
+    def __init__(
+        self,
+        folder: SourceFolder,
+        options: BidsFmriOptions,
+        scans: Sequence[tuple[RecordingId, Scan]],
+    ) -> None:
+        info = describe(folder, source="BIDS dataset", licence="")
+        super().__init__(folder, options, scans, info)
+        self._settings = options
+        self._tables = _tables(options, scans)
+
+    def stimulus_onset_s(self, recording_id: RecordingId, scan: Scan) -> float:  # noqa: ARG002
+        """Return the onset of the start event, or of the option."""
+        kind = self._settings.start_event
+        if not kind:
+            return 0.0 if self._settings.words == EVENTS else self._settings.stimulus_onset_s
+        events = read_events(_events(scan))
+        onsets = [event.onset_s for event in events if event.kind == kind]
+        if onsets:
+            return onsets[0]
+        raise RecordingError(
+            f"the events of a run have no '{kind}'",
+            where=f"{scan.events}, column 'trial_type'",
+            got="trial_type " + ", ".join(sorted({event.kind for event in events})[:8]),
+            expected=f"an event with trial_type '{kind}', as the option start_event says",
+            remedy="mend the option or the file",
+        )
+
+    def stimulus(self, stimulus_id: str) -> Stimulus:
+        """Read one words table, or the words of one run."""
+        pause_s = self._settings.sentence_pause_s
+        if stimulus_id not in self._tables:
+            raise no_such_stimulus(self._folder, stimulus_id, self._tables)
+        table = self._tables[stimulus_id]
+        if table is not None:
+            path = self._folder.file(table, StimulusError)
+            return read_words_table(self._folder, path, stimulus_id, pause_s=pause_s)
+        key = next(key for key in self._scans if key.stimulus == stimulus_id)
+        scan = self._scans[key]
+        return read_word_events(
+            self._folder,
+            _events(scan),
+            stimulus_id,
+            kind=self._settings.word_event,
+            column=self._settings.word_column,
+            onset_s=self.stimulus_onset_s(key, scan),
+            pause_s=pause_s,
+        )
+
+    def stimulus_paths(self) -> Iterable[Path]:
+        """Return the words tables."""
+        names = [table for table in self._tables.values() if table is not None]
+        found = map(self._folder.optional, [*names, "dataset_description.json"])
+        return [path for path in found if path is not None]
+
+
+def _events(scan: Scan) -> Path:
+    if scan.events is not None:
+        return scan.events
+    raise RecordingError(
+        "the events of a run are not in the folder",
+        where=str(scan.bold),
+        got="no events file",
+        expected=f"{stem(scan.bold, *RAW_KEYS)}_events.tsv in the subject's folder func/",
+        remedy="add the file, or unset start_event and name a words table",
+    )
+
+
+def _table_name(pattern: str, key: RecordingId, bold: Path) -> str:
+    told = {"subject": key.subject, "session": key.session, "run": key.run}
+    for name, value in {**told, "task": entities(bold)["task"]}.items():
+        pattern = pattern.replace(f"{{{name}}}", value)
+    return pattern
+
+
+def _tables(
+    options: BidsFmriOptions, scans: Sequence[tuple[RecordingId, Scan]]
+) -> dict[str, str | None]:
+    """Return the words table of every stimulus, None where words are events; two tables of one name are refused."""
+    tables: dict[str, str | None] = {}
+    for key, scan in scans:
+        table = None if options.words == EVENTS else _table_name(options.words, key, scan.bold)
+        if tables.setdefault(key.stimulus, table) != table:
+            raise InputError(
+                f"two tables of words are both called '{key.stimulus}'",
+                where="option 'words'",
+                got=f"{tables[key.stimulus]} and {table}",
+                expected="file names that differ, whatever their folders",
+                remedy="rename the tables",
+            )
+    return tables
+
+
+@DATASETS.register
+class BidsFmri(DatasetReader):
+    """Any BIDS dataset of functional MRI; the module's docstring describes the layout."""
+
+    name = "bids_fmri"
+    summary = "any BIDS fMRI dataset with words, by an atlas or mask, with fMRIPrep's confounds"
+    Options = BidsFmriOptions
+    options: BidsFmriOptions
+    extra = "fmri"
+    layout: ClassVar[tuple[Expected, ...]] = (
+        Expected("volumes", ("derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii")),
+        Expected("description", ("dataset_description.json",), needed=False),
+        Expected("events of the runs", ("**/*_events.tsv",), needed=False),
+        Expected(
+            "confounds", tuple(f"derivatives/**/*_{name}" for name in CONFOUNDS), needed=False
+        ),
+    )
+
+    def open(self, *, name: str, path: Path | None, seed: int) -> BidsFmriDataset:  # noqa: ARG002
+        """Find the runs; no volume is read."""
+        folder = SourceFolder(path, name=name, expected="a BIDS dataset")
+        if not self.options.words:
+            raise ConfigError(
+                "nothing says where the words are",
+                where=f"dataset '{name}', option 'words'",
+                got="no value",
+                expected="a table of words, or 'events'",
+                remedy='set words = "stimuli/words.tsv", or words = "events"',
+            )
+        scans = []
+        for bold in selected(self._bold_files(folder), self.options.subjects, folder):
+            found = entities(bold)
+            key = RecordingId(found["sub"], found.get("ses", "1"), found.get("run", "1"), "")
+            stimulus = stem(bold, *RAW_KEYS)
+            if self.options.words != EVENTS:
+                stimulus = Path(_table_name(self.options.words, key, bold)).name.split(".")[0]
+            scan = _scan(folder, bold)
+            scans.append((RecordingId(key.subject, key.session, key.run, stimulus), scan))
+        return BidsFmriDataset(folder, self.options, scans)
+
+    def _bold_files(self, folder: SourceFolder) -> list[Path]:
+        options = self.options
+        root = f"{options.derivatives.strip('/')}/" if options.derivatives else ""
+        wanted = {"task": options.task, "space": options.space, "res": options.res}
+        found = [
+            path
+            for depth in ("func", "ses-*/func")
+            for path in folder.glob(f"{root}sub-*/{depth}/*_bold.nii*", RecordingError)
+            if path.name.endswith((".nii", ".nii.gz"))
+            and entities(path).get("desc", "") == options.desc
+            and all(not v or entities(path).get(key) == v for key, v in wanted.items())
+        ]
+        for option in ("task", "space"):
+            values = sorted({entities(path).get(option, "") for path in found})
+            if len(values) > 1:
+                raise InputError(
+                    f"the folder holds volumes of several values of '{option}-'",
+                    where=f"dataset '{folder.name}', option '{option}'",
+                    got=", ".join(value or "none" for value in values),
+                    expected="one",
+                    remedy=f"choose one with the option {option}",
+                )
+        if not found:
+            raise InputError(
+                "there are no volumes to read",
+                where=f"{folder.root / root}sub-*/func/*_bold.nii.gz",
+                got=f"none with desc-{options.desc or '(none)'} "
+                + ", ".join(f"{key}-{value}" for key, value in wanted.items() if value),
+                expected="BOLD files whose names fit the options",
+                remedy="check the options derivatives, task, space, res and desc",
+            )
+        return found
+
+
+def _scan(folder: SourceFolder, bold: Path) -> Scan:
+    found = entities(bold)
+    raw = stem(bold, *RAW_KEYS)
+    home = f"sub-{found['sub']}/" + (f"ses-{found['ses']}/" if "ses" in found else "") + "func"
+    beside = folder.relative(bold.parent)
+    own = folder.relative(bold).removesuffix(".gz").removesuffix(".nii") + ".json"
+    task = f"task-{found.get('task', '')}"
+    sidecars = dict.fromkeys((own, f"{home}/{raw}_bold.json", f"{task}_bold.json"))
+    events = (f"{home}/{raw}_events.tsv", f"{task}_events.tsv")
+    confounds = tuple(f"{beside}/{raw}_{name}" for name in CONFOUNDS)
+    return Scan(
+        bold=bold,
+        sidecars=tuple(p for p in map(folder.optional, sidecars) if p is not None),
+        events=_first(folder, events),
+        confounds=_first(folder, confounds),
+    )
+
+
+def _first(folder: SourceFolder, names: Iterable[str]) -> Path | None:
+    """Return the first of these files that is there."""
+    return next((p for p in map(folder.optional, names) if p is not None), None)

@@ -1,0 +1,268 @@
+"""Files over HTTPS: streamed to the side, resumed where they broke off, checked, and only then given their name."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.error import HTTPError
+from urllib.parse import urljoin
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+
+from lpact.datasets.catalogue import RemoteFile
+from lpact.datasets.fetch.places import check_url, is_loopback, place_in
+from lpact.errors import FetchError
+
+PIECE_BYTES = 2**20
+TIMEOUT_S = 60.0
+ATTEMPTS = 5
+PAUSE_S = 1.0
+"""Waited before the second attempt; doubled before every further one."""
+
+_PASSING = {408, 425, 429, 500, 502, 503, 504}
+"""Answers after which it is worth to ask again."""
+
+
+class CutOffError(Exception):
+    """The connection broke before the end."""
+
+
+class _StartAgainError(Exception):
+    """What is on disk is no beginning of what the server has."""
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows a redirect where `check_url` allows it."""
+
+    def http_error_302(self, req: Request, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        if target := headers.get("Location"):
+            try:
+                check_url(urljoin(req.full_url, target), where=req.full_url, sent_from=req.full_url)
+            except FetchError:
+                fp.close()
+                raise
+        return super().http_error_302(req, fp, code, msg, headers)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+
+def fetch_file(
+    file: RemoteFile,
+    root: Path,
+    *,
+    advance: Callable[[int], None] = lambda _: None,
+    attempts: int = ATTEMPTS,
+    pause_s: float = PAUSE_S,
+) -> bool:
+    """Put one file in its place below ``root``; False where it was there already.
+
+    The bytes go to ``<name>.part`` first. A connection that breaks is taken up where it broke, in this call or in a
+    later one; what was begun is used again only if a checksum or the server's tag can tell that it is the same file.
+    The file gets its name when it is complete, has the published size and checksum, and is on the disk.
+    """
+    target = place_in(root, file.path, where=file.url)
+    check_url(file.url, where=file.path)
+    if target.exists():
+        _check_there(target, file)
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = _Part(target)
+    for attempt in range(1, attempts + 1):
+        try:
+            _transfer(file, part, advance, first=attempt == 1)
+            break
+        except _StartAgainError:
+            part.remove()
+            if attempt == attempts:
+                raise _broken(file, part, "the server's file changes all the time") from None
+        except CutOffError as error:
+            if attempt == attempts:
+                raise _broken(file, part, str(error)) from error
+            time.sleep(pause_s * 2 ** (attempt - 1))
+    _check_done(file, part)
+    part.finish()
+    return True
+
+
+class _Part:
+    """The unfinished file, and the server's tag of what it is a part of."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.path = target.with_name(target.name + ".part")
+        self._tag = target.with_name(target.name + ".part.tag")
+
+    @property
+    def n_bytes(self) -> int:
+        return self.path.stat().st_size if self.path.is_file() else 0
+
+    @property
+    def tag(self) -> str:
+        return self._tag.read_text(encoding="utf-8").strip() if self._tag.is_file() else ""
+
+    def begin(self, tag: str) -> None:
+        """Forget what is there; ``tag`` names what begins now."""
+        self.remove()
+        if tag and not tag.startswith("W/"):
+            self._tag.write_text(tag, encoding="utf-8")
+
+    def remove(self) -> None:
+        for path in (self.path, self._tag):
+            path.unlink(missing_ok=True)
+
+    def finish(self) -> None:
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        self.path.replace(self.target)
+        self._tag.unlink(missing_ok=True)
+
+
+def _transfer(
+    file: RemoteFile, part: _Part, advance: Callable[[int], None], *, first: bool
+) -> None:
+    """Get what is missing; raises `CutOffError` where the connection breaks."""
+    have = part.n_bytes
+    if have and not (part.tag or file.sha256):
+        part.remove()
+        have = 0
+    if first:
+        advance(have)
+    if have and have == file.n_bytes:
+        return
+    headers = {"User-Agent": "lpact", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+        if part.tag:
+            headers["If-Range"] = part.tag
+    request = Request(file.url, headers=headers)  # noqa: S310  # `check_url` has looked at it
+    try:
+        answer = _opener(file.url).open(request, timeout=TIMEOUT_S)
+    except HTTPError as error:
+        error.close()
+        if error.code == 416 and have:
+            raise _StartAgainError from None
+        if error.code in _PASSING:
+            raise CutOffError(f"the server answered {error.code} {error.reason}") from None
+        raise _refused(file, error) from None
+    except (OSError, http.client.HTTPException) as error:
+        raise CutOffError(f"no connection: {error}") from error
+    with answer:
+        if answer.status != 206:
+            part.begin(answer.headers.get("ETag", ""))
+            have = 0
+        elif not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            raise _StartAgainError
+        total = _total(answer, have)
+        if file.n_bytes is not None and total is not None and total != file.n_bytes:
+            part.remove()
+            raise _other_size(file, total)
+        with part.path.open("ab") as out:
+            _copy(answer, out, advance)
+    if total is not None and part.n_bytes != total:
+        raise CutOffError(f"{part.n_bytes:,} of {total:,} bytes came")
+
+
+def _copy(answer: Any, out: BinaryIO, advance: Callable[[int], None]) -> None:
+    while True:
+        try:
+            piece = answer.read(PIECE_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            raise CutOffError(f"the connection broke: {error}") from error
+        if not piece:
+            return
+        out.write(piece)
+        advance(len(piece))
+
+
+def _opener(url: str) -> OpenerDirector:
+    """Follows redirects that stay on HTTPS; the proxies of the environment are used, but not for this machine."""
+    return build_opener(_Redirects(), *([ProxyHandler({})] if is_loopback(url) else []))
+
+
+def _total(answer: Any, have: int) -> int | None:
+    length = answer.headers.get("Content-Length")
+    return None if length is None else have + int(length)
+
+
+def sha256_of(path: Path) -> str:
+    """Checksum of a file's content."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _check_done(file: RemoteFile, part: _Part) -> None:
+    if file.n_bytes is not None and part.n_bytes != file.n_bytes:
+        n_bytes = part.n_bytes
+        part.remove()
+        raise _other_size(file, n_bytes)
+    found = sha256_of(part.path) if file.sha256 else ""
+    if found != file.sha256.lower():
+        part.remove()
+        raise FetchError(
+            "a file that came does not have the published checksum",
+            where=file.url,
+            got=f"sha256 {found}",
+            expected=f"sha256 {file.sha256.lower()}",
+            remedy="nothing was kept; try again later, and tell those who publish the file if it stays so",
+        )
+
+
+def _check_there(target: Path, file: RemoteFile) -> None:
+    """Raise `FetchError` where a file of that name is there and is another one."""
+    n_bytes = target.stat().st_size
+    found = sha256_of(target) if file.sha256 else ""
+    same_size = file.n_bytes in (None, n_bytes)
+    if target.is_file() and same_size and found == file.sha256.lower():
+        return
+    raise FetchError(
+        "another file of that name is there already",
+        where=str(target),
+        got=f"{n_bytes:,} bytes" + (f", sha256 {found}" if found else ""),
+        expected=(f"{file.n_bytes:,} bytes" if file.n_bytes is not None else "the published file")
+        + (f", sha256 {file.sha256.lower()}" if file.sha256 else ""),
+        remedy="move it away, or choose another folder; nothing is overwritten",
+    )
+
+
+def _refused(file: RemoteFile, error: HTTPError) -> FetchError:
+    gone = error.code in (404, 410)
+    return FetchError(
+        "the server does not have a file" if gone else "the server does not give a file",
+        where=file.url,
+        got=f"{error.code} {error.reason}",
+        expected="200 OK",
+        remedy="look for it on the dataset's homepage; it may have moved"
+        if gone
+        else "the dataset's homepage says who may get it, and how",
+    )
+
+
+def _other_size(file: RemoteFile, n_bytes: int) -> FetchError:
+    return FetchError(
+        "a file does not have the published size",
+        where=file.url,
+        got=f"{n_bytes:,} bytes",
+        expected=f"{file.n_bytes:,} bytes",
+        remedy="nothing was kept; it may be another version: look at the dataset's homepage",
+    )
+
+
+def _broken(file: RemoteFile, part: _Part, why: str) -> FetchError:
+    with suppress(OSError):
+        if part.n_bytes == 0:
+            part.remove()
+    return FetchError(
+        "a file could not be fetched to its end",
+        where=file.url,
+        got=why,
+        expected="the whole file",
+        remedy="run the same command again: it goes on where it stopped",
+    )

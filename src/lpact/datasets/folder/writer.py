@@ -1,0 +1,220 @@
+"""Writes any dataset into the layout that the ``folder`` reader reads."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from lpact.datasets._files.strict import NAME_PATTERN, NUMBER_PATTERN
+from lpact.datasets.base import WORD_COLUMNS, Dataset, Recording, Stimulus, TimeSeries
+from lpact.datasets.folder.layout import MEDIA
+from lpact.datasets.folder.read import COORDINATE_COLUMNS
+from lpact.errors import InputError
+
+
+def write_folder(dataset: Dataset, path: str | Path) -> None:
+    """Write ``dataset`` into the new folder ``path``, whole or not at all.
+
+    Reading it back with the ``folder`` reader gives identical words, arrays and ids. The folder
+    appears under its name only when it is complete; one that exists must be empty.
+    """
+    path = Path(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InputError(
+            "the target of a dataset is taken",
+            where=str(path),
+            got="a folder that is not empty" if path.is_dir() else "a file",
+            expected="a new or empty folder",
+            remedy="choose another folder, or empty this one",
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        dir=path.parent, prefix=f".{path.name}-", suffix=".partial"
+    ) as holder:
+        work = Path(holder) / "dataset"
+        work.mkdir()
+        _write_dataset(dataset, work)
+        if path.exists():
+            path.rmdir()
+        os.rename(work, path)
+
+
+def _write_dataset(dataset: Dataset, folder: Path) -> None:
+    info = dataset.info
+    _write_toml(
+        folder / "dataset.toml",
+        {"source": info.source, "version": info.version, "licence": info.licence},
+    )
+    ids = dataset.recording_ids()
+    (folder / "stimuli").mkdir()
+    (folder / "recordings").mkdir()
+    for stimulus_id in sorted({recording_id.stimulus for recording_id in ids}):
+        _write_stimulus(dataset.stimulus(stimulus_id), folder / "stimuli")
+    for recording_id in ids:
+        _write_recording(dataset.recording(recording_id), folder / "recordings")
+
+
+def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
+    folder = parent / _name(stimulus.id, stimulus.where)
+    folder.mkdir()
+    _check_text_columns(stimulus)
+    _write_tsv(folder / "words.tsv", stimulus.words.to_dict(as_series=False), stimulus.where)
+    if stimulus.mechanisms:
+        mechanisms = {name: values.tolist() for name, values in stimulus.mechanisms.items()}
+        _write_tsv(folder / "mechanisms.tsv", mechanisms, stimulus.where)
+    if stimulus.envelope is not None:
+        envelope = stimulus.envelope
+        np.save(folder / "envelope.npy", envelope.values, allow_pickle=False)
+        _write_toml(
+            folder / "envelope.toml",
+            {"sampling_rate_hz": envelope.sampling_rate_hz, "start_s": envelope.start_s},
+        )
+    for kind in stimulus.media:
+        _copy_medium(kind, stimulus.media_path(kind), folder, stimulus.where)
+    for story, text in stimulus.transcripts.items():
+        path = folder / "transcripts" / f"{_name(story, stimulus.where)}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    if "audio" in stimulus.media and stimulus.audio_start_s:
+        _write_toml(folder / "audio.toml", {"start_s": stimulus.audio_start_s})
+    if stimulus.features is None:
+        return
+    offered = stimulus.features.keys()
+    for key in offered:
+        context_folder = folder / "features" / _name(key.model, stimulus.where) / key.context
+        context_folder.mkdir(parents=True, exist_ok=True)
+        draw = f"_draw-{key.draw}" if key.draw else ""
+        target = context_folder / f"layer-{key.layer}{draw}.npy"
+        np.save(target, stimulus.features.load(key), allow_pickle=False)
+
+
+def _check_text_columns(stimulus: Stimulus) -> None:
+    """Refuse extra texts that look like numbers: they would not be read back as texts."""
+    for name, dtype in stimulus.words.schema.items():
+        if name in WORD_COLUMNS or dtype != pl.String:
+            continue
+        for text in stimulus.words[name].drop_nulls():
+            if NUMBER_PATTERN.fullmatch(text):
+                raise InputError(
+                    "a column of texts holds a number",
+                    where=f"{stimulus.where}, column '{name}'",
+                    got=repr(text),
+                    expected="numbers only, or texts none of which is a number",
+                    remedy="make the column numeric, or prefix its texts",
+                )
+
+
+def _copy_medium(kind: str, medium: Path, folder: Path, where: str) -> None:
+    if kind not in MEDIA or not medium.is_file() or not medium.suffix:
+        raise InputError(
+            "a medium of a stimulus cannot be copied",
+            where=where,
+            got=f"{kind}: {medium}",
+            expected=f"{' or '.join(MEDIA)}: an existing file with a suffix",
+            remedy="open the dataset where its media are",
+        )
+    shutil.copyfile(medium, folder / f"{kind}{medium.suffix}")
+
+
+def _write_recording(recording: Recording, parent: Path) -> None:
+    recording_id, signal, units = recording.id, recording.signal, recording.units
+    _check_representable(recording)
+    folder = parent / _name(str(recording_id), recording.where)
+    folder.mkdir()
+    header: dict[str, str | float | tuple[float, ...]] = {
+        "subject": recording_id.subject,
+        "session": recording_id.session,
+        "run": recording_id.run,
+        "stimulus": recording_id.stimulus,
+    }
+    if isinstance(signal, TimeSeries):
+        header |= {"sampling_rate_hz": signal.sampling_rate_hz, "start_s": signal.start_s}
+        values = signal.read(range(signal.values.shape[1]))
+    else:
+        header["lags_ms"] = signal.lags_ms
+        values = signal.values
+    about = {"physical_unit": signal.physical_unit, "coordinate_frame": units.coordinate_frame}
+    header |= {key: value for key, value in about.items() if value}
+    _write_toml(folder / "recording.toml", header)
+    np.save(folder / "neural.npy", values, allow_pickle=False)
+    columns: dict[str, Sequence[object]] = {"unit": units.ids, "region": units.regions}
+    if units.coordinates_mm is not None:
+        coordinates = units.coordinates_mm.T.tolist()
+        columns |= dict(zip(COORDINATE_COLUMNS, coordinates, strict=True))
+    _write_tsv(folder / "units.tsv", columns, recording.where)
+
+
+def _check_representable(recording: Recording) -> None:
+    """Raise `InputError` for what this layout has no place for: nothing is lost on the way."""
+    coordinates = recording.units.coordinates_mm
+    extra = {
+        "word times of its own": recording.word_onsets_s is not None,
+        "spans marked as bad": bool(recording.bad_spans),
+        "confounds": recording.confounds is not None,
+        "units without coordinates among others": coordinates is not None
+        and not np.isfinite(coordinates).all(),
+    }
+    if found := [what for what, there in extra.items() if there]:
+        raise InputError(
+            "a recording has more than a plain folder can hold",
+            where=recording.where,
+            got=", ".join(found),
+            expected="a signal on the clock of the words, and units",
+            remedy="use the reader 'arrays', whose recordings.toml has a place for these",
+        )
+
+
+def _name(name: str, where: str) -> str:
+    if not NAME_PATTERN.fullmatch(name):
+        raise InputError(
+            "a name cannot be the name of a folder",
+            where=where,
+            got=repr(name),
+            expected="letters, digits, '.', '_' and '-'; at most 80",
+            remedy="rename it in the source",
+        )
+    return name
+
+
+def _write_toml(path: Path, values: Mapping[str, str | float | tuple[float, ...]]) -> None:
+    lines = [f"{key} = {_toml_value(value)}\n" for key, value in values.items()]
+    path.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def _toml_value(value: str | float | tuple[float, ...]) -> str:
+    if isinstance(value, str):
+        # JSON and TOML texts differ in the one control character that JSON does not escape.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, tuple):
+        return "[" + ", ".join(repr(float(item)) for item in value) + "]"
+    return repr(float(value))
+
+
+def _write_tsv(path: Path, columns: Mapping[str, Sequence[object]], where: str) -> None:
+    cells = [[_cell(value, name, where) for value in column] for name, column in columns.items()]
+    lines = ["\t".join(columns), *("\t".join(row) for row in zip(*cells, strict=True))]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+def _cell(value: object, column: str, where: str) -> str:
+    if isinstance(value, str) and value and not any(c in value for c in "\t\n\r"):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    raise InputError(
+        "a value cannot be written into a TSV cell",
+        where=f"{where}, column '{column}'",
+        got=repr(value),
+        expected="a finite number, or a text that is not empty and has no tab or line break",
+        remedy="mend the value, or leave the column out",
+    )
