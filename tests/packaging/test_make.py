@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("setup", "demo", "dev", "test", "check", "docs", "bench", "build", "clean")
+TARGETS = ("setup", "demo", "dev", "test", "chain", "check", "docs", "bench", "build", "clean")
 
 RequireTool = Callable[[str], str]
 Make = Callable[..., subprocess.CompletedProcess[str]]
@@ -107,4 +107,8 @@ def test_ci_runs_check_and_test_with_the_switch(require_tool: RequireTool, tmp_p
         text=True,
         check=True,
     )
-    assert result.stdout.splitlines() == ["make check tools=0", "make test tools=1"]
+    assert result.stdout.splitlines() == [
+        "make check tools=0",
+        "make test tools=1",
+        "make chain tools=1",
+    ]

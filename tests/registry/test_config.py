@@ -206,6 +206,9 @@ OTHER_VALUES: dict[tuple[str | int, ...], Any] = {
     ("datasets", 0, "grid", "units"): "regions",
     ("datasets", 0, "grid", "pooling"): "last",
     ("datasets", 0, "grid", "reference_lag_ms"): 100.0,
+    ("datasets", 0, "grid", "hrf"): "glover",
+    ("datasets", 0, "grid", "lanczos_lobes"): 2,
+    ("datasets", 0, "grid", "lanczos_cutoff"): 0.5,
     ("datasets", 0, "preprocess", "channels"): ["LA*"],
     ("datasets", 0, "preprocess", "drop_channels"): ["LA1"],
     ("datasets", 0, "preprocess", "regions"): ["STG"],
@@ -285,9 +288,28 @@ def option_paths(plain: object, prefix: tuple[str | int, ...] = ()) -> set[tuple
     return {prefix}
 
 
+JOINT_VALUES: dict[tuple[str | int, ...], Any] = {
+    ("datasets", 0, "grid", "tr_features"): {"events": "trs", "tr_features": "lanczos"},
+    ("datasets", 0, "grid", "fir_ms"): {
+        "events": "trs",
+        "tr_features": "lanczos",
+        "fir_ms": [0.0, 2000.0],
+    },
+}
+"""Options that ask for others: the grid in which they are set."""
+
+
 def test_other_values_cover_every_option() -> None:
     dumped = validate_model(StudyConfig, MINIMAL, where="study").model_dump(mode="json")
-    assert set(OTHER_VALUES) == option_paths(dumped)
+    assert {*OTHER_VALUES, *JOINT_VALUES} == option_paths(dumped)
+
+
+@pytest.mark.parametrize("path", JOINT_VALUES, ids=lambda path: str(path[-1]))
+def test_options_that_ask_for_others_change_the_digest(path: tuple[str | int, ...]) -> None:
+    grid = JOINT_VALUES[path]
+    without = {key: value for key, value in grid.items() if key != path[-1]}
+    there, base = (study("datasets", 0, "grid", value=value) for value in (grid, without))
+    assert there.digest() != base.digest()
 
 
 @pytest.mark.parametrize("path", OTHER_VALUES, ids=lambda path: ".".join(str(p) for p in path))
@@ -346,8 +368,8 @@ def test_read_study_file(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(TOML, encoding="utf-8")
     study, run = parse_study(TOML, where="anywhere")
-    kept = str(tmp_path / "lpact-features")
-    assert read_study_file(path) == (study, run.model_copy(update={"features": kept}))
+    kept = {name: str(tmp_path / f"lpact-{name}") for name in ("features", "grids")}
+    assert read_study_file(path) == (study, run.model_copy(update=kept))
 
 
 def test_a_missing_file_tells_how_to_make_one(tmp_path: Path) -> None:

@@ -118,8 +118,10 @@ def test_text_alone_is_usable_as_such(looks: Callable[[str], DatasetCheck]) -> N
     assert found.recordings == ()
     able = {level.what: level for level in found.levels}
     assert not able["level 1, predictive"].possible
-    assert able["level 3, mechanisms"].possible
-    assert "dependency_integration" in able["level 3, mechanisms"].detail.split(";")[0]
+    assert not able["level 3, mechanisms"].possible
+    assert "dependency_integration" in able["level 3, mechanisms"].detail.split(";")[1]
+    assert found.stimuli == ("natural_stories",)
+    assert {finding.severity for finding in found.findings} == {"note"}
     assert not able["confirmatory"].possible
 
 

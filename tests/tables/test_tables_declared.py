@@ -17,12 +17,13 @@ from lpact.tables import (
     causal,
     ceilings,
     decisions,
+    media,
     find_table,
     predictive,
     relational,
 )
 
-MODULES = (audit, predictive, relational, causal, ceilings, decisions)
+MODULES = (audit, media, predictive, relational, causal, ceilings, decisions)
 FOLDERS = {"audits", "predictive", "relational", "causal", "ceilings", "decisions", "controls"}
 UNIT_SUFFIXES = {"Hz": "_hz", "mm": "_mm", "bytes": "_bytes", "ms": "_ms", "s": "_s"}
 

@@ -78,7 +78,7 @@ def _show_parts(out: Console, check: DatasetCheck) -> None:
 def _show_recordings(out: Console, check: DatasetCheck) -> None:
     looks = check.recordings
     subjects = counted(len({r.id.subject for r in looks}), "subject")
-    stimuli = counted(len({r.id.stimulus for r in looks}), "stimulus", "stimuli")
+    stimuli = counted(len(check.stimuli), "stimulus", "stimuli")
     heading(out, f"{counted(len(looks), 'recording')} of {subjects}, {stimuli}")
     if not looks:
         return
@@ -132,6 +132,9 @@ def _show_media(out: Console, check: DatasetCheck) -> None:
 
 def _show_findings(out: Console, check: DatasetCheck) -> None:
     grouped: dict[tuple[str, ...], list[str]] = {}
+    for finding in check.findings:
+        told = (finding.severity, str(finding.reason), finding.found, finding.remedy)
+        grouped.setdefault(told, []).append(f"{finding.field} ({finding.where})")
     for look in check.recordings:
         for finding in look.findings:
             told = (finding.severity, str(finding.reason), finding.found, finding.remedy)
@@ -188,6 +191,8 @@ def as_json(check: DatasetCheck) -> str:
         "source": None if check.info is None else vars(check.info),
         "layout": [_part(part) for part in check.parts],
         "recordings": [_recording(look) for look in check.recordings],
+        "stimuli": list(check.stimuli),
+        "findings": [_finding(finding) for finding in check.findings],
         "levels": [vars(level) for level in check.levels],
         "problems": [
             {

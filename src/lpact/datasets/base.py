@@ -233,9 +233,13 @@ class DatasetInfo:
 
 
 class Dataset(ABC):
-    """An opened dataset. Recordings and stimuli are loaded one at a time."""
+    """An opened dataset. Recordings and stimuli are loaded one at a time.
+
+    ``findings`` tell what of the folder as a whole is not read, or looks wrong.
+    """
 
     info: DatasetInfo
+    findings: tuple[Finding, ...] = ()
 
     @abstractmethod
     def recording_ids(self) -> list[RecordingId]:

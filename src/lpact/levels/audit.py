@@ -14,7 +14,7 @@ from functools import partial
 import polars as pl
 
 from lpact.config import DatasetConfig, StudyConfig
-from lpact.datasets.base import DATASETS, Dataset, Stimulus
+from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.errors import InputError
 from lpact.features.availability import Missing
 from lpact.features.models import ModelSource
@@ -77,6 +77,8 @@ def run(
     checked: set[tuple[str, str]] = set()
     noted: set[tuple[str, str]] = set()
     n_inspected = 0
+    everywhere = RecordingId("(all)", "(all)", "(all)", "")
+    audit.add(FINDINGS, [finding_row(name, everywhere, f) for f in dataset.findings])
     for inspection in inspections:
         n_inspected += 1
         audit.add(UNIT_INVENTORY, [inventory_row(name, inspection)])

@@ -77,7 +77,10 @@ class RecordingLook:
 
 @dataclass(frozen=True)
 class DatasetCheck:
-    """All that a check found. ``deep`` says whether signals were read."""
+    """All that a check found. ``deep`` says whether signals were read.
+
+    ``findings`` are those of the dataset as a whole, and of stimuli that no recording belongs to.
+    """
 
     reader: str
     folder: Path | None
@@ -86,6 +89,8 @@ class DatasetCheck:
     parts: tuple[Part, ...]
     info: DatasetInfo | None
     recordings: tuple[RecordingLook, ...]
+    stimuli: tuple[str, ...]
+    findings: tuple[Finding, ...]
     levels: tuple[Level, ...]
     problems: tuple[LPactError, ...]
 
@@ -144,6 +149,7 @@ def check_dataset(
     look = _Look(name, deep)
     dataset = _open(reader, folder, look)
     ids: list[RecordingId] = []
+    findings: list[Finding] = []
     if dataset is not None:
         ids = _recording_ids(dataset, look)
         told = reporter or Silent()
@@ -151,8 +157,10 @@ def check_dataset(
         for recording_id in ids:
             _look_at(dataset, recording_id, look)
             told.advance()
+        findings += dataset.findings
         for stimulus_id in _other_stimuli(dataset, look):
-            _stimulus(dataset, stimulus_id, look)
+            stimulus = _stimulus(dataset, stimulus_id, look)
+            findings += [] if stimulus is None else stimulus.findings
     if dataset is not None and not look.problems and reader.role in ("primary", "secondary"):
         _expect_evidence(reader, folder, look)
     return DatasetCheck(
@@ -163,6 +171,8 @@ def check_dataset(
         parts=parts,
         info=None if dataset is None else dataset.info,
         recordings=tuple(look.recordings),
+        stimuli=tuple(sorted(look.stimuli)),
+        findings=tuple(findings),
         levels=supported(look.recordings, look.facts, reader.role),
         problems=tuple(look.problems),
     )

@@ -109,7 +109,7 @@ def supported(
     return (
         _predictive(recordings, usable),
         _relational(usable),
-        _mechanisms(facts),
+        _mechanisms(usable, facts),
         _reliability(usable),
         _control_level(facts),
         _confirmatory(usable, role),
@@ -144,7 +144,7 @@ def _relational(usable: Sequence[Look]) -> Level:
     )
 
 
-def _mechanisms(facts: Mapping[str, StimulusFacts]) -> Level:
+def _mechanisms(usable: Sequence[Look], facts: Mapping[str, StimulusFacts]) -> Level:
     names = Stripping().mechanisms
     every = list(facts.values())
     if not every:
@@ -157,7 +157,9 @@ def _mechanisms(facts: Mapping[str, StimulusFacts]) -> Level:
             needs.setdefault(why, []).append(name)
     parts = [f"in the dataset: {', '.join(given) or 'none'}"]
     parts += [f"with {what}: {', '.join(own)}" for what, own in needs.items()]
-    return Level("level 3, mechanisms", True, "; ".join(parts))
+    if not usable:
+        parts.insert(0, NO_USABLE)
+    return Level("level 3, mechanisms", bool(usable), "; ".join(parts))
 
 
 def _reliability(usable: Sequence[Look]) -> Level:

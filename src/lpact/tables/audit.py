@@ -67,8 +67,9 @@ UNIT_INVENTORY = Table(
 
 FINDINGS = Table(
     "audits/lpact_findings",
-    "One row a finding of the audit: what was excluded or deserves a look, where, and what to do.",
-    ("dataset", "subject", "session", "run", "field", "reason"),
+    "One row a finding of the audit: what was excluded or deserves a look, where, and what to do. What is about a "
+    "dataset as a whole has `(all)` for subject, session and run.",
+    ("dataset", "subject", "session", "run", "field", "reason", "where", "found"),
     (
         *RECORDING,
         Column("field", "str", "Unit, column or file that the finding is about."),
