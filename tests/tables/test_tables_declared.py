@@ -17,8 +17,8 @@ from lpact.tables import (
     causal,
     ceilings,
     decisions,
-    media,
     find_table,
+    media,
     predictive,
     relational,
 )
