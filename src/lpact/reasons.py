@@ -304,6 +304,15 @@ class Reason(_Explained):
         "One partner has no mean over partners: the row of kind `response` says the same.",
     )
     DIFFERENT_EVENTS = ("different_events", "The paired recordings do not share the same events.")
+    UNITS_TAKEN_AS_COMPARABLE = (
+        "units_taken_as_comparable",
+        "Nothing says whether units of the same name are the same place in other subjects; they are taken to be.",
+    )
+    UNITS_NOT_COMPARABLE = (
+        "units_not_comparable",
+        "Units of the same name are other places in another subject (implanted electrodes, a subject's own voxels); "
+        '`grid.units = "regions"` compares regions.',
+    )
     TOO_FEW_SHARED_UNITS = ("too_few_shared_units", "The paired recordings share too few units.")
     TOO_FEW_UNITS = ("too_few_units", "The recording has fewer units than the level needs.")
     NO_REPEATED_MEASURE = (

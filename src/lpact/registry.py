@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from lpact.config import validate_model
+from lpact.config import PLUGIN_OPTIONS, validate_model
 from lpact.errors import RegistryError, did_you_mean
 
 BUILT_IN = "lpact"
@@ -190,5 +190,7 @@ class Registry(Generic[P]):
         """Return a plugin instance with validated options."""
         plugin = self.get(name, where=where)
         place = f"{where or self.kind} '{name}': options"
-        validated = validate_model(plugin.Options, dict(options or {}), where=place)
+        validated = validate_model(
+            plugin.Options, dict(options or {}), where=place, what=PLUGIN_OPTIONS
+        )
         return plugin(validated)

@@ -54,10 +54,11 @@ def test_a_good_folder_is_usable(lpact: Lpact, mine: Path) -> None:
     for told in (
         f"folder in {mine}: usable",
         "4 recordings of 2 subjects, 1 stimulus",
-        "no signal was read: --deep does",
+        "no signal was read, so that broken units and artefacts still count: --deep reads it",
+        "4 of 4 recordings have enough events for 5 folds; units were not looked at (--deep does)",
+        "B: yes, W: yes, F: yes, S: yes, R: yes, K: yes; units were not looked at (--deep does)",
         "Findings: none",
         "To be mended: nothing",
-        "4 of 4 recordings have enough events for 5 folds",
         "role by default: primary",
     ):
         assert told in result.stdout
@@ -82,8 +83,15 @@ def test_the_json_says_the_same_in_full(lpact: Lpact, mine: Path) -> None:
     able = levels(found)
     assert able["level 1"][0]
     assert able["level 2"][0]
-    assert "run_to_run: 4 recordings" in able["level 4"][1]
-    assert "session_to_session: no, the subject has no second session" in able["level 4"][1]
+    patterns, responses = able["level 4"][1].split("; ")
+    for told in (patterns, responses):
+        assert "run_to_run: 4 recordings" in told
+        assert "session_to_session: no (the subject has no second session)" in told
+    assert patterns.startswith("patterns: ")
+    assert responses.startswith("responses to the same stimulus: ")
+    chain = {link["letter"]: link["there"] for link in found["chain"]}  # type: ignore[attr-defined]
+    assert chain == dict.fromkeys("BWFSRK", True)
+    assert able["confirmatory"][0]
     assert "surprisal" in able["level 3"][1].split(";")[0]
 
 
@@ -101,6 +109,8 @@ def test_a_quick_look_reads_no_signal(lpact: Lpact, mine: Path) -> None:
     assert sorted(reasons) == ["constant_unit", "non_finite_neural"]
     assert [r["n_units"] for r in deep["recordings"]] == [6, 8, 8, 8]  # type: ignore[attr-defined]
     assert "3 of 4 usable recordings have 8 units or more" in levels(deep)["level 2"][1]
+    assert "units were not looked at" in levels(quick)["level 1"][1]
+    assert "units were not looked at" not in json.dumps(deep["levels"])
 
 
 def test_every_problem_is_listed_not_only_the_first(lpact: Lpact, mine: Path) -> None:
@@ -154,7 +164,17 @@ def test_few_units_take_level_2_away_and_no_more(lpact: Lpact) -> None:
     assert not able["level 2"][0]
     assert "the largest has 5" in able["level 2"][1]
     assert able["level 1"][0]
-    assert "subject_to_subject: no, the dataset has no second subject" in able["level 4"][1]
+    assert "subject_to_subject: no (the dataset has no second subject)" in able["level 4"][1]
+
+
+def test_without_a_reliability_mode_nothing_is_confirmatory(lpact: Lpact) -> None:
+    """Six units are enough for coverage, and too few for a pattern: the chain is open at R."""
+    found = checked(lpact, "simulated", "--option", "n_units=6", "--option", "n_mechanism_units=1")
+    able = levels(found)
+    assert not able["level 4"][0]
+    possible, why = able["confirmatory"]
+    assert not possible
+    assert "R: no, K: yes; missing: R, reliability (no reliability mode is possible" in why
 
 
 def test_slow_recordings_are_counted_in_volumes(lpact: Lpact) -> None:
@@ -167,9 +187,12 @@ def test_slow_recordings_are_counted_in_volumes(lpact: Lpact) -> None:
 def test_a_dataset_of_one_subject_and_run_has_split_halves_only(lpact: Lpact) -> None:
     found = checked(lpact, "simulated", "--option", "n_subjects=1", "--option", "n_runs=1")
     able = levels(found)
-    assert able["level 4"][1].count(": no, ") == 3
-    assert "split_half: 1 recordings" in able["level 4"][1]
+    patterns, responses = able["level 4"][1].split("; ")
+    assert patterns.count(": no (") == 3
+    assert patterns.endswith("split_half: 1 recording")
+    assert responses.count(": no (") == 4
     assert not able["confirmatory"][0]
+    assert "missing: K, coverage (1 subject-runs" in able["confirmatory"][1]
 
 
 def test_what_is_not_a_folder_or_reader_is_an_error(lpact: Lpact, tmp_path: Path) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import http.server
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 
 @dataclass
 class Served:
-    """One file. ``cuts`` are bytes after which the connection breaks, one a request; ``refusals`` are status codes."""
+    """One file. ``cuts`` are bytes after which the connection breaks, one a request; ``refusals`` are status codes.
+
+    ``answers`` are given instead of the file, one a request: status, headers and pieces of the body.
+    """
 
     content: bytes = b""
     etag: str = ""
@@ -20,6 +23,8 @@ class Served:
     refusals: list[int] = field(default_factory=list)
     redirect: str = ""
     says_length: int | None = None
+    answers: list[tuple[int, dict[str, str], Iterable[bytes]]] = field(default_factory=list)
+    n_sent: int = 0
 
 
 @dataclass
@@ -53,12 +58,27 @@ def file_server() -> Iterator[FileServer]:
             if served is None or served.refusals:
                 self.send_error(404 if served is None else served.refusals.pop(0))
                 return
+            if served.answers:
+                self._answer(served, *served.answers.pop(0))
+                return
             if served.redirect:
                 self.send_response(302)
                 self.send_header("Location", served.redirect)
                 self.end_headers()
                 return
             self._send(served)
+
+        def _answer(
+            self, served: Served, status: int, headers: dict[str, str], pieces: Iterable[bytes]
+        ) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with suppress(ConnectionError):
+                for piece in pieces:
+                    self.wfile.write(piece)
+                    served.n_sent += len(piece)
 
         def _send(self, served: Served) -> None:
             first = 0

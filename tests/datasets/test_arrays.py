@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
+import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+import numcodecs
 import numpy as np
 import polars as pl
 import pynwb
@@ -18,9 +22,9 @@ import scipy.io
 import zarr
 
 from lpact.config import GridConfig
-from lpact.datasets._files import strict
+from lpact.datasets._files import stored
 from lpact.datasets.arrays import ArraysDataset
-from lpact.datasets.arrays.files import stored as stored_arrays
+from lpact.datasets.arrays.files import stored as array_files
 from lpact.datasets.base import DATASETS, Epochs, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import ConfigError, InputError, LPactError, RecordingError, StimulusError
@@ -106,7 +110,7 @@ class TestEveryFormat:
     ) -> None:
         folder, truth = written
         if streamed:
-            monkeypatch.setattr(strict, "MMAP_BYTES", 0)
+            monkeypatch.setattr(stored, "STREAM_BYTES", 0)
         dataset = opened(folder)
         found = dataset.recording(subject(kind))
         assert isinstance(found.signal, TimeSeries)
@@ -132,7 +136,7 @@ class TestEveryFormat:
     ) -> None:
         folder, truth = written
         if streamed:
-            monkeypatch.setattr(strict, "MMAP_BYTES", 0)
+            monkeypatch.setattr(stored, "STREAM_BYTES", 0)
         found = recording(folder, kind)
         signal = found.signal
         assert isinstance(signal, TimeSeries)
@@ -171,7 +175,7 @@ class TestEveryFormat:
     def test_each_unit_lies_by_itself_where_it_does(
         self, written: tuple[Path, ArraysTruth], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(strict, "MMAP_BYTES", 0)
+        monkeypatch.setattr(stored, "STREAM_BYTES", 0)
         apart = {}
         for kind in FORMATS:
             values = recording(written[0], kind).signal.values
@@ -197,14 +201,68 @@ class TestEveryFormat:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         folder, truth = written
-        monkeypatch.setattr(strict, "MMAP_BYTES", 0)
-        monkeypatch.setattr(stored_arrays, "AHEAD_BYTES", ahead_bytes)
+        monkeypatch.setattr(stored, "STREAM_BYTES", 0)
+        monkeypatch.setattr(stored, "AHEAD_BYTES", ahead_bytes)
         for kind in ("npy", "hdf5_rows", "nwb"):
             found = recording(folder, kind)
             assert isinstance(found.signal, TimeSeries)
             for units in ([0], [1], [3], [2, 3], [0, 1, 2], [3, 0]):
                 expected = truth.values[found.id][:, units]
                 np.testing.assert_allclose(found.signal.read(units), expected, rtol=1e-12)
+
+    @pytest.mark.parametrize("unit_axis", [0, 1])
+    @pytest.mark.parametrize("chunks", [None, (1, 7), (7, 1), (4, 3)])
+    @pytest.mark.parametrize("fortran", [False, True])
+    def test_gains_and_pieces_of_any_stored_array(
+        self,
+        unit_axis: int,
+        chunks: tuple[int, int] | None,
+        fortran: bool,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        rng = np.random.default_rng(0)
+        values = rng.standard_normal((30, 5) if unit_axis else (5, 30)).astype(np.float32)
+        gain, seen = rng.uniform(1.0, 2.0, 5), []
+
+        def read(index: stored.Index) -> np.ndarray:
+            part = values[index]
+            seen.append(part.shape[1 - unit_axis])
+            return part
+
+        monkeypatch.setattr(stored, "PIECE_BYTES", 8 * 5 * 4)
+        monkeypatch.setattr(stored, "AHEAD_BYTES", 2 * 30 * 4)
+        array = stored.StoredArray("x", values.shape, values.dtype, read, chunks, fortran)
+        series = stored.StoredSeries(array, unit_axis=unit_axis, gain=gain, offset=3.0)
+        expected = (values if unit_axis else values.T) * gain + 3.0
+        for units in ([0], [3], [4, 1], [2, 3], [1, 0, 4], [0, 1, 2, 3, 4]):
+            np.testing.assert_allclose(series.read(units), expected[:, units], rtol=1e-12)
+        # Where units do not lie by themselves, never more than a piece of the file is gone through at once.
+        long = 1 if chunks is None else chunks[1 - unit_axis]
+        assert max(seen) == (30 if series.unit_major else max(1, 8 // long) * long)
+
+    def test_memory_stays_bounded_where_units_lie_side_by_side(self, tmp_path: Path) -> None:
+        """256 MiB in rows of 64 units, of which 16 are read, four at a time."""
+        path, n_samples = tmp_path / "big.npy", 2**20
+        with path.open("wb") as stream:
+            header = {"descr": "<f4", "fortran_order": False, "shape": (n_samples, 64)}
+            np.lib.format.write_array_header_1_0(stream, header)
+            stream.truncate(stream.tell() + n_samples * 64 * 4)
+        code = (
+            "import resource, sys\nfrom pathlib import Path\n"
+            "from lpact.datasets._files import npy, stored\nfrom lpact.errors import RecordingError\n"
+            "stored.AHEAD_BYTES = 2**25\n"
+            "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
+            "before = peak()\n"
+            "array = npy.stored_npy(Path(sys.argv[1]), RecordingError)\n"
+            "series = stored.StoredSeries(array, unit_axis=1)\n"
+            "for unit in range(0, 16, 4): series.read(range(unit, unit + 4))\n"
+            "print(peak() - before)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+        )
+        # Ahead 32 MiB, four units 32 MiB, a piece 32 MiB; mapping the file would take 256 MiB.
+        assert int(done.stdout) < 160
 
     def test_source_files_are_all_that_the_table_names(
         self, written: tuple[Path, ArraysTruth]
@@ -395,7 +453,7 @@ class TestAxesAndUnits:
             "unit\tregion\tx_mm\ty_mm\tz_mm\tstatus\nE1\tSTG\t1\t2\t3\tgood\nE2\tn/a\tn/a\tn/a\tn/a\tgood\n"
             "E3\tIFG\t1\t1\t1\tbad\nE4\tIFG\t4\t5\t6\tgood\n"
         )
-        monkeypatch.setattr(strict, "MMAP_BYTES", 0)
+        monkeypatch.setattr(stored, "STREAM_BYTES", 0)
         for kind in ("hdf5", "npz"):
             found = recording(folder, kind)
             assert found.units.ids == ("E1", "E2", "E4")
@@ -409,16 +467,27 @@ class TestAxesAndUnits:
             (note,) = [f for f in found.findings if f.reason is Reason.CHANNEL_MARKED_BAD]
             assert (note.field, note.severity) == ("E3", "excluded")
 
+    @pytest.mark.parametrize("kind", ["npz", "npy", "hdf5"])
+    @pytest.mark.parametrize("streamed", [False, True])
     def test_bad_units_are_the_right_ones(
-        self, folder: Path, written: tuple[Path, ArraysTruth]
+        self,
+        folder: Path,
+        written: tuple[Path, ArraysTruth],
+        kind: str,
+        streamed: bool,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         truth = written[1]
         (folder / "units.tsv").write_text("unit\tstatus\nE1\tgood\nE2\tbad\nE3\tgood\nE4\tgood\n")
-        found = recording(folder, "npz")
+        if streamed:
+            monkeypatch.setattr(stored, "STREAM_BYTES", 0)
+        found = recording(folder, kind)
         assert isinstance(found.signal, TimeSeries)
-        np.testing.assert_array_equal(
-            found.signal.read([0, 1, 2]), truth.values[found.id][:, [0, 2, 3]]
-        )
+        left = truth.values[found.id][:, [0, 2, 3]]
+        for units in ([0, 1, 2], [1], [2, 0]):
+            np.testing.assert_array_equal(found.signal.read(units), left[:, units])
+        for units, block in found.signal.blocks():
+            np.testing.assert_array_equal(block, left[:, units])
 
     @pytest.mark.parametrize(
         ("text", "message"),
@@ -520,6 +589,96 @@ class TestTimes:
         np.testing.assert_array_equal(np.isnan(onsets), truth.onset_s > last + 2.0)
 
     @pytest.mark.parametrize(
+        ("scale", "likely"),
+        [(1000.0, "milliseconds"), (512.0, "counts of samples"), (1e9, None)],
+    )
+    def test_triggers_outside_the_recording_are_named(
+        self, folder: Path, edit: Edit, scale: float, likely: str | None
+    ) -> None:
+        edit('triggers = "{subject}_triggers.tsv"', 'triggers = "t.tsv"')
+        rows = [f"{t}\t{scale * t}" for t in (8.0, 9.0, 10.0, 11.0)]
+        (folder / "t.tsv").write_text("\n".join(["stimulus_s\trecording_s", *rows]) + "\n")
+        table = folder / "recordings.toml"
+        text = re.sub(r"start_s = [-\d.]+", "start_s = 0.0", table.read_text(encoding="utf-8"))
+        table.write_text(text, encoding="utf-8")
+        error = failure(folder, "npy_fortran")
+        assert error.what == "a trigger lies outside the recording"
+        assert f"{folder / 't.tsv'}, line 2, column 'recording_s'" == error.where
+        assert f"{scale * 8.0} (4 of 4 triggers lie outside)" == error.got
+        if likely is None:
+            assert "may be" not in str(error.remedy)
+        else:
+            assert likely in str(error.remedy)
+
+    def test_the_last_trigger_may_fall_on_the_end(self, folder: Path, edit: Edit) -> None:
+        found = recording(folder, "npy_fortran")
+        assert isinstance(found.signal, TimeSeries)
+        signal = found.signal
+        stop_s = signal.start_s + signal.n_samples / signal.sampling_rate_hz
+        (folder / "t.tsv").write_text(f"stimulus_s\trecording_s\n5.0\t{stop_s!r}\n")
+        edit('triggers = "{subject}_triggers.tsv"', 'triggers = "t.tsv"')
+        assert recording(folder, "npy_fortran").word_onsets_s is not None
+        (folder / "t.tsv").write_text(f"stimulus_s\trecording_s\n5.0\t{stop_s + 0.01!r}\n")
+        assert "outside" in failure(folder, "npy_fortran").what
+
+    @pytest.mark.parametrize("n_outside", [20, 21, 40])
+    def test_word_onsets_that_are_mostly_outside_are_told(
+        self, folder: Path, edit: Edit, n_outside: int
+    ) -> None:
+        (folder / "o.tsv").write_text(
+            "\n".join(
+                [
+                    "onset_s",
+                    *(f"{0.1 * i + (1e4 if i >= 40 - n_outside else 0)}" for i in range(40)),
+                ]
+            )
+        )
+        edit('file = "rows.npy"', 'file = "rows.npy"\nword_onsets = "o.tsv"')
+        table = folder / "recordings.toml"
+        text = re.sub(r"start_s = [-\d.]+", "start_s = 0.0", table.read_text(encoding="utf-8"))
+        table.write_text(text, encoding="utf-8")
+        if n_outside == 40:
+            error = failure(folder, "npy")
+            assert error.what == "no word of the stimulus lies in the recording"
+            assert "may be milliseconds" in str(error.remedy) or "another start" in str(
+                error.remedy
+            )
+            assert error.where == str(folder / "o.tsv")
+            return
+        found = [
+            finding
+            for finding in recording(folder, "npy").findings
+            if finding.reason is Reason.WORDS_OUTSIDE_RECORDING
+        ]
+        assert len(found) == (n_outside > 20)
+        if found:
+            assert found[0].severity == "excluded"
+            assert found[0].found.startswith("21 of 40 words, the first at 10001.900 s")
+            assert found[0].where == "dataset 'mine', o.tsv"
+
+    def test_words_told_in_the_wrong_unit_are_found_out(self, folder: Path, edit: Edit) -> None:
+        edit('times_in = "ms"', 'times_in = "s"')
+        error = failure(folder, "npy")
+        assert error.what == "no word of the stimulus lies in the recording"
+        assert "the times may be milliseconds" in str(error.remedy)
+        assert "times_in" in str(error.remedy)
+
+    def test_infinite_times_and_places_are_refused(self, folder: Path, edit: Edit) -> None:
+        onsets = folder / "npz_onsets.tsv"
+        onsets.write_text(
+            re.sub(r"word20\t\d+", "word20\t1e999", onsets.read_text("utf-8")), "utf-8"
+        )
+        triggers = folder / "npyfortran_triggers.tsv"
+        triggers.write_text(re.sub(r"\t\d+\n$", "\t1e999\n", triggers.read_text()))
+        for kind, path in (("npz", onsets), ("npy_fortran", triggers)):
+            error = failure(folder, kind)
+            assert error.got == "'1e999'"
+            assert str(path) in str(error.where)
+        units = folder / "units.tsv"
+        units.write_text(units.read_text().replace("0.5", "1e999"))
+        assert f"{units}, line 2, column 'x_mm'" == failure(folder, "npy").where
+
+    @pytest.mark.parametrize(
         ("old", "new", "message"),
         [
             ("word10\t", "word11\t", "'word10', as in the words table"),
@@ -601,7 +760,7 @@ class TestBrokenFiles:
     def test_a_torn_chunk_is_named_when_it_is_read(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(strict, "MMAP_BYTES", 0)
+        monkeypatch.setattr(stored, "STREAM_BYTES", 0)
         with h5py.File(folder / "units.h5", "r") as file:
             chunk = file["ecog/data"].id.get_chunk_info(2)
         with (folder / "units.h5").open("r+b") as stream:
@@ -614,6 +773,99 @@ class TestBrokenFiles:
             with pytest.raises(RecordingError) as caught:
                 found.signal.read([0, 1, 2, 3])
             assert name in str(caught.value.where)
+
+    @pytest.mark.parametrize("codec", ["GZip", "Zlib", "BZ2", "LZMA", "Blosc", "Zstd"])
+    def test_a_truncated_chunk_is_named_whatever_its_codec(self, folder: Path, codec: str) -> None:
+        path = folder / "torn.zarr"
+        values = np.random.default_rng(0).standard_normal((600, 4))
+        compressor = getattr(numcodecs, codec)()
+        zarr.create_array(
+            str(path), data=values, chunks=(300, 4), compressors=compressor, zarr_format=2
+        )
+        table_only(folder, "sampling_rate_hz = 30.0", file="torn.zarr")
+        assert isinstance(recording(folder, "x").signal, TimeSeries)
+        chunk = path / "1.0"
+        chunk.write_bytes(chunk.read_bytes()[: chunk.stat().st_size // 2])
+        error = failure(folder, "x")
+        assert "may be truncated" in error.what
+        assert error.where == str(path)
+
+    def test_a_number_must_be_one_and_in_the_file(self, folder: Path, tmp_path: Path) -> None:
+        with h5py.File(tmp_path / "elsewhere.h5", "w") as file:
+            file.create_group("g").attrs["rate"] = 77.0
+        with h5py.File(folder / "x.h5", "w") as file:
+            file["x"] = np.zeros((20, 4))
+            file.create_dataset("huge", (10**13,), "f8", chunks=(1000,))
+            file["nan"] = np.nan
+            file["text"] = "512"
+            file["out"] = h5py.ExternalLink(str(tmp_path / "elsewhere.h5"), "/g")
+            file["soft"] = h5py.SoftLink("/out")
+            file["loop"] = h5py.SoftLink("/loop")
+        group = zarr.open_group(str(folder / "x.zarr"), mode="w")
+        group.create_array("x", shape=(20, 4), chunks=(20, 4), dtype="f8")
+        group.create_array("huge", shape=(10**13,), chunks=(10**6,), dtype="f8")
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(
+            header, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)}
+        )
+        np.savez(folder / "x.npz", x=np.zeros((20, 4)))
+        with zipfile.ZipFile(folder / "x.npz", "a") as archive:
+            archive.writestr("huge.npy", header.getvalue())
+        for name, key, found in (
+            ("x.h5", "huge", "shape (10000000000000,)"),
+            ("x.zarr", "huge", "shape (10000000000000,)"),
+            ("x.npz", "huge", "shape (10000000000000,)"),
+            ("x.h5", "nan", "nan"),
+            ("x.h5", "text", "object"),
+            ("x.h5", "soft@rate", "elsewhere.h5"),
+            ("x.h5", "out@rate", "elsewhere.h5"),
+            ("x.h5", "loop", "in a circle"),
+            ("x.h5", "loop@rate", "in a circle"),
+        ):
+            extra = f'key = "x"\nsampling_rate_key = "{key}"'
+            error = failure(table_only(folder, extra, file=name), "x")
+            assert found in str(error.got), key
+            assert name in str(error.where)
+        error = failure(
+            table_only(folder, 'key = "loop"\nsampling_rate_hz = 9.0', file="x.h5"), "x"
+        )
+        assert "in a circle" in str(error.got)
+
+    def test_an_array_beyond_all_memory_is_named(self, folder: Path) -> None:
+        with h5py.File(folder / "x.h5", "w") as file:
+            file.create_dataset("x", (10**13, 4), "f8", chunks=(10**6, 4))
+            file.create_dataset("e", (1, 10**13, 4), "f8", chunks=(1, 10**6, 4))
+        table_only(folder, 'key = "x"\nsampling_rate_hz = 9.0', file="x.h5")
+        signal = recording(folder, "x").signal
+        assert isinstance(signal, TimeSeries)
+        with pytest.raises(RecordingError, match="does not fit into memory") as caught:
+            signal.read([0])
+        assert "(10000000000000, 4)" in str(caught.value.got)
+        table_only(folder, 'key = "e"\nlags_ms = [0]', file="x.h5", axes="lag,word,unit")
+        assert failure(folder, "x").what == "an array does not fit into memory"
+
+    def test_a_file_that_shrinks_while_it_is_read_is_named(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(stored, "STREAM_BYTES", 0)
+        signal = recording(folder, "npy").signal
+        assert isinstance(signal, TimeSeries)
+        path = folder / "rows.npy"
+        path.write_bytes(path.read_bytes()[:-20])
+        with pytest.raises(RecordingError, match=r"truncated(.|\n)*rows\.npy"):
+            signal.read([0])
+
+    @pytest.mark.parametrize("there", [False, True])
+    def test_paths_out_of_the_folder_tell_nothing(
+        self, folder: Path, edit: Edit, there: bool
+    ) -> None:
+        (folder.parent / "neighbour.tsv").write_text("x")
+        if there:
+            (folder.parent / "t.tsv").write_text("x")
+        edit('triggers = "{subject}_triggers.tsv"', 'triggers = "../t.tsv"')
+        error = failure(folder, "npy_fortran")
+        assert error.what == "a path leads out of the dataset's folder"
+        assert "neighbour" not in str(error)
 
     @pytest.mark.parametrize(
         ("kind", "old", "new", "near"),
@@ -712,7 +964,7 @@ class TestBrokenFiles:
         zarr.create_array(
             str(folder / "shards.zarr"), data=values, chunks=(1, 100), shards=(1, 600)
         )
-        monkeypatch.setattr(strict, "MMAP_BYTES", 0)
+        monkeypatch.setattr(stored, "STREAM_BYTES", 0)
         for name in ("alone.zarr", "shards.zarr"):
             table_only(folder, "sampling_rate_hz = 9.0", file=name, axes="unit,time")
             found = recording(folder, "x")
@@ -758,7 +1010,7 @@ class TestBrokenFiles:
     def test_a_format_that_is_read_whole_has_a_limit(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(stored_arrays, "WHOLE_BYTES", 1000)
+        monkeypatch.setattr(array_files, "WHOLE_BYTES", 1000)
         for kind, better in (("npz", ".npy"), ("mat5", "7.3")):
             error = failure(folder, kind)
             assert "too big for its format" in error.what
@@ -799,6 +1051,41 @@ class TestNwb:
         assert found.units.ids == ("1", "2", "3", "4")
         assert found.units.coordinates_mm is None
         assert found.findings[0].reason is Reason.UNIT_WITHOUT_PLACE
+
+    @pytest.mark.parametrize("streamed", [False, True])
+    @pytest.mark.parametrize("timestamps", [False, True])
+    def test_channels_may_come_first(
+        self,
+        written: tuple[Path, ArraysTruth],
+        folder: Path,
+        edit: Edit,
+        timestamps: bool,
+        streamed: bool,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Some writers store channels in rows, against the standard."""
+        name, kind = ("times.nwb", "nwb_timestamps") if timestamps else ("rate.nwb", "nwb")
+        with h5py.File(folder / name, "r+") as file:
+            series = file["acquisition/ElectricalSeries"]
+            values, attributes = series["data"][:], dict(series["data"].attrs)
+            del series["data"]
+            series["data"] = values.T
+            series["data"].attrs.update(attributes)
+        edit(f'file = "{name}"', f'file = "{name}"\naxes = "unit,time"')
+        if streamed:
+            monkeypatch.setattr(stored, "STREAM_BYTES", 0)
+        found = recording(folder, kind)
+        assert isinstance(found.signal, TimeSeries)
+        assert found.signal.sampling_rate_hz == pytest.approx(512.0, rel=1e-12)
+        truth = written[1].values[found.id]
+        for units in ([2], [3, 0], [0, 1, 2, 3]):
+            np.testing.assert_allclose(found.signal.read(units), truth[:, units], rtol=1e-12)
+
+    def test_axes_told_wrong_do_not_fit_the_channels(self, folder: Path, edit: Edit) -> None:
+        edit('file = "rate.nwb"', 'file = "rate.nwb"\naxes = "unit,time"')
+        error = failure(folder, "nwb")
+        assert "4 factors" in str(error.got)
+        assert "axes" in str(error.remedy)
 
     def test_irregular_timestamps_are_an_error(self, folder: Path) -> None:
         with h5py.File(folder / "times.nwb", "r+") as file:

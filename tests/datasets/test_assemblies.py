@@ -136,6 +136,31 @@ def test_atlases_and_regions_are_chosen(tmp_path: Path) -> None:
     assert "did you mean 'language'?" in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["pereira2018", "fedorenko2016"])
+def test_places_are_read_where_the_neuroids_have_them(name: str, tmp_path: Path) -> None:
+    n_neuroids = {"pereira2018": 18, "fedorenko2016": 5}[name]
+    places_mm = np.random.default_rng(3).normal(0, 40, (n_neuroids, 3))
+    places_mm[1] = np.nan
+    places_mm[2] = (-3.0, 0.0, 12.0)
+    WRITERS[name][0](tmp_path, places_mm=places_mm)
+    dataset = opened(name, tmp_path)
+    found, subjects = [], {}
+    for recording_id in dataset.recording_ids():
+        subjects.setdefault(recording_id.subject, dataset.recording(recording_id).units)
+    for units in subjects.values():
+        assert units.coordinates_mm is not None
+        assert not units.comparable
+        found.append(units.coordinates_mm)
+    np.testing.assert_array_equal(np.concatenate(found), places_mm)
+
+
+def test_a_place_that_is_no_number_is_named(tmp_path: Path) -> None:
+    presentation, neuroid, values = _pereira_parts()
+    axes = {"x": ["1", "2", "3", "left"], "y": ["0"] * 4, "z": ["0"] * 4}
+    write_assembly(tmp_path / "a.nc", values, presentation, {**neuroid, **axes})
+    _expect(RecordingError, tmp_path, "coordinate 'x' is not a number", "neuroid 3", "'left'")
+
+
 def test_passages_and_categories_are_kept_with_the_words(tmp_path: Path) -> None:
     write_pereira2018(tmp_path)
     words = opened("pereira2018", tmp_path).stimulus("384sentences").words
@@ -251,20 +276,18 @@ def test_words_of_a_story_are_cut_where_they_are_heard(tmp_path: Path) -> None:
     assert "long-lost" in words["word"].to_list()
 
 
-@pytest.mark.parametrize("events", ["words", "trs"])
-def test_any_usual_lag_stays_in_the_sample_of_the_presentation(events: str, tmp_path: Path) -> None:
+def test_the_words_of_a_tr_lie_in_its_sample(tmp_path: Path) -> None:
     truth = write_blank2014(tmp_path)
     dataset = opened("blank2014", tmp_path)
-    recording_id = dataset.recording_ids()[0]
-    lags_ms = (0.0, 100.0, 200.0, 300.0) if events == "words" else (0.0,)
-    grid = build_grid(
-        dataset.recording(recording_id),
-        dataset.stimulus("stories"),
-        GridConfig(events=events, lags_ms=lags_ms),
-    )
-    codes = (np.floor(grid.onset_s / 2.0) + 1.0)[None].repeat(len(lags_ms), axis=0)
-    assert np.array_equal(grid.responses[..., 0], codes)
-    assert len(truth.texts["stories"]) == len(set(codes[0]))
+    recording = dataset.recording(dataset.recording_ids()[0])
+    stimulus = dataset.stimulus("stories")
+    grid = build_grid(recording, stimulus, GridConfig(events="trs", lags_ms=(0.0,)))
+    codes = np.floor(grid.onset_s / 2.0) + 1.0
+    assert np.array_equal(grid.responses[0, :, 0], codes)
+    assert len(truth.texts["stories"]) == len(set(codes))
+    # So they do where a time is rounded to the nearest sample.
+    onset_s = stimulus.words["onset_s"].to_numpy()
+    assert np.array_equal(np.rint(onset_s / 2.0), np.floor(onset_s / 2.0))
 
 
 def test_ids_and_coordinates_that_disagree_are_said_and_chosen(tmp_path: Path) -> None:

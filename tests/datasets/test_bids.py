@@ -23,13 +23,16 @@ from lpact.grid import build_grid
 from lpact.reasons import Reason
 from lpact.testing.bids import (
     BAD_LABEL,
+    FIRST_SAMPLE,
     FRAME,
     START,
     SYNC,
     BidsTruth,
     Datatype,
+    leave_gap,
     sidecar,
     write_bids,
+    write_dimensions,
 )
 
 DATATYPES: tuple[Datatype, ...] = ("meg", "eeg", "ieeg")
@@ -166,6 +169,7 @@ def test_channels_and_marks(
     folder, truth = folders[datatype]
     recording = first(folder)
     assert recording.units.ids == truth.good
+    assert recording.units.comparable == (datatype != "ieeg")
     signal = series(recording)
     assert signal.physical_unit == unit
     assert signal.sampling_rate_hz == truth.rate_hz
@@ -241,6 +245,156 @@ def test_annotations_of_a_file_whose_first_sample_is_not_0(
     assert (jump.start_s, jump.stop_s) == (pytest.approx(2.0), pytest.approx(2.5))
 
 
+def test_units_of_several_kinds_keep_their_scales(
+    folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path
+) -> None:
+    """A magnetometer, an EEG channel and a gradiometer are in T, µV and T/m, in whatever order they are read."""
+    mne = pytest.importorskip("mne")
+    target = tmp_path / "copy"
+    shutil.copytree(folders["meg"][0], target)
+    path = recording_file(target)
+    raw = mne.io.read_raw_fif(path, preload=True, verbose="error")
+    values = np.random.default_rng(3).normal(size=(4, 400)) * [[1e-13], [2e-5], [1e-12], [1e-13]]
+    info = mne.create_info(raw.ch_names[:4], raw.info["sfreq"], ["mag", "eeg", "grad", "mag"])
+    mne.io.RawArray(values, info, verbose="error").save(path, overwrite=True, verbose="error")
+    rows = [("MEGMAG", "T"), ("EEG", "V"), ("MEGGRADPLANAR", "T/m"), ("MEGMAG", "T")]
+    lines = [f"{n}\t{k}\t{u}\tgood" for n, (k, u) in zip(raw.ch_names, rows, strict=False)]
+    sidecar(path, "channels.tsv").write_text(
+        "\n".join(["name\ttype\tunits\tstatus", *lines]) + "\n", encoding="utf-8"
+    )
+    sidecar(path, "meg.json").unlink()
+    recording = first(target, channel_types=["mag", "eeg", "grad"])
+    signal = series(recording)
+    assert signal.physical_unit == "T, T/m, µV"
+    expected = (values * [[1.0], [1e6], [1.0], [1.0]]).T
+    for units in ([1], [2, 1, 0], [3, 1], [0, 1, 2, 3], [2]):
+        np.testing.assert_allclose(signal.read(units), expected[:, units], rtol=1e-6)
+    assert not [f for f in recording.findings if f.field == "units" and "in the file" in f.found]
+
+
+def unit_notes(recording: Recording) -> list[str]:
+    return [
+        finding.found
+        for finding in recording.findings
+        if finding.field == "units" and finding.reason == Reason.SIDECAR_DISAGREES
+    ]
+
+
+@pytest.mark.parametrize("unit", ["", "UV", "Boolean"])
+def test_a_unit_that_only_the_table_states(
+    eeg: Path, folders: dict[str, tuple[Path, BidsTruth]], unit: str
+) -> None:
+    """MNE takes every dimension but µV and mV for volts; ``UV`` is µV all the same."""
+    truth = folders["eeg"][1]
+    path = recording_file(eeg)
+    write_dimensions(path, unit, channels=[0])
+    recording = first(eeg)
+    codes = series(recording).read([1, 0])[truth.all_samples["01", "01"], 1]
+    np.testing.assert_allclose(codes, np.arange(1, codes.size + 1), atol=0.01)
+    inside = repr(unit) if unit else "no unit"
+    told = [f"1 channel(s); the first is EEG1: {inside} in the file, 'µV' in channels.tsv"]
+    assert unit_notes(recording) == ([] if unit == "UV" else told)
+
+
+def test_a_unit_that_is_stated_nowhere(eeg: Path) -> None:
+    path = recording_file(eeg)
+    write_dimensions(path, "")
+    edit(sidecar(path, "channels.tsv"), lambda text: text.replace("\tµV\t", "\tn/a\t"))
+    with pytest.raises(RecordingError, match="unit of a channel is not known") as caught:
+        first(eeg)
+    assert f"{path}, channel 'EEG1'" in str(caught.value)
+    assert "no unit in the file; 'n/a' in the column 'units'" in str(caught.value)
+    assert "add the unit" in str(caught.value)
+    sidecar(path, "channels.tsv").unlink()
+    with pytest.raises(RecordingError, match=r"none in channels\.tsv"):
+        first(eeg)
+
+
+def test_units_that_disagree(eeg: Path, folders: dict[str, tuple[Path, BidsTruth]]) -> None:
+    truth = folders["eeg"][1]
+    path = recording_file(eeg)
+    table = sidecar(path, "channels.tsv")
+    edit(table, lambda text: text.replace("\tµV\t", "\tV\t"))
+    recording = first(eeg)
+    assert unit_notes(recording) == [
+        "3 channel(s); the first is EEG1: 'uV' in the file, 'V' in channels.tsv"
+    ]
+    samples = truth.all_samples["01", "01"]
+    np.testing.assert_allclose(
+        series(recording).read([0])[samples, 0], np.arange(1, samples.size + 1), atol=0.01
+    )
+    edit(table, lambda text: text.replace("\tV\t", "\tmV\t"))
+    with pytest.raises(RecordingError, match="name different units") as caught:
+        first(eeg)
+    assert f"{table}, channel 'EEG1', column 'units'" in str(caught.value)
+    assert "'mV' in the table" in str(caught.value)
+    write_dimensions(path, "nV")
+    edit(table, lambda text: text.replace("\tmV\t", "\tnV\t"))
+    np.testing.assert_allclose(
+        series(first(eeg)).read([0])[samples, 0], np.arange(1, samples.size + 1) / 1000, atol=1e-5
+    )
+
+
+def test_microvolts_in_brainvision_are_checked_too(ieeg: Path) -> None:
+    table = sidecar(recording_file(ieeg), "channels.tsv")
+    edit(table, lambda text: text.replace("µV", "nV"))
+    with pytest.raises(RecordingError, match="name different units"):
+        first(ieeg)
+    edit(table, lambda text: text.replace("nV", "µV"))
+    edit(recording_file(ieeg), lambda text: re.sub("(Ch2=IEEG2,.*,)µV", r"\g<1>C", text))
+    with pytest.raises(RecordingError, match="unit of a channel is not known") as caught:
+        first(ieeg)
+    assert "channel 'IEEG2'" in str(caught.value)
+
+
+def test_gaps_in_an_edf_file(eeg: Path, folders: dict[str, tuple[Path, BidsTruth]]) -> None:
+    """MNE yields the samples of such a file as if there were no gap."""
+    path = recording_file(eeg)
+    leave_gap(path, record=4, seconds=0)
+    truth = folders["eeg"][1]
+    recording = first(eeg)
+    np.testing.assert_array_equal(
+        np.flatnonzero(series(recording).read([0])[:, 0] > 0.5), truth.all_samples["01", "01"]
+    )
+    leave_gap(path, record=4, seconds=10)
+    with pytest.raises(RecordingError, match="has gaps") as caught:
+        first(eeg)
+    assert f"{path}, record 5 of " in str(caught.value)
+    assert "EDF+D with 1 gap(s); this record begins +10 s" in str(caught.value)
+    assert "cut the file at its gaps" in str(caught.value)
+
+
+def test_gaps_in_a_bdf_file(eeg: Path) -> None:
+    """Its samples have three bytes."""
+    mne = pytest.importorskip("mne")
+    path = recording_file(eeg)
+    raw = mne.io.read_raw_edf(path, preload=True, verbose="error")
+    bdf = path.with_suffix(".bdf")
+    mne.export.export_raw(bdf, raw, fmt="bdf", verbose="error")
+    path.unlink()
+    values = series(first(eeg)).read([0, 1])
+    np.testing.assert_allclose(values, 1e6 * raw.get_data([0, 1]).T, atol=0.01)
+    leave_gap(bdf, record=7, seconds=0)
+    np.testing.assert_array_equal(series(first(eeg)).read([0, 1]), values)
+    leave_gap(bdf, record=7, seconds=3)
+    with pytest.raises(RecordingError, match="has gaps") as caught:
+        first(eeg)
+    assert f"{bdf}, record 8 of " in str(caught.value)
+
+
+def test_record_times_that_cannot_be_read(eeg: Path) -> None:
+    path = recording_file(eeg)
+    leave_gap(path, record=0, seconds=0)
+    content = path.read_bytes()
+    assert content.count(b"+3\x14\x14") == 1
+    path.write_bytes(content.replace(b"+3\x14\x14", b"soon"))
+    with pytest.raises(
+        RecordingError, match="record times of a recording cannot be read"
+    ) as caught:
+        first(eeg)
+    assert "record 4: b'soon" in str(caught.value)
+
+
 def test_nan_stretches_are_kept(folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path) -> None:
     mne = pytest.importorskip("mne")
     target = tmp_path / "copy"
@@ -282,6 +436,52 @@ def test_provenance_and_source_files(folders: dict[str, tuple[Path, BidsTruth]])
     assert {f"{stem}_events.tsv", f"{stem}_channels.tsv", "participants.tsv"} <= listed
     table = opened(folders["ieeg"][0], **TABLE)
     assert "stimuli/run-01_words.tsv" in {file.path for file in table.source_files()}
+
+
+def test_files_that_a_header_names(ieeg: Path, tmp_path: Path) -> None:
+    """Data and markers under names of their own are listed, and may not be links that lead out."""
+    header = recording_file(ieeg)
+    for key, ending in (("DataFile", ".eeg"), ("MarkerFile", ".vmrk")):
+        header.with_suffix(ending).rename(header.with_name(f"other{ending}"))
+        edit(header, lambda text, k=key, e=ending: re.sub(rf"{k}=.*", f"{k}=other{e}", text))
+    edit(
+        header.with_name("other.vmrk"),
+        lambda text: re.sub("DataFile=.*", "DataFile=other.eeg", text),
+    )
+    dataset = opened(ieeg)
+    expected = {"sub-01/ieeg/other.eeg", "sub-01/ieeg/other.vmrk"}
+    assert expected <= {file.path for file in dataset.source_files()}
+    dataset.recording(dataset.recording_ids()[0])
+    again = opened(ieeg)
+    again.recording(again.recording_ids()[0])
+    assert again.source_files() == dataset.source_files()
+    markers = header.with_name("other.vmrk")
+    shutil.move(markers, tmp_path / "outside.vmrk")
+    markers.symlink_to(tmp_path / "outside.vmrk")
+    with pytest.raises(RecordingError, match="leads out of the dataset's folder") as caught:
+        first(ieeg)
+    assert str(markers) in str(caught.value)
+
+
+def test_files_of_a_recording_that_is_torn(eeg: Path) -> None:
+    path = recording_file(eeg)
+    path.write_bytes(path.read_bytes()[:400])
+    listed = {file.path for file in opened(eeg).source_files()}
+    assert path.relative_to(eeg).as_posix() in listed
+
+
+def test_a_split_recording(folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path) -> None:
+    mne = pytest.importorskip("mne")
+    target = tmp_path / "copy"
+    shutil.copytree(folders["meg"][0], target)
+    path = recording_file(target)
+    raw = mne.io.read_raw_fif(path, preload=True, verbose="error")
+    raw = mne.concatenate_raws([raw.copy() for _ in range(14)], verbose="error")
+    raw.save(path, overwrite=True, split_size="2MB", buffer_size_sec=1.0, verbose="error")
+    part = path.with_name(path.name.replace(".fif", "-1.fif"))
+    assert part.is_file()
+    listed = {file.path for file in opened(target).source_files()}
+    assert {one.relative_to(target).as_posix() for one in (path, part)} <= listed
 
 
 def test_filters(folders: dict[str, tuple[Path, BidsTruth]]) -> None:
@@ -403,8 +603,10 @@ def test_events_that_are_not_there(eeg: Path) -> None:
         first(eeg, **TABLE, start_event="story/begin")
     assert "0 such event(s)" in str(caught.value)
     assert "start_event" in str(caught.value)
-    with pytest.raises(ConfigError, match="place-holder"):
-        opened(eeg, words="stimuli/{part}.tsv")
+    for name in ("{part}", "{task.x}", "{task.__class__}", "{task[0]}", "{run!r}", "{run:>4}", "{"):
+        with pytest.raises(ConfigError, match="place-holder") as config:
+            opened(eeg, words=f"stimuli/{name}.tsv")
+        assert "{task}, {run}, {session} and {subject} only" in str(config.value)
 
 
 def test_a_channel_without_a_row(eeg: Path) -> None:
@@ -451,6 +653,73 @@ def test_links_and_headers_that_lead_out(ieeg: Path, tmp_path: Path) -> None:
     header.symlink_to(tmp_path / "outside.vhdr")
     with pytest.raises(RecordingError, match="leads out of the dataset's folder"):
         opened(ieeg)
+
+
+def test_a_coordinate_system_that_is_a_link(ieeg: Path, tmp_path: Path) -> None:
+    path = ieeg / f"sub-01/ieeg/sub-01_space-{FRAME}_coordsystem.json"
+    shutil.move(path, tmp_path / "outside.json")
+    path.symlink_to(tmp_path / "outside.json")
+    for look in (first, lambda folder: opened(folder).source_files()):
+        with pytest.raises(RecordingError, match="leads out of the dataset's folder") as caught:
+            look(ieeg)
+        assert str(path) in str(caught.value)
+
+
+def number_samples(path: Path, rate_hz: float, first_sample: int = 0) -> None:
+    """Add the column ``sample`` to an events.tsv."""
+    lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    at = [f"{round(float(line.split(chr(9))[0]) * rate_hz) + first_sample}" for line in lines[1:]]
+    rows = [f"{line}\t{sample}" for line, sample in zip(lines[1:], at, strict=True)]
+    path.write_text("\n".join([f"{lines[0]}\tsample", *rows]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("first_sample", [0, 1])
+def test_samples_that_agree_with_onsets(eeg: Path, first_sample: int) -> None:
+    path = sidecar(recording_file(eeg), "events.tsv")
+    number_samples(path, 256.0, first_sample)
+    assert not [f for f in first(eeg).findings if f.field == "sample"]
+
+
+def test_samples_that_disagree_with_onsets(eeg: Path) -> None:
+    path = sidecar(recording_file(eeg), "events.tsv")
+    number_samples(path, 200.0)
+    with pytest.raises(
+        RecordingError, match="'onset' and 'sample' of the events disagree"
+    ) as caught:
+        first(eeg)
+    message = str(caught.value)
+    assert f"{path}, line 2" in message
+    assert "onset 0.1 s and sample 20" in message
+    assert "onset · 256 Hz = sample, within 2.13" in message
+    assert "remove the column 'sample'" in message
+
+
+def test_samples_numbered_as_in_the_file(
+    folders: dict[str, tuple[Path, BidsTruth]], tmp_path: Path
+) -> None:
+    target = tmp_path / "copy"
+    shutil.copytree(folders["meg"][0], target)
+    number_samples(sidecar(recording_file(target), "events.tsv"), 500.0, FIRST_SAMPLE)
+    recording = first(target)
+    note = next(f for f in recording.findings if f.field == "sample")
+    assert "'onset' counts" in note.remedy
+    truth, onsets = folders["meg"][1], recording.word_onsets_s
+    assert onsets is not None
+    heard = truth.samples["01", "01"] >= 0
+    np.testing.assert_allclose(onsets[heard] * 500.0, truth.samples["01", "01"][heard], atol=0.01)
+
+
+def test_numbers_beyond_all_bounds(eeg: Path) -> None:
+    """``1e999`` is written like a number, and is none: in a time, and in a column that is kept."""
+    path = eeg / "stimuli/run-01_words.tsv"
+    edit(path, lambda text: re.sub(r"\t[0-9]+\n", "\t1e999\n", text, count=1))
+    with pytest.raises(StimulusError, match="'Word Length' is not valid") as caught:
+        opened(eeg, **TABLE).stimulus("stimuli_run-01_words")
+    assert "'1e999'" in str(caught.value)
+    events = sidecar(recording_file(eeg), "events.tsv")
+    edit(events, lambda text: text.replace("\n0.1\t", "\n1e999\t", 1))
+    with pytest.raises(RecordingError, match="'onset' is not valid"):
+        first(eeg)
 
 
 def heard_from(path: Path, words: list[str], onset_s: list[float]) -> Heard:

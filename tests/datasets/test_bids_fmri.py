@@ -341,7 +341,7 @@ def test_one_volume_is_not_a_series(copy: Path) -> None:
     [
         ({"RepetitionTime": 2.2}, "disagree about the repetition time"),
         ({"RepetitionTime": "fast"}, "not a time"),
-        ([1.1], "not a JSON object"),
+        ([1.1], "does not hold an object"),
     ],
 )
 def test_a_wrong_sidecar_is_named(copy: Path, stated: object, told: str) -> None:
@@ -405,6 +405,8 @@ def test_words_that_run_backwards_are_named(copy: Path) -> None:
     [
         ({"words": ""}, ConfigError, "nothing says where the words are"),
         ({"words": "stimuli/{run}.tsv"}, StimulusError, "'stimuli/1.tsv' is missing"),
+        ({"audio": "stimuli/{run}.wav"}, StimulusError, "'stimuli/1.wav' is missing"),
+        ({"audio": "{session}.wav"}, InputError, "names two files for the stimulus 'listen_words'"),
         ({"start_event": "begin"}, RecordingError, "have no 'begin'"),
         ({"task": "rest"}, InputError, "no volumes to read"),
         ({"subjects": ("03",)}, InputError, "subject '03'"),
@@ -436,3 +438,29 @@ def test_several_tasks_and_spaces_must_be_told_apart(copy: Path) -> None:
     shutil.copy(path, path.with_name(path.name.replace("listen", "rest")))
     with pytest.raises(InputError, match="several values of 'task-'"):
         opened(copy, space="MNI152NLin6Asym")
+
+
+def test_the_audio_can_be_named(copy: Path) -> None:
+    (copy / "stimuli/listen.wav").write_bytes(b"RIFF")
+    dataset = opened(copy, audio="stimuli/{task}.wav")
+    stimulus = dataset.stimulus("listen_words")
+    assert stimulus.media == {"audio": "stimuli/listen.wav"}
+    assert stimulus.media_path("audio") == (copy / "stimuli/listen.wav").resolve()
+    assert stimulus.media_absent == {}
+    assert "stimuli/listen.wav" in [file.path for file in dataset.source_files()]
+    without = opened(copy).stimulus("listen_words")
+    assert without.media == {}
+    assert without.media_absent["audio"].reason == Reason.MEDIA_NOT_OFFERED
+
+
+def test_subjects_that_are_listed_twice_are_named(copy: Path) -> None:
+    table = "participant_id\nsub-01\nsub-02\nsub-01\n"
+    (copy / "participants.tsv").write_text(table, encoding="utf-8")
+    with pytest.raises(InputError, match="'sub-01' is listed more than once"):
+        opened(copy)
+
+
+def test_a_folder_without_description_states_nothing(copy: Path) -> None:
+    (copy / "dataset_description.json").unlink()
+    info = opened(copy).info
+    assert (info.version, info.licence) == ("not stated", "not stated")

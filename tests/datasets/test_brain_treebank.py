@@ -65,10 +65,9 @@ def edit(path: Path, change: Callable[[list[str]], object]) -> None:
 
 
 def intact(planted: TrialTruth, onsets: np.ndarray) -> np.ndarray:
-    """Words between two triggers (every 2 s) that are both there, without a pause between them."""
+    """Words between two triggers (every 2 s) that are both there."""
     before = np.floor(onsets / 2) * 2
-    lost = np.isin(before, planted.dropped) | np.isin(before + 2, planted.dropped)
-    return ~lost & (before + 1 != planted.pause_s)
+    return ~(np.isin(before, planted.dropped) | np.isin(before + 2, planted.dropped))
 
 
 @pytest.mark.parametrize("clock", ["linear", "nearest", "next"])
@@ -89,13 +88,108 @@ def test_words_find_their_impulses_through_the_grid(
         codes = grid.first_word + 1
         within_one = (impulses == codes).any(axis=0)
         if clock == "next":
-            # By its rule, a word before a pause goes behind it, and one before a gap drifts over all of it.
+            # By its rule, a word before a gap drifts over all of it.
             onsets = np.array(truth.films[planted.movie].onsets_s)[grid.first_word]
             within_one = within_one[intact(planted, onsets)]
         assert within_one.size > 20
         assert within_one.all()
         if clock == "linear":
             assert np.array_equal(impulses[1], codes)
+
+
+@pytest.mark.parametrize("clock", ["linear", "nearest", "next"])
+@pytest.mark.parametrize(("subject", "offset_s"), [("1", 0.4), ("2", 1.6)])
+def test_no_rule_looks_over_a_pause(
+    written: tuple[Path, BrainTreebankTruth], clock: str, subject: str, offset_s: float
+) -> None:
+    folder, truth = written
+    planted = truth.trials[f"sub_{subject}_trial000"]
+    # Between two triggers, and not in the middle: there the nearest trigger would be right by chance.
+    assert planted.pause_s % 2 == pytest.approx(offset_s, abs=0.02)
+    recording = opened(folder, clock=clock).recording(RecordingId(subject, "1", "000", "the-sea"))
+    assert recording.word_onsets_s is not None
+    onsets = np.array(truth.films["the-sea"].onsets_s)
+    samples = np.array(planted.samples)
+    for side in (-1, 1):
+        away = side * (onsets - planted.pause_s)
+        near = (away > 0) & (np.floor(onsets / 2) == np.floor(planted.pause_s / 2))
+        assert near.sum() >= 2
+        off = np.rint(recording.word_onsets_s[near] * RATE_HZ) - samples[near]
+        # `next` counts backwards over at most 1.6 s of drift, which is 0.8 samples; `linear` follows it.
+        assert np.abs(off).max() <= (0 if clock == "linear" else 1)
+    (note,) = [f for f in recording.findings if f.reason is Reason.CLOCK_DRIFT]
+    assert note.found.endswith("; 1 pause(s)")
+    assert "none looks over a pause" in note.remedy
+
+
+@pytest.mark.parametrize("clock", ["linear", "nearest", "next"])
+@pytest.mark.parametrize("row", ["pause", "unpause"])
+@pytest.mark.parametrize("how", ["gone", "empty", "astray"])
+def test_words_near_a_pause_at_an_unknown_place_have_no_time(
+    written: tuple[Path, BrainTreebankTruth], broken: Path, clock: str, row: str, how: str
+) -> None:
+    planted = written[1].trials["sub_1_trial000"]
+
+    def spoil(lines: list[str]) -> None:
+        at = next(k for k, line in enumerate(lines) if line.startswith(f"{row},"))
+        cells = lines[at].split(",")
+        if how == "gone":
+            del lines[at]
+        elif how == "empty":
+            lines[at] = ",".join([cells[0], "", *cells[2:]])
+        else:
+            # Before the trigger at 14 s, or, where the film goes on, before the place at which it stopped.
+            cells[2] = "13.9" if row == "pause" else str(planted.pause_s - 0.05)
+            lines[at] = ",".join(cells)
+
+    whole = recorded(broken, clock=clock).word_onsets_s
+    edit(broken / TIMINGS, spoil)
+    recording = recorded(broken, clock=clock)
+    onsets = np.array(written[1].films["the-sea"].onsets_s)
+    assert whole is not None
+    assert recording.word_onsets_s is not None
+    start, stop = (14.0, planted.pause_s) if row == "pause" else (planted.pause_s, 16.0)
+    lost = (onsets > start) & (onsets < stop)
+    assert lost.sum() >= 2
+    assert np.isnan(recording.word_onsets_s[lost]).all()
+    # With drift, the slope outside of the triggers follows all anchors; nothing else may change.
+    np.testing.assert_allclose(recording.word_onsets_s[~lost], whole[~lost], atol=1e-4)
+    (without,) = [f for f in recording.findings if f.reason is Reason.WORDS_WITHOUT_TIME]
+    assert f"{lost.sum()} of them in stretches" in without.found
+    (note,) = [f for f in recording.findings if f.reason is Reason.CLOCK_DRIFT]
+    assert "1 pause(s); in 1 of them words have no time, the first after line" in note.found
+    left_out = of(recording, Reason.SOURCE_ROWS_LEFT_OUT)
+    assert left_out == ([] if how == "gone" else ["triggers"])
+
+
+def test_what_comes_after_a_pause_that_never_ends_was_not_heard(
+    written: tuple[Path, BrainTreebankTruth], broken: Path
+) -> None:
+    planted = written[1].trials["sub_1_trial000"]
+
+    def stop(lines: list[str]) -> None:
+        at = next(k for k, line in enumerate(lines) if line.startswith("unpause,"))
+        del lines[at:]
+
+    edit(broken / TIMINGS, stop)
+    recording = recorded(broken)
+    onsets = np.array(written[1].films["the-sea"].onsets_s)
+    assert recording.word_onsets_s is not None
+    assert np.isnan(recording.word_onsets_s[onsets > planted.pause_s]).all()
+    assert np.isfinite(recording.word_onsets_s[onsets < planted.pause_s]).all()
+
+
+def test_a_pause_at_the_very_sample_of_a_trigger_is_one_anchor(broken: Path) -> None:
+    def double(lines: list[str]) -> None:
+        for kind, below in (("pause", 0), ("unpause", 1)):
+            at = next(k for k, line in enumerate(lines) if line.startswith(f"{kind},"))
+            lines.insert(at + below, lines[at].replace(kind, "trigger"))
+
+    whole = recorded(broken)
+    edit(broken / TIMINGS, double)
+    recording = recorded(broken)
+    np.testing.assert_array_equal(recording.word_onsets_s, whole.word_onsets_s)  # type: ignore[arg-type]
+    assert of(recording, Reason.SOURCE_ROWS_LEFT_OUT) == []
 
 
 def test_nearest_is_exact_but_for_words_where_triggers_were_dropped(
@@ -425,6 +519,78 @@ def negative_sample(folder: Path) -> None:
     edit(folder / TIMINGS, lambda lines: lines.__setitem__(2, "trigger,-5,0.0,0,,,"))
 
 
+def late_trigger(folder: Path) -> None:
+    edit(folder / TIMINGS, lambda lines: lines.insert(-1, "trigger,1000000000,30.0,0,,,"))
+
+
+def late_pause(folder: Path) -> None:
+    edit(folder / TIMINGS, lambda lines: lines.insert(-1, "pause,1000000000,30.0,0,,,"))
+
+
+def external_link(folder: Path) -> None:
+    with h5py.File(folder / FIRST_H5, "r+") as file:
+        with h5py.File(folder.parent / "secret.h5", "w") as other:
+            other["x"] = file["data"]["electrode_2"][()]
+        del file["data"]["electrode_2"]
+        file["data"]["electrode_2"] = h5py.ExternalLink(str(folder.parent / "secret.h5"), "x")
+
+
+def link_to_link(folder: Path) -> None:
+    external_link(folder)
+    with h5py.File(folder / FIRST_H5, "r+") as file:
+        file["data"].move("electrode_2", "hidden")
+        file["data"]["electrode_2"] = h5py.SoftLink("/data/hidden")
+
+
+def external_group(folder: Path) -> None:
+    shutil.move(folder / FIRST_H5, folder.parent / "secret.h5")
+    with h5py.File(folder / FIRST_H5, "w") as file:
+        file["data"] = h5py.ExternalLink(str(folder.parent / "secret.h5"), "data")
+
+
+def dangling_link(folder: Path) -> None:
+    with h5py.File(folder / FIRST_H5, "r+") as file:
+        del file["data"]["electrode_2"]
+        file["data"]["electrode_2"] = h5py.SoftLink("/data/gone")
+
+
+def virtual_electrode(folder: Path) -> None:
+    external_link(folder)
+    with h5py.File(folder / FIRST_H5, "r+") as file:
+        n_samples = file["data"]["electrode_0"].shape[0]
+        layout = h5py.VirtualLayout((n_samples,), "f4")
+        layout[:] = h5py.VirtualSource(str(folder.parent / "secret.h5"), "x", (n_samples,), "f4")
+        del file["data"]["electrode_2"]
+        file["data"].create_virtual_dataset("electrode_2", layout)
+
+
+def raw_storage(folder: Path) -> None:
+    with h5py.File(folder / FIRST_H5, "r+") as file:
+        values = file["data"]["electrode_2"][()]
+        values.tofile(folder.parent / "secret.raw")
+        del file["data"]["electrode_2"]
+        raw = [(str(folder.parent / "secret.raw"), 0, values.nbytes)]
+        file["data"].create_dataset("electrode_2", values.shape, values.dtype, external=raw)
+
+
+def deep_corrupted(folder: Path) -> None:
+    (folder / "corrupted_elec.json").write_text("[" * 100_000)
+
+
+def deep_labels(folder: Path) -> None:
+    path = folder / "electrode_labels/sub_1/electrode_labels.json"
+    path.write_text("[" * 400 + "]" * 400)
+
+
+def deep_metadata(folder: Path) -> None:
+    path = folder / "subject_metadata/sub_1_trial000_metadata.json"
+    path.write_text('{"filename": ' * 100_000)
+
+
+def endless_number(folder: Path) -> None:
+    (folder / "corrupted_elec.json").write_text('{"sub_1": ' + "9" * 5000 + "}")
+
+
 def wrong_cell(folder: Path) -> None:
     edit(folder / TIMINGS, lambda lines: lines.__setitem__(2, "trigger,5000,soon,0,,,"))
 
@@ -483,7 +649,19 @@ def climbing_film(folder: Path) -> None:
         (swap_samples, RecordingError, f"{TIMINGS}, line 6", "after", "leave the broken ones out"),
         (half_rate, RecordingError, TIMINGS, "0.5", "check the sampling rate"),
         (no_triggers, RecordingError, TIMINGS, "beginning", "download the timings again"),
-        (negative_sample, RecordingError, f"{TIMINGS}, line 3", "-5", "mend the cell"),
+        (negative_sample, RecordingError, f"{TIMINGS}, line 3", "sample -5", "same trial"),
+        (late_trigger, RecordingError, f"{TIMINGS}, line 17", "sample 1000000000", "same trial"),
+        (late_pause, RecordingError, f"{TIMINGS}, line 17", "sample 1000000000", "same trial"),
+        (external_link, RecordingError, "data/electrode_2", "secret.h5", "copy the values"),
+        (link_to_link, RecordingError, "data/electrode_2", "secret.h5", "copy the values"),
+        (external_group, RecordingError, FIRST_H5, "secret.h5", "copy the values"),
+        (dangling_link, RecordingError, "data/electrode_2", "leads nowhere", "data/electrode_"),
+        (virtual_electrode, RecordingError, "data/electrode_2", "virtual", "copy the values"),
+        (raw_storage, RecordingError, "data/electrode_2", "external storage", "copy the values"),
+        (deep_corrupted, RecordingError, "corrupted_elec.json", "recursion", "download"),
+        (deep_labels, RecordingError, "electrode_labels.json", "[[[", "download"),
+        (deep_metadata, RecordingError, "trial000_metadata.json", "recursion", "download"),
+        (endless_number, RecordingError, "corrupted_elec.json", "4300", "download"),
         (wrong_cell, RecordingError, f"{TIMINGS}, line 3", "soon", "mend the cell"),
         (no_corrupted, RecordingError, "corrupted_elec.json", "sub_2", '"sub_1": []'),
         (torn_json, RecordingError, "electrode_labels.json, line 1", "Expecting", "download"),
@@ -568,6 +746,69 @@ def test_a_broken_film_is_named(
     assert caught.value.remedy
 
 
+def test_the_last_sample_may_hold_a_trigger_and_the_next_may_not(
+    written: tuple[Path, BrainTreebankTruth], broken: Path
+) -> None:
+    n_samples = written[1].trials["sub_1_trial000"].n_samples
+
+    def end_at(sample: int) -> None:
+        with h5py.File(broken / FIRST_H5, "r+") as file:
+            for name in list(file["data"]):
+                values = file["data"][name][:sample]
+                del file["data"][name]
+                file["data"][name] = values
+
+    last = int((broken / TIMINGS).read_text().splitlines()[-1].split(",")[1])
+    assert last < n_samples
+    end_at(last + 1)
+    assert recorded(broken).word_onsets_s is not None
+    end_at(last)
+    with pytest.raises(RecordingError, match="outside the recording") as caught:
+        recorded(broken)
+    assert caught.value.got == f"sample {last}"
+    assert f"which has {last}: 0 to {last - 1}" in str(caught.value.expected)
+
+
+def test_a_row_that_is_no_anchor_may_lie_outside(broken: Path) -> None:
+    before = recorded(broken).word_onsets_s
+
+    def later(lines: list[str]) -> None:
+        cells = lines[-1].split(",")
+        assert cells[0] == "end"
+        lines[-1] = ",".join([cells[0], "1000000000", *cells[2:]])
+
+    edit(broken / TIMINGS, later)
+    np.testing.assert_array_equal(recorded(broken).word_onsets_s, before)  # type: ignore[arg-type]
+
+
+def test_a_link_within_the_file_is_followed(broken: Path) -> None:
+    with h5py.File(broken / FIRST_H5, "r+") as file:
+        stored = file["data"]["electrode_2"][()]
+        file.move("data/electrode_2", "moved")
+        file["data"]["electrode_2"] = h5py.SoftLink("/moved")
+    signal = recorded(broken).signal
+    assert isinstance(signal, TimeSeries)
+    assert np.array_equal(signal.read([1])[:, 0], stored)
+
+
+def test_parts_that_were_never_stored_are_noted(tmp_path: Path) -> None:
+    write_brain_treebank(tmp_path / "data", chunks=5000)
+    path = tmp_path / "data" / FIRST_H5
+    with h5py.File(path, "r+") as file:
+        n_samples = file["data"]["electrode_2"].shape[0]
+        for name in ("electrode_2", "electrode_0"):
+            del file["data"][name]
+            file["data"].create_dataset(name, (n_samples,), "f4", chunks=(5000,))
+        file["data"]["electrode_2"][:10_000] = 1.0
+    recording = recorded(tmp_path / "data")
+    # electrode_0 is no neural channel: nothing of it is read.
+    (note,) = [f for f in recording.findings if f.reason is Reason.MISSING_SAMPLES]
+    assert note.field == "LT1a2"
+    assert note.where.endswith(f"{FIRST_H5}, electrode_2")
+    n_chunks = -(-n_samples // 5000)
+    assert f"{n_chunks - 2} of {n_chunks} chunks were never stored" in note.found
+
+
 def test_torn_values_are_named_when_they_are_read_and_not_before(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     write_brain_treebank(folder, chunks=5000, compression="gzip")
@@ -606,3 +847,28 @@ def test_the_whole_is_as_declared() -> None:
     (media,) = [part for part in reader.layout if part.boundary]
     assert not media.needed
     assert "never as the acoustic envelope" in media.boundary
+
+
+def test_another_sampling_rate_can_be_given_for_a_subject(broken: Path) -> None:
+    """Triggers tell the rate: half as many samples a second are read if the study says so, and refused if not."""
+    dataset = opened(broken)
+    first = dataset.recording_ids()[0]
+    expected = dataset.recording(first).word_onsets_s
+    (timings,) = broken.glob(f"subject_timings/sub_{first.subject}_trial{first.run}_timings.csv")
+
+    def halve(lines: list[str]) -> None:
+        index = lines[0].rstrip().split(",").index("index")
+        for row in range(1, len(lines)):
+            cells = lines[row].rstrip("\n").split(",")
+            if cells[index]:
+                cells[index] = str(int(float(cells[index])) // 2)
+            lines[row] = ",".join(cells) + ("\n" if lines[row].endswith("\n") else "")
+
+    edit(timings, halve)
+    with pytest.raises(RecordingError):
+        opened(broken).recording(first)
+    slow = opened(broken, sampling_rates_hz={first.subject: 1024.0}).recording(first)
+    assert slow.signal.sampling_rate_hz == 1024.0
+    told = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isfinite(slow.word_onsets_s), told)
+    np.testing.assert_allclose(slow.word_onsets_s[told], expected[told], atol=2 / 1024.0)

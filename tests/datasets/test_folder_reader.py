@@ -7,13 +7,15 @@ import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
 import pytest
 
-from lpact.datasets._files import strict
+from lpact.datasets._files import npy, stored
 from lpact.datasets.base import DATASETS, Dataset, Epochs, FeatureKey, RecordingId, TimeSeries
+from lpact.datasets.series import StreamedSeries
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
 
 WORDS = (
@@ -156,12 +158,35 @@ def test_opening_does_not_touch_neural_arrays(root: Path) -> None:
         open_folder(root).recording(one)
 
 
-def test_big_arrays_are_mapped(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_big_series_are_read_a_few_units_at_a_time(
+    root: Path, order: Literal["C", "F"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored_values = np.arange(60, dtype=np.int16).reshape(20, 3)
+    np.save(root / ONE / "neural.npy", stored_values.copy(order=order))
+    (root / ONE / "units.tsv").write_text("unit\tregion\na\tx\nb\tx\nc\tx\n")
     dataset = open_folder(root)
     one = dataset.recording_ids()[0]
     plain = dataset.recording(one).signal.values
-    monkeypatch.setattr(strict, "MMAP_BYTES", 1)
-    mapped = dataset.recording(one).signal.values
+    monkeypatch.setattr(stored, "STREAM_BYTES", 1)
+    monkeypatch.setattr(stored, "PIECE_BYTES", 24)
+    signal = dataset.recording(one).signal
+    assert isinstance(plain, np.ndarray)
+    assert not isinstance(plain, np.memmap)
+    assert isinstance(signal, TimeSeries)
+    assert isinstance(signal.values, StreamedSeries)
+    assert signal.values.unit_major == (order == "F")
+    for units in ([0], [2, 0], [0, 1, 2]):
+        np.testing.assert_array_equal(signal.read(units), stored_values[:, units])
+
+
+def test_big_features_are_mapped(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer = open_folder(root).stimulus("talk").features
+    assert offer is not None
+    key = FeatureKey("m", 0, "full")
+    plain = offer.load(key)
+    monkeypatch.setattr(npy, "MMAP_BYTES", 1)
+    mapped = offer.load(key)
     assert not isinstance(plain, np.memmap)
     assert isinstance(mapped, np.memmap)
     np.testing.assert_array_equal(plain, mapped)

@@ -123,7 +123,9 @@ def test_writing_what_was_read_gives_the_same_files(tmp_path: Path) -> None:
 
 @settings(deadline=None)
 @given(
-    word=st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1),
+    word=st.text(
+        st.characters(exclude_characters="\t\n\r\0", exclude_categories=["Cs"]), min_size=1
+    ),
     onset_s=st.floats(0, 1e9),
     source=st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip),
 )
@@ -188,6 +190,7 @@ def test_nothing_is_overwritten(tmp_path: Path, taken: str) -> None:
     [
         ({"id": "the talk"}, "name of a folder"),
         ({"words": WORDS.with_columns(word=pl.Series(["a\tb", "c"]))}, "column 'word'"),
+        ({"words": WORDS.with_columns(word=pl.Series(["a\0b", "c"]))}, "column 'word'"),
         ({"words": WORDS.with_columns(extra=pl.Series([1.0, None]))}, "column 'extra'"),
         ({"words": WORDS.with_columns(extra=pl.Series([1.0, np.nan]))}, "column 'extra'"),
         ({"words": WORDS.with_columns(extra=pl.Series([True, False]))}, "column 'extra'"),

@@ -15,6 +15,7 @@ import pytest
 
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId
+from lpact.datasets.meg_masc.literals import NOT_LITERAL, literal
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
 from lpact.reasons import Reason
@@ -392,6 +393,8 @@ def wrong_rate(folder: Path) -> None:
     path.write_text(json.dumps({**about, "SamplingFrequency": 500}), encoding="utf-8")
 
 
+PHONEME = "9.9\t0.1\t{'kind': 'phoneme', 'story': 'lw1', %s}\t1\t9900"
+
 BAD_RECORDINGS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "broken literal": (
         with_word(lambda line: edit_cell(line, 2, "{'kind': 'word', 'word': ")),
@@ -412,6 +415,26 @@ BAD_RECORDINGS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "no start": (
         with_word(lambda line: line.replace("'start'", "'begin'")),
         ("'start' is not a number", "None", "mend the line"),
+    ),
+    "a broken literal of a phoneme": (
+        spoil_events(lambda lines: [*lines, PHONEME % "'phoneme': BROKEN("]),
+        ("Python literal", "column 'trial_type'", "BROKEN(", "mend the line"),
+    ),
+    "a broken word that mentions phonemes": (
+        with_word(
+            lambda line: edit_cell(
+                line, 2, "{'kind': 'word', 'note': \"'kind': 'phoneme'\", 'word':}"
+            )
+        ),
+        ("events.tsv, line 15, column 'trial_type'", "Python literal", "SyntaxError"),
+    ),
+    "a start beyond all numbers": (
+        with_word(lambda line: re.sub(r"'start': [0-9.]+", f"'start': 1{'0' * 400}", line)),
+        ("events.tsv, line 15", "'start' is not a number", "a finite number"),
+    ),
+    "an index beyond whole numbers": (
+        with_word(lambda line: re.sub(r"'word_index': [0-9.]+", "'word_index': 1e30", line)),
+        ("events.tsv, line 15", "'word_index' is not whole", "1e+30", "at most 18 digits"),
     ),
     "no onset": (
         with_word(lambda line: edit_cell(line, 0, "n/a")),
@@ -451,6 +474,65 @@ BAD_RECORDINGS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
         ("task-0_meg.json, key 'SamplingFrequency'", "500 in the sidecar, 1000 Hz", "find out"),
     ),
 }
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "{'kind': 'phoneme', 'phoneme': 'ah0_S', 'start': 0.5, 'word_index': 3}",
+        "{'story': 'lw1', 'kind': 'phoneme', 'start': -1.5e-3, 'pronounced': None,}",
+        "{\"phoneme\": \"b\", 'kind': 'phoneme'}",
+        "\"{'kind': 'phoneme', 'word': \"\"don't\"\"}\"",
+        "{'kind': 'ph' 'oneme'}",
+        "{'kind': 'phoneme', 'other': ['list']}",
+    ],
+)
+def test_phonemes_are_passed_over(cell: str) -> None:
+    assert literal(cell) is None
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "{'kind': 'phoneme', 'kind': 'word'}",
+        "{'kind': 'word', 'note': \"'kind': 'phoneme'\"}",
+        "{'kind': 'word', \"'kind': 'phoneme'\": 1}",
+        "{'kind': 'phoneme', '\\x6bind': 'word'}",
+        "{'kind': 'word', 'word': 'phoneme'}",
+    ],
+)
+def test_a_word_is_no_phoneme_whatever_its_texts(cell: str) -> None:
+    about = literal(cell)
+    assert about is not None
+    assert about["kind"] == "word"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "{'kind': 'phoneme', 'start': 01}",
+        "{'kind': 'phoneme', 'start': 1..2}",
+        "{'kind': 'phoneme', 'start': nan}",
+        "{'kind': 'phoneme' 'start': 1}",
+        "{'kind': 'phoneme'",
+        "{'kind': 'phoneme', 'a' 1}",
+    ],
+)
+def test_what_is_no_literal_is_not_passed_over(cell: str) -> None:
+    with pytest.raises(NOT_LITERAL):
+        literal(cell)
+
+
+def test_provenance_follows_the_description(copy: Path) -> None:
+    path = copy / "dataset_description.json"
+    path.unlink(missing_ok=True)
+    info = open_folder(copy).info
+    assert (info.version, info.licence) == ("2023", "CC0 1.0")
+    path.write_text('{"Name": "MASC", "License": "CC BY 4.0"}', encoding="utf-8")
+    dataset = open_folder(copy)
+    info = dataset.info
+    assert (info.source, info.version, info.licence) == ("MASC", "2023", "CC BY 4.0")
+    assert "dataset_description.json" in [file.path for file in dataset.source_files()]
 
 
 @pytest.mark.parametrize("name", BAD_RECORDINGS)

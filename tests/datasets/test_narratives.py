@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lpact.config import GridConfig
-from lpact.datasets.base import DATASETS, Dataset, RecordingId
+from lpact.datasets.base import DATASETS, Dataset, DatasetInfo, RecordingId
 from lpact.datasets.narratives import NarrativesDataset
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
@@ -86,15 +86,17 @@ def test_every_word_meets_its_volume(written: Written) -> None:
     assert n_outside > 0, "one scan ends before its story"
 
 
-def test_the_words_of_the_grid_of_words_meet_the_nearest_volume(written: Written) -> None:
-    # A volume counts at its middle: the nearest one to a word is the one during which it begins.
+def test_a_volume_can_count_at_its_middle(written: Written) -> None:
+    # The volume nearest to a word is then the one during which it begins.
     dataset = opened(written.folder, tr_reference=0.5, stories=("pieman",))
     key = find(dataset, "001", "pieman-2")
-    config = GridConfig(events="words", lags_ms=(0.0,), window_ms=1500.0)
-    recording = dataset.recording(key)
-    assert recording.signal.start_s == 0.75
-    grid = build_grid(recording, dataset.stimulus("pieman"), config)
-    np.testing.assert_array_equal(grid.responses[0, :, 0], written.truth.volumes[str(key)] + 1.0)
+    signal = dataset.recording(key).signal
+    assert signal.start_s == 0.75
+    onset_s = dataset.stimulus("pieman").words["onset_s"].to_numpy()
+    nearest = np.rint((onset_s - signal.start_s) / 1.5).astype(int)
+    np.testing.assert_array_equal(
+        signal.read([0])[nearest, 0], written.truth.volumes[str(key)] + 1.0
+    )
 
 
 def test_words_and_sentences_are_as_written(written: Written) -> None:
@@ -203,6 +205,62 @@ def test_events_without_a_story_are_named(copy: Path) -> None:
     with pytest.raises(RecordingError, match="no story") as caught:
         dataset.recording(find(dataset, "001", "tunnel"))
     assert "sub-001_task-tunnel_events.tsv" in str(caught.value)
+
+
+def write_events(folder: Path, *rows: str) -> Dataset:
+    """Give a run of `tunnel` these events (onset, duration, trial_type, stim_file)."""
+    text = "\n".join(["onset duration trial_type stim_file", *rows]).replace(" ", "\t")
+    path = folder / "sub-001/func/sub-001_task-tunnel_events.tsv"
+    path.write_text(text + "\n", encoding="utf-8")
+    return opened(folder, stories=("tunnel",))
+
+
+@pytest.mark.parametrize(
+    ("rows", "onset_s"),
+    [
+        (("0.0 12 silence n/a", "12.0 30 story tunnel_audio.wav"), 12.0),
+        (("0.0 2 fixation n/a", "2 9 music tunnel_audio.wav", "12 9 story tunnel_audio.wav"), 2.0),
+        (("0.0 2 music intro.wav", "12.5 30 story stimuli/tunnel_audio.wav"), 12.5),
+        (("0.0 2 silence n/a", "3.0 9 music n/a", "12.0 30 story n/a"), 3.0),
+    ],
+)
+def test_the_audio_starts_with_the_first_event_that_plays_it(
+    copy: Path, rows: tuple[str, ...], onset_s: float
+) -> None:
+    dataset = write_events(copy, *rows)
+    assert dataset.recording(find(dataset, "001", "tunnel")).signal.start_s == -onset_s
+
+
+def test_a_run_that_plays_another_story_is_named(copy: Path) -> None:
+    dataset = write_events(copy, "0.0 12 fixation n/a", "12.0 30 story OTHER_audio.wav")
+    with pytest.raises(RecordingError, match="not the one that its words are of") as caught:
+        dataset.recording(find(dataset, "001", "tunnel"))
+    message = str(caught.value)
+    assert "sub-001_task-tunnel_events.tsv, column 'stim_file'" in message
+    assert "'OTHER_audio.wav' at 12 s" in message
+    assert "audio_onset_s = { tunnel = <seconds> }" in message
+
+
+def test_subjects_that_are_listed_twice_are_named(copy: Path) -> None:
+    table = copy / "participants.tsv"
+    table.write_text("participant_id\tage\nsub-001\t20\n", encoding="utf-8")
+    assert "participants.tsv" in [file.path for file in opened(copy).source_files()]
+    table.write_text("participant_id\tage\nsub-001\t20\nsub-001\t30\n", encoding="utf-8")
+    with pytest.raises(InputError, match="'sub-001' is listed more than once") as caught:
+        opened(copy)
+    assert "participants.tsv, column 'participant_id'" in str(caught.value)
+
+
+def test_provenance_follows_the_description(copy: Path) -> None:
+    path = copy / "dataset_description.json"
+    about = {"Name": "Stories", "License": "PDDL", "DatasetDOI": "doi:10.1/openneuro.x.v2.0.1"}
+    path.write_text(json.dumps(about), encoding="utf-8")
+    dataset = opened(copy)
+    assert dataset.info == DatasetInfo("Stories (10.1/openneuro.x.v2.0.1)", "2.0.1", "PDDL")
+    assert {file.licence for file in dataset.source_files()} == {"PDDL"}
+    path.unlink()
+    expected = DatasetInfo("OpenNeuro ds002345 (Narratives)", "not stated", "CC0")
+    assert opened(copy).info == expected
 
 
 def test_surfaces_are_not_read_and_told(copy: Path) -> None:

@@ -246,3 +246,20 @@ def test_the_real_annotation_is_read(tmp_path: Path) -> None:
     assert "TRUE" not in sections[0].words["word"]
     assert {"VERB", "NOUN", "PRON", "DET", "ADP"} <= set(sections[0].words["upos"])
     assert sections[7].words["onset_s"][0] == 0.015
+
+
+def test_the_list_of_subjects_and_the_description_are_read(copy: Path) -> None:
+    (copy / "dataset_description.json").unlink(missing_ok=True)
+    assert opened(copy).info.licence == "CC0"
+    text = '{"Name": "LPP", "License": "PDDL", "DatasetDOI": "10.1/ds003643.v2.0.5"}'
+    (copy / "dataset_description.json").write_text(text, encoding="utf-8")
+    info = opened(copy).info
+    assert (info.source, info.version, info.licence) == (
+        "LPP (10.1/ds003643.v2.0.5)",
+        "2.0.5",
+        "PDDL",
+    )
+    table = "participant_id\nsub-EN057\nsub-EN057\n"
+    (copy / "participants.tsv").write_text(table, encoding="utf-8")
+    with pytest.raises(InputError, match="'sub-EN057' is listed more than once"):
+        opened(copy)

@@ -17,6 +17,7 @@ from lpact.datasets.podcast_ecog import PodcastDataset
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
 from lpact.reasons import Reason
+from lpact.testing.bids import leave_gap, write_dimensions
 from lpact.testing.podcast_ecog import (
     BAD,
     NEURAL,
@@ -102,11 +103,12 @@ def test_channels(written: Written) -> None:
     recording, _ = first(opened(written.folder))
     signal = recording.signal
     assert isinstance(signal, TimeSeries)
-    assert signal.physical_unit == "µV"
+    assert signal.physical_unit == "a.u."
     assert signal.sampling_rate_hz == 512.0
     assert signal.n_samples == written.truth.n_samples
     assert recording.units.ids == tuple(name for name in NEURAL if name != BAD)
     assert set(recording.units.regions) == {"unknown"}
+    assert not recording.units.comparable
     places = recording.units.coordinates_mm
     assert places is not None
     np.testing.assert_allclose(places, written.truth.coordinates_mm, atol=1e-3)
@@ -120,6 +122,7 @@ def test_channels(written: Written) -> None:
 
 def test_raw_signal_takes_types_and_status_from_channels_tsv(written: Written) -> None:
     recording, _ = first(opened(written.folder, signal="raw"))
+    assert recording.signal.physical_unit == "µV"
     assert recording.units.ids == tuple(name for name in NEURAL if name != BAD)
     places = recording.units.coordinates_mm
     assert places is not None
@@ -298,6 +301,97 @@ def test_a_link_out_of_the_folder(copy: Path, tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "elsewhere.fif")
     with pytest.raises(RecordingError, match="leads out of the dataset's folder"):
         opened(copy)
+
+
+def test_a_second_part_outside_the_folder(copy: Path, tmp_path: Path) -> None:
+    """The first part of a split FIF file names the next one, which is a link."""
+    mne = pytest.importorskip("mne")
+    path = highgamma(copy)
+    raw = mne.io.read_raw_fif(path, preload=True, verbose="error")
+    big = mne.concatenate_raws([raw.copy() for _ in range(10)], verbose="error")
+    big.save(path, overwrite=True, split_size="2MB", buffer_size_sec=1.0, verbose="error")
+    part = path.with_name(path.name.replace(".fif", "-1.fif"))
+    assert part.is_file()
+    relative = part.relative_to(copy).as_posix()
+    assert relative in {file.path for file in opened(copy).source_files()}
+    shutil.move(part, tmp_path / "part.fif")
+    part.symlink_to(tmp_path / "part.fif")
+    dataset = opened(copy)
+    with pytest.raises(RecordingError, match="leads out of the dataset's folder") as caught:
+        dataset.recording(dataset.recording_ids()[0])
+    assert part.name in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["link", "virtual"])
+@pytest.mark.parametrize(
+    ("model", "name"), [("gpt2-xl", "layer-24"), ("whisper-medium", "vectors")]
+)
+def test_features_in_another_file(
+    copy: Path, tmp_path: Path, kind: str, model: str, name: str
+) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = copy / "stimuli" / model / "features.hdf5"
+    with h5py.File(path, "a") as file, h5py.File(tmp_path / "other.hdf5", "w") as other:
+        other[name] = file[name][...]
+        del file[name]
+        if kind == "link":
+            file[name] = h5py.ExternalLink(str(tmp_path / "other.hdf5"), name)
+        else:
+            layout = h5py.VirtualLayout(other[name].shape, other[name].dtype)
+            layout[...] = h5py.VirtualSource(other[name])
+            file.create_virtual_dataset(name, layout)
+    with pytest.raises(FeatureError, match="leads out of an HDF5 file") as caught:
+        opened(copy, features=[model]).stimulus("podcast")
+    assert f"{path}, '{name}'" in str(caught.value)
+    assert "copy the values into the file" in str(caught.value)
+
+
+def test_gaps_in_the_raw_signal(copy: Path) -> None:
+    path = copy / "sub-01/ieeg/sub-01_task-podcast_ieeg.edf"
+    leave_gap(path, record=6, seconds=4)
+    dataset = opened(copy, signal="raw")
+    with pytest.raises(RecordingError, match="has gaps") as caught:
+        dataset.recording(dataset.recording_ids()[0])
+    assert f"{path}, record 7 of " in str(caught.value)
+    assert "begins +4 s from where" in str(caught.value)
+
+
+def test_raw_signal_without_a_unit_in_its_file(copy: Path, written: Written) -> None:
+    write_dimensions(copy / "sub-01/ieeg/sub-01_task-podcast_ieeg.edf", "")
+    recording, _ = first(opened(copy, signal="raw"))
+    signal = recording.signal
+    assert isinstance(signal, TimeSeries)
+    assert signal.physical_unit == "µV"
+    codes = signal.read([0])[written.truth.samples, 0]
+    np.testing.assert_allclose(codes, np.arange(1, codes.size + 1), atol=0.01)
+    note = next(f for f in recording.findings if f.field == "units" and "no unit" in f.found)
+    assert note.reason == Reason.SIDECAR_DISAGREES
+    table = copy / "sub-01/ieeg/sub-01_task-podcast_channels.tsv"
+    table.write_text(table.read_text(encoding="utf-8").replace("µV", "n/a"), encoding="utf-8")
+    with pytest.raises(RecordingError, match="unit of a channel is not known"):
+        first(opened(copy, signal="raw"))
+
+
+def test_bad_stretches_move_with_the_audio(copy: Path) -> None:
+    """An annotation at 2 to 2.5 s of the file; the audio starts at 0.25 s of it."""
+    mne = pytest.importorskip("mne")
+    path = highgamma(copy)
+    raw = mne.io.read_raw_fif(path, preload=True, verbose="error")
+    raw.set_annotations(mne.Annotations([2.0], [0.5], ["BAD_spike"]))
+    raw.save(path, overwrite=True, verbose="error")
+    recording, _ = first(opened(copy, audio_start_s=0.25))
+    (span,) = recording.bad_spans
+    assert (span.start_s, span.stop_s) == (pytest.approx(1.75), pytest.approx(2.25))
+    assert span.label == "BAD_spike"
+
+
+def test_a_number_beyond_all_bounds(copy: Path, written: Written) -> None:
+    path = copy / "stimuli/podcast_transcript.csv"
+    replace(path, f",{written.truth.end_s[3]}", ",1e999")
+    with pytest.raises(StimulusError, match="'end' is not valid") as caught:
+        opened(copy).stimulus("podcast")
+    assert f"{path.name}, line 5" in str(caught.value)
+    assert "'1e999'" in str(caught.value)
 
 
 def test_a_wrong_rate_in_the_sidecar_of_the_raw_signal(copy: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lpact.config import GridConfig
-from lpact.datasets.base import DATASETS, Dataset, Epochs, RecordingId
+from lpact.datasets.base import DATASETS, Dataset, DatasetInfo, Epochs, RecordingId
 from lpact.errors import InputError, LPactError, RecordingError, StimulusError
 from lpact.grid import build_grid
 from lpact.reasons import Reason
@@ -207,3 +207,14 @@ def _expect(kind: type[LPactError], folder: Path, *said: str) -> None:
         opened(folder)
     for part in said:
         assert part in str(error.value)
+
+
+def test_provenance_is_what_the_options_say(tmp_path: Path) -> None:
+    write_sentence_table(tmp_path)
+    plain = opened(tmp_path)
+    assert plain.info.source.startswith("table ")
+    assert plain.info.version == "not stated"
+    given = {"source": "Tuckute et al. 2024", "version": "20230728", "licence": "CC BY 4.0"}
+    dataset = opened(tmp_path, **given)
+    assert dataset.info == DatasetInfo("Tuckute et al. 2024", "20230728", "CC BY 4.0")
+    assert {file.licence for file in dataset.source_files()} == {"CC BY 4.0"}

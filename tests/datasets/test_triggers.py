@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lpact.datasets.triggers import Rule, TriggerClock
+from lpact.datasets.triggers import Mark, Rule, TriggerClock
 from lpact.errors import InputError, RecordingError
 from lpact.reasons import Reason
 
@@ -67,12 +67,80 @@ def test_a_pause_is_not_interpolated_over() -> None:
     clock = TriggerClock(stimulus, recording)
     np.testing.assert_allclose(clock.to_recording([1.9, 2.0, 2.1]), [6.9, 67.0, 67.1])
     assert clock.slope == 1.0
-    # Without them, a word goes with the trigger nearest to it.
-    clock = TriggerClock([0.0, 1.0, 2.0, 3.0], [5.0, 6.0, 67.0, 68.0])
-    np.testing.assert_allclose(clock.to_recording([1.2, 1.8]), [6.2, 66.8])
+    (note,) = clock.findings("here")
+    assert note.found.endswith("; 1 pause(s)")
+
+
+RULES: tuple[Rule, ...] = ("linear", "nearest", "next")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_pause_at_an_unknown_place_leaves_words_without_a_time(rule: Rule) -> None:
+    # The stimulus stopped for one minute somewhere between 1 s and 2 s.
+    clock = TriggerClock([0.0, 1.0, 2.0, 3.0], [5.0, 6.0, 67.0, 68.0], rule=rule)
+    times = [0.9, 1.0, 1.2, 1.8, 2.0, 2.1]
+    np.testing.assert_allclose(clock.to_recording(times), [5.9, 6.0, np.nan, np.nan, 67.0, 67.1])
+    assert clock.in_break(times).tolist() == [False, False, True, True, False, False]
     (note,) = clock.findings("here")
     assert note.reason is Reason.CLOCK_DRIFT
-    assert "1 pause(s)" in note.found
+    assert "1 pause(s); in 1 of them words have no time" in note.found
+    assert "after trigger 1 at 1.000 s" in note.found
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("ratio", [1.0, 1000.0])
+def test_marks_say_where_a_pause_was(rule: Rule, ratio: float) -> None:
+    # From 1.2 s on the stimulus stands still for one minute.
+    stimulus, recording = [0.0, 1.0, 1.2, 1.2, 2.0, 3.0], [5.0, 6.0, 6.2, 66.2, 67.0, 68.0]
+    marks = [Mark.TRIGGER, Mark.TRIGGER, Mark.PAUSE, Mark.UNPAUSE, Mark.TRIGGER, Mark.TRIGGER]
+    scaled = np.array(recording) * ratio
+    clock = TriggerClock(stimulus, scaled, rule=rule, marks=marks, ratio=ratio)
+    mapped = clock.to_recording([1.1, 1.19, 1.2, 1.21, 1.6, 2.5])
+    np.testing.assert_allclose(mapped / ratio, [6.1, 6.19, 66.2, 66.21, 66.6, 67.5])
+    assert clock.slope == pytest.approx(ratio)
+    # A pause is no trigger that could be missed.
+    assert clock.dropped.tolist() == [0, 0, 0]
+    (note,) = clock.findings("here")
+    assert note.found.endswith("; 1 pause(s)")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_pause_too_short_to_be_seen_counts_where_it_is_marked(rule: Rule) -> None:
+    marks = [Mark.TRIGGER, Mark.PAUSE, Mark.UNPAUSE, Mark.TRIGGER]
+    clock = TriggerClock([0.0, 0.3, 0.3, 1.0], [0.0, 0.3, 0.33, 1.03], rule=rule, marks=marks)
+    np.testing.assert_allclose(clock.to_recording([0.2, 0.3, 0.4]), [0.2, 0.33, 0.43])
+    assert clock.slope == 1.0
+
+
+def test_before_an_unpause_and_after_a_pause_nothing_was_heard() -> None:
+    marks = [Mark.UNPAUSE, Mark.TRIGGER, Mark.PAUSE]
+    clock = TriggerClock([1.0, 2.0, 2.5], [5.0, 6.0, 6.5], marks=marks)
+    mapped = clock.to_recording([0.9, 1.0, 1.5, 2.4, 2.5, 2.6, np.nan])
+    np.testing.assert_allclose(mapped, [np.nan, 5.0, 5.5, 6.4, 6.5, np.nan, np.nan])
+    assert clock.in_break([0.9, 1.5, 2.6, np.nan]).tolist() == [True, False, True, False]
+    alone = TriggerClock([1.0], [5.0], marks=[Mark.TRIGGER | Mark.PAUSE])
+    np.testing.assert_allclose(alone.to_recording([0.5, 1.0, 1.5]), [4.5, 5.0, np.nan])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_stretch_that_was_skipped_has_no_time(rule: Rule) -> None:
+    # From 2 s the stimulus jumps to 8 s; triggers come every second.
+    stimulus, recording = np.append(np.arange(3.0), np.arange(9.0, 20.0)), np.arange(14.0)
+    clock = TriggerClock(stimulus, recording, rule=rule)
+    mapped = clock.to_recording([1.5, 2.0, 2.1, 5.0, 8.9, 9.0, 9.5])
+    np.testing.assert_allclose(mapped, [1.5, 2.0, np.nan, np.nan, np.nan, 3.0, 3.5])
+    (note,) = clock.findings("here")
+    assert note.reason is Reason.CLOCK_DRIFT
+    assert "; 1 skip(s); in 1 of them words have no time" in note.found
+    assert "pause" not in note.found
+
+
+def test_triggers_of_one_stimulus_time_within_jitter_are_no_pause() -> None:
+    # Film times in steps of a frame: two triggers fall on one.
+    clock = TriggerClock([0.0, 0.04, 0.04, 0.08], [0.0, 0.03, 0.05, 0.08])
+    np.testing.assert_allclose(clock.to_recording([0.02, 0.04, 0.06]), [0.015, 0.05, 0.065])
+    assert not clock.jumps.any()
+    assert clock.findings("here") == ()
 
 
 def test_dropped_triggers_cost_no_sample_and_are_noted() -> None:
@@ -105,8 +173,13 @@ def test_far_from_every_trigger_is_not_in_the_recording() -> None:
     )
 
 
-def test_one_trigger_is_an_offset() -> None:
-    np.testing.assert_allclose(TriggerClock([1.0], [4.0]).to_recording([0.0, 2.0]), [3.0, 5.0])
+@pytest.mark.parametrize("rule", ["linear", "nearest", "next"])
+def test_one_trigger_is_an_offset(rule: Rule) -> None:
+    clock = TriggerClock([1.0], [4.0], rule=rule)
+    np.testing.assert_allclose(clock.to_recording([0.0, 1.0, 2.0]), [3.0, 4.0, 5.0])
+    in_samples = TriggerClock([1.0], [4000.0], rule=rule, ratio=1000.0)
+    np.testing.assert_allclose(in_samples.to_recording([0.5, 2.0]), [3500.0, 5000.0])
+    assert in_samples.findings("here") == ()
 
 
 def test_the_ratio_counts_where_a_clock_is_in_samples() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +12,7 @@ from lpact.config import GridConfig
 from lpact.datasets.base import Recording, RecordingId, Span, Stimulus, TimeSeries, Units
 from lpact.errors import RecordingError
 from lpact.grid import build_grid
+from lpact.math.delays import stack_delays
 from lpact.math.resample import HRFS
 
 TR_S = 2.0
@@ -71,35 +74,74 @@ def test_lags_move_the_response_not_the_features():
     np.testing.assert_array_equal(grid.responses[1] - grid.responses[0], 2.0)
 
 
+FIR = LANCZOS.model_copy(update={"fir_ms": (0.0, 2000.0, 6000.0)})
+DELAYS = (0, 1, 3)
+
+
 def test_fir_puts_delays_side_by_side():
+    """Where the row that a delay asks for is on the grid, the block holds that row, bit for bit."""
     recording, stimulus = make(np.arange(0, 60, 1.0))
-    config = LANCZOS.model_copy(update={"fir_ms": (0.0, 2000.0, 4000.0)})
-    grid = build_grid(recording, stimulus, config)
-    rows = np.random.default_rng(0).standard_normal((grid.n_events, 3))
-    design = grid.design(rows)
-    assert design.shape == (grid.n_events, 9)
-    np.testing.assert_allclose(design[:, :3], rows, atol=1e-15)
-    np.testing.assert_allclose(design[2:, 6:], rows[:-2], atol=1e-15)
-    np.testing.assert_allclose(design[:2, 6:], np.tile(rows.mean(axis=0), (2, 1)), atol=1e-15)
+    plain, grid = (build_grid(recording, stimulus, config) for config in (LANCZOS, FIR))
+    assert (plain.n_delays, grid.n_delays, grid.fir_delays) == (1, 3, DELAYS)
+    values = np.random.default_rng(0).standard_normal((60, 2))
+    expected, complete = stack_delays(plain.pool(values), DELAYS)
+    assert np.flatnonzero(~complete).tolist() == [0, 1, 2]
+    rows = grid.pool(values)
+    assert rows.shape == (grid.n_events, 6)
+    np.testing.assert_array_equal(rows[complete], expected[complete])
+    np.testing.assert_array_equal(grid.responses, plain.responses)
 
 
-def test_fir_does_not_reach_over_rows_that_were_left_out():
-    spans = (Span(20.0, 23.0, "motion"),)
-    recording, stimulus = make(np.arange(0, 60, 1.0), bad_spans=spans)
-    config = LANCZOS.model_copy(update={"fir_ms": (0.0, 2000.0)})
-    grid = build_grid(recording, stimulus, config)
-    gap = int(np.flatnonzero(np.diff(grid.row_number) > 1)[0]) + 1
-    rows = np.arange(grid.n_events, dtype=float)[:, None]
-    design = grid.design(rows)
-    assert design[gap, 1] == rows.mean()
-    assert design[gap + 1, 1] == rows[gap, 0]
+def test_a_delay_before_the_first_tr_sees_the_filter_there():
+    """Nothing is filled in: before the first word the filter fades to nothing."""
+    recording, stimulus = make(np.arange(7.0, 60, 1.0), start_s=5.0)
+    grid = build_grid(recording, stimulus, FIR)
+    rows = grid.pool(np.ones((53, 1)))
+    middle_s = stimulus.words["onset_s"].to_numpy() + 0.2
+    for event, time_s in enumerate(grid.onset_s[:4]):
+        for j, delay in enumerate(DELAYS):
+            u = (time_s - TR_S * delay - middle_s) / TR_S
+            kernel = np.where(np.abs(u) < 3, np.sinc(u) * np.sinc(u / 3), 0.0)
+            assert rows[event, j] == pytest.approx(kernel.sum(), abs=1e-12)
 
 
-def test_without_fir_the_design_is_the_rows_themselves():
+def test_trs_left_out_change_no_other_row():
+    onsets = np.arange(0, 60, 1.0)
+    values = np.random.default_rng(1).standard_normal((60, 2))
+    whole = build_grid(*make(onsets), FIR)
+    holed = build_grid(*make(onsets, bad_spans=(Span(20.0, 23.0, "motion"),)), FIR)
+    at = dict(zip(whole.onset_s, whole.pool(values), strict=True))
+    assert 0 < holed.n_events < whole.n_events
+    assert np.diff(holed.onset_s).max() > TR_S
+    for onset, row in zip(holed.onset_s, holed.pool(values), strict=True):
+        np.testing.assert_array_equal(row, at[onset])
+
+
+def test_rows_depend_on_words_within_reach_alone():
+    """Words of a held-out stretch touch its rows, and those within the filter's reach and the longest delay of it."""
+    onsets = np.arange(0, 78, 0.5)
+    grid = build_grid(*make(onsets), FIR)
+    values = np.random.default_rng(2).standard_normal((onsets.size, 2))
+    spoiled = values.copy()
+    held = (onsets >= 30.0) & (onsets < 44.0)
+    spoiled[held] += 1000.0
+    changed = (grid.pool(values) != grid.pool(spoiled)).any(axis=1)
+    reach_s = 3 * TR_S
+    within = (grid.onset_s > 30.2 - reach_s) & (grid.onset_s < 43.7 + reach_s + 6.0)
+    assert changed.any()
+    assert not changed[~within].any()
+    assert changed[(grid.onset_s >= 30.0) & (grid.onset_s < 44.0)].all()
+
+
+def test_a_story_is_heard_into_the_next_one():
+    """Stories of one recording follow each other in time: what was heard six seconds ago may be the one before."""
     recording, stimulus = make(np.arange(0, 60, 1.0))
-    grid = build_grid(recording, stimulus, HRF)
-    rows = np.ones((grid.n_events, 2))
-    assert grid.design(rows) is rows
+    words = stimulus.words.with_columns(story_id=pl.Series(["a"] * 28 + ["b"] * 32))
+    values = np.random.default_rng(3).standard_normal((60, 1))
+    one = build_grid(recording, stimulus, FIR)
+    two = build_grid(recording, replace(stimulus, words=words), FIR)
+    assert np.unique(two.story).tolist() == [0, 1]
+    np.testing.assert_array_equal(one.pool(values), two.pool(values))
 
 
 def test_a_delay_between_trs_is_named():

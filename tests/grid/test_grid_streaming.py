@@ -127,7 +127,7 @@ def test_words_follow_the_recordings_own_clock():
 
 def test_sentences_follow_the_clock_of_their_first_word():
     heard_s = words()["onset_s"].to_numpy() + 2.0
-    heard_s[[5, 11]] = np.nan  # the first word of sentence 1; an inner word of sentence 2
+    heard_s[5] = np.nan  # the first word of sentence 1
     values = np.repeat(np.arange(1000.0)[:, None], 2, axis=1)
     config = GridConfig(events="sentences", lags_ms=(0.0,))
     grid = build_grid(recording(values, word_onsets_s=heard_s), STIMULUS, config)
@@ -147,11 +147,34 @@ def test_own_word_times_must_fit_the_words():
     assert error.value.got == "0.0 s after 4.5 s"
 
 
+def slow(rate_hz, **kwargs):
+    read = recording(noise(n_samples=40), **kwargs)
+    return replace(read, signal=TimeSeries(read.signal.values, rate_hz))
+
+
 def test_trs_have_one_clock():
     heard_s = words()["onset_s"].to_numpy()
     config = GridConfig(events="trs", lags_ms=(0.0,))
     with pytest.raises(RecordingError, match="word times of its own"):
-        build_grid(recording(noise(), word_onsets_s=heard_s), STIMULUS, config)
+        build_grid(slow(0.5, word_onsets_s=heard_s), STIMULUS, config)
+
+
+def test_fast_samples_are_no_volumes():
+    with pytest.raises(RecordingError) as error:
+        build_grid(recording(noise()), STIMULUS, GridConfig(events="trs", lags_ms=(0.0,)))
+    assert error.value.got == "events = 'trs' with 50 samples a second"
+
+
+@pytest.mark.parametrize("events", ["words", "sentences"])
+def test_volumes_are_no_answers_to_single_words(events):
+    config = GridConfig(events=events, lags_ms=(0.0,))
+    if events == "sentences":  # of 2.3 s, one or two volumes each
+        assert build_grid(slow(0.5), STIMULUS, config).n_events == 6
+        return
+    with pytest.raises(RecordingError) as error:
+        build_grid(slow(0.5), STIMULUS, config)
+    assert "one sample every 2 s" in error.value.got
+    assert "set events = 'trs'" in error.value.remedy
 
 
 def test_events_that_touch_a_bad_span_are_left_out():
@@ -209,3 +232,53 @@ def test_a_malformed_stream_is_named():
     wrong = replace(recording(stream), units=Units(("a", "b"), ("r", "r")))
     with pytest.raises(RecordingError, match="the neural values and the units do not match"):
         build_grid(wrong, STIMULUS, ONE_SAMPLE)
+
+
+def test_a_sentence_lasts_as_long_as_its_words_do_in_the_recording():
+    """A clock that runs 1 % slow: the window ends with the last word as this recording holds it."""
+    heard_s = words()["onset_s"].to_numpy() * 1.01
+    values = np.repeat(np.arange(1000.0)[:, None], 2, axis=1)
+    config = GridConfig(events="sentences", lags_ms=(0.0,))
+    grid = build_grid(recording(values, word_onsets_s=heard_s), STIMULUS, config)
+    first, last = heard_s[0::5], heard_s[4::5] + 0.3
+    start, length = np.rint(first * RATE), np.rint((last - first) * RATE)
+    np.testing.assert_allclose(grid.responses[0, :, 0], start + (length - 1) / 2)
+
+
+def test_a_sentence_with_a_word_without_time_is_left_out():
+    heard_s = words()["onset_s"].to_numpy().copy()
+    heard_s[[7, 14]] = np.nan  # inside sentence 1; the last word of sentence 2
+    config = GridConfig(events="sentences", lags_ms=(0.0,))
+    grid = build_grid(recording(noise(), word_onsets_s=heard_s), STIMULUS, config)
+    assert grid.sentence.tolist() == [0, 3, 4, 5]
+    assert grid.exclusions[0].reason is Reason.WORDS_WITHOUT_TIME
+
+
+def test_a_sentence_in_which_the_film_stood_still_is_left_out():
+    heard_s = words()["onset_s"].to_numpy().copy()
+    heard_s[7:] += 3.0
+    config = GridConfig(events="sentences", lags_ms=(0.0,))
+    grid = build_grid(recording(noise(), word_onsets_s=heard_s), STIMULUS, config)
+    assert grid.sentence.tolist() == [0, 2, 3, 4, 5]
+    (left_out,) = grid.exclusions
+    assert (left_out.reason, left_out.n_events) == (Reason.BAD_SPAN, 1)
+    assert "3.000 s" in left_out.detail
+
+
+@pytest.mark.parametrize(
+    ("span", "lost"),
+    [
+        ((-20.0, -10.0), []),
+        ((-1.0, 0.0), []),
+        ((-1.0, 0.03), [0.0]),
+        ((0.0, 0.0), [0.0]),
+        ((99.0, 100.0), []),
+    ],
+)
+def test_spans_at_the_edges(span, lost):
+    early = words().with_columns(onset_s=pl.Series(np.arange(N_WORDS) * 0.5))
+    early = early.with_columns(offset_s=pl.col("onset_s") + 0.3)
+    stimulus = Stimulus(id="s", words=early, where="words.tsv")
+    spoilt = recording(noise(), bad_spans=(Span(*span, "BAD"),))
+    grid = build_grid(spoilt, stimulus, ONE_SAMPLE)
+    assert sorted(set(early["onset_s"]) - set(grid.onset_s)) == lost

@@ -29,6 +29,8 @@ def brain(subject, session, run, *, stimulus="s", seed=0, units=None, rng=None):
         id=RecordingId(subject, session, run, stimulus),
         unit_ids=units,
         onset_s=np.arange(30.0),
+        first_word=np.arange(30),
+        comparable=True,
         responses=rng.standard_normal((30, len(units))),
         patterns=matrices,
         halves=halves,
@@ -115,6 +117,8 @@ def test_units_are_matched_by_name_not_by_place(config):
         id=b.id,
         unit_ids=tuple(b.unit_ids[i] for i in order),
         onset_s=b.onset_s,
+        first_word=b.first_word,
+        comparable=True,
         responses=b.responses[:, order],
         patterns={k: m[np.ix_(order, order)] for k, m in b.patterns.items()},
         halves=b.halves,
@@ -164,7 +168,7 @@ def test_response_reliability_needs_the_same_stimulus_and_events(config):
 def test_responses_are_compared_over_the_events_that_both_hold(config):
     a, b = brain("1", "a", "1", seed=1), brain("1", "a", "2", seed=2)
     kept = np.setdiff1d(np.arange(len(a.onset_s)), [0, 4, 7])
-    fewer = replace(b, onset_s=b.onset_s[kept], responses=b.responses[kept])
+    fewer = replace(b, onset_s=b.onset_s[kept], first_word=kept, responses=b.responses[kept])
     table = ceiling.run(config=config, dataset="d", brains=[a, fewer])
     for run in ("1", "2"):
         row = get(table, run=run, mode="run_to_run", kind="response")
@@ -172,6 +176,53 @@ def test_responses_are_compared_over_the_events_that_both_hold(config):
             [pearsonr(a.responses[kept, u], b.responses[kept, u]).statistic for u in range(N)]
         )
         assert row["reliability"] == pytest.approx(expected)
+
+
+def test_words_at_one_time_are_told_apart(config):
+    """Two speakers at once: the partner lost the first word of each pair, and is compared over the second ones."""
+    a = replace(brain("1", "a", "1", seed=1), onset_s=np.repeat(np.arange(15.0), 2))
+    second = np.arange(1, 30, 2)
+    b = replace(
+        a,
+        id=RecordingId("1", "a", "2", "s"),
+        onset_s=a.onset_s[second],
+        first_word=second,
+        responses=2.0 * a.responses[second] + 1.0,
+    )
+    table = ceiling.run(config=config, dataset="d", brains=[a, b])
+    row = get(table, run="1", mode="run_to_run", kind="response")
+    assert row["reliability"] == pytest.approx(1.0)
+
+
+def test_electrodes_of_one_name_are_not_paired_between_subjects(config):
+    brains = [
+        replace(brain(subject, "a", run, seed=int(subject + run)), comparable=False)
+        for subject in ("1", "2", "3")
+        for run in ("1", "2")
+    ]
+    table = ceiling.run(config=config, dataset="d", brains=brains)
+    between = table.filter(mode="subject_to_subject")
+    assert not between["valid"].any()
+    assert set(between["reason"]) == {Reason.UNITS_NOT_COMPARABLE}
+    within = table.filter(mode="run_to_run", kind="profile")
+    assert within["valid"].all()
+
+
+def test_many_listeners_who_each_miss_some_words_have_a_mean(config):
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((30, N))
+    listeners = []
+    for i in range(12):
+        kept = np.sort(rng.choice(30, 24, replace=False))
+        whole = brain(str(i), "a", "1", seed=i)
+        noisy = shared[kept] + 0.1 * rng.standard_normal((24, N))
+        listeners.append(
+            replace(whole, onset_s=whole.onset_s[kept], first_word=kept, responses=noisy)
+        )
+    table = ceiling.run(config=config, dataset="d", brains=listeners)
+    rows = table.filter(mode="subject_to_subject", kind="response_to_mean")
+    assert rows["valid"].all()
+    assert rows["reliability"].min() > 0.9
 
 
 def test_leave_one_out_correlates_with_the_mean_of_the_others(config):

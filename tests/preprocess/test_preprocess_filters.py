@@ -11,6 +11,7 @@ from small_recordings import noise, processed, recording, values_of
 from lpact.datasets.base import TimeSeries
 from lpact.errors import RecordingError
 from lpact.math.types import FloatArray
+from lpact.preprocess.filters import NEVER, butterworth, settling_samples
 
 RATE_HZ = 500.0
 TIMES_S = np.arange(10_000) / RATE_HZ
@@ -271,3 +272,40 @@ def test_a_recording_shorter_than_its_filter() -> None:
         one(TIMES_S, highpass_hz=0.01)
     assert "10000 samples (20 s)" in str(caught.value)
     assert "raise highpass_hz" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "option", [{"highpass_hz": 1e-9}, {"lowpass_hz": 1e-6}, {"notch_hz": (4e-4,)}]
+)
+def test_a_filter_that_rounding_would_spoil_is_named(option: dict[str, object]) -> None:
+    with pytest.raises(RecordingError, match="too low for the sampling rate") as caught:
+        processed(recording(noise(3000, 2)), **option)
+    message = str(caught.value)
+    assert f"small recording, option 'preprocess.{next(iter(option))}'" in message
+    assert "with a sampling rate of 500 Hz" in message
+    assert "from 0.0005 Hz to below 250 Hz" in message
+
+
+def test_the_lowest_filters_are_sound_and_ask_for_long_recordings() -> None:
+    # A Butterworth filter has half the power at its cut-off; poles are inside the unit circle.
+    for low, high in ((5e-4, None), (None, 5e-4)):
+        sections = butterworth(low, high, 500.0)
+        gain = np.abs(signal.sosfreqz(sections, worN=[5e-4], fs=500.0)[1][0])
+        assert gain == pytest.approx(np.sqrt(0.5), rel=1e-3)
+        assert 2.8e6 < settling_samples(sections) < 2.9e6
+    with pytest.raises(RecordingError, match="too short for the filters"):
+        processed(recording(noise(3000, 2)), lowpass_hz=5e-4)
+
+
+def test_a_filter_with_a_pole_on_the_unit_circle_never_settles() -> None:
+    assert settling_samples(butterworth(1e-17, None, 1.0)) == NEVER
+
+
+def test_a_new_rate_that_leaves_too_few_samples_is_named() -> None:
+    with pytest.raises(RecordingError, match="leaves too few samples") as caught:
+        processed(recording(noise(1000, 2)), resample_hz=1e-6)
+    message = str(caught.value)
+    assert "small recording, option 'preprocess.resample_hz'" in message
+    assert "1e-06 Hz for 1000 samples at 500 Hz" in message
+    assert "at least 10 Hz" in message
+    assert values_of(processed(recording(noise(1000, 2)), resample_hz=10.0)).shape == (20, 2)

@@ -415,3 +415,17 @@ def test_wrong_run_settings(run: str, message: str) -> None:
 def test_run_must_be_a_table() -> None:
     with pytest.raises(ConfigError, match=r"study.toml, table \[run\]"):
         parse_study("run = 3\n" + TOML, where="study.toml")
+
+
+def test_a_study_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + TOML.encode())
+    assert read_study_file(path)[0] == parse_study(TOML, where="anywhere")[0]
+
+
+def test_a_mistake_in_a_list_is_told_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        study("datasets", 0, "preprocess", value={"reference": "car"})
+    assert "too short" not in str(caught.value)
+    assert "at least 1 item" not in str(caught.value)
+    assert str(caught.value).count("  - ") == 1

@@ -34,9 +34,8 @@ def open_alice(folder: Path):
 
 
 def cache(tmp_path, dataset, keep_after_s=-1.0):
-    return GridCache(
-        tmp_path / "grids", lambda name: fingerprint(dataset), keep_after_s=keep_after_s
-    )
+    files = fingerprint(dataset)
+    return GridCache(tmp_path / "grids", lambda name: files, keep_after_s=keep_after_s)
 
 
 def place(kept, dataset, **changes):
@@ -76,9 +75,17 @@ def reads(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("tr_features", ["hrf", "pool"])
-def test_a_kept_grid_is_the_same_bit_for_bit(tmp_path, made, reads, tr_features):
-    grid = {"events": "trs", "tr_features": tr_features, "lags_ms": (0.0, 2000.0)}
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tr_features": "hrf"},
+        {"tr_features": "pool"},
+        {"tr_features": "lanczos", "fir_ms": (2000.0, 4000.0, 6000.0)},
+    ],
+    ids=["hrf", "pool", "fir"],
+)
+def test_a_kept_grid_is_the_same_bit_for_bit(tmp_path, made, reads, options):
+    grid = {"events": "trs", "lags_ms": (0.0, 2000.0), **options}
     first = place(cache(tmp_path, made), made, grid=grid)
     again = place(cache(tmp_path, made), made, grid=grid)
     assert len(reads) == 1
@@ -116,3 +123,32 @@ def test_a_torn_file_is_made_again(tmp_path, made, reads, content):
     again = place(cache(tmp_path, made), made)
     assert len(reads) == 2
     same(first, again)
+
+
+def test_files_that_change_while_they_are_read_are_not_kept(tmp_path, made, monkeypatch):
+    """A recording that is still being copied must not be kept under the checksum of the finished file."""
+    data = tmp_path / "data/alice_data_shared/10mm/s18-timecourses.txt"
+
+    def changed_meanwhile(*arguments):
+        placed = put_on_grid(*arguments)
+        data.write_text(data.read_text().replace("0.000000", "0.500000", 1))
+        return placed
+
+    monkeypatch.setattr(grid_cache, "put_on_grid", changed_meanwhile)
+    place(cache(tmp_path, made), made)
+    assert not (tmp_path / "grids").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_not_used(tmp_path, made, reads):
+    (tmp_path / "grids").write_text("a file is in the way")
+    first = place(cache(tmp_path, made), made)
+    again = place(cache(tmp_path, made), made)
+    assert len(reads) == 2
+    same(first, again)
+
+
+def test_a_reader_that_changes_makes_a_new_grid(tmp_path, made, reads, monkeypatch):
+    place(cache(tmp_path, made), made)
+    monkeypatch.setattr(grid_cache, "_reader", lambda name: "plugin 2.0")
+    place(cache(tmp_path, made), made)
+    assert len(reads) == 2

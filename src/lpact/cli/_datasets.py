@@ -102,7 +102,7 @@ def _show_recordings(out: Console, check: DatasetCheck) -> None:
             look.n_words_without_time,
             whole(look.n_events),
             "yes" if "audio" in look.media.present else str(look.media.why_not("audio").reason),
-            "yes" if look.reason == "ok" else str(look.reason),
+            ("yes" if check.deep else "so far") if look.reason == "ok" else str(look.reason),
         )
     show(out, grid)
     if len(looks) > MAX_SHOWN:
@@ -110,7 +110,8 @@ def _show_recordings(out: Console, check: DatasetCheck) -> None:
     if not check.deep:
         say(
             out,
-            "no signal was read: --deep does, and puts every recording on the event grid",
+            "no signal was read, so that broken units and artefacts still count: "
+            "--deep reads it, and puts every recording on the event grid",
             indent=2,
         )
 
@@ -193,6 +194,7 @@ def as_json(check: DatasetCheck) -> str:
         "recordings": [_recording(look) for look in check.recordings],
         "stimuli": list(check.stimuli),
         "findings": [_finding(finding) for finding in check.findings],
+        "chain": [vars(link) for link in check.chain],
         "levels": [vars(level) for level in check.levels],
         "problems": [
             {

@@ -25,8 +25,8 @@ LINKS = {
 }
 """Links of the evidence chain."""
 
-FINDING = ("dataset", "severity", "reason", "found", "expected", "remedy")
-"""Columns that make two findings the same."""
+FINDING = ("dataset", "severity", "reason", "expected", "remedy")
+"""Columns that make two findings of one kind."""
 
 MAX_FINDINGS = 20
 NOTABLE_CORRELATION = 0.5
@@ -66,23 +66,37 @@ def show_roles(out: Console, audit: StudyAudit) -> None:
     show(out, roles)
 
 
-def show_findings(out: Console, audit: StudyAudit) -> None:
-    """What was left out or deserves a look, the same finding told once."""
-    grouped: dict[tuple[str, ...], list[str]] = {}
-    for row in audit_rows(audit, "lpact_findings"):
-        told = tuple(str(row[k]) for k in FINDING)
-        place = f"sub-{row['subject']}_ses-{row['session']}_run-{row['run']} {row['field']}"
-        grouped.setdefault(told, []).append(f"{place} ({row['where']})")
+def show_findings(out: Console, audit: StudyAudit, *, every: bool = False) -> None:
+    """What was left out, all of it, then what deserves a look; findings of one kind are told once.
+
+    With ``every``, each is told by itself.
+    """
+    rows = audit_rows(audit, "lpact_findings")
+    columns = (*FINDING, *(("found", "subject", "session", "run", "field") if every else ()))
+    grouped: dict[tuple[str, ...], Rows] = {}
+    for row in sorted(rows, key=lambda row: row["severity"] != "excluded"):
+        grouped.setdefault(tuple(str(row[k]) for k in columns), []).append(row)
     heading(out, f"Findings: {len(grouped) or 'none'}")
-    for told, places in list(grouped.items())[:MAX_FINDINGS]:
-        dataset, severity, reason, found, expected, remedy = told
-        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        say(out, f"{severity}: {reason} in {dataset}, {places[0]}{more}", indent=2)
-        say(out, f"found: {found}", indent=4)
-        say(out, f"expected: {expected}", indent=4)
-        say(out, f"remedy: {remedy}", indent=4)
-    if len(grouped) > MAX_FINDINGS:
-        say(out, f"… and {len(grouped) - MAX_FINDINGS} more", indent=2)
+    hidden = 0
+    for place_in_list, alike in enumerate(grouped.values()):
+        first = alike[0]
+        if place_in_list >= MAX_FINDINGS and first["severity"] != "excluded" and not every:
+            hidden += 1
+            continue
+        place = f"sub-{first['subject']}_ses-{first['session']}_run-{first['run']} {first['field']}"
+        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+        head = f"{first['severity']}: {first['reason']} in {first['dataset']}"
+        say(out, f"{head}, {place} ({first['where']}){more}", indent=2)
+        others = f" (the first of {len(alike)})" if len({r["found"] for r in alike}) > 1 else ""
+        say(out, f"found: {first['found']}{others}", indent=4)
+        say(out, f"expected: {first['expected']}", indent=4)
+        say(out, f"remedy: {first['remedy']}", indent=4)
+    if hidden:
+        say(
+            out,
+            f"… and {counted(hidden, 'kind')} of notes more: `lpact audit --all` shows each",
+            indent=2,
+        )
 
 
 def show_controls(out: Console, audit: StudyAudit) -> None:

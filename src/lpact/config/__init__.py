@@ -21,9 +21,10 @@ from lpact.config.levels import (
 from lpact.config.recordings import DatasetConfig, GridConfig, PreprocessConfig
 from lpact.config.section import EventKind, Fraction, Metric, Name, Pooling, Role, Section
 from lpact.config.study import RunConfig, StudyConfig
-from lpact.config.validate import config_digest, validate_model
+from lpact.config.validate import PLUGIN_OPTIONS, config_digest, validate_model
 
 __all__ = [
+    "PLUGIN_OPTIONS",
     "AuditConfig",
     "ControlsConfig",
     "DatasetConfig",

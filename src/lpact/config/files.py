@@ -14,7 +14,7 @@ def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
     """Read and validate a study file (TOML)."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(
             "the study file does not exist",

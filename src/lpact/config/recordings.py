@@ -47,8 +47,8 @@ class GridConfig(Section):
     )
     fir_ms: tuple[float, ...] = Field(
         (),
-        description="Delays of a finite impulse response: readouts see the features at all of these delays side by "
-        'side, and weigh them freely. Whole numbers of TRs; asks for `tr_features = "lanczos"`. Empty: none.',
+        description="Delays of a finite impulse response: a TR's row holds the features at all of these delays side by "
+        'side, and readouts weigh them freely. Whole numbers of TRs; asks for `tr_features = "lanczos"`. Empty: none.',
     )
     reference_lag_ms: float | None = Field(
         None,

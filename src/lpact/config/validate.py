@@ -13,6 +13,9 @@ from lpact.errors import ConfigError, did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
 
+PLUGIN_OPTIONS = "the options of a plugin are"
+"""How a message begins about the options of a plugin."""
+
 
 def config_digest(plain: Mapping[str, Any]) -> str:
     """SHA-256 of a configuration as canonical JSON (sorted keys, no white space)."""
@@ -43,7 +46,10 @@ def _config_error(
     model: type[BaseModel], error: ValidationError, where: str, what: str
 ) -> ConfigError:
     problems = []
+    places = [item["loc"] for item in error.errors()]
     for item in error.errors():
+        if _follows(item, places):
+            continue
         location = ".".join(str(part) for part in item["loc"]) or "(top level)"
         if item["type"] == "extra_forbidden":
             known = _known_keys(model, item["loc"][:-1])
@@ -58,12 +64,23 @@ def _config_error(
             shown = "" if isinstance(found, Mapping) else f" (found {found!r})"
             problems.append(f"{location}: {message}{shown}")
     first = problems[0].split(":", 1)[0]
+    options = "options as listed in docs/reference/study-file.md (`lpact init` writes them all)"
+    if what == PLUGIN_OPTIONS:
+        options = "options as listed for it in docs/reference/plugins.md"
     return ConfigError(
         f"{what} not valid:\n" + "\n".join(f"  - {p}" for p in problems),
         where=f"{where}, option '{first}'",
-        expected="options as listed in docs/reference/study-file.md (`lpact init` writes them all)",
+        expected=options,
         remedy="mend the listed options",
     )
+
+
+def _follows(item: Any, places: list[tuple[int | str, ...]]) -> bool:
+    """Whether a list counts as too short only because an element of it is not valid."""
+    inside = [
+        p for p in places if len(p) > len(item["loc"]) and p[: len(item["loc"])] == item["loc"]
+    ]
+    return item["type"] == "too_short" and bool(inside)
 
 
 def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

@@ -87,13 +87,15 @@ class Units:
 
     ``coordinates_mm`` is [n_units, 3], NaN for a unit without, or None where the dataset has none at all; they are in
     ``coordinate_frame`` (``MNI152NLin2009cAsym``, ``head`` …), empty where the source does not say. A unit whose region
-    the source does not know has the region ``unknown``.
+    the source does not know has the region ``unknown``. ``comparable`` says that a unit of the same name is the same
+    place in another subject, as sensors and regions are; implanted electrodes and voxels of a subject's own are not.
     """
 
     ids: tuple[str, ...]
     regions: tuple[str, ...]
     coordinates_mm: FloatArray | None = None
     coordinate_frame: str = ""
+    comparable: bool = True
 
     def order_hash(self) -> str:
         """Hash of the unit order: equal hashes mean equal units in equal order."""
@@ -107,6 +109,7 @@ class Units:
             tuple(self.regions[i] for i in indices),
             coordinates,
             self.coordinate_frame,
+            self.comparable,
         )
 
 

@@ -28,7 +28,6 @@ from pydantic import Field
 from lpact.datasets._assemblies.dataset import (
     LAYOUT,
     LICENCE,
-    SESSION,
     AssemblyDataset,
     AssemblyOptions,
     download,
@@ -51,7 +50,7 @@ from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.errors import StimulusError
 from lpact.reasons import Reason
 
-RUN = STIMULUS = "stories"
+RUN = "stories"
 TR_S = 2.0
 SPOKEN_S = 0.5
 """Nominal time over which the words of a TR are spread."""
@@ -100,17 +99,11 @@ class Blank2014Dataset(AssemblyDataset):
         self._rows = sorted(range(len(places)), key=places.__getitem__)
         self._places_sorted = [places[row] for row in self._rows]
         self._unit_ids = self.file.neuroid(("fROI_area", "roi"), what="the regions")
-        subjects = self.file.neuroid(("subject_id", "subject_UID", "subject"), what="the subjects")
-        self._set_recordings(
-            {
-                RecordingId(subject, SESSION, RUN, STIMULUS): columns
-                for subject, columns in self.columns_by_subject(subjects).items()
-            }
-        )
+        self._set_recordings(self.one_a_subject(("subject_id", "subject_UID", "subject"), RUN))
 
     def stimulus_ids(self) -> list[str]:
         """Return the one stimulus, of all stories."""
-        return [STIMULUS]
+        return [RUN]
 
     def _read(self, recording_id: RecordingId, columns: list[int]) -> Recording:
         recording = Recording(
@@ -120,7 +113,7 @@ class Blank2014Dataset(AssemblyDataset):
                 sampling_rate_hz=1.0 / TR_S,
                 physical_unit="a.u.",
             ),
-            self.units(self._unit_ids, self._unit_ids, columns),
+            self.units(self._unit_ids, self._unit_ids, columns, comparable=True),
             f"{self.where}, subject {recording_id.subject}",
         )
         check_recording(recording)
@@ -159,11 +152,7 @@ class Blank2014Dataset(AssemblyDataset):
             findings=(
                 *self._findings,
                 self._sentence_rule(),
-                *reordered(
-                    self._rows,
-                    where=self.where,
-                    remedy="none needed: responses are in the same order",
-                ),
+                *reordered(self._rows, where=self.where),
             ),
         )
         check_stimulus(stimulus)
@@ -183,20 +172,7 @@ class Blank2014Dataset(AssemblyDataset):
     def _places(self) -> list[Place]:
         """Return the place of every presentation in the stories, as its coordinates say."""
         story = self.file.presentation(["story"], what="the story of each TR")
-        numbers = []
-        for name in (SENTENCE, PART):
-            values = self.file.presentation([name], what=f"the '{name}' of each TR")
-            for row, value in enumerate(values):
-                if not value.isascii() or not value.isdigit():
-                    raise StimulusError(
-                        f"a value of the coordinate '{name}' is not a number",
-                        where=f"{self.path}, coordinate '{name}', presentation {row} (from 0)",
-                        got=repr(value),
-                        expected="a whole number from 0 on",
-                        remedy="mend the coordinate",
-                    )
-            numbers.append([int(value) for value in values])
-        return list(zip(story, *numbers, strict=True))
+        return list(zip(story, self.integers(SENTENCE), self.integers(PART), strict=True))
 
     def _believed(self, places: list[Place], trust: str) -> list[Place]:
         """Return the places that the responses belong to, and note where the file contradicts itself."""

@@ -6,8 +6,8 @@
     stimulus*.csv                     optional: stimulus_id, and what the assembly does not say of a word
 
 Presentations have ``stimulus_id``, ``word`` (or ``stimulus``), ``word_num`` (0 to 7) and ``sentence_id`` (0 to 51);
-neuroids have ``neuroid_id``, ``electrode`` and ``subject_UID``. Responses are z-scored high-gamma envelopes, averaged
-over the time that a word is shown.
+neuroids have ``neuroid_id``, ``electrode`` and ``subject_UID``, and may have ``x``, ``y`` and ``z`` (mm). Responses are
+z-scored high-gamma envelopes, averaged over the time that a word is shown.
 
 An epoch is a word (``events = "words"``). Sentences are unrelated: each is a story of its own, so a model reads no
 other sentence before it. Words are put in order of ``sentence_id`` and ``word_num``. Times are nominal.
@@ -22,7 +22,6 @@ from pydantic import Field
 from lpact.datasets._assemblies.dataset import (
     LAYOUT,
     LICENCE,
-    SESSION,
     UNKNOWN,
     AssemblyDataset,
     AssemblyOptions,
@@ -43,7 +42,7 @@ from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.errors import StimulusError
 from lpact.reasons import Reason
 
-RUN = STIMULUS = "sentences"
+RUN = "sentences"
 PAUSE_S = 1.0
 WORD = ("word", "stimulus", "stimuli")
 REGION = ("roi", "region", "atlas")
@@ -76,31 +75,25 @@ class Fedorenko2016Dataset(AssemblyDataset):
         )
         self._options = options
         self._words = self.file.presentation(WORD, what="the words")
-        self._sentence = self._integers("sentence_id")
-        self._position = self._integers("word_num")
+        self._sentence = self.integers("sentence_id")
+        self._position = self.integers("word_num")
         places = list(zip(self._sentence, self._position, strict=True))
         self._rows = sorted(range(len(places)), key=places.__getitem__)
         self._check_places([places[row] for row in self._rows])
-        subjects = self.file.neuroid(("subject_UID", "subject", "subject_id"), what="the subjects")
         self._unit_ids = [
             f"electrode_{i}"
             for i in self.file.neuroid(("electrode", "neuroid_id"), what="the electrodes")
         ]
         found = [self.file.neuroids[name] for name in REGION if name in self.file.neuroids]
         self._regions = found[0] if found else [UNKNOWN] * self.file.n_neuroids
-        self._set_recordings(
-            {
-                RecordingId(subject, SESSION, RUN, STIMULUS): columns
-                for subject, columns in self.columns_by_subject(subjects).items()
-            }
-        )
+        self._set_recordings(self.one_a_subject(("subject_UID", "subject", "subject_id"), RUN))
 
     def stimulus_ids(self) -> list[str]:
         """Return the one stimulus."""
-        return [STIMULUS]
+        return [RUN]
 
     def _read(self, recording_id: RecordingId, columns: list[int]) -> Recording:
-        units = self.units(self._unit_ids, self._regions, columns)
+        units = self.units(self._unit_ids, self._regions, columns, comparable=False)
         recording = Recording(
             recording_id,
             Epochs(self.file.read(self._rows, columns)[None], lags_ms=(0.0,), physical_unit="z"),
@@ -140,29 +133,10 @@ class Fedorenko2016Dataset(AssemblyDataset):
             media_absent={
                 "audio": AbsentMedium(Reason.MEDIA_NOT_OFFERED, "words were read, not heard")
             },
-            findings=tuple(
-                reordered(
-                    self._rows,
-                    where=self.where,
-                    remedy="none needed: responses are in the same order",
-                )
-            ),
+            findings=tuple(reordered(self._rows, where=self.where)),
         )
         check_stimulus(stimulus)
         return stimulus
-
-    def _integers(self, name: str) -> list[int]:
-        values = self.file.presentation([name], what=f"the '{name}' of each word")
-        for row, value in enumerate(values):
-            if not value.isascii() or not value.isdigit():
-                raise StimulusError(
-                    f"a value of the coordinate '{name}' is not a number",
-                    where=f"{self.path}, coordinate '{name}', presentation {row} (from 0)",
-                    got=repr(value),
-                    expected="a whole number from 0 on",
-                    remedy="mend the coordinate",
-                )
-        return [int(value) for value in values]
 
     def _check_places(self, places: list[tuple[int, int]]) -> None:
         """Raise where a place in a sentence is taken twice or left out."""

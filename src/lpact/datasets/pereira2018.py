@@ -7,7 +7,8 @@
 
 Presentations have ``stimulus_id``, ``stimulus`` (the sentence), ``experiment`` (384 and 243 sentences), and
 ``passage_index``, ``passage_label``, ``passage_category``; neuroids have ``neuroid_id``, ``subject``, ``atlas`` and
-``roi``. Not every subject took part in both experiments: its values are NaN there.
+``roi``, and may have ``x``, ``y`` and ``z`` (mm). Not every subject took part in both experiments: its values are NaN
+there.
 
 A run is an experiment, an epoch a sentence (``events = "sentences"``), a story a passage. Rows of a passage are put
 side by side, in the order of the number that ends their ``stimulus_id``. Times are nominal, from the paper: a sentence
@@ -95,6 +96,8 @@ class Pereira2018Dataset(AssemblyDataset):
         self._subjects = self.file.neuroid(("subject", "subject_UID"), what="the subjects")
         self._regions, columns = self._select()
         self._unit_ids = self._name_units()
+        # A voxel's number means another place in every subject, a region's name the same.
+        self._by_region = not {"neuroid_id", "neuroid"} & self.file.neuroids.keys()
         self._absent: dict[str, list[str]] = {run: [] for run in self._rows}
         ids = {}
         everywhere = range(self.file.n_neuroids)
@@ -113,7 +116,7 @@ class Pereira2018Dataset(AssemblyDataset):
 
     def _read(self, recording_id: RecordingId, columns: list[int]) -> Recording:
         values = self.file.read(self._rows[recording_id.run], columns)
-        units = self.units(self._unit_ids, self._regions, columns)
+        units = self.units(self._unit_ids, self._regions, columns, comparable=self._by_region)
         recording = Recording(
             recording_id,
             Epochs(values[None], lags_ms=(0.0,), physical_unit="a.u."),
@@ -150,9 +153,7 @@ class Pereira2018Dataset(AssemblyDataset):
                 "audio": AbsentMedium(Reason.MEDIA_NOT_OFFERED, "sentences were read, not heard")
             },
             findings=(
-                *reordered(
-                    rows, where=where, remedy="none needed: responses are in the same order"
-                ),
+                *reordered(rows, where=where),
                 *self._absences(stimulus_id, where),
                 *self._no_passages(where),
             ),
@@ -221,7 +222,8 @@ class Pereira2018Dataset(AssemblyDataset):
         return regions, kept
 
     def _name_units(self) -> list[str]:
-        ids = self.file.neuroid(("neuroid_id", "neuroid", "roi"), what="the names of the neuroids")
+        names = ("neuroid_id", "neuroid", "roi")
+        ids = self.file.neuroid(names, what="the names of the neuroids")
         return [_without_subject(i, s) for i, s in zip(ids, self._subjects, strict=True)]
 
     def _took_part(self, rows: list[int], columns: list[int]) -> bool:

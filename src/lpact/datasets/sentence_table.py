@@ -88,6 +88,9 @@ class SentenceTableOptions(PluginOptions):
     )
     shown_s: float = Field(2.0, gt=0, description="Nominal time of a sentence, in seconds.")
     physical_unit: str = Field("", description="Unit of the responses, where it is known.")
+    source: str = Field("", description="Where the table comes from. Empty: its name.")
+    version: str = Field("not stated", description="Version of the table.")
+    licence: str = Field(LICENCE, description="Licence of the table.")
 
 
 @dataclass
@@ -108,7 +111,8 @@ class SentenceTableDataset(Dataset):
         delimiter = "\t" if self._path.suffix == ".tsv" else ","
         self._table = CsvFile(self._path, InputError, delimiter=delimiter)
         self._where = self._source.where(self._path)
-        self.info = DatasetInfo(f"table {self._source.relative(self._path)}", "as found", LICENCE)
+        source = options.source or f"table {self._source.relative(self._path)}"
+        self.info = DatasetInfo(source, options.version, options.licence)
         self._check_columns()
         self._items = self._table.text(options.item_column or options.sentence_column)
         self._sentences = self._read_sentences()
@@ -282,13 +286,13 @@ class SentenceTableDataset(Dataset):
                 if cell in rows.lines:
                     raise RecordingError(
                         "a response is there twice",
-                        where=f"{self._path}, lines {rows.lines[cell]} and {row + 2}",
+                        where=f"{self._path}, lines {rows.lines[cell]} and {table.line(row)}",
                         got=f"sentence '{cell[0]}', subject '{subjects[row]}', region '{roi}'",
                         expected="one response for every sentence, subject and region",
                         remedy="average over repetitions, or name the column of sessions in the "
                         "options: session_column",
                     )
-                rows.lines[cell] = row + 2
+                rows.lines[cell] = table.line(row)
                 rows.values.setdefault(cell[0], {})[roi] = value
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntFlag
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,15 @@ from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.reasons import Reason
 
 Rule = Literal["linear", "nearest", "next"]
+
+
+class Mark(IntFlag):
+    """What happened at a pair of times: a trigger came, the stimulus stopped, it went on; or several of these."""
+
+    TRIGGER = 1
+    PAUSE = 2
+    UNPAUSE = 4
+
 
 MAX_DRIFT = 0.01
 """Clocks that differ by more than this fraction do not drift: one of the rates is wrong."""
@@ -33,12 +43,14 @@ class TriggerClock:
     With triggers ``(s_k, r_k)`` and ``ratio`` recording seconds in a stimulus second, a time t goes to
 
     - ``linear``: ``r_k + (t − s_k) (r_{k+1} − r_k) / (s_{k+1} − s_k)`` for ``s_k ≤ t < s_{k+1}``, so that drift is
-      followed; before the first and after the last trigger the slope of all of them counts (least squares). Where the
-      recording ran on while the stimulus paused, the nearest trigger and that slope count.
+      followed; before the first and after the last trigger the slope of all of them counts (least squares).
     - ``nearest``: ``r_k + (t − s_k) ratio`` with the trigger k nearest to t (the earlier of two equally near).
     - ``next``: the same with the first trigger that is not before t; after the last trigger, with the last.
 
-    Two triggers at one stimulus time are a pause: times before it take the first of them, others the last.
+    No rule looks over a break: a time before a pause goes by what came before it, one after it by what came after. Two
+    triggers at one stimulus time are a pause whose place is known: times before it take the first of them, others the
+    last. So are a pause and the unpause after it. Where the two clocks move apart between two triggers and
+    nothing says where (a pause without marks, or a stretch that was skipped), a time between them maps to NaN.
 
     Parameters
     ----------
@@ -50,6 +62,9 @@ class TriggerClock:
         A time further than this from its nearest trigger is not in the recording (NaN). None: no limit.
     ratio
         Nominal recording seconds in a stimulus second; 1 unless one of the two is not in seconds.
+    marks
+        What each pair of times is; None: all are triggers. Nothing maps to the time from a pause to what follows it, or
+        from what comes before an unpause to it.
     where, labels, error
         File of the triggers, a name for each of them (``line 17``), and the type of the error, for messages.
     """
@@ -62,6 +77,7 @@ class TriggerClock:
         rule: Rule = "linear",
         max_gap_s: float | None = None,
         ratio: float = 1.0,
+        marks: Sequence[Mark] | None = None,
         where: str = "triggers",
         labels: Sequence[str] | None = None,
         error: ErrorType = RecordingError,
@@ -74,12 +90,25 @@ class TriggerClock:
         self._where = where
         self._error = error
         self._labels = labels or [f"trigger {k}" for k in range(self.stimulus_s.size)]
+        marks = marks or [Mark.TRIGGER] * self.stimulus_s.size
+        self._triggers: IntArray = _marked(marks, Mark.TRIGGER).nonzero()[0]
         self._check()
         lengths = np.diff(self.stimulus_s)
-        excess = np.abs(np.diff(self.recording_s) - ratio * lengths)
-        self.jumps: BoolArray = excess > np.maximum(_JUMP_S * ratio, MAX_DRIFT * ratio * lengths)
+        stops, starts = _marked(marks, Mark.PAUSE), _marked(marks, Mark.UNPAUSE)
+        self._still: BoolArray = stops[:-1] | starts[1:]
+        ahead = self._ahead(self.stimulus_s, self.recording_s)
+        self.jumps: BoolArray = self._still | (ahead != 0)
+        self.skips: BoolArray = ahead < 0
+        self._closed: BoolArray = np.concatenate([starts[:1], self.jumps, stops[-1:]])
         self.slope = self._mean_slope(lengths)
         self._check_rates(lengths)
+
+    def _ahead(self, stimulus_s: FloatArray, recording_s: FloatArray) -> FloatArray:
+        """How much further the recording went in each interval than the stimulus did; 0 within any drift."""
+        nominal = self.ratio * np.diff(stimulus_s)
+        ahead = np.diff(recording_s) - nominal
+        most = np.maximum(_JUMP_S * self.ratio, MAX_DRIFT * nominal)
+        return np.where(np.abs(ahead) > most, ahead, 0.0)
 
     def _mean_slope(self, lengths: FloatArray) -> float:
         """Slope of the line through all triggers by least squares, with pauses taken out of both clocks."""
@@ -98,8 +127,12 @@ class TriggerClock:
 
     @property
     def dropped(self) -> IntArray:
-        """Triggers missing in each interval, [n_triggers − 1]; all 0 where triggers do not come regularly."""
-        lengths = np.diff(self.stimulus_s)
+        """Triggers missing after each trigger but the last; all 0 where triggers do not come regularly.
+
+        Pauses and unpauses do not count, nor does a stretch that was skipped.
+        """
+        rows = self._triggers
+        lengths = np.diff(self.stimulus_s[rows])
         missing = np.zeros(lengths.size, dtype=np.int64)
         period = float(np.median(lengths)) if lengths.size else 0.0
         if period <= 0.0:
@@ -109,65 +142,73 @@ class TriggerClock:
         if regular.mean() < _MOSTLY:
             return missing
         multiple = np.abs(lengths - steps * period) <= _REGULAR * period * np.maximum(steps, 1)
+        multiple &= self._ahead(self.stimulus_s[rows], self.recording_s[rows]) >= 0
         counted: IntArray = np.where(multiple, np.maximum(steps - 1, 0), 0).astype(np.int64)
         return counted
 
     def to_recording(self, times_s: npt.ArrayLike) -> FloatArray:
-        """Return stimulus times on the recording's clock; NaN further than ``max_gap_s`` from every trigger.
+        """Return stimulus times on the recording's clock.
 
-        A NaN stays a NaN.
+        NaN where `in_break`, and further than ``max_gap_s`` from every trigger. A NaN stays a NaN.
         """
         times = np.asarray(times_s, dtype=np.float64)
-        stimulus, last = self.stimulus_s, self.stimulus_s.size - 1
-        before = np.searchsorted(stimulus, times, side="right") - 1
-        left, right = np.clip(before, 0, last), np.clip(before + 1, 0, last)
+        stimulus = self.stimulus_s
+        after, left, right = self._neighbours(times)
         nearest = np.where(times - stimulus[left] <= stimulus[right] - times, left, right)
-        nearest = np.where(before < 0, 0, np.where(before >= last, last, nearest))
+        anchor, slope = nearest, np.full(times.shape, self.ratio)
         if self.rule == "next":
-            exact = (before >= 0) & (stimulus[left] == times)
-            anchor, slope = np.where(exact, left, right), np.full(times.shape, self.ratio)
-        elif self.rule == "nearest":
-            anchor, slope = nearest, np.full(times.shape, self.ratio)
-        else:
-            anchor, slope = self._linear(before, nearest)
+            anchor = np.where(stimulus[left] == times, left, right)
+        elif self.rule == "linear":
+            slopes = np.append(self._slopes(), self.slope)
+            inside = (after > 0) & (after < stimulus.size)
+            anchor = np.where(inside, left, nearest)
+            slope = np.where(inside, slopes[np.where(inside, left, -1)], self.slope)
         mapped: FloatArray = self.recording_s[anchor] + (times - stimulus[anchor]) * slope
-        near = np.abs(times - stimulus[nearest]) <= self.max_gap_s
-        return np.where(near, mapped, np.nan)
+        told = (np.abs(times - stimulus[nearest]) <= self.max_gap_s) & ~self.in_break(times)
+        return np.where(told, mapped, np.nan)
 
-    def _linear(self, before: IntArray, nearest: IntArray) -> tuple[IntArray, FloatArray]:
-        """Return the trigger from which each time is counted, and the slope from there."""
-        n_intervals = self.jumps.size
-        inside = (before >= 0) & (before < n_intervals)
-        interval = np.clip(before, 0, max(0, n_intervals - 1))
-        if n_intervals == 0:
-            return nearest, np.full(before.shape, self.slope)
-        inside &= ~self.jumps[interval]
+    def in_break(self, times_s: npt.ArrayLike) -> BoolArray:
+        """Whether each time lies between two triggers with a pause or a skip somewhere between them."""
+        times = np.asarray(times_s, dtype=np.float64)
+        after, left, _ = self._neighbours(times)
+        at_trigger = (after > 0) & (self.stimulus_s[left] == times)
+        broken: BoolArray = self._closed[after] & ~at_trigger & np.isfinite(times)
+        return broken
+
+    def _neighbours(self, times: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the number of triggers that are not after each time, and the triggers on both sides of it."""
+        last = self.stimulus_s.size - 1
+        after = np.searchsorted(self.stimulus_s, times, side="right")
+        return after, np.clip(after - 1, 0, last), np.clip(after, 0, last)
+
+    def _slopes(self) -> FloatArray:
         lengths = np.diff(self.stimulus_s)
-        slopes = np.diff(self.recording_s) / np.where(lengths > 0.0, lengths, 1.0)
-        return np.where(inside, before, nearest), np.where(inside, slopes[interval], self.slope)
+        slopes: FloatArray = np.diff(self.recording_s) / np.where(lengths > 0.0, lengths, 1.0)
+        return slopes
 
     def findings(self, where: str, *, field: str = "triggers") -> tuple[Finding, ...]:
-        """Return notes on drift that matters, pauses, and triggers that are missing."""
+        """Return notes on drift that matters, pauses, skips, and triggers that are missing."""
         found = []
         span = float(self.stimulus_s[-1] - self.stimulus_s[0])
         apart_s = (self.slope - self.ratio) * span
-        n_jumps = int(self.jumps.sum())
-        if abs(apart_s) > _DRIFT_NOTE_S or n_jumps:
-            pauses = f"; {n_jumps} pause(s) between triggers" if n_jumps else ""
+        if abs(apart_s) > _DRIFT_NOTE_S or self.jumps.any():
             found.append(
                 Finding(
                     field=field,
                     reason=Reason.CLOCK_DRIFT,
                     severity="note",
                     where=where,
-                    found=f"{self.drift_ppm:+.1f} ppm, {1000 * apart_s:+.1f} ms over {span:.1f} s{pauses}",
+                    found=f"{self.drift_ppm:+.1f} ppm, {1000 * apart_s:+.1f} ms over {span:.1f} s"
+                    + self._breaks(),
                     expected=f"clocks that stay within {1000 * _DRIFT_NOTE_S:g} ms",
-                    remedy=f"none is needed: word times follow the triggers (rule '{self.rule}')",
+                    remedy=f"none is needed: word times follow the triggers (rule '{self.rule}'), and none looks "
+                    "over a pause or a skip",
                 )
             )
         missing = self.dropped
         if missing.any():
-            first = int(np.argmax(missing > 0))
+            first = int(self._triggers[np.argmax(missing > 0)])
+            period = float(np.median(np.diff(self.stimulus_s[self._triggers])))
             found.append(
                 Finding(
                     field=field,
@@ -176,11 +217,26 @@ class TriggerClock:
                     where=where,
                     found=f"{int(missing.sum())} missing, the first after {self._labels[first]} "
                     f"at {self.stimulus_s[first]:.3f} s",
-                    expected=f"one every {np.median(np.diff(self.stimulus_s)):g} s",
+                    expected=f"one every {period:g} s",
                     remedy="check the largest gap; words in it take the triggers around it",
                 )
             )
         return tuple(found)
+
+    def _breaks(self) -> str:
+        """Tell how many pauses and skips there are, and in how many of them words have no time."""
+        unknown = self.jumps & (np.diff(self.stimulus_s) > 0)
+        text = ""
+        for name, breaks in (("pause", self.jumps & ~self.skips), ("skip", self.skips)):
+            if breaks.any():
+                text += f"; {int(breaks.sum())} {name}(s)"
+        if unknown.any():
+            first = int(np.argmax(unknown))
+            text += (
+                f"; in {int(unknown.sum())} of them words have no time, the first after {self._labels[first]} "
+                f"at {self.stimulus_s[first]:.3f} s"
+            )
+        return text
 
     def _check(self) -> None:
         if self.stimulus_s.ndim != 1 or self.stimulus_s.shape != self.recording_s.shape:
@@ -214,7 +270,7 @@ class TriggerClock:
 
     def _check_rates(self, lengths: FloatArray) -> None:
         """Raise where the clocks differ by more than any drift explains."""
-        moving = lengths > 0.0
+        moving = (lengths > 0.0) & ~self._still
         if not moving.any():
             return
         slopes = np.diff(self.recording_s)[moving] / lengths[moving]
@@ -239,3 +295,7 @@ class TriggerClock:
             expected=expected,
             remedy="mend the table of triggers, or leave the broken ones out",
         )
+
+
+def _marked(marks: Sequence[Mark], mark: Mark) -> BoolArray:
+    return np.array([mark in each for each in marks], dtype=np.bool_)

@@ -18,6 +18,8 @@ from lpact.datasets.validate import (
 from lpact.errors import RecordingError
 from lpact.grid.candidates import Candidates, candidates, fir_delays
 from lpact.grid.event_grid import EventGrid, Exclusion
+from lpact.grid.own_clock import as_held
+from lpact.grid.pace import check_pace
 from lpact.grid.responses import Rejection, read_responses, without_bad_spans
 from lpact.grid.words import slices, story_codes, times_s
 from lpact.math.types import BoolArray
@@ -84,6 +86,8 @@ def _series_grid(
 ) -> ReadGrid:
     words = stimulus.words
     events = candidates(recording, signal, words, config)
+    check_pace(recording, signal, events, config)
+    events = as_held(events, recording, words)
     stop_sample = events.first_sample + events.n_samples
     covered = (events.first_sample >= 0) & (stop_sample <= signal.n_samples)
     uncovered = _uncovered(events, covered, signal, config.lags_ms)
@@ -110,7 +114,6 @@ def _series_grid(
         n_candidate_events=events.n_events,
         weights=events.weights,
         fir_delays=fir_delays(signal, config),
-        row_number=events.row_number,
     )
     return ReadGrid(grid, read.usable, tuple(read.findings))
 

@@ -42,10 +42,11 @@ class Candidates:
     exclusions: tuple[Exclusion, ...]
     n_events: int
     weights: sparse.csr_array | None = None
-    row_number: IntArray | None = None
+    n_delays: int = 1
 
     def take(self, kept: BoolArray) -> Candidates:
         """Return the events that are kept; how many there were stays."""
+        rows = np.flatnonzero(np.repeat(kept, self.n_delays))
         return replace(
             self,
             onset_s=self.onset_s[kept],
@@ -54,8 +55,7 @@ class Candidates:
             stop_word=self.stop_word[kept],
             first_sample=self.first_sample[:, kept],
             n_samples=self.n_samples[kept],
-            weights=None if self.weights is None else self.weights[np.flatnonzero(kept)],
-            row_number=None if self.row_number is None else self.row_number[kept],
+            weights=None if self.weights is None else self.weights[rows],
         )
 
 
@@ -68,20 +68,7 @@ def candidates(
         make = tr_candidates if config.tr_features == "pool" else filtered_tr_candidates
         return make(signal, words, config)
     make = word_candidates if config.events == "words" else sentence_candidates
-    return _told(make(signal, words, config, recording.word_onsets_s), recording)
-
-
-def _told(found: Candidates, recording: Recording) -> Candidates:
-    """Leave out events whose time the recording does not know."""
-    if recording.word_onsets_s is None:
-        return found
-    told = np.isfinite(recording.word_onsets_s[found.first_word])
-    if told.all():
-        return found
-    event = int(np.argmin(told))
-    detail = f"{found.noun} at {found.onset_s[event]:.3f} s of the stimulus has no time in this recording"
-    missing = Exclusion(Reason.WORDS_WITHOUT_TIME, int((~told).sum()), detail)
-    return replace(found.take(told), exclusions=(*found.exclusions, missing))
+    return make(signal, words, config, recording.word_onsets_s)
 
 
 def word_candidates(
@@ -113,8 +100,9 @@ def filtered_tr_candidates(
 ) -> Candidates:
     """One event a TR from the first word's onset to the last one's offset; words reach it through a filter.
 
-    TR k is at ``start_s + k / fs``, where the filtered features are evaluated. Its sentence and story are those of the
-    last word that began before its end.
+    TR k is at ``start_s + k / fs``, where the filtered features are evaluated. With delays of a finite impulse response
+    they are evaluated at ``start_s + (k - delay) / fs`` for each of them instead, whether or not a TR was recorded
+    there. The sentence and story of a TR are those of the last word that began before its end.
     """
     rate_hz, start_s = signal.sampling_rate_hz, signal.start_s
     onset_s, offset_s = times_s(words)
@@ -128,13 +116,15 @@ def filtered_tr_candidates(
         n_trs = last - first + 1
     tr = first + np.arange(n_trs)
     tr_s = start_s + tr / rate_hz
+    delays = np.array(fir_delays(signal, config) or (0,))
+    seen_s = (start_s + (tr[:, None] - delays) / rate_hz).ravel()
     if config.tr_features == "hrf":
-        weights = hrf_weights(tr_s, onset_s, HRFS[config.hrf])
+        weights = hrf_weights(seen_s, onset_s, HRFS[config.hrf])
     else:
         middle_s = (onset_s + offset_s) / 2.0
         in_time = np.argsort(middle_s, kind="stable")
         weights = lanczos_weights(
-            tr_s,
+            seen_s,
             middle_s[in_time],
             cutoff_hz=config.lanczos_cutoff * rate_hz,
             lobes=config.lanczos_lobes,
@@ -152,7 +142,7 @@ def filtered_tr_candidates(
         exclusions=(),
         n_events=n_trs,
         weights=weights,
-        row_number=tr,
+        n_delays=delays.size,
     )
 
 
@@ -201,11 +191,14 @@ def _windowed(
     onset_s, offset_s = word_onset_s[first_word], word_offset_s[stop_word - 1]
     rate_hz = signal.sampling_rate_hz
     lag_s = np.array(lags_ms)[:, None] / 1000.0
-    length_s = offset_s - onset_s if window_s is None else np.full(onset_s.size, window_s)
-    heard_s = onset_s
+    heard_s, ended_s = onset_s, offset_s
     if word_onsets_s is not None:
+        last = stop_word - 1
         heard_s = word_onsets_s[first_word]
-        heard_s = np.where(np.isfinite(heard_s), heard_s, signal.start_s)
+        ended_s = word_onsets_s[last] + word_offset_s[last] - word_onset_s[last]
+        told = np.isfinite(heard_s) & np.isfinite(ended_s)
+        heard_s, ended_s = (np.where(told, t, signal.start_s) for t in (heard_s, ended_s))
+    length_s = ended_s - heard_s if window_s is None else np.full(onset_s.size, window_s)
     return Candidates(
         noun=noun,
         onset_s=onset_s,

@@ -11,7 +11,6 @@ from lpact.config import Pooling
 from lpact.datasets.base import Units
 from lpact.errors import FeatureError
 from lpact.grid.windows import mean_slices, sum_slices
-from lpact.math.delays import stack_delays
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
 
@@ -49,11 +48,12 @@ class EventGrid:
     pooling
         How an event's words become one feature row.
     weights
-        [n_events, n_words], sparse: feature rows are ``weights @ word features`` instead of pooled
-        words (haemodynamic responses, Lanczos filters). None: words are pooled.
-    fir_delays, row_number
-        Delays, in rows, that readouts see side by side; and each event's number among evenly
-        spaced rows, [n_events], so that a delay never reaches over rows that were left out.
+        [n_events · n_delays, n_words], sparse: feature rows are ``weights @ word features`` instead
+        of pooled words (haemodynamic responses, Lanczos filters). Row ``i · n_delays + j`` is event
+        i at delay j. None: words are pooled.
+    fir_delays
+        Delays of a finite impulse response, in TRs; features at each of them stand side by side.
+        Empty: none, which counts as one delay.
     exclusions, n_candidate_events
         Events left out, with reasons; and how many events there were before.
     """
@@ -74,18 +74,23 @@ class EventGrid:
     n_candidate_events: int
     weights: sparse.csr_array | None = None
     fir_delays: tuple[int, ...] = ()
-    row_number: IntArray | None = None
 
     @property
     def n_events(self) -> int:
         """Events that were kept."""
         return len(self.onset_s)
 
+    @property
+    def n_delays(self) -> int:
+        """Blocks of columns that `pool` returns."""
+        return max(1, len(self.fir_delays))
+
     def pool(self, word_values: FloatArray) -> FloatArray:
         """Return the feature rows of the events: words pooled over each event, or filtered by ``weights``.
 
         ``last`` and ``first`` select one word, ``mean`` and ``sum`` run over all words of an event.
-        An event of one word has that word's row, bit for bit.
+        An event of one word has that word's row, bit for bit. With delays of a finite impulse
+        response, block j holds all columns at the TR that is ``fir_delays[j]`` earlier.
 
         Parameters
         ----------
@@ -94,7 +99,7 @@ class EventGrid:
 
         Returns
         -------
-        [n_events, n_columns]
+        [n_events, n_delays · n_columns]
         """
         values = np.asarray(word_values, dtype=np.float64)
         if values.ndim != 2 or values.shape[0] != self.n_words:
@@ -106,7 +111,8 @@ class EventGrid:
                 remedy="compute the features for the words table that the grid was built from",
             )
         if self.weights is not None:
-            return np.asarray(self.weights @ values)
+            rows = np.asarray(self.weights @ values)
+            return rows.reshape(self.n_events, self.n_delays * values.shape[1])
         n_event_words = self.stop_word - self.first_word
         if self.pooling == "first" or (n_event_words == 1).all():
             return values[self.first_word]
@@ -114,25 +120,3 @@ class EventGrid:
             return values[self.stop_word - 1]
         pool = mean_slices if self.pooling == "mean" else sum_slices
         return pool(values, self.first_word, n_event_words)
-
-    def design(self, rows: FloatArray) -> FloatArray:
-        """Return what a readout sees of feature rows: the rows themselves, or all their delays side by side.
-
-        Where a delay reaches before the story, or over rows that were left out, the column's mean stands in.
-
-        Parameters
-        ----------
-        rows
-            [n_events, n_columns].
-
-        Returns
-        -------
-        [n_events, n_columns · max(1, n_delays)]
-        """
-        if not self.fir_delays or self.row_number is None:
-            return rows
-        breaks = (np.diff(self.row_number) != 1) | (np.diff(self.story) != 0)
-        stretch = np.concatenate(([0], np.cumsum(breaks)))
-        mean = rows.mean(axis=0)
-        stacked, _ = stack_delays(rows - mean, self.fir_delays, stretch)
-        return np.asarray(stacked + np.tile(mean, len(self.fir_delays)))

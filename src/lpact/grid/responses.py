@@ -86,8 +86,9 @@ def without_bad_spans(
     edges = np.array([(span.start_s, span.stop_s) for span in spans])
     rate_hz = signal.sampling_rate_hz
     samples = nearest_sample(edges, start_s=signal.start_s, sampling_rate_hz=rate_hz)
-    for first, stop in np.clip(samples, 0, signal.n_samples):
-        flags[first : max(stop, first + 1)] = True
+    for first, stop in samples.tolist():
+        # A span touches at least the sample nearest to its start, if the recording holds it.
+        flags[max(0, first) : max(0, stop, first + 1)] = True
     starts = events.first_sample
     hits = [touches(flags, row, events.n_samples) for row in starts]
     bad: BoolArray = np.logical_or.reduce(hits)

@@ -164,4 +164,5 @@ def _summarise(prepared: Prepared) -> RecordingSummary:
         n_lags=len(prepared.grid.lags_ms),
         n_folds=prepared.folds.n_blocks,
         mechanisms=(*prepared.mechanisms, *prepared.pending),
+        comparable=prepared.grid.units.comparable,
     )

@@ -39,6 +39,7 @@ class RecordingSummary:
     n_lags: int
     n_folds: int
     mechanisms: tuple[str, ...]
+    comparable: bool = True
 
 
 @dataclass

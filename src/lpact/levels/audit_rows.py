@@ -13,7 +13,7 @@ from lpact.features.availability import Missing
 from lpact.features.mechanisms import mechanism_correlations
 from lpact.levels.audit_record import ContextOffer, RecordingSummary, Row
 from lpact.levels.conditions import build_controls
-from lpact.levels.pairing import MISSING_PARTNER, MODES, paired
+from lpact.levels.pairing import MISSING_PARTNER, MODES, comparable, paired
 from lpact.levels.prepare import Inspection, Prepared
 from lpact.reasons import Reason
 
@@ -157,6 +157,10 @@ def mode_rows(dataset: str, recordings: Sequence[RecordingSummary], min_units: i
             reason = MISSING_PARTNER[mode]
         elif not enough:
             reason = Reason.TOO_FEW_UNITS
+        elif not possible and all(
+            not comparable(a, b) for a in enough for b in enough if paired(mode, a.id, b.id)
+        ):
+            reason = Reason.UNITS_NOT_COMPARABLE
         elif not possible:
             reason = Reason.TOO_FEW_SHARED_UNITS
         rows.append(
@@ -172,7 +176,7 @@ def mode_rows(dataset: str, recordings: Sequence[RecordingSummary], min_units: i
 
 
 def _n_shared(a: RecordingSummary, b: RecordingSummary) -> int:
-    return len(set(a.unit_ids) & set(b.unit_ids))
+    return len(set(a.unit_ids) & set(b.unit_ids)) if comparable(a, b) else 0
 
 
 def source_row(dataset: str, file: SourceFile) -> Row:

@@ -17,7 +17,7 @@ import polars as pl
 from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.levels.measure import PROFILES, ProfileSimilarity
-from lpact.levels.pairing import MISSING_PARTNER, MODES, SPLIT_HALF, paired
+from lpact.levels.pairing import MISSING_PARTNER, MODES, SPLIT_HALF, comparable, paired
 from lpact.math.scores import pearson_columns
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
@@ -37,11 +37,14 @@ class BrainOnGrid:
     """What reliability needs of one recording.
 
     ``responses`` is [n_events, n_units] at the reference lag; ``patterns`` and both ``halves`` hold [N, N] by measure.
+    Events are told apart by their first word and their time on the stimulus' clock.
     """
 
     id: RecordingId
     unit_ids: tuple[str, ...]
     onset_s: FloatArray
+    first_word: IntArray
+    comparable: bool
     responses: FloatArray
     patterns: Mapping[str, FloatArray]
     halves: tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]]
@@ -50,6 +53,12 @@ class BrainOnGrid:
     def unit_index(self) -> dict[str, int]:
         """Place of every unit."""
         return {unit: i for i, unit in enumerate(self.unit_ids)}
+
+    @cached_property
+    def event_index(self) -> dict[tuple[int, float], int]:
+        """Place of every event."""
+        keys = zip(self.first_word.tolist(), self.onset_s.tolist(), strict=True)
+        return {key: i for i, key in enumerate(keys)}
 
 
 def run(*, config: StudyConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> pl.DataFrame:
@@ -65,8 +74,12 @@ def run(*, config: StudyConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> 
             others: list[BrainOnGrid] = []
             reason = Reason.OK
             if mode != SPLIT_HALF:
-                others = [other for other in brains if paired(mode, own.id, other.id)]
-                reason = Reason.OK if others else MISSING_PARTNER[mode]
+                partners = [other for other in brains if paired(mode, own.id, other.id)]
+                others = [other for other in partners if comparable(own, other)]
+                if not partners:
+                    reason = MISSING_PARTNER[mode]
+                elif not others:
+                    reason = Reason.UNITS_NOT_COMPARABLE
             for alignment in config.relational.alignments:
                 for name, profile in profiles.items():
                     result = _profile_reliability(
@@ -209,11 +222,10 @@ def _response_reliability(
 
 
 def _shared_events(own: BrainOnGrid, other: BrainOnGrid) -> tuple[IntArray, IntArray]:
-    """Rows of the events that both recordings hold: those at the same time of the stimulus."""
-    if np.array_equal(own.onset_s, other.onset_s):
-        rows = np.arange(len(own.onset_s))
-        return rows, rows
-    _, own_rows, other_rows = np.intersect1d(own.onset_s, other.onset_s, return_indices=True)
+    """Rows of the events that both recordings hold."""
+    shared = [key for key in own.event_index if key in other.event_index]
+    own_rows = np.array([own.event_index[key] for key in shared], dtype=np.int64)
+    other_rows = np.array([other.event_index[key] for key in shared], dtype=np.int64)
     return own_rows, other_rows
 
 
@@ -230,29 +242,43 @@ def _to_partners(own: BrainOnGrid, others: Sequence[BrainOnGrid]) -> dict[str, o
 
 
 def _to_mean(own: BrainOnGrid, others: Sequence[BrainOnGrid]) -> dict[str, object]:
-    """Correlation with the mean of the partners' standardised responses: what others, without their noise, tell."""
-    onset_s = own.onset_s
-    for other in others:
-        onset_s = np.intersect1d(onset_s, other.onset_s)
-    units = [u for u in own.unit_ids if all(u in other.unit_index for other in others)]
+    """Correlation with the mean of the partners' standardised responses: what others, without their noise, tell.
+
+    An event counts where at least two partners hold it, and a unit where at least two partners have it.
+    """
     if len(others) < 2:
-        return _invalid(Reason.SINGLE_PARTNER, len(others), len(units))
-    if not units:
+        return _invalid(Reason.SINGLE_PARTNER, len(others))
+    n_events, n_units = own.responses.shape
+    total = np.zeros((n_events, n_units))
+    count = np.zeros((n_events, n_units), dtype=np.int64)
+    for other in others:
+        rows, other_rows = _shared_events(own, other)
+        units = [u for u in own.unit_ids if u in other.unit_index]
+        columns = [own.unit_index[u] for u in units]
+        values = _standardised(other.responses[:, [other.unit_index[u] for u in units]])
+        place = np.ix_(rows, np.array(columns, dtype=np.int64))
+        total[place] += values[other_rows]
+        count[place] += 1
+    enough = count >= 2
+    shared = [u for u in range(n_units) if enough[:, u].sum() >= MIN_SHARED_EVENTS]
+    if not shared:
         return _invalid(Reason.TOO_FEW_SHARED_UNITS, len(others))
-    if len(onset_s) < MIN_SHARED_EVENTS:
-        return _invalid(Reason.DIFFERENT_EVENTS, len(others), len(units))
-
-    def standardised(brain: BrainOnGrid) -> FloatArray:
-        rows = np.searchsorted(brain.onset_s, onset_s)
-        columns = np.array([brain.unit_index[u] for u in units])
-        values = brain.responses[np.ix_(rows, columns)]
-        spread = values.std(axis=0)
-        return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, np.nan))
-
-    mean = np.mean([standardised(other) for other in others], axis=0)
-    value = _median(pearson_columns(standardised(own), mean))
-    result = _valid([value], len(units))
+    values = np.array(
+        [
+            pearson_columns(
+                own.responses[enough[:, u], u : u + 1],
+                (total[enough[:, u], u] / count[enough[:, u], u])[:, None],
+            )[0]
+            for u in shared
+        ]
+    )
+    result = _valid([_median(values)], len(shared))
     return result | {"n_partners": len(others), "reliability_spearman_brown": None}
+
+
+def _standardised(values: FloatArray) -> FloatArray:
+    spread = values.std(axis=0)
+    return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, np.nan))
 
 
 _RESPONSE_KINDS: Mapping[str, ResponseReliability] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from lpact.datasets.base import RecordingId
 from lpact.reasons import Reason
 
@@ -16,6 +18,25 @@ MISSING_PARTNER = {
     SPLIT_HALF: Reason.DATASET_HAS_NO_RECORDING,
 }
 """Why a recording has no partner in a mode."""
+
+
+class HasUnits(Protocol):
+    """A recording's units, as far as pairing looks at them."""
+
+    @property
+    def id(self) -> RecordingId:
+        """Whose they are."""
+        ...
+
+    @property
+    def comparable(self) -> bool:
+        """Whether a unit of the same name is the same place in another subject."""
+        ...
+
+
+def comparable(a: HasUnits, b: HasUnits) -> bool:
+    """Whether units of the same name are the same: within a subject always, between subjects if both say so."""
+    return a.id.subject == b.id.subject or (a.comparable and b.comparable)
 
 
 def paired(mode: str, a: RecordingId, b: RecordingId) -> bool:

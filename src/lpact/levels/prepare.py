@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -40,7 +40,8 @@ class Prepared:
 
     ``nuisance`` is [n_events, q]; ``mechanisms`` holds [n_events] for each available mechanism, in the order of the
     study file; ``folds`` are the outer blocks over the events. ``pending`` names mechanisms that a language model will
-    give once its features are extracted.
+    give once its features are extracted. With delays of a finite impulse response, ``mechanisms`` are those at the
+    first delay, and ``delayed`` holds [n_events, n_delays] for each; without, it is empty.
     """
 
     dataset: str
@@ -51,6 +52,11 @@ class Prepared:
     mechanisms: dict[str, FloatArray]
     folds: BlockedFolds
     pending: tuple[str, ...] = ()
+    delayed: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def scalars(self, mechanism: str) -> FloatArray:
+        """A mechanism at every delay of the features, [n_events, n_delays]."""
+        return self.delayed[mechanism] if self.delayed else self.mechanisms[mechanism][:, None]
 
     @property
     def n_events(self) -> int:
@@ -320,17 +326,20 @@ def _with_predictors(
         _mechanism_inputs(stimulus, config, language),
         config.mechanisms.options,
     )
-    on_grid = grid.pool(values) if available else np.empty((len(grid.onset_s), 0))
-    mechanisms = {}
+    by_delay = (grid.n_events, grid.n_delays, len(available))
+    on_grid = grid.pool(values).reshape(by_delay) if available else np.empty(by_delay)
+    mechanisms, delayed = {}, {}
     missing = {("nuisance", k): v for k, v in missing_nuisance.items()}
     missing |= {("mechanism", k): v for k, v in missing_mechanisms.items()}
     for column, mechanism in enumerate(available):
-        scalar = on_grid[:, column]
-        if scalar.max() == scalar.min():
-            detail = f"'{mechanism}' is {scalar[0]:g} at every event of stimulus '{stimulus.id}'"
+        scalars = on_grid[:, :, column]
+        constant = scalars.max(axis=0) == scalars.min(axis=0)
+        if constant.any():
+            value = scalars[0, np.argmax(constant)]
+            detail = f"'{mechanism}' is {value:g} at every event of stimulus '{stimulus.id}'"
             missing["mechanism", mechanism] = Missing(Reason.MECHANISM_CONSTANT, detail)
         else:
-            mechanisms[mechanism] = scalar
+            mechanisms[mechanism], delayed[mechanism] = scalars[:, 0], scalars
     pending = tuple(
         mechanism
         for mechanism in config.stripping.mechanisms
@@ -338,7 +347,11 @@ def _with_predictors(
         and missing_mechanisms[mechanism].reason is Reason.FEATURES_NOT_EXTRACTED
     )
     complete = replace(
-        prepared, nuisance=grid.pool(nuisance), mechanisms=mechanisms, pending=pending
+        prepared,
+        nuisance=grid.pool(nuisance),
+        mechanisms=mechanisms,
+        pending=pending,
+        delayed=delayed if grid.fir_delays else {},
     )
     return complete, missing
 
@@ -415,8 +428,9 @@ class ModelOnGrid:
         return self._source.ready(self.model, self._prepared.stimulus, contexts)
 
     def width(self, layer: int) -> int:
-        """Columns of a layer's features in full context."""
-        return self._source.width(FeatureKey(self.model, layer, FULL), self._prepared.stimulus)
+        """Columns of a layer's features in full context, at all delays."""
+        width = self._source.width(FeatureKey(self.model, layer, FULL), self._prepared.stimulus)
+        return width * self._prepared.grid.n_delays
 
     def check(self) -> None:
         """Raise `FeatureError` where a feature set on offer would not load."""
@@ -429,7 +443,7 @@ class ModelOnGrid:
         return tuple(sorted(layer for layer, context in self.offered if context == FULL))
 
     def load(self, layer: int, context: str = FULL, draw: int = 0) -> FloatArray:
-        """Features on the event grid, [n_events, columns]."""
+        """Features on the event grid, [n_events, n_delays · columns]."""
         key = FeatureKey(self.model, layer, context, draw)
         if key not in self._cache:
             stimulus = self._prepared.stimulus

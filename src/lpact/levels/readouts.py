@@ -66,7 +66,7 @@ def fit_context(
         else:
             scores[key] = _scores(_fit(config, prepared, condition.features))
     readouts = nested_ridge_draws(
-        prepared.grid.design(model.load(layer)),
+        model.load(layer),
         prepared.grid.responses,
         prepared.folds,
         ridge_grid(config.readout, prepared),
@@ -90,7 +90,7 @@ def fit_context(
 
 def _fit(config: StudyConfig, prepared: Prepared, features: FloatArray) -> Readout:
     return nested_ridge(
-        prepared.grid.design(features),
+        features,
         prepared.grid.responses,
         prepared.folds,
         ridge_grid(config.readout, prepared),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +26,22 @@ class StripInputs:
     layer: int
     offered: dict[tuple[int, str], int]
     load: Callable[[int, str, int], FloatArray]
+
+    def at_delays(self, n_delays: int) -> tuple[StripInputs, ...]:
+        """The same at each delay alone, where features at ``n_delays`` stand side by side."""
+        if n_delays == 1:
+            return (self,)
+        return tuple(self._at_delay(j, n_delays) for j in range(n_delays))
+
+    def _at_delay(self, j: int, n_delays: int) -> StripInputs:
+        def block(values: FloatArray) -> FloatArray:
+            width = values.shape[1] // n_delays
+            return values[:, j * width : (j + 1) * width]
+
+        def load(layer: int, context: str, draw: int) -> FloatArray:
+            return block(self.load(layer, context, draw))
+
+        return replace(self, features=block(self.features), load=load)
 
 
 class StrippingMethod(Plugin, ABC):
@@ -89,6 +105,44 @@ class DegenerateStrip(Exception):
     """The mechanism cannot be located in the features of this training set."""
 
 
+def strip_delays(
+    method: StrippingMethod,
+    delays: Sequence[StripInputs],
+    scalars: FloatArray,
+    train: IntArray,
+) -> FloatArray:
+    """Return features from which the mechanism is stripped, at every delay the mechanism at that delay.
+
+    ``delays`` are the inputs at each delay, ``scalars`` is [n_events, n_delays]; the result [n_events, n_delays · p].
+    """
+    return _side_by_side(
+        [method.strip(inputs, m, train) for inputs, m in zip(delays, scalars.T, strict=True)]
+    )
+
+
+def strip_instead_delays(
+    method: StrippingMethod,
+    delays: Sequence[StripInputs],
+    directions: Sequence[RandomDirection],
+    scalars: FloatArray,
+    train: IntArray,
+) -> FloatArray:
+    """Return features from which a random direction is stripped in the mechanism's place, at every delay.
+
+    As with a mechanism, it is one direction in feature space, that of the first delay.
+    """
+    first = delays[0].features
+    stripped = []
+    for inputs, direction, m in zip(delays, directions, scalars.T, strict=True):
+        other = direction.scalar(inputs.features, m, train, found_in=first)
+        stripped.append(method.strip_instead(inputs, other, m, train))
+    return _side_by_side(stripped)
+
+
+def _side_by_side(blocks: Sequence[FloatArray]) -> FloatArray:
+    return blocks[0] if len(blocks) == 1 else np.hstack(blocks)
+
+
 STRIPPINGS: Registry[StrippingMethod] = Registry(
     "stripping",
     StrippingMethod,  # type: ignore[type-abstract]
@@ -127,10 +181,31 @@ class RandomDirection:
         """Draw the event weights and the diluting noise."""
         return cls(rng.standard_normal(n_events), rng.standard_normal(n_events))
 
-    def scalar(self, features: FloatArray, mechanism: FloatArray, train: IntArray) -> FloatArray:
-        """The scalar for all events, with every parameter from the rows ``train``."""
+    @classmethod
+    def draw_delays(
+        cls, n_events: int, n_delays: int, rng: np.random.Generator
+    ) -> tuple[RandomDirection, ...]:
+        """Draw one direction for all delays, with noise of its own at each."""
+        first = cls.draw(n_events, rng)
+        more = (replace(first, noise=rng.standard_normal(n_events)) for _ in range(n_delays - 1))
+        return (first, *more)
+
+    def scalar(
+        self,
+        features: FloatArray,
+        mechanism: FloatArray,
+        train: IntArray,
+        found_in: FloatArray | None = None,
+    ) -> FloatArray:
+        """The scalar for all events, with every parameter from the rows ``train``.
+
+        The direction w is that of the features ``found_in``; None: of ``features`` themselves.
+        """
         z = features - features[train].mean(axis=0)
-        along = z @ (z[train].T @ self.weights[train])
+        source = z[train]
+        if found_in is not None and found_in is not features:
+            source = found_in[train] - found_in[train].mean(axis=0)
+        along = z @ (source.T @ self.weights[train])
         spread = along[train].std()
         if not spread > 0:
             raise DegenerateStrip("the features do not vary on the training rows")

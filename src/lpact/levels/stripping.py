@@ -24,6 +24,8 @@ from lpact.levels.strip import (
     StripInputs,
     StrippingMethod,
     build_strippings,
+    strip_delays,
+    strip_instead_delays,
 )
 from lpact.math.ridge import FittedFeatures, Readout, nested_ridge
 from lpact.math.seeding import keyed_rng
@@ -76,6 +78,7 @@ class _Context:
         self.confirmatory = confirmatory
         self.key: dict[str, str | int] = {**prepared.key, "model": model.model, "layer": layer}
         self.inputs = StripInputs(model.load(layer), layer, model.offered, model.load)
+        self.delays = self.inputs.at_delays(prepared.grid.n_delays)
         self.grid = ridge_grid(config.readout, prepared)
         self.compute = compute_settings(config.readout)
         self.metric = config.readout.primary_metric
@@ -94,7 +97,7 @@ class _Context:
 
     def _fold_scores(self, design: FittedFeatures) -> FloatArray:
         readout = nested_ridge(
-            lambda train: self.prepared.grid.design(design(train)),
+            design,
             self.prepared.grid.responses,
             self.prepared.folds,
             self.grid,
@@ -152,9 +155,11 @@ class _Context:
             return Reason.MECHANISM_NOT_OFFERED
         if shared is not None:
             return shared
-        scalar = self.prepared.mechanisms[mechanism]
+        scalars = self.prepared.scalars(mechanism)
         try:
-            return self._fold_scores(lambda train: method.strip(self.inputs, scalar, train))
+            return self._fold_scores(
+                lambda train: strip_delays(method, self.delays, scalars, train)
+            )
         except DegenerateStrip:
             return Reason.DEGENERATE_DIRECTION
 
@@ -179,7 +184,7 @@ class _Context:
         z = self.inputs.features
         for block in range(self.prepared.folds.n_blocks):
             train = self.prepared.folds.train_rows(block)
-            stripped = method.strip(self.inputs, self.prepared.mechanisms[k], train)
+            stripped = strip_delays(method, self.delays, self.prepared.scalars(k), train)
             removed = (z - stripped)[train]
             total = z[train].var(axis=0).sum()
             if not total > 0:
@@ -249,14 +254,13 @@ class _Context:
         if reason is not Reason.OK or not method.uses_mechanism:
             return []
         rows: list[Row] = []
-        scalar, z = self.prepared.mechanisms[k], self.inputs.features
+        scalars, n_delays = self.prepared.scalars(k), len(self.delays)
         for draw in range(self.config.stripping.mismatch_draws):
             rng = keyed_rng(self.config.seed, "mismatch", *self.key.values(), name, k, draw)
-            direction = RandomDirection.draw(len(z), rng)
+            drawn = RandomDirection.draw_delays(len(scalars), n_delays, rng)
 
-            def design(train: IntArray, direction: RandomDirection = direction) -> FloatArray:
-                other = direction.scalar(z, scalar, train)
-                return method.strip_instead(self.inputs, other, scalar, train)
+            def design(train: IntArray, drawn: tuple[RandomDirection, ...] = drawn) -> FloatArray:
+                return strip_instead_delays(method, self.delays, drawn, scalars, train)
 
             try:
                 drop = _minus(self.real[k], self._target_score(k, self._fold_scores(design)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from lpact.datasets.validate import check_recording
 from lpact.math.types import FloatArray
 from lpact.preprocess.channels import select_channels
 from lpact.preprocess.filters import Chain, zscored
+from lpact.preprocess.fmri import Design
 from lpact.preprocess.guards import (
     check_epochs,
     check_frequencies,
@@ -25,32 +26,19 @@ from lpact.preprocess.guards import (
 from lpact.preprocess.reference import rereference
 
 
-@dataclass(frozen=True)
 class Cleaning:
-    """What nilearn takes out of fMRI series: a line, slow cosines, ``confounds`` [n_samples, q]."""
+    """What is taken out of fMRI series: a line, slow cosines, confounds."""
 
-    detrend: bool
-    highpass_s: float | None
-    confounds: FloatArray | None
-    tr_s: float
-    where: str
+    def __init__(self, design: Design) -> None:
+        self._design = design
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Clean [n_samples, n_units] in place; a unit with missing samples becomes NaN."""
-        from lpact.preprocess.fmri import clean_series
-
         whole = np.isfinite(values).all(axis=0)
         varies = whole & (values.max(axis=0) > values.min(axis=0))
         values[:, ~whole] = np.nan
         if varies.any():
-            values[:, varies] = clean_series(
-                values[:, varies],
-                tr_s=self.tr_s,
-                detrend=self.detrend,
-                highpass_s=self.highpass_s,
-                confounds=self.confounds,
-                where=self.where,
-            )
+            values[:, varies] = self._design(values[:, varies])
         return values
 
 
@@ -121,7 +109,8 @@ def preprocess(recording: Recording, config: PreprocessConfig) -> Recording:
     ------
     RecordingError
         If the recording is malformed, is epoched and asked for more than a selection of channels, has no channel or
-        confound that the study names, or is too short or sampled too slowly for a filter.
+        confound that the study names, is too short or sampled too slowly for a filter, or has too little left once it
+        is cleaned.
     """
     steps = continuous_steps(config)
     if not (steps or config.channels or config.drop_channels or config.regions):
@@ -137,7 +126,7 @@ def preprocess(recording: Recording, config: PreprocessConfig) -> Recording:
         return recording
     chain = Chain.of(config, signal.sampling_rate_hz)
     check_length(recording, signal, chain)
-    cleaning = _cleaning(recording, config, signal.sampling_rate_hz * float(chain.ratio))
+    cleaning = _cleaning(recording, config, chain)
     if config.reference != "none":
         recording = _referenced(recording, config)
     return _filtered(recording, config, chain, cleaning)
@@ -198,10 +187,19 @@ def _filtered(
     )
 
 
-def _cleaning(recording: Recording, config: PreprocessConfig, rate_hz: float) -> Cleaning | None:
+def _cleaning(recording: Recording, config: PreprocessConfig, chain: Chain) -> Cleaning | None:
     if not (config.detrend or config.highpass_s is not None or config.confounds):
         return None
+    signal = recording.signal
+    assert isinstance(signal, TimeSeries)
     names = confound_names(recording, config.confounds)
     table: pl.DataFrame | None = recording.confounds
-    confounds = table.select(names).to_numpy() if table is not None and names else None
-    return Cleaning(config.detrend, config.highpass_s, confounds, 1.0 / rate_hz, recording.where)
+    design = Design.of(
+        chain.n_samples(signal.n_samples),
+        tr_s=1.0 / (signal.sampling_rate_hz * float(chain.ratio)),
+        detrend=config.detrend,
+        highpass_s=config.highpass_s,
+        confounds=table.select(names).to_numpy() if table is not None and names else None,
+        where=recording.where,
+    )
+    return Cleaning(design)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,12 @@ NOTCH_QUALITY = 30.0
 """Frequency of a notch over its width."""
 SETTLED = 1e-3
 """A filter has forgotten an edge where its impulse response has fallen to this part."""
+NEVER = sys.maxsize
+"""Samples in which a filter settles that does not."""
+LOWEST_PART = 1e-6
+"""Part of the sampling rate below which rounding spoils a filter: its poles are too near to 1 for double precision."""
+RESAMPLING_REACH = 10
+"""New samples that the low-pass of a new rate reaches to each side."""
 FINEST_RATIO = 10_000
 """Largest denominator of the ratio of sampling rates, unless the rates are further apart than that."""
 
@@ -38,13 +45,15 @@ def butterworth(low_hz: float | None, high_hz: float | None, rate_hz: float) -> 
 
 def notch(frequency_hz: float, rate_hz: float) -> FloatArray:
     """Return a notch of quality 30 as one second-order section, [1, 6]."""
-    return np.asarray(signal.tf2sos(*signal.iirnotch(frequency_hz, NOTCH_QUALITY, fs=rate_hz)))
+    return np.concatenate(signal.iirnotch(frequency_hz, NOTCH_QUALITY, fs=rate_hz))[None]
 
 
 def settling_samples(sections: FloatArray) -> int:
-    """Samples after which the slowest pole has fallen to 1e-3: ``ln 1e-3 / ln max |p|``."""
-    radius = float(np.abs(signal.sos2zpk(sections)[1]).max())
-    return max(1, math.ceil(math.log(SETTLED) / math.log(radius))) if 0 < radius < 1 else 1
+    """Samples after which the slowest pole has fallen to 1e-3: ``ln 1e-3 / ln max |p|``, or `NEVER`."""
+    radius = max(float(np.abs(np.roots(section[3:])).max(initial=0.0)) for section in sections)
+    if radius >= 1:
+        return NEVER
+    return max(1, math.ceil(math.log(SETTLED) / math.log(radius))) if radius > 0 else 1
 
 
 def ratio_of_rates(new_hz: float, rate_hz: float) -> Fraction:

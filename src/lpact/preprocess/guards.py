@@ -6,7 +6,7 @@ from lpact.config import PreprocessConfig
 from lpact.datasets.base import Recording, TimeSeries
 from lpact.errors import RecordingError, did_you_mean
 from lpact.preprocess.channels import matches
-from lpact.preprocess.filters import Chain
+from lpact.preprocess.filters import LOWEST_PART, RESAMPLING_REACH, Chain
 
 _CONTINUOUS = (
     "notch_hz",
@@ -47,7 +47,11 @@ def check_epochs(recording: Recording, steps: list[str]) -> None:
 
 
 def check_frequencies(recording: Recording, signal: TimeSeries, config: PreprocessConfig) -> None:
-    """Raise `RecordingError` if a filter lies at or above half the sampling rate, or the new rate above the old."""
+    """Raise `RecordingError` if a filter or the new rate cannot be had at the recording's sampling rate.
+
+    A filter must lie below half the sampling rate, and not below 1e-6 of it. The new rate
+    is at most the old one, and leaves the recording as many samples as its low-pass spans.
+    """
     rate_hz = signal.sampling_rate_hz
     wanted = [("notch_hz", frequency) for frequency in config.notch_hz]
     wanted += [
@@ -59,8 +63,9 @@ def check_frequencies(recording: Recording, signal: TimeSeries, config: Preproce
         if value is not None
     ]
     if config.envelope == "high_gamma":
-        wanted.append(("envelope_bands_hz", config.envelope_bands_hz[-1]))
+        wanted += [("envelope_bands_hz", edge) for edge in config.envelope_bands_hz]
     for option, frequency in wanted:
+        _check_not_too_low(recording, option, frequency, rate_hz)
         if frequency >= rate_hz / 2:
             raise RecordingError(
                 "a filter lies at or above half the sampling rate",
@@ -69,11 +74,38 @@ def check_frequencies(recording: Recording, signal: TimeSeries, config: Preproce
                 expected=f"below {rate_hz / 2:g} Hz",
                 remedy=f"choose {_FILTERS[option]}",
             )
-    if config.resample_hz is not None and config.resample_hz > rate_hz:
+    if config.resample_hz is not None:
+        _check_new_rate(recording, signal, config.resample_hz)
+
+
+def _check_not_too_low(recording: Recording, option: str, frequency: float, rate_hz: float) -> None:
+    lowest_hz = LOWEST_PART * rate_hz
+    if frequency < lowest_hz:
+        raise RecordingError(
+            "a filter lies too low for the sampling rate",
+            where=f"{recording.where}, option 'preprocess.{option}'",
+            got=f"{frequency:g} Hz, with a sampling rate of {rate_hz:g} Hz",
+            expected=f"from {lowest_hz:g} Hz to below {rate_hz / 2:g} Hz; lower ones are lost in rounding",
+            remedy="choose a higher frequency, or unset it for this dataset",
+        )
+
+
+def _check_new_rate(recording: Recording, signal: TimeSeries, new_hz: float) -> None:
+    rate_hz, n_samples = signal.sampling_rate_hz, signal.n_samples
+    lowest_hz = 2 * RESAMPLING_REACH * rate_hz / max(1, n_samples)
+    if n_samples and new_hz < rate_hz and new_hz < lowest_hz:
+        raise RecordingError(
+            "the new sampling rate leaves too few samples",
+            where=f"{recording.where}, option 'preprocess.resample_hz'",
+            got=f"{new_hz:g} Hz for {n_samples} samples at {rate_hz:g} Hz",
+            expected=f"at least {lowest_hz:g} Hz: the low-pass spans {2 * RESAMPLING_REACH} new samples",
+            remedy="choose a higher rate, or leave the recording out",
+        )
+    if new_hz > rate_hz:
         raise RecordingError(
             "the new sampling rate is above the recording's",
             where=f"{recording.where}, option 'preprocess.resample_hz'",
-            got=f"{config.resample_hz:g} Hz, with a sampling rate of {rate_hz:g} Hz",
+            got=f"{new_hz:g} Hz, with a sampling rate of {rate_hz:g} Hz",
             expected=f"at most {rate_hz:g} Hz",
             remedy="choose a lower rate, or unset it for this dataset",
         )

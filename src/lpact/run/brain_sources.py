@@ -16,17 +16,24 @@ from lpact.tables.relational import BRAIN_PATTERNS
 
 
 def brain_patterns(
-    source: str, own: RecordingId, brains: Mapping[RecordingId, Frames]
+    source: str,
+    own: RecordingId,
+    brains: Mapping[RecordingId, Frames],
+    *,
+    comparable: bool = True,
 ) -> BrainPatterns | Reason:
     """Brain patterns for one recording, in its own unit order.
 
     From other recordings the patterns are averaged over all partners that have the pair of units; a pair that no
-    partner has is NaN and left out of the comparison.
+    partner has is NaN and left out of the comparison. Units that are not ``comparable`` between subjects have no
+    partners there.
     """
     if source == "same_run":
         partners = [own]
     elif source == "other_run":
         partners = [r for r in brains if r.subject == own.subject and r != own]
+    elif not comparable:
+        return Reason.UNITS_NOT_COMPARABLE
     else:
         partners = [r for r in brains if r.subject != own.subject]
     order = _order(brains[own])

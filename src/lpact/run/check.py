@@ -33,16 +33,26 @@ from lpact.datasets.base import (
     Stimulus,
 )
 from lpact.datasets.check import Part, find_parts
-from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
+from lpact.datasets.validate import (
+    check_recording,
+    check_recording_ids,
+    check_stimulus,
+    check_word_onsets,
+)
 from lpact.errors import InputError, LPactError
 from lpact.grid.candidates import candidates
-from lpact.grid.words import slices, story_codes
+from lpact.grid.own_clock import as_held
+from lpact.grid.pace import check_pace
+from lpact.grid.responses import without_bad_spans
+from lpact.grid.words import slices, story_codes, times_s
 from lpact.levels.media import StimulusMedia, media_of
 from lpact.levels.prepare import inspect, make_folds
 from lpact.math.types import IntArray
 from lpact.reasons import Reason
+from lpact.run.check_chain import Link, evidence_chain
+from lpact.run.looks import Events, StimulusFacts
 from lpact.run.progress import Reporter, Silent
-from lpact.run.support import Level, StimulusFacts, supported, words_facts
+from lpact.run.support import Level, supported, words_facts
 
 SLOW_HZ = 2.0
 """Below this rate a sample is a volume, and events are TRs."""
@@ -52,7 +62,7 @@ SLOW_HZ = 2.0
 class RecordingLook:
     """One recording. ``n_events`` are those that the default grid keeps, before artefacts where the look is not deep.
 
-    ``reason`` is ``ok``, or why it cannot be used at level 1.
+    ``reason`` is ``ok``, or why it cannot be used at level 1; a look that is not deep knows nothing of bad units.
     """
 
     id: RecordingId
@@ -61,6 +71,7 @@ class RecordingLook:
     physical_unit: str
     n_samples: int
     unit_ids: tuple[str, ...]
+    comparable: bool
     n_regions: int
     n_words: int
     n_words_without_time: int
@@ -68,6 +79,7 @@ class RecordingLook:
     reason: Reason
     media: StimulusMedia
     findings: tuple[Finding, ...]
+    events: Events = field(repr=False, compare=False)
 
     @property
     def n_units(self) -> int:
@@ -77,7 +89,7 @@ class RecordingLook:
 
 @dataclass(frozen=True)
 class DatasetCheck:
-    """All that a check found. ``deep`` says whether signals were read.
+    """All that a check found. ``deep`` says whether signals were read; ``chain`` is B · W · F · S · R · K.
 
     ``findings`` are those of the dataset as a whole, and of stimuli that no recording belongs to.
     """
@@ -91,6 +103,7 @@ class DatasetCheck:
     recordings: tuple[RecordingLook, ...]
     stimuli: tuple[str, ...]
     findings: tuple[Finding, ...]
+    chain: tuple[Link, ...]
     levels: tuple[Level, ...]
     problems: tuple[LPactError, ...]
 
@@ -163,6 +176,7 @@ def check_dataset(
             findings += [] if stimulus is None else stimulus.findings
     if dataset is not None and not look.problems and reader.role in ("primary", "secondary"):
         _expect_evidence(reader, folder, look)
+    chain = evidence_chain(look.recordings, look.facts)
     return DatasetCheck(
         reader=name,
         folder=folder,
@@ -173,7 +187,8 @@ def check_dataset(
         recordings=tuple(look.recordings),
         stimuli=tuple(sorted(look.stimuli)),
         findings=tuple(findings),
-        levels=supported(look.recordings, look.facts, reader.role),
+        chain=chain,
+        levels=supported(look.recordings, look.facts, chain, reader.role, deep=deep),
         problems=tuple(look.problems),
     )
 
@@ -212,6 +227,7 @@ def _look_at(dataset: Dataset, recording_id: RecordingId, look: _Look) -> None:
         recording = dataset.recording(recording_id)
         check_recording(recording)
         if stimulus is not None:
+            check_word_onsets(recording, stimulus)
             found = _summed_up(recording, stimulus)
             if look.deep:
                 found = _deepened(dataset, recording, stimulus, found)
@@ -252,11 +268,11 @@ def _summed_up(recording: Recording, stimulus: Stimulus) -> RecordingLook:
     """What header and words tell; no signal is read."""
     signal, units = recording.signal, recording.units
     onsets = recording.word_onsets_s
-    n_events, story = _events(recording, stimulus)
+    events = _events(recording, stimulus)
     reason = Reason.OK
     if 0 in (signal.values.shape[-2], len(units.ids), stimulus.words.height):
         reason = Reason.EMPTY_RUN
-    elif isinstance(folds := make_folds(n_events, story, ReadoutConfig()), Reason):
+    elif isinstance(folds := make_folds(events.n_events, events.story, ReadoutConfig()), Reason):
         reason = folds
     return RecordingLook(
         id=recording.id,
@@ -265,31 +281,40 @@ def _summed_up(recording: Recording, stimulus: Stimulus) -> RecordingLook:
         physical_unit=signal.physical_unit,
         n_samples=int(signal.values.shape[-2]),
         unit_ids=units.ids,
+        comparable=units.comparable,
         n_regions=len(set(units.regions) - {"unknown"}),
         n_words=stimulus.words.height,
         n_words_without_time=0 if onsets is None else int(np.isnan(onsets).sum()),
-        n_events=n_events,
+        n_events=events.n_events,
         reason=reason,
         media=media_of(stimulus),
         findings=(*recording.findings, *stimulus.findings),
+        events=events,
     )
 
 
-def _events(recording: Recording, stimulus: Stimulus) -> tuple[int, IntArray]:
-    """Number of events whose windows lie in the recording, and the story of each."""
+def _events(recording: Recording, stimulus: Stimulus) -> Events:
+    """Events whose windows lie in the recording, outside of what its source marks as bad."""
     signal, words = recording.signal, stimulus.words
-    story = story_codes(words)
     config = default_grid(recording, stimulus)
     if isinstance(signal, Epochs):
-        first_word = slices(words, "sentence_id")[0]
-        story = story if config.events == "words" else story[first_word]
-        return min(int(signal.values.shape[1]), len(story)), story[: signal.values.shape[1]]
-    if not words.height:
-        return 0, story
-    found = candidates(recording, signal, words, config)
-    stop = found.first_sample + found.n_samples
-    kept = ((found.first_sample >= 0) & (stop <= signal.n_samples)).all(axis=0)
-    return int(kept.sum()), story[found.first_word[kept]]
+        first_word: IntArray = np.arange(words.height)
+        if config.events == "sentences":
+            first_word = slices(words, "sentence_id")[0]
+        first_word = first_word[: signal.values.shape[1]]
+        onset_s = times_s(words)[0][first_word]
+    elif words.height:
+        found = candidates(recording, signal, words, config)
+        check_pace(recording, signal, found, config)
+        found = as_held(found, recording, words)
+        stop = found.first_sample + found.n_samples
+        covered = ((found.first_sample >= 0) & (stop <= signal.n_samples)).all(axis=0)
+        found = without_bad_spans(found.take(np.asarray(covered)), recording.bad_spans, signal)
+        first_word, onset_s = found.first_word, found.onset_s
+    else:
+        first_word, onset_s = np.zeros(0, dtype=np.int64), np.zeros(0)
+    sentence: IntArray = words["sentence_id"].to_numpy()
+    return Events(first_word, onset_s, sentence[first_word], story_codes(words)[first_word])
 
 
 def _deepened(
@@ -304,9 +329,14 @@ def _deepened(
         models=(LanguageModelConfig(name="none", layers=(0,)),),
     )
     seen = inspect(dataset, recording.id, name=entry.name, config=config)
-    used = seen.prepared.grid.units.ids if seen.prepared is not None else found.unit_ids
+    found = replace(found, n_events=seen.n_events, reason=seen.reason, findings=seen.findings)
+    if seen.prepared is None:
+        return found
+    kept = seen.prepared.grid
     return replace(
-        found, unit_ids=used, n_events=seen.n_events, reason=seen.reason, findings=seen.findings
+        found,
+        unit_ids=kept.units.ids,
+        events=Events(kept.first_word, kept.onset_s, kept.sentence, kept.story),
     )
 
 

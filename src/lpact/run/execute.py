@@ -116,7 +116,9 @@ def _context_jobs(config: StudyConfig, audit: StudyAudit, brains: Brains) -> lis
     jobs = []
     for name, dataset in audit.datasets.items():
         for recording in dataset.recordings:
-            patterns = brain_patterns(source, recording.id, brains[name])
+            patterns = brain_patterns(
+                source, recording.id, brains[name], comparable=recording.comparable
+            )
             offers = [c for c in dataset.contexts if c.recording == recording.id]
             for model in dict.fromkeys(c.model for c in offers):
                 layers = tuple(c.layer for c in offers if c.model == model)

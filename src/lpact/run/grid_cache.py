@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import inspect
 import io
 import json
 import time
-import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -23,12 +23,13 @@ import numpy as np
 from scipy import sparse
 
 from lpact.config import DatasetConfig
-from lpact.datasets.base import Dataset, RecordingId, Stimulus, Units
+from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus, Units
 from lpact.datasets.validate import Finding
+from lpact.errors import RunError
 from lpact.grid import EventGrid, Exclusion
 from lpact.levels.on_grid import OnGrid, put_on_grid
 from lpact.reasons import Reason
-from lpact.store import atomic_write_bytes, code_digest
+from lpact.store import SIGNAL_LIBRARIES, atomic_write_bytes, code_digest
 
 KEEP_AFTER_S = 1.0
 """A grid that took longer than this to make is kept."""
@@ -41,18 +42,15 @@ _REASONS = {reason.value: reason for reason in Reason}
 class GridCache:
     """Grids of one study's datasets, in a folder.
 
-    ``fingerprint`` tells a dataset's files by their content; it is asked for only when a grid may be kept.
+    ``known`` gives the digest of a dataset's files by its name, as it was when the study began. A grid is kept only if
+    the files are still the same after the recording was read. A folder that cannot be written is not used.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        fingerprint: Callable[[str], str],
-        *,
-        keep_after_s: float = KEEP_AFTER_S,
+        self, folder: Path, known: Callable[[str], str], *, keep_after_s: float = KEEP_AFTER_S
     ) -> None:
         self._folder = folder
-        self._fingerprint = fingerprint
+        self._known = known
         self._keep_after_s = keep_after_s
 
     def place(
@@ -60,29 +58,33 @@ class GridCache:
     ) -> OnGrid:
         """Return a recording on its grid: the kept one, or a new one."""
         path = self._folder / f"{self._slot(recording_id, entry)}.npz"
-        if path.exists():
-            key = self._key(recording_id, stimulus, entry)
-            if (kept := _read(path, key)) is not None:
-                return kept
+        files = self._known(entry.name)
+        key = self._key(recording_id, stimulus, entry, files)
+        if (kept := _read(path, key)) is not None:
+            return kept
         began = time.perf_counter()
         made = put_on_grid(dataset, recording_id, stimulus, entry)
-        if time.perf_counter() - began > self._keep_after_s and made.grid is not None:
-            key = self._key(recording_id, stimulus, entry)
-            atomic_write_bytes(path, _pack(made, made.grid, key))
+        slow = time.perf_counter() - began > self._keep_after_s
+        if slow and made.grid is not None and fingerprint(dataset) == files:
+            with suppress(RunError):
+                atomic_write_bytes(path, _pack(made, made.grid, key))
         return made
 
     def _slot(self, recording_id: RecordingId, entry: DatasetConfig) -> str:
         """File name: one for each recording and way of looking at it, whatever its sources hold."""
         return _digest({"recording": asdict(recording_id), "entry": entry.model_dump(mode="json")})
 
-    def _key(self, recording_id: RecordingId, stimulus: Stimulus, entry: DatasetConfig) -> str:
+    def _key(
+        self, recording_id: RecordingId, stimulus: Stimulus, entry: DatasetConfig, files: str
+    ) -> str:
         words = hashlib.sha256()
         for column in ("word", "story_id", "sentence_id", "onset_s", "offset_s"):
             words.update("\x1f".join(map(str, stimulus.words[column])).encode())
         return _digest(
             {
                 "slot": self._slot(recording_id, entry),
-                "files": self._fingerprint(entry.name),
+                "files": files,
+                "reader": _reader(entry.reader),
                 "words": words.hexdigest(),
                 "code": code_digest(),
                 "libraries": _libraries(),
@@ -95,10 +97,17 @@ def fingerprint(dataset: Dataset) -> str:
     return _digest({file.path: file.sha256 for file in dataset.source_files()})
 
 
+def _reader(name: str) -> str:
+    """The reader's package and version and its own source: a plugin may change while lpact does not."""
+    source = inspect.getsourcefile(DATASETS.get(name))
+    code = Path(source).read_bytes() if source else b""
+    return f"{DATASETS.origin(name)} {hashlib.sha256(code).hexdigest()}"
+
+
 def _libraries() -> dict[str, str]:
     """Versions of the libraries that signals are read and filtered with, where they are installed."""
     versions = {}
-    for name in ("h5py", "mne", "nibabel", "nilearn", "numpy", "scipy"):
+    for name in ("numpy", "scipy", *SIGNAL_LIBRARIES):
         with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     return versions
@@ -128,12 +137,11 @@ def _pack(made: OnGrid, grid: EventGrid, key: str) -> bytes:
         "unit_ids": grid.units.ids,
         "regions": grid.units.regions,
         "coordinate_frame": grid.units.coordinate_frame,
+        "comparable": grid.units.comparable,
     }
     arrays: dict[str, Any] = {name: getattr(grid, name) for name in _GRID_ARRAYS}
     if grid.units.coordinates_mm is not None:
         arrays["coordinates_mm"] = grid.units.coordinates_mm
-    if grid.row_number is not None:
-        arrays["row_number"] = grid.row_number
     if grid.weights is not None:
         arrays |= {f"weights_{part}": getattr(grid.weights, part) for part in _WEIGHTS}
     text = json.dumps(about, sort_keys=True).encode()
@@ -143,14 +151,15 @@ def _pack(made: OnGrid, grid: EventGrid, key: str) -> bytes:
 
 
 def _read(path: Path, key: str) -> OnGrid | None:
-    """The kept grid, or None where it is of other sources, torn, or from another lpact."""
+    """The kept grid, or None where there is none, or it is of other sources, torn, or from another lpact."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             about = json.loads(stored["about"].tobytes())
             if about["key"] != key:
                 return None
             return _unpack(about, {name: stored[name] for name in stored.files})
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+    except Exception:
+        # A damaged file can fail in many ways, and costs no more than making the grid again.
         return None
 
 
@@ -160,12 +169,13 @@ def _unpack(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> OnGrid:
         tuple(about["regions"]),
         arrays.get("coordinates_mm"),
         about["coordinate_frame"],
+        about["comparable"],
     )
-    n_events, n_words = len(arrays["onset_s"]), int(about["n_words"])
+    n_words, n_delays = int(about["n_words"]), max(1, len(about["fir_delays"]))
     weights = None
     if "weights_data" in arrays:
         parts = tuple(arrays[f"weights_{part}"] for part in _WEIGHTS)
-        weights = sparse.csr_array(parts, shape=(n_events, n_words))
+        weights = sparse.csr_array(parts, shape=(len(arrays["onset_s"]) * n_delays, n_words))
     grid = EventGrid(
         **{name: arrays[name] for name in _GRID_ARRAYS},
         lags_ms=tuple(about["lags_ms"]),
@@ -180,7 +190,6 @@ def _unpack(about: Mapping[str, Any], arrays: Mapping[str, Any]) -> OnGrid:
         n_candidate_events=int(about["n_candidate_events"]),
         weights=weights,
         fir_delays=tuple(about["fir_delays"]),
-        row_number=arrays.get("row_number"),
     )
     return OnGrid(
         where=about["where"],

@@ -125,6 +125,8 @@ class CeilingJob:
             id=recording,
             unit_ids=order,
             onset_s=prepared.grid.onset_s,
+            first_word=prepared.grid.first_word,
+            comparable=prepared.grid.units.comparable,
             responses=prepared.reference,
             patterns=pattern_matrices(frames[BRAIN_PATTERNS.name], order),
             halves=(first, second),

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-import numpy as np
-
-from lpact.config import AuditConfig, ControlsConfig, ReadoutConfig, RelationalConfig, Role
+from lpact.config import AuditConfig, ReadoutConfig, RelationalConfig, Role
 from lpact.config import StrippingConfig as Stripping
-from lpact.controls.base import CONTROLS, ControlInputs
-from lpact.datasets.base import RecordingId, Stimulus
+from lpact.datasets.base import Stimulus
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix
 from lpact.features.parsing.parse import read_parse
-from lpact.grid.words import story_codes
-from lpact.levels.audit_record import RecordingSummary
-from lpact.levels.audit_rows import mode_rows
-from lpact.math.types import IntArray
 from lpact.reasons import Reason
+from lpact.run.check_chain import Link
+from lpact.run.looks import NO_USABLE, Look, StimulusFacts, usable_of
+from lpact.run.reliable import pattern_modes, response_modes
 
-NO_USABLE = "no recording is usable at level 1"
+UNITS_UNSEEN = "units were not looked at (--deep does)"
 
 
 @dataclass(frozen=True)
@@ -32,47 +27,15 @@ class Level:
     detail: str
 
 
-@dataclass(frozen=True)
-class StimulusFacts:
-    """What the words of a stimulus allow: mechanisms that need no model, and controls by their reason."""
-
-    mechanisms: tuple[str, ...]
-    lacking: Mapping[str, str]
-    controls: Mapping[str, str]
-    """Control that needs no model → empty where it is possible, else why it is not."""
-
-
-class Look(Protocol):
-    """What is known of a recording."""
-
-    @property
-    def id(self) -> RecordingId:
-        """Subject, session, run and stimulus."""
-        ...
-
-    @property
-    def unit_ids(self) -> tuple[str, ...]:
-        """Units."""
-        ...
-
-    @property
-    def n_events(self) -> int:
-        """Rows of the grid."""
-        ...
-
-    @property
-    def reason(self) -> Reason:
-        """Why it is of no use at level 1, or ok."""
-        ...
-
-
 def words_facts(stimulus: Stimulus) -> StimulusFacts:
     """Look at a checked stimulus; raises `StimulusError` where its annotations are broken."""
     parse = read_parse(stimulus, None)
     names = Stripping().mechanisms
     _, available, _ = mechanism_matrix(names, MechanismInputs(stimulus, parse=parse))
     lacking = {n: _needs(n) for n in names if n not in available}
-    return StimulusFacts(available, lacking, _controls(stimulus))
+    offer = stimulus.features
+    models = () if offer is None else tuple(dict.fromkeys(k.model for k in offer.keys()))  # noqa: SIM118
+    return StimulusFacts(available, lacking, models)
 
 
 def _needs(mechanism: str) -> str:
@@ -81,42 +44,28 @@ def _needs(mechanism: str) -> str:
     return "a parser (mechanisms.parser)"
 
 
-def _controls(stimulus: Stimulus) -> dict[str, str]:
-    """Controls that are made from features alone: what sentences and stories allow."""
-    n_words = stimulus.words.height
-    sentence: IntArray = stimulus.words["sentence_id"].to_numpy()
-    # Features of any model are at least as slow as noise, so that what noise does not allow is not possible.
-    noise = np.random.default_rng(0).standard_normal((n_words, 2))
-    inputs = ControlInputs(noise, sentence, story_codes(stimulus.words), 1, {}, lambda *_: noise)
-    found = {}
-    for name in ControlsConfig().include:
-        control = CONTROLS.build(name)
-        missing = control.unavailable(inputs) if n_words else None
-        of_the_model = control.contexts() or (
-            missing is not None and missing.reason is Reason.NO_OTHER_LAYER
-        )
-        if not of_the_model:
-            why = "" if n_words else "no words"
-            found[name] = why if missing is None else missing.detail or _lowered(missing.reason)
-    return found
-
-
 def supported(
-    recordings: Sequence[Look], facts: Mapping[str, StimulusFacts], role: Role
+    recordings: Sequence[Look],
+    facts: Mapping[str, StimulusFacts],
+    chain: Sequence[Link],
+    role: Role,
+    *,
+    deep: bool,
 ) -> tuple[Level, ...]:
     """What the dataset can carry, level by level."""
-    usable = [r for r in recordings if r.reason is Reason.OK]
+    usable = usable_of(recordings)
+    unseen = "" if deep or not usable else f"; {UNITS_UNSEEN}"
     return (
-        _predictive(recordings, usable),
-        _relational(usable),
+        _predictive(recordings, usable, unseen),
+        _relational(usable, unseen),
         _mechanisms(usable, facts),
         _reliability(usable),
-        _control_level(facts),
-        _confirmatory(usable, role),
+        _control_level(usable),
+        _confirmatory(chain, role, unseen),
     )
 
 
-def _predictive(recordings: Sequence[Look], usable: Sequence[Look]) -> Level:
+def _predictive(recordings: Sequence[Look], usable: Sequence[Look], unseen: str) -> Level:
     what = "level 1, predictive"
     if not recordings:
         return Level(what, False, "no recording with words")
@@ -127,10 +76,10 @@ def _predictive(recordings: Sequence[Look], usable: Sequence[Look]) -> Level:
     if lacking := [r for r in recordings if r.reason is not Reason.OK]:
         first = lacking[0]
         detail += f"; {first.id} does not: {first.reason.value} ({first.n_events} events)"
-    return Level(what, bool(usable), detail)
+    return Level(what, bool(usable), detail + unseen)
 
 
-def _relational(usable: Sequence[Look]) -> Level:
+def _relational(usable: Sequence[Look], unseen: str) -> Level:
     if not usable:
         return Level("level 2, relational", False, NO_USABLE)
     minimum = RelationalConfig().min_units
@@ -140,7 +89,7 @@ def _relational(usable: Sequence[Look]) -> Level:
         "level 2, relational",
         bool(enough),
         f"{len(enough)} of {len(usable)} usable recordings have {minimum} units or more (relational.min_units); "
-        f"the largest has {largest}",
+        f"the largest has {largest}{unseen}",
     )
 
 
@@ -163,46 +112,35 @@ def _mechanisms(usable: Sequence[Look], facts: Mapping[str, StimulusFacts]) -> L
 
 
 def _reliability(usable: Sequence[Look]) -> Level:
+    """Patterns can be compared between different stimuli, responses cannot."""
     if not usable:
         return Level("level 4, reliability", False, NO_USABLE)
-    summaries = [RecordingSummary(r.id, r.unit_ids, r.n_events, 1, 1, ()) for r in usable]
-    rows = mode_rows("", summaries, RelationalConfig().min_units)
-    parts = [
-        f"{row['mode']}: {row['n_recordings']} recordings"
-        if row["possible"]
-        else f"{row['mode']}: no, {_lowered(row['reason'])}"
-        for row in rows
-    ]
-    return Level("level 4, reliability", any(r["possible"] for r in rows), "; ".join(parts))
+    patterns, responses = pattern_modes(usable), response_modes(usable)
+    detail = (
+        f"patterns: {', '.join(map(str, patterns))}; "
+        f"responses to the same stimulus: {', '.join(map(str, responses))}"
+    )
+    return Level("level 4, reliability", any(m.n_recordings for m in patterns), detail)
 
 
-def _control_level(facts: Mapping[str, StimulusFacts]) -> Level:
-    every = list(facts.values())
-    if not every:
-        return Level("severe controls", False, "no stimulus with words")
-    impossible = {n: why for f in every for n, why in f.controls.items() if why}
-    possible = [n for n in every[0].controls if n not in impossible]
-    detail = f"without a model: {', '.join(possible) or 'none'}"
+def _control_level(usable: Sequence[Look]) -> Level:
+    if not usable:
+        return Level("severe controls", False, NO_USABLE)
+    impossible = {n: why for r in usable for n, why in r.events.controls.items() if why}
+    possible = [n for n in usable[0].events.controls if n not in impossible]
+    detail = f"with features alone: {', '.join(possible) or 'none'}"
     for name, why in impossible.items():
         detail += f"; {name}: no, {why}"
     needed = AuditConfig().required_controls
     return Level("severe controls", not set(needed) & set(impossible), detail)
 
 
-def _confirmatory(usable: Sequence[Look], role: Role) -> Level:
-    least = AuditConfig()
-    covered = [r for r in usable if len(r.unit_ids) >= least.min_brain_units]
-    enough = len(covered) >= least.min_subject_runs
-    detail = (
-        f"role by default: {role}; {len(covered)} subject-runs with {least.min_brain_units} units or more, "
-        f"{least.min_subject_runs} needed"
-    )
+def _confirmatory(chain: Sequence[Link], role: Role, unseen: str) -> Level:
+    """The chain of the source audit, B · W · F · S · R · K, and the role."""
+    missing = [link for link in chain if link.there is False]
+    detail = f"role by default: {role}"
     if role != "primary":
         detail += "; only primary is confirmatory"
-    return Level("confirmatory", enough and role == "primary", detail)
-
-
-def _lowered(reason: object) -> str:
-    """A reason's explanation inside a sentence."""
-    text = reason.explanation if isinstance(reason, Reason) else str(reason)
-    return (text[:1].lower() + text[1:]).rstrip(".")
+    detail += "; " + ", ".join(f"{link.letter}: {link.word}" for link in chain)
+    detail += "".join(f"; missing: {x.letter}, {x.what} ({x.detail})" for x in missing)
+    return Level("confirmatory", not missing and role == "primary", detail + unseen)

@@ -8,6 +8,7 @@ from lpact.store.checks import concat, validate
 from lpact.store.files import read_table, table_path, write_table
 from lpact.store.frames import empty, frame, frame_from_columns, polars_schema
 from lpact.store.manifest import (
+    SIGNAL_LIBRARIES,
     InputFile,
     Manifest,
     OutputFile,
@@ -24,6 +25,7 @@ from lpact.store.stored import RunState, StoredRun, existing_run
 from lpact.store.tasks import TaskStore
 
 __all__ = [
+    "SIGNAL_LIBRARIES",
     "FolderLock",
     "InputFile",
     "Manifest",

@@ -26,7 +26,17 @@ MANIFEST_NAME = "manifest.json"
 MANIFEST_FORMAT = 1
 REPORT_FOLDER = "report"
 _LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
-_SIGNAL_LIBRARIES = ("h5py", "mne", "mne-bids", "nibabel", "nilearn", "pynwb", "xarray", "zarr")
+SIGNAL_LIBRARIES = (
+    "h5netcdf",
+    "h5py",
+    "mne",
+    "mne-bids",
+    "nibabel",
+    "nilearn",
+    "pynwb",
+    "xarray",
+    "zarr",
+)
 """What recordings are read and preprocessed with, where they are more than plain arrays."""
 _PLAIN_READERS = {"folder", "simulated"}
 _MISSING = "not installed"
@@ -98,7 +108,7 @@ def library_versions(config: Mapping[str, Any]) -> dict[str, str]:
     libraries = [*_LIBRARIES, *(["torch"] if on_torch else [])]
     readers = {dataset.get("reader") for dataset in config.get("datasets", ())}
     if readers - _PLAIN_READERS:
-        libraries += [name for name in _SIGNAL_LIBRARIES if _version(name) != _MISSING]
+        libraries += [name for name in SIGNAL_LIBRARIES if _version(name) != _MISSING]
     versions = {name: _version(name) for name in libraries}
     return {"python": platform.python_version(), **versions}
 

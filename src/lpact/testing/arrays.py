@@ -108,7 +108,7 @@ def write_arrays(
         ppm = (0.0, 1200.0, -2500.0)[number % 3]
         shared = number % 3 == 0
         made = _make(rng, onset_s, n_units, sampling_rate_hz, ppm, shared=shared)
-        gain = 1e-6 if kind.startswith("nwb") else 1.0
+        gain = _gain(kind, n_units)
         keys = _WRITERS[kind](folder, made.values, sampling_rate_hz, made.start_s)
         keys |= _timing(folder, made, number % 3, words, recording_id, keys)
         tables.append(_entry(recording_id, keys))
@@ -118,6 +118,13 @@ def write_arrays(
         dropped[recording_id] = made.n_dropped if number % 3 == 1 else 0
     (folder / "recordings.toml").write_text("\n".join(tables), encoding="utf-8")
     return ArraysTruth(sampling_rate_hz, words, onset_s, samples, values, units, drift, dropped)
+
+
+def _gain(kind: str, n_units: int) -> FloatArray:
+    """What a stored value is multiplied by: NWB files have a factor for the series, and one for each channel."""
+    series = 1e-6 if kind.startswith("nwb") else 1.0
+    channels = np.arange(1, n_units + 1) if kind == "nwb" else np.ones(n_units)
+    return channels.astype(np.float64) * series
 
 
 _HEAD = """[dataset]
@@ -300,6 +307,7 @@ def _nwb(*, timestamps: bool) -> Any:
             data=values.astype(np.int16),
             electrodes=file.create_electrode_table_region(rows, "the grid"),
             conversion=1e-6,
+            channel_conversion=None if timestamps else 1e6 * _gain("nwb", n_units),
             **clock,
         )
         file.add_acquisition(series)

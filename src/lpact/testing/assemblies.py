@@ -105,11 +105,13 @@ def write_pereira2018(
     n_subjects: int = 3,
     n_voxels: int = 3,
     text_in: Literal["assembly", "table"] = "assembly",
+    places_mm: FloatArray | None = None,
     format: Format = "NETCDF4",
 ) -> AssemblyTruth:
     """Write two experiments (passages of 4 sentences, and of 3 or 4); the last subject took part in the first only.
 
-    The first ``n_voxels`` of a subject are of the atlas ``language``, as many more of ``auditory``.
+    The first ``n_voxels`` of a subject are of the atlas ``language``, as many more of ``auditory``. ``places_mm``
+    [n_neuroids, 3] are x, y and z of all neuroids.
     """
     rng = np.random.default_rng(seed)
     sentences = _passages(rng, n_passages)
@@ -152,6 +154,7 @@ def write_pereira2018(
         "subject": [place[0] for place in places],
         "atlas": [place[1] for place in places],
         "roi": [place[2] for place in places],
+        **_axes(places_mm),
     }
     path = write_assembly(
         folder / "assy_Pereira2018_language.nc", values, presentation, neuroid, format=format
@@ -172,15 +175,20 @@ def write_pereira2018(
     )
 
 
+def _axes(places_mm: FloatArray | None) -> dict[str, FloatArray]:
+    return {} if places_mm is None else dict(zip("xyz", places_mm.T, strict=True))
+
+
 def write_fedorenko2016(
     folder: Path,
     *,
     seed: int = 0,
     n_sentences: int = 12,
     n_electrodes: tuple[int, ...] = (3, 2),
+    places_mm: FloatArray | None = None,
     format: Format = "NETCDF4",
 ) -> AssemblyTruth:
-    """Write sentences of 8 words in capitals; their rows are scrambled."""
+    """Write sentences of 8 words in capitals; their rows are scrambled. ``places_mm``: x, y and z."""
     rng = np.random.default_rng(seed)
     words = [word for _ in range(n_sentences) for word in _eight_words(rng)]
     order = rng.permutation(len(words))
@@ -202,6 +210,7 @@ def write_fedorenko2016(
         "neuroid_id": np.arange(len(subjects)),
         "electrode": np.arange(len(subjects)),
         "subject_UID": [int(subject) for subject in subjects],
+        **_axes(places_mm),
     }
     path = write_assembly(
         folder / "assy_Fedorenko2016_language.nc",

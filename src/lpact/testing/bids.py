@@ -184,6 +184,43 @@ def sidecar(path: Path, name: str) -> Path:
     return path.with_name(f"{path.name.rpartition('_')[0]}_{name}")
 
 
+def leave_gap(path: Path, record: int, seconds: int) -> None:
+    """Make an EDF+D (or BDF+D) of an EDF+C: from this record on (counted from 0), all are ``seconds`` later.
+
+    The samples stay as they are.
+    """
+    content, bdf = path.read_bytes(), path.suffix == ".bdf"
+    n_channels, n_header = int(content[252:256]), int(content[184:192])
+    labels = [content[256 + 16 * i : 272 + 16 * i].strip() for i in range(n_channels)]
+    first = 256 + n_channels * 216
+    sizes = [
+        (3 if bdf else 2) * int(content[first + 8 * i : first + 8 * i + 8])
+        for i in range(n_channels)
+    ]
+    kind = b"BDF" if bdf else b"EDF"
+    times = labels.index(kind + b" Annotations")
+    body = bytearray(content[:192] + (kind + b"+D").ljust(44) + content[236:])
+    for k in range((len(content) - n_header) // sum(sizes)):
+        start = n_header + k * sum(sizes) + sum(sizes[:times])
+        onset, mark, rest = bytes(body[start : start + sizes[times]]).partition(b"\x14\x14")
+        if mark != b"\x14\x14":
+            raise ValueError(f"{path}: record {k} does not begin with its onset")
+        later = float(onset) + (seconds if k >= record else 0)
+        cell = f"+{later:g}".encode() + mark + rest.rstrip(b"\0") + b"\0"
+        body[start : start + sizes[times]] = cell.ljust(sizes[times], b"\0")
+    path.write_bytes(bytes(body))
+
+
+def write_dimensions(path: Path, dimension: str, channels: Sequence[int] | None = None) -> None:
+    """Write another physical dimension into an EDF header, for these channels (all that hold values)."""
+    content = bytearray(path.read_bytes())
+    n_channels = int(content[252:256])
+    for i in range(n_channels - 1) if channels is None else channels:
+        start = 256 + n_channels * 96 + 8 * i
+        content[start : start + 8] = dimension.encode("latin-1").ljust(8)
+    path.write_bytes(bytes(content))
+
+
 def _write_events(
     path: Path, clock: _Clock, words: Sequence[str], onset_s: FloatArray, *, drop: bool
 ) -> None:

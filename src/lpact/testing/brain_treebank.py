@@ -102,7 +102,11 @@ class BrainTreebankTruth:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A trial's timings. `PERIOD_S` of film are ``extra`` samples more than nominal; the film waits at ``pause_s``."""
+    """A trial's timings. `PERIOD_S` of film are ``extra`` samples more than nominal.
+
+    The film waits once it was shown for ``shown`` samples: nearer to one trigger than to the other, so that taking the
+    nearest trigger is not enough to be right.
+    """
 
     subject: str
     trial: str
@@ -110,14 +114,27 @@ class _Plan:
     extra: int
     first_s: int
     dropped: tuple[int, ...]
-    pause_s: float
+    shown: float
+
+    @property
+    def rate_hz(self) -> float:
+        """Samples in a second of film."""
+        return RATE_HZ + self.extra / PERIOD_S
+
+    @property
+    def pause_s(self) -> float:
+        """Film time at which the film waits; infinite if it never does."""
+        return self.first_s + self.shown / self.rate_hz
 
 
 _PLANS = (
-    _Plan("1", "000", "the-sea", 1, 0, (6, 8, 18), 15.0),
+    _Plan("1", "000", "the-sea", 1, 0, (6, 8, 18), 29_500),  # 14.4 s of film
     _Plan("1", "001", "the-hill", -1, 0, (), float("inf")),
-    _Plan("2", "000", "the-sea", 0, 12, (24,), 17.0),
+    _Plan("2", "000", "the-sea", 0, 12, (24,), 11_500),  # 17.6 s of film
 )
+_AROUND_S = (14.15, 14.32, 14.48, 14.72, 17.2, 17.45, 17.7, 17.85)
+"""There are words near these film times, on both sides of every pause."""
+
 _START, _WAIT, _TAIL = 5_000, 4_500, 2_000
 
 
@@ -164,15 +181,17 @@ def write_brain_treebank(
 
 def _position(plan: _Plan, film_time_s: FloatArray) -> FloatArray:
     """True position of film times, in samples: s₀ + (t − t₀) (2048 + extra / period) + the pause, once it is over."""
-    rate = RATE_HZ + plan.extra / PERIOD_S
     waited = np.where(film_time_s > plan.pause_s, _WAIT, 0)
-    position: FloatArray = _START + (film_time_s - plan.first_s) * rate + waited
+    position: FloatArray = _START + (film_time_s - plan.first_s) * plan.rate_hz + waited
     return position
 
 
 def _onsets(rng: np.random.Generator, n_words: int, film_s: int) -> FloatArray:
     """Rising onsets on a grid of 1/2048 s, away from the middle between triggers, where drift is half a sample."""
-    ticks = np.sort(rng.choice(np.arange(400, (film_s - 1) * RATE_HZ, 160), n_words, replace=False))
+    every = np.arange(400, (film_s - 1) * RATE_HZ, 160)
+    near = np.array([np.argmin(np.abs(every - time * RATE_HZ)) for time in _AROUND_S])
+    others = rng.choice(np.delete(every, near), n_words - near.size, replace=False)
+    ticks = np.sort(np.append(every[near], others))
     period = PERIOD_S * RATE_HZ
     ticks = np.where(np.abs(ticks % period - period // 2) < 100, ticks + 220, ticks)
     onsets: FloatArray = np.sort(ticks) / RATE_HZ
@@ -249,11 +268,17 @@ def _write_trial(folder: Path, plan: _Plan, film: FilmTruth, film_s: int) -> Tri
     triggers = np.array(times, dtype=np.float64)
     samples = _position(plan, triggers)
     rows = [("beginning", int(samples[0]), triggers[0])]
-    for time, sample in zip(triggers.tolist(), samples.tolist(), strict=True):
-        rows.append(("trigger", int(sample), time))
-        if time + PERIOD_S / 2 == plan.pause_s:
-            rows.append(("pause", int(sample) + RATE_HZ, plan.pause_s))
-            rows.append(("unpause", int(sample) + RATE_HZ + _WAIT, plan.pause_s))
+    rows += [
+        ("trigger", int(sample), time)
+        for time, sample in zip(triggers.tolist(), samples.tolist(), strict=True)
+    ]
+    anchors = triggers
+    if np.isfinite(plan.pause_s):
+        stopped = _START + int(plan.shown)
+        place = 1 + int(np.searchsorted(triggers, plan.pause_s))
+        rows.insert(place, ("unpause", stopped + _WAIT, plan.pause_s))
+        rows.insert(place, ("pause", stopped, plan.pause_s))
+        anchors = np.append(triggers, plan.pause_s)
     rows.append(("end", int(samples[-1]), triggers[-1]))
     path = folder / "subject_timings" / f"{name}_timings.csv"
     path.parent.mkdir(exist_ok=True)
@@ -267,7 +292,7 @@ def _write_trial(folder: Path, plan: _Plan, film: FilmTruth, film_s: int) -> Tri
             writer.writerow([kind, sample, repr(float(time)), f"{wall:.6f}", "", "", ""])
     onsets = np.array(film.onsets_s)
     positions = np.rint(_position(plan, onsets)).astype(np.int64)
-    away = np.abs(onsets[:, None] - triggers[None, :]).min(axis=1)
+    away = np.abs(onsets[:, None] - anchors[None, :]).min(axis=1)
     positions[away > MAX_GAP_S] = -1
     return TrialTruth(
         name=name,

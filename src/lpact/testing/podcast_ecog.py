@@ -61,8 +61,9 @@ def write_podcast_ecog(
 ) -> PodcastTruth:
     """Write the folder; ``transcript`` and ``raw`` say whether podcast_transcript.csv and the EDF files are written.
 
-    Unit 0 of every recording holds i + 1 (µV) at the sample of the i-th word by onset, and 0 elsewhere. Two words
-    start before the word that is written before them.
+    Unit 0 of every recording holds i + 1 at the sample of the i-th word by onset, and 0 elsewhere: in the numbers of
+    the envelope, which have no known unit, and in µV of the voltage. Two words start before the word that is written
+    before them.
     """
     rng = np.random.default_rng(seed)
     words, start_s, end_s = _words(rng, n_words)
@@ -111,7 +112,7 @@ def _words(
 
 
 def _signal(rng: np.random.Generator, samples: IntArray, n_samples: int) -> FloatArray:
-    """Channels [n_channels, n_samples] in µV: the impulse train first, autocorrelated noise in the others."""
+    """Channels [n_channels, n_samples]: the impulse train first, autocorrelated noise in the others."""
     noise = rng.normal(size=(len(NEURAL) + 1, n_samples))
     for t in range(1, n_samples):
         noise[:, t] += 0.9 * noise[:, t - 1]
@@ -123,7 +124,7 @@ def _signal(rng: np.random.Generator, samples: IntArray, n_samples: int) -> Floa
 def _write_subject(
     folder: Path,
     subject: str,
-    microvolts: FloatArray,
+    values: FloatArray,
     places: FloatArray,
     *,
     raw: bool,
@@ -133,7 +134,7 @@ def _write_subject(
     names = [*NEURAL, OTHER]
     types = ["ecog", "ecog", "ecog", "seeg", "ecog", "ecg"]
     info = mne.create_info(names, RATE_HZ, types)
-    recording: Any = mne.io.RawArray(microvolts * 1e-6, info, verbose="error")
+    recording: Any = mne.io.RawArray(values, info, verbose="error")
     for index, place in enumerate(places):
         recording.info["chs"][index]["loc"][:3] = place / 1000.0
     recording.info["bads"] = list(bad)
@@ -151,7 +152,8 @@ def _write_subject(
         [header, *rows, "G64\t1\t2\t3\t4.15\tG"],
     )
     if raw:
-        _write_raw(beside, subject, recording, names, types, bad)
+        voltage = mne.io.RawArray(values * 1e-6, info, verbose="error")
+        _write_raw(beside, subject, voltage, names, types, bad)
 
 
 def _write_raw(

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from lpact.datasets._assemblies.files import AssemblyFile, find_assembly, find_stimuli
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile
+from lpact.datasets._files.strict import CsvFile, is_finite
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
     Dataset,
@@ -26,6 +26,7 @@ from lpact.datasets.base import (
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.validate import check_recording_ids
 from lpact.errors import RecordingError, StimulusError, did_you_mean
+from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
@@ -34,6 +35,10 @@ SESSION = "1"
 LICENCE = "not stated by the source; ask the authors before sharing"
 TEXT = ("stimulus", "stimulus_sentence", "sentence", "stimuli", "word")
 """Coordinates that may hold what was presented, in this order."""
+
+AXES = ("x", "y", "z")
+"""Coordinates of neuroids that hold their places, in millimetres."""
+MOST_DIGITS = 18
 
 LAYOUT = (
     Expected("the assembly, presentation × neuroid", ("*.nc", "**/*.nc", "*.nc4", "**/*.nc4")),
@@ -93,6 +98,7 @@ class AssemblyDataset(Dataset):
         if self._stimuli_path is not None:
             self.file.add_presentations(CsvFile(self._stimuli_path, StimulusError))
         self.where = self.source.where(self.path)
+        self._coordinates_mm = self._read_places()
         self._ids: dict[RecordingId, list[int]] = {}
 
     @abstractmethod
@@ -153,6 +159,46 @@ class AssemblyDataset(Dataset):
             columns.setdefault(subjects[index], []).append(index)
         return columns
 
+    def one_a_subject(self, names: Sequence[str], run: str) -> dict[RecordingId, list[int]]:
+        """Return one recording a subject, which the first of these coordinates names; ``run`` is its stimulus too."""
+        subjects = self.file.neuroid(names, what="the subjects")
+        return {
+            RecordingId(subject, SESSION, run, run): columns
+            for subject, columns in self.columns_by_subject(subjects).items()
+        }
+
+    def integers(self, name: str) -> list[int]:
+        """Return a coordinate of the presentations that must be whole numbers from 0 on."""
+        values = self.file.presentation([name], what=f"the '{name}' of each presentation")
+        for row, value in enumerate(values):
+            if not value.isascii() or not value.isdigit() or len(value) > MOST_DIGITS:
+                raise StimulusError(
+                    f"a value of the coordinate '{name}' is not a number",
+                    where=f"{self.path}, coordinate '{name}', presentation {row} (from 0)",
+                    got=repr(value[:80]),
+                    expected=f"a whole number from 0 on, of at most {MOST_DIGITS} digits",
+                    remedy="mend the coordinate",
+                )
+        return [int(value) for value in values]
+
+    def _read_places(self) -> FloatArray | None:
+        """Return x, y and z of the neuroids, [n_neuroids, 3], NaN where one has none; None unless all are there."""
+        if not set(AXES) <= self.file.neuroids.keys():
+            return None
+        places = np.full((self.file.n_neuroids, len(AXES)), np.nan)
+        for axis, name in enumerate(AXES):
+            for index, value in enumerate(self.file.neuroids[name]):
+                if value and not is_finite(value):
+                    raise RecordingError(
+                        f"a value of the coordinate '{name}' is not a number",
+                        where=f"{self.path}, coordinate '{name}', neuroid {index} (from 0)",
+                        got=repr(value[:80]),
+                        expected="millimetres, or no value",
+                        remedy="mend the coordinate",
+                    )
+                places[index, axis] = float(value or "nan")
+        return places
+
     def check_stimulus_ids(self, ids: Sequence[str]) -> None:
         """Raise where a stimulus id stands for two presentations."""
         for name, count in Counter(ids).items():
@@ -165,8 +211,15 @@ class AssemblyDataset(Dataset):
                     remedy="average over repetitions, and write the assembly again",
                 )
 
-    def units(self, ids: Sequence[str], regions: Sequence[str], columns: Sequence[int]) -> Units:
-        """Return the units of these neuroids; two of one name are an error."""
+    def units(
+        self,
+        ids: Sequence[str],
+        regions: Sequence[str],
+        columns: Sequence[int],
+        *,
+        comparable: bool,
+    ) -> Units:
+        """Return the units of these neuroids, with their places if the file has any; two of one name are an error."""
         names = [ids[index] for index in columns]
         for name, count in Counter(names).items():
             if count > 1:
@@ -178,7 +231,12 @@ class AssemblyDataset(Dataset):
                     remedy="where it stands for several atlases, choose one in the dataset's "
                     "options; otherwise remove the duplicates",
                 )
-        return Units(tuple(names), tuple(regions[index] or UNKNOWN for index in columns))
+        return Units(
+            tuple(names),
+            tuple(regions[index] or UNKNOWN for index in columns),
+            None if self._coordinates_mm is None else self._coordinates_mm[list(columns)],
+            comparable=comparable,
+        )
 
     def placeless(self, units: Units) -> list[Finding]:
         """Return a note if the source does not say where units lie."""
@@ -198,6 +256,6 @@ class AssemblyDataset(Dataset):
         ]
 
 
-def all_missing(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bool:
+def all_missing(values: FloatArray) -> bool:
     """Whether no value is there at all."""
     return bool(np.isnan(values).all())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpact.datasets._files.strict import NUMBER_PATTERN, ErrorType, read_text
+from lpact.datasets._files.strict import ErrorType, is_finite, read_text
 from lpact.math.types import FloatArray
 
 
@@ -17,8 +17,8 @@ def read_numbers(path: Path, error: ErrorType, *, shape: tuple[int, int]) -> Flo
         if len(cells) != shape[1]:
             raise _wrong(path, number, f"{len(cells)} number(s)", f"{shape[1]} numbers", error)
         for cell in cells:
-            if not NUMBER_PATTERN.fullmatch(cell):
-                raise _wrong(path, number, repr(cell), "a number", error)
+            if not is_finite(cell):
+                raise _wrong(path, number, repr(cell), "a finite number", error)
     if len(lines) != shape[0]:
         raise error(
             "a table of numbers has the wrong length",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -45,7 +46,7 @@ class SourceFolder:
         if path is not None:
             return path
         parent = self.root / relative
-        while not parent.is_dir():
+        while not os.path.isdir(parent):
             parent = parent.parent
         here = sorted(entry.name for entry in parent.iterdir())
         raise error(
@@ -58,21 +59,39 @@ class SourceFolder:
         )
 
     def optional(self, relative: str, error: ErrorType = InputError) -> Path | None:
-        """Return a file if it is there."""
+        """Return a file if it is there; one that would lie outside is refused, whether it is there or not."""
+        self._check_name(relative, error)
         path = self.root / relative
-        if not path.exists() and not path.is_symlink():
+        target = self._target(path, error)
+        # These two are False, and no error, for names that are too long to be there.
+        if not os.path.exists(target) and not os.path.islink(path):
             return None
         return self._inside(path, error)
 
     def glob(self, pattern: str, error: ErrorType = InputError) -> list[Path]:
         """Return the files that match a glob, sorted; names that start with a dot do not count."""
+        self._check_name(pattern, error)
         return [
             self._inside(path, error)
             for path in sorted(self.root.glob(pattern))
             if not any(part.startswith(".") for part in path.relative_to(self.root).parts)
         ]
 
-    def _inside(self, path: Path, error: ErrorType) -> Path:
+    def _check_name(self, relative: str, error: ErrorType) -> None:
+        """Raise where a path leads out by its very name; nothing outside is looked at."""
+        lexical = Path(os.path.normpath(self.root / relative))
+        if "\0" not in relative and lexical.is_relative_to(self.root):
+            return
+        raise error(
+            "a path leads out of the dataset's folder",
+            where=f"{self.root}, path {relative!r}",
+            got="an absolute path" if Path(relative).is_absolute() else repr(relative),
+            expected="the path of a file inside the folder, counted from there",
+            remedy="copy the file into the folder, and name it there",
+        )
+
+    def _target(self, path: Path, error: ErrorType) -> Path:
+        """Where a path leads, through links; it must be inside."""
         try:
             target = path.resolve()
         except (OSError, RuntimeError):
@@ -85,6 +104,10 @@ class SourceFolder:
                 expected=f"a file inside {self.root}",
                 remedy="copy the file into the folder",
             )
+        return target
+
+    def _inside(self, path: Path, error: ErrorType) -> Path:
+        target = self._target(path, error)
         if not target.exists():
             annexed = ANNEX in target.as_posix()
             raise error(

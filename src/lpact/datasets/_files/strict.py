@@ -1,4 +1,4 @@
-"""Strict readers of TOML, TSV and NPY files: every problem names file, place, found and remedy."""
+"""Strict readers of TOML, TSV and CSV files: every problem names file, place, found and remedy."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from lpact.errors import InputError, did_you_mean
-
-MMAP_BYTES = 64 * 2**20
-"""Arrays from this size on are mapped, not read."""
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -30,9 +24,9 @@ ErrorType = type[InputError]
 
 
 def read_text(path: Path, error: ErrorType) -> str:
-    """Return the text of a UTF-8 file (a byte-order mark is not part of it)."""
+    """Return the text of a UTF-8 file (a byte-order mark is not part of it); NUL is in no text."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
         raise error(
             "a file cannot be read",
@@ -41,6 +35,15 @@ def read_text(path: Path, error: ErrorType) -> str:
             expected="a readable UTF-8 file",
             remedy="check that the file is there, its permissions and its encoding",
         ) from None
+    if "\0" in text:
+        raise error(
+            "a text file holds a NUL character",
+            where=f"{path}, line {text.count(chr(10), 0, text.index(chr(0))) + 1}",
+            got=f"{text.count(chr(0))} NUL character(s)",
+            expected="UTF-8 text",
+            remedy="mend the line; if there are many, the file is torn, or in another encoding such as UTF-16",
+        )
+    return text
 
 
 class TomlFile:
@@ -51,7 +54,7 @@ class TomlFile:
         self.error = error
         try:
             self.values: dict[str, Any] = tomllib.loads(read_text(path, error))
-        except tomllib.TOMLDecodeError as problem:
+        except (ValueError, RecursionError) as problem:
             raise error(
                 "a file is not valid TOML",
                 where=str(path),
@@ -118,8 +121,17 @@ class TomlFile:
         )
 
 
+def is_finite(cell: str) -> bool:
+    """Whether a cell is a number that is finite: ``1e999`` is written like one, and is not."""
+    return NUMBER_PATTERN.fullmatch(cell) is not None and math.isfinite(float(cell))
+
+
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        real = isinstance(value, int | float) and not isinstance(value, bool)
+        return real and math.isfinite(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return False
 
 
 class TsvFile:
@@ -139,11 +151,11 @@ class TsvFile:
                     expected="a header line with a distinct name for every column",
                     remedy="mend the header",
                 )
-        for line_number, cells in enumerate(rows[1:], start=self.first_line):
+        for row, cells in enumerate(rows[1:]):
             if len(cells) != len(self.columns):
                 raise error(
                     "a line does not have one cell a column",
-                    where=f"{path}, line {line_number}",
+                    where=f"{path}, line {self.line(row)}",
                     got=f"{len(cells)} cell(s)",
                     expected=f"{len(self.columns)} cells, separated by {self.separator}",
                     remedy="mend the line; there are no empty lines",
@@ -184,30 +196,35 @@ class TsvFile:
 
     def integers(self, column: str) -> list[int]:
         """Return a column of whole numbers."""
-        return [
-            int(cell)
-            for cell in self._matching(column, _INTEGER, "a whole number of at most 18 digits")
-        ]
+        cells = self._cells(column)
+        for row, cell in enumerate(cells):
+            if not _INTEGER.fullmatch(cell):
+                raise self._wrong(column, row, "a whole number of at most 18 digits")
+        return [int(cell) for cell in cells]
 
     def numbers(self, column: str) -> list[float]:
         """Return a column of finite numbers."""
-        values = [float(cell) for cell in self._matching(column, NUMBER_PATTERN, "a finite number")]
-        for row, value in enumerate(values):
-            if not math.isfinite(value):
+        cells = self._cells(column)
+        for row, cell in enumerate(cells):
+            if not is_finite(cell):
                 raise self._wrong(column, row, "a finite number")
-        return values
+        return [float(cell) for cell in cells]
 
     def numbers_or_nan(self, column: str, missing: Sequence[str] = MISSING) -> list[float]:
         """Return a column of finite numbers, with NaN for cells that say that there is none."""
         cells = self._cells(column)
         for row, cell in enumerate(cells):
-            if cell not in missing and not NUMBER_PATTERN.fullmatch(cell):
+            if cell not in missing and not is_finite(cell):
                 raise self._wrong(column, row, f"a finite number, or one of {list(missing)}")
         return [math.nan if cell in missing else float(cell) for cell in cells]
 
     def cells(self, column: str) -> list[str]:
         """Return a column as it is written."""
         return self._cells(column)
+
+    def line(self, row: int) -> int:
+        """Line of the file in which a row stands; rows are counted from 0."""
+        return row + self.first_line
 
     def wrong(self, column: str, row: int, expected: str) -> InputError:
         """Return the error of a cell that is not as expected; rows are counted from 0."""
@@ -226,17 +243,10 @@ class TsvFile:
         index = self.columns.index(column)
         return [cells[index] for cells in self._rows]
 
-    def _matching(self, column: str, pattern: re.Pattern[str], expected: str) -> list[str]:
-        cells = self._cells(column)
-        for row, cell in enumerate(cells):
-            if not pattern.fullmatch(cell):
-                raise self._wrong(column, row, expected)
-        return cells
-
     def _wrong(self, column: str, row: int, expected: str) -> InputError:
         return self.error(
             f"a cell of column '{column}' is not valid",
-            where=f"{self.path}, line {row + 2}, column '{column}'",
+            where=f"{self.path}, line {self.line(row)}, column '{column}'",
             got=repr(self._cells(column)[row]),
             expected=expected,
             remedy="mend the cell",
@@ -273,67 +283,33 @@ class CsvFile(TsvFile):
         if self._delimiter == "\t":
             reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
         else:
-            reader = csv.reader(lines, delimiter=self._delimiter)
-        rows = [row for row in reader if row]
+            reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
+        rows: list[list[str]] = []
+        self._lines: list[int] = []
+        line = 1
+        try:
+            for cells in reader:
+                if cells:
+                    rows.append(cells)
+                    self._lines.append(line)
+                line = reader.line_num + 1
+        except csv.Error as problem:
+            raise self.error(
+                "a row of a table cannot be taken apart",
+                where=f"{self.path}, lines {line} to {reader.line_num}",
+                got=str(problem),
+                expected=f"cells between {self.separator}, and every quote closed",
+                remedy=f"mend the quotes, in line {line} first: a quote within a cell is written twice",
+            ) from None
         if self._header is not None:
             return [list(self._header), *rows]
+        self._lines = self._lines[1:]
         if not rows:
             return [[""]]
         if not rows[0][0].strip():
             rows[0][0] = "row" if "index" in rows[0] else "index"
         return rows
 
-    def _wrong(self, column: str, row: int, expected: str) -> InputError:
-        return self.error(
-            f"a cell of column '{column}' is not valid",
-            where=f"{self.path}, line {row + self.first_line}, column '{column}'",
-            got=repr(self._cells(column)[row]),
-            expected=expected,
-            remedy="mend the cell",
-        )
-
-
-def load_npy(path: Path, error: ErrorType) -> npt.NDArray[Any]:
-    """Return the array of an ``.npy`` file of real numbers; a big one is mapped, read-only.
-
-    Nothing is ever unpickled, and a file that is shorter or longer than its header says is refused.
-    """
-    try:
-        with path.open("rb") as stream:
-            version = np.lib.format.read_magic(stream)
-            read_header = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, _, dtype = read_header(stream)
-            header_bytes = stream.tell()
-        n_bytes = path.stat().st_size
-    except (OSError, ValueError) as problem:
-        raise error(
-            "an array file cannot be read",
-            where=str(path),
-            got=f"{type(problem).__name__}: {problem}",
-            expected="an .npy file of format 1.0 or 2.0",
-            remedy="write the array with numpy.save(path, array, allow_pickle=False)",
-        ) from None
-    if dtype.kind not in "fiu":
-        raise error(
-            "an array file does not hold real numbers",
-            where=str(path),
-            got=f"dtype {dtype}" + (" (pickled Python objects)" if dtype.hasobject else ""),
-            expected="a floating-point or integer dtype",
-            remedy="convert the array, such as with array.astype('float64'), and save it again",
-        )
-    n_expected = header_bytes + math.prod(shape) * dtype.itemsize
-    if n_bytes != n_expected:
-        raise error(
-            "an array file is truncated" if n_bytes < n_expected else "an array file is too long",
-            where=str(path),
-            got=f"{n_bytes} bytes",
-            expected=f"{n_expected} bytes for shape {shape} and dtype {dtype}",
-            remedy="copy or write the file again",
-        )
-    mapped = n_bytes >= MMAP_BYTES
-    array: npt.NDArray[Any] = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    return array
+    def line(self, row: int) -> int:
+        """Line of the file in which a row begins; cells may hold line breaks, and empty lines do not count."""
+        return self._lines[row]

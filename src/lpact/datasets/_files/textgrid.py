@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from lpact.datasets._files.strict import is_finite
 from lpact.errors import StimulusError
 
 _INTERVAL = re.compile(
@@ -48,15 +49,7 @@ def read_intervals(path: Path, tier: str) -> list[Interval]:
     place = names.index(tier)
     end = tiers[place + 1].start() if place + 1 < len(tiers) else len(text)
     body = text[tiers[place].end() : end]
-    intervals = [
-        Interval(
-            int(match["number"]),
-            float(match["start"]),
-            float(match["stop"]),
-            match["text"].replace('""', '"'),
-        )
-        for match in _INTERVAL.finditer(body)
-    ]
+    intervals = [_interval(match, path, tier) for match in _INTERVAL.finditer(body)]
     announced = _SIZE.search(body)
     if announced is None or int(announced["size"]) != len(intervals):
         raise StimulusError(
@@ -76,6 +69,20 @@ def read_intervals(path: Path, tier: str) -> list[Interval]:
                 remedy="mend the interval in Praat",
             )
     return intervals
+
+
+def _interval(match: re.Match[str], path: Path, tier: str) -> Interval:
+    for time in (match["start"], match["stop"]):
+        if not is_finite(time):
+            raise StimulusError(
+                "a time of a TextGrid is not valid",
+                where=f"{path}, tier '{tier}', interval {match['number']}",
+                got=time,
+                expected="a finite number of seconds",
+                remedy="mend the interval in Praat",
+            )
+    text = match["text"].replace('""', '"')
+    return Interval(int(match["number"]), float(match["start"]), float(match["stop"]), text)
 
 
 def _decode(path: Path) -> str:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import ErrorType, TsvFile, read_text
+from lpact.datasets._files.strict import TsvFile
 from lpact.datasets._finding import Finding
-from lpact.datasets.base import DatasetInfo
-from lpact.errors import InputError, RecordingError
+from lpact.datasets.bids.sidecars import read_json
+from lpact.errors import RecordingError
 from lpact.reasons import Reason
 
 SAME_TR = 1e-3
@@ -36,23 +33,6 @@ def stem(path: Path, *keys: str) -> str:
     """Return the first part of a name, with the entities ``keys`` only, in their order."""
     found = entities(path)
     return "_".join(f"{key}-{found[key]}" for key in keys if key in found)
-
-
-def read_json(path: Path, error: ErrorType) -> dict[str, Any]:
-    """Read a JSON file that holds an object."""
-    try:
-        values = json.loads(read_text(path, error))
-    except ValueError as problem:
-        values = problem
-    if not isinstance(values, dict):
-        raise error(
-            "a file is not a JSON object",
-            where=str(path),
-            got=str(values)[:200],
-            expected="a JSON object in braces",
-            remedy="mend or download the file again",
-        )
-    return values
 
 
 @dataclass(frozen=True)
@@ -161,16 +141,3 @@ def read_events(path: Path) -> list[Event]:
     files = table.cells("stim_file") if "stim_file" in table.columns else [""] * table.n_rows
     rows = zip(table.numbers("onset"), table.cells("trial_type"), files, strict=True)
     return sorted((Event(*row) for row in rows), key=lambda event: event.onset_s)
-
-
-def describe(folder: SourceFolder, *, source: str, licence: str) -> DatasetInfo:
-    """Return the provenance that ``dataset_description.json`` states, with what is published where it is silent."""
-    path = folder.optional("dataset_description.json")
-    stated: Mapping[str, Any] = {} if path is None else read_json(path, InputError)
-    doi = str(stated.get("DatasetDOI") or "")
-    version = re.search(r"\.v([0-9.]+)$", doi)
-    return DatasetInfo(
-        source=doi or str(stated.get("Name") or source),
-        version=version[1] if version else "not stated",
-        licence=str(stated.get("License") or licence),
-    )

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
 
 from pydantic import Field
 
@@ -22,6 +23,8 @@ from lpact.datasets.base import (
     SourceFile,
     TimeSeries,
 )
+from lpact.datasets.bids.sidecars import check_participants, read_description
+from lpact.datasets.catalogue import Expected
 from lpact.datasets.validate import check_recording_ids
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
 from lpact.registry import PluginOptions
@@ -61,6 +64,18 @@ class FmriOptions(PluginOptions):
     subjects: tuple[str, ...] = Field(
         (), description="Subjects to read, without `sub-`. Empty: all."
     )
+    sentence_pause_s: float = Field(
+        0.5,
+        gt=0,
+        description="Pause after which a sentence begins, where neither the source nor punctuation tells sentences.",
+    )
+
+
+ABOUT = (
+    Expected("description", ("dataset_description.json",), needed=False),
+    Expected("participants", ("participants.tsv",), needed=False),
+)
+"""Parts of the layout that every BIDS dataset may have: licence and version, and the list of subjects."""
 
 
 @dataclass(frozen=True)
@@ -80,20 +95,24 @@ class Scan:
         ]
 
 
-class FmriDataset(Dataset):
+OptionsT = TypeVar("OptionsT", bound=FmriOptions)
+
+
+class FmriDataset(Dataset, Generic[OptionsT]):
     """An opened dataset of functional MRI.
 
+    ``published`` and ``published_tr_s`` are what is known of it beside its files; what these state counts.
     ``findings`` tell which recordings of the folder are not read, and why.
     """
 
-    published_tr_s: float | None = None
+    published: ClassVar[DatasetInfo]
+    published_tr_s: ClassVar[float | None] = None
 
     def __init__(
         self,
         folder: SourceFolder,
-        options: FmriOptions,
+        options: OptionsT,
         scans: Sequence[tuple[RecordingId, Scan]],
-        info: DatasetInfo,
         findings: Sequence[Finding] = (),
     ) -> None:
         check_recording_ids([key for key, _ in scans], where=_clashing(scans, folder))
@@ -108,7 +127,8 @@ class FmriDataset(Dataset):
             dataset=folder.name,
         )
         self._parcels: list[tuple[Space, str, Parcels]] = []
-        self.info = info
+        self._participants = check_participants(folder)
+        self.info = read_description(folder, self.published)
         self.findings = tuple(findings)
 
     def recording_ids(self) -> list[RecordingId]:
@@ -121,7 +141,7 @@ class FmriDataset(Dataset):
 
     @abstractmethod
     def stimulus_paths(self) -> Iterable[Path]:
-        """Return the files that stimuli are read from."""
+        """Return the files that stimuli are read from, those that are there."""
 
     def recording(self, recording_id: RecordingId) -> Recording:
         """Read the header of one recording, its atlas and its side files; volumes are read when asked for."""
@@ -166,6 +186,9 @@ class FmriDataset(Dataset):
         """Return every file that is or would be read, with its checksum; an atlas from elsewhere by its name."""
         paths = [path for scan in self._scans.values() for path in scan.paths()]
         paths += self.stimulus_paths()
+        paths += [] if self._participants is None else [self._participants]
+        description = self._folder.optional("dataset_description.json")
+        paths += [] if description is None else [description]
         named = self._sources.paths()
         inside = [path for path in named if path.is_relative_to(self._folder.root)]
         found = self._folder.source_files(paths + inside, self.info.licence)

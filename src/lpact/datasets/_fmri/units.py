@@ -17,6 +17,8 @@ from lpact.math.types import IntArray
 from lpact.reasons import Reason
 
 UNKNOWN = "unknown"
+INDIVIDUAL = ("", "T1w", "T2w", "func", "individual", "orig", "other", "scanner")
+"""Spaces of a subject's own: a voxel is another place in the next subject."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,9 @@ def make_parcels(sources: Sources, space: Space, bold: Path, frame: str) -> Parc
         regions = [names.get(int(label), UNKNOWN) for label in labels[voxels]]
     places = np.stack(np.unravel_index(voxels, space.shape, order="F"), axis=1)
     ids = tuple(f"voxel-{i}-{j}-{k}" for i, j, k in places)
-    units = Units(ids, tuple(regions), space.millimetres(voxels), frame)
+    units = Units(
+        ids, tuple(regions), space.millimetres(voxels), frame, comparable=frame not in INDIVIDUAL
+    )
     return Parcels(units, voxels, np.arange(voxels.size), tuple(findings))
 
 

@@ -90,13 +90,6 @@ def pick_channels(
     return picks, findings
 
 
-def scales(types: Sequence[str]) -> tuple[list[float], str]:
-    """Return the factor of each channel and the physical unit, of all where they have several."""
-    known = [SCALES[kind] for kind in types]
-    units = sorted({unit for _, unit in known})
-    return [factor for factor, _ in known], ", ".join(units)
-
-
 def channel_places(raw: Any, picks: Sequence[int]) -> tuple[FloatArray, str]:
     """Return positions from the channel info in mm, [n_picks, 3] with NaN where there is none, and their frame."""
     chosen = [raw.info["chs"][pick] for pick in picks]

@@ -7,11 +7,14 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._mne.edf import ENDINGS, check_continuous
+from lpact.datasets._mne.files import recording_files
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import RecordingError
 from lpact.extras import require
@@ -21,18 +24,36 @@ EXTRA = "meeg"
 _DAMAGED = re.compile("corrupt|truncated|invalid tag|does not match the file size", re.IGNORECASE)
 
 
-def open_raw(path: Path, options: Mapping[str, Any] | None = None) -> Any:
+class OpenedRaw(NamedTuple):
+    """A recording as MNE opened it, and all files that are read for it."""
+
+    raw: Any
+    files: tuple[Path, ...]
+
+
+def open_raw(
+    folder: SourceFolder, path: Path, options: Mapping[str, Any] | None = None
+) -> OpenedRaw:
     """Open a recording with MNE, by its extension, without reading its data.
 
-    ``options`` go to MNE's reader of the format. A warning of MNE that the file is damaged is an error; its others
-    concern things that are checked here (times, channels, positions) or that do not matter (dates, file names), and
-    are not repeated.
+    ``options`` go to MNE's reader of the format. A file that lies outside ``folder`` is an error, and so are gaps
+    between the records of an EDF or BDF file. A warning of MNE that the file is damaged is an error; its others concern
+    things that are checked here (times, channels, positions) or that do not matter (dates, file names), and are not
+    repeated.
     """
+    raw = _opened(path, options or {})
+    files = recording_files(folder, path, raw)
+    if path.suffix.lower() in ENDINGS:
+        check_continuous(path)
+    return OpenedRaw(raw, files)
+
+
+def _opened(path: Path, options: Mapping[str, Any]) -> Any:
     mne = require("mne", extra=EXTRA)
     try:
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            raw = mne.io.read_raw(path, preload=False, verbose="warning", **(options or {}))
+            raw = mne.io.read_raw(path, preload=False, verbose="warning", **options)
     except Exception as problem:
         raise _torn(path, problem, "opened") from None
     for warning in heard:
@@ -58,7 +79,7 @@ class RawSeries(StreamedSeries):
     options
         Options of MNE's reader of the format.
     raw
-        The recording as `open_raw` gave it, if it is open already: its length is taken from there.
+        The recording as `open_raw` gave it, which has checked its files: its length is taken from there.
     """
 
     def __init__(
@@ -68,7 +89,7 @@ class RawSeries(StreamedSeries):
         *,
         scale: float | Sequence[float] = 1.0,
         options: Mapping[str, Any] | None = None,
-        raw: Any = None,
+        raw: Any,
     ) -> None:
         self.path = path
         self._picks = tuple(int(pick) for pick in picks)
@@ -76,13 +97,12 @@ class RawSeries(StreamedSeries):
             np.asarray(scale, dtype=np.float64), (len(self._picks),)
         ).copy()
         self._options = dict(options or {})
-        opened = open_raw(path, self._options) if raw is None else raw
-        self.shape = (int(opened.n_times), len(self._picks))
+        self.shape = (int(raw.n_times), len(self._picks))
         self.dtype = np.dtype(np.float64)
 
     def read(self, units: Sequence[int]) -> FloatArray:
         """Return the units at these indices in this order, [n_samples, len(units)]."""
-        raw = open_raw(self.path, self._options)
+        raw = _opened(self.path, self._options)
         wanted = [self._picks[unit] for unit in units]
         rising = sorted(set(wanted))
         try:

@@ -37,6 +37,7 @@ from pathlib import Path
 from pydantic import Field
 
 from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._finding import Finding
 from lpact.datasets.arrays.recording import data_files, load
 from lpact.datasets.arrays.table import ArraysTable, RecordingEntry, read_table
 from lpact.datasets.arrays.times import Clock, bad_spans, confounds, word_times
@@ -58,9 +59,28 @@ from lpact.datasets.catalogue import Expected
 from lpact.datasets.series import take_units
 from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
 from lpact.errors import RecordingError, StimulusError, did_you_mean
+from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 TABLE = "recordings.toml"
+
+
+def _unsaid(table: ArraysTable, where: str) -> tuple[Finding, ...]:
+    """A note where nobody says whether units of one name are one place in all subjects."""
+    unsaid = {e.id.subject for e in table.recordings if e.comparable_units is None}
+    if len({entry.id.subject for entry in table.recordings}) < 2 or not unsaid:
+        return ()
+    return (
+        Finding(
+            field="comparable_units",
+            reason=Reason.UNITS_TAKEN_AS_COMPARABLE,
+            severity="note",
+            where=where,
+            found=f"nothing said for {len(unsaid)} subject(s)",
+            expected="comparable_units = true (sensors, regions) or false (implanted electrodes)",
+            remedy="say it under [defaults]; ceilings pair units of the same name between subjects",
+        ),
+    )
 
 
 class ArraysDataset(Dataset):
@@ -77,6 +97,7 @@ class ArraysDataset(Dataset):
         self._recordings = {entry.id: entry for entry in table.recordings}
         self._stimuli = {entry.id: entry for entry in table.stimuli}
         self._read: dict[str, Stimulus] = {}
+        self.findings = _unsaid(table, folder.where(path))
 
     def recording_ids(self) -> list[RecordingId]:
         """Return every recording, sorted."""

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lpact.datasets._files import strict
+from lpact.datasets._files import stored as stored_arrays
+from lpact.datasets._files.hdf5 import never_written_finding
 from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.stored import StoredArray, StoredSeries
 from lpact.datasets._finding import Finding
 from lpact.datasets.arrays.files import open_array_file
-from lpact.datasets.arrays.files.stored import StoredArray, StoredSeries
 from lpact.datasets.arrays.table import RecordingEntry
 from lpact.datasets.arrays.words import read_delimited
 from lpact.datasets.base import Epochs, Signal, TimeSeries, Units
@@ -77,7 +78,8 @@ def load(entry: RecordingEntry, folder: SourceFolder) -> Loaded:
     if len(units.ids) != n_units:
         raise _wrong_units(source, n_units, len(units.ids))
     if source.stored.unwritten:
-        findings = (*findings, _unwritten(source.stored, where))
+        note = never_written_finding(source.stored.unwritten, field="array", where=where)
+        findings = (*findings, note)
     return Loaded(_signal(entry, source, path), units, bad, findings)
 
 
@@ -100,9 +102,9 @@ def _plain(entry: RecordingEntry, path: Path) -> _Source:
 def _nwb(entry: RecordingEntry, path: Path, where: str) -> _Source:
     from lpact.datasets.arrays.files.nwb import read_nwb
 
-    header = read_nwb(path, entry.key, entry.unit_column)
-    stored = open_array_file(path).array(header.data)
     axes = entry.axis_names or ("time", "unit")
+    header = read_nwb(path, entry.key, entry.unit_column, axes)
+    stored = open_array_file(path).array(header.data)
     _check_axes(stored, axes)
     if entry.physical_unit not in (None, header.physical_unit):
         raise RecordingError(
@@ -121,7 +123,16 @@ def _nwb(entry: RecordingEntry, path: Path, where: str) -> _Source:
             places = found.coordinates * _MM[entry.coordinates_in]
         elif found.coordinates is not None:
             findings = (_unplaced(where),)
-        units = Units(found.ids, found.regions, places, entry.coordinate_frame), findings
+        units = (
+            Units(
+                found.ids,
+                found.regions,
+                places,
+                entry.coordinate_frame,
+                entry.comparable_units is not False,
+            ),
+            findings,
+        )
     return _Source(
         stored,
         axes,
@@ -137,10 +148,10 @@ def _nwb(entry: RecordingEntry, path: Path, where: str) -> _Source:
 def _signal(entry: RecordingEntry, source: _Source, path: Path) -> Signal:
     stored, unit_axis = source.stored, source.axes.index("unit")
     physical_unit = source.physical_unit or entry.physical_unit or ""
-    small = stored.whole or stored.n_bytes < strict.MMAP_BYTES
+    small = stored.whole or stored.n_bytes < stored_arrays.STREAM_BYTES
     if entry.lags_ms is not None:
         order = [source.axes.index(axis) for axis in ("lag", "word", "unit")]
-        values = stored.read((slice(None),) * 3).transpose(order)
+        values = stored.all().transpose(order)
         return Epochs(values, entry.lags_ms, physical_unit)
     rate_hz = _rate(entry, source, path)
     start_s = source.start_s if entry.start_s is None else entry.start_s
@@ -148,7 +159,7 @@ def _signal(entry: RecordingEntry, source: _Source, path: Path) -> Signal:
         stored, unit_axis=unit_axis, gain=source.gain, offset=source.offset
     )
     if small:
-        values = stored.read((slice(None),) * 2)
+        values = stored.all()
         series = values.T if unit_axis == 0 else values
         if source.gain is not None:
             series = series * source.gain + source.offset
@@ -213,8 +224,17 @@ def _units(
         if cell not in ("good", "bad"):
             raise table.wrong("status", row, "good or bad")
     bad = tuple(row for row, cell in enumerate(status) if cell == "bad")
-    findings = tuple(_marked_bad(ids[row], folder.where(table.path), row) for row in bad)
-    return Units(tuple(ids), tuple(regions), places, entry.coordinate_frame), bad, findings
+    findings = tuple(
+        _marked_bad(ids[row], folder.where(table.path), table.line(row)) for row in bad
+    )
+    units = Units(
+        tuple(ids),
+        tuple(regions),
+        places,
+        entry.coordinate_frame,
+        entry.comparable_units is not False,
+    )
+    return units, bad, findings
 
 
 def _check_axes(stored: StoredArray, axes: tuple[str, ...]) -> None:
@@ -245,27 +265,15 @@ def _wrong_units(source: _Source, n_units: int, n_listed: int) -> RecordingError
     )
 
 
-def _marked_bad(unit: str, where: str, row: int) -> Finding:
+def _marked_bad(unit: str, where: str, line: int) -> Finding:
     return Finding(
         field=unit,
         reason=Reason.CHANNEL_MARKED_BAD,
         severity="excluded",
         where=where,
-        found=f"status bad (line {row + 2})",
+        found=f"status bad (line {line})",
         expected="status good",
         remedy="the unit is left out; mend the status to keep it",
-    )
-
-
-def _unwritten(stored: StoredArray, where: str) -> Finding:
-    return Finding(
-        field="array",
-        reason=Reason.MISSING_SAMPLES,
-        severity="note",
-        where=where,
-        found=stored.unwritten,
-        expected="every part of the array in the file",
-        remedy="check that writing and copying were finished; writers may leave out parts that are all fill value",
     )
 
 

@@ -85,6 +85,7 @@ class RecordingEntry(_Strict):
     unit_column: Text = "id"
     coordinates_in: Literal["mm", "um", "m"] | None = None
     coordinate_frame: str = ""
+    comparable_units: bool | None = None
     word_onsets: Text | None = None
     triggers: Text | None = None
     trigger_rule: Literal["linear", "nearest", "next"] = "linear"
@@ -146,7 +147,7 @@ def read_table(path: Path) -> ArraysTable:
     """Read ``recordings.toml``; keys under ``[defaults]`` count for every recording that does not give them."""
     try:
         values = tomllib.loads(read_text(path, InputError))
-    except tomllib.TOMLDecodeError as problem:
+    except (ValueError, RecursionError) as problem:
         raise InputError(
             "a file is not valid TOML",
             where=str(path),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,8 +16,11 @@ from lpact.datasets.arrays.words import read_delimited
 from lpact.datasets.base import Span
 from lpact.datasets.triggers import TriggerClock
 from lpact.errors import RecordingError
-from lpact.math.types import FloatArray
+from lpact.math.types import BoolArray, FloatArray
 from lpact.reasons import Reason
+
+_MOST_OUTSIDE = 0.5
+_FEW_OUTSIDE = 0.25
 
 
 @dataclass(frozen=True)
@@ -31,16 +35,49 @@ class Clock:
         """Times of samples: ``start_s + sample / rate``."""
         return self.start_s + samples / self.sampling_rate_hz
 
+    @property
+    def stop_s(self) -> float:
+        """Time at which the last sample ends."""
+        return self.start_s + self.n_samples / self.sampling_rate_hz
+
+    def outside(self, times_s: FloatArray) -> BoolArray:
+        """Which times are more than a sample off the recording; a NaN is not."""
+        samples = (times_s - self.start_s) * self.sampling_rate_hz
+        found: BoolArray = (samples < -1.0) | (samples > self.n_samples)
+        return found
+
+    def likely_cause(self, times_s: FloatArray) -> str:
+        """Say what times outside the recording may be, if there is another reading that puts most of them inside."""
+        readings = {
+            "counted from another start than start_s": times_s - min(times_s) + self.start_s
+        }
+        if max(times_s) > self.stop_s:
+            readings["milliseconds"] = times_s / 1000.0
+            readings["counts of samples"] = self.time_of(times_s)
+        likely = [
+            name for name, times in readings.items() if self.outside(times).mean() < _FEW_OUTSIDE
+        ]
+        return f"the times may be {' or '.join(likely)}; " if likely else ""
+
 
 def word_times(
     entry: RecordingEntry, folder: SourceFolder, clock: Clock, words: pl.DataFrame
 ) -> tuple[FloatArray | None, tuple[Finding, ...]]:
-    """Return word onsets on the recording's clock, or None where the words' own times are that."""
+    """Return word onsets on the recording's clock, or None where the words' own times are that.
+
+    Words outside the recording stay: the grid leaves them out. Where they are most of the words, the times are likely
+    wrong, and a finding says so; where they are all of them, it is an error.
+    """
+    onsets: FloatArray | None = None
+    findings: tuple[Finding, ...] = ()
+    name = next(name for name in (entry.word_onsets, entry.triggers, entry.file) if name)
     if entry.word_onsets is not None:
-        return _word_onsets(entry, entry.word_onsets, folder, clock, words), ()
-    if entry.triggers is not None:
-        return _triggered(entry, entry.triggers, folder, clock, words)
-    return None, ()
+        onsets = _word_onsets(entry, entry.word_onsets, folder, clock, words)
+    elif entry.triggers is not None:
+        onsets, findings = _triggered(entry, entry.triggers, folder, clock, words)
+    times_s = words["onset_s"].to_numpy() if onsets is None else onsets
+    path = folder.root / entry.path(name)
+    return onsets, (*findings, *_mostly_outside(entry, folder, path, clock, times_s))
 
 
 def bad_spans(entry: RecordingEntry, folder: SourceFolder) -> tuple[Span, ...]:
@@ -138,15 +175,25 @@ def _triggered(
     table = _table(entry, name, folder)
     table.require(("stimulus_s",))
     stimulus_s = np.array(table.numbers("stimulus_s"), dtype=np.float64)
-    _, recording_s = _recording_times(entry, table, "recording_s", clock)
+    column, recording_s = _recording_times(entry, table, "recording_s", clock)
     kept = np.isfinite(recording_s)
+    if (outside := clock.outside(recording_s)).any():
+        row = int(np.argmax(outside))
+        raise RecordingError(
+            "a trigger lies outside the recording",
+            where=f"{table.path}, line {table.line(row)}, column '{column}'",
+            got=f"{table.cells(column)[row]} ({int(outside.sum())} of {kept.size} triggers lie outside)",
+            expected=f"a time within the recording, {clock.start_s:.3f} to {clock.stop_s:.3f} s, or n/a",
+            remedy=clock.likely_cause(recording_s[kept])
+            + "check the column's unit, start_s and the sampling rate",
+        )
     mapping = TriggerClock(
         stimulus_s[kept],
         recording_s[kept],
         rule=entry.trigger_rule,
         max_gap_s=entry.max_trigger_gap_s,
         where=str(table.path),
-        labels=[f"line {row + 2}" for row in np.flatnonzero(kept)],
+        labels=[f"line {table.line(int(row))}" for row in np.flatnonzero(kept)],
     )
     where = folder.where(table.path)
     findings = list(mapping.findings(where))
@@ -160,9 +207,46 @@ def _triggered(
                 severity="note",
                 where=where,
                 found=f"{int((~kept).sum())} of {kept.size} not in the recording, the first at "
-                f"{stimulus_s[lost]:.3f} s (line {lost + 2})",
+                f"{stimulus_s[lost]:.3f} s (line {table.line(lost)})",
                 expected="a time in the recording for every trigger",
                 remedy="none is needed: words near it take the triggers around it",
             )
         )
     return mapping.to_recording(words["onset_s"].to_numpy()), tuple(findings)
+
+
+def _mostly_outside(
+    entry: RecordingEntry, folder: SourceFolder, path: Path, clock: Clock, times_s: FloatArray
+) -> tuple[Finding, ...]:
+    """Tell where most words lie outside the recording; raise where all of them do."""
+    heard = times_s[np.isfinite(times_s)]
+    outside = clock.outside(heard)
+    if not clock.n_samples or not outside.sum() > _MOST_OUTSIDE * heard.size:
+        return ()
+    found = f"{int(outside.sum())} of {heard.size} words, the first at {heard[np.argmax(outside)]:.3f} s"
+    expected = f"words within the recording, {clock.start_s:.3f} to {clock.stop_s:.3f} s"
+    shared = entry.word_onsets is None and entry.triggers is None
+    remedy = clock.likely_cause(heard) + (
+        "check times_in of the stimulus, start_s and the sampling rate"
+        if shared
+        else "check the columns of the table, start_s and the sampling rate"
+    )
+    if outside.all():
+        raise RecordingError(
+            "no word of the stimulus lies in the recording",
+            where=str(path),
+            got=found,
+            expected=expected,
+            remedy=remedy,
+        )
+    return (
+        Finding(
+            field="words",
+            reason=Reason.WORDS_OUTSIDE_RECORDING,
+            severity="excluded",
+            where=folder.where(path),
+            found=found,
+            expected=expected,
+            remedy=remedy,
+        ),
+    )

@@ -6,7 +6,7 @@
     sub-<label>/[ses-<label>/]<meg|eeg|ieeg>/
         sub-<label>[_ses-<label>]_task-<label>[_run-<index>]_<meg|eeg|ieeg>.<fif|vhdr|edf|bdf|set|con|ds>
         …_<meg|eeg|ieeg>.json         SamplingFrequency must be that of the file
-        …_channels.tsv                name, type, status
+        …_channels.tsv                name, type, units, status
         …_events.tsv                  onset, duration, trial_type, and a column with words
         …_electrodes.tsv, …_coordsystem.json     optional: positions, regions
 
@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from string import Formatter
 
 import numpy as np
 
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
+from lpact.datasets._mne.series import open_raw
 from lpact.datasets.base import (
     DATASETS,
     AbsentMedium,
@@ -44,7 +46,7 @@ from lpact.datasets.bids.events import (
 )
 from lpact.datasets.bids.files import BidsFiles, Filters, find_recordings
 from lpact.datasets.bids.options import EVENTS, BidsOptions
-from lpact.datasets.bids.recording import open_recording, shifted
+from lpact.datasets.bids.recording import coordinate_system_file, open_recording, shifted
 from lpact.datasets.bids.sidecars import check_participants, read_description
 from lpact.datasets.bids.words import WordOptions, words_of_events, words_of_table
 from lpact.datasets.catalogue import Expected
@@ -78,6 +80,7 @@ class BidsDataset(Dataset):
         for files in find_recordings(folder, filters):
             self._files[files.id(self._stimulus_id(files))] = files
         check_recording_ids(self._files, where=str(folder.root))
+        self._opened_files: dict[RecordingId, tuple[Path, ...]] = {}
         self._shared: dict[str, tuple[dict[RecordingId, Heard], SharedWords]] = {}
 
     def recording_ids(self) -> list[RecordingId]:
@@ -103,6 +106,7 @@ class BidsDataset(Dataset):
             space=options.space,
             region_column=options.region_column,
         )
+        self._opened_files[recording_id] = found.files
         onsets_s: FloatArray | None = None
         notes: tuple[Finding, ...] = ()
         if options.words == EVENTS:
@@ -184,16 +188,26 @@ class BidsDataset(Dataset):
         """Return every file that is read with its checksum, by path."""
         paths = [self._folder.file("dataset_description.json")]
         paths += [] if self._participants is None else [self._participants]
-        for files in self._files.values():
-            paths += files.all_files()
+        for recording_id, files in self._files.items():
+            paths += [*self._recording_files(recording_id), *files.sidecars()]
             for template in (self._options.words, self._options.audio):
                 if template not in ("", EVENTS):
                     paths.append(self._folder.file(self._filled(template, files)))
             subject = f"sub-{files.entities.subject}"
             for table in self._folder.glob(f"{subject}/**/{subject}_*electrodes.tsv"):
-                system = table.with_name(table.name.replace("electrodes.tsv", "coordsystem.json"))
-                paths += [table, *([system] if system.is_file() else [])]
+                system = coordinate_system_file(self._folder, table)
+                paths += [table, *([] if system is None else [system])]
         return self._folder.source_files(paths, self.info.licence)
+
+    def _recording_files(self, recording_id: RecordingId) -> Sequence[Path]:
+        """Return the files of a recording as its headers name them; of one that cannot be opened, by its name."""
+        if recording_id not in self._opened_files:
+            path = self._files[recording_id].path
+            try:
+                self._opened_files[recording_id] = open_raw(self._folder, path).files
+            except RecordingError:
+                return self._files[recording_id].by_name(self._folder)
+        return self._opened_files[recording_id]
 
     def _stimulus_id(self, files: BidsFiles) -> str:
         if self._options.words == EVENTS:
@@ -203,21 +217,26 @@ class BidsDataset(Dataset):
         return relative.with_suffix("").as_posix().replace("/", "_")
 
     def _filled(self, template: str, files: BidsFiles) -> str:
+        known = {
+            "task": files.entities.task,
+            "run": files.run,
+            "session": files.session,
+            "subject": files.entities.subject,
+        }
         try:
-            return template.format(
-                task=files.entities.task,
-                run=files.run,
-                session=files.session,
-                subject=files.entities.subject,
-            )
-        except (KeyError, IndexError, ValueError) as problem:
+            parts = [part[1:] for part in Formatter().parse(template) if part[1] is not None]
+            wrong = [str(name) for name, spec, kind in parts if name not in known or spec or kind]
+        except ValueError as problem:
+            wrong = [str(problem)]
+        if wrong:
             raise ConfigError(
                 "a file name holds a place-holder that is not known",
                 where=f"dataset '{self._folder.name}', options 'words' and 'audio'",
-                got=f"{template!r} ({type(problem).__name__}: {problem})",
+                got=f"{template!r} ({', '.join(wrong)})",
                 expected="{task}, {run}, {session} and {subject} only",
                 remedy="mend the option",
-            ) from None
+            )
+        return template.format(**known)
 
     def _events(self, files: BidsFiles) -> Events:
         if files.events is None:

@@ -62,16 +62,19 @@ class BidsFiles:
         """Return the id of the recording of a stimulus."""
         return RecordingId(self.entities.subject, self.session, self.run, stimulus)
 
-    def all_files(self) -> list[Path]:
-        """Return every file of the recording: what is opened, its companions, and the sidecars."""
+    def sidecars(self) -> list[Path]:
+        """Return the small files that are read beside the recording."""
+        return [path for path in (self.channels, self.events, self.sidecar) if path is not None]
+
+    def by_name(self, folder: SourceFolder) -> list[Path]:
+        """Return what belongs to a recording by its name, for one that cannot be opened."""
         if self.path.is_dir():
-            found = [path for path in sorted(self.path.rglob("*")) if path.is_file()]
+            found = [path for path in self.path.rglob("*") if not path.is_dir()]
         else:
             stem = self.path.name.removesuffix("".join(self.path.suffixes))
-            found = [path for path in sorted(self.path.parent.glob(f"{stem}.*")) if path.is_file()]
-            found += sorted(self.path.parent.glob(f"{stem.replace('_split-01', '_split-*')}.fif"))
-        beside = (self.channels, self.events, self.sidecar)
-        return [*found, *(path for path in beside if path is not None)]
+            found = [path for path in self.path.parent.glob(f"{stem}.*") if not path.is_dir()]
+            found += self.path.parent.glob(f"{stem.replace('_split-01', '_split-*')}*.fif")
+        return [folder.file(folder.relative(path), RecordingError) for path in sorted(set(found))]
 
 
 def find_recordings(folder: SourceFolder, filters: Filters) -> list[BidsFiles]:

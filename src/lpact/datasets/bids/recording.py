@@ -17,11 +17,12 @@ from lpact.datasets._mne.channels import (
     channel_places,
     pick_channels,
     place_findings,
-    scales,
 )
+from lpact.datasets._mne.event_samples import sample_mismatch
 from lpact.datasets._mne.series import RawSeries, open_raw
+from lpact.datasets._mne.units import scaling
 from lpact.datasets.base import Span, TimeSeries, Units
-from lpact.datasets.bids.events import bad_events, read_events
+from lpact.datasets.bids.events import Events, bad_events, read_events
 from lpact.datasets.bids.files import BidsFiles, Datatype, sidecar_of
 from lpact.datasets.bids.sidecars import (
     ChannelTable,
@@ -55,12 +56,13 @@ _DURATION_NOTE_S = 1.0
 
 @dataclass(frozen=True)
 class OpenRecording:
-    """A recording before its words are known: sample 0 is at 0 s."""
+    """A recording before its words are known: sample 0 is at 0 s. ``files`` are those that hold it."""
 
     signal: TimeSeries
     units: Units
     bad_spans: tuple[Span, ...]
     findings: tuple[Finding, ...]
+    files: tuple[Path, ...]
 
 
 def open_recording(
@@ -74,61 +76,109 @@ def open_recording(
 ) -> OpenRecording:
     """Open a recording: the values are read when asked for."""
     where = folder.where(files.path)
-    raw = open_raw(files.path)
-    _check_inside(folder, files.path, raw)
+    raw, own_files = open_raw(folder, files.path)
     rate_hz = float(raw.info["sfreq"])
     check_sampling_rate(rate_hz, files.sidecar, files.path)
     names: list[str] = [str(name) for name in raw.ch_names]
     findings = _duration_note(raw, files.sidecar, folder)
-    types, bad = _types(files, names, raw, findings, where)
+    table = None if files.channels is None else read_channels(files.channels)
+    types, bad = _types(table, files.path, names, raw, findings, where)
     wanted = tuple(channel_types) or NEURAL[datatype]
     picks, more = pick_channels(names, types, wanted=wanted, bad=bad, where=where, path=files.path)
     findings += more
     ids = [names[pick] for pick in picks]
-    factors, unit = scales([types[pick] for pick in picks])
+    scaled = scaling(
+        files.path,
+        raw,
+        picks,
+        types,
+        table=files.channels,
+        listed={} if table is None else table.units,
+        where=where,
+    )
+    findings += scaled.findings
     places = _places(folder, files, raw, picks, ids, space=space, region_column=region_column)
     findings += [*places.findings, *place_findings(ids, places.coordinates_mm, where)]
     nowhere = np.isnan(places.coordinates_mm).all()
     spans = set(bad_annotations(raw))
     if files.events is not None:
-        spans |= set(bad_events(read_events(files.events)))
+        events = read_events(files.events)
+        spans |= set(bad_events(events))
+        findings += _sample_notes(folder, files, events, rate_hz, int(raw.first_samp))
     return OpenRecording(
-        TimeSeries(RawSeries(files.path, picks, scale=factors, raw=raw), rate_hz, 0.0, unit),
+        TimeSeries(
+            RawSeries(files.path, picks, scale=scaled.factors, raw=raw),
+            rate_hz,
+            0.0,
+            scaled.physical_unit,
+        ),
         Units(
             tuple(ids),
             places.regions,
             None if nowhere else places.coordinates_mm,
             "" if nowhere else places.frame,
+            comparable=datatype != "ieeg",
         ),
         tuple(sorted(spans, key=lambda span: (span.start_s, span.stop_s, span.label))),
         tuple(findings),
+        own_files,
     )
 
 
-def _check_inside(folder: SourceFolder, path: Path, raw: Any) -> None:
-    """Raise if the header leads to data outside the folder."""
-    for name in raw.filenames:
-        target = None if name is None else Path(name).resolve()
-        if target is not None and not target.is_relative_to(folder.root):
-            raise RecordingError(
-                "a recording's data lie outside the dataset's folder",
-                where=str(path),
-                got=str(target),
-                expected=f"a file inside {folder.root}",
-                remedy="copy the data into the folder, and mend the header",
-            )
+def _sample_notes(
+    folder: SourceFolder, files: BidsFiles, events: Events, rate_hz: float, first_sample: int
+) -> list[Finding]:
+    """Compare the columns ``onset`` and ``sample`` of the events, where both are there.
+
+    Two clocks that disagree are an error: one of them puts the words at wrong samples. A note is enough where samples
+    are numbered as the file numbers them, from its first one on, and where a derivative has the events of its raw
+    recording, whose samples are not its own: ``onset`` counts then.
+    """
+    if "sample" not in events.table.columns:
+        return []
+    mismatch = sample_mismatch(events.onset_s, events.table.numbers_or_nan("sample"), rate_hz)
+    if mismatch is None:
+        return []
+    shifted_by = np.abs(mismatch.apart[np.isfinite(mismatch.apart)] + first_sample)
+    renumbered = first_sample != 0 and bool((shifted_by <= mismatch.within).all())
+    own = events.path.is_relative_to(Path(files.entities.root))
+    if own and not renumbered:
+        raise RecordingError(
+            "the columns 'onset' and 'sample' of the events disagree",
+            where=f"{events.path}, line {mismatch.rows[0] + 2}",
+            got=mismatch.found,
+            expected=mismatch.expected,
+            remedy="find out which is right; mend the other, or remove the column 'sample'",
+        )
+    return [
+        Finding(
+            field="sample",
+            reason=Reason.SIDECAR_DISAGREES,
+            severity="note",
+            where=folder.where(events.path),
+            found=mismatch.found,
+            expected=mismatch.expected,
+            remedy=f"none is needed: samples are numbered from {first_sample} as in the file, and 'onset' counts"
+            if renumbered
+            else "none is needed: the samples are those of the raw recording, and 'onset' counts",
+        )
+    ]
 
 
 def _types(
-    files: BidsFiles, names: Sequence[str], raw: Any, findings: list[Finding], where: str
+    table: ChannelTable | None,
+    path: Path,
+    names: Sequence[str],
+    raw: Any,
+    findings: list[Finding],
+    where: str,
 ) -> tuple[list[str], dict[str, str]]:
     """Return each channel's type as MNE calls it and why bad ones are bad: channels.tsv counts, then the file."""
     types: list[str] = list(raw.get_channel_types())
     bad = {str(name): "in the file" for name in raw.info["bads"]}
-    if files.channels is None:
+    if table is None:
         return types, bad
-    table = read_channels(files.channels)
-    _check_listed(table, names, files.path)
+    _check_listed(table, names, path)
     unknown = [name for name in table.types if name not in names]
     if unknown:
         findings.append(
@@ -198,7 +248,7 @@ def _places(
     if path is None:
         inside, frame = channel_places(raw, picks)
         return Electrodes(inside, frame, ("unknown",) * len(ids), ())
-    unit, frame = _coordinate_system(path)
+    unit, frame = _coordinate_system(folder, path)
     return read_electrodes(
         path, ids, unit=unit, frame=frame, region_column=region_column, where=folder.where(path)
     )
@@ -233,11 +283,17 @@ def _electrodes_file(
     return chosen[0]
 
 
-def _coordinate_system(electrodes: Path) -> tuple[str, str]:
-    """Return unit and frame of an electrode table from the coordsystem.json beside it."""
+def coordinate_system_file(folder: SourceFolder, electrodes: Path) -> Path | None:
+    """Return the coordsystem.json beside an electrode table, if it is there."""
     stem = electrodes.name.removesuffix("electrodes.tsv")
-    path = electrodes.with_name(f"{stem}coordsystem.json")
-    if not path.is_file():
+    beside = electrodes.with_name(f"{stem}coordsystem.json")
+    return folder.optional(folder.relative(beside), RecordingError)
+
+
+def _coordinate_system(folder: SourceFolder, electrodes: Path) -> tuple[str, str]:
+    """Return unit and frame of an electrode table from the coordsystem.json beside it."""
+    path = coordinate_system_file(folder, electrodes)
+    if path is None:
         return "n/a (no coordsystem.json)", ""
     values = read_json(path, RecordingError)
     units = [str(v) for k, v in values.items() if k.endswith("CoordinateUnits")]

@@ -59,10 +59,17 @@ def read_json(path: Path, error: ErrorType) -> dict[str, Any]:
     return values
 
 
-def read_description(folder: SourceFolder) -> DatasetInfo:
-    """Return name, version and licence from ``dataset_description.json``."""
-    path = folder.file("dataset_description.json")
-    about = read_json(path, InputError)
+def read_description(folder: SourceFolder, published: DatasetInfo | None = None) -> DatasetInfo:
+    """Return name, version and licence from ``dataset_description.json``.
+
+    With ``published`` the file may be missing, and what it does not state is taken from there.
+    """
+    if published is None:
+        path: Path | None = folder.file("dataset_description.json")
+    else:
+        path = folder.optional("dataset_description.json")
+    about = {} if path is None else read_json(path, InputError)
+    known = published or DatasetInfo(folder.name, "not stated", "not stated")
 
     def text(key: str) -> str:
         value = about.get(key)
@@ -70,11 +77,11 @@ def read_description(folder: SourceFolder) -> DatasetInfo:
 
     doi = text("DatasetDOI").removeprefix("doi:")
     version = doi.rpartition(".v")[2] if ".v" in doi else text("DatasetVersion")
-    name = text("Name") or folder.name
+    name = text("Name") or known.source
     return DatasetInfo(
         source=f"{name} ({doi})" if doi else name,
-        version=version or "not stated",
-        licence=text("License") or "not stated",
+        version=version or known.version,
+        licence=text("License") or known.licence,
     )
 
 
@@ -118,11 +125,15 @@ def check_sampling_rate(rate_hz: float, sidecar: Path | None, data: Path) -> Non
 
 @dataclass(frozen=True)
 class ChannelTable:
-    """Rows of ``channels.tsv``: type (upper case) and status of every channel, and why a bad one is bad."""
+    """Rows of ``channels.tsv``: type (upper case) and unit of every channel, and why a bad one is bad.
+
+    ``units`` are as they are written, and empty where the table has no such column.
+    """
 
     path: Path
     types: dict[str, str]
     bad: dict[str, str]
+    units: dict[str, str]
 
 
 def read_channels(path: Path) -> ChannelTable:
@@ -142,7 +153,8 @@ def read_channels(path: Path) -> ChannelTable:
                 raise table.wrong("status", row, "good, bad or n/a")
             if status == "bad":
                 bad[names[row]] = why[row] if why and why[row] not in ("", "n/a") else "bad"
-    return ChannelTable(path, types, bad)
+    listed = table.cells("units") if "units" in table.columns else []
+    return ChannelTable(path, types, bad, dict(zip(names, listed, strict=False)))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from lpact.datasets._files.sentences import (
     sentences_by_pauses,
     sentences_by_punctuation,
 )
-from lpact.datasets._files.strict import MISSING, NUMBER_PATTERN, CsvFile, TsvFile
+from lpact.datasets._files.strict import MISSING, NUMBER_PATTERN, CsvFile, TsvFile, is_finite
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import WORD_COLUMNS
 from lpact.datasets.bids.events import Heard, SharedWords
@@ -147,18 +146,26 @@ def _frame(
         plain = _PLAIN.sub("_", name).strip("_").lower()
         told = any(cell not in MISSING for cell in cells)
         if told and plain and plain not in WORD_COLUMNS and plain not in columns:
-            columns[plain] = _values(cells)
+            columns[plain] = _values(name, cells, where)
     return pl.DataFrame(columns), findings
 
 
-def _values(cells: list[str]) -> pl.Series:
+def _values(name: str, cells: list[str], where: str) -> pl.Series:
     """Return numbers where every cell is one or says that there is none (null), texts otherwise."""
     if any(NUMBER_PATTERN.fullmatch(cell) for cell in cells) and all(
         cell in MISSING or NUMBER_PATTERN.fullmatch(cell) for cell in cells
     ):
-        numbers = [None if cell in MISSING else float(cell) for cell in cells]
+        for row, cell in enumerate(cells):
+            if cell not in MISSING and not is_finite(cell):
+                raise StimulusError(
+                    f"a cell of column '{name}' is not valid",
+                    where=f"{where}, column '{name}', word {row}",
+                    got=repr(cell),
+                    expected="a finite number",
+                    remedy="mend the cell",
+                )
         return pl.Series(
-            [n if n is None or math.isfinite(n) else None for n in numbers], dtype=pl.Float64
+            [None if cell in MISSING else float(cell) for cell in cells], dtype=pl.Float64
         )
     return pl.Series(cells, dtype=pl.String)
 

@@ -15,24 +15,35 @@ which event of a run is its zero. Words that are rows of the events make one sti
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
 
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._fmri.bids import CONFOUNDS, describe, entities, read_events, stem
+from lpact.datasets._fmri.bids import CONFOUNDS, entities, read_events, stem
 from lpact.datasets._fmri.dataset import (
+    ABOUT,
     FmriDataset,
     FmriOptions,
     Scan,
     no_such_stimulus,
     selected,
 )
-from lpact.datasets.base import DATASETS, DatasetReader, RecordingId, Stimulus
+from lpact.datasets.base import (
+    DATASETS,
+    AbsentMedium,
+    DatasetInfo,
+    DatasetReader,
+    RecordingId,
+    Stimulus,
+)
 from lpact.datasets.bids_fmri.words import read_word_events, read_words_table
 from lpact.datasets.catalogue import Expected
+from lpact.datasets.validate import check_stimulus
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
+from lpact.reasons import Reason
 
 RAW_KEYS = ("sub", "ses", "task", "acq", "ce", "rec", "dir", "run", "echo")
 EVENTS = "events"
@@ -57,6 +68,10 @@ class BidsFmriOptions(FmriOptions):
         "seconds on the stimulus' clock. `{subject}`, `{session}`, `{task}` and `{run}` stand for those of a "
         "recording; recordings with the same table share a stimulus. `events`: words are rows of the events files.",
     )
+    audio: str = Field(
+        "",
+        description="Sound file of a stimulus, on the words' clock; place-holders as in `words`. Empty: none.",
+    )
     start_event: str = Field(
         "",
         description="`trial_type` of the event with which the stimulus begins, the first such in a run. Empty: it "
@@ -70,13 +85,12 @@ class BidsFmriOptions(FmriOptions):
         "word", description="`trial_type` of words among the events, with `words` = `events`."
     )
     word_column: str = Field("word", description="Column of the events that holds the words.")
-    sentence_pause_s: float = Field(
-        0.5, gt=0, description="Pause after which a sentence begins, for words without punctuation."
-    )
 
 
-class BidsFmriDataset(FmriDataset):
+class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
     """An opened BIDS dataset."""
+
+    published = DatasetInfo("BIDS dataset", "not stated", "not stated")
 
     def __init__(
         self,
@@ -84,16 +98,15 @@ class BidsFmriDataset(FmriDataset):
         options: BidsFmriOptions,
         scans: Sequence[tuple[RecordingId, Scan]],
     ) -> None:
-        info = describe(folder, source="BIDS dataset", licence="")
-        super().__init__(folder, options, scans, info)
-        self._settings = options
-        self._tables = _tables(options, scans)
+        super().__init__(folder, options, scans)
+        self._tables = _of_stimuli("words", options.words, scans)
+        self._audio = _of_stimuli("audio", options.audio, scans)
 
     def stimulus_onset_s(self, recording_id: RecordingId, scan: Scan) -> float:  # noqa: ARG002
         """Return the onset of the start event, or of the option."""
-        kind = self._settings.start_event
+        kind = self._options.start_event
         if not kind:
-            return 0.0 if self._settings.words == EVENTS else self._settings.stimulus_onset_s
+            return 0.0 if self._options.words == EVENTS else self._options.stimulus_onset_s
         events = read_events(_events(scan))
         onsets = [event.onset_s for event in events if event.kind == kind]
         if onsets:
@@ -108,29 +121,43 @@ class BidsFmriDataset(FmriDataset):
 
     def stimulus(self, stimulus_id: str) -> Stimulus:
         """Read one words table, or the words of one run."""
-        pause_s = self._settings.sentence_pause_s
         if stimulus_id not in self._tables:
             raise no_such_stimulus(self._folder, stimulus_id, self._tables)
         table = self._tables[stimulus_id]
         if table is not None:
             path = self._folder.file(table, StimulusError)
-            return read_words_table(self._folder, path, stimulus_id, pause_s=pause_s)
-        key = next(key for key in self._scans if key.stimulus == stimulus_id)
-        scan = self._scans[key]
-        return read_word_events(
-            self._folder,
-            _events(scan),
-            stimulus_id,
-            kind=self._settings.word_event,
-            column=self._settings.word_column,
-            onset_s=self.stimulus_onset_s(key, scan),
-            pause_s=pause_s,
+            words = read_words_table(
+                self._folder, path, stimulus_id, pause_s=self._options.sentence_pause_s
+            )
+        else:
+            key = next(key for key in self._scans if key.stimulus == stimulus_id)
+            scan = self._scans[key]
+            words = read_word_events(
+                self._folder,
+                _events(scan),
+                stimulus_id,
+                kind=self._options.word_event,
+                column=self._options.word_column,
+                onset_s=self.stimulus_onset_s(key, scan),
+                pause_s=self._options.sentence_pause_s,
+            )
+        audio = self._audio[stimulus_id]
+        if audio is not None:
+            self._folder.file(audio, StimulusError)
+        absent = AbsentMedium(Reason.MEDIA_NOT_OFFERED, "no option 'audio' is given")
+        stimulus = replace(
+            words,
+            media={} if audio is None else {"audio": audio},
+            media_root=self._folder.root,
+            media_absent={"audio": absent} if audio is None else {},
         )
+        check_stimulus(stimulus)
+        return stimulus
 
     def stimulus_paths(self) -> Iterable[Path]:
-        """Return the words tables."""
-        names = [table for table in self._tables.values() if table is not None]
-        found = map(self._folder.optional, [*names, "dataset_description.json"])
+        """Return the words tables and sound files."""
+        named = (*self._tables.values(), *self._audio.values())
+        found = (self._folder.optional(name) for name in named if name is not None)
         return [path for path in found if path is not None]
 
 
@@ -146,29 +173,30 @@ def _events(scan: Scan) -> Path:
     )
 
 
-def _table_name(pattern: str, key: RecordingId, bold: Path) -> str:
+def _filled(pattern: str, key: RecordingId, bold: Path) -> str:
+    """Put what a recording is called into a pattern's place-holders."""
     told = {"subject": key.subject, "session": key.session, "run": key.run}
     for name, value in {**told, "task": entities(bold)["task"]}.items():
         pattern = pattern.replace(f"{{{name}}}", value)
     return pattern
 
 
-def _tables(
-    options: BidsFmriOptions, scans: Sequence[tuple[RecordingId, Scan]]
+def _of_stimuli(
+    option: str, pattern: str, scans: Sequence[tuple[RecordingId, Scan]]
 ) -> dict[str, str | None]:
-    """Return the words table of every stimulus, None where words are events; two tables of one name are refused."""
-    tables: dict[str, str | None] = {}
+    """Return the file of every stimulus, None where there is none; two files of one stimulus are refused."""
+    files: dict[str, str | None] = {}
     for key, scan in scans:
-        table = None if options.words == EVENTS else _table_name(options.words, key, scan.bold)
-        if tables.setdefault(key.stimulus, table) != table:
+        file = None if pattern in ("", EVENTS) else _filled(pattern, key, scan.bold)
+        if files.setdefault(key.stimulus, file) != file:
             raise InputError(
-                f"two tables of words are both called '{key.stimulus}'",
-                where="option 'words'",
-                got=f"{tables[key.stimulus]} and {table}",
-                expected="file names that differ, whatever their folders",
-                remedy="rename the tables",
+                f"the option {option} names two files for the stimulus '{key.stimulus}'",
+                where=f"option '{option}'",
+                got=f"{files[key.stimulus]} and {file}",
+                expected="one file a stimulus; a stimulus is called like its words table, without the folder",
+                remedy="rename the tables of words, or use the same place-holders in both options",
             )
-    return tables
+    return files
 
 
 @DATASETS.register
@@ -182,11 +210,11 @@ class BidsFmri(DatasetReader):
     extra = "fmri"
     layout: ClassVar[tuple[Expected, ...]] = (
         Expected("volumes", ("derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii")),
-        Expected("description", ("dataset_description.json",), needed=False),
         Expected("events of the runs", ("**/*_events.tsv",), needed=False),
         Expected(
             "confounds", tuple(f"derivatives/**/*_{name}" for name in CONFOUNDS), needed=False
         ),
+        *ABOUT,
     )
 
     def open(self, *, name: str, path: Path | None, seed: int) -> BidsFmriDataset:  # noqa: ARG002
@@ -206,7 +234,7 @@ class BidsFmri(DatasetReader):
             key = RecordingId(found["sub"], found.get("ses", "1"), found.get("run", "1"), "")
             stimulus = stem(bold, *RAW_KEYS)
             if self.options.words != EVENTS:
-                stimulus = Path(_table_name(self.options.words, key, bold)).name.split(".")[0]
+                stimulus = Path(_filled(self.options.words, key, bold)).name.split(".")[0]
             scan = _scan(folder, bold)
             scans.append((RecordingId(key.subject, key.session, key.run, stimulus), scan))
         return BidsFmriDataset(folder, self.options, scans)

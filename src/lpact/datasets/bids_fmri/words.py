@@ -17,8 +17,8 @@ from lpact.datasets._files.sentences import (
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile, TsvFile
 from lpact.datasets._finding import Finding
+from lpact.datasets._fmri.sentences import sentences_by_rule
 from lpact.datasets.base import Stimulus
-from lpact.datasets.validate import check_stimulus
 from lpact.errors import StimulusError
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
@@ -82,7 +82,7 @@ def _stimulus(
                 reason=Reason.SOURCE_ROWS_LEFT_OUT,
                 severity="excluded",
                 where=where,
-                found=f"{len(rows) - len(timed)} of {len(rows)} words without times; first: line {first + 2}",
+                found=f"{len(rows) - len(timed)} of {len(rows)} words without times; first: line {table.line(first)}",
                 expected="times of every word",
                 remedy="the words are left out; add their times to keep them",
             )
@@ -114,9 +114,7 @@ def _stimulus(
         },
         schema_overrides={"word": pl.String, "story_id": pl.String},
     )
-    stimulus = Stimulus(id=stimulus_id, words=frame, where=where, findings=tuple(findings))
-    check_stimulus(stimulus)
-    return stimulus
+    return Stimulus(id=stimulus_id, words=frame, where=where, findings=tuple(findings))
 
 
 def _times(table: TsvFile) -> tuple[FloatArray, FloatArray]:
@@ -142,12 +140,9 @@ def _sentences(
 
 
 def _by_rule(where: str, found: str) -> Finding:
-    return Finding(
-        field="sentence_id",
-        reason=Reason.SENTENCES_BY_RULE,
-        severity="note",
-        where=where,
-        found=found,
+    return sentences_by_rule(
+        where,
+        found,
         expected="a column 'sentence_id' of whole numbers",
         remedy="add the column where the rule is not good enough",
     )

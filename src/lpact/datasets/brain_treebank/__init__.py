@@ -26,6 +26,7 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
+from lpact.datasets._files.hdf5 import never_written_finding
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
@@ -94,6 +95,11 @@ class BrainTreebankOptions(PluginOptions):
         description="What trials of one subject are to ceilings: runs of one session (electrodes stay where they "
         "are), or sessions of their own.",
     )
+    sampling_rates_hz: dict[str, float] = Field(
+        default_factory=dict,
+        description="Sampling rate by subject, for those that were not recorded at 2048 Hz; no file of the release "
+        "says it. A rate that the triggers contradict is an error.",
+    )
     unlabelled: Literal["refuse", "leave_out"] = Field(
         "refuse",
         description="What to do with electrodes of a neural file beyond the end of the list of labels.",
@@ -135,7 +141,17 @@ class BrainTreebankDataset(Dataset):
             self._folder, trial.subject, atlas=options.atlas, coordinates=options.coordinates
         )
         unlabelled = self._unlabelled(trial, electrodes.n_labels)
+        series = ElectrodeSeries(trial.h5, electrodes.positions)
+        where = self._folder.where(trial.h5)
+        unwritten = [
+            never_written_finding(
+                series.unwritten[position], field=label, where=f"{where}, electrode_{position}"
+            )
+            for position, label in zip(electrodes.positions, electrodes.units.ids, strict=True)
+            if position in series.unwritten
+        ]
         timings = self._timings(trial)
+        rate_hz = options.sampling_rates_hz.get(trial.subject, RATE_HZ)
         words, _ = self._words(trial.movie)
         onsets_s, findings = word_times(
             timings,
@@ -143,16 +159,16 @@ class BrainTreebankDataset(Dataset):
             words["onset_s"].to_numpy(),
             rule=options.clock,
             max_gap_s=options.max_gap_s,
+            n_samples=series.shape[0] if electrodes.positions else None,
+            rate_hz=rate_hz,
         )
         recording = Recording(
             id=recording_id,
-            signal=TimeSeries(
-                ElectrodeSeries(trial.h5, electrodes.positions), RATE_HZ, physical_unit="µV"
-            ),
+            signal=TimeSeries(series, rate_hz, physical_unit="µV"),
             units=electrodes.units,
-            where=self._folder.where(trial.h5),
+            where=where,
             word_onsets_s=onsets_s,
-            findings=(*electrodes.findings, *unlabelled, *findings),
+            findings=(*electrodes.findings, *unlabelled, *unwritten, *findings),
         )
         check_recording(recording)
         return recording

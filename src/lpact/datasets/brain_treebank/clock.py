@@ -10,18 +10,21 @@ import numpy as np
 
 from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
-from lpact.datasets.triggers import TriggerClock
+from lpact.datasets.triggers import Mark, TriggerClock
 from lpact.errors import RecordingError
-from lpact.math.types import BoolArray, FloatArray
+from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.reasons import Reason
 
 RATE_HZ = 2048.0
-"""Sampling rate of every trial of the release; no file says it."""
+"""Sampling rate of the release, unless a study says otherwise for a subject; no file says it."""
 
 Clock = Literal["nearest", "next", "linear"]
 
 TRIGGER = "trigger"
-KNOWN_TYPES = ("beginning", "pause", "unpause", "end")
+ANCHORS = {TRIGGER: Mark.TRIGGER, "pause": Mark.PAUSE, "unpause": Mark.UNPAUSE}
+"""Types of rows that tie a sample to a time of the film."""
+
+NO_ANCHORS = ("beginning", "end")
 """Types of rows that are part of the layout and are no anchors of the clock."""
 
 _MOST_BACK_S = 0.05
@@ -29,33 +32,41 @@ _MOST_BACK_S = 0.05
 
 
 def word_times(
-    path: Path, where: str, onset_s: FloatArray, *, rule: Clock, max_gap_s: float
+    path: Path,
+    where: str,
+    onset_s: FloatArray,
+    *,
+    rule: Clock,
+    max_gap_s: float,
+    n_samples: int | None,
+    rate_hz: float = RATE_HZ,
 ) -> tuple[FloatArray, tuple[Finding, ...]]:
-    """Return the time of every word on the recording's clock (sample / 2048), NaN if it is not there.
+    """Return the time of every word on the recording's clock (sample / rate), NaN if it is not there.
 
-    Only rows of type ``trigger`` are anchors: ``index`` is the sample, ``movie_time`` the film's time in seconds.
-    `TriggerClock` has the rules. Words in a stretch that the player skipped have no time.
+    Rows of type ``trigger``, ``pause`` and ``unpause`` are anchors: ``index`` is the sample, of ``n_samples``,
+    ``movie_time`` the film's time in seconds. `TriggerClock` has the rules. Words between two anchors have no time if
+    the film stood still or was skipped somewhere between them, and no row says where.
     """
-    clock, findings = _read_clock(path, where, rule=rule, max_gap_s=max_gap_s)
+    clock, findings = _read_clock(
+        path, where, rule=rule, max_gap_s=max_gap_s, n_samples=n_samples, rate_hz=rate_hz
+    )
     times_s = clock.to_recording(onset_s)
-    skipped = _in_skipped(clock, onset_s) & np.isfinite(times_s)
-    times_s[skipped] = np.nan
     ordered: FloatArray = times_s.copy()
     told = np.isfinite(times_s)
     ordered[told] = np.maximum.accumulate(times_s[told])
     moved = told & (ordered != times_s)
     if moved.any():
         findings.append(_moved(path, where, moved, ordered - times_s))
-    without = int((~np.isfinite(ordered)).sum())
-    if without:
+    if not told.all():
+        lost = int(clock.in_break(onset_s).sum())
         findings.append(
             Finding(
                 field="words",
                 reason=Reason.WORDS_WITHOUT_TIME,
                 severity="note",
                 where=where,
-                found=f"{without} of {onset_s.size} words, {int(skipped.sum())} of them in stretches "
-                "that the player skipped",
+                found=f"{int((~told).sum())} of {onset_s.size} words, {lost} of them in stretches "
+                "that the player skipped, or in which it stood still at a place that no row tells",
                 expected=f"a trigger within {max_gap_s:g} s of every word",
                 remedy="none is needed: their events are left out of this recording",
             )
@@ -64,15 +75,20 @@ def word_times(
 
 
 def _read_clock(
-    path: Path, where: str, *, rule: Clock, max_gap_s: float
+    path: Path,
+    where: str,
+    *,
+    rule: Clock,
+    max_gap_s: float,
+    n_samples: int | None,
+    rate_hz: float,
 ) -> tuple[TriggerClock, list[Finding]]:
     table = CsvFile(path, RecordingError)
     table.require(("type", "index", "movie_time"))
     types = table.cells("type")
     samples = np.array(table.numbers_or_nan("index"))
     movie_s = np.array(table.numbers_or_nan("movie_time"))
-    triggers = np.array([kind == TRIGGER for kind in types], dtype=np.bool_)
-    if not triggers.any():
+    if TRIGGER not in types:
         raise RecordingError(
             "the timings hold no triggers",
             where=f"{path}, column 'type'",
@@ -80,27 +96,103 @@ def _read_clock(
             expected=f"rows of type '{TRIGGER}'",
             remedy="download the timings again, or leave the trial out with the option 'trials'",
         )
-    usable = triggers & np.isfinite(samples) & np.isfinite(movie_s)
-    rows = np.flatnonzero(usable)
-    for row in rows:
-        if samples[row] < 0:
-            raise table.wrong("index", int(row), "a sample index, 0 or more")
+    anchors = np.array([kind in ANCHORS for kind in types], dtype=np.bool_)
+    full = anchors & np.isfinite(samples) & np.isfinite(movie_s)
+    outside = full & ((samples < 0) | (samples >= (np.inf if n_samples is None else n_samples)))
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise _outside(path, types[row], row, float(samples[row]), n_samples)
+    rows, astray = _in_order(types, np.flatnonzero(full), samples, movie_s)
+    kept = np.array(list(rows), dtype=np.int64)
     clock = TriggerClock(
-        movie_s[rows],
-        samples[rows] / RATE_HZ,
+        movie_s[kept],
+        samples[kept] / rate_hz,
         rule=rule,
         max_gap_s=max_gap_s,
+        marks=list(rows.values()),
         where=str(path),
         labels=[f"line {row + 2}" for row in rows],
     )
-    return clock, _row_findings(where, types, int((triggers & ~usable).sum()))
+    return clock, _row_findings(where, types, anchors & ~full, astray)
 
 
-def _row_findings(where: str, types: list[str], n_empty: int) -> list[Finding]:
-    others = Counter(kind for kind in types if kind != TRIGGER and kind not in KNOWN_TYPES)
+def _outside(
+    path: Path, kind: str, row: int, sample: float, n_samples: int | None
+) -> RecordingError:
+    return RecordingError(
+        f"a row of type '{kind}' lies outside the recording",
+        where=f"{path}, line {row + 2}, column 'index'",
+        got=f"sample {sample:.15g}",
+        expected="a sample index, 0 or more"
+        if n_samples is None
+        else f"a sample of the recording, which has {n_samples}: 0 to {n_samples - 1}",
+        remedy="check that timings and neural file are of the same trial, and that both are complete",
+    )
+
+
+def _in_order(
+    types: list[str], rows: IntArray, samples: FloatArray, movie_s: FloatArray
+) -> tuple[dict[int, Mark], list[int]]:
+    """Return anchors with their marks, and pauses and unpauses that contradict the rows around them.
+
+    A pause or unpause must lie between the last anchor above it and the next trigger below it, by sample and by film
+    time. Rows at one sample and film time are one anchor with several marks. A trigger that is out of order stays:
+    `TriggerClock` names it.
+    """
+    following: dict[int, int] = {}
+    trigger: int | None = None
+    for row in reversed(rows.tolist()):
+        if trigger is not None:
+            following[row] = trigger
+        trigger = row if types[row] == TRIGGER else trigger
+    kept: dict[int, Mark] = {}
+    astray: list[int] = []
+    last: int | None = None
+    for row in rows.tolist():
+        mark = ANCHORS[types[row]]
+        if last is not None and samples[last] == samples[row] and movie_s[last] == movie_s[row]:
+            if mark is Mark.TRIGGER and Mark.TRIGGER in kept[last]:
+                kept[row] = mark
+                last = row
+                continue
+            # A pause that ends at the very sample at which it began was none.
+            ended = Mark.PAUSE if mark is Mark.UNPAUSE else Mark(0)
+            kept[last] = (kept[last] & ~ended) | mark
+            continue
+        below = following.get(row)
+        fits = (last is None or _rises(last, row, samples, movie_s)) and (
+            below is None or _rises(row, below, samples, movie_s, same=True)
+        )
+        if mark is Mark.TRIGGER or fits:
+            kept[row] = mark
+            last = row
+        else:
+            astray.append(row)
+    return kept, astray
+
+
+def _rises(
+    first: int, second: int, samples: FloatArray, movie_s: FloatArray, *, same: bool = False
+) -> bool:
+    """Whether the second row is later in the recording and not earlier in the film (or the same in both)."""
+    if same and samples[first] == samples[second]:
+        return bool(movie_s[first] == movie_s[second])
+    return bool(samples[first] < samples[second] and movie_s[first] <= movie_s[second])
+
+
+def _row_findings(
+    where: str, types: list[str], empty: BoolArray, astray: list[int]
+) -> list[Finding]:
+    known = (*ANCHORS, *NO_ANCHORS)
+    others = Counter(kind for kind in types if kind not in known)
     found = [f"{count} of type {kind!r}" for kind, count in sorted(others.items())]
-    if n_empty:
-        found.append(f"{n_empty} triggers without a sample or a film time")
+    lacking = Counter(types[row] for row in np.flatnonzero(empty))
+    found += [f"{n} of type {kind!r} without index or movie_time" for kind, n in lacking.items()]
+    if astray:
+        found.append(
+            f"{len(astray)} of pauses and unpauses that contradict the triggers around them, the first in line "
+            f"{astray[0] + 2}"
+        )
     if not found:
         return []
     return [
@@ -110,24 +202,11 @@ def _row_findings(where: str, types: list[str], n_empty: int) -> list[Finding]:
             severity="note",
             where=where,
             found="rows: " + ", ".join(found),
-            expected=f"rows of type '{TRIGGER}' with index and movie_time; also "
-            + ", ".join(KNOWN_TYPES),
-            remedy="none is needed: word times come from the other triggers",
+            expected="rows of type " + ", ".join(known) + ", in order, with index and movie_time",
+            remedy="none is needed: word times come from the other rows; words between two triggers with a pause "
+            "at an unknown place between them have none",
         )
     ]
-
-
-def _in_skipped(clock: TriggerClock, onset_s: FloatArray) -> BoolArray:
-    """Whether each film time lies between two triggers over which the film moved on more than the recording."""
-    film, recording = clock.stimulus_s, clock.recording_s
-    skips = clock.jumps & (np.diff(recording) < np.diff(film))
-    before = np.searchsorted(film, onset_s, side="right") - 1
-    inside = (before >= 0) & (before < skips.size)
-    flags: BoolArray = np.zeros(onset_s.size, dtype=np.bool_)
-    if skips.size:
-        interval = np.clip(before, 0, skips.size - 1)
-        flags = inside & skips[interval] & (onset_s > film[interval])
-    return flags
 
 
 def _moved(path: Path, where: str, moved: BoolArray, by_s: FloatArray) -> Finding:

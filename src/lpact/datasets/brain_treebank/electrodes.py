@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +120,7 @@ def _texts(path: Path, values: object, key: str = "") -> list[str]:
         raise RecordingError(
             "a list of electrode labels is malformed",
             where=f"{path}{key}",
-            got=repr(values)[:80],
+            got=reprlib.repr(values),
             expected="a list of texts",
             remedy="download the file again",
         )
@@ -130,7 +131,7 @@ def _corrupted(path: Path, subject: str) -> list[str]:
     values = read_json(path, RecordingError)
     key = f"sub_{subject}"
     if not isinstance(values, dict) or key not in values:
-        keys = ", ".join(values) if isinstance(values, dict) else repr(values)[:80]
+        keys = ", ".join(values) if isinstance(values, dict) else reprlib.repr(values)
         raise RecordingError(
             f"nothing is said about corrupted electrodes of '{key}'",
             where=f"{path}, key '{key}'",
@@ -187,6 +188,7 @@ def _units(
         regions=tuple(regions[label] for label in labels),
         coordinates_mm=None if none else points,
         coordinate_frame="" if none else FRAMES[coordinates],
+        comparable=False,
     )
     return units, findings, files
 

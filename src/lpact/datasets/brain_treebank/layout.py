@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,10 +40,12 @@ def read_json(path: Path, error: ErrorType) -> Any:
     """Return what a JSON file holds."""
     try:
         return json.loads(read_text(path, error))
-    except json.JSONDecodeError as problem:
+    except (ValueError, RecursionError) as problem:
+        # Numbers with thousands of digits are ValueErrors, thousands of brackets a RecursionError.
+        line = f", line {problem.lineno}" if isinstance(problem, json.JSONDecodeError) else ""
         raise error(
             "a file is not valid JSON",
-            where=f"{path}, line {problem.lineno}",
+            where=f"{path}{line}",
             got=str(problem),
             expected="JSON",
             remedy="download the file again",
@@ -128,7 +131,7 @@ def _trial(folder: SourceFolder, name: str, h5: Path) -> Trial:
         raise RecordingError(
             "a trial's metadata do not name its film",
             where=f"{path}, key 'filename'",
-            got=repr(movie),
+            got=reprlib.repr(movie),
             expected="the film's folder in transcripts/, such as 'the-martian'",
             remedy="download the metadata again",
         )

@@ -19,12 +19,9 @@ from typing import Protocol
 from lpact.datasets.base import DATASETS
 from lpact.datasets.catalogue import Download, Expected, RemoteFile
 from lpact.datasets.fetch.https import ATTEMPTS, PAUSE_S, fetch_file
-from lpact.datasets.fetch.places import check_space, check_url, place_in
+from lpact.datasets.fetch.places import MARKS, check_space, check_url, on_disk, place_in
 from lpact.datasets.fetch.unzip import unpack
 from lpact.errors import FetchError
-
-MARKS = ".lpact-fetch"
-"""Folder that remembers which archives were unpacked; readers ignore names that start with a dot."""
 
 BATCH = 200
 """Files that one call of a tool is given."""
@@ -106,7 +103,8 @@ class FetchPlan:
                 _call(arguments)
         if not self.files:
             return 0
-        check_space(self.folder, self.n_bytes_left or 0)
+        with on_disk(self.folder):
+            check_space(self.folder, self.n_bytes_left or 0)
         told = told or _Silent()
         n_fetched = 0
         for file in self.files:
@@ -263,9 +261,11 @@ def _fetch(file: RemoteFile, folder: Path, told: Told, attempts: int, pause_s: f
     archive = place_in(folder, file.path, where=file.url)
     n_files = unpack(archive, archive.parent)
     mark = _mark(file, folder)
-    mark.parent.mkdir(parents=True, exist_ok=True)
-    mark.write_text(json.dumps({"url": file.url, "sha256": file.sha256, "files": n_files}) + "\n")
-    archive.unlink()
+    known = {"url": file.url, "sha256": file.sha256, "files": n_files}
+    with on_disk(mark):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.write_text(json.dumps(known) + "\n")
+        archive.unlink()
     return True
 
 

@@ -15,7 +15,15 @@ from urllib.parse import urljoin
 from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from lpact.datasets.catalogue import RemoteFile
-from lpact.datasets.fetch.places import check_url, is_loopback, place_in
+from lpact.datasets.fetch.answers import Answer, StartAgainError, Version, read_answer
+from lpact.datasets.fetch.places import (
+    bad_address,
+    check_space,
+    check_url,
+    is_loopback,
+    on_disk,
+    place_in,
+)
 from lpact.errors import FetchError
 
 PIECE_BYTES = 2**20
@@ -32,23 +40,27 @@ class CutOffError(Exception):
     """The connection broke before the end."""
 
 
-class _StartAgainError(Exception):
-    """What is on disk is no beginning of what the server has."""
-
-
 class _Redirects(HTTPRedirectHandler):
     """Follows a redirect where `check_url` allows it."""
 
     def http_error_302(self, req: Request, fp: Any, code: int, msg: str, headers: Any) -> Any:
-        if target := headers.get("Location"):
+        if target := headers.get("Location", headers.get("URI")):
             try:
-                check_url(urljoin(req.full_url, target), where=req.full_url, sent_from=req.full_url)
+                _check_target(req.full_url, target)
             except FetchError:
                 fp.close()
                 raise
         return super().http_error_302(req, fp, code, msg, headers)
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+
+def _check_target(url: str, target: str) -> None:
+    try:
+        joined = urljoin(url, target)
+    except ValueError as error:
+        raise bad_address(target, error, where=url) from error
+    check_url(joined, where=url, sent_from=url)
 
 
 def fetch_file(
@@ -67,30 +79,31 @@ def fetch_file(
     """
     target = place_in(root, file.path, where=file.url)
     check_url(file.url, where=file.path)
-    if target.exists():
-        _check_there(target, file)
-        return False
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = _Part(target)
-    for attempt in range(1, attempts + 1):
-        try:
-            _transfer(file, part, advance, first=attempt == 1)
-            break
-        except _StartAgainError:
-            part.remove()
-            if attempt == attempts:
-                raise _broken(file, part, "the server's file changes all the time") from None
-        except CutOffError as error:
-            if attempt == attempts:
-                raise _broken(file, part, str(error)) from error
-            time.sleep(pause_s * 2 ** (attempt - 1))
-    _check_done(file, part)
-    part.finish()
+    with on_disk(target):
+        if target.exists():
+            _check_there(target, file)
+            return False
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = _Part(target)
+        for attempt in range(1, attempts + 1):
+            try:
+                _transfer(file, part, advance, first=attempt == 1)
+                break
+            except StartAgainError:
+                part.remove()
+                if attempt == attempts:
+                    raise _broken(file, part, "the server's file changes all the time") from None
+            except CutOffError as error:
+                if attempt == attempts:
+                    raise _broken(file, part, str(error)) from error
+                time.sleep(pause_s * 2 ** (attempt - 1))
+        _check_done(file, part)
+        part.finish()
     return True
 
 
 class _Part:
-    """The unfinished file, and the server's tag of what it is a part of."""
+    """The unfinished file, and how the server names the version that it is a part of."""
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -102,14 +115,17 @@ class _Part:
         return self.path.stat().st_size if self.path.is_file() else 0
 
     @property
-    def tag(self) -> str:
-        return self._tag.read_text(encoding="utf-8").strip() if self._tag.is_file() else ""
+    def version(self) -> Version:
+        if not self._tag.is_file():
+            return Version()
+        told = self._tag.read_text(encoding="utf-8", errors="replace").splitlines()
+        return Version(*(line.strip() for line in (*told, "", "")[:2]))
 
-    def begin(self, tag: str) -> None:
-        """Forget what is there; ``tag`` names what begins now."""
+    def begin(self, version: Version) -> None:
+        """Forget what is there; ``version`` is what begins now."""
         self.remove()
-        if tag and not tag.startswith("W/"):
-            self._tag.write_text(tag, encoding="utf-8")
+        if any(version):
+            self._tag.write_text("\n".join(version) + "\n", encoding="utf-8")
 
     def remove(self) -> None:
         for path in (self.path, self._tag):
@@ -129,55 +145,80 @@ def _transfer(
     file: RemoteFile, part: _Part, advance: Callable[[int], None], *, first: bool
 ) -> None:
     """Get what is missing; raises `CutOffError` where the connection breaks."""
-    have = part.n_bytes
-    if have and not (part.tag or file.sha256):
+    have, known = part.n_bytes, part.version
+    vouched = bool(known.tag or file.sha256)
+    if have and (not vouched or (file.n_bytes is not None and have > file.n_bytes)):
         part.remove()
-        have = 0
+        have, known = 0, Version()
     if first:
         advance(have)
     if have and have == file.n_bytes:
         return
+    with _ask(file, have, known.tag) as answer:
+        told = read_answer(
+            file.url,
+            answer.status,
+            answer.headers,
+            have=have,
+            known=known,
+            published=file.n_bytes,
+        )
+        if file.n_bytes is not None and told.total not in (None, file.n_bytes):
+            part.remove()
+            raise _other_size(file, f"{told.total:,} bytes")
+        if told.first == 0:
+            part.begin(told.version)
+        try:
+            check_space(part.path.parent, told.n_body or 0)
+            with part.path.open("ab") as out:
+                _copy(answer, out, advance, file, told)
+        except (FetchError, OSError):
+            if not (told.version.tag or file.sha256):
+                part.remove()
+            raise
+    if told.total is not None and part.n_bytes != told.total:
+        raise CutOffError(f"{part.n_bytes:,} of {told.total:,} bytes came")
+
+
+def _ask(file: RemoteFile, have: int, tag: str) -> Any:
+    """The server's answer to a request for the bytes from ``have`` on."""
     headers = {"User-Agent": "lpact", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
-        if part.tag:
-            headers["If-Range"] = part.tag
-    request = Request(file.url, headers=headers)  # noqa: S310  # `check_url` has looked at it
+        if tag:
+            headers["If-Range"] = tag
     try:
-        answer = _opener(file.url).open(request, timeout=TIMEOUT_S)
+        request = Request(file.url, headers=headers)  # noqa: S310  # `check_url` has looked at it
+        return _opener(file.url).open(request, timeout=TIMEOUT_S)
     except HTTPError as error:
         error.close()
         if error.code == 416 and have:
-            raise _StartAgainError from None
+            raise StartAgainError from None
         if error.code in _PASSING:
             raise CutOffError(f"the server answered {error.code} {error.reason}") from None
         raise _refused(file, error) from None
     except (OSError, http.client.HTTPException) as error:
         raise CutOffError(f"no connection: {error}") from error
-    with answer:
-        if answer.status != 206:
-            part.begin(answer.headers.get("ETag", ""))
-            have = 0
-        elif not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            raise _StartAgainError
-        total = _total(answer, have)
-        if file.n_bytes is not None and total is not None and total != file.n_bytes:
-            part.remove()
-            raise _other_size(file, total)
-        with part.path.open("ab") as out:
-            _copy(answer, out, advance)
-    if total is not None and part.n_bytes != total:
-        raise CutOffError(f"{part.n_bytes:,} of {total:,} bytes came")
+    except ValueError as error:  # a host's name that is none
+        raise bad_address(file.url, error, where=file.path) from error
 
 
-def _copy(answer: Any, out: BinaryIO, advance: Callable[[int], None]) -> None:
-    while True:
+def _copy(
+    answer: Any, out: BinaryIO, advance: Callable[[int], None], file: RemoteFile, told: Answer
+) -> None:
+    """Write the body, as far as it belongs to the file: an answer without end is left at the first byte too many."""
+    left = told.n_body
+    if left is None and file.n_bytes is not None:
+        left = file.n_bytes + 1 - told.first
+    while left is None or left > 0:
         try:
-            piece = answer.read(PIECE_BYTES)
+            piece = answer.read(PIECE_BYTES if left is None else min(PIECE_BYTES, left))
         except (OSError, http.client.HTTPException) as error:
             raise CutOffError(f"the connection broke: {error}") from error
         if not piece:
             return
+        left = None if left is None else left - len(piece)
+        check_space(Path(out.name).parent, len(piece))
         out.write(piece)
         advance(len(piece))
 
@@ -185,11 +226,6 @@ def _copy(answer: Any, out: BinaryIO, advance: Callable[[int], None]) -> None:
 def _opener(url: str) -> OpenerDirector:
     """Follows redirects that stay on HTTPS; the proxies of the environment are used, but not for this machine."""
     return build_opener(_Redirects(), *([ProxyHandler({})] if is_loopback(url) else []))
-
-
-def _total(answer: Any, have: int) -> int | None:
-    length = answer.headers.get("Content-Length")
-    return None if length is None else have + int(length)
 
 
 def sha256_of(path: Path) -> str:
@@ -202,7 +238,10 @@ def _check_done(file: RemoteFile, part: _Part) -> None:
     if file.n_bytes is not None and part.n_bytes != file.n_bytes:
         n_bytes = part.n_bytes
         part.remove()
-        raise _other_size(file, n_bytes)
+        more = n_bytes > file.n_bytes
+        raise _other_size(
+            file, f"more than {file.n_bytes:,} bytes" if more else f"{n_bytes:,} bytes"
+        )
     found = sha256_of(part.path) if file.sha256 else ""
     if found != file.sha256.lower():
         part.remove()
@@ -245,11 +284,11 @@ def _refused(file: RemoteFile, error: HTTPError) -> FetchError:
     )
 
 
-def _other_size(file: RemoteFile, n_bytes: int) -> FetchError:
+def _other_size(file: RemoteFile, got: str) -> FetchError:
     return FetchError(
         "a file does not have the published size",
         where=file.url,
-        got=f"{n_bytes:,} bytes",
+        got=got,
         expected=f"{file.n_bytes:,} bytes",
         remedy="nothing was kept; it may be another version: look at the dataset's homepage",
     )

@@ -29,7 +29,7 @@ letters, digits, ``.``, ``_`` and ``-``. Links may not lead out of the folder; n
 start with a dot, and files beside ``dataset.toml``, are ignored.
 
 Opening finds every file and reads the TOML files; words, mechanisms and arrays are read when asked
-for, and big arrays are mapped.
+for; a big time series is read a few units at a time, and other big arrays are mapped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lpact.datasets._files.strict import load_npy, read_text
+from lpact.datasets._files.npy import load_npy
+from lpact.datasets._files.strict import read_text
 from lpact.datasets.base import (
     DATASETS,
     Dataset,

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from lpact.datasets._files.strict import TomlFile, TsvFile, load_npy
+from lpact.datasets._files import stored as stored_arrays
+from lpact.datasets._files.npy import load_npy, stored_npy
+from lpact.datasets._files.strict import TomlFile, TsvFile
 from lpact.datasets.base import (
     WORD_COLUMNS,
     DatasetInfo,
@@ -82,8 +84,14 @@ def read_header(found: RecordingFiles, stimuli: Collection[str]) -> RecordingHea
 
 
 def read_signal(found: RecordingFiles, header: RecordingHeader) -> Signal:
-    """Read ``neural.npy``."""
-    values = load_npy(found.files["neural.npy"], RecordingError)
+    """Read ``neural.npy``; a big time series is read a few units at a time."""
+    path = found.files["neural.npy"]
+    if header.clock is not None:
+        stored = stored_npy(path, RecordingError)
+        if stored.n_bytes >= stored_arrays.STREAM_BYTES and len(stored.shape) == 2:
+            series = stored_arrays.StoredSeries(stored, unit_axis=1)
+            return TimeSeries(series, *header.clock, header.physical_unit)
+    values = load_npy(path, RecordingError)
     if header.clock is None:
         return Epochs(values, header.lags_ms, header.physical_unit)
     return TimeSeries(values, *header.clock, header.physical_unit)

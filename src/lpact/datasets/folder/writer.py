@@ -205,7 +205,7 @@ def _write_tsv(path: Path, columns: Mapping[str, Sequence[object]], where: str) 
 
 
 def _cell(value: object, column: str, where: str) -> str:
-    if isinstance(value, str) and value and not any(c in value for c in "\t\n\r"):
+    if isinstance(value, str) and value and not any(c in value for c in "\t\n\r\0"):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -215,6 +215,6 @@ def _cell(value: object, column: str, where: str) -> str:
         "a value cannot be written into a TSV cell",
         where=f"{where}, column '{column}'",
         got=repr(value),
-        expected="a finite number, or a text that is not empty and has no tab or line break",
+        expected="a finite number, or a text that is not empty and has no tab, line break or NUL",
         remedy="mend the value, or leave the column out",
     )

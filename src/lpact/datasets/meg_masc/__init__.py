@@ -2,6 +2,7 @@
 
 ::
 
+    dataset_description.json                                optional: name, version, licence
     participants.tsv                                        optional: no subject may be listed twice
     sub-XX/ses-{0,1}/meg/
         sub-XX_ses-Y_task-Z_meg.con                         KIT recording, 208 sensors, 1,000 Hz
@@ -44,6 +45,7 @@ from lpact.datasets.bids.sidecars import (
     check_participants,
     check_sampling_rate,
     read_channels,
+    read_description,
     read_json,
 )
 from lpact.datasets.catalogue import Download, Expected
@@ -98,7 +100,7 @@ class MegMascDataset(Dataset):
     """An opened MEG-MASC folder."""
 
     def __init__(self, folder: SourceFolder, options: MegMascOptions) -> None:
-        self.info = _INFO
+        self.info = read_description(folder, _INFO)
         self._folder = folder
         self._options = options
         self._participants = check_participants(folder)
@@ -129,7 +131,7 @@ class MegMascDataset(Dataset):
             header.sampling_rate_hz, self._folder.optional(files.sidecar, RecordingError), path
         )
         events = self._read_events(recording_id)
-        raw = open_raw(path, _KIT_OPTIONS)
+        raw = open_raw(self._folder, path, _KIT_OPTIONS).raw
         picks, units, findings = self._units(raw, files, path, where)
         words = self._story(recording_id.stimulus)
         times_s, apart_s = words.times_s(events)
@@ -196,7 +198,8 @@ class MegMascDataset(Dataset):
 
     def source_files(self) -> list[SourceFile]:
         """Return every file that is read, with its checksum."""
-        paths = [] if self._participants is None else [self._participants]
+        description = self._folder.optional("dataset_description.json")
+        paths = [path for path in (self._participants, description) if path is not None]
         for files in self._recordings.values():
             for relative in (files.con, files.events, files.sidecar, files.channels):
                 path = self._folder.optional(relative)
@@ -309,6 +312,11 @@ class MegMasc(DatasetReader):
             needed=False,
         ),
         Expected("participants", ("participants.tsv", f"{INSIDE}/participants.tsv"), needed=False),
+        Expected(
+            "description",
+            ("dataset_description.json", f"{INSIDE}/dataset_description.json"),
+            needed=False,
+        ),
         Expected("sounds", (f"{AUDIO}/*.wav", f"{INSIDE}/{AUDIO}/*.wav"), needed=False),
     )
     download = Download(

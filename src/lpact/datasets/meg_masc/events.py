@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import ast
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from lpact.datasets._files.strict import TsvFile, read_text
 from lpact.datasets._finding import Finding
+from lpact.datasets._mne.event_samples import sample_mismatch
+from lpact.datasets.meg_masc.literals import (
+    NOT_LITERAL,
+    REMEDY,
+    evaluated,
+    literal,
+    number,
+    pronounced,
+    texts,
+    whole,
+    wrong,
+)
 from lpact.errors import RecordingError
 from lpact.reasons import Reason
 
@@ -22,10 +31,7 @@ TOLERANCE_SAMPLES = 1.0
 SAME_START_S = 0.001
 """Two words are the same if their places in the sound differ by no more."""
 
-_PHONEME = "'kind': 'phoneme'"
 _AUDIO_NUMBER = re.compile(r"\.0$")
-_NOT_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
-_REMEDY = "mend the line, or copy or download the file again"
 
 
 @dataclass(frozen=True)
@@ -110,9 +116,10 @@ def _story_of(cells: list[str], header: list[str]) -> str:
     if len(cells) != len(header):
         return ""
     try:
-        story = _literal(cells[header.index("trial_type")]).get("story")
-    except _NOT_LITERAL:
+        about = literal(cells[header.index("trial_type")])
+    except NOT_LITERAL:
         return ""
+    story = about.get("story") if about is not None else None
     return story if isinstance(story, str) else ""
 
 
@@ -120,7 +127,7 @@ def read_events(path: Path, where: str, sampling_rate_hz: float | None) -> Recor
     """Read an ``events.tsv``.
 
     A word's time is ``onset``; where ``onset`` and ``sample / sampling_rate_hz`` differ by more than one sample in
-    any line, ``sample`` counts in the whole file. Lines about phonemes are not evaluated.
+    any line, ``sample`` counts in the whole file. Lines about phonemes are passed over.
     """
     table = TsvFile(path, RecordingError)
     table.require(COLUMNS)
@@ -130,25 +137,23 @@ def read_events(path: Path, where: str, sampling_rate_hz: float | None) -> Recor
     words: list[WordEvent] = []
     spellings: dict[str, int] = {}
     for row, cell in enumerate(table.cells("trial_type")):
-        if _PHONEME in cell and cell.endswith(("}", '}"')):
+        about = evaluated(table, row, cell)
+        if about is None:
             continue
-        about = _evaluated(table, row, cell)
         kind = about.get("kind")
         if kind not in ("sound", "word"):
-            if kind == "phoneme":
-                continue
-            raise _wrong(
+            raise wrong(
                 path, row, "an event is of no known kind", repr(kind), "sound, word, phoneme"
             )
-        text = _texts(path, row, about, ("story", "sound"))
+        text = texts(path, row, about, ("story", "sound"))
         spellings.setdefault(text["story"], row)
         sound = sound_name(text["sound"])
         line, time_s = row + 2, times_s[row]
-        start_s = _number(path, row, about, "start")
+        start_s = number(path, row, about, "start")
         if kind == "sound":
             sounds.append(SoundEvent(line, time_s, sound, start_s))
             continue
-        text = _texts(path, row, about, ("word", "condition"))
+        text = texts(path, row, about, ("word", "condition"))
         words.append(
             WordEvent(
                 line=line,
@@ -157,10 +162,10 @@ def read_events(path: Path, where: str, sampling_rate_hz: float | None) -> Recor
                 word=text["word"],
                 sound=sound,
                 start_s=start_s,
-                sequence_id=_whole(path, row, about, "sequence_id"),
-                word_index=_whole(path, row, about, "word_index"),
+                sequence_id=whole(path, row, about, "sequence_id"),
+                word_index=whole(path, row, about, "word_index"),
                 condition=text["condition"],
-                pronounced=_pronounced(path, row, about),
+                pronounced=pronounced(path, row, about),
             )
         )
     story, spelling = _one_story(path, spellings)
@@ -175,81 +180,24 @@ def _times(
     if "sample" not in table.columns or sampling_rate_hz is None:
         return onsets, ()
     samples = table.integers("sample")
-    apart = [
-        abs(onset * sampling_rate_hz - sample)
-        for onset, sample in zip(onsets, samples, strict=True)
-    ]
-    rows = [row for row, by in enumerate(apart) if by > TOLERANCE_SAMPLES + 1e-6]
-    if not rows:
+    mismatch = sample_mismatch(onsets, samples, sampling_rate_hz, TOLERANCE_SAMPLES)
+    if mismatch is None:
         return onsets, ()
-    first = rows[0]
     note = Finding(
         field="sample",
         reason=Reason.SIDECAR_DISAGREES,
         severity="note",
         where=where,
-        found=f"{len(rows)} of {len(onsets)} lines, by up to {max(apart):.0f} samples; first: line {first + 2}, "
-        f"onset {onsets[first]} s and sample {samples[first]}",
-        expected=f"onset · {sampling_rate_hz:g} Hz = sample, within one",
+        found=mismatch.found,
+        expected=mismatch.expected,
         remedy="the column 'sample' counts in this file; check which of the two is right",
     )
     return [sample / sampling_rate_hz for sample in samples], (note,)
 
 
-def _literal(cell: str) -> Mapping[str, Any]:
-    if cell.startswith('"') and cell.endswith('"') and len(cell) > 1:
-        cell = cell[1:-1].replace('""', '"')  # a cell that a CSV writer has quoted
-    about = ast.literal_eval(cell)
-    if not isinstance(about, dict):
-        raise TypeError("not a dict")
-    return about
-
-
-def _evaluated(table: TsvFile, row: int, cell: str) -> Mapping[str, Any]:
-    try:
-        return _literal(cell)
-    except _NOT_LITERAL as problem:
-        raise RecordingError(
-            "an event is not described by a Python literal",
-            where=f"{table.path}, line {row + 2}, column 'trial_type'",
-            got=f"{cell[:200]!r} ({type(problem).__name__})",
-            expected="a dict such as {'kind': 'word', 'word': 'a', …}, of texts and numbers",
-            remedy=_REMEDY,
-        ) from None
-
-
-def _texts(path: Path, row: int, about: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, str]:
-    for key in keys:
-        value = about.get(key)
-        if not isinstance(value, str) or not value.strip():
-            raise _wrong(path, row, f"an event's '{key}' is not a text", repr(value), "a text")
-    return {key: about[key] for key in keys}
-
-
-def _number(path: Path, row: int, about: Mapping[str, Any], key: str) -> float:
-    value = about.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise _wrong(path, row, f"an event's '{key}' is not a number", repr(value), "a number")
-    return float(value)
-
-
-def _whole(path: Path, row: int, about: Mapping[str, Any], key: str) -> int:
-    value = _number(path, row, about, key)
-    if value != int(value):
-        raise _wrong(path, row, f"an event's '{key}' is not whole", repr(value), "a whole number")
-    return int(value)
-
-
-def _pronounced(path: Path, row: int, about: Mapping[str, Any]) -> float:
-    value = about.get("pronounced")
-    if value is None:
-        return math.nan
-    return float(value) if isinstance(value, bool) else _number(path, row, about, "pronounced")
-
-
 def _duration(path: Path, row: int, duration_s: float) -> float:
     if not duration_s >= 0.0:
-        raise _wrong(path, row, "a word has no duration", f"{duration_s} s", "a time ≥ 0 s")
+        raise wrong(path, row, "a word has no duration", f"{duration_s} s", "a time ≥ 0 s")
     return duration_s
 
 
@@ -318,7 +266,7 @@ def _in_order(events: RecordingEvents, where: str) -> RecordingEvents:
                 got=f"'{last.word}' at {last.time_s:.4f} s, '{word.word}' at {word.time_s:.4f} s; in the sound "
                 f"'{word.sound}' they start at {last.start_s:g} and {word.start_s:g} s",
                 expected="words in the order in which their sound file has them",
-                remedy=_REMEDY,
+                remedy=REMEDY,
             )
         before[word.sound] = word
     if words == events.words:
@@ -336,13 +284,3 @@ def _in_order(events: RecordingEvents, where: str) -> RecordingEvents:
         remedy="none is needed: they were sorted",
     )
     return replace(events, words=words, findings=(*events.findings, note))
-
-
-def _wrong(path: Path, row: int, what: str, got: str, expected: str) -> RecordingError:
-    return RecordingError(
-        what,
-        where=f"{path}, line {row + 2}, column 'trial_type'",
-        got=got,
-        expected=expected,
-        remedy=_REMEDY,
-    )

@@ -11,7 +11,7 @@
         sub-<s>_task-<t>[_run-<r>]_space-<space>[_res-<res>]_desc-<desc>_bold.nii.gz
 
 The alignment runs on the clock of the audio file. Many of these begin with music, so a run's clock is tied to it by
-the first event of the run, be it music or story: that is when the audio starts.
+the first event that names the audio in ``stim_file``, be it music or story: that is when the audio starts.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._fmri.bids import (
     CONFOUNDS,
-    describe,
     entities,
-    read_events,
     stem,
 )
 from lpact.datasets._fmri.dataset import (
+    ABOUT,
     FmriDataset,
     FmriOptions,
     Scan,
     no_such_stimulus,
     selected,
 )
-from lpact.datasets.base import DATASETS, DatasetReader, RecordingId, Stimulus
+from lpact.datasets.base import DATASETS, DatasetInfo, DatasetReader, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.narratives.words import (
     EXCLUDE_LIST,
     VERSIONS,
     align_path,
+    audio_onset_s,
     audio_path,
     heard_version,
     read_exclude_list,
@@ -74,16 +74,12 @@ class NarrativesOptions(FmriOptions):
         default_factory=dict,
         description="For a task, seconds from the first volume to the start of its audio; replaces its events files.",
     )
-    sentence_pause_s: float = Field(
-        0.5,
-        gt=0,
-        description="Pause after which a sentence begins, for stories without transcript.",
-    )
 
 
-class NarrativesDataset(FmriDataset):
+class NarrativesDataset(FmriDataset[NarrativesOptions]):
     """The opened collection."""
 
+    published = DatasetInfo("OpenNeuro ds002345 (Narratives)", "not stated", "CC0")
     published_tr_s = TR_S
 
     def __init__(
@@ -91,21 +87,18 @@ class NarrativesDataset(FmriDataset):
         folder: SourceFolder,
         options: NarrativesOptions,
         scans: Sequence[tuple[RecordingId, Scan]],
-        findings: Mapping[str, Sequence[Finding]],
+        left_out: Mapping[str, Sequence[Finding]],
     ) -> None:
-        info = describe(folder, source="OpenNeuro ds002345 (Narratives)", licence="CC0")
-        super().__init__(
-            folder, options, scans, info, [f for per in findings.values() for f in per]
-        )
-        self._settings = options
-        self._left_out = findings
+        findings = [finding for per_story in left_out.values() for finding in per_story]
+        super().__init__(folder, options, scans, findings)
+        self._left_out = left_out
         self._stories = sorted({key.stimulus for key, _ in scans})
 
-    def stimulus_onset_s(self, recording_id: RecordingId, scan: Scan) -> float:  # noqa: ARG002
-        """Return when the audio starts: the onset of the run's first event."""
+    def stimulus_onset_s(self, recording_id: RecordingId, scan: Scan) -> float:
+        """Return when the audio starts: the onset of the run's first event that plays it."""
         task = entities(scan.bold)["task"]
-        if task in self._settings.audio_onset_s:
-            return self._settings.audio_onset_s[task]
+        if task in self._options.audio_onset_s:
+            return self._options.audio_onset_s[task]
         if scan.events is None:
             raise RecordingError(
                 "the events of a run are not in the folder",
@@ -114,27 +107,18 @@ class NarrativesDataset(FmriDataset):
                 expected=f"sub-*/func/{stem(scan.bold, 'sub', 'task', 'run')}_events.tsv",
                 remedy=f"download it, or set the option audio_onset_s = {{ {task} = <seconds> }}",
             )
-        events = read_events(scan.events)
-        if not any(event.kind == "story" for event in events):
-            raise RecordingError(
-                "the events of a run have no story",
-                where=str(scan.events),
-                got="trial_type " + ", ".join(sorted({event.kind for event in events})),
-                expected="an event with trial_type 'story'",
-                remedy=f"download the file again, or set audio_onset_s = {{ {task} = <seconds> }}",
-            )
-        return events[0].onset_s
+        return audio_onset_s(scan.events, recording_id.stimulus, task)
 
     def stimulus(self, stimulus_id: str) -> Stimulus:
         """Read one story."""
         if stimulus_id not in self._stories:
             raise no_such_stimulus(self._folder, stimulus_id, self._stories)
         left_out = tuple(self._left_out.get(stimulus_id, ()))
-        return read_story(self._folder, stimulus_id, self._settings.sentence_pause_s, left_out)
+        return read_story(self._folder, stimulus_id, self._options.sentence_pause_s, left_out)
 
     def stimulus_paths(self) -> Iterable[Path]:
         """Return alignments, transcripts, audio and the list of excluded scans."""
-        names = [EXCLUDE_LIST, "dataset_description.json"]
+        names = [EXCLUDE_LIST]
         for story in self._stories:
             names += [align_path(story), *transcript_paths(story), audio_path(story)]
         found = (self._folder.optional(name) for name in names)
@@ -169,6 +153,7 @@ class Narratives(DatasetReader):
             needed=False,
         ),
         Expected("audio of the stories", ("stimuli/*_audio.wav",), needed=False),
+        *ABOUT,
     )
     download = Download(
         method="datalad",

@@ -11,10 +11,12 @@ from lpact.datasets._files.sentences import ends_sentence, sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile, read_text
 from lpact.datasets._finding import Finding
-from lpact.datasets._fmri.bids import read_events, read_json
+from lpact.datasets._fmri.bids import Event, read_events
+from lpact.datasets._fmri.sentences import sentences_by_rule
 from lpact.datasets.base import AbsentMedium, Stimulus
+from lpact.datasets.bids.sidecars import read_json
 from lpact.datasets.validate import check_stimulus
-from lpact.errors import InputError, StimulusError
+from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import IntArray
 from lpact.reasons import Reason
 
@@ -23,6 +25,9 @@ VERSIONS = "milkyway"
 """The task of which each listener heard one of several versions; its events say which."""
 
 DEFAULT_VERSION = "milkywayoriginal"
+
+ALSO_CALLED = {"notthefallintact": "notthefall"}
+"""Stories whose audio goes by another name in events."""
 
 COLUMNS = ("word_orig", "word", "onset", "offset")
 
@@ -61,8 +66,8 @@ def read_story(
                 reason=Reason.SOURCE_ROWS_LEFT_OUT,
                 severity="excluded",
                 where=folder.where(path),
-                found=f"{missing.size} of {aligned.size} words without times; first: line {missing[0] + 1}, "
-                f"{written[missing[0]]!r}",
+                found=f"{missing.size} of {aligned.size} words without times; first: "
+                f"line {table.line(int(missing[0]))}, {written[missing[0]]!r}",
                 expected="times of every word",
                 remedy="the words are left out; the aligner did not find them in the audio",
             )
@@ -137,21 +142,56 @@ def _sentences(
 
 
 def _by_rule(where: str, found: str) -> Finding:
-    return Finding(
-        field="sentence_id",
-        reason=Reason.SENTENCES_BY_RULE,
-        severity="note",
-        where=where,
-        found=found,
+    return sentences_by_rule(
+        where,
+        found,
         expected="a transcript with punctuation that holds every aligned word in order",
         remedy="add the transcript; until then a sentence begins after a pause",
     )
 
 
+def audio_onset_s(path: Path, story: str, task: str) -> float:
+    """Return when the audio of a story starts: the onset of the first event that names it in ``stim_file``.
+
+    Where no event names a file, that is the first with ``trial_type`` music or story. A story that plays another file
+    is an error: the alignment would not be on its clock.
+    """
+    events = read_events(path)
+    told = [event for event in events if event.kind == "story"]
+    if not told:
+        raise RecordingError(
+            "the events of a run have no story",
+            where=str(path),
+            got="trial_type " + ", ".join(sorted({event.kind for event in events})),
+            expected="an event with trial_type 'story'",
+            remedy=f"download the file again, or set audio_onset_s = {{ {task} = <seconds> }}",
+        )
+    names = (story, ALSO_CALLED.get(story, story))
+    for event in told:
+        if _played(event) not in ("", *names):
+            raise RecordingError(
+                "the story of a run is not the one that its words are of",
+                where=f"{path}, column 'stim_file'",
+                got=f"{event.stimulus!r} at {event.onset_s:g} s",
+                expected=f"'{story}_audio.wav', whose alignment is {align_path(story)}",
+                remedy=f"find out what was heard; audio_onset_s = {{ {task} = <seconds> }} settles it",
+            )
+    audio = [event.onset_s for event in events if _played(event) in names]
+    return (audio or [event.onset_s for event in events if event.kind in ("music", "story")])[0]
+
+
+def _played(event: Event) -> str:
+    """Return the story whose audio an event plays; empty where it names no file."""
+    name = event.stimulus.strip()
+    if name == "n/a":
+        return ""
+    return Path(name.replace("\\", "/")).name.removesuffix(".wav").removesuffix("_audio")
+
+
 def heard_version(events_path: Path | None) -> str:
     """Return the version of the story that was heard, from the audio that the events name."""
     events = [] if events_path is None else read_events(events_path)
-    stems = {event.stimulus.partition("_audio")[0] for event in events if event.kind == "story"}
+    stems = {_played(event) for event in events if event.kind == "story"}
     named = sorted(name for name in stems if name.startswith(VERSIONS))
     return named[0] if named else DEFAULT_VERSION
 

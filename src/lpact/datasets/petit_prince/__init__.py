@@ -15,7 +15,7 @@ section is a stimulus with its own clock, and its audio starts with the first vo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -23,8 +23,9 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._fmri.bids import describe, entities
+from lpact.datasets._fmri.bids import entities
 from lpact.datasets._fmri.dataset import (
+    ABOUT,
     FmriDataset,
     FmriOptions,
     Scan,
@@ -34,6 +35,7 @@ from lpact.datasets._fmri.dataset import (
 from lpact.datasets.base import (
     DATASETS,
     AbsentMedium,
+    DatasetInfo,
     DatasetReader,
     RecordingId,
     Stimulus,
@@ -55,40 +57,26 @@ class PetitPrinceOptions(FmriOptions):
     audio_onset_s: float = Field(
         0.0, description="Seconds from the start of the first volume to the start of the audio."
     )
-    sentence_pause_s: float = Field(
-        0.5,
-        gt=0,
-        description="Pause after which a sentence begins, where no parses are beside the words.",
-    )
 
 
-class PetitPrinceDataset(FmriDataset):
+class PetitPrinceDataset(FmriDataset[PetitPrinceOptions]):
     """The opened dataset, in one language."""
 
+    published = DatasetInfo("OpenNeuro ds003643 (Le Petit Prince)", "not stated", "CC0")
     published_tr_s = TR_S
-
-    def __init__(
-        self,
-        folder: SourceFolder,
-        options: PetitPrinceOptions,
-        scans: Sequence[tuple[RecordingId, Scan]],
-    ) -> None:
-        source = "OpenNeuro ds003643 (Le Petit Prince)"
-        super().__init__(folder, options, scans, describe(folder, source=source, licence="CC0"))
-        self._settings = options
 
     @cached_property
     def _annotation(self) -> Annotation:
-        settings = self._settings
-        return Annotation(self._folder, settings.language, settings.sentence_pause_s)
+        options = self._options
+        return Annotation(self._folder, options.language, options.sentence_pause_s)
 
     def stimulus_onset_s(self, recording_id: RecordingId, scan: Scan) -> float:  # noqa: ARG002
         """Return when the audio of a section starts."""
-        return self._settings.audio_onset_s
+        return self._options.audio_onset_s
 
     def stimulus(self, stimulus_id: str) -> Stimulus:
         """Read one section."""
-        sections = {stimulus_name(self._settings.language, n): n for n in range(1, N_SECTIONS + 1)}
+        sections = {stimulus_name(self._options.language, n): n for n in range(1, N_SECTIONS + 1)}
         if stimulus_id not in sections:
             raise no_such_stimulus(self._folder, stimulus_id, sections)
         number = sections[stimulus_id]
@@ -110,12 +98,10 @@ class PetitPrinceDataset(FmriDataset):
     def stimulus_paths(self) -> Iterable[Path]:
         """Return the annotation and the audio."""
         audio = [self._audio(number) for number in range(1, N_SECTIONS + 1)]
-        description = self._folder.optional("dataset_description.json")
-        found = [*self._annotation.paths(), *audio, description]
-        return [path for path in found if path is not None]
+        return [path for path in (*self._annotation.paths(), *audio) if path is not None]
 
     def _audio(self, number: int) -> Path | None:
-        pattern = f"stimuli/task-lpp{self._settings.language}_section[-_]{number}.wav"
+        pattern = f"stimuli/task-lpp{self._options.language}_section[-_]{number}.wav"
         found = self._folder.glob(pattern)
         return found[0] if found else None
 
@@ -144,6 +130,7 @@ class PetitPrince(DatasetReader):
         Expected("parse trees", ("annotation/*/lpp*_tree.csv",), needed=False),
         Expected("dependencies", ("annotation/*/lpp*_dependency.csv",), needed=False),
         Expected("audio of the sections", ("stimuli/task-lpp*_section*.wav",), needed=False),
+        *ABOUT,
     )
     download = Download(
         method="openneuro",

@@ -40,7 +40,11 @@ from lpact.datasets.bids.sidecars import check_participants, read_description
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.podcast_ecog import features
 from lpact.datasets.podcast_ecog import words as podcast
-from lpact.datasets.podcast_ecog.recording import read_podcast_recording, side_files
+from lpact.datasets.podcast_ecog.recording import (
+    opened_files,
+    read_podcast_recording,
+    side_files,
+)
 from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
 from lpact.math.types import IntArray
@@ -222,9 +226,10 @@ class PodcastDataset(Dataset):
     def source_files(self) -> list[SourceFile]:
         """Return every file that is read with its checksum, by path."""
         folder = self._folder
-        paths = [folder.file("dataset_description.json"), *self._files.values()]
+        paths = [folder.file("dataset_description.json")]
         paths += [] if self._participants is None else [self._participants]
         for path in self._files.values():
+            paths += opened_files(folder, path)
             paths += side_files(folder, path, raw_signal=self._options.signal == "raw")
         transcript = podcast.read_transcript(folder).path
         optional = [AUDIO, "stimuli/syntactic/transcript.tsv", "stimuli/gpt2-xl/transcript.tsv"]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lpact.datasets._files.hdf5 import open_hdf5
+from lpact.datasets._files.hdf5 import hdf5_dataset, open_hdf5
 from lpact.datasets.base import FeatureKey
 from lpact.datasets.podcast_ecog.words import TokenTable
 from lpact.errors import FeatureError
@@ -56,7 +56,7 @@ class PodcastFeatures:
             )
         path, name, tokens = self.sources[key]
         with open_hdf5(path, FeatureError) as file:
-            values: npt.NDArray[Any] = file[name][...]
+            values: npt.NDArray[Any] = hdf5_dataset(file, name, FeatureError)[...]
         if values.ndim < 2 or len(values) != len(tokens.word_index):
             raise FeatureError(
                 "features do not have one row for every row of their table",
@@ -87,7 +87,9 @@ def gpt2_sources(path: Path, tokens: TokenTable) -> dict[FeatureKey, tuple[Path,
     """Return the layers that the file holds (datasets ``layer-<k>``)."""
     with open_hdf5(path, FeatureError) as file:
         names = [str(name) for name in file]
-    layers = sorted(int(match[1]) for name in names if (match := _LAYER.fullmatch(name)))
+        layers = sorted(int(match[1]) for name in names if (match := _LAYER.fullmatch(name)))
+        for k in layers:
+            hdf5_dataset(file, f"layer-{k}", FeatureError)
     if not layers:
         raise FeatureError(
             "a file of features holds no layer",
@@ -105,6 +107,8 @@ def whisper_sources(
     """Return the one set of Whisper's vectors (dataset ``vectors``)."""
     with open_hdf5(path, FeatureError) as file:
         names = [str(name) for name in file]
+        if "vectors" in names:
+            hdf5_dataset(file, "vectors", FeatureError)
     if "vectors" not in names:
         raise FeatureError(
             "a file of features holds no vectors",

@@ -15,11 +15,12 @@ from lpact.datasets._mne.channels import (
     channel_places,
     pick_channels,
     place_findings,
-    scales,
 )
 from lpact.datasets._mne.series import RawSeries, open_raw
+from lpact.datasets._mne.units import Scaling, scaling
 from lpact.datasets.base import Recording, RecordingId, Span, TimeSeries, Units
 from lpact.datasets.bids.sidecars import (
+    ChannelTable,
     Electrodes,
     check_sampling_rate,
     read_channels,
@@ -32,6 +33,10 @@ from lpact.reasons import Reason
 NEURAL = ("ecog", "seeg", "dbs")
 FRAME = "MNI152NLin2009aSym"
 """Frame of the positions in the released files: they are those of the electrode tables of that space."""
+
+ENVELOPE_UNIT = "a.u."
+"""The release does not say what the envelope's numbers are (amplitude or power, scaled or not); its files are marked as
+volts because their channels are electrodes. The numbers are given as they are stored."""
 
 _SAME_PLACE_MM = 1.0
 
@@ -54,6 +59,14 @@ def side_files(folder: SourceFolder, path: Path, *, raw_signal: bool) -> list[Pa
     return [path for path in found if path is not None]
 
 
+def opened_files(folder: SourceFolder, path: Path) -> tuple[Path, ...]:
+    """Return the files that hold a recording, of which a FIF file may have several; one that is torn stands alone."""
+    try:
+        return open_raw(folder, path).files
+    except RecordingError:
+        return (path,)
+
+
 _RAW_SIDECARS = ("channels.tsv", "ieeg.json")
 
 
@@ -67,19 +80,23 @@ def read_podcast_recording(
 ) -> Recording:
     """Open a recording: its channels, places and marks; the values are read when asked for."""
     where, subject = folder.where(path), recording_id.subject
-    raw = open_raw(path)
+    raw = open_raw(folder, path).raw
     names: list[str] = list(raw.ch_names)
     types: list[str] = list(raw.get_channel_types())
     bad = {str(name): "in the file" for name in raw.info["bads"]}
+    table: ChannelTable | None = None
     if raw_signal:
         check_sampling_rate(
             raw.info["sfreq"], _beside(folder, subject, f"task-podcast_{_RAW_SIDECARS[1]}"), path
         )
         sidecar = f"sub-{subject}/ieeg/sub-{subject}_task-podcast_{_RAW_SIDECARS[0]}"
-        types, more = _types_by_table(folder.file(sidecar, RecordingError), names, path)
-        bad |= more
+        table = _channel_table(folder.file(sidecar, RecordingError), names, path)
+        types, bad = [table.types[name].lower() for name in names], bad | table.bad
     picks, findings = pick_channels(names, types, wanted=NEURAL, bad=bad, where=where, path=path)
-    factors, unit = scales([types[pick] for pick in picks])
+    scaled = Scaling((1.0,) * len(picks), ENVELOPE_UNIT, ())
+    if table is not None:
+        scaled = scaling(path, raw, picks, types, table=table.path, listed=table.units, where=where)
+        findings += scaled.findings
     ids = [names[pick] for pick in picks]
     places = _places(folder, subject, raw, picks, ids, findings, where)
     findings += place_findings(ids, places.coordinates_mm, where)
@@ -89,16 +106,17 @@ def read_podcast_recording(
     return Recording(
         recording_id,
         TimeSeries(
-            RawSeries(path, picks, scale=factors, raw=raw),
+            RawSeries(path, picks, scale=scaled.factors, raw=raw),
             float(raw.info["sfreq"]),
             start_s,
-            unit,
+            scaled.physical_unit,
         ),
         Units(
             tuple(ids),
             places.regions,
             None if nowhere else places.coordinates_mm,
             "" if nowhere else places.frame,
+            comparable=False,
         ),
         where,
         bad_spans=tuple(
@@ -109,21 +127,19 @@ def read_podcast_recording(
     )
 
 
-def _types_by_table(
-    table: Path, names: Sequence[str], path: Path
-) -> tuple[list[str], dict[str, str]]:
-    """Return the type of every channel of the file by channels.tsv, and why bad ones are bad."""
-    channels = read_channels(table)
+def _channel_table(path: Path, names: Sequence[str], data: Path) -> ChannelTable:
+    """Read channels.tsv, which must have a row for every channel of the file."""
+    channels = read_channels(path)
     unlisted = [name for name in names if name not in channels.types]
     if unlisted:
         raise RecordingError(
             "a channel of the recording is not in channels.tsv",
             where=str(channels.path),
             got=f"no row for {', '.join(unlisted[:5])}",
-            expected=f"a row for each of the {len(names)} channels of {path.name}",
+            expected=f"a row for each of the {len(names)} channels of {data.name}",
             remedy="add the rows, or download both files again",
         )
-    return [channels.types[name].lower() for name in names], channels.bad
+    return channels
 
 
 def _places(

@@ -177,11 +177,14 @@ def missing_here(name: str, *, revision: str = "", folder: Path | None = None) -
     hub = require("huggingface_hub")
     # A path: it was fetched before. Anything else: it was not, or is known not to exist.
     found = hub.try_to_load_from_cache(name, "config.json", revision=revision or None)
-    return (
-        ""
-        if isinstance(found, str)
-        else f"hub model {name} is not on this machine; a run fetches it"
-    )
+    if isinstance(found, str):
+        return ""
+    if "/" not in name:
+        return (
+            f"no folder is given for it (--model {name}=FOLDER, or [run.models]); "
+            f"a run would ask the hub for a model named '{name}'"
+        )
+    return f"hub model {name} is not on this machine; a run fetches it"
 
 
 def _local(name: str, path: Path) -> ModelFolder:

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpact.datasets._files.stored import StoredArray
 from lpact.datasets.arrays.files.hdf5 import Hdf5File
 from lpact.datasets.arrays.files.stored import (
     ArrayFile,
-    StoredArray,
     check_real,
     check_size,
     one_number,

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpact.datasets._files.strict import load_npy
+from lpact.datasets._files.npy import stored_npy
+from lpact.datasets._files.stored import StoredArray
 from lpact.datasets.arrays.files.stored import (
     ArrayFile,
-    StoredArray,
+    check_one_number,
     check_real,
     check_size,
     one_number,
@@ -24,17 +25,13 @@ from lpact.errors import RecordingError
 
 
 class NpyFile(ArrayFile):
-    """One array; a big one is mapped, not read."""
+    """One array; parts of it are read when they are asked for."""
 
     def array(self, key: str | None) -> StoredArray:
         """Return the array; it has no name."""
         if key is not None:
             raise self._nameless(key)
-        values = load_npy(self.path, RecordingError)
-        fortran = values.flags.f_contiguous and not values.flags.c_contiguous
-        return StoredArray(
-            str(self.path), values.shape, values.dtype, values.__getitem__, fortran=fortran
-        )
+        return stored_npy(self.path, RecordingError)
 
     def number(self, key: str) -> float:
         """Raise: there is only the array."""
@@ -82,8 +79,8 @@ class NpzFile(ArrayFile):
         name = the_key(key, self._headers, self.path, "array")
         where = f"{self.path}, array '{name}'"
         shape, _, dtype = self._headers[name]
-        check_real(dtype, where)
-        return one_number(self._load(name) if math.prod(shape) == 1 else np.empty(shape), where)
+        check_one_number(shape, dtype, where)
+        return one_number(self._load(name), where)
 
     def _load(self, name: str) -> npt.NDArray[Any]:
         try:

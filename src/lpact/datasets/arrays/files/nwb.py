@@ -46,25 +46,27 @@ class NwbSeries:
     units: NwbUnits | None
 
 
-def read_nwb(path: Path, key: str | None, unit_column: str) -> NwbSeries:
-    """Read the header of the series at ``key`` (its name, or its path), or of the only electrical series."""
+def read_nwb(
+    path: Path, key: str | None, unit_column: str, axes: tuple[str, ...] = ("time", "unit")
+) -> NwbSeries:
+    """Read the header of the series at ``key`` (its name, or its path), or of the only electrical series.
+
+    ``axes`` are those of its values; the standard has time first, and some writers have not.
+    """
     with _open(path) as file:
         series = _find(file, key, path)
         where = f"{path}, series '{series.name}'"
         data = getattr(series.data, "name", None)
-        if data is None or len(series.data.shape) != 2:
+        if data is None or len(series.data.shape) != 2 or len(axes) != 2:
             raise RecordingError(
                 "a series of an NWB file is not a table of samples and channels",
                 where=where,
-                got=f"shape {getattr(series.data, 'shape', None)}",
-                expected="two axes: time, channel",
+                got=f"shape {getattr(series.data, 'shape', None)}, axes {', '.join(axes)}",
+                expected="two axes: time and unit",
                 remedy='name another series: key = "…"',
             )
-        rate, start = _clock(series, where)
-        n_units = series.data.shape[1]
-        gain = np.full(n_units, float(series.conversion))
-        if getattr(series, "channel_conversion", None) is not None:
-            gain = gain * np.asarray(series.channel_conversion[:], dtype=np.float64)
+        rate, start = _clock(series, series.data.shape[axes.index("time")], where)
+        gain = _gain(series, series.data.shape[axes.index("unit")], where)
         unit = str(series.unit)
         return NwbSeries(
             data=data,
@@ -75,6 +77,23 @@ def read_nwb(path: Path, key: str | None, unit_column: str) -> NwbSeries:
             offset=float(series.offset),
             units=_units(series, unit_column, where),
         )
+
+
+def _gain(series: Any, n_units: int, where: str) -> FloatArray:
+    """The conversion of the series times that of each channel, [n_units]."""
+    gain = np.full(n_units, float(series.conversion))
+    conversion = getattr(series, "channel_conversion", None)
+    if conversion is None:
+        return gain
+    if len(conversion) != n_units:
+        raise RecordingError(
+            "a series does not have one conversion factor a channel",
+            where=f"{where}, channel_conversion",
+            got=f"{len(conversion)} factors, {n_units} channels (shape {series.data.shape})",
+            expected="one factor for each channel",
+            remedy='check that the axes are told right: axes = "time,unit" or "unit,time"',
+        )
+    return gain * np.asarray(conversion[:], dtype=np.float64)
 
 
 @contextmanager
@@ -134,17 +153,17 @@ def _place(series: Any) -> str:
     return str(series.name) if name is None else str(name).strip("/").removesuffix("/data")
 
 
-def _clock(series: Any, where: str) -> tuple[float, float]:
+def _clock(series: Any, n_samples: int, where: str) -> tuple[float, float]:
     """Rate (Hz) and time of the first sample (s); timestamps must be regular."""
     if series.rate is not None:
         return float(series.rate), float(series.starting_time or 0.0)
     times = series.timestamps
     n = 0 if times is None else len(times)
-    if n < 2 or n != series.data.shape[0]:
+    if n < 2 or n != n_samples:
         raise RecordingError(
             "a series has neither a rate nor a time for every sample",
             where=where,
-            got=f"{n} timestamps for {series.data.shape[0]} samples",
+            got=f"{n} timestamps for {n_samples} samples",
             expected="a rate, or one timestamp a sample",
             remedy="give the series a rate and a starting time",
         )

@@ -1,58 +1,20 @@
-"""An array as it lies in a file, and the series of units that is read from it piece by piece."""
+"""What files of all formats have in common: named arrays and numbers, and errors that name them."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lpact.datasets.series import StreamedSeries
+from lpact.datasets._files.stored import StoredArray
 from lpact.errors import RecordingError, did_you_mean
-from lpact.math.types import FloatArray
 
 WHOLE_BYTES = 2**30
 """Most bytes of an array in a format that can only be read as a whole."""
-
-AHEAD_BYTES = 2**29
-"""Bytes of units that are read at once, and kept for the next ones, where units do not lie by themselves."""
-
-Index: TypeAlias = tuple[slice, ...]
-
-
-@dataclass(frozen=True)
-class StoredArray:
-    """One array of a file, of which no value is read yet.
-
-    ``read`` returns the part at one slice an axis. ``chunks`` is the shape of the pieces in which it is stored; None
-    means in one piece, whose last axis runs fastest unless ``fortran``. ``whole`` says that any part costs as much as
-    all of it. ``unwritten`` tells of parts that were never stored and read as a fill value.
-    """
-
-    where: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    read: Callable[[Index], npt.NDArray[Any]]
-    chunks: tuple[int, ...] | None = None
-    fortran: bool = False
-    whole: bool = False
-    unwritten: str = ""
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all values."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    def lies_apart(self, axis: int) -> bool:
-        """Whether the values at one index of an axis lie by themselves."""
-        if self.chunks is not None:
-            return self.chunks[axis] == 1
-        return axis == (len(self.shape) - 1 if self.fortran else 0)
 
 
 class ArrayFile(ABC):
@@ -68,82 +30,6 @@ class ArrayFile(ABC):
     @abstractmethod
     def number(self, key: str) -> float:
         """Return one number that is kept in the file."""
-
-
-class StoredSeries(StreamedSeries):
-    """Units of a stored array with a time and a unit axis, times a ``gain`` plus an ``offset`` where there are some.
-
-    Where units do not lie by themselves, a file is gone through for every read. More units than are asked for are read
-    then, `AHEAD_BYTES` at most, and kept until others are wanted.
-    """
-
-    def __init__(
-        self, stored: StoredArray, *, unit_axis: int, gain: FloatArray | None, offset: float
-    ) -> None:
-        self._stored = stored
-        self._unit_axis = unit_axis
-        self._gain = gain
-        self._offset = offset
-        self.shape = (stored.shape[1 - unit_axis], stored.shape[unit_axis])
-        self.dtype = stored.dtype if gain is None else np.dtype(np.float64)
-        self.unit_major = stored.lies_apart(unit_axis)
-        self._ahead: tuple[int, npt.NDArray[Any]] | None = None
-
-    def read(self, units: Sequence[int]) -> FloatArray:
-        """Return the units at these indices in this order, [n_samples, len(units)]."""
-        wanted = [int(unit) for unit in units]
-        n_samples = self.shape[0]
-        values = (
-            np.empty((len(wanted), n_samples)).T
-            if self.unit_major
-            else np.empty((n_samples, len(wanted)))
-        )
-        pieces = _pieces(wanted)
-        if not self.unit_major and len(pieces) > 1 and _dense(wanted):
-            low = min(wanted)
-            values[:] = self._part(low, max(wanted) + 1)[:, [unit - low for unit in wanted]]
-        else:
-            for column, first, stop in pieces:
-                values[:, column : column + stop - first] = self._part(first, stop)
-        if self._gain is not None:
-            values *= self._gain[wanted]
-            values += self._offset
-        return values
-
-    def _part(self, first: int, stop: int) -> npt.NDArray[Any]:
-        """Units ``first`` to ``stop``, [n_samples, stop − first], as they are stored."""
-        if self.unit_major:
-            return self._stored_part(first, stop)
-        if self._ahead is not None:
-            start, kept = self._ahead
-            if start <= first and stop <= start + kept.shape[1]:
-                return kept[:, first - start : stop - start]
-            self._ahead = None
-        width = AHEAD_BYTES // max(1, self.shape[0] * self._stored.dtype.itemsize)
-        kept = self._stored_part(first, min(self.shape[1], max(stop, first + width)))
-        self._ahead = first, kept
-        return kept[:, : stop - first]
-
-    def _stored_part(self, first: int, stop: int) -> npt.NDArray[Any]:
-        index = [slice(None), slice(None)]
-        index[self._unit_axis] = slice(first, stop)
-        part = self._stored.read(tuple(index))
-        return part.T if self._unit_axis == 0 else part
-
-
-def _pieces(units: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Runs of consecutive units, as (column of the first, first, one past the last)."""
-    pieces: list[tuple[int, int, int]] = []
-    for column, unit in enumerate(units):
-        if pieces and pieces[-1][2] == unit:
-            pieces[-1] = (*pieces[-1][:2], unit + 1)
-        else:
-            pieces.append((column, unit, unit + 1))
-    return pieces
-
-
-def _dense(units: Sequence[int]) -> bool:
-    return max(units) - min(units) < 2 * len(units)
 
 
 def check_real(dtype: np.dtype[Any], where: str) -> None:
@@ -199,15 +85,27 @@ def torn(path: Path, problem: object) -> RecordingError:
     )
 
 
+def check_one_number(shape: tuple[int, ...] | None, dtype: np.dtype[Any], where: str) -> None:
+    """Raise unless an array is one real number; nothing of it was read yet."""
+    if shape is None or math.prod(shape) != 1 or dtype.kind not in "fiu":
+        raise _not_one_number(f"shape {shape}, dtype {dtype}", where)
+
+
 def one_number(value: Any, where: str) -> float:
     """Return a value that is one finite number."""
     array = np.asarray(value)
-    if array.size != 1 or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-        raise RecordingError(
-            "a value of a file is not one finite number",
-            where=where,
-            got=f"shape {array.shape}, dtype {array.dtype}",
-            expected="one finite number",
-            remedy="name another place, or give the number in recordings.toml",
-        )
-    return float(array.reshape(()))
+    check_one_number(array.shape, array.dtype, where)
+    number = float(array.reshape(()))
+    if not math.isfinite(number):
+        raise _not_one_number(str(number), where)
+    return number
+
+
+def _not_one_number(found: str, where: str) -> RecordingError:
+    return RecordingError(
+        "a value of a file is not one finite number",
+        where=where,
+        got=found,
+        expected="one finite number",
+        remedy="name another place, or give the number in recordings.toml",
+    )

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpact.datasets._files.stored import Index, StoredArray
 from lpact.datasets.arrays.files.stored import (
     ArrayFile,
-    Index,
-    StoredArray,
+    check_one_number,
     check_real,
     one_number,
     the_key,
@@ -93,8 +93,8 @@ class ZarrFolder(ArrayFile):
         where = f"{self.path}, '{key}'"
         if not attribute:
             array, _ = self._array(path)
-            check_real(np.dtype(array.dtype), where)
-            return one_number(array[...] if array.size == 1 else np.empty(array.shape), where)
+            check_one_number(tuple(array.shape), np.dtype(array.dtype), where)
+            return one_number(self._read(array, (slice(None),) * len(array.shape)), where)
         folder = self.path / path.strip("/")
         if path.strip("/"):
             the_key(path.strip("/"), self._names(), self.path, "array")
@@ -136,7 +136,10 @@ class ZarrFolder(ArrayFile):
     def _read(self, array: Any, index: Index) -> npt.NDArray[Any]:
         try:
             return np.asarray(array[index])
-        except _TROUBLE as problem:
+        except MemoryError:
+            raise
+        except Exception as problem:
+            # Every codec has errors of its own: EOFError, zlib.error, LZMAError …
             raise torn(self.path, problem) from None
 
 
