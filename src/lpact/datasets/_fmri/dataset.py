@@ -139,6 +139,10 @@ class FmriDataset(Dataset, Generic[OptionsT]):
     def stimulus_onset_s(self, recording_id: RecordingId, scan: Scan) -> float:
         """Return when the stimulus begins, in seconds from the start of the first volume."""
 
+    def onset_findings(self, scan: Scan) -> tuple[Finding, ...]:  # noqa: ARG002
+        """Return what is doubtful about when the stimulus begins."""
+        return ()
+
     @abstractmethod
     def stimulus_paths(self) -> Iterable[Path]:
         """Return the files that stimuli are read from, those that are there."""
@@ -179,7 +183,12 @@ class FmriDataset(Dataset, Generic[OptionsT]):
             confounds=None
             if scan.confounds is None
             else read_confounds(scan.confounds, header.n_volumes),
-            findings=scan.findings + time.findings + parcels.findings,
+            findings=(
+                *scan.findings,
+                *time.findings,
+                *self.onset_findings(scan),
+                *parcels.findings,
+            ),
         )
 
     def source_files(self) -> list[SourceFile]:

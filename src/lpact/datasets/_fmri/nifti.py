@@ -135,17 +135,29 @@ def read_volume(
             expected="three axes; a probabilistic atlas has a fourth",
             remedy="use the maximum-probability version of the atlas (whole numbers, one a voxel)",
         )
+    if not resample and not space.same(space_of(image)):
+        raise RecordingError(
+            f"the {what} and the BOLD series are not on the same grid",
+            where=f"{path} and {bold}",
+            got=f"{what}: {space_of(image)}; BOLD: {space}",
+            expected="equal shapes and equal affines",
+            remedy=f"resample the {what} to the BOLD grid (nilearn.image.resample_to_img, interpolation="
+            "'nearest'), or set the option resample_atlas = true; both must be in the same space",
+        )
+    try:
+        values: npt.NDArray[Any] = np.asarray(image.dataobj)
+    except (OSError, EOFError, ValueError, zlib.error) as problem:
+        raise torn(path, problem, RecordingError) from None
     if not space.same(space_of(image)):
-        if not resample:
-            raise RecordingError(
-                f"the {what} and the BOLD series are not on the same grid",
-                where=f"{path} and {bold}",
-                got=f"{what}: {space_of(image)}; BOLD: {space}",
-                expected="equal shapes and equal affines",
-                remedy=f"resample the {what} to the BOLD grid (nilearn.image.resample_to_img, interpolation="
-                "'nearest'), or set the option resample_atlas = true; both must be in the same space",
-            )
-        image = require("nilearn.image", extra=EXTRA).resample_img(
+        values = np.asarray(_resampled(image, space, path, bold, what).dataobj)
+    return values.reshape(-1, order="F")
+
+
+def _resampled(image: Any, space: Space, path: Path, bold: Path, what: str) -> Any:
+    """Return an image on another grid, by nearest neighbours; one that does not reach it is named."""
+    outside = require("nilearn.image.resampling", extra=EXTRA).BoundingBoxError
+    try:
+        return require("nilearn.image", extra=EXTRA).resample_img(
             image,
             target_affine=space.affine,
             target_shape=space.shape,
@@ -153,11 +165,14 @@ def read_volume(
             force_resample=True,
             copy_header=True,
         )
-    try:
-        values: npt.NDArray[Any] = np.asarray(image.dataobj)
-    except (OSError, EOFError, ValueError, zlib.error) as problem:
-        raise torn(path, problem, RecordingError) from None
-    return values.reshape(-1, order="F")
+    except outside:
+        raise RecordingError(
+            f"the {what} and the BOLD series do not overlap",
+            where=f"{path} and {bold}",
+            got=f"{what}: {space_of(image)}; BOLD: {space}",
+            expected=f"a {what} that lies, in mm, where the brain of the series lies",
+            remedy=f"use the {what} of the series' own space; one of the two affines may be wrong",
+        ) from None
 
 
 class BoldSeries(StreamedSeries):

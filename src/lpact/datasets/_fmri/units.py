@@ -10,6 +10,7 @@ import numpy as np
 
 from lpact.datasets._files.strict import CsvFile, TsvFile
 from lpact.datasets._finding import Finding
+from lpact.datasets._fmri.bids import entities
 from lpact.datasets._fmri.nifti import Space, read_volume
 from lpact.datasets.base import Units
 from lpact.errors import ConfigError, RecordingError
@@ -66,6 +67,7 @@ def make_parcels(sources: Sources, space: Space, bold: Path, frame: str) -> Parc
         )
     labels = _read_atlas(sources, space, bold)
     names, findings = ({}, []) if labels is None else _names(sources, labels)
+    findings += _other_spaces(sources, frame)
     if sources.mask is None:
         assert labels is not None
         return _regions(labels, names, space, frame, findings)
@@ -127,6 +129,26 @@ def _empty(path: Path, what: str) -> RecordingError:
         expected="voxels of the brain",
         remedy=f"check that the {what} is in the space of the series",
     )
+
+
+def _other_spaces(sources: Sources, frame: str) -> list[Finding]:
+    """Return a note for atlas and mask whose names state (``tpl-``, ``space-``) another space than the series'."""
+    findings = []
+    for what, path in (("atlas", sources.atlas), ("mask", sources.mask)):
+        named = {} if path is None else entities(path)
+        stated = named.get("space") or named.get("tpl") or ""
+        if path is not None and stated and frame and stated != frame:
+            note = Finding(
+                field=what,
+                reason=Reason.SIDECAR_DISAGREES,
+                severity="note",
+                where=sources.where(path),
+                found=f"its name states the space {stated}; the BOLD series is in {frame}",
+                expected=f"one in {frame}",
+                remedy=f"use the {what} of {frame}: an equal grid alone does not make regions lie at the same places",
+            )
+            findings.append(note)
+    return findings
 
 
 def _names(sources: Sources, labels: IntArray) -> tuple[dict[int, str], list[Finding]]:

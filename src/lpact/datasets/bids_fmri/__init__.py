@@ -14,7 +14,8 @@ which event of a run is its zero. Words that are rows of the events make one sti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -22,6 +23,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._finding import Finding
 from lpact.datasets._fmri.bids import CONFOUNDS, entities, read_events, stem
 from lpact.datasets._fmri.dataset import (
     ABOUT,
@@ -42,7 +44,7 @@ from lpact.datasets.base import (
 from lpact.datasets.bids_fmri.words import read_word_events, read_words_table
 from lpact.datasets.catalogue import Expected
 from lpact.datasets.validate import check_stimulus
-from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
+from lpact.errors import ConfigError, InputError, RecordingError, StimulusError, did_you_mean
 from lpact.reasons import Reason
 
 RAW_KEYS = ("sub", "ses", "task", "acq", "ce", "rec", "dir", "run", "echo")
@@ -118,6 +120,30 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
             expected=f"an event with trial_type '{kind}', as the option start_event says",
             remedy="mend the option or the file",
         )
+
+    def onset_findings(self, scan: Scan) -> tuple[Finding, ...]:
+        """Return a note where a run has events, and no option says which of them starts the stimulus."""
+        options = self._options
+        told = options.start_event or "stimulus_onset_s" in options.model_fields_set
+        if told or options.words == EVENTS or scan.events is None:
+            return ()
+        try:
+            kinds = sorted({event.kind for event in read_events(scan.events)})
+            found = "events with trial_type " + ", ".join(repr(kind) for kind in kinds[:8])
+            found += " …" if len(kinds) > 8 else ""
+        except RecordingError as error:
+            kinds, found = [], f"events that cannot be read: {error.what}"
+        example = next((kind for kind in kinds if "start" in kind.lower()), "…")
+        note = Finding(
+            field="start_event",
+            reason=Reason.SIDECAR_DISAGREES,
+            severity="note",
+            where=self._folder.where(scan.events),
+            found=f"{found}; no option says when the stimulus begins, so that it begins with the first volume",
+            expected="the option start_event (a trial_type) or stimulus_onset_s (seconds)",
+            remedy=f"set start_event = {json.dumps(example)}, or stimulus_onset_s = 0.0 if that is what was done",
+        )
+        return (note,)
 
     def stimulus(self, stimulus_id: str) -> Stimulus:
         """Read one words table, or the words of one run."""
@@ -243,12 +269,16 @@ class BidsFmri(DatasetReader):
         options = self.options
         root = f"{options.derivatives.strip('/')}/" if options.derivatives else ""
         wanted = {"task": options.task, "space": options.space, "res": options.res}
-        found = [
+        every = [
             path
             for depth in ("func", "ses-*/func")
             for path in folder.glob(f"{root}sub-*/{depth}/*_bold.nii*", RecordingError)
             if path.name.endswith((".nii", ".nii.gz"))
-            and entities(path).get("desc", "") == options.desc
+        ]
+        found = [
+            path
+            for path in every
+            if entities(path).get("desc", "") == options.desc
             and all(not v or entities(path).get(key) == v for key, v in wanted.items())
         ]
         for option in ("task", "space"):
@@ -262,15 +292,38 @@ class BidsFmri(DatasetReader):
                     remedy=f"choose one with the option {option}",
                 )
         if not found:
-            raise InputError(
-                "there are no volumes to read",
-                where=f"{folder.root / root}sub-*/func/*_bold.nii.gz",
-                got=f"none with desc-{options.desc or '(none)'} "
-                + ", ".join(f"{key}-{value}" for key, value in wanted.items() if value),
-                expected="BOLD files whose names fit the options",
-                remedy="check the options derivatives, task, space, res and desc",
-            )
+            raise _no_volumes(folder, root, every, {"desc": options.desc, **wanted})
         return found
+
+
+def _no_volumes(
+    folder: SourceFolder, root: str, every: Sequence[Path], wanted: Mapping[str, str]
+) -> InputError:
+    """Return the error that says what is asked for, and what is there instead."""
+    asked = [f"{k}-{v}" for k, v in wanted.items() if v] + ["no desc-"] * (not wanted["desc"])
+    there = {key: {entities(path).get(key, "") for path in every} for key in wanted}
+    listed = [
+        f"{key}: " + ", ".join(value or "(none)" for value in sorted(values)[:8])
+        for key, values in there.items()
+        if any(values)
+    ]
+    wrong = [
+        f"{key}: {did_you_mean(value, filter(None, there[key]))}"
+        for key, value in wanted.items()
+        if every and value and value not in there[key]
+    ]
+    if not every:
+        home = folder.root / "derivatives"
+        pipelines = sorted(p.name for p in home.iterdir()) if home.is_dir() else []
+        listed = [f"no *_bold.nii.gz at all; in derivatives/: {', '.join(pipelines) or 'nothing'}"]
+    return InputError(
+        "there are no volumes to read",
+        where=f"{folder.root / root / 'sub-*'}/[ses-*/]func/*_bold.nii.gz",
+        got=f"none with {', '.join(asked)}; there: {'; '.join(listed)}",
+        expected="BOLD files whose names fit the options",
+        remedy="; ".join(wrong)
+        or "check the options derivatives, task, space, res and desc: no file fits all of them",
+    )
 
 
 def _scan(folder: SourceFolder, bold: Path) -> Scan:
