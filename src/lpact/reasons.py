@@ -225,6 +225,10 @@ class Reason(_Explained):
         "sidecar_disagrees",
         "A sidecar file and the data disagree in something that does not matter here; the data count.",
     )
+    STIMULUS_START_ASSUMED = (
+        "stimulus_start_assumed",
+        "Nothing says when the stimulus begins in the recording; it is taken to begin with the first sample.",
+    )
     RECORDING_NOT_READ = (
         "recording_not_read",
         "A recording lies in the folder and is not read; the finding says why.",

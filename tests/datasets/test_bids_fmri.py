@@ -16,6 +16,7 @@ from nilearn.image import resample_to_img
 from nilearn.maskers import NiftiLabelsMasker, NiftiMasker
 
 from lpact.config import GridConfig
+from lpact.datasets._finding import Finding
 from lpact.datasets._fmri import nifti
 from lpact.datasets.base import DATASETS, Dataset, RecordingId
 from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, UnitBlocks
@@ -464,3 +465,80 @@ def test_a_folder_without_description_states_nothing(copy: Path) -> None:
     (copy / "dataset_description.json").unlink()
     info = opened(copy).info
     assert (info.version, info.licence) == ("not stated", "not stated")
+
+
+def test_a_start_that_no_option_says_is_told(written: Written, copy: Path) -> None:
+    (note,) = start_notes(opened(written.folder, start_event=""))
+    assert (note.severity, note.reason) == ("note", Reason.STIMULUS_START_ASSUMED)
+    assert "'start'" in note.found
+    assert "first volume" in note.found
+    assert 'start_event = "start"' in note.remedy
+    assert "stimulus_onset_s" in note.expected
+    assert note.where.endswith(f"{STEM}_events.tsv")
+    assert start_notes(opened(written.folder)) == []
+    assert start_notes(opened(written.folder, start_event="", stimulus_onset_s=0.0)) == []
+    assert start_notes(opened(written.folder, start_event="", words="events")) == []
+    events = copy / f"sub-01/ses-a/func/{STEM}_events.tsv"
+    events.write_text("onset\tduration\n0\t1\n")
+    (note,) = start_notes(opened(copy, start_event=""))
+    assert "'trial_type' is missing" in note.found
+    events.unlink()
+    assert start_notes(opened(copy, start_event="")) == []
+
+
+def start_notes(dataset: Dataset) -> list[Finding]:
+    recording = dataset.recording(dataset.recording_ids()[0])
+    return [finding for finding in recording.findings if finding.field == "start_event"]
+
+
+@pytest.mark.parametrize("what", ["atlas", "mask"])
+def test_a_name_that_states_another_space_is_told(copy: Path, what: str) -> None:
+    for name, n_notes in (
+        ("tpl-MNI152NLin2009cAsym_dseg.nii.gz", 1),
+        ("space-MNI152NLin2009cAsym_dseg.nii.gz", 1),
+        ("tpl-MNI152NLin6Asym_dseg.nii.gz", 0),
+    ):
+        shutil.copy(copy / f"{what}.nii.gz", copy / name)
+        findings = opened(copy, **{what: name}).recording(KEY).findings
+        notes = [f for f in findings if f.reason is Reason.SIDECAR_DISAGREES]
+        assert len(notes) == n_notes
+        for note in notes:
+            assert "MNI152NLin2009cAsym; the BOLD series is in MNI152NLin6Asym" in note.found
+            assert name in note.where
+
+
+def test_an_atlas_far_from_the_brain_is_named(copy: Path) -> None:
+    affine = AFFINE.copy()
+    affine[:3, 3] += 5000.0
+    image = nibabel.Nifti1Image(atlas_volume().astype(np.int16), affine)
+    nibabel.save(image, copy / "far.nii.gz")
+    with pytest.raises(RecordingError, match="the atlas and the BOLD series do not overlap") as far:
+        opened(copy, atlas="far.nii.gz", resample_atlas=True).recording(KEY)
+    assert "far.nii.gz" in str(far.value)
+    assert "affine" in str(far.value)
+
+
+def test_a_torn_atlas_that_is_resampled_is_named(copy: Path) -> None:
+    shifted_atlas(copy)
+    whole = (copy / "atlas.nii.gz").read_bytes()
+    (copy / "atlas.nii.gz").write_bytes(gzip.compress(gzip.decompress(whole)[:400]))
+    with pytest.raises(RecordingError, match="truncated"):
+        opened(copy, resample_atlas=True).recording(KEY)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"task": "listne"}, ("none with desc-preproc, task-listne", "did you mean 'listen'?")),
+        ({"space": "T1w"}, ("space: MNI152NLin6Asym", "space: known: MNI152NLin6Asym")),
+        ({"desc": "clean"}, ("desc: preproc", "desc: known: preproc")),
+        ({"derivatives": "derivatives/fmriprp"}, ("in derivatives/: fmriprep",)),
+    ],
+)
+def test_what_is_there_instead_is_listed(
+    written: Written, options: dict[str, str], told: tuple[str, ...]
+) -> None:
+    with pytest.raises(InputError, match="no volumes to read") as caught:
+        opened(written.folder, **options)
+    for text in (*told, "/sub-*/"):
+        assert text in str(caught.value)

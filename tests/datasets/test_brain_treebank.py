@@ -872,3 +872,15 @@ def test_another_sampling_rate_can_be_given_for_a_subject(broken: Path) -> None:
     told = np.isfinite(expected)
     np.testing.assert_array_equal(np.isfinite(slow.word_onsets_s), told)
     np.testing.assert_allclose(slow.word_onsets_s[told], expected[told], atol=2 / 1024.0)
+
+
+def test_a_trial_that_was_not_unpacked_is_told(broken: Path) -> None:
+    first = opened(broken).recording_ids()[0]
+    (neural,) = broken.rglob(f"sub_{first.subject}_trial{first.run}.h5")
+    neural.rename(neural.with_name(neural.name + ".zip"))
+    (note,) = opened(broken).findings
+    assert note.reason is Reason.RECORDING_NOT_READ
+    assert f"{neural.name}.zip, which is not unpacked" in note.found
+    neural.with_name(neural.name + ".zip").unlink()
+    (note,) = opened(broken).findings
+    assert note.found == f"timings, and no {neural.name}"

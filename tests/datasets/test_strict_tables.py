@@ -260,3 +260,13 @@ class TestHdf5:
             raise RuntimeError("Unable to do something (wrong B-tree signature)")
         with pytest.raises(NotImplementedError), open_hdf5(tmp_path / "a.h5", RecordingError):
             raise NotImplementedError
+
+
+def test_semicolons_are_named_as_such(tmp_path):
+    path = tmp_path / "words.csv"
+    path.write_text("text;start;end\na;0,5;1,0\n", encoding="utf-8")
+    with pytest.raises(StimulusError) as error:
+        CsvFile(path, StimulusError).require(("text",))
+    assert error.value.remedy.startswith(
+        "write it with commas between cells: it seems to have semicolons"
+    )

@@ -8,9 +8,11 @@ from scipy import signal
 from scipy.fft import next_fast_len
 from small_recordings import noise, processed, recording, values_of
 
-from lpact.datasets.base import TimeSeries
+from lpact.config import PreprocessConfig
+from lpact.datasets.base import Recording, RecordingId, TimeSeries, Units
 from lpact.errors import RecordingError
 from lpact.math.types import FloatArray
+from lpact.preprocess import preprocess
 from lpact.preprocess.filters import NEVER, butterworth, settling_samples
 
 RATE_HZ = 500.0
@@ -309,3 +311,14 @@ def test_a_new_rate_that_leaves_too_few_samples_is_named() -> None:
     assert "1e-06 Hz for 1000 samples at 500 Hz" in message
     assert "at least 10 Hz" in message
     assert values_of(processed(recording(noise(1000, 2)), resample_hz=10.0)).shape == (20, 2)
+
+
+def test_an_envelope_has_no_envelope():
+    signal = TimeSeries(np.random.default_rng(0).random((5000, 2)), 500.0, envelope=True)
+    units = Units(("a", "b"), ("r", "r"))
+    read = Recording(RecordingId("1", "1", "1", "s"), signal, units, "gamma.fif")
+    for envelope in ("hilbert", "high_gamma"):
+        with pytest.raises(RecordingError, match="an envelope already") as error:
+            preprocess(read, PreprocessConfig(envelope=envelope))
+        assert "preprocess.envelope" in error.value.where
+    assert preprocess(read, PreprocessConfig()) is read

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 20
 _KIB = 1024
+_LONG_S = 120
 _STYLES = {
     "found": "green",
     "missing": "bold red",
@@ -82,7 +83,7 @@ def _show_recordings(out: Console, check: DatasetCheck) -> None:
     heading(out, f"{counted(len(looks), 'recording')} of {subjects}, {stimuli}")
     if not looks:
         return
-    numbers = ("Hz", "samples", "units", "regions", "words", "no time", "events")
+    numbers = ("Hz", "samples", "length", "units", "regions", "words", "to", "no time", "events")
     grid = Grid(
         ("subject", "session", "run", "stimulus", "Hz", "unit", *numbers[1:], "audio", "use"),
         right=frozenset(numbers),
@@ -96,9 +97,11 @@ def _show_recordings(out: Console, check: DatasetCheck) -> None:
             "–" if look.sampling_rate_hz is None else f"{look.sampling_rate_hz:g}",
             look.physical_unit or "not told",
             whole(look.n_samples),
+            _length(look.duration_s),
             look.n_units,
             look.n_regions,
             whole(look.n_words),
+            _length(look.last_word_s),
             look.n_words_without_time,
             whole(look.n_events),
             "yes" if "audio" in look.media.present else str(look.media.why_not("audio").reason),
@@ -114,6 +117,13 @@ def _show_recordings(out: Console, check: DatasetCheck) -> None:
             "--deep reads it, and puts every recording on the event grid",
             indent=2,
         )
+
+
+def _length(seconds: float | None) -> str:
+    """A time span: seconds up to two minutes, then minutes."""
+    if seconds is None:
+        return "–"
+    return f"{seconds:.1f} s" if abs(seconds) < _LONG_S else f"{seconds / 60:.1f} min"
 
 
 def _show_media(out: Console, check: DatasetCheck) -> None:
@@ -134,20 +144,26 @@ def _show_media(out: Console, check: DatasetCheck) -> None:
 def _show_findings(out: Console, check: DatasetCheck) -> None:
     grouped: dict[tuple[str, ...], list[str]] = {}
     for finding in check.findings:
-        told = (finding.severity, str(finding.reason), finding.found, finding.remedy)
-        grouped.setdefault(told, []).append(f"{finding.field} ({finding.where})")
+        grouped.setdefault(_told(finding), []).append(f"{finding.field} ({finding.where})")
     for look in check.recordings:
         for finding in look.findings:
-            told = (finding.severity, str(finding.reason), finding.found, finding.remedy)
-            grouped.setdefault(told, []).append(f"{look.id} {finding.field} ({finding.where})")
+            place = f"{look.id} {finding.field} ({finding.where})"
+            grouped.setdefault(_told(finding), []).append(place)
     heading(out, f"Findings: {len(grouped) or 'none'}")
-    for (severity, reason, found, remedy), places in list(grouped.items())[:MAX_SHOWN]:
+    for (severity, reason, found, expected, remedy), places in list(grouped.items())[:MAX_SHOWN]:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         say(out, f"{severity}: {reason}, {places[0]}{more}", indent=2)
         say(out, f"found: {found}", indent=4)
+        say(out, f"expected: {expected}", indent=4)
         say(out, f"remedy: {remedy}", indent=4)
     if len(grouped) > MAX_SHOWN:
         say(out, f"… and {len(grouped) - MAX_SHOWN} more", indent=2)
+
+
+def _told(finding: Finding) -> tuple[str, ...]:
+    """What findings of several places share."""
+    severity, reason = finding.severity, str(finding.reason)
+    return severity, reason, finding.found, finding.expected, finding.remedy
 
 
 def _show_problems(out: Console, check: DatasetCheck) -> None:
@@ -158,7 +174,9 @@ def _show_problems(out: Console, check: DatasetCheck) -> None:
         say(out, f"{part.status}: {part.expected.what} ({patterns})", indent=2)
     for problem in check.problems:
         say(out, str(problem), indent=2)
-    if missing or not check.recordings:
+    for path in check.instead[:MAX_SHOWN]:
+        say(out, f"{path} holds more of the layout: give {path} instead", indent=2)
+    if missing and check.fetchable:
         say(
             out,
             f"`{program()} datasets fetch {check.reader} --to FOLDER` says how to get it",
@@ -194,6 +212,7 @@ def as_json(check: DatasetCheck) -> str:
         "recordings": [_recording(look) for look in check.recordings],
         "stimuli": list(check.stimuli),
         "findings": [_finding(finding) for finding in check.findings],
+        "give_instead": [str(path) for path in check.instead],
         "chain": [vars(link) for link in check.chain],
         "levels": [vars(level) for level in check.levels],
         "problems": [
@@ -230,6 +249,8 @@ def _recording(look: RecordingLook) -> dict[str, Any]:
         "sampling_rate_hz": look.sampling_rate_hz,
         "physical_unit": look.physical_unit,
         "n_samples": look.n_samples,
+        "duration_s": look.duration_s,
+        "last_word_s": look.last_word_s,
         "n_units": look.n_units,
         "n_regions": look.n_regions,
         "n_words": look.n_words,
@@ -307,8 +328,15 @@ def _show_files(out: Console, plan: FetchPlan) -> None:
 
 
 def command_text(command: Command) -> str:
-    """A command as it would be typed; files that are found on the way stand as globs."""
-    return " ".join([shlex.join(command.arguments), *command.globs])
+    """A command as it can be typed anywhere; files that are found on the way stand as globs, for the shell to expand.
+
+    A tool does not expand globs, and a shell does so where it is: hence the change of folder, in a shell of its own.
+    """
+    if not command.globs:
+        return shlex.join(command.arguments)
+    program, _, folder, *rest = command.arguments
+    globs = [glob.removesuffix("**/*").removesuffix("/**") or "." for glob in command.globs]
+    return f"(cd {shlex.quote(folder)} && {shlex.join([program, *rest])} {' '.join(globs)})"
 
 
 def plan_json(plan: FetchPlan) -> str:

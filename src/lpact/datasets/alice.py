@@ -73,7 +73,7 @@ class AliceDataset(Dataset):
     """An opened folder of the Alice time courses."""
 
     info = DatasetInfo(
-        "Alice fMRI time courses (Brennan et al. 2016), University of Michigan Deep Blue Data",
+        "Alice fMRI time courses (Brennan et al. 2016)",
         "2016-06-09",
         "CC BY 4.0",
     )

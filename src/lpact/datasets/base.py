@@ -48,12 +48,14 @@ class TimeSeries:
 
     ``values`` is an array, in memory or mapped, or a `StreamedSeries` that is read a few units at a time.
     ``physical_unit`` is what the numbers are in (``µV``, ``T``, ``a.u.`` …); empty where the source does not say.
+    ``envelope`` says that it is the amplitude of a band already, as high-gamma derivatives are.
     """
 
     values: FloatArray | StreamedSeries
     sampling_rate_hz: float
     start_s: float = 0.0
     physical_unit: str = ""
+    envelope: bool = False
 
     @property
     def n_samples(self) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -45,6 +46,35 @@ class Part:
 def find_parts(root: Path, layout: Iterable[Expected]) -> list[Part]:
     """Look for every part of ``layout`` below ``root``; nothing is opened."""
     return [_find(root, expected) for expected in layout]
+
+
+def find_instead(root: Path, layout: Iterable[Expected]) -> list[Path]:
+    """Return the folders one level up and down that hold more of what a study needs than ``root``, the fullest only.
+
+    Where nothing is missing in ``root`` there is nothing to look for. Above, a pattern that begins with ``**`` is not
+    followed: it would search whatever else lies there.
+    """
+    needed = [expected for expected in layout if expected.needed]
+    here = _n_held(root, needed)
+    if here == len(needed):
+        return []
+    root = root.resolve()
+    above = [replace(e, patterns=tuple(p for p in e.patterns if p[:2] != "**")) for e in needed]
+    held = {} if root.parent == root else {root.parent: _n_held(root.parent, above)}
+    with suppress(OSError):
+        below = [path for path in sorted(root.iterdir()) if path.is_dir() and path.name[0] != "."]
+        held |= {path: _n_held(path, needed) for path in below}
+    most = max(held.values(), default=0)
+    return [path for path, n_parts in held.items() if n_parts == most > here]
+
+
+def _n_held(root: Path, needed: Iterable[Expected]) -> int:
+    """Number of parts that ``root`` holds a file of, with or without content; folders that may not be read hold none."""
+    n_parts = 0
+    for expected in needed:
+        with suppress(OSError):
+            n_parts += any(next(_files(root, p), None) is not None for p in expected.patterns)
+    return n_parts
 
 
 def _find(root: Path, expected: Expected) -> Part:

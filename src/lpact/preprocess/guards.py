@@ -53,6 +53,14 @@ def check_frequencies(recording: Recording, signal: TimeSeries, config: Preproce
     is at most the old one, and leaves the recording as many samples as its low-pass spans.
     """
     rate_hz = signal.sampling_rate_hz
+    if signal.envelope and config.envelope != "none":
+        raise RecordingError(
+            "the signal is an envelope already",
+            where=f"{recording.where}, option 'preprocess.envelope'",
+            got=f'envelope = "{config.envelope}" of a band\'s amplitude',
+            expected='the voltage, or envelope = "none"',
+            remedy="unset the option, or let the reader give the raw signal",
+        )
     wanted = [("notch_hz", frequency) for frequency in config.notch_hz]
     wanted += [
         (option, value)

@@ -32,7 +32,7 @@ from lpact.datasets.base import (
     RecordingId,
     Stimulus,
 )
-from lpact.datasets.check import Part, find_parts
+from lpact.datasets.check import Part, find_instead, find_parts
 from lpact.datasets.validate import (
     check_recording,
     check_recording_ids,
@@ -50,7 +50,7 @@ from lpact.levels.prepare import inspect, make_folds
 from lpact.math.types import IntArray
 from lpact.reasons import Reason
 from lpact.run.check_chain import Link, evidence_chain
-from lpact.run.looks import Events, StimulusFacts
+from lpact.run.looks import Events, StimulusFacts, clocks, words_beyond_end
 from lpact.run.progress import Reporter, Silent
 from lpact.run.support import Level, supported, words_facts
 
@@ -63,6 +63,8 @@ class RecordingLook:
     """One recording. ``n_events`` are those that the default grid keeps, before artefacts where the look is not deep.
 
     ``reason`` is ``ok``, or why it cannot be used at level 1; a look that is not deep knows nothing of bad units.
+    ``duration_s`` is that of the signal, None for epochs; ``last_word_s`` is the last word's onset after the signal's
+    first sample, None where no word has a time.
     """
 
     id: RecordingId
@@ -70,6 +72,8 @@ class RecordingLook:
     sampling_rate_hz: float | None
     physical_unit: str
     n_samples: int
+    duration_s: float | None
+    last_word_s: float | None
     unit_ids: tuple[str, ...]
     comparable: bool
     n_regions: int
@@ -91,7 +95,8 @@ class RecordingLook:
 class DatasetCheck:
     """All that a check found. ``deep`` says whether signals were read; ``chain`` is B · W · F · S · R · K.
 
-    ``findings`` are those of the dataset as a whole, and of stimuli that no recording belongs to.
+    ``findings`` are those of the dataset as a whole, and of stimuli that no recording belongs to. ``instead`` are
+    folders one level up or down that hold more of the layout; ``fetchable`` says that the dataset has an official source.
     """
 
     reader: str
@@ -106,6 +111,8 @@ class DatasetCheck:
     chain: tuple[Link, ...]
     levels: tuple[Level, ...]
     problems: tuple[LPactError, ...]
+    instead: tuple[Path, ...] = ()
+    fetchable: bool = False
 
     @property
     def usable(self) -> bool:
@@ -188,9 +195,27 @@ def check_dataset(
         stimuli=tuple(sorted(look.stimuli)),
         findings=tuple(findings),
         chain=chain,
-        levels=supported(look.recordings, look.facts, chain, reader.role, deep=deep),
+        levels=supported(
+            look.recordings,
+            look.facts,
+            chain,
+            reader.role,
+            deep=deep,
+            unread=_unread(dataset, look),
+        ),
         problems=tuple(look.problems),
+        instead=tuple(find_instead(folder, reader.layout)) if folder and parts else (),
+        fetchable=reader.download is not None,
     )
+
+
+def _unread(dataset: Dataset | None, look: _Look) -> str:
+    """Why words were not looked at; empty where they were, or where there are none."""
+    if dataset is None:
+        return "not looked at: the folder cannot be opened, see what must be mended"
+    if look.stimuli and not look.facts:
+        return "no stimulus can be read, see what must be mended"
+    return ""
 
 
 def _open(reader: DatasetReader, folder: Path | None, look: _Look) -> Dataset | None:
@@ -268,6 +293,8 @@ def _summed_up(recording: Recording, stimulus: Stimulus) -> RecordingLook:
     """What header and words tell; no signal is read."""
     signal, units = recording.signal, recording.units
     onsets = recording.word_onsets_s
+    duration_s, word_s = clocks(recording, stimulus)
+    beyond = words_beyond_end(recording, duration_s, word_s)
     events = _events(recording, stimulus)
     reason = Reason.OK
     if 0 in (signal.values.shape[-2], len(units.ids), stimulus.words.height):
@@ -280,6 +307,8 @@ def _summed_up(recording: Recording, stimulus: Stimulus) -> RecordingLook:
         sampling_rate_hz=getattr(signal, "sampling_rate_hz", None),
         physical_unit=signal.physical_unit,
         n_samples=int(signal.values.shape[-2]),
+        duration_s=duration_s,
+        last_word_s=float(word_s.max()) if word_s.size else None,
         unit_ids=units.ids,
         comparable=units.comparable,
         n_regions=len(set(units.regions) - {"unknown"}),
@@ -288,7 +317,7 @@ def _summed_up(recording: Recording, stimulus: Stimulus) -> RecordingLook:
         n_events=events.n_events,
         reason=reason,
         media=media_of(stimulus),
-        findings=(*recording.findings, *stimulus.findings),
+        findings=(*recording.findings, *stimulus.findings, *beyond),
         events=events,
     )
 
@@ -329,7 +358,9 @@ def _deepened(
         models=(LanguageModelConfig(name="none", layers=(0,)),),
     )
     seen = inspect(dataset, recording.id, name=entry.name, config=config)
-    found = replace(found, n_events=seen.n_events, reason=seen.reason, findings=seen.findings)
+    beyond = words_beyond_end(recording, *clocks(recording, stimulus))
+    findings = (*seen.findings, *beyond)
+    found = replace(found, n_events=seen.n_events, reason=seen.reason, findings=findings)
     if seen.prepared is None:
         return found
     kept = seen.prepared.grid

@@ -11,9 +11,13 @@ import numpy as np
 
 from lpact.config import ControlsConfig
 from lpact.controls.base import CONTROLS, ControlInputs
-from lpact.datasets.base import RecordingId
+from lpact.datasets._finding import Finding
+from lpact.datasets.base import Epochs, Recording, RecordingId, Stimulus
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
+
+MOST_BEYOND = 0.1
+"""Fraction of a stimulus' words that may begin after the recording's end without a note."""
 
 NO_USABLE = "no recording is usable at level 1"
 
@@ -108,6 +112,46 @@ class Look(Protocol):
 def usable_of(looks: Sequence[Look]) -> list[Look]:
     """Recordings that level 1 can use."""
     return [look for look in looks if look.reason is Reason.OK]
+
+
+def clocks(recording: Recording, stimulus: Stimulus) -> tuple[float | None, FloatArray]:
+    """Duration of the signal, and onsets of the words that have one, both in seconds from its first sample.
+
+    Epochs have no clock: their duration is None, and the words' own times are returned.
+    """
+    signal = recording.signal
+    onset_s = recording.word_onsets_s
+    if onset_s is None:
+        onset_s = stimulus.words["onset_s"].to_numpy()
+    onset_s = onset_s[np.isfinite(onset_s)]
+    if isinstance(signal, Epochs):
+        return None, onset_s
+    return signal.n_samples / signal.sampling_rate_hz, onset_s - signal.start_s
+
+
+def words_beyond_end(
+    recording: Recording, duration_s: float | None, word_s: FloatArray
+) -> tuple[Finding, ...]:
+    """A note where many words begin after the recording's end, as `clocks` gives both."""
+    signal = recording.signal
+    if duration_s is None or isinstance(signal, Epochs):
+        return ()
+    n_beyond = int((word_s >= duration_s).sum())
+    if n_beyond <= MOST_BEYOND * word_s.size:
+        return ()
+    note = Finding(
+        field="words",
+        reason=Reason.WORDS_OUTSIDE_RECORDING,
+        severity="note",
+        where=recording.where,
+        found=f"{n_beyond} of {word_s.size} words begin after the end: the recording has {duration_s:.6g} s at "
+        f"{signal.sampling_rate_hz:g} Hz and starts at {signal.start_s:g} s of the stimulus, and the last word "
+        f"begins {word_s.max():.6g} s after its first sample",
+        expected=f"at most {MOST_BEYOND:.0%} of the words beyond the end",
+        remedy="check the sampling rate first, then where the stimulus starts; nothing is wrong if the recording "
+        "holds a part of the stimulus only",
+    )
+    return (note,)
 
 
 def lowered(reason: object) -> str:

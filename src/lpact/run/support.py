@@ -51,24 +51,27 @@ def supported(
     role: Role,
     *,
     deep: bool,
+    unread: str = "",
 ) -> tuple[Level, ...]:
-    """What the dataset can carry, level by level."""
+    """What the dataset can carry, level by level; ``unread`` says why words were not looked at."""
     usable = usable_of(recordings)
     unseen = "" if deep or not usable else f"; {UNITS_UNSEEN}"
     return (
-        _predictive(recordings, usable, unseen),
+        _predictive(recordings, usable, unseen, unread),
         _relational(usable, unseen),
-        _mechanisms(usable, facts),
+        _mechanisms(usable, facts, unread),
         _reliability(usable),
         _control_level(usable),
         _confirmatory(chain, role, unseen),
     )
 
 
-def _predictive(recordings: Sequence[Look], usable: Sequence[Look], unseen: str) -> Level:
+def _predictive(
+    recordings: Sequence[Look], usable: Sequence[Look], unseen: str, unread: str
+) -> Level:
     what = "level 1, predictive"
     if not recordings:
-        return Level(what, False, "no recording with words")
+        return Level(what, False, unread or "no recording with words")
     detail = (
         f"{len(usable)} of {len(recordings)} recordings have enough events for "
         f"{ReadoutConfig().folds} folds"
@@ -93,11 +96,11 @@ def _relational(usable: Sequence[Look], unseen: str) -> Level:
     )
 
 
-def _mechanisms(usable: Sequence[Look], facts: Mapping[str, StimulusFacts]) -> Level:
+def _mechanisms(usable: Sequence[Look], facts: Mapping[str, StimulusFacts], unread: str) -> Level:
     names = Stripping().mechanisms
     every = list(facts.values())
     if not every:
-        return Level("level 3, mechanisms", False, "no stimulus with words")
+        return Level("level 3, mechanisms", False, unread or "no stimulus with words")
     given = [n for n in names if all(n in f.mechanisms for f in every)]
     needs: dict[str, list[str]] = {}
     for name in names:

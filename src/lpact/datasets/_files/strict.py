@@ -158,7 +158,7 @@ class TsvFile:
                     where=f"{path}, line {self.line(row)}",
                     got=f"{len(cells)} cell(s)",
                     expected=f"{len(self.columns)} cells, separated by {self.separator}",
-                    remedy="mend the line; there are no empty lines",
+                    remedy=self._another_separator() or "mend the line; there are no empty lines",
                 )
         self._rows = rows[1:]
         self.n_rows = len(self._rows)
@@ -181,10 +181,19 @@ class TsvFile:
                     where=f"{self.path}, line 1, column '{column}'",
                     got="columns " + ", ".join(self.columns),
                     expected="columns " + ", ".join(columns),
-                    remedy="write it with tabs between cells: it seems to have commas"
-                    if len(self.columns) == 1 and "," in self.columns[0]
-                    else f"add the column; in this file, {did_you_mean(column, self.columns)}",
+                    remedy=self._another_separator()
+                    or f"add the column; in this file, {did_you_mean(column, self.columns)}",
                 )
+
+    def _another_separator(self) -> str:
+        """What to do where all cells of the header seem to be one, or nothing."""
+        for name, separator in (("semicolons", ";"), ("commas", ","), ("tabs", "\t")):
+            if len(self.columns) == 1 and separator in self.columns[0] and name != self.separator:
+                return (
+                    f"write it with {self.separator} between cells: it seems to have {name}; "
+                    "numbers have a decimal point"
+                )
+        return ""
 
     def text(self, column: str) -> list[str]:
         """Return a column of texts that are not empty."""

@@ -321,15 +321,16 @@ class Bids(DatasetReader):
     Options = BidsOptions
     role = "primary"
     extra = "meeg"
+    # Sidecars (.json, .tsv) are no recordings.
     layout = (
         Expected("description and licence", ("dataset_description.json",)),
         Expected(
             "recordings",
             (
-                "sub-*/**/*_meg.*",
-                "sub-*/**/*_eeg.*",
-                "sub-*/**/*_ieeg.*",
-                "derivatives/**/*_*eg.*",
+                "sub-*/**/*_meg.[!jt]*",
+                "sub-*/**/*_eeg.[!jt]*",
+                "sub-*/**/*_ieeg.[!jt]*",
+                "derivatives/**/*_*eg.[!jt]*",
             ),
         ),
         Expected("channels", ("sub-*/**/*_channels.tsv",), needed=False),

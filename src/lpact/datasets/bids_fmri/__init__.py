@@ -136,7 +136,7 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
         example = next((kind for kind in kinds if "start" in kind.lower()), "…")
         note = Finding(
             field="start_event",
-            reason=Reason.SIDECAR_DISAGREES,
+            reason=Reason.STIMULUS_START_ASSUMED,
             severity="note",
             where=self._folder.where(scan.events),
             found=f"{found}; no option says when the stimulus begins, so that it begins with the first volume",

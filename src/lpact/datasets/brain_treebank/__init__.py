@@ -43,7 +43,7 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.brain_treebank.clock import RATE_HZ, Clock, word_times
 from lpact.datasets.brain_treebank.electrodes import read_electrodes
-from lpact.datasets.brain_treebank.layout import Trial, find_trials
+from lpact.datasets.brain_treebank.layout import Trial, find_trials, without_neural_file
 from lpact.datasets.brain_treebank.signal import ElectrodeSeries, electrode_positions
 from lpact.datasets.brain_treebank.words import read_words
 from lpact.datasets.catalogue import Download, Expected
@@ -116,6 +116,7 @@ class BrainTreebankDataset(Dataset):
         trials = find_trials(folder, options.subjects, options.trials)
         self._trials: Mapping[RecordingId, Trial] = {self._id(trial): trial for trial in trials}
         self._films: dict[str, tuple[pl.DataFrame, tuple[Finding, ...]]] = {}
+        self.findings = tuple(without_neural_file(folder))
 
     def _id(self, trial: Trial) -> RecordingId:
         runs = self._options.trials_are == "runs"

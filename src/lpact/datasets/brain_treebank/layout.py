@@ -12,7 +12,9 @@ from typing import Any
 
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import NAME_PATTERN, ErrorType, read_text
+from lpact.datasets._finding import Finding
 from lpact.errors import ConfigError, InputError, RecordingError, did_you_mean
+from lpact.reasons import Reason
 
 H5_FOLDERS = ("", "all_subject_data/")
 """Where neural files lie: at the root as they are unpacked, or in a folder of their own."""
@@ -50,6 +52,33 @@ def read_json(path: Path, error: ErrorType) -> Any:
             expected="JSON",
             remedy="download the file again",
         ) from None
+
+
+def without_neural_file(folder: SourceFolder) -> list[Finding]:
+    """Trials with timings whose neural file is not there, as those that were never unpacked."""
+    there = {path.stem for prefix in H5_FOLDERS for path in folder.glob(f"{prefix}sub_*.h5")}
+    findings = []
+    for timings in folder.glob("subject_timings/sub_*_timings.csv"):
+        name = timings.stem.removesuffix("_timings")
+        if name in there:
+            continue
+        zipped = [p for prefix in H5_FOLDERS for p in folder.glob(f"{prefix}{name}.h5.zip")]
+        findings.append(
+            Finding(
+                field=name,
+                reason=Reason.RECORDING_NOT_READ,
+                severity="note",
+                where=folder.where(timings),
+                found=f"timings, and {zipped[0].name}, which is not unpacked"
+                if zipped
+                else f"timings, and no {name}.h5",
+                expected=f"{name}.h5 beside them",
+                remedy=f"unzip {folder.relative(zipped[0])}"
+                if zipped
+                else "download the trial, if the study is to have it",
+            )
+        )
+    return findings
 
 
 def find_trials(

@@ -11,9 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from lpact.datasets.base import DATASETS
@@ -52,7 +52,10 @@ class _Silent:
 
 @dataclass(frozen=True)
 class Command:
-    """A program with its arguments. ``globs`` are appended as the files of the folder that they match by then."""
+    """A program with its arguments. ``globs`` are appended as the files of the folder that they match by then.
+
+    With globs the arguments begin with the program, ``-C`` and the folder.
+    """
 
     arguments: tuple[str, ...]
     globs: tuple[str, ...] = ()
@@ -99,8 +102,7 @@ class FetchPlan:
                 remedy=self.lacking or f"see {self.download.homepage}",
             )
         for command in self.commands:
-            for arguments in _expanded(command, self.folder):
-                _call(arguments)
+            self._call_for_all(command)
         if not self.files:
             return 0
         with on_disk(self.folder):
@@ -110,6 +112,27 @@ class FetchPlan:
         for file in self.files:
             n_fetched += _fetch(file, self.folder, told, attempts, pause_s)
         return n_fetched
+
+    def _call_for_all(self, command: Command) -> None:
+        """Call a command for all files that its globs match; then tell of globs that match none."""
+        if not command.globs:
+            _call(command.arguments)
+            return
+        files, unmatched = _matched(command.globs, self.folder)
+        for first in range(0, len(files), BATCH):
+            _call((*command.arguments, *files[first : first + BATCH]))
+        if unmatched:
+            raise FetchError(
+                "the dataset has no file of some parts that a study reads"
+                if files
+                else "the dataset has no file of those that a study reads",
+                where=str(self.folder),
+                got=f"nothing that fits {', '.join(unmatched)}"
+                + (f"; {len(files)} files of other parts were fetched" if files else ""),
+                expected="at least one file of every part",
+                remedy="a subdataset may not be installed (datalad get -n), or the dataset's layout has changed: "
+                f"look at {self.download.homepage}",
+            )
 
 
 def plan_fetch(name: str, folder: Path, *, download: Download | None = None) -> FetchPlan:
@@ -169,7 +192,10 @@ def _datalad(official: Download, folder: Path) -> tuple[tuple[Command, ...], str
 
 
 def _datalad_commands(source: str, official: Download, folder: Path) -> tuple[Command, ...]:
-    """Clone (names without content), move to the version, and get the content of the parts that a study reads."""
+    """Clone (names without content), move to the version, and get the content of the parts that a study reads.
+
+    Parts may lie in subdatasets, which a clone leaves empty: these are installed first, without content.
+    """
     program = _program("datalad") or "datalad"
     commands = []
     if not (folder / ".datalad").is_dir():
@@ -177,8 +203,21 @@ def _datalad_commands(source: str, official: Download, folder: Path) -> tuple[Co
     if _TAG.fullmatch(official.version):
         commands.append(Command(("git", "-C", str(folder), "checkout", official.version)))
     wanted = official.include or ("**/*",)
+    folders = tuple(dict.fromkeys(name for glob in wanted if (name := _folder_of(glob))))
+    if folders:
+        commands.append(Command((program, "-C", str(folder), "get", "-n", "--", *folders)))
     commands.append(Command((program, "-C", str(folder), "get", "--"), wanted))
     return tuple(commands)
+
+
+def _folder_of(glob: str) -> str:
+    """The folder in which all that a glob matches lies, empty for the dataset's own; a plain name with an ending is a file."""
+    parts = []
+    for part in glob.split("/"):
+        if any(sign in part for sign in "*?["):
+            return "/".join(parts)
+        parts.append(part)
+    return "/".join(parts[:-1] if PurePosixPath(glob).suffix else parts)
 
 
 def _dandi(official: Download, folder: Path) -> tuple[tuple[Command, ...], str]:
@@ -204,29 +243,18 @@ def _program(name: str) -> str | None:
     return str(beside) if beside.is_file() else None
 
 
-def _expanded(command: Command, folder: Path) -> Iterator[tuple[str, ...]]:
-    """The calls of a command, with globs replaced by the files of the folder, a batch at a time."""
-    if not command.globs:
-        yield command.arguments
-        return
-    part = Expected("files to get", command.globs)
-    files = sorted(
-        relative
+def _matched(globs: Sequence[str], folder: Path) -> tuple[list[str], list[str]]:
+    """Files of the folder that the globs match, and globs that match none; names that start with a dot do not count."""
+    names = [
+        path.relative_to(folder)
         for path in folder.rglob("*")
-        if (path.is_symlink() or path.is_file())
-        and not (relative := path.relative_to(folder).as_posix()).startswith(".")
-        and part.holds(relative)
-    )
-    if not files:
-        raise FetchError(
-            "the dataset has no file of those that a study reads",
-            where=str(folder),
-            got=f"nothing that fits {', '.join(command.globs)}",
-            expected="at least one file",
-            remedy="the dataset's layout may have changed: look at its homepage",
-        )
-    for first in range(0, len(files), BATCH):
-        yield (*command.arguments, *files[first : first + BATCH])
+        if path.is_symlink() or path.is_file()
+    ]
+    here = [
+        name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)
+    ]
+    held = {glob: set(filter(Expected("files to get", (glob,)).holds, here)) for glob in globs}
+    return sorted(set().union(*held.values())), [glob for glob, files in held.items() if not files]
 
 
 def _call(arguments: Sequence[str]) -> None:

@@ -110,6 +110,7 @@ def read_podcast_recording(
             float(raw.info["sfreq"]),
             start_s,
             scaled.physical_unit,
+            envelope=table is None,
         ),
         Units(
             tuple(ids),
