@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -235,6 +236,69 @@ def test_an_option_is_given_once() -> None:
 # --- fetch -------------------------------------------------------------------------------------
 
 
+def test_lengths_are_shown(lpact: Lpact, mine: Path) -> None:
+    found = checked(lpact, "folder", mine)
+    look = found["recordings"][0]  # type: ignore[index]
+    assert look["duration_s"] == look["n_samples"] / look["sampling_rate_hz"]
+    assert 0 < look["last_word_s"] < look["duration_s"]
+    result = lpact("datasets", "check", "folder", mine)
+    assert f"{look['duration_s']:.1f} s" in result.stdout
+
+
+@pytest.mark.parametrize("more", [(), ("--deep",)])
+def test_words_beyond_the_end_are_told(lpact: Lpact, mine: Path, more: tuple[str, ...]) -> None:
+    """A rate that is twice too high leaves half of the words without a signal."""
+    first = recordings(mine)[0]
+    header = (first / "recording.toml").read_text()
+    rate = tomllib.loads(header)["sampling_rate_hz"]
+    lines = [
+        f"sampling_rate_hz = {2 * rate}" if line.startswith("sampling_rate_hz") else line
+        for line in header.splitlines()
+    ]
+    (first / "recording.toml").write_text("\n".join(lines) + "\n")
+    result = lpact("datasets", "check", "folder", mine, *more, "--json")
+    looks = json.loads(result.stdout)["recordings"]
+    told = [[f for f in x["findings"] if "begin after the end" in f["found"]] for x in looks]
+    assert [len(notes) for notes in told] == [1, 0, 0, 0]
+    (note,) = told[0]
+    assert note["reason"] == "words_outside_recording"
+    assert f"at {2 * rate:g} Hz" in note["found"]
+    assert note["remedy"].startswith(
+        "check the sampling rate first, then where the stimulus starts"
+    )
+    shown = lpact("datasets", "check", "folder", mine, *more).stdout
+    assert "expected: at most 10% of the words beyond the end" in shown
+
+
+def test_a_folder_one_level_off_is_named(lpact: Lpact, mine: Path) -> None:
+    for wrong in (mine.parent, mine / "recordings"):
+        result = lpact("datasets", "check", "folder", wrong)
+        assert result.exit_code == 1
+        assert f"give {mine.resolve()} instead" in " ".join(result.stdout.split())
+        assert checked(lpact, "folder", wrong, status=1)["give_instead"] == [str(mine.resolve())]
+    assert checked(lpact, "folder", mine)["give_instead"] == []
+
+
+def test_fetch_is_offered_only_where_it_helps(lpact: Lpact, mine: Path, tmp_path: Path) -> None:
+    offer = "says how to get it"
+    assert offer not in lpact("datasets", "check", "folder", mine.parent).stdout
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert offer in lpact("datasets", "check", "natural_stories", empty).stdout
+
+
+def test_words_that_were_not_looked_at_are_not_called_missing(lpact: Lpact, tmp_path: Path) -> None:
+    (tmp_path / "stimuli").mkdir()
+    (tmp_path / "stimuli/podcast_transcript.csv").write_text("word,start,end\nact,1.0,1.2\n")
+    (tmp_path / "dataset_description.json").write_text('{"Name": "x", "BIDSVersion": "1.8.0"}')
+    able = levels(checked(lpact, "podcast_ecog", tmp_path, status=1))
+    for level in ("level 1", "level 3"):
+        assert able[level] == (
+            False,
+            "not looked at: the folder cannot be opened, see what must be mended",
+        )
+
+
 def test_fetch_shows_and_stops(
     lpact: Lpact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +314,18 @@ def test_fetch_shows_and_stops(
         )
         assert "not installed; first: pip install openneuro-py" in result.stdout
     assert not to.exists()
+
+
+def test_a_command_is_one_line_however_narrow_the_terminal(
+    lpact: Lpact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    result = lpact("datasets", "fetch", "narratives", "--to", tmp_path / "to")
+    assert result.exit_code == 0, result.output
+    (line,) = [x for x in result.stdout.splitlines() if "datalad get --" in x]
+    assert line.startswith(f"  (cd {tmp_path / 'to'} && ")
+    assert line.endswith("_bold.nii.gz)")
+    assert "get -n -- code stimuli derivatives/afni-nosmooth" in result.stdout
 
 
 def test_fetch_with_yes_and_no_tool_is_an_error(

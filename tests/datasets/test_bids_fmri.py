@@ -475,6 +475,11 @@ def test_a_start_that_no_option_says_is_told(written: Written, copy: Path) -> No
     assert 'start_event = "start"' in note.remedy
     assert "stimulus_onset_s" in note.expected
     assert note.where.endswith(f"{STEM}_events.tsv")
+    # A study file's options reach the reader with every default filled in.
+    options = {**ATLAS, "words": WORDS}
+    filled = DATASETS.build("bids_fmri", options).options.model_dump()
+    dataset = DATASETS.build("bids_fmri", filled).open(name="bids", path=written.folder, seed=0)
+    assert start_notes(dataset) == [note]
     assert start_notes(opened(written.folder)) == []
     assert start_notes(opened(written.folder, start_event="", stimulus_onset_s=0.0)) == []
     assert start_notes(opened(written.folder, start_event="", words="events")) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import stat
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from file_server import FileServer, Served, file_server
 
+from lpact.cli._datasets import command_text
 from lpact.datasets import fetch as fetch_module
 from lpact.datasets.base import DATASETS
 from lpact.datasets.catalogue import Download, RemoteFile
@@ -430,10 +432,13 @@ def test_datalad_stands_in_for_openneuro_py(tools: Path, tmp_path: Path) -> None
     install(tools, "datalad")
     to = tmp_path / "to"
     plan = plan_fetch("mine", to, download=archive_of("openneuro", include=PARTS))
-    clone, checkout, get = plan.commands
+    clone, checkout, install_parts, get = plan.commands
     source = "https://github.com/OpenNeuroDatasets/ds1.git"
     assert clone.arguments == ("datalad", "clone", source, str(to))
     assert checkout.arguments == ("git", "-C", str(to), "checkout", "1.0.2")
+    folders = ("stimuli", "derivatives")
+    assert install_parts.arguments == ("datalad", "-C", str(to), "get", "-n", "--", *folders)
+    assert install_parts.globs == ()
     assert get.arguments == ("datalad", "-C", str(to), "get", "--")
     assert get.globs == PARTS
     assert plan.lacking == ""
@@ -446,6 +451,7 @@ def test_datalad_gets_the_files_that_match(tools: Path, tmp_path: Path) -> None:
     annexed = (
         "stimuli/words.csv",
         "stimuli/deep/er.wav",
+        "stimuli/.git",
         "derivatives/sub-01/ieeg/a.fif",
         "derivatives/sub-01/ieeg/a.json",
         "sub-01/raw.edf",
@@ -456,10 +462,13 @@ def test_datalad_gets_the_files_that_match(tools: Path, tmp_path: Path) -> None:
         (to / name).symlink_to("nowhere")
     download = archive_of("datalad", identifier="///somewhere", version="", include=PARTS)
     plan = plan_fetch("mine", to, download=download)
-    assert [c.arguments[3] for c in plan.commands] == ["get"]
+    assert [c.arguments[3:5] for c in plan.commands] == [("get", "-n"), ("get", "--")]
     plan.run()
     wanted = "derivatives/sub-01/ieeg/a.fif stimuli/deep/er.wav stimuli/words.csv"
-    assert calls.read_text() == f"-C {to} get -- {wanted}\n"
+    assert calls.read_text().splitlines() == [
+        f"-C {to} get -n -- stimuli derivatives",
+        f"-C {to} get -- {wanted}",
+    ]
 
 
 def test_many_files_are_got_in_batches(tools: Path, tmp_path: Path) -> None:
@@ -482,6 +491,54 @@ def test_parts_that_no_file_matches_are_told(tools: Path, tmp_path: Path) -> Non
     with pytest.raises(FetchError, match="no file of those that a study reads") as caught:
         plan_fetch("mine", tmp_path / "to", download=download).run()
     assert "nothing/*" in str(caught.value)
+
+
+def test_a_part_that_no_file_matches_is_told_beside_others(tools: Path, tmp_path: Path) -> None:
+    """What can be got is got; the call still fails, and names the part."""
+    calls = install(tools, "datalad")
+    to = tmp_path / "to"
+    (to / ".datalad").mkdir(parents=True)
+    (to / "words.csv").symlink_to("nowhere")
+    download = archive_of("datalad", version="", include=("*.csv", "derivatives/x/*.fif"))
+    with pytest.raises(FetchError, match="no file of some parts") as caught:
+        plan_fetch("mine", to, download=download).run()
+    assert "nothing that fits derivatives/x/*.fif; 1 files of other parts" in str(caught.value)
+    assert calls.read_text().splitlines() == [
+        f"-C {to} get -n -- derivatives/x",
+        f"-C {to} get -- words.csv",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("glob", "folder"),
+    [
+        ("stimuli", "stimuli"),
+        ("stimuli/**", "stimuli"),
+        ("participants.tsv", ""),
+        ("a/b/c.json", "a/b"),
+        ("sub-*/func/*.tsv", ""),
+        ("derivatives/afni/sub-0[12]/x.nii.gz", "derivatives/afni"),
+        ("**/*", ""),
+    ],
+)
+def test_the_folder_of_a_part(glob: str, folder: str) -> None:
+    assert fetch_module._folder_of(glob) == folder
+
+
+def test_a_shown_command_works_in_a_shell_anywhere(
+    tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shell expands globs in the dataset's folder, wherever it is itself."""
+    calls = install(tools, "datalad")
+    to = tmp_path / "my data"
+    for name in ("stimuli/words.csv", "stimuli/deep/er.wav", "derivatives/sub-01/ieeg/a.fif"):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        (to / name).symlink_to("nowhere")
+    monkeypatch.chdir(tmp_path)
+    plan = plan_fetch("mine", to, download=archive_of("datalad", version="", include=PARTS))
+    shown = command_text(plan.commands[-1])
+    subprocess.run(["/bin/sh", "-c", shown], check=True)
+    assert calls.read_text() == "get -- stimuli derivatives/sub-01/ieeg/a.fif\n"
 
 
 def test_dandi_is_called_with_the_version(tools: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from lpact.datasets.base import DATASETS
 from lpact.datasets.catalogue import Expected
-from lpact.datasets.check import find_parts
+from lpact.datasets.check import find_instead, find_parts
 
 FILES = (
     "sub_1_trial000.h5",
@@ -91,3 +91,33 @@ def test_every_reader_from_a_folder_tells_its_layout(entry: object) -> None:
     assert len(set(parts)) == len(parts)
     if reader.needs_path:
         assert any(part.needed for part in reader.layout)
+
+
+LAYOUT = (
+    Expected("words", ("stimuli/*.csv",)),
+    Expected("volumes", ("sub-*/**/*.nii", "**/*.nii")),
+    Expected("films", ("films/*",), boundary="not released"),
+    Expected("audio", ("*.wav",), needed=False),
+)
+
+
+def test_a_folder_one_level_off_is_found(tmp_path: Path) -> None:
+    root = tmp_path.resolve() / "data"
+    for name in ("ds1/stimuli/a.csv", "ds1/sub-01/func/b.nii", "ds2/stimuli/a.csv", ".ds3/a.csv"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
+    assert find_instead(root, LAYOUT) == [root / "ds1"]
+    assert find_instead(root / "ds1/stimuli", LAYOUT) == [root / "ds1"]
+    assert find_instead(root / "ds1", LAYOUT) == []
+    assert find_instead(root / "ds2", LAYOUT) == []
+    assert find_instead(root / "ds1/sub-01/func", LAYOUT) == []
+
+
+def test_sidecars_are_no_recordings(tmp_path: Path) -> None:
+    folder = tmp_path / "sub-01/eeg"
+    folder.mkdir(parents=True)
+    (folder / "sub-01_task-x_eeg.json").write_text("{}")
+    (part,) = [p for p in DATASETS.get("bids").layout if p.what == "recordings"]
+    assert find_parts(tmp_path, (part,))[0].status == "missing"
+    (folder / "sub-01_task-x_eeg.edf").write_bytes(b"x")
+    assert find_parts(tmp_path, (part,))[0].n_files == 1

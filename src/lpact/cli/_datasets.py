@@ -304,7 +304,8 @@ def show_plan(out: Console, plan: FetchPlan) -> None:
     if plan.commands:
         heading(out, "What would be run")
         for command in plan.commands:
-            say(out, command_text(command), indent=2)
+            # Not broken: a shell would take the second line of a pasted command for another one.
+            out.print(f"  {command_text(command)}", soft_wrap=True, markup=False, highlight=False)
     if plan.lacking:
         say(out, f"not installed; first: {plan.lacking}", indent=2)
     if plan.files:

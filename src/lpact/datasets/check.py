@@ -54,7 +54,7 @@ def find_instead(root: Path, layout: Iterable[Expected]) -> list[Path]:
     Where nothing is missing in ``root`` there is nothing to look for. Above, a pattern that begins with ``**`` is not
     followed: it would search whatever else lies there.
     """
-    needed = [expected for expected in layout if expected.needed]
+    needed = [e for e in layout if e.needed and not e.boundary]
     here = _n_held(root, needed)
     if here == len(needed):
         return []
@@ -69,7 +69,7 @@ def find_instead(root: Path, layout: Iterable[Expected]) -> list[Path]:
 
 
 def _n_held(root: Path, needed: Iterable[Expected]) -> int:
-    """Number of parts that ``root`` holds a file of, with or without content; folders that may not be read hold none."""
+    """Number of parts that ``root`` holds a file of; folders that may not be read hold none."""
     n_parts = 0
     for expected in needed:
         with suppress(OSError):

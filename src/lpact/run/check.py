@@ -96,7 +96,7 @@ class DatasetCheck:
     """All that a check found. ``deep`` says whether signals were read; ``chain`` is B · W · F · S · R · K.
 
     ``findings`` are those of the dataset as a whole, and of stimuli that no recording belongs to. ``instead`` are
-    folders one level up or down that hold more of the layout; ``fetchable`` says that the dataset has an official source.
+    folders one level up or down that hold more of the layout; ``fetchable`` says that there is an official source.
     """
 
     reader: str

@@ -170,7 +170,7 @@ def _resampled(image: Any, space: Space, path: Path, bold: Path, what: str) -> A
             f"the {what} and the BOLD series do not overlap",
             where=f"{path} and {bold}",
             got=f"{what}: {space_of(image)}; BOLD: {space}",
-            expected=f"a {what} that lies, in mm, where the brain of the series lies",
+            expected=f"the {what}, in mm, where the brain of the series lies",
             remedy=f"use the {what} of the series' own space; one of the two affines may be wrong",
         ) from None
 

@@ -29,7 +29,7 @@ def recording_files(folder: SourceFolder, path: Path, raw: Any) -> tuple[Path, .
 
 
 def _inside(folder: SourceFolder, path: Path, named: Path) -> Path:
-    absolute = Path(os.path.abspath(path.parent / named))  # noqa: PTH100: a link is not to be followed here
+    absolute = Path(os.path.abspath(path.parent / named))  # a link is not to be followed here
     for one in (absolute, absolute.resolve()):
         if one.is_relative_to(folder.root):
             return folder.file(folder.relative(one), RecordingError)

@@ -79,9 +79,10 @@ class BidsFmriOptions(FmriOptions):
         description="`trial_type` of the event with which the stimulus begins, the first such in a run. Empty: it "
         "begins `stimulus_onset_s` after the first volume.",
     )
-    stimulus_onset_s: float = Field(
-        0.0,
-        description="Seconds from the first volume to the stimulus, where no event says so. Not for words from events.",
+    stimulus_onset_s: float | None = Field(
+        None,
+        description="Seconds from the first volume to the stimulus, where no event says so. Not for words from events. "
+        "Not given: 0, with a note where a run has events.",
     )
     word_event: str = Field(
         "word", description="`trial_type` of words among the events, with `words` = `events`."
@@ -108,7 +109,7 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
         """Return the onset of the start event, or of the option."""
         kind = self._options.start_event
         if not kind:
-            return 0.0 if self._options.words == EVENTS else self._options.stimulus_onset_s
+            return 0.0 if self._options.words == EVENTS else self._options.stimulus_onset_s or 0.0
         events = read_events(_events(scan))
         onsets = [event.onset_s for event in events if event.kind == kind]
         if onsets:
@@ -124,7 +125,7 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
     def onset_findings(self, scan: Scan) -> tuple[Finding, ...]:
         """Return a note where a run has events, and no option says which of them starts the stimulus."""
         options = self._options
-        told = options.start_event or "stimulus_onset_s" in options.model_fields_set
+        told = options.start_event or options.stimulus_onset_s is not None
         if told or options.words == EVENTS or scan.events is None:
             return ()
         try:

@@ -211,8 +211,8 @@ def _datalad_commands(source: str, official: Download, folder: Path) -> tuple[Co
 
 
 def _folder_of(glob: str) -> str:
-    """The folder in which all that a glob matches lies, empty for the dataset's own; a plain name with an ending is a file."""
-    parts = []
+    """The folder with all that a glob matches, empty for the dataset's own; a name with an ending is a file."""
+    parts: list[str] = []
     for part in glob.split("/"):
         if any(sign in part for sign in "*?["):
             return "/".join(parts)
