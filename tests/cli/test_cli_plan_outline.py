@@ -82,7 +82,7 @@ def test_a_hub_model_that_is_not_here_is_named_and_not_fetched(
     study = study_file(tmp_path / "study.toml", "mine", model="no-such-model")
     result = lpact("plan", study)
     assert result.exit_code == 0, result.output
-    assert "hub model no-such-model is not on this machine" in result.stdout
+    assert "no folder is given for it (--model no-such-model=FOLDER" in result.stdout
     assert f"datasets check folder {tmp_path / 'mine'}" in result.stdout
 
 
