@@ -12,7 +12,12 @@ import shutil
 from collections.abc import Callable, Generator, Sequence
 
 import pytest
+from hypothesis import settings
 from threadpoolctl import threadpool_limits
+
+# The same examples in every run: a failure is one that anybody can have again.
+settings.register_profile("same", derandomize=True)
+settings.load_profile("same")
 
 threadpool_limits(1)  # threads that compete for cores are far slower than one
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same for libraries that are loaded later

@@ -13,5 +13,5 @@ def shared_data(name: str) -> Path:
     """Folder of a real dataset; skips the test, with the reason, where it is not there."""
     folder = SHARED / name
     if not folder.is_dir():
-        pytest.skip(f"real data are not here: {folder}")
+        pytest.skip(f"data missing: {folder}")
     return folder
