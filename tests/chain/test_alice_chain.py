@@ -68,7 +68,7 @@ def test_one_command_gives_a_verdict_on_every_claim(chain):
 def test_the_constant_recording_is_excluded_with_the_reason(chain):
     run, _ = chain
     inventory = run.table("audits/lpact_dataset_unit_inventory")
-    excluded = inventory.filter(~pl.col("included"))
+    excluded = inventory.filter(~pl.col("used"))
     assert excluded["subject"].to_list() == ["s33"]
     assert excluded["reason"].to_list() == ["too_many_bad_units"]
     findings = run.table("audits/lpact_findings").filter(subject="s33", reason="constant_unit")
