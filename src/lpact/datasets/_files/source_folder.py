@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable
 from functools import lru_cache
@@ -11,6 +10,7 @@ from pathlib import Path
 from lpact.datasets._files.strict import ErrorType
 from lpact.datasets.base import SourceFile
 from lpact.errors import InputError, did_you_mean
+from lpact.store import sha256_file
 
 ANNEX = ".git/annex/objects"
 
@@ -145,5 +145,4 @@ def sha256(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _sha256(path: Path, _: tuple[int, ...]) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256_file(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import os
 import time
@@ -25,6 +24,7 @@ from lpact.datasets.fetch.places import (
     place_in,
 )
 from lpact.errors import FetchError
+from lpact.store import sha256_file
 
 PIECE_BYTES = 2**20
 TIMEOUT_S = 60.0
@@ -228,12 +228,6 @@ def _opener(url: str) -> OpenerDirector:
     return build_opener(_Redirects(), *([ProxyHandler({})] if is_loopback(url) else []))
 
 
-def sha256_of(path: Path) -> str:
-    """Checksum of a file's content."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def _check_done(file: RemoteFile, part: _Part) -> None:
     if file.n_bytes is not None and part.n_bytes != file.n_bytes:
         n_bytes = part.n_bytes
@@ -242,7 +236,7 @@ def _check_done(file: RemoteFile, part: _Part) -> None:
         raise _other_size(
             file, f"more than {file.n_bytes:,} bytes" if more else f"{n_bytes:,} bytes"
         )
-    found = sha256_of(part.path) if file.sha256 else ""
+    found = sha256_file(part.path) if file.sha256 else ""
     if found != file.sha256.lower():
         part.remove()
         raise FetchError(
@@ -257,7 +251,7 @@ def _check_done(file: RemoteFile, part: _Part) -> None:
 def _check_there(target: Path, file: RemoteFile) -> None:
     """Raise `FetchError` where a file of that name is there and is another one."""
     n_bytes = target.stat().st_size
-    found = sha256_of(target) if file.sha256 else ""
+    found = sha256_file(target) if file.sha256 else ""
     same_size = file.n_bytes in (None, n_bytes)
     if target.is_file() and same_size and found == file.sha256.lower():
         return

@@ -34,12 +34,12 @@ for; a big time series is read a few units at a time, and other big arrays are m
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lpact.datasets._files.npy import load_npy
+from lpact.datasets._files.source_folder import sha256
 from lpact.datasets._files.strict import read_text
 from lpact.datasets.base import (
     DATASETS,
@@ -172,7 +172,7 @@ class FolderDataset(Dataset):
     def source_files(self) -> list[SourceFile]:
         """Return every file of the layout with its checksum, by path."""
         return [
-            SourceFile(relative, path.stat().st_size, _sha256(path), self.info.licence)
+            SourceFile(relative, path.stat().st_size, sha256(path), self.info.licence)
             for relative, path in sorted(
                 (self._relative(path), path) for path in self._layout.all_files()
             )
@@ -184,11 +184,6 @@ class FolderDataset(Dataset):
     def _where(self, path: Path) -> str:
         """Name a part of the dataset in tables, which must not depend on where the folder lies."""
         return f"dataset '{self._name}', {self._relative(path)}"
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @DATASETS.register
