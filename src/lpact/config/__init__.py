@@ -6,6 +6,7 @@ from them.
 
 from __future__ import annotations
 
+from lpact.config.assay import AssayConfig
 from lpact.config.files import check_paths, parse_study, read_study_file
 from lpact.config.levels import (
     AuditConfig,
@@ -25,6 +26,7 @@ from lpact.config.validate import PLUGIN_OPTIONS, config_digest, validate_model
 
 __all__ = [
     "PLUGIN_OPTIONS",
+    "AssayConfig",
     "AuditConfig",
     "ControlsConfig",
     "DatasetConfig",

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
+from lpact.config.assay import AssayConfig
 from lpact.config.levels import (
     AuditConfig,
     ControlsConfig,
@@ -76,6 +77,7 @@ class StudyConfig(Section):
     )
     audit: AuditConfig = Field(default_factory=AuditConfig, description="Source audit.")
     gates: GatesConfig = Field(default_factory=GatesConfig, description="Decision thresholds.")
+    assay: AssayConfig = Field(default_factory=AssayConfig, description="Positive controls.")
 
     @model_validator(mode="after")
     def _check(self) -> StudyConfig:

@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 from lpact.errors import TableError, did_you_mean
-from lpact.tables import audit, causal, ceilings, decisions, media, predictive, relational
+from lpact.tables import (
+    assay_brain,
+    assay_stimulus,
+    audit,
+    calibration,
+    causal,
+    ceilings,
+    claim_audit,
+    decisions,
+    media,
+    predictive,
+    relational,
+    robustness,
+)
 from lpact.tables._declare import CLAIM_KEY, CONTEXT_KEY, RECORDING_KEY, Column, DType, Table
 
 ALL_TABLES: dict[str, Table] = {
     table.name: table
-    for module in (audit, media, predictive, relational, causal, ceilings, decisions)
+    for module in (
+        audit,
+        media,
+        predictive,
+        relational,
+        causal,
+        ceilings,
+        decisions,
+        claim_audit,
+        assay_brain,
+        assay_stimulus,
+        robustness,
+        calibration,
+    )
     for table in module.TABLES
 }
 

@@ -1,0 +1,1 @@
+"""ASSAY SENSITIVITY: positive controls; they never change a verdict on a model."""

@@ -1,0 +1,1 @@
+"""ROBUSTNESS: what the verdicts hang on, from stored tables alone."""
