@@ -330,6 +330,19 @@ class Reason(_Explained):
         "No other recording offers brain patterns for these units.",
     )
     MEDIA_NOT_OFFERED = ("media_not_offered", "The source has no stimulus audio or video.")
+    SOUND_AT_HAND = (
+        "sound_at_hand",
+        "The stimulus has its sound: the acoustic envelope itself is looked at, and no proxy is needed.",
+    )
+    NOT_CONTINUOUS = (
+        "not_continuous",
+        "Epochs hold no signal between the words, so that neither onsets nor an envelope can be shifted.",
+    )
+    WINDOW_NOT_HELD = (
+        "window_not_held",
+        "The recording holds no samples of its own in this window after word onset: it is sampled too slowly, or its "
+        "epochs have no such lag.",
+    )
     MEDIA_NOT_RELEASED = (
         "media_not_released",
         "The official release holds no such medium: a boundary of the source, not a fault of the folder.",
@@ -338,6 +351,32 @@ class Reason(_Explained):
     ROLE_NOT_CONFIRMATORY = (
         "role_not_confirmatory",
         "The study file gives the dataset another role.",
+    )
+    SINGLE_AGGREGATION_UNIT = (
+        "single_aggregation_unit",
+        "One subject-run carries the number: its interval is a point, which tells of coverage and not of precision.",
+    )
+    NOTHING_MEASURED = ("nothing_measured", "No row holds such a number.")
+    NO_CONTROL_LEFT = ("no_control_left", "None of the controls that this asks for was computed.")
+    NEVER_DETECTED = (
+        "never_detected",
+        "Even the strongest simulated effect is detected too seldom.",
+    )
+    ALWAYS_DETECTED = (
+        "always_detected",
+        "Even the weakest simulated effect is detected often enough: the smallest one is below it.",
+    )
+    TOO_FEW_DRAWS = (
+        "too_few_draws",
+        "With fewer than two draws of every surrogate control, no effect is significant (`controls.draws`).",
+    )
+    SINGLE_SUBJECT_RUN = (
+        "single_subject_run",
+        "One subject-run shows no spread over subject-runs.",
+    )
+    NOT_SIMULATED = (
+        "not_simulated",
+        "No study of this design was simulated.",
     )
     COLLINEAR_MECHANISMS = (
         "collinear_mechanisms",

@@ -17,8 +17,9 @@ from lpact.config import (
     read_study_file,
     validate_model,
 )
-from lpact.decide import NEEDED, decide, explain
+from lpact.decide import CALIBRATED, NEEDED, PAPER, decide, explain
 from lpact.errors import ConfigError, LPactError, RunError
+from lpact.run.assay import execute_assay
 from lpact.run.execute import execute, provenance
 from lpact.run.features import extract_features, extraction_cost
 from lpact.run.inspect import StudyAudit, audit_study, resolve_plugins
@@ -37,13 +38,32 @@ class Run(StoredRun):
 
     @property
     def decisions(self) -> pl.DataFrame:
-        """The decision table: one row a claim."""
-        return self.table("decisions/lpact_decision_table")
+        """The decision table under the point rules of the paper: one row a claim."""
+        return self.verdicts(PAPER)
+
+    @property
+    def calibrated(self) -> pl.DataFrame:
+        """The decision table in which every gate is a test: one row a claim."""
+        return self.verdicts(CALIBRATED)
+
+    def verdicts(self, gate_profile: str) -> pl.DataFrame:
+        """The decision table of one gate profile, ``paper`` or ``calibrated``."""
+        return self.table("decisions/lpact_decision_table").filter(gate_profile=gate_profile)
 
     @property
     def outcome(self) -> str:
-        """Outcome of the study: A, B, C, D or I."""
-        return str(self.table("decisions/lpact_study_outcome")["outcome"][0])
+        """Outcome of the study under the point rules: A, B, C, D or I."""
+        return str(self._outcomes[PAPER])
+
+    @property
+    def calibrated_outcome(self) -> str:
+        """Outcome of the study in which every gate is a test."""
+        return str(self._outcomes[CALIBRATED])
+
+    @property
+    def _outcomes(self) -> dict[str, str]:
+        table = self.table("decisions/lpact_study_outcome")
+        return dict(table.select("gate_profile", "outcome").iter_rows())
 
     @property
     def config(self) -> StudyConfig:
@@ -51,9 +71,10 @@ class Run(StoredRun):
         where = f"{self.root}, manifest.json"
         return validate_model(StudyConfig, self.manifest.config, where=where)
 
-    def explain(self, claim: str) -> str:
+    def explain(self, claim: str, gate_profile: str = PAPER) -> str:
         """The chain of evidence of a claim ``dataset/model/layer/mechanism``, in plain words."""
-        return explain(claim, self.decisions, self.table("decisions/lpact_gate_evidence"))
+        evidence = self.table("decisions/lpact_gate_evidence")
+        return explain(claim, self.verdicts(gate_profile), evidence, gate_profile=gate_profile)
 
     def decide(self, gates: GatesConfig | None = None) -> dict[str, pl.DataFrame]:
         """Decide again from the stored tables alone, with the run's thresholds or others."""
@@ -111,14 +132,7 @@ class Study:
         A finished run of the same configuration, inputs and code at ``out`` is returned as it is; an interrupted one is
         resumed. A ``plan`` that was just made saves a second look at the sources.
         """
-        if workers is not None and workers < 1:
-            raise ConfigError(
-                "the number of workers must be positive",
-                where="Study.run, argument 'workers'",
-                got=workers,
-                expected="1 or more",
-                remedy="leave it out to use the study file's",
-            )
+        _check_workers(workers, "Study.run")
         if plan is not None and plan.config_digest != self.config.digest():
             raise ConfigError(
                 "the plan is of another study",
@@ -141,6 +155,26 @@ class Study:
             )
         return Run(stored.root)
 
+    def assay(
+        self,
+        *,
+        workers: int | None = None,
+        progress: bool | None = None,
+        audit: StudyAudit | None = None,
+        console: Console | None = None,
+    ) -> dict[str, pl.DataFrame]:
+        """Compute the positive controls alone: tables by name, written nowhere, and no model looked at."""
+        _check_workers(workers, "Study.assay")
+        show = self.run_config.progress if progress is None else progress
+        with reporter(show=show, console=console) as told:
+            return execute_assay(
+                self.config,
+                settings=self.run_config,
+                workers=self.run_config.workers if workers is None else workers,
+                reporter=told,
+                audit=audit,
+            )
+
     def reopen(self, out: str | Path, audit: StudyAudit) -> Run:
         """Open a finished run of this study; raises `RunError` where it would come out otherwise today."""
         run = Run(out)
@@ -155,6 +189,17 @@ class Study:
                 remedy="choose another output folder, or remove this run to compute it again",
             )
         return run
+
+
+def _check_workers(workers: int | None, where: str) -> None:
+    if workers is not None and workers < 1:
+        raise ConfigError(
+            "the number of workers must be positive",
+            where=f"{where}, argument 'workers'",
+            got=workers,
+            expected="1 or more",
+            remedy="leave it out to use the study file's",
+        )
 
 
 def load_study(

@@ -63,7 +63,7 @@ KNOWN_BY = {
 def test_everything_on_offer_is_finite_and_equally_wide() -> None:
     assert STIMULUS.features is not None
     keys = STIMULUS.features.keys()
-    assert len(set(keys)) == len(keys) == 5 * 4 * (1 + 1 + 1 + 1 + 3 + 1)
+    assert len(set(keys)) == len(keys) == 6 * 4 * (1 + 1 + 1 + 1 + 3 + 1)
     n_columns = column_groups(DATASET.options)["noise"].stop
     for key in keys:
         values = STIMULUS.features.load(key)

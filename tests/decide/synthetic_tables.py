@@ -24,6 +24,10 @@ METRICS = ("pearson", "r2")
 FEASIBILITY = "audits/lpact_evidence_feasibility"
 CONTROL_DELTAS = "predictive/predictive_control_deltas"
 NULLS = "predictive/predictive_control_nulls"
+SCORES = "predictive/predictive_scores"
+BLOCKS = "predictive/predictive_block_scores"
+RELATIONAL_NULLS = "relational/relational_null_draws"
+BLOCK_DROPS = "causal/causal_block_drops"
 SUBJECT_RUNS = "predictive/predictive_subject_run_summary"
 FAILURE_MODES = "predictive/predictive_failure_modes"
 SIMILARITIES = "relational/profile_similarity_scores"
@@ -49,6 +53,10 @@ CONTROL_SIMILARITIES = {
     "static_embedding": 0.9,
 }
 COUNTED = {"real", "circular_shift", "random_matched_dim"}
+SURROGATES = {"circular_shift", "random_matched_dim"}
+N_DRAWS = 20
+RANDOM = "random_direction"
+N_BLOCKS = 4
 
 
 def passing_tables(
@@ -70,6 +78,25 @@ def passing_tables(
         FEASIBILITY: [_feasibility(dataset)],
         CONTROL_DELTAS: [_control_delta(c, m) for c, m in product(contexts, METRICS)],
         NULLS: [_null(c, m, n) for c, m, n in product(contexts, METRICS, CONTROL_SCORES)],
+        SCORES: [
+            _score(c, condition, draw)
+            for c in contexts
+            for condition in ("real", *SURROGATES)
+            for draw in range(1 if condition == "real" else N_DRAWS)
+        ],
+        BLOCKS: [
+            {**c, "condition": name, "metric": "pearson", "scores": _block_scores(name, score)}
+            for c in contexts
+            for name, score in {"real": 0.1, "nuisance": 0.05, **CONTROL_SCORES}.items()
+        ],
+        RELATIONAL_NULLS: [
+            {**c, **s, **_relational_null(test, against)}
+            for c, s, (test, against) in product(contexts, _summaries(), RELATIONAL_TESTS)
+        ],
+        BLOCK_DROPS: [
+            {**c, "method": m, "stripped": k, "target": t, "drops": _block_drops(k, t)}
+            for c, m, k, t in product(contexts, METHODS, (*MECHANISMS, RANDOM), MECHANISMS)
+        ],
         SUBJECT_RUNS: [
             {**c, "metric": m, "real_score": 0.1, "delta_nuisance": 0.05, "delta_control": 0.04}
             for c, m in product(contexts, METRICS)
@@ -121,6 +148,62 @@ def passing_tables(
         ],
     }
     return {name: frame(find_table(name).measured(), table) for name, table in rows.items()}
+
+
+RELATIONAL_TESTS = (
+    ("surrogate", "circular_shift"),
+    ("surrogate", "random_matched_dim"),
+    ("unit_order", "unit_order"),
+    ("swap", "nuisance"),
+    ("swap", "static_embedding"),
+)
+
+
+def _block_scores(condition: str, score: float) -> list[float]:
+    """The real score differs a little from block to block."""
+    return [score + (0.01 * b if condition == "real" else 0.0) for b in range(N_BLOCKS)]
+
+
+def _score(context: dict[str, Any], condition: str, draw: int) -> dict[str, Any]:
+    """Draws of a surrogate lie evenly around its score, 0.01 wide."""
+    score = (
+        0.1
+        if condition == "real"
+        else CONTROL_SCORES[condition] + 0.01 * (draw / (N_DRAWS - 1) - 0.5)
+    )
+    return {
+        **context,
+        "condition": condition,
+        "draw": draw,
+        "metric": "pearson",
+        "score_median": score,
+        "score_mean": score,
+        "n_units": len(UNITS),
+        "n_units_finite": len(UNITS),
+        "n_train_min": 500,
+        "n_test_min": 100,
+        "n_features": 10,
+        "reason": "ok",
+    }
+
+
+def _relational_null(test: str, against: str) -> dict[str, Any]:
+    """Observed 0.5 among draws from −0.1 to 0.1; static embeddings are ahead of the model."""
+    ahead = -0.4 if against == "static_embedding" else 0.4
+    draws = [0.2 * (draw / (N_DRAWS - 1) - 0.5) for draw in range(N_DRAWS)]
+    return {
+        "test": test,
+        "against": against,
+        "observed": 0.5,
+        "draws": draws,
+        "advantage": ahead,
+        "reason": "ok",
+    }
+
+
+def _block_drops(stripped: str, target: str) -> list[float]:
+    drop = 0.005 if stripped == RANDOM else 0.03 if stripped == target else 0.01
+    return [drop] * N_BLOCKS
 
 
 def _summaries() -> list[dict[str, str]]:
@@ -178,6 +261,7 @@ def _null(context: dict[str, Any], metric: str, control: str) -> dict[str, Any]:
         "control": control,
         "counted": control in COUNTED,
         "random": True,
+        "surrogate": control in SURROGATES,
         "n_draws": 20,
         "control_score": CONTROL_SCORES[control],
         "control_sd": 0.01,
@@ -298,12 +382,18 @@ def stack(*studies: Tables) -> Tables:
     }
 
 
-def decided(tables: Tables, **gates: Any) -> Tables:
-    """Decide with the default thresholds, or some of them changed."""
-    return decide(tables, gates=GATES.model_copy(update=gates), primary_metric="pearson")
+def decided(tables: Tables, profile: str = "paper", **gates: Any) -> Tables:
+    """Decide with the default thresholds, or some of them changed; verdicts of one gate profile."""
+    found = decide(tables, gates=GATES.model_copy(update=gates), primary_metric="pearson")
+    return {
+        name: table.filter(gate_profile=profile) if "gate_profile" in table.columns else table
+        for name, table in found.items()
+    }
 
 
-def claim_row(tables: Tables, mechanism: str = "surprisal", **gates: Any) -> dict[str, Any]:
+def claim_row(
+    tables: Tables, mechanism: str = "surprisal", profile: str = "paper", **gates: Any
+) -> dict[str, Any]:
     """Return the decision row of the one layer and ``mechanism``."""
-    rows = decided(tables, **gates)[DECISIONS].filter(pl.col("mechanism") == mechanism)
+    rows = decided(tables, profile, **gates)[DECISIONS].filter(pl.col("mechanism") == mechanism)
     return rows.row(0, named=True)

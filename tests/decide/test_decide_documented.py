@@ -1,4 +1,4 @@
-"""docs/explanation/decision.md names every code that the decision can write."""
+"""The pages on the decision name every code that it can write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from lpact.config import GatesConfig
 from lpact.decide.criteria import CriterionName
 from lpact.reasons import FinalLabel, Gate, Outcome, RowLabel
 
-TEXT = (Path(__file__).parents[2] / "docs/explanation/decision.md").read_text(encoding="utf-8")
+PAGES = Path(__file__).parents[2] / "docs/explanation"
+TEXT = "".join(
+    (PAGES / name).read_text(encoding="utf-8") for name in ("decision.md", "calibrated.md")
+)
 
 
 @pytest.mark.parametrize("code", [*FinalLabel, *RowLabel, *Gate])

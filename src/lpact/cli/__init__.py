@@ -14,13 +14,28 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lpact.cli import audit, datasets, decide, demo, explain, features, init, plan, run, tables
+from lpact.cli import (
+    assay,
+    audit,
+    calibrate,
+    datasets,
+    decide,
+    demo,
+    explain,
+    features,
+    init,
+    plan,
+    robustness,
+    run,
+    tables,
+)
 from lpact.cli import list as list_plugins
+from lpact.cli import power as power_command
 from lpact.errors import LPactError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-RESUMED = ("run", "demo", "features", "datasets")
+RESUMED = ("run", "demo", "features", "datasets", "power")
 
 
 @contextmanager
@@ -100,9 +115,13 @@ app.command("run")(run.command)
 app.add_typer(datasets.app, name="datasets")
 app.command("features")(features.command)
 app.command("audit")(audit.command)
+app.command("assay")(assay.command)
 app.command("decide")(decide.command)
+app.command("robustness")(robustness.command)
 app.command("tables")(tables.command)
 app.command("explain")(explain.command)
+app.command("power")(power_command.command)
+app.command("calibrate")(calibrate.command)
 app.command("list")(list_plugins.command)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 DECISIONS = "decisions/lpact_decision_table"
 _VERDICT = ("label", "first_failed_gate", "beaten_by")
+_PROFILES = {"paper": "point rules", "calibrated": "every gate a test"}
 
 
 def show_verdicts(out: Console, decisions: pl.DataFrame) -> None:
@@ -52,24 +53,30 @@ def _verdict_lines(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def show_verdict_counts(out: Console, decisions: pl.DataFrame) -> None:
-    """How many claims of each dataset got which verdict."""
-    heading(out, "Verdicts")
+    """How many claims of each dataset got which verdict, under each gate profile; ``decisions`` holds both."""
+    heading(out, "Verdicts: claims by gate profile")
+    profiles = decisions["gate_profile"].unique().sort(descending=True).to_list()
     grid = Grid(
-        ("dataset", "role", "verdict", "claims"),
-        right=frozenset({"claims"}),
+        ("dataset", "role", "verdict", *profiles),
+        right=frozenset(profiles),
         styles=VERDICT_STYLES,
     )
-    counts = decisions.group_by("dataset", "role", "label", maintain_order=True).len()
-    for row in counts.iter_rows():
-        grid.add(*row)
+    place = ("dataset", "role", "label")
+    counts = decisions.group_by(*place, "gate_profile").len()
+    by_place = {row[:-1]: row[-1] for row in counts.iter_rows()}
+    for row in decisions.select(place).unique(maintain_order=True).sort("dataset").iter_rows():
+        grid.add(*row, *(by_place.get((*row, profile), 0) for profile in profiles))
     show(out, grid)
 
 
 def show_outcome(out: Console, run: Run) -> None:
-    """The outcome of the study and what it means."""
-    row = run.table("decisions/lpact_study_outcome").row(0, named=True)
-    heading(out, f"Outcome {row['outcome']}")
-    say(out, row["meaning"], indent=2)
+    """The outcome of the study and what it means, under the point rules and with every gate a test."""
+    for row in sorted(
+        run.table("decisions/lpact_study_outcome").iter_rows(named=True),
+        key=lambda row: row["gate_profile"] != "paper",
+    ):
+        heading(out, f"Outcome {row['outcome']} ({_PROFILES[row['gate_profile']]})")
+        say(out, row["meaning"], indent=2)
 
 
 def show_row_counts(out: Console, run: Run) -> None:

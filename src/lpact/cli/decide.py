@@ -41,7 +41,10 @@ def command(
     thresholds = opened.config.gates if gates is None else read_gates(gates)
     decided = opened.decide(thresholds)
     told = console()
-    say(told, f"{counted(decided[DECISIONS].height, 'claim')} decided from the tables of {run}.")
+    say(
+        told,
+        f"{counted(decided[DECISIONS].filter(gate_profile='paper').height, 'claim')} decided from the tables of {run}.",
+    )
     show_verdict_counts(told, decided[DECISIONS])
     _show_changes(told, opened, decided)
     if out is not None:
@@ -70,14 +73,15 @@ def _show_changes(out: Console, run: Run, decided: dict[str, pl.DataFrame]) -> N
     from lpact.tables import CLAIM_KEY
 
     key = [*CLAIM_KEY, "gate_profile"]
-    before = run.decisions.select(*key, before="label")
+    before = run.table(DECISIONS).select(*key, before="label")
     both = decided[DECISIONS].join(before, on=key, how="left", maintain_order="left")
     changed = both.filter(both["label"].ne_missing(both["before"]))
     heading(out, f"Verdicts that changed: {changed.height or 'none'}")
     if changed.height:
-        grid = Grid(("claim", "before", "now"), styles=VERDICT_STYLES)
+        grid = Grid(("claim", "gates", "before", "now"), styles=VERDICT_STYLES)
         for row in changed.iter_rows(named=True):
-            grid.add("/".join(str(row[k]) for k in CLAIM_KEY), row["before"], row["label"])
+            claim = "/".join(str(row[k]) for k in CLAIM_KEY)
+            grid.add(claim, row["gate_profile"], row["before"], row["label"])
         show(out, grid)
     now: dict[str, Any] = decided[OUTCOME].row(0, named=True)
     was = f" (was {run.outcome})" if run.outcome != now["outcome"] else ""

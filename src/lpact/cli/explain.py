@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +14,22 @@ from lpact.cli._machine import program
 from lpact.cli._render import VERDICT_STYLES, broken, console, say, show, show_lines, width_of
 
 
+class Profile(StrEnum):
+    """Gate profiles, as the command line takes them."""
+
+    paper = "paper"
+    calibrated = "calibrated"
+
+
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     claim: Annotated[
         str | None,
         typer.Argument(help="dataset/model/layer/mechanism, or dataset/model/layer."),
     ] = None,
+    profile: Annotated[
+        Profile, typer.Option("--profile", help="Gate profile: point rules, or every gate a test.")
+    ] = Profile.paper,
 ) -> None:
     """Say why a claim got its verdict."""
     import lpact
@@ -27,10 +38,10 @@ def command(
     opened = lpact.open_run(run)
     out = console()
     if claim is not None:
-        _print_styled(opened.explain(claim))
+        _print_styled(opened.explain(claim, profile.value))
         return
     claims = Grid(("claim", "verdict", "first failed gate"), styles=VERDICT_STYLES)
-    for row in opened.decisions.iter_rows(named=True):
+    for row in opened.verdicts(profile.value).iter_rows(named=True):
         name = "/".join(str(row[key]) for key in CLAIM_KEY)
         claims.add(name, row["label"], row["first_failed_gate"])
     show(out, claims, indent=0)

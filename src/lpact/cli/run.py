@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpact.cli._render import console, say
-from lpact.cli._results import show_outcome, show_places, show_verdict_counts
+from lpact.cli._results import DECISIONS, show_outcome, show_places, show_verdict_counts
 from lpact.cli._study import Models, Paths, StudyFile, load
 from lpact.cli.plan import cost_line, extraction_line
 
@@ -34,7 +34,7 @@ def command(
     told = console()
     loaded = load(study, path, model)
     run = compute(told, loaded, out, workers=workers, progress=progress)
-    show_verdict_counts(told, run.decisions)
+    show_verdict_counts(told, run.table(DECISIONS))
     if run.decisions.is_empty():
         say(told, f"No claim could be made: `lpact audit {study}` says why.", indent=2)
     show_outcome(told, run)

@@ -31,7 +31,11 @@ class AssayConfig(Section):
     )
     shifts: Count = Field(
         20,
-        description="Circular shifts of word onsets, and of the envelope, that a response must exceed.",
+        description="Circular shifts of word onsets, word rate and envelope that a response is held against; at least "
+        "`1 / alpha - 1`, so that p can reach `alpha`.",
+    )
+    alpha: float = Field(
+        0.05, gt=0, lt=1, description="Largest p against circular shifts at which a row passes."
     )
     envelope_lags_ms: tuple[float, ...] = Field(
         (0.0, 50.0, 100.0, 150.0, 200.0, 300.0),
@@ -52,4 +56,10 @@ class AssayConfig(Section):
             )
         if len(set(self.envelope_lags_ms)) != len(self.envelope_lags_ms):
             raise ValueError("envelope_lags_ms lists a lag twice; list each lag once")
+        if len(set(self.onset_windows_ms)) != len(self.onset_windows_ms):
+            raise ValueError("onset_windows_ms lists a window twice; list each window once")
+        if self.alpha * (self.shifts + 1) < 1.0 - 1e-9:
+            raise ValueError(
+                f"no p of {self.shifts} shifts can reach alpha = {self.alpha:g}; raise shifts or alpha"
+            )
         return self

@@ -203,6 +203,11 @@ class RelationalConfig(Section):
     half_blocks: Annotated[int, Field(ge=2)] = Field(
         8, description="Contiguous blocks that are dealt alternately into the two split halves."
     )
+    permutations: Annotated[int, Field(ge=1)] = Field(
+        99,
+        description="Shuffled unit orders, and random exchanges of units between the model's pattern and a rival's, "
+        "that the `calibrated` gate profile is held against.",
+    )
     options: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Options by alignment measure."
     )
@@ -305,6 +310,13 @@ class GatesConfig(Section):
     )
     method_majority: Fraction = Field(
         0.5, description="At least this share of stripping methods must agree."
+    )
+    alpha: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        0.05, description="Level of every gate of the `calibrated` profile."
+    )
+    fdr: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        0.05,
+        description="Expected share of false ones among the claims that the `calibrated` profile gives a label.",
     )
     severe_scope: Literal["claimed_levels", "all_levels"] = Field(
         "claimed_levels",

@@ -59,12 +59,16 @@ class SevereControl(Plugin, ABC):
         Whether draws differ; the score of a random control is its mean over draws.
     counted
         Whether the ``paper`` gate profile counts it.
+    surrogate
+        Whether its draws stand for features that know nothing of the stimulus, so that they are a null distribution.
+        Other controls know something, and are rivals.
     needs
         What it needs, in words, for the reference and the audit.
     """
 
     random: ClassVar[bool] = True
     counted: ClassVar[bool] = True
+    surrogate: ClassVar[bool] = False
     needs: ClassVar[str] = "features only"
 
     def contexts(self) -> tuple[str, ...]:

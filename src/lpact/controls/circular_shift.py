@@ -37,6 +37,7 @@ class CircularShift(ReorderedRows):
 
     name = "circular_shift"
     summary = "features rotated in time within the run, by more than their autocorrelation time"
+    surrogate = True
     needs = "a run of several autocorrelation times"
     contiguous = True
     Options: ClassVar[type[PluginOptions]] = CircularShiftOptions

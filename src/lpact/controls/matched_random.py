@@ -24,6 +24,7 @@ class RandomMatchedDim(SevereControl):
 
     name = "random_matched_dim"
     summary = "Gaussian features, same shape, column means and variances matched"
+    surrogate = True
 
     def draw(self, inputs: ControlInputs, rng: np.random.Generator, draw: int) -> FloatArray:  # noqa: ARG002
         """Return one set of Gaussian features."""
@@ -41,6 +42,7 @@ class RandomMatchedAutocorr(SevereControl):
 
     name = "random_matched_autocorr"
     summary = "phase-randomised within each story: auto- and cross-spectra kept, locking lost"
+    surrogate = True
     needs = f"a story of at least {MIN_STORY_EVENTS} events"
 
     def unavailable(self, inputs: ControlInputs) -> Missing | None:

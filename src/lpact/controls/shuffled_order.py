@@ -56,6 +56,7 @@ class WithinStoryBlockShuffle(ReorderedRows):
 
     name = "within_story_block_shuffle"
     summary = "each story cut into blocks of events, blocks permuted"
+    surrogate = True
     needs = "a story of at least 2 blocks"
     Options: ClassVar[type[PluginOptions]] = BlockShuffleOptions
     options: BlockShuffleOptions

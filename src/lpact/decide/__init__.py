@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.decide.decision import GATE_PROFILE, NEEDED, decide
+from lpact.decide.decision import CALIBRATED, NEEDED, PAPER, decide
 from lpact.decide.explain import explain
 
-__all__ = ["GATE_PROFILE", "NEEDED", "decide", "explain"]
+__all__ = ["CALIBRATED", "NEEDED", "PAPER", "decide", "explain"]

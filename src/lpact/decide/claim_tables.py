@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide.claims import Claim, Standing
 from lpact.decide.criteria import ClaimEvidence, Criterion, CriterionName
-from lpact.decide.evidence import Evidence
+from lpact.decide.discoveries import Discoveries, discover, everything_allowed
 from lpact.decide.verdict import RawEvidence, judge
-from lpact.reasons import Gate
+from lpact.reasons import FinalLabel, Gate
 from lpact.store import polars_schema, validate
 from lpact.tables import Table
 from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 
 
+class ProfileEvidence(Protocol):
+    """Gates and raw evidence of claims under one gate profile."""
+
+    def of(self, claim: Claim) -> ClaimEvidence:
+        """Return the gates of one claim."""
+        ...
+
+    def raw(self, claim: Claim) -> RawEvidence:
+        """Return what one claim shows before any control is asked."""
+        ...
+
+
 def claim_tables(
-    evidence: Evidence,
+    evidence: ProfileEvidence,
     claims: Sequence[Claim],
     standings: Mapping[str, Standing],
     gates: GatesConfig,
     gate_profile: str,
+    *,
+    corrected: bool,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the decision table and the gate evidence of all claims."""
+    """Return the decision table and the gate evidence of all claims; ``corrected``: labels over all claims."""
+    by_claim = {claim: evidence.of(claim) for claim in claims}
+    found = discover(by_claim, standings, claims, gates) if corrected else {}
     decisions: list[tuple[Any, ...]] = []
     criteria: list[tuple[Any, ...]] = []
     for claim in claims:
-        standing, gathered = standings[claim[0]], evidence.of(claim)
+        standing, gathered = standings[claim[0]], by_claim[claim]
+        discoveries = found.get(claim, everything_allowed())
         head = (*claim, gate_profile)
-        decisions.append((*head, *_decision_row(gathered, standing, evidence.raw(claim), gates)))
+        row = _decision_row(gathered, standing, evidence.raw(claim), gates, discoveries)
+        decisions.append((*head, *row))
         criteria += [(*head, *row) for row in _criterion_rows(gathered, standing)]
     return _table(decisions, DECISIONS), _table(criteria, GATE_EVIDENCE)
 
@@ -41,21 +59,25 @@ def _table(rows: list[tuple[Any, ...]], table: Table) -> pl.DataFrame:
 
 
 def _decision_row(
-    evidence: ClaimEvidence, standing: Standing, raw: RawEvidence, gates: GatesConfig
+    evidence: ClaimEvidence,
+    standing: Standing,
+    raw: RawEvidence,
+    gates: GatesConfig,
+    discoveries: Discoveries,
 ) -> tuple[Any, ...]:
     """The columns after the key, in their declared order. No gate of a diagnostic dataset is passed."""
-    verdict = judge(evidence, standing, raw, gates)
-    severe = evidence.severe_control
+    verdict = judge(evidence, standing, raw, gates, discoveries)
+    every = all(gate.passed for gate in evidence.in_order())
     passed = (
         evidence.predictive.passed,
         evidence.relational.passed,
         evidence.mechanism.passed,
         evidence.ceiling.passed,
-        severe.criterion(CriterionName.SMALLEST_CONTROL_DELTA).passed,
-        severe.criterion(CriterionName.SUMMARIES_NOT_REACHED).passed,
-        severe.passed,
+        evidence.severe_level1.passed,
+        evidence.severe_level2.passed,
+        evidence.severe_control.passed,
         evidence.replication.passed,
-        all(gate.passed for gate in evidence.in_order()),
+        every and FinalLabel.INTEGRATED_CANDIDATE in discoveries.allowed,
     )
     return (
         standing.role,
@@ -63,6 +85,8 @@ def _decision_row(
         raw.score,
         raw.positive(gates),
         *(standing.confirmatory and gate for gate in passed),
+        discoveries.p_value,
+        discoveries.q_value,
         verdict.label.value,
         verdict.first_failed_gate,
         verdict.beaten_by,

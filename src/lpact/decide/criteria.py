@@ -12,7 +12,7 @@ from lpact.reasons import Gate
 NOBODY = "none"
 """``beaten_by`` of a claim that no gate stops."""
 
-Relation = Literal[">", ">="]
+Relation = Literal[">", ">=", "<="]
 
 
 class CriterionName(StrEnum):
@@ -37,6 +37,20 @@ class CriterionName(StrEnum):
     MEDIAN_FRACTION_OF_CEILING = "median_fraction_of_ceiling"
     N_SUBJECT_RUNS = "n_subject_runs"
     POSITIVE_DIRECTION = "positive_direction"
+    P_NUISANCE = "p_nuisance"
+    P_SURROGATES = "p_surrogates"
+    P_RIVALS = "p_rivals"
+    P_CONTROLS_LEVEL1 = "p_controls_level1"
+    P_CONTROLS_LEVEL2 = "p_controls_level2"
+    RELIABLE_UNITS = "reliable_units"
+    P_RELATIONAL_SURROGATES = "p_relational_surrogates"
+    P_UNIT_ORDER = "p_unit_order"
+    P_RELATIONAL_RIVALS = "p_relational_rivals"
+    P_OTHER_TARGETS = "p_other_targets"
+    P_RANDOM_DIRECTIONS = "p_random_directions"
+    P_FRACTION = "p_fraction"
+    P_CONTRAST = "p_contrast"
+    P_REPLICATION = "p_replication"
 
 
 ILLUSTRATIVE = frozenset(
@@ -73,6 +87,8 @@ class Criterion:
         """Whether the number exists and satisfies the relation."""
         if self.value is None:
             return False
+        if self.relation == "<=":
+            return self.value <= self.threshold
         return self.value > self.threshold if self.relation == ">" else self.value >= self.threshold
 
     @property
@@ -123,6 +139,16 @@ class ClaimEvidence:
     mechanism: GateEvidence
     ceiling: GateEvidence
     replication: GateEvidence
+
+    @property
+    def severe_level1(self) -> Criterion:
+        """Severe-control survival at level 1: the first criterion of its gate."""
+        return self.severe_control.criteria[0]
+
+    @property
+    def severe_level2(self) -> Criterion:
+        """Severe-control survival at level 2: the second criterion of its gate."""
+        return self.severe_control.criteria[1]
 
     def in_order(self) -> tuple[GateEvidence, ...]:
         """Return the gates in the order in which a failure is reported."""

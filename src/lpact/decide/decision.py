@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide._frames import LAYER_KEY, attach, complete, read_measured
+from lpact.decide.calibrated.evidence import CalibratedEvidence, DrawTables
 from lpact.decide.claim_tables import claim_tables
 from lpact.decide.claims import list_claims, list_layers, read_standings
 from lpact.decide.evidence import Evidence, LabelledRows, passed_by_layer
@@ -26,9 +27,15 @@ from lpact.decide.stripping_rows import (
     label_stripping_deltas,
 )
 from lpact.errors import TableError, did_you_mean
+from lpact.store import validate
 from lpact.tables import Table
 from lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.tables.causal import DISSOCIATIONS, SPECIFICITY, STRIPPING_DELTAS
+from lpact.tables.causal import (
+    BLOCK_DROPS,
+    DISSOCIATIONS,
+    SPECIFICITY,
+    STRIPPING_DELTAS,
+)
 from lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.tables.decisions import (
     CONTROL_EXPLAINED,
@@ -38,25 +45,39 @@ from lpact.tables.decisions import (
     STUDY_OUTCOME,
 )
 from lpact.tables.predictive import (
+    BLOCK_SCORES,
     CONTROL_DELTAS,
     CONTROL_NULLS,
     FAILURE_MODES,
+    PREDICTIVE_SCORES,
     SUBJECT_RUN_SUMMARY,
 )
-from lpact.tables.relational import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_SUMMARY
+from lpact.tables.relational import (
+    PROFILE_DELTAS,
+    PROFILE_SCORES,
+    RELATIONAL_NULLS,
+    RELATIONAL_SUMMARY,
+)
 
-GATE_PROFILE = "paper"
+PAPER = "paper"
 """Name of the point rules in every decision table."""
+
+CALIBRATED = "calibrated"
+"""Name of the tests in every decision table."""
 
 NEEDED: tuple[Table, ...] = (
     EVIDENCE_FEASIBILITY,
     CONTROL_DELTAS,
     CONTROL_NULLS,
+    PREDICTIVE_SCORES,
+    BLOCK_SCORES,
     SUBJECT_RUN_SUMMARY,
     PROFILE_SCORES,
     PROFILE_DELTAS,
+    RELATIONAL_NULLS,
     RELATIONAL_SUMMARY,
     STRIPPING_DELTAS,
+    BLOCK_DROPS,
     SPECIFICITY,
     DISSOCIATIONS,
     NORMALIZED_SCORES,
@@ -67,7 +88,7 @@ NEEDED: tuple[Table, ...] = (
 def decide(
     tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str
 ) -> dict[str, pl.DataFrame]:
-    """Label every row and judge every claim.
+    """Label every row by the point rules, and judge every claim under both gate profiles.
 
     Parameters
     ----------
@@ -100,15 +121,37 @@ def decide(
     claims = list_claims(layers, rows.specificity)
     standings = read_standings(measured[EVIDENCE_FEASIBILITY.name], layers)
     evidence = Evidence(rows, layers, claims, gates, primary_metric)
-    decisions, gate_evidence = claim_tables(evidence, claims, standings, gates, GATE_PROFILE)
+    tested = CalibratedEvidence(
+        rows, _test_tables(measured), layers, claims, gates, primary_metric, evidence
+    )
+    by_profile = {
+        PAPER: claim_tables(evidence, claims, standings, gates, PAPER, corrected=False),
+        CALIBRATED: claim_tables(tested, claims, standings, gates, CALIBRATED, corrected=True),
+    }
+    decisions = _stack([found for found, _ in by_profile.values()], DECISIONS)
     return {
         **_row_tables(measured, rows, evidence),
         DECISIONS.name: decisions,
-        GATE_EVIDENCE.name: gate_evidence,
+        GATE_EVIDENCE.name: _stack([e for _, e in by_profile.values()], GATE_EVIDENCE),
         CONTROL_EXPLAINED.name: explained_claims(decisions),
         DECISION_SUMMARY.name: summarise_decisions(decisions),
-        STUDY_OUTCOME.name: study_outcome(decisions, standings, GATE_PROFILE),
+        STUDY_OUTCOME.name: _stack(
+            [study_outcome(d, standings, p) for p, (d, _) in by_profile.items()], STUDY_OUTCOME
+        ),
     }
+
+
+def _stack(frames: Sequence[pl.DataFrame], table: Table) -> pl.DataFrame:
+    return validate(pl.concat(frames), table)
+
+
+def _test_tables(measured: Mapping[str, pl.DataFrame]) -> DrawTables:
+    return DrawTables(
+        scores=measured[PREDICTIVE_SCORES.name],
+        blocks=measured[BLOCK_SCORES.name],
+        relational_nulls=measured[RELATIONAL_NULLS.name],
+        block_drops=measured[BLOCK_DROPS.name],
+    )
 
 
 def _row_tables(

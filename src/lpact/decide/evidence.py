@@ -14,7 +14,7 @@ from lpact.decide.criteria import ClaimEvidence, GateEvidence
 from lpact.decide.gates.ceiling import ceiling_gate, summarise_ceiling
 from lpact.decide.gates.mechanism import mechanism_gate, summarise_mechanisms
 from lpact.decide.gates.predictive import predictive_gate, summarise_predictive
-from lpact.decide.gates.relational import relational_gate, summarise_relational
+from lpact.decide.gates.relational import relational_gate, summarise_relational, why_nothing
 from lpact.decide.gates.replication import replication_gate
 from lpact.decide.gates.severe import severe_gate
 from lpact.decide.verdict import RawEvidence
@@ -74,6 +74,10 @@ class Evidence:
             ceiling=self.ceiling[layer],
             replication=self.replication[layer],
         )
+
+    def why_no_relation(self, layer: Layer) -> str:
+        """Code of the cause why a layer has no comparable relational contrast."""
+        return why_nothing(self._relational.get(layer))
 
     def raw(self, claim: Claim) -> RawEvidence:
         """Return what one claim shows before any control is asked."""

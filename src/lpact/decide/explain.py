@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from lpact.decide.criteria import ILLUSTRATIVE, CriterionName
-from lpact.decide.decision import GATE_PROFILE
+from lpact.decide.decision import PAPER
+from lpact.decide.verdict import FALSE_DISCOVERY_RATE
 from lpact.decide.wording import number
 from lpact.errors import LPactError, did_you_mean
 from lpact.reasons import FinalLabel, Gate
@@ -23,7 +24,7 @@ def explain(
     decisions: pl.DataFrame,
     evidence: pl.DataFrame,
     *,
-    gate_profile: str = GATE_PROFILE,
+    gate_profile: str = PAPER,
 ) -> str:
     """Return why a claim got its verdict.
 
@@ -105,7 +106,11 @@ def _changes(row: dict[str, Any], criteria: list[dict[str, Any]]) -> list[str]:
         and not c["passed"]
         and c["criterion"] not in ILLUSTRATIVE
     ]
-    return lines or ["  Nothing: every gate passes."]
+    if lines:
+        return lines
+    if row["beaten_by"] == FALSE_DISCOVERY_RATE:
+        return [f"  {row['reason']}"]
+    return ["  Nothing: every gate passes."]
 
 
 def _missing_amount(criterion: dict[str, Any]) -> str:
@@ -115,6 +120,11 @@ def _missing_amount(criterion: dict[str, Any]) -> str:
         return f"{where}: {criterion['sentence']}"
     if value is None:
         return f"{where}: there must be a number first. {criterion['sentence']}"
+    if criterion["relation"] == "<=":
+        return (
+            f"{where}: p = {number(value)} must fall to {number(threshold)} or less; "
+            f"it is that of {criterion['compared_with'] or 'all subject-runs'}."
+        )
     more = "more than" if criterion["relation"] == ">" else "at least"
     return (
         f"{where}: {number(value)} must rise by {more} {number(threshold - value)} "

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from lpact.config import GatesConfig
 from lpact.decide.claims import Standing
 from lpact.decide.criteria import NOBODY, ClaimEvidence, CriterionName
+from lpact.decide.discoveries import RUNGS, Discoveries
 from lpact.decide.wording import count, joined, number
 from lpact.reasons import FinalLabel, Gate
+
+FALSE_DISCOVERY_RATE = "false_discovery_rate"
+"""``beaten_by`` of a claim that passes every gate, but not after correction over all claims."""
 
 HEADINGS = {
     FinalLabel.DIAGNOSTIC_ONLY: "Diagnostic only",
@@ -74,28 +78,52 @@ class Verdict:
 
 
 def judge(
-    evidence: ClaimEvidence, standing: Standing, raw: RawEvidence, gates: GatesConfig
+    evidence: ClaimEvidence,
+    standing: Standing,
+    raw: RawEvidence,
+    gates: GatesConfig,
+    discoveries: Discoveries,
 ) -> Verdict:
     """Return the verdict on one claim."""
-    label = final_label(evidence, standing, raw, gates)
+    label = final_label(evidence, standing, raw, gates, discoveries.allowed)
     failed = evidence.first_failed
     if failed is not None and failed.failure is not None:
         gate, beaten_by = str(failed.gate), failed.failure.beaten_by
     elif not standing.confirmatory:
         # The evidence would do; the first gate stays shut because of the dataset's role.
         gate, beaten_by = str(next(iter(Gate))), standing.why_not
+    elif label is not FinalLabel.INTEGRATED_CANDIDATE and _covered(label):
+        gate, beaten_by = NOBODY, FALSE_DISCOVERY_RATE
+        return Verdict(
+            label, gate, beaten_by, joined(HEADINGS[label], _not_discovered(discoveries))
+        )
     else:
         gate, beaten_by = NOBODY, NOBODY
     sentence = _sentence(label, evidence, standing, raw, gates)
     return Verdict(label, gate, beaten_by, joined(HEADINGS[label], sentence))
 
 
+def _covered(label: FinalLabel) -> bool:
+    return label not in (FinalLabel.DIAGNOSTIC_ONLY, FinalLabel.INSUFFICIENT_COVERAGE)
+
+
+def _not_discovered(discoveries: Discoveries) -> str:
+    return (
+        f"Every gate passes, but not after correction over {count(discoveries.n, 'claim')} "
+        f"(q = {number(discoveries.q_value)}; at most {number(discoveries.level)} is needed)."
+    )
+
+
 def final_label(
-    evidence: ClaimEvidence, standing: Standing, raw: RawEvidence, gates: GatesConfig
+    evidence: ClaimEvidence,
+    standing: Standing,
+    raw: RawEvidence,
+    gates: GatesConfig,
+    allowed: frozenset[FinalLabel],
 ) -> FinalLabel:
-    """Return the first label that fits, in the order of `FinalLabel`."""
+    """Return the first label that fits, in the order of `FinalLabel`; ``allowed`` are those that survive correction."""
     severe = evidence.severe_control
-    severe_level1 = severe.criterion(CriterionName.SMALLEST_CONTROL_DELTA).passed
+    severe_level1 = evidence.severe_level1.passed
     severe_predictive = severe.passed if gates.severe_scope == "all_levels" else severe_level1
     foundation = evidence.predictive.passed and evidence.replication.passed
     structural = foundation and severe.passed and evidence.relational.passed
@@ -111,7 +139,10 @@ def final_label(
         (FinalLabel.INSUFFICIENT_BRAIN_CEILING, not reliability.passed),
         (FinalLabel.CONTROL_EXPLAINED, raw.positive(gates)),
     )
-    return next((label for label, fits in tried if fits), FinalLabel.NULL)
+    return next(
+        (label for label, fits in tried if fits and (label not in RUNGS or label in allowed)),
+        FinalLabel.NULL,
+    )
 
 
 def _lacks_subject_runs(raw: RawEvidence, gates: GatesConfig) -> bool:
@@ -134,7 +165,7 @@ def _sentence(
         case FinalLabel.INSUFFICIENT_COVERAGE:
             if _lacks_subject_runs(raw, gates):
                 return evidence.replication.criterion(CriterionName.N_SUBJECT_RUNS).sentence
-            return evidence.relational.criterion(CriterionName.SUMMARIES_PASSING).sentence
+            return evidence.relational.criteria[0].sentence
         case FinalLabel.INSUFFICIENT_BRAIN_CEILING:
             return evidence.ceiling.criterion(CriterionName.MEAN_RELIABILITY).sentence
         case FinalLabel.INTEGRATED_CANDIDATE:
@@ -147,6 +178,8 @@ def _sentence(
 
 
 def _integrated_sentence(evidence: ClaimEvidence, raw: RawEvidence) -> str:
+    if evidence.predictive.criteria[0].relation == "<=":
+        return f"Every gate passes its test ({count(raw.n_subject_runs, 'subject-run')})."
     contrast = evidence.predictive.criterion(CriterionName.MEAN_DELTA_CONTROL)
     fraction = evidence.ceiling.criterion(CriterionName.MEAN_FRACTION_OF_CEILING)
     beats, reaches = contrast.value or 0.0, fraction.value or 0.0

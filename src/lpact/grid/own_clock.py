@@ -14,7 +14,7 @@ from lpact.grid.words import times_s
 from lpact.math.types import BoolArray
 from lpact.reasons import Reason
 
-_PAUSE_S, _PAUSE_SHARE = 0.25, 0.02
+PAUSE_S, PAUSE_SHARE = 0.25, 0.02
 """An event that takes this much longer in a recording, and this share of it, was interrupted."""
 
 
@@ -35,7 +35,7 @@ def as_held(found: Candidates, recording: Recording, words: pl.DataFrame) -> Can
     last = found.stop_word - 1
     lasted_s = onset_s[last] - onset_s[found.first_word]
     extra_s = np.abs(heard_s[last] - heard_s[found.first_word] - lasted_s)
-    whole = extra_s <= np.maximum(_PAUSE_S, _PAUSE_SHARE * lasted_s)
+    whole = extra_s <= np.maximum(PAUSE_S, PAUSE_SHARE * lasted_s)
     longest = f"{extra_s.max():.3f} s" if extra_s.size else ""
     detail = f"the stimulus stood still or jumped within it (the largest difference: {longest})"
     return _without(found, whole, Reason.BAD_SPAN, detail)

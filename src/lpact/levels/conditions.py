@@ -31,6 +31,7 @@ class Condition:
     name: str
     draw: int
     counted: bool
+    surrogate: bool
     source: FloatArray
     order: IntArray | None = None
     on_responses: bool = False
@@ -74,27 +75,30 @@ def conditions(
 ) -> Iterator[Condition]:
     """Yield the real features, then every draw of every available control.
 
-    The draw of a row depends on the study seed and the row's key alone.
+    A draw depends on the study seed, stimulus, model, layer, control and its number alone: recordings of the same
+    stimulus on the same events get the same features, as they do of the real model, so that what chance has in common
+    over recordings it has in common in every draw.
     """
     inputs = control_inputs(config, prepared, model, layer)
-    yield Condition(REAL, 0, True, inputs.features)
+    yield Condition(REAL, 0, True, False, inputs.features)
     for name, control in build_controls(config).items():
         if control.unavailable(inputs) is not None:
             continue
         for draw in range(control.n_draws(inputs, config.controls.draws)):
-            place = prepared.key.values()
-            rng = keyed_rng(config.seed, "control", *place, model.model, layer, name, draw)
+            place = (prepared.dataset, prepared.id.stimulus, model.model, layer)
+            rng = keyed_rng(config.seed, "control", *place, name, draw)
+            kind = (control.counted, control.surrogate)
             if isinstance(control, ReorderedRows):
                 order = control.row_index(inputs, rng)
                 if np.array_equal(np.sort(order), np.arange(prepared.n_events)):
                     same = control.contiguous or keeps_blocks(order, prepared.folds)
-                    yield Condition(name, draw, control.counted, inputs.features, order, same)
+                    yield Condition(name, draw, *kind, inputs.features, order, same)
                     continue
                 features = inputs.features[order]
             else:
                 features = control.draw(inputs, rng, draw)
             _check(features, prepared.n_events, control)
-            yield Condition(name, draw, control.counted, features)
+            yield Condition(name, draw, *kind, features)
 
 
 def keeps_blocks(order: IntArray, folds: BlockedFolds) -> bool:

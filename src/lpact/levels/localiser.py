@@ -32,9 +32,13 @@ class Targets:
         """Mean over the target's units within a fold, then over folds by test size; None where undefined."""
         if target not in self.units:
             return None
-        by_fold = np.take_along_axis(fold_scores, self.units[target], axis=1).mean(axis=1)
-        value = float(np.average(by_fold, weights=test_sizes))
+        value = float(np.average(self.fold_means(target, fold_scores), weights=test_sizes))
         return value if math.isfinite(value) else None
+
+    def fold_means(self, target: str, fold_scores: FloatArray) -> FloatArray:
+        """Mean over the target's units within each fold, [F]."""
+        means: FloatArray = np.take_along_axis(fold_scores, self.units[target], axis=1).mean(axis=1)
+        return means
 
 
 def localise(prepared: Prepared, real: Readout, target_fraction: float) -> Targets:

@@ -259,6 +259,13 @@ _ONSETS = (
     "low-level positive control while the sound is not at hand",
 )
 
+PROXY_LABELS = {
+    "transcript_derived_proxy": _TRANSCRIPT[1],
+    "speech_activity_boxcar": _BOXCAR[1],
+    "word_onset_control": _ONSETS[1],
+}
+"""What a proxy must be called wherever it is shown."""
+
 
 def _missing(media: StimulusMedia | None, kind: str) -> Row:
     if media is None or kind in media.present:

@@ -18,6 +18,7 @@ from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.store import frame
 from lpact.tables.predictive import (
+    BLOCK_SCORES,
     CONTROL_DELTAS,
     CONTROL_NULLS,
     PREDICTIVE_SCORES,
@@ -53,6 +54,7 @@ def run(
         UNIT_SCORES.name: frame(UNIT_SCORES, _unit_rows(key, scores, prepared)),
         CONTROL_DELTAS.name: frame(CONTROL_DELTAS.measured(), deltas),
         CONTROL_NULLS.name: frame(CONTROL_NULLS, nulls),
+        BLOCK_SCORES.name: frame(BLOCK_SCORES, _block_rows(key, config, readouts)),
         SUBJECT_RUN_SUMMARY.name: frame(SUBJECT_RUN_SUMMARY.measured(), summary),
     }
 
@@ -126,6 +128,25 @@ def _unit_rows(
     ]
 
 
+def _block_rows(
+    key: Mapping[str, object], config: StudyConfig, readouts: ContextReadouts
+) -> list[dict[str, object]]:
+    """Scores in every outer block, averaged over the draws of a condition."""
+    draws: dict[str, list[FloatArray]] = {}
+    for (condition, _), fitted in readouts.fitted.items():
+        if condition != NUISANCE_PLUS_MODEL:
+            draws.setdefault(condition, []).append(fitted.blocks)
+    return [
+        {
+            **key,
+            "condition": condition,
+            "metric": config.readout.primary_metric,
+            "scores": [float(v) if np.isfinite(v) else None for v in np.mean(blocks, axis=0)],
+        }
+        for condition, blocks in draws.items()
+    ]
+
+
 def _contrasts(
     key: Mapping[str, object],
     scores: Scores,
@@ -146,9 +167,8 @@ def _contrasts(
             if not draws:
                 continue
             row = _null_row(real, draws, random=control.random)
-            nulls.append(
-                {**key, "metric": metric, "control": name, "counted": control.counted, **row}
-            )
+            kind = {"counted": control.counted, "surrogate": control.surrogate}
+            nulls.append({**key, "metric": metric, "control": name, **kind, **row})
             if control.counted and isinstance(row["control_score"], float):
                 counted[name] = row["control_score"]
         index, best_scores = best_control(

@@ -25,25 +25,44 @@ UnitScores = dict[str, FloatArray]
 
 
 @dataclass(frozen=True)
+class Fitted:
+    """What is kept of a readout: scores of units by metric, and their median in every outer block, [F].
+
+    The medians are at the study's primary metric; NaN where no unit has a score in a block.
+    """
+
+    scores: UnitScores
+    blocks: FloatArray
+
+
+@dataclass(frozen=True)
 class ContextReadouts:
-    """Held-out scores of one context by (condition, draw), the number of features behind each, and the real readout."""
+    """Readouts of one context by (condition, draw), the number of features behind each, and the real readout."""
 
     real: Readout
-    scores: dict[tuple[str, int], UnitScores]
+    fitted: dict[tuple[str, int], Fitted]
     n_features: dict[tuple[str, int], int]
 
     @property
+    def scores(self) -> dict[tuple[str, int], UnitScores]:
+        """Held-out scores of units."""
+        return {key: fitted.scores for key, fitted in self.fitted.items()}
+
+    @property
     def pearson(self) -> dict[tuple[str, int], FloatArray]:
-        """Pearson scores of the real features and the controls."""
-        skipped = (NUISANCE, NUISANCE_PLUS_MODEL)
-        return {key: by["pearson"] for key, by in self.scores.items() if key[0] not in skipped}
+        """Pearson scores of the real features, the controls and nuisance."""
+        return {
+            key: fitted.scores["pearson"]
+            for key, fitted in self.fitted.items()
+            if key[0] != NUISANCE_PLUS_MODEL
+        }
 
 
-def fit_nuisance(config: StudyConfig, prepared: Prepared) -> UnitScores:
+def fit_nuisance(config: StudyConfig, prepared: Prepared) -> Fitted:
     """Scores of the nuisance features alone, the same for every model and layer; undefined where there are none."""
     if not prepared.nuisance.shape[1]:
         return _undefined(prepared)
-    return _scores(_fit(config, prepared, prepared.nuisance))
+    return _keep(config, _fit(config, prepared, prepared.nuisance))
 
 
 def fit_context(
@@ -51,20 +70,20 @@ def fit_context(
     prepared: Prepared,
     model: ModelOnGrid,
     layer: int,
-    nuisance: UnitScores,
+    nuisance: Fitted,
 ) -> ContextReadouts:
     """Fit one layer of one model under every condition."""
-    scores: dict[tuple[str, int], UnitScores] = {}
+    fitted: dict[tuple[str, int], Fitted] = {}
     n_features: dict[tuple[str, int], int] = {}
     reordered: list[Condition] = []
     for condition in conditions(config, prepared, model, layer):
         key = (condition.name, condition.draw)
         n_features[key] = condition.n_features
         if condition.name == REAL or condition.on_responses:
-            scores[key] = {}
+            fitted[key] = _undefined(prepared)
             reordered.append(condition)
         else:
-            scores[key] = _scores(_fit(config, prepared, condition.features))
+            fitted[key] = _keep(config, _fit(config, prepared, condition.features))
     readouts = nested_ridge_draws(
         model.load(layer),
         prepared.grid.responses,
@@ -74,18 +93,18 @@ def fit_context(
         compute=compute_settings(config.readout),
     )
     for condition, readout in zip(reordered, readouts, strict=True):
-        scores[condition.name, condition.draw] = _scores(readout)
+        fitted[condition.name, condition.draw] = _keep(config, readout)
 
     n_nuisance = prepared.nuisance.shape[1]
-    scores[NUISANCE, 0], n_features[NUISANCE, 0] = nuisance, n_nuisance
+    fitted[NUISANCE, 0], n_features[NUISANCE, 0] = nuisance, n_nuisance
     if n_nuisance:
         both = np.hstack([prepared.nuisance, model.load(layer)])
-        scores[NUISANCE_PLUS_MODEL, 0] = _scores(_fit(config, prepared, both))
+        fitted[NUISANCE_PLUS_MODEL, 0] = _keep(config, _fit(config, prepared, both))
         n_features[NUISANCE_PLUS_MODEL, 0] = both.shape[1]
     else:
-        scores[NUISANCE_PLUS_MODEL, 0] = _undefined(prepared)
+        fitted[NUISANCE_PLUS_MODEL, 0] = _undefined(prepared)
         n_features[NUISANCE_PLUS_MODEL, 0] = 0
-    return ContextReadouts(readouts[0], scores, n_features)
+    return ContextReadouts(readouts[0], fitted, n_features)
 
 
 def _fit(config: StudyConfig, prepared: Prepared, features: FloatArray) -> Readout:
@@ -98,11 +117,20 @@ def _fit(config: StudyConfig, prepared: Prepared, features: FloatArray) -> Reado
     )
 
 
-def _scores(readout: Readout) -> UnitScores:
-    return {metric: readout.scores(metric) for metric in METRICS}
+def _keep(config: StudyConfig, readout: Readout) -> Fitted:
+    by_block = readout.fold_scores(config.readout.primary_metric)
+    defined = np.isfinite(by_block)
+    blocks = np.array(
+        [
+            np.median(row[ok]) if ok.any() else np.nan
+            for row, ok in zip(by_block, defined, strict=True)
+        ]
+    )
+    return Fitted({metric: readout.scores(metric) for metric in METRICS}, blocks)
 
 
-def _undefined(prepared: Prepared) -> UnitScores:
+def _undefined(prepared: Prepared) -> Fitted:
     """Nothing to predict from is no baseline: every score is undefined."""
     n_units = len(prepared.grid.units.ids)
-    return {metric: np.full(n_units, np.nan) for metric in METRICS}
+    scores = {metric: np.full(n_units, np.nan) for metric in METRICS}
+    return Fitted(scores, np.full(prepared.folds.n_blocks, np.nan))

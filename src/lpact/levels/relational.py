@@ -24,6 +24,8 @@ from lpact.levels.measure import (
     ProfileSimilarity,
 )
 from lpact.levels.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
+from lpact.levels.readouts import NUISANCE
+from lpact.levels.relational_nulls import Shuffles, relational_nulls
 from lpact.math.splits import alternating_halves
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
@@ -35,6 +37,7 @@ from lpact.tables.relational import (
     MODEL_PATTERNS,
     PROFILE_DELTAS,
     PROFILE_SCORES,
+    RELATIONAL_NULLS,
     RELATIONAL_SUMMARY,
 )
 
@@ -154,24 +157,13 @@ def run(
 ) -> dict[str, pl.DataFrame]:
     """Compare one context's patterns, real and control, with the brain's.
 
-    ``readout_scores`` holds level 1's held-out Pearson score of every unit by (condition, draw). ``brain_patterns`` is
-    a reason where no other recording offers patterns for these units.
+    ``readout_scores`` holds level 1's held-out Pearson score of every unit by (condition, draw), nuisance included.
+    ``brain_patterns`` is a reason where no other recording offers patterns for these units.
     """
     key = {**prepared.key, "model": model.model, "layer": layer}
     order = prepared.grid.units.order_hash()
     too_few = len(prepared.grid.units.ids) < config.relational.min_units
-    brain = _brain(config, prepared)
-    measures = build_measures(config)
-    counted: dict[str, bool] = {}
-    patterns: dict[str, dict[tuple[str, int], FloatArray]] = {name: {} for name in measures}
-    for condition in conditions(config, prepared, model, layer):
-        counted[condition.name] = condition.counted
-        for name, measure in measures.items():
-            patterns[name][condition.name, condition.draw] = (
-                readout_scores[condition.name, condition.draw]
-                if measure.from_readout
-                else measure.to_units(condition.features, brain)
-            )
+    found = _collect(config, prepared, model, layer, readout_scores)
     reason = Reason.TOO_FEW_UNITS if too_few else Reason.OK
     if isinstance(brain_patterns, Reason):
         reason = brain_patterns if not too_few else reason
@@ -182,13 +174,13 @@ def run(
             name,
             profile_name,
             profile,
-            patterns[name],
-            counted,
+            found.patterns[name],
+            found.counted,
             brain_patterns,
             prepared,
             config,
         )
-        for name in measures
+        for name in found.patterns
         for profile_name, profile in build_profiles(config).items()
     ]
     deltas = pl.concat(
@@ -207,14 +199,71 @@ def run(
             for _, columns in comparisons
         ]
     )
+    nulls = relational_nulls(
+        key,
+        found.patterns,
+        build_profiles(config),
+        brain_patterns.matrices,
+        found.surrogates,
+        found.rivals,
+        Shuffles.draw(config, prepared, (model.model, layer), len(prepared.grid.units.ids)),
+        reason,
+    )
     return {
+        RELATIONAL_NULLS.name: nulls,
         MODEL_PATTERNS.name: pl.concat(
-            [_pattern_frame(key, n, patterns[n], order) for n in measures]
+            [_pattern_frame(key, n, patterns, order) for n, patterns in found.patterns.items()]
         ),
         PROFILE_SCORES.name: pl.concat([scores for scores, _ in comparisons]),
         PROFILE_DELTAS.name: deltas,
         RELATIONAL_SUMMARY.name: _summary(key, deltas),
     }
+
+
+@dataclass(frozen=True)
+class _Collected:
+    """Model patterns by measure, then (condition, draw), and what the conditions are."""
+
+    patterns: dict[str, dict[tuple[str, int], FloatArray]]
+    counted: dict[str, bool]
+    surrogates: tuple[str, ...]
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """Conditions that know something, nuisance among them."""
+        return tuple(n for n in self.counted if n != REAL and n not in self.surrogates)
+
+
+def _collect(
+    config: StudyConfig,
+    prepared: Prepared,
+    model: ModelOnGrid,
+    layer: int,
+    readout_scores: Mapping[tuple[str, int], FloatArray],
+) -> _Collected:
+    """Patterns of the real features, every control and nuisance."""
+    brain, measures = _brain(config, prepared), build_measures(config)
+    counted: dict[str, bool] = {}
+    surrogates: dict[str, None] = {}
+    patterns: dict[str, dict[tuple[str, int], FloatArray]] = {name: {} for name in measures}
+
+    def add(condition: str, draw: int, features: FloatArray) -> None:
+        for name, measure in measures.items():
+            patterns[name][condition, draw] = (
+                readout_scores[condition, draw]
+                if measure.from_readout
+                else measure.to_units(features, brain)
+            )
+
+    for condition in conditions(config, prepared, model, layer):
+        counted[condition.name] = condition.counted
+        if condition.surrogate:
+            surrogates[condition.name] = None
+        add(condition.name, condition.draw, condition.features)
+    if prepared.nuisance.shape[1]:
+        counted[NUISANCE] = False
+        add(NUISANCE, 0, prepared.nuisance)
+    return _Collected(patterns, counted, tuple(surrogates))
 
 
 def _no_patterns(config: StudyConfig, n_units: int) -> BrainPatterns:

@@ -51,6 +51,8 @@ class StrippingMethod(Plugin, ABC):
     """
 
     uses_mechanism: ClassVar[bool] = True
+    linear: ClassVar[bool] = False
+    """Whether `map_from_products` says the same as `strip`, and `strip_instead` is `strip`."""
 
     def contexts(self) -> tuple[str, ...]:
         """Return the contexts of features that it loads, beside the real ones."""
@@ -81,6 +83,33 @@ class StrippingMethod(Plugin, ABC):
         Raises `DegenerateStrip` where the mechanism has no direction in the training features.
         """
 
+    def strip_every(
+        self,
+        inputs: StripInputs,
+        mechanism: FloatArray,
+        trains: Sequence[IntArray],
+        instead: FloatArray | None = None,
+    ) -> FloatArray:
+        """`strip` for several training sets, [S, n_events, p].
+
+        Where ``instead`` [S, n_events] is given, `strip_instead`.
+        """
+        if instead is None:
+            return np.stack([self.strip(inputs, mechanism, train) for train in trains])
+        pairs = zip(instead, trains, strict=True)
+        return np.stack([self.strip_instead(inputs, s, mechanism, train) for s, train in pairs])
+
+    def map_from_products(
+        self, gram: FloatArray, cross: FloatArray, power: FloatArray
+    ) -> FloatArray:
+        """The strip of a scalar s as a map [S, p + 1, p] of the columns [Z, s], constants aside.
+
+        It is fitted on products around the training mean: ZᵀZ [S, p, p], Zᵀs [S, p] and ‖s‖² [S].
+        """
+        raise NotImplementedError(f"'{self.name}' is not linear")
+
+
+_ROWS = 256
 
 ROUNDING = 1e-10
 """Share of a column's spread below which what a strip leaves is rounding, not signal."""
@@ -213,20 +242,80 @@ class RandomDirection:
         dilution = _dilution(z[train], along[train], self.noise[train], mechanism[train])
         return self.noise if np.isinf(dilution) else along + dilution * self.noise
 
+    def every_scalar(
+        self, features: FloatArray, mechanism: FloatArray, trains: Sequence[IntArray]
+    ) -> FloatArray:
+        """`scalar` for several training sets, [S, n_events]."""
+        member = np.zeros((len(trains), len(features)))
+        for own, train in zip(member, trains, strict=True):
+            own[train] = 1.0
+        n_rows = member.sum(axis=1)
+
+        def centred(values: FloatArray) -> FloatArray:
+            mean = np.einsum("sn,sn->s", member, np.broadcast_to(values, member.shape)) / n_rows
+            inside: FloatArray = (values - mean[:, None]) * member
+            return inside
+
+        def onto(values: FloatArray) -> FloatArray:
+            # Values are zero outside and add up to zero inside: z need not be centred on the training rows.
+            # A few rows at a time: the order of additions is then the same for any number of threads.
+            parts = (slice(i, i + _ROWS) for i in range(0, len(z), _ROWS))
+            products: FloatArray = np.sum([values[:, rows] @ z[rows] for rows in parts], axis=0)
+            return products
+
+        z = features - features.mean(axis=0)
+        direction = onto(centred(self.weights))
+        along = direction @ z.T
+        along -= (np.einsum("sn,sn->s", along, member) / n_rows)[:, None]
+        inside = along * member
+        spread = np.sqrt(np.einsum("sn,sn->s", inside, inside) / n_rows)
+        if not (spread > 0).all():
+            raise DegenerateStrip("the features do not vary on the training rows")
+        along /= spread[:, None]
+        inside /= spread[:, None]
+        e, m = centred(self.noise), centred(mechanism)
+        dilution = dilution_from_products(
+            onto(inside),
+            onto(e),
+            onto(m),
+            n_rows,
+            np.einsum("sn,sn->s", inside, e),
+            np.einsum("sn,sn->s", e, e),
+            np.einsum("sn,sn->s", m, m),
+        )
+        noise = np.isinf(dilution)
+        scalars = along + np.where(noise, 0.0, dilution)[:, None] * self.noise
+        return np.where(noise[:, None], self.noise, scalars)
+
 
 def _dilution(z: FloatArray, along: FloatArray, noise: FloatArray, mechanism: FloatArray) -> float:
     """The τ ≥ 0 at which ``along + τ noise`` accounts for the mechanism's feature variance."""
     s, e, m = (v - v.mean() for v in (along, noise, mechanism))
-    power = float(m @ m)
-    if not power > 0:
+    products = (z.T @ s, z.T @ e, z.T @ m, s @ s, s @ e, e @ e, m @ m)
+    return float(dilution_from_products(*(np.asarray(x)[None] for x in products))[0])
+
+
+def dilution_from_products(
+    zs: FloatArray,
+    ze: FloatArray,
+    zm: FloatArray,
+    ss: FloatArray,
+    se: FloatArray,
+    ee: FloatArray,
+    mm: FloatArray,
+) -> FloatArray:
+    """τ of several training sets, [S], from products of features [S, p] and of scalars [S]; ∞ for noise alone.
+
+    The smallest τ ≥ 0 with a τ² + b τ + c = 0; 0 where c ≤ 0.
+    """
+    if not (mm > 0).all():
         raise DegenerateStrip("the mechanism does not vary on the training rows")
-    zs, ze, zm = z.T @ s, z.T @ e, z.T @ m
-    wanted = float(zm @ zm) / power
-    quadratic = float(ze @ ze) - wanted * float(e @ e)
-    linear = 2.0 * (float(zs @ ze) - wanted * float(s @ e))
-    constant = float(zs @ zs) - wanted * float(s @ s)
-    if constant <= 0:
-        return 0.0
-    roots = np.roots([quadratic, linear, constant])
-    usable = [float(r.real) for r in roots if abs(r.imag) < 1e-12 and r.real >= 0]
-    return min(usable, default=float("inf"))
+    wanted = np.einsum("sp,sp->s", zm, zm) / mm
+    a = np.einsum("sp,sp->s", ze, ze) - wanted * ee
+    b = 2.0 * (np.einsum("sp,sp->s", zs, ze) - wanted * se)
+    c = np.einsum("sp,sp->s", zs, zs) - wanted * ss
+    with np.errstate(invalid="ignore", divide="ignore"):
+        half = -0.5 * (b + np.copysign(np.sqrt(b * b - 4.0 * a * c), b))
+        roots = np.stack([half / a, c / half])
+    smallest = np.where(np.isfinite(roots) & (roots >= 0.0), roots, np.inf).min(axis=0)
+    return np.where(c <= 0.0, 0.0, smallest)

@@ -33,6 +33,7 @@ from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Reason
 from lpact.store import frame
 from lpact.tables.causal import (
+    BLOCK_DROPS,
     DISSOCIATIONS,
     MISMATCH_CONTROLS,
     SPECIFICITY,
@@ -77,6 +78,7 @@ class _Context:
         self.prepared = prepared
         self.confirmatory = confirmatory
         self.key: dict[str, str | int] = {**prepared.key, "model": model.model, "layer": layer}
+        self.context = (model.model, layer)
         self.inputs = StripInputs(model.load(layer), layer, model.offered, model.load)
         self.delays = self.inputs.at_delays(prepared.grid.n_delays)
         self.grid = ridge_grid(config.readout, prepared)
@@ -112,6 +114,7 @@ class _Context:
         deltas: list[Row] = []
         mismatch: list[Row] = []
         specificity: list[Row] = []
+        blocks: list[Row] = []
         for name, method in build_strippings(self.config).items():
             drops: dict[tuple[str, str], float | None] = {}
             reasons: dict[str, Reason] = {}
@@ -126,18 +129,23 @@ class _Context:
                     value = None if isinstance(result, Reason) else self._target_score(t, result)
                     stripped_scores[k, t] = value
                     drops[k, t] = _minus(self.real[t], value)
+                    if drops[k, t] is not None and not isinstance(result, Reason):
+                        blocks.append(self._block_row(name, k, t, result))
                 features.append(self._feature_row(name, method, k, reasons[k]))
             scores += self._score_rows(name, reasons, stripped_scores)
             deltas += self._delta_rows(name, reasons, stripped_scores, drops)
-            random_rows = [
-                r for k in self.mechanisms for r in self._random_rows(name, method, k, reasons[k])
-            ]
+            random_rows: list[Row] = []
+            for k in self.mechanisms:
+                rows, by_block = self._random_rows(name, method, k, reasons[k])
+                random_rows += rows
+                blocks += by_block
             nonmatching = self._nonmatching_rows(name, drops, reasons)
             mismatch += random_rows + nonmatching
             specificity += self._specificity_rows(name, drops, reasons, random_rows, nonmatching)
         return {
             STRIPPING_FEATURES.name: frame(STRIPPING_FEATURES, features),
             STRIPPING_SCORES.name: frame(STRIPPING_SCORES, scores),
+            BLOCK_DROPS.name: frame(BLOCK_DROPS, blocks),
             STRIPPING_DELTAS.name: frame(STRIPPING_DELTAS.measured(), deltas),
             MISMATCH_CONTROLS.name: frame(MISMATCH_CONTROLS, mismatch),
             SPECIFICITY.name: frame(SPECIFICITY.measured(), specificity),
@@ -162,6 +170,12 @@ class _Context:
             )
         except DegenerateStrip:
             return Reason.DEGENERATE_DIRECTION
+
+    def _block_row(self, name: str, k: str, t: str, stripped: FloatArray) -> Row:
+        """Drops of a target in every outer block; ``stripped`` holds fold scores of units."""
+        drops = self.targets.fold_means(t, self.real_folds - stripped)
+        shown = [float(d) if math.isfinite(d) else None for d in drops]
+        return {**self.key, "method": name, "stripped": k, "target": t, "drops": shown}
 
     def _feature_row(self, name: str, method: StrippingMethod, k: str, reason: Reason) -> Row:
         folds = self.prepared.folds
@@ -249,28 +263,37 @@ class _Context:
             for (k, t), drop in drops.items()
         ]
 
-    def _random_rows(self, name: str, method: StrippingMethod, k: str, reason: Reason) -> list[Row]:
-        """Random directions of equal variance, stripped instead of the mechanism."""
+    def _random_rows(
+        self, name: str, method: StrippingMethod, k: str, reason: Reason
+    ) -> tuple[list[Row], list[Row]]:
+        """Random directions of equal variance, stripped instead: every draw, and their mean by block."""
         if reason is not Reason.OK or not method.uses_mechanism:
-            return []
+            return [], []
         rows: list[Row] = []
+        scored: list[FloatArray] = []
         scalars, n_delays = self.prepared.scalars(k), len(self.delays)
         for draw in range(self.config.stripping.mismatch_draws):
-            rng = keyed_rng(self.config.seed, "mismatch", *self.key.values(), name, k, draw)
+            place = (self.prepared.dataset, self.prepared.id.stimulus, *self.context)
+            rng = keyed_rng(self.config.seed, "mismatch", *place, name, k, draw)
             drawn = RandomDirection.draw_delays(len(scalars), n_delays, rng)
 
             def design(train: IntArray, drawn: tuple[RandomDirection, ...] = drawn) -> FloatArray:
                 return strip_instead_delays(method, self.delays, drawn, scalars, train)
 
             try:
-                drop = _minus(self.real[k], self._target_score(k, self._fold_scores(design)))
+                fold_scores = self._fold_scores(design)
+                drop = _minus(self.real[k], self._target_score(k, fold_scores))
                 failed = Reason.UNDEFINED_SCORE
+                scored.append(fold_scores)
             except DegenerateStrip:
                 drop, failed = None, Reason.DEGENERATE_DIRECTION
             rows.append(
                 self._mismatch_row(name, k, RANDOM_DIRECTION, draw, RANDOM_DIRECTION, drop, failed)
             )
-        return rows
+        if not scored or k not in self.targets.units:
+            return rows, []
+        mean = np.mean(scored, axis=0)
+        return rows, [self._block_row(name, RANDOM_DIRECTION, k, mean)]
 
     def _nonmatching_rows(
         self,

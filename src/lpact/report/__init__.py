@@ -18,9 +18,10 @@ __all__ = ["REPORT_FILES", "decision_matrix_svg", "report_files", "verdicts_mark
 
 def report_files(tables: Mapping[str, pl.DataFrame]) -> dict[str, str]:
     """Pages and pictures of a decided study, by file name."""
-    decisions = tables[DECISIONS.name]
+    decisions = tables[DECISIONS.name].filter(gate_profile="paper")
+    tested = tables[DECISIONS.name].filter(gate_profile="calibrated")
     pages = (
         decision_matrix_svg(decisions),
-        verdicts_markdown(decisions, tables[STUDY_OUTCOME.name]),
+        verdicts_markdown(decisions, tables[STUDY_OUTCOME.name], tested),
     )
     return dict(zip(REPORT_FILES, pages, strict=True))

@@ -9,14 +9,32 @@ import polars as pl
 from lpact.reasons import FinalLabel
 
 
-def verdicts_markdown(decisions: pl.DataFrame, outcome: pl.DataFrame) -> str:
-    """The study's outcome, then every verdict with its reason; mechanisms that share a sentence share a line."""
+def verdicts_markdown(
+    decisions: pl.DataFrame, outcome: pl.DataFrame, tested: pl.DataFrame | None = None
+) -> str:
+    """The study's outcome, then every verdict with its reason; mechanisms that share a sentence share a line.
+
+    ``decisions`` are those of the point rules, ``tested`` those in which every gate is a test.
+    """
     lines = ["# Verdicts", "", "![Decision matrix](decision-matrix.svg)", ""]
-    for row in outcome.iter_rows(named=True):
+    for row in outcome.sort("gate_profile", descending=True).iter_rows(named=True):
         lines += [
             f"**Outcome {row['outcome']}** ({row['gate_profile']} gates). {row['meaning']}",
             "",
         ]
+    lines += ["# Under the point rules of the paper", ""]
+    lines += _by_dataset(decisions)
+    if tested is not None and tested.height:
+        lines += ["# With every gate a test", ""]
+        lines += _by_dataset(tested)
+    lines += ["## What the labels mean", ""]
+    used = set(decisions["label"]) | set([] if tested is None else tested["label"])
+    lines += [f"- `{label}`: {label.explanation}" for label in FinalLabel if label in used]
+    return "\n".join(lines) + "\n"
+
+
+def _by_dataset(decisions: pl.DataFrame) -> list[str]:
+    lines = []
     for (dataset, role), claims in decisions.group_by("dataset", "role", maintain_order=True):
         lines += [f"## {_safe(dataset)} ({role})", ""]
         shared = claims.group_by("model", "layer", "label", "reason", maintain_order=True).agg(
@@ -27,10 +45,7 @@ def verdicts_markdown(decisions: pl.DataFrame, outcome: pl.DataFrame) -> str:
             claim = f"{_safe(row['model'])}, layer {row['layer']}"
             lines.append(f"- **{claim}** ({mechanisms}): `{row['label']}`. {_safe(row['reason'])}")
         lines.append("")
-    lines += ["## What the labels mean", ""]
-    used = set(decisions["label"])
-    lines += [f"- `{label}`: {label.explanation}" for label in FinalLabel if label in used]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _safe(text: object) -> str:

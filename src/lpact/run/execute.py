@@ -8,8 +8,10 @@ from lpact.config import RunConfig, StudyConfig
 from lpact.decide import decide
 from lpact.levels.prepare import check_device
 from lpact.report import report_files
+from lpact.run.assay import run_assay
 from lpact.run.features import extract_features
 from lpact.run.inspect import StudyAudit, audit_study, plugin_packages
+from lpact.run.jobs import Frames
 from lpact.run.measure import measure
 from lpact.run.pool import open_pool
 from lpact.run.progress import Reporter
@@ -43,10 +45,13 @@ def execute(
         open_pool(workspace, workers) as pool,
     ):
         measured = measure(config, audit, writer, pool, reporter)
+        controls: Frames = {}
+        if config.assay.enabled:
+            controls = run_assay(config, audit, measured, writer, pool, reporter)
         reporter.stage("decision", 2)
         decided = decide(measured, gates=config.gates, primary_metric=config.readout.primary_metric)
         reporter.advance()
-        run = writer.publish(measured | decided, report=report_files(decided))
+        run = writer.publish(measured | decided | controls, report=report_files(decided))
         reporter.advance()
     return run
 

@@ -62,13 +62,12 @@ def measure(
     config: StudyConfig, audit: StudyAudit, writer: Tasks, pool: Pool, reporter: Reporter
 ) -> Frames:
     """All measured tables of the study."""
-    brain_results = _run(_brain_jobs(audit), writer, pool, reporter, "brain patterns")
-    brains: Brains = {name: {} for name in audit.datasets}
-    for job, frames in brain_results:
-        brains[job.dataset][job.recording] = frames
-    contexts = _run(_context_jobs(config, audit, brains), writer, pool, reporter, "levels 1 to 3")
-    ceilings = _run(_ceiling_jobs(audit, brains), writer, pool, reporter, "ceilings")
-    results = [frames for _, frames in (*brain_results, *contexts, *ceilings)]
+    brain_results, brains = _brain_patterns(audit, writer, pool, reporter)
+    contexts = run_jobs(
+        _context_jobs(config, audit, brains), writer, pool, reporter, "levels 1 to 3"
+    )
+    ceilings = run_jobs(_ceiling_jobs(audit, brains), writer, pool, reporter, "ceilings")
+    results = [*brain_results, *(frames for _, frames in (*contexts, *ceilings))]
     measured = dict(audit.tables) | _concat(results)
     measured[CONTROL_NULLS.name] = predictive.correct(measured[CONTROL_NULLS.name])
     reliability = measured[BRAIN_CEILING.name]
@@ -79,6 +78,24 @@ def measure(
         reliability, measured[CONTROL_DELTAS.name]
     )
     return measured
+
+
+def measure_brains(audit: StudyAudit, writer: Tasks, pool: Pool, reporter: Reporter) -> Frames:
+    """Audit, brain patterns and ceilings alone: what can be said of brains without any model."""
+    results, brains = _brain_patterns(audit, writer, pool, reporter)
+    ceilings = run_jobs(_ceiling_jobs(audit, brains), writer, pool, reporter, "ceilings")
+    return dict(audit.tables) | _concat([*results, *(frames for _, frames in ceilings)])
+
+
+def _brain_patterns(
+    audit: StudyAudit, writer: Tasks, pool: Pool, reporter: Reporter
+) -> tuple[list[Frames], Brains]:
+    """Brain patterns of every recording: as results of jobs, and by dataset and recording."""
+    results = run_jobs(_brain_jobs(audit), writer, pool, reporter, "brain patterns")
+    brains: Brains = {name: {} for name in audit.datasets}
+    for job, frames in results:
+        brains[job.dataset][job.recording] = frames
+    return [frames for _, frames in results], brains
 
 
 def _brain_jobs(audit: StudyAudit) -> list[BrainJob]:
@@ -110,7 +127,7 @@ def _ceiling_jobs(audit: StudyAudit, brains: Brains) -> list[CeilingJob]:
     ]
 
 
-def _run(
+def run_jobs(
     jobs: Sequence[J], writer: Tasks, pool: Pool, reporter: Reporter, stage: str
 ) -> list[tuple[J, Frames]]:
     """Results of all jobs, in order; those of an earlier, interrupted run are taken from disk."""

@@ -27,6 +27,7 @@ from lpact.math.ridge import METRICS, nested_ridge, nested_ridge_draws
 from lpact.math.splits import BlockedFolds, contiguous_folds
 from lpact.math.types import FloatArray, IntArray
 from lpact.reasons import Gate
+from lpact.run.assay_plan import assay_rows, implant_seconds
 from lpact.run.inspect import StudyAudit
 from lpact.tables.audit import MECHANISM_CORRELATIONS
 
@@ -121,6 +122,9 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
         + _strip_seconds(strips)
         + _comparison_seconds(config, comparisons)
     )
+    if config.assay.enabled:
+        rows.update(assay_rows(config, audit))
+        seconds += implant_seconds(config)
     return Plan(
         rows=dict(sorted(rows.items())),
         at_most=frozenset(at_most),
@@ -148,6 +152,14 @@ def _n_correlations(audit: StudyAudit) -> int:
         for recording in dataset.recordings
     }
     return sum(n * (n - 1) // 2 for n in sizes.values())
+
+
+def assay_seconds(config: StudyConfig, audit: StudyAudit) -> float:
+    """Time of the positive controls alone, brain patterns included, with one worker."""
+    brains: Counter[Shape] = Counter()
+    for dataset in audit.datasets.values():
+        _count_brain(config, dataset, Counter(), brains)
+    return _brain_seconds(config, brains) + implant_seconds(config)
 
 
 def _count_brain(

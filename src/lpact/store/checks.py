@@ -20,8 +20,7 @@ def validate(frame: pl.DataFrame, table: Table, *, where: str | None = None) -> 
     """
     where = where or f"table '{table.name}'"
     _check_types(frame, table, where)
-    for column in table.columns:
-        _check_values(frame, table, column, where)
+    _check_values(frame, table, where)
     _check_key(frame, table, where)
     return frame.select(table.column_names).sort(table.key)
 
@@ -54,8 +53,30 @@ def _type_code(column: Column) -> str:
     return f"pl.List({element})" if is_list(column) else element
 
 
-def _check_values(frame: pl.DataFrame, table: Table, column: Column, where: str) -> None:
-    """Missing and non-finite values; a list column is unfit where any of its elements is."""
+def _check_values(frame: pl.DataFrame, table: Table, where: str) -> None:
+    """Missing and non-finite values; all columns are looked at together, since most frames are sound."""
+    problems = [(column, *problem) for column in table.columns for problem in _problems(column)]
+    found = frame.select(
+        unfit.any().alias(str(place)) for place, (_, unfit, _, _) in enumerate(problems)
+    )
+    if not found.height or not any(found.row(0)):
+        return
+    column, unfit, expected, remedy = problems[found.row(0).index(True)]
+    bad = frame.filter(unfit).sort(table.key)
+    raise TableError(
+        "a value does not fit its column",
+        where=f"{where}, column '{column.name}'",
+        got=f"{bad.row(0, named=True)[column.name]!r} in the row {_first_key(bad, table)}",
+        expected=expected,
+        remedy=remedy,
+    )
+
+
+def _problems(column: Column) -> list[tuple[pl.Expr, str, str]]:
+    """What can be wrong with a column's values: where it is, what is expected, and what to do.
+
+    A list column is unfit where any of its elements is.
+    """
     values, kind = pl.col(column.name), element_kind(column)
     problems = []
     if not column.nullable:
@@ -70,16 +91,9 @@ def _check_values(frame: pl.DataFrame, table: Table, column: Column, where: str)
         if is_list(column):
             unfit = values.list.eval(~pl.element().is_finite()).list.any()
         problems.append((unfit, finite, "use null, and say why in the row's reason column"))
-    for unfit, expected, remedy in problems:
-        bad = frame.filter(unfit.fill_null(value=False)).sort(table.key)
-        if bad.height:
-            raise TableError(
-                "a value does not fit its column",
-                where=f"{where}, column '{column.name}'",
-                got=f"{bad.row(0, named=True)[column.name]!r} in the row {_first_key(bad, table)}",
-                expected=expected,
-                remedy=remedy,
-            )
+    return [
+        (unfit.fill_null(value=False), expected, remedy) for unfit, expected, remedy in problems
+    ]
 
 
 def _check_key(frame: pl.DataFrame, table: Table, where: str) -> None:

@@ -13,6 +13,7 @@ from lpact.tables import (
     claim_audit,
     decisions,
     media,
+    power,
     predictive,
     relational,
     robustness,
@@ -34,6 +35,7 @@ ALL_TABLES: dict[str, Table] = {
         assay_stimulus,
         robustness,
         calibration,
+        power,
     )
     for table in module.TABLES
 }

@@ -74,6 +74,24 @@ STRIPPING_DELTAS = Table(
     ),
 )
 
+BLOCK_DROPS = Table(
+    "causal/causal_block_drops",
+    "One row a context, method, stripped and target mechanism with a drop: the drop in every outer block.",
+    (*CONTEXT_KEY, "method", "stripped", "target"),
+    (
+        *CONTEXT,
+        _METHOD,
+        Column(
+            "stripped",
+            "str",
+            "Mechanism that was stripped, or `random_direction`: the mean over random directions of the variance "
+            "that the target's mechanism accounts for.",
+        ),
+        _TARGET,
+        Column("drops", "list[float]", "real − stripped in each block; null where undefined."),
+    ),
+)
+
 MISMATCH_CONTROLS = Table(
     "causal/causal_mismatch_controls",
     "One row a context, method, mechanism, kind and draw: a mismatched strip, scored on the mechanism's own target.",
@@ -157,6 +175,7 @@ TABLES = (
     STRIPPING_FEATURES,
     STRIPPING_SCORES,
     STRIPPING_DELTAS,
+    BLOCK_DROPS,
     MISMATCH_CONTROLS,
     SPECIFICITY,
     DISSOCIATIONS,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from lpact.tables._declare import CLAIM, CLAIM_KEY, Column, Table
 
-_PROFILE = Column("gate_profile", "str", "Gate profile: `paper` point rules.")
+_PROFILE = Column(
+    "gate_profile", "str", "Gate profile: `paper` point rules, or `calibrated` tests."
+)
 
 DECISIONS = Table(
     "decisions/lpact_decision_table",
@@ -27,7 +29,23 @@ DECISIONS = Table(
         Column("severe_control_level2", "bool", "S at level 2."),
         Column("severe_control", "bool", "S at both levels."),
         Column("replication", "bool", "Rep."),
-        Column("integrated", "bool", "P · R · M · T · S · Rep."),
+        Column(
+            "integrated",
+            "bool",
+            "P · R · M · T · S · Rep; for `calibrated` also after correction over claims.",
+        ),
+        Column(
+            "p_value",
+            "float",
+            "Largest p-value of all gates; `calibrated` and confirmatory claims only.",
+            nullable=True,
+        ),
+        Column(
+            "q_value",
+            "float",
+            "The same, corrected over the study's confirmatory claims (Benjamini–Hochberg).",
+            nullable=True,
+        ),
         Column("label", "str", "Verdict."),
         Column("first_failed_gate", "str", "First gate that failed, or `none`."),
         Column(
@@ -51,7 +69,7 @@ GATE_EVIDENCE = Table(
         Column("criterion", "str", "What was measured."),
         Column("criterion_order", "int", "Place of the criterion in its gate, from 0."),
         Column("value", "float", "The number.", nullable=True),
-        Column("relation", "str", "`>` or `>=`."),
+        Column("relation", "str", "`>`, `>=`, or `<=` for p-values."),
         Column("threshold", "float", "What it is held against."),
         Column("passed", "bool", "Whether the criterion holds."),
         Column("n", "int", "Rows that the number summarises."),

@@ -88,6 +88,11 @@ CONTROL_NULLS = Table(
         Column("control", "str", "Severe control."),
         Column("counted", "bool", "Whether the `paper` gate profile counts it."),
         Column("random", "bool", "Whether its draws are random."),
+        Column(
+            "surrogate",
+            "bool",
+            "Whether its draws know nothing of the stimulus, and so are a null distribution.",
+        ),
         Column("n_draws", "int", "Draws with a finite score."),
         Column("control_score", "float", "Mean over draws.", nullable=True),
         Column("control_sd", "float", "Standard deviation over draws.", nullable=True),
@@ -105,6 +110,22 @@ CONTROL_NULLS = Table(
             nullable=True,
         ),
         reason(),
+    ),
+)
+
+BLOCK_SCORES = Table(
+    "predictive/predictive_block_scores",
+    "One row a context and condition: the held-out score in every outer block, at the primary metric.",
+    (*CONTEXT_KEY, "condition"),
+    (
+        *CONTEXT,
+        Column("condition", "str", "`real`, `nuisance` or a control."),
+        _METRIC,
+        Column(
+            "scores",
+            "list[float]",
+            "Median over units in each block, mean over draws; null where undefined.",
+        ),
     ),
 )
 
@@ -144,6 +165,7 @@ TABLES = (
     UNIT_SCORES,
     CONTROL_DELTAS,
     CONTROL_NULLS,
+    BLOCK_SCORES,
     SUBJECT_RUN_SUMMARY,
     FAILURE_MODES,
 )

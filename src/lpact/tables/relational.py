@@ -75,7 +75,7 @@ MODEL_PATTERNS = Table(
     (
         *CONTEXT,
         _ALIGNMENT,
-        Column("condition", "str", "`real` or a control."),
+        Column("condition", "str", "`real`, `nuisance` or a control."),
         Column("draw", "int", "Draw number of a random control; 0 otherwise."),
         _HASH,
         Column("pattern", "list[float]", "Alignment with every unit, in canonical unit order."),
@@ -91,7 +91,7 @@ PROFILE_SCORES = Table(
         _UNIT,
         _ALIGNMENT,
         _PROFILE,
-        Column("condition", "str", "`real` or a control."),
+        Column("condition", "str", "`real`, `nuisance` or a control."),
         Column("counted", "bool", "Whether the `paper` gate profile counts it (true for `real`)."),
         Column(
             "similarity",
@@ -139,6 +139,38 @@ PROFILE_DELTAS = Table(
     ),
 )
 
+RELATIONAL_NULLS = Table(
+    "relational/relational_null_draws",
+    "One row a context, measure, profile similarity, test and rival: the relational statistic, and its draws.",
+    (*CONTEXT_KEY, "alignment", "profile", "test", "against"),
+    (
+        *CONTEXT,
+        _ALIGNMENT,
+        _PROFILE,
+        Column(
+            "test",
+            "str",
+            "`surrogate`: draws of a surrogate control. `unit_order`: the real pattern in shuffled unit orders. "
+            "`swap`: real and rival pattern exchanged at random units.",
+        ),
+        Column("against", "str", "Control, `nuisance`, or `unit_order`."),
+        Column(
+            "observed",
+            "float",
+            "Mean similarity over units times the pattern's spread; for `swap`, real − rival.",
+            nullable=True,
+        ),
+        Column("draws", "list[float]", "The same in every draw; null where undefined."),
+        Column(
+            "advantage",
+            "float",
+            "Mean over units of the real similarity less the mean over draws (for `swap`, the rival's).",
+            nullable=True,
+        ),
+        reason(),
+    ),
+)
+
 RELATIONAL_SUMMARY = Table(
     "relational/relational_subject_run_summary",
     "One row a context, measure and profile similarity, over units.",
@@ -164,5 +196,6 @@ TABLES = (
     MODEL_PATTERNS,
     PROFILE_SCORES,
     PROFILE_DELTAS,
+    RELATIONAL_NULLS,
     RELATIONAL_SUMMARY,
 )

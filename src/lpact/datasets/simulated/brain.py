@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from lpact.datasets.base import Epochs, Signal, TimeSeries
+from lpact.datasets.base import Envelope, Epochs, Signal, TimeSeries
 from lpact.datasets.simulated.gains import Gains
 from lpact.datasets.simulated.kernels import (
     HRF_LENGTH_S,
@@ -27,6 +27,10 @@ TR_S = 2.0
 TAIL_S = 2.5
 FMRI_TAIL_S = 18.0
 SENSOR_LEAK = 0.15
+ONSET_GAIN = 0.5
+"""Response to any word under the truth `onset`, the same for all words."""
+SOUND_GAIN, SOUND_DELAY_S = 0.5, 0.1
+"""Size and delay of the response to the envelope under the truth `sound`."""
 EPOCH_LAGS_MS = (-100.0, 100.0, 300.0)
 """Lags of epoched recordings: 200 ms windows that do not overlap, the middle one on the peak."""
 
@@ -42,8 +46,9 @@ def make_signal(
     latents: Latents,
     gains: Gains,
     rng: np.random.Generator,
+    envelope: Envelope | None = None,
 ) -> Signal:
-    """Return the neural signal of one recording."""
+    """Return the neural signal of one recording; ``envelope`` is the stimulus' sound."""
     response = word_response(options, latents, gains)
     if options.modality == "epoched":
         slow = _drift(options, latents, gains, words.onset_s)
@@ -63,13 +68,15 @@ def make_signal(
     values = _design(options, words, n_samples, rate_hz) @ response
     values += _drift(options, latents, gains, np.arange(n_samples) / rate_hz)
     values += _noise(options, gains, n_samples, rng) / noise_sd
+    if "sound" in options.truths and envelope is not None:
+        values += _sound(options, envelope, np.arange(n_samples) / rate_hz)
     return TimeSeries(mix_sensors(values) if options.modality == "meg" else values, rate_hz)
 
 
 def word_response(options: SimulatedOptions, latents: Latents, gains: Gains) -> FloatArray:
     """Planted response of every unit to every word, [n_words, n_units], without drift and noise.
 
-    ``r_j(w) = snr (g_rel c + g_lex l + g_pred e + Σ_k g_k m_k)``, planted truths only.
+    ``r_j(w) = snr (g_rel c + g_lex l + g_pred e + Σ_k g_k m_k + Σ_i g_i n_i)``, planted truths only.
     """
     contextual = latents.contextual
     response = np.zeros((len(latents.lexical), options.n_units))
@@ -81,7 +88,26 @@ def word_response(options: SimulatedOptions, latents: Latents, gains: Gains) -> 
         response += np.outer(contextual.predictive_drive, gains.predictive)
     if "mechanism" in options.truths:
         response += contextual.mechanisms @ gains.mechanisms
+    if "nuisance" in options.truths:
+        response += latents.nuisances @ gains.nuisances
+    if "onset" in options.truths:
+        response += ONSET_GAIN * _signs(options)
     return options.snr * response
+
+
+def _signs(options: SimulatedOptions) -> FloatArray:
+    """Every other unit goes down where its neighbours go up, [n_units]."""
+    signs: FloatArray = np.where(np.arange(options.n_units) % 2, -1.0, 1.0)
+    return signs
+
+
+def _sound(options: SimulatedOptions, envelope: Envelope, times_s: FloatArray) -> FloatArray:
+    """``snr · (± 1) · z(t − 100 ms)`` with the standardised envelope z, [n_times, n_units]."""
+    heard_s = envelope.start_s + np.arange(envelope.values.size) / envelope.sampling_rate_hz
+    delayed = np.interp(times_s - SOUND_DELAY_S, heard_s, envelope.values)
+    course = (delayed - delayed.mean()) / delayed.std()
+    planted: FloatArray = options.snr * SOUND_GAIN * np.outer(course, _signs(options))
+    return planted
 
 
 def _drift(

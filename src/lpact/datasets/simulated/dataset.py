@@ -95,7 +95,12 @@ class SimulatedDataset(Dataset):
             "noise", recording_id.subject, recording_id.session, recording_id.run
         )
         signal = make_signal(
-            self.options, scene.words, scene.latents, self.gains(recording_id), rng
+            self.options,
+            scene.words,
+            scene.latents,
+            self.gains(recording_id),
+            rng,
+            scene.stimulus.envelope,
         )
         return Recording(recording_id, signal, self._units(recording_id.subject), where)
 
@@ -182,7 +187,7 @@ class SimulatedDataset(Dataset):
 
 @DATASETS.register
 class Simulated(DatasetReader):
-    """Studies with known truth: nothing, drift, lexical, predictive, relational, mechanism."""
+    """Studies with known truth: nothing, drift, nuisance, lexical, predictive, relational, mechanism."""
 
     name = "simulated"
     summary = "simulated studies with known truth"

@@ -7,6 +7,7 @@ integrated context, lexical, all six mechanisms, noise
 predictive private, lexical, noise
 lexical    lexical, noise (in every layer)
 drift      drift, noise (in every layer)
+nuisance   word length, log frequency and position in the sentence, noise (in every layer)
 null       autocorrelated noise (in every layer)
 ========== ======================================================================
 
@@ -14,7 +15,8 @@ The other layers of ``integrated`` and ``predictive`` know contextual latents th
 real ones by 0.15; layer 0 of the first three models is the static embedding. In the contexts
 ``sentence_reset``, ``reversed`` and ``shuffled``, contextual columns come from an independent draw of
 the same latents, while lexical columns stay; ``lexical`` and ``drift`` do not look at the words before,
-so their features are the same in all of these contexts. Features depend on stimulus and model only.
+so their features are the same in all of these contexts. ``nuisance`` knows the same in all of them, with noise of its
+own in each, so that what a context costs it is chance alone. Features depend on stimulus and model only.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from lpact.datasets.simulated.words import Vocabulary, Words
 from lpact.errors import FeatureError, did_you_mean
 from lpact.math.types import FloatArray
 
-MODELS = ("integrated", "predictive", "lexical", "drift", "null")
+MODELS = ("integrated", "predictive", "lexical", "drift", "null", "nuisance")
 DRAWS = {
     "full": 1,
     "sentence_reset": 1,
@@ -111,6 +113,8 @@ class SimulatedFeatures:
         features = ar1(self._rng("noise", key), self.words.n_words, self._n_columns, coefficient)
         if key.model == "drift":
             self._blend_drift(features, key)
+        elif key.model == "nuisance":
+            self._blend_nuisances(features, key)
         elif key.model != "null":
             self._blend_lexical(features, key)
             self._blend_contextual(features, key)
@@ -176,6 +180,13 @@ class SimulatedFeatures:
         rng = self.streams.rng("features", "drift", self.stimulus_id, key.layer)
         noise = rng.standard_normal((self.words.n_words, columns.stop))
         features[:, columns] = _blend(drifts @ weights, noise, STRONG)
+
+    def _blend_nuisances(self, features: FloatArray, key: FeatureKey) -> None:
+        """Write nuisances into half of the columns, on top of the noise of this context."""
+        columns = slice(0, (self._n_columns + 1) // 2)
+        nuisances = self.latents.nuisances
+        weights = self._weights("nuisance", key, nuisances.shape[1], columns)
+        features[:, columns] = _blend(nuisances @ weights, features[:, columns], STRONG)
 
     def _contextual(self, key: FeatureKey) -> ContextualLatents:
         """Latents that a layer knows: real, a trace of the real ones, or an independent draw."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from lpact.datasets.base import RecordingId
-from lpact.datasets.simulated.latents import N_DRIFTS
+from lpact.datasets.simulated.latents import N_DRIFTS, N_NUISANCES
 from lpact.datasets.simulated.options import MECHANISMS, SimulatedOptions
 from lpact.datasets.simulated.streams import Streams
 from lpact.math.types import FloatArray
@@ -18,6 +18,7 @@ LEXICAL_RANGE = (0.1, 0.5)
 SHARED_NOISE_RANGE = (0.4, 1.6)
 MECHANISM_GAIN = 1.2
 DRIFT_GAIN = 0.8
+NUISANCE_GAIN = 0.6
 SESSION_SHARE = 0.3
 RUN_SHARE = 0.2
 N_CANDIDATE_ORDERS = 64
@@ -28,7 +29,8 @@ class Gains:
     """Gains of every unit before the factor ``snr``.
 
     ``relational``, ``predictive``, ``lexical`` and ``shared_noise`` are [n_units], ``drift`` is
-    [N_DRIFTS, n_units], ``mechanisms`` is [6, n_units] (zero where a unit does not carry one).
+    [N_DRIFTS, n_units], ``mechanisms`` is [6, n_units] (zero where a unit does not carry one),
+    ``nuisances`` is [N_NUISANCES, n_units].
     """
 
     relational: FloatArray
@@ -37,6 +39,7 @@ class Gains:
     shared_noise: FloatArray
     drift: FloatArray
     mechanisms: FloatArray
+    nuisances: FloatArray
 
 
 def recording_gains(
@@ -47,7 +50,10 @@ def recording_gains(
     The ε are standard normal for every gain; v is ``subject_variability``.
     """
     place = (recording_id.subject, recording_id.session, recording_id.run)
-    base = _base_gains(options, streams.rng("gains", "" if options.shared_units else place[0]))
+    owner = "" if options.shared_units else place[0]
+    base = _base_gains(
+        options, streams.rng("gains", owner), streams.rng("gains", "nuisances", owner)
+    )
     generators = [streams.rng("gain jitter", *place[: depth + 1]) for depth in range(3)]
     weights = options.subject_variability * np.array([1.0, SESSION_SHARE, RUN_SHARE])
     jittered = {}
@@ -60,7 +66,9 @@ def recording_gains(
     return Gains(**jittered)
 
 
-def _base_gains(options: SimulatedOptions, rng: np.random.Generator) -> Gains:
+def _base_gains(
+    options: SimulatedOptions, rng: np.random.Generator, nuisance_rng: np.random.Generator
+) -> Gains:
     """Gains before jitter.
 
     Relational gains are evenly spread; lexical and shared-noise gains are ordered so that they
@@ -80,6 +88,7 @@ def _base_gains(options: SimulatedOptions, rng: np.random.Generator) -> Gains:
         drift=DRIFT_GAIN * rng.standard_normal((N_DRIFTS, n_units)),
         # Last, because it draws only if planted: the other gains are the same under any truth.
         mechanisms=_mechanism_gains(options, rng),
+        nuisances=NUISANCE_GAIN * nuisance_rng.standard_normal((N_NUISANCES, n_units)),
     )
 
 

@@ -17,6 +17,7 @@ from lpact.math.types import FloatArray
 
 CONTEXT_AUTOCORRELATION = 0.2
 N_DRIFTS = 2
+N_NUISANCES = 3
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,16 @@ class Drifts:
 
 @dataclass(frozen=True)
 class Latents:
-    """All latents of one stimulus; ``lexical`` is [n_words, n_lexical_dims]."""
+    """All latents of one stimulus.
+
+    ``lexical`` is [n_words, n_lexical_dims]; ``nuisances`` is [n_words, N_NUISANCES]: word length, log
+    frequency and position in the sentence.
+    """
 
     lexical: FloatArray
     contextual: ContextualLatents
     drifts: Drifts
+    nuisances: FloatArray
 
     @property
     def lexical_drive(self) -> FloatArray:
@@ -134,6 +140,9 @@ def make_latents(
         lexical=lexical,
         contextual=contextual,
         drifts=_make_drifts(words, rng),
+        nuisances=standardise(
+            np.column_stack([words.length, words.log_frequency, words.position]).astype(np.float64)
+        ),
     )
 
 

@@ -9,7 +9,9 @@ from pydantic import Field, model_validator
 from lpact.registry import PluginOptions
 
 Modality = Literal["intracranial", "meg", "fmri", "epoched"]
-Truth = Literal["drift", "lexical", "predictive", "relational", "mechanism"]
+Truth = Literal[
+    "drift", "nuisance", "lexical", "predictive", "relational", "mechanism", "onset", "sound"
+]
 Text = Literal["syllables", "prose"]
 Mechanism = Literal[
     "surprisal",
@@ -122,6 +124,10 @@ class SimulatedOptions(PluginOptions):
             names = getattr(self, field)
             if len(set(names)) != len(names):
                 raise ValueError(f"{field} lists a name twice; list each name once")
+        if "sound" in self.truths and self.modality in ("fmri", "epoched"):
+            raise ValueError(
+                f"modality '{self.modality}' is too slow for the truth 'sound'; leave it out"
+            )
         if "mechanism" in self.truths:
             if not self.mechanisms:
                 raise ValueError("the truth 'mechanism' needs at least one of mechanisms")

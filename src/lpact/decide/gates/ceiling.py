@@ -40,7 +40,7 @@ from lpact.decide.rows import OK
 from lpact.decide.wording import mean_over, number
 from lpact.reasons import Gate, Reason, RowLabel
 
-_BOUNDED = (RowLabel.PASS, RowLabel.CONTROL_EXPLAINED, RowLabel.BELOW_CEILING_FRACTION)
+BOUNDED = (RowLabel.PASS, RowLabel.CONTROL_EXPLAINED, RowLabel.BELOW_CEILING_FRACTION)
 """Evidence labels of rows whose fractions stand on a sufficient reliability."""
 
 
@@ -50,7 +50,7 @@ def summarise_ceiling(labelled: pl.DataFrame) -> dict[Layer, Row]:
         split_half_alone=pl.col("split_half_alone").any()
     )
     reliable = labelled.drop_nulls("reliability")
-    bounded = labelled.filter(pl.col("evidence").is_in([label.value for label in _BOUNDED]))
+    bounded = labelled.filter(pl.col("evidence").is_in([label.value for label in BOUNDED]))
     fractions = ["fraction_of_ceiling", "delta_fraction"]
     by_summary = mean_over_subject_runs(
         bounded, [*LAYER_KEY, "alignment", "profile"], ["fraction_of_ceiling"]

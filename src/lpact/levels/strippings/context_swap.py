@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, cast
 
 import numpy as np
@@ -53,12 +54,32 @@ class ContextSwap(StrippingMethod):
         self, inputs: StripInputs, scalar: FloatArray, mechanism: FloatArray, train: IntArray
     ) -> FloatArray:
         """Swap as many events, those highest in ``scalar``."""
+        return self._swap(inputs, self._as_many(scalar, mechanism, train))
+
+    def strip_every(
+        self,
+        inputs: StripInputs,
+        mechanism: FloatArray,
+        trains: Sequence[IntArray],
+        instead: FloatArray | None = None,
+    ) -> FloatArray:
+        """Swap for several training sets."""
+        if instead is None:
+            engaged = [self._engaged(mechanism, train) for train in trains]
+        else:
+            pairs = zip(instead, trains, strict=True)
+            engaged = [self._as_many(scalar, mechanism, train) for scalar, train in pairs]
+        return self._swap(inputs, np.stack(engaged))
+
+    def _as_many(self, scalar: FloatArray, mechanism: FloatArray, train: IntArray) -> BoolArray:
+        """As many training events as are engaged in the mechanism, those highest in ``scalar``."""
         share = self._engaged(mechanism, train)[train].mean()
-        return self._swap(inputs, scalar > np.quantile(scalar[train], 1.0 - share))
+        engaged: BoolArray = scalar > _quantile(scalar[train], 1.0 - share)
+        return engaged
 
     def _engaged(self, mechanism: FloatArray, train: IntArray) -> BoolArray:
         share = cast(SwapOptions, self.options).engaged_share
-        threshold = np.quantile(mechanism[train], 1.0 - share)
+        threshold = _quantile(mechanism[train], 1.0 - share)
         engaged: BoolArray = mechanism > threshold
         if not engaged[train].any():
             # A scalar with few values (a boundary flag) can have its quantile at its maximum.
@@ -69,7 +90,17 @@ class ContextSwap(StrippingMethod):
 
     def _swap(self, inputs: StripInputs, engaged: BoolArray) -> FloatArray:
         other = inputs.load(inputs.layer, self.context, 0)
-        return np.where(engaged[:, None], other, inputs.features)
+        return np.where(engaged[..., None], other, inputs.features)
+
+
+def _quantile(values: FloatArray, q: float) -> float:
+    """`numpy.quantile` of one array, by the same arithmetic."""
+    place = (len(values) - 1) * q
+    below = min(int(place), len(values) - 1)
+    above = min(below + 1, len(values) - 1)
+    ordered = np.partition(values, (below, above))
+    low, high, part = float(ordered[below]), float(ordered[above]), place - below
+    return high - (high - low) * (1.0 - part) if part >= 0.5 else low + (high - low) * part
 
 
 @STRIPPINGS.register

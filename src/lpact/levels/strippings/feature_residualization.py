@@ -20,6 +20,7 @@ class FeatureResidualization(StrippingMethod):
 
     name = "feature_residualization"
     summary = "the mechanism regressed out of every column"
+    linear = True
 
     def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:
         """Regress the mechanism out."""
@@ -32,3 +33,18 @@ class FeatureResidualization(StrippingMethod):
         slopes = (z - z.mean(axis=0)).T @ m / power
         stripped = inputs.features - np.outer(mechanism - centre, slopes)
         return without_rounding(stripped, inputs.features, train)
+
+    def map_from_products(
+        self,
+        gram: FloatArray,  # noqa: ARG002
+        cross: FloatArray,
+        power: FloatArray,
+    ) -> FloatArray:
+        """[I; −βᵀ]."""
+        if not (power > 0).all():
+            raise DegenerateStrip("the mechanism does not vary on the training rows")
+        n_sets, p = cross.shape
+        made = np.zeros((n_sets, p + 1, p))
+        made[:, :p] = np.eye(p)
+        made[:, p] = -cross / power[:, None]
+        return made

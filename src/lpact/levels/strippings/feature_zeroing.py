@@ -27,10 +27,10 @@ class FeatureZeroing(StrippingMethod):
     name = "feature_zeroing"
     summary = "columns most correlated with the mechanism set to their training mean"
     Options = ZeroingOptions
+    linear = True
 
     def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:
         """Silence the share ``fraction`` of columns; ties go to the first column."""
-        options = cast(ZeroingOptions, self.options)
         z = inputs.features[train]
         centre = z.mean(axis=0)
         centred, m = z - centre, mechanism[train] - mechanism[train].mean()
@@ -40,8 +40,25 @@ class FeatureZeroing(StrippingMethod):
         correlation = np.divide(
             np.abs(centred.T @ m), norms, out=np.zeros_like(norms), where=norms > 0
         )
-        n_columns = max(1, round(options.fraction * z.shape[1]))
-        silenced = np.argsort(-correlation, kind="stable")[:n_columns]
+        silenced = np.argsort(-correlation, kind="stable")[: self._n_silenced(z.shape[1])]
         out = inputs.features.copy()
         out[:, silenced] = centre[silenced]
         return out
+
+    def map_from_products(
+        self, gram: FloatArray, cross: FloatArray, power: FloatArray
+    ) -> FloatArray:
+        """[I; 0], with the silenced columns zero."""
+        if not (power > 0).all():
+            raise DegenerateStrip("mechanism or features do not vary on the training rows")
+        n_sets, p = cross.shape
+        correlation = np.abs(cross) / np.sqrt(gram.diagonal(axis1=1, axis2=2))
+        silenced = np.argsort(-correlation, axis=1, kind="stable")[:, : self._n_silenced(p)]
+        kept = np.ones((n_sets, p))
+        np.put_along_axis(kept, silenced, 0.0, axis=1)
+        made = np.zeros((n_sets, p + 1, p))
+        made[:, :p] = np.eye(p) * kept[:, None]
+        return made
+
+    def _n_silenced(self, n_columns: int) -> int:
+        return max(1, round(cast(ZeroingOptions, self.options).fraction * n_columns))

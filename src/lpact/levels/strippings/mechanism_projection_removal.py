@@ -20,6 +20,7 @@ class MechanismProjectionRemoval(StrippingMethod):
 
     name = "mechanism_projection_removal"
     summary = "the mechanism's direction projected out of feature space"
+    linear = True
 
     def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:
         """Project the direction out; degenerate when its norm is not finite and positive."""
@@ -32,3 +33,19 @@ class MechanismProjectionRemoval(StrippingMethod):
         direction = direction / norm
         stripped = inputs.features - np.outer(centred @ direction, direction)
         return without_rounding(stripped, inputs.features, train)
+
+    def map_from_products(
+        self,
+        gram: FloatArray,  # noqa: ARG002
+        cross: FloatArray,
+        power: FloatArray,  # noqa: ARG002
+    ) -> FloatArray:
+        """[I − d dᵀ; 0]."""
+        norm = np.sqrt(np.einsum("sp,sp->s", cross, cross))
+        if not (np.isfinite(norm) & (norm > 0)).all():
+            raise DegenerateStrip("a direction has no norm")
+        direction = cross / norm[:, None]
+        n_sets, p = cross.shape
+        made = np.zeros((n_sets, p + 1, p))
+        made[:, :p] = np.eye(p) - direction[:, :, None] * direction[:, None]
+        return made

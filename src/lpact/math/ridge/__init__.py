@@ -11,9 +11,15 @@ from lpact.math.ridge.bands import BandedGrid, banded_candidates, space_subsets
 from lpact.math.ridge.compute import Compute
 from lpact.math.ridge.design import FittedFeatures
 from lpact.math.ridge.grid import PER_TARGET, SHARED, RidgeGrid, Selection
-from lpact.math.ridge.nested import cross_validated_ridge, nested_ridge, nested_ridge_draws
+from lpact.math.ridge.nested import (
+    NestedRidge,
+    cross_validated_ridge,
+    nested_ridge,
+    nested_ridge_draws,
+)
 from lpact.math.ridge.results import METRICS, Readout, RidgeFit
 from lpact.math.ridge.single import single_column_readouts
+from lpact.math.ridge.small_products import BatchedFeatures, MappedColumns
 from lpact.math.ridge.subsets import subset_readouts
 
 __all__ = [
@@ -23,10 +29,13 @@ __all__ = [
     "BandedFit",
     "BandedGrid",
     "BandedReadout",
+    "BatchedFeatures",
     "Compute",
     "FittedFeatures",
     "LinearMap",
+    "MappedColumns",
     "Moments",
+    "NestedRidge",
     "Readout",
     "RidgeFit",
     "RidgeGrid",

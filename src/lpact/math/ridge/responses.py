@@ -9,7 +9,7 @@ from lpact.math.ridge.compute import Array, Backend
 from lpact.math.ridge.rows import Held, Pieces
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
-_CARRIED = 1e3
+CARRIED = 1e3
 """Σy² over the centred sum of squares above which a column is centred row by row."""
 
 
@@ -51,7 +51,7 @@ class Responses:
         n_rows = self.pieces.n_rows[held]
         mean: FloatArray = member @ self._sums / n_rows
         squares = member @ self._squares
-        carried: BoolArray = n_rows * mean**2 > (1.0 - 1.0 / _CARRIED) * squares
+        carried: BoolArray = n_rows * mean**2 > (1.0 - 1.0 / CARRIED) * squares
         return mean, carried & (squares > 0.0)
 
     def centred_piece(self, piece: int) -> Array:

@@ -1,0 +1,195 @@
+"""What the tables of the positive controls say, one line each: what passes where, and what is not available."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from lpact.assays.base import words
+from lpact.assays.implant import IMPLANTED
+from lpact.config import GatesConfig
+from lpact.decide.wording import number
+from lpact.reasons import Reason
+from lpact.tables import Table
+from lpact.tables.assay_brain import (
+    BRAIN_AS_MODEL_SUMMARY,
+    BRAIN_ORACLE,
+    BRAIN_RELIABILITY,
+    IMPLANT,
+    PROFILE_ORDER,
+)
+from lpact.tables.assay_stimulus import (
+    FULL_SUMMARY,
+    LOW_LEVEL_SUMMARY,
+    PROXY_SUMMARY,
+    STANDALONE_SUMMARY,
+)
+
+SIMULATED = "(simulated)"
+"""Stands in a dataset's place for the implanted study."""
+
+_STIMULUS_CONTROLS = {
+    LOW_LEVEL_SUMMARY: "word onset and word rate",
+    STANDALONE_SUMMARY: "acoustic envelope, from the first word to the last",
+    FULL_SUMMARY: "acoustic envelope, whole recording",
+    PROXY_SUMMARY: "proxies where the sound is missing",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: whether a control passes (None: not available), and whether it should."""
+
+    control: str
+    dataset: str
+    what: str
+    passes: bool | None
+    detail: str
+    reason: str = Reason.OK.value
+    expected: bool = True
+
+    @property
+    def result(self) -> str:
+        """The outcome in words."""
+        if self.passes is None:
+            return "not available"
+        return "passes" if self.passes else "does not pass"
+
+
+def findings(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> list[Finding]:
+    """Every finding of the tables that are there, control by control."""
+    readers: tuple[tuple[Table, Callable[[pl.DataFrame, GatesConfig], list[Finding]]], ...] = (
+        (IMPLANT, _implant),
+        (BRAIN_RELIABILITY, _reliability),
+        (BRAIN_AS_MODEL_SUMMARY, _brain_as_model),
+        (BRAIN_ORACLE, _oracle),
+        (PROFILE_ORDER, _order),
+    )
+    found = [
+        finding
+        for table, read in readers
+        if table.name in tables
+        for finding in read(tables[table.name], gates)
+    ]
+    for table, control in _STIMULUS_CONTROLS.items():
+        if table.name in tables:
+            found += _stimulus(control, table, tables[table.name])
+    return found
+
+
+def _implant(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
+    return [
+        Finding(
+            "implanted signal",
+            SIMULATED,
+            f"{row['arm']}, gate profile {row['gate_profile']}",
+            row["gate_pass"],
+            row["interpretation"],
+            row["reason"],
+            expected=row["arm"] == IMPLANTED,
+        )
+        for row in table.filter(quantity="integrated").iter_rows(named=True)
+    ]
+
+
+def _passes(row: Mapping[str, Any]) -> bool | None:
+    return bool(row["gate_pass"]) if row["reason"] == Reason.OK.value else None
+
+
+def _reliability(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
+    return [
+        Finding(
+            "brain–brain reliability",
+            row["dataset"],
+            f"{words(row['mode'])}, {words(row['kind'])}",
+            _passes(row),
+            _reliability_detail(row),
+            row["reason"],
+        )
+        for row in table.iter_rows(named=True)
+    ]
+
+
+def _reliability_detail(row: Mapping[str, Any]) -> str:
+    if row["reason"] != Reason.OK.value:
+        return _explained(row["reason"])
+    alone = "; stands alone, slow drift can inflate it" if row["split_half_alone"] else ""
+    return (
+        f"median {number(row['median_reliability'])}; {row['n_reliable']} of {row['n_valid']} rows "
+        f"reach {number(row['min_reliability'])}{alone}"
+    )
+
+
+def _explained(code: str) -> str:
+    return next((r.explanation for r in Reason if r.value == code), code)
+
+
+def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:
+    made = []
+    for (dataset, comparison), part in table.group_by("dataset", "comparison", maintain_order=True):
+        done = part.filter(pl.col("reason") == Reason.OK.value)
+        key = ("brain as model", str(dataset), words(str(comparison)))
+        if done.is_empty():
+            code = str(part["reason"][0])
+            made.append(Finding(*key, None, _explained(code), code))
+            continue
+        n_pass = done.filter("gate_pass").height
+        detail = (
+            f"{n_pass} of {done.height} summaries; {done['n_pass'].sum()} of {done['n_rows'].sum()} unit rows; "
+            f"mean delta {number(_mean(done['mean_delta']))}"
+        )
+        made.append(Finding(*key, n_pass / done.height > gates.summary_majority, detail))
+    return made
+
+
+def _mean(values: pl.Series) -> float | None:
+    mean = values.mean()
+    return mean if isinstance(mean, float) else None
+
+
+def _oracle(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
+    return [
+        Finding(
+            "brain as model, with ceiling",
+            row["dataset"],
+            words(row["comparison"]),
+            _passes(row),
+            f"{row['n_joint_pass']} of {row['n_summaries']} summaries pass both"
+            if row["reason"] == Reason.OK.value
+            else _explained(row["reason"]),
+            row["reason"],
+        )
+        for row in table.iter_rows(named=True)
+    ]
+
+
+def _order(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
+    made = []
+    for (dataset, profile), part in table.group_by("dataset", "profile", maintain_order=True):
+        done = part.filter(pl.col("reason") == Reason.OK.value)
+        key = ("profile order", str(dataset), str(profile))
+        if done.is_empty():
+            code = str(part["reason"][0])
+            made.append(Finding(*key, None, _explained(code), code))
+            continue
+        n_pass = done.filter("gate_pass").height
+        detail = (
+            f"{n_pass} of {done.height} measures; right minus shuffled order "
+            f"{number(_mean(done['median_delta']))}"
+        )
+        made.append(Finding(*key, n_pass == done.height, detail))
+    return made
+
+
+def _stimulus(control: str, table: Table, frame: pl.DataFrame) -> list[Finding]:
+    """A summary by dataset: its key says what, its interpretation why."""
+    made = []
+    for row in frame.iter_rows(named=True):
+        what = ", ".join(words(str(row[key])) for key in table.key if key != "dataset")
+        passes = {"pass": True, "no": False}.get(row["gate"])
+        detail = row["interpretation"]
+        made.append(Finding(control, row["dataset"], what, passes, detail, row["reason"]))
+    return made

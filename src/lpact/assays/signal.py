@@ -1,0 +1,145 @@
+"""The signal that positive controls of the stimulus look at: the recording's own, after the study's preprocessing.
+
+It is read a few units at a time. Samples that the source marks as bad, or that lie beyond the study's artefact
+threshold, are missing here, each unit by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy import ndimage, signal
+
+from lpact.config import DatasetConfig, PreprocessConfig
+from lpact.datasets.base import Dataset, Recording, RecordingId, TimeSeries
+from lpact.datasets.validate import UnitScan, check_recording
+from lpact.grid.pace import FASTEST_TR_HZ
+from lpact.grid.windows import nearest_sample
+from lpact.math.surrogates import autocorrelation_time
+from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.preprocess import preprocess
+from lpact.preprocess.filters import ratio_of_rates
+
+PROBED_UNITS = 8
+DRIFT_S = 10.0
+"""What is slower than this counts as drift, not as autocorrelation: a shift within a story does not undo it."""
+PROBE_HZ = 25.0
+
+SERIES, TRS, EPOCHS = "time_series", "trs", "epochs"
+
+
+@dataclass(frozen=True)
+class OpenRecording:
+    """A recording as the study looks at it; ``kind`` is `SERIES`, `TRS` or `EPOCHS`."""
+
+    recording: Recording
+    kind: str
+    preprocess: PreprocessConfig
+
+    @property
+    def series(self) -> TimeSeries:
+        """The continuous signal; epochs have none."""
+        assert isinstance(self.recording.signal, TimeSeries)
+        return self.recording.signal
+
+
+def open_recording(
+    dataset: Dataset, recording_id: RecordingId, entry: DatasetConfig
+) -> OpenRecording:
+    """Open and preprocess a recording; nothing is read of one that is streamed."""
+    recording = preprocess(dataset.recording(recording_id), entry.preprocess)
+    check_recording(recording)
+    rate_hz = getattr(recording.signal, "sampling_rate_hz", None)
+    return OpenRecording(recording, kind_of(rate_hz, entry), entry.preprocess)
+
+
+def kind_of(rate_hz: float | None, entry: DatasetConfig) -> str:
+    """Return how a signal meets words: epochs (which have no rate), one sample a TR, or samples faster than words."""
+    if rate_hz is None:
+        return EPOCHS
+    return TRS if rate_hz <= FASTEST_TR_HZ or entry.grid.events == "trs" else SERIES
+
+
+def usable_columns(opened: OpenRecording) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Yield indices and values [n_samples, n] of usable units, block by block; NaN marks missing samples."""
+    config, series = opened.preprocess, opened.series
+    scan = UnitScan(opened.recording, gaps_allowed=config.missing == "drop_events")
+    bad = bad_samples(opened)
+    for indices, block in series.blocks():
+        scan.add(indices, block)
+        usable = np.flatnonzero(scan.usable_in(indices))
+        if usable.size:
+            yield indices.start + usable, _cleaned(block[:, usable], bad, config)
+
+
+def bad_samples(opened: OpenRecording) -> BoolArray:
+    """Return which samples the source marks as unusable, [n_samples]."""
+    series = opened.series
+    flags = np.zeros(series.n_samples, dtype=np.bool_)
+    for span in opened.recording.bad_spans:
+        first, stop = nearest_sample(
+            np.array([span.start_s, span.stop_s]),
+            start_s=series.start_s,
+            sampling_rate_hz=series.sampling_rate_hz,
+        ).tolist()
+        flags[max(0, first) : max(0, stop, first + 1)] = True
+    return flags
+
+
+def _cleaned(columns: FloatArray, bad: BoolArray, config: PreprocessConfig) -> FloatArray:
+    values: FloatArray = np.array(columns, dtype=np.float64, order="F")
+    values[bad] = np.nan
+    missing = ~np.isfinite(values)
+    if config.artefact_threshold is not None:
+        missing |= np.abs(values, where=~missing, out=np.zeros_like(values)) > (
+            config.artefact_threshold
+        )
+    values[missing] = np.nan
+    return values
+
+
+def resampling(rate_hz: float, wanted_hz: float) -> Fraction:
+    """Return new over old sampling rate; 1 where the signal is slower already."""
+    return Fraction(1) if wanted_hz >= rate_hz else ratio_of_rates(wanted_hz, rate_hz)
+
+
+def resampled(columns: FloatArray, ratio: Fraction) -> FloatArray:
+    """Return [n_samples, n] at the new rate, low-passed; NaN wherever the low-pass meets a missing sample.
+
+    New sample k is at the time of old sample ``k / ratio``.
+    """
+    if ratio == 1:
+        return columns
+    values = np.empty((math.ceil(len(columns) * ratio), columns.shape[1]), order="F")
+    for place, column in enumerate(columns.T):
+        values[:, place] = signal.resample_poly(
+            column, ratio.numerator, ratio.denominator, padtype="edge"
+        )
+    return values
+
+
+def autocorrelation_s(opened: OpenRecording) -> float:
+    """Return the time after which the signal has forgotten itself: autocorrelation below 1/e, drifts aside.
+
+    The longest of up to eight units, spread over all that there are, after a running mean of ten seconds is taken out.
+    """
+    series = opened.series
+    ratio = resampling(series.sampling_rate_hz, PROBE_HZ)
+    rate_hz = series.sampling_rate_hz * float(ratio)
+    n_units = series.values.shape[1]
+    picked = np.linspace(0, n_units - 1, min(PROBED_UNITS, n_units)).round().astype(int).tolist()
+    bad = bad_samples(opened)
+    length = max(20, round(DRIFT_S * rate_hz))
+    longest, width = 1, series.blocks().width
+    for first in range(0, len(picked), width):
+        some = _cleaned(series.read(picked[first : first + width]), bad, opened.preprocess)
+        for column in resampled(some, ratio).T:
+            finite = column[np.isfinite(column)]
+            if finite.size > length and finite.min() < finite.max():
+                fast = finite - ndimage.uniform_filter1d(finite, length)
+                longest = max(longest, autocorrelation_time(fast[:, None]))
+    return longest / rate_hz

@@ -1,0 +1,203 @@
+"""Simulated studies of one design at several signal-to-noise ratios, and the power curves that they give."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from threadpoolctl import threadpool_limits
+
+from lpact.calibrate.cells import Cell, Effort, cell_config
+from lpact.calibrate.power_cells import MatchedDesign
+from lpact.calibrate.power_curve import PowerCurve, fit_curve
+from lpact.calibrate.study import numbers_digest
+from lpact.calibrate.trial import summarise
+from lpact.calibrate.truths import GATES, PLANTED_MECHANISM
+from lpact.config import GatesConfig, RelationalConfig, RunConfig, StudyConfig, config_digest
+from lpact.decide import PAPER, decide
+from lpact.math.types import FloatArray
+from lpact.reasons import Reason
+from lpact.run.jobs import Frames
+from lpact.run.measure import Nowhere, Tasks, measure_in_memory
+from lpact.run.pool import open_pool
+from lpact.run.progress import Reporter
+from lpact.run.workspace import Workspace
+from lpact.store import TaskStore
+from lpact.tables.decisions import GATE_EVIDENCE
+from lpact.tables.predictive import CONTROL_DELTAS
+
+RATIOS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Signal-to-noise ratios that are simulated."""
+TRIALS = 4
+"""Studies at each of them."""
+VERSION = 1
+"""Goes up whenever something else is kept of a study."""
+_PASSED, _EFFECT = "passed", "effect"
+
+
+@dataclass(frozen=True)
+class TrialJob:
+    """One simulated study under the user's own gates; a pure function of what stands here."""
+
+    cell: Cell
+    number: int
+    effort: Effort
+    gates: GatesConfig
+    relational: RelationalConfig
+
+    @property
+    def key(self) -> str:
+        """Name of the study among all that were ever simulated by this code."""
+        rules = {"gates": self.gates, "relational": self.relational}
+        spent = config_digest(
+            asdict(self.effort) | {name: r.model_dump(mode="json") for name, r in rules.items()}
+        )
+        return f"power {VERSION} {self.cell.key} trial={self.number} effort={spent} code={numbers_digest()}"
+
+    def run(self, workspace: Workspace) -> Frames:  # noqa: ARG002
+        """Simulate, measure and judge; the workspace of the user's own study is not looked at."""
+        rules = {"gates": self.gates, "relational": self.relational}
+        config = cell_config(self.cell, self.number, self.effort).model_copy(update=rules)
+        measured = measure_in_memory(config)
+        metric = config.readout.primary_metric
+        decided = decide(measured, gates=config.gates, primary_metric=metric)
+        passed = summarise(self.cell, self.number, decided).select("gate_profile", *GATES)
+        return {_PASSED: passed, _EFFECT: pl.DataFrame([observed_effect(decided, metric)])}
+
+
+def observed_effect(decided: Mapping[str, pl.DataFrame], metric: str) -> dict[str, float | None]:
+    """What the user of a study sees of its effect: score, contrast with the best rival, and fraction of the ceiling."""
+    rows = decided[CONTROL_DELTAS.name].filter(metric=metric)
+    contrasts = [_mean(rows["delta_nuisance"]), _mean(rows["delta_control"])]
+    evidence = decided[GATE_EVIDENCE.name].filter(
+        gate_profile=PAPER,
+        criterion="mean_fraction_of_ceiling",
+        mechanism=PLANTED_MECHANISM,
+    )
+    known = [c for c in contrasts if c is not None]
+    return {
+        "score": _mean(rows["real_score"]),
+        "delta": min(known) if len(known) == len(contrasts) else None,
+        "fraction_of_ceiling": _mean(evidence["value"]),
+    }
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Trials of one design. ``passed`` maps (profile, gate) to [n_trials]; ``effects`` are those of each ratio."""
+
+    snr: FloatArray
+    passed: Mapping[tuple[str, str], FloatArray]
+    effects: Mapping[str, FloatArray]
+    """Mean over the trials of each distinct ratio, in rising order; NaN where no trial has the number."""
+
+    @property
+    def ratios(self) -> FloatArray:
+        """Distinct ratios, rising."""
+        return np.unique(self.snr)
+
+    def effect_at(self, name: str, snr: float) -> float | None:
+        """A number that the user sees, at a ratio between the simulated ones (linear in its logarithm)."""
+        values = self.effects[name]
+        finite = np.isfinite(values)
+        if not finite.any():
+            return None
+        return float(np.interp(np.log(snr), np.log(self.ratios[finite]), values[finite]))
+
+    def curve(self, profile: str, gate: str, target: float) -> tuple[PowerCurve | None, Reason]:
+        """The power curve of a gate, or why the smallest detectable ratio is not among the simulated ones."""
+        passed = self.passed[profile, gate] > 0
+        curve = fit_curve(self.snr, passed)
+        if curve is None or curve.snr_at(target) > self.ratios[-1]:
+            return curve, Reason.NEVER_DETECTED
+        if curve.snr_at(target) < self.ratios[0]:
+            return curve, Reason.ALWAYS_DETECTED
+        return curve, Reason.OK
+
+
+def trial_jobs(
+    design: MatchedDesign, *, trials: int = TRIALS, ratios: Sequence[float] = RATIOS
+) -> list[TrialJob]:
+    """Studies to simulate, those that tell most first: an interruption then leaves the whole range covered."""
+    return [
+        TrialJob(design.at(snr), number, design.effort, design.gates, design.relational)
+        for number in range(trials)
+        for snr in ratios
+    ]
+
+
+def simulate(
+    jobs: Sequence[TrialJob],
+    *,
+    config: StudyConfig,
+    run: RunConfig,
+    workers: int,
+    kept: Path | None,
+    reporter: Reporter,
+    name: str,
+    told: Callable[[int, float], None] | None = None,
+) -> Simulated:
+    """Run the trials that are not kept in the folder ``kept``; the result does not depend on the number of workers.
+
+    The first one is timed in this process, and ``told`` hears how many are left and what each of them takes.
+    """
+    store: Tasks = Nowhere() if kept is None else TaskStore(kept)
+    workspace = Workspace(config, run)
+    results: dict[str, Frames] = {}
+    for job in jobs:
+        if (frames := store.load_task(job.key)) is not None:
+            results[job.key] = frames
+    left = [job for job in jobs if job.key not in results]
+    if left and told is not None:
+        first = left.pop(0)
+        reporter.stage(f"one simulated study of {name}, to time it", 1)
+        started = time.perf_counter()
+        with threadpool_limits(1):
+            results[first.key] = first.run(workspace)
+        store.save_task(first.key, results[first.key])
+        reporter.advance()
+        told(len(left), time.perf_counter() - started)
+    reporter.stage(f"simulated studies of {name}", len(jobs))
+    reporter.advance(len(results))
+    if left:
+        with open_pool(workspace, min(workers, len(left))) as pool:
+            for done, frames in pool.map(left):
+                store.save_task(done.key, frames)
+                results[done.key] = frames
+                reporter.advance()
+    return collect([(job.cell.snr, results[job.key]) for job in jobs])
+
+
+def collect(trials: Sequence[tuple[float, Frames]]) -> Simulated:
+    """Bring the trials of one design together."""
+    snr = np.array([ratio for ratio, _ in trials])
+    passed: dict[tuple[str, str], list[float]] = {}
+    for _, frames in trials:
+        for row in frames[_PASSED].iter_rows(named=True):
+            for gate in GATES:
+                passed.setdefault((row["gate_profile"], gate), []).append(float(row[gate]))
+    seen: dict[str, list[float]] = {}
+    for _, frames in trials:
+        row = frames[_EFFECT].row(0, named=True)
+        for name, value in row.items():
+            seen.setdefault(name, []).append(np.nan if value is None else value)
+    effects = {name: _by_ratio(snr, np.array(values)) for name, values in seen.items()}
+    return Simulated(snr, {key: np.array(values) for key, values in passed.items()}, effects)
+
+
+def _by_ratio(snr: FloatArray, values: FloatArray) -> FloatArray:
+    means = []
+    for ratio in np.unique(snr):
+        own = values[(snr == ratio) & np.isfinite(values)]
+        means.append(own.mean() if own.size else np.nan)
+    return np.array(means)
+
+
+def _mean(values: pl.Series) -> float | None:
+    mean: Any = values.cast(pl.Float64).mean()
+    return None if mean is None else float(mean)

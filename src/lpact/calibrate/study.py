@@ -1,0 +1,135 @@
+"""All trials of a grid: in several processes, resumable, with the same tables for any number of them.
+
+A finished trial is kept under a key of its cell, its number, what it spends and the code that its numbers depend on. A
+second call takes what is there and computes the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+
+from lpact.calibrate.cells import EFFORT, Cell, Effort, cell_config
+from lpact.calibrate.trial import run_trial
+from lpact.config import RunConfig
+from lpact.run.jobs import Frames
+from lpact.run.pool import open_pool
+from lpact.run.progress import Reporter, Silent
+from lpact.run.workspace import Workspace
+from lpact.store import TaskStore, concat
+from lpact.tables.calibration import TRIALS
+
+SECONDS = "seconds"
+_WITHOUT_NUMBERS = ("assays", "cli", "report", "robustness", "testing")
+_OWN_NUMBERS = ("cells.py", "trial.py", "truths.py")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What the trials cost together, in seconds of one core."""
+
+    n_studies: int
+    seconds: float
+
+    @property
+    def studies_per_minute(self) -> float:
+        """Studies that one core makes in a minute."""
+        return 60.0 * self.n_studies / self.seconds
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is left to do, from one timed trial."""
+
+    n_kept: int
+    n_left: int
+    seconds_a_study: float
+
+
+@dataclass(frozen=True)
+class TrialJob:
+    """One trial, as a job of a pool."""
+
+    cell: Cell
+    trial: int
+    effort: Effort
+
+    @property
+    def key(self) -> str:
+        """Everything that the trial's numbers depend on."""
+        spent = json.dumps(asdict(self.effort), sort_keys=True)
+        return f"{self.cell.key} trial={self.trial} effort={spent} code={numbers_digest()}"
+
+    def run(self, workspace: Workspace | None = None) -> Frames:  # noqa: ARG002
+        """Run the trial; the pool's workspace is that of another study, and is left alone."""
+        started, spent = time.perf_counter(), time.process_time()
+        trial = run_trial(self.cell, self.trial, self.effort)
+        wall, cpu = time.perf_counter() - started, time.process_time() - spent
+        return {TRIALS.name: trial, SECONDS: pl.DataFrame({"wall": [wall], "cpu": [cpu]})}
+
+
+@cache
+def numbers_digest() -> str:
+    """SHA-256 of the source files that a trial's numbers can depend on."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).parts
+        if parts[0] in _WITHOUT_NUMBERS or (
+            parts[0] == "calibrate" and path.name not in _OWN_NUMBERS
+        ):
+            continue
+        digest.update("/".join(parts).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def run_grid(
+    cells: Sequence[Cell],
+    *,
+    trials: range,
+    kept: Path,
+    effort: Effort = EFFORT,
+    workers: int = 1,
+    reporter: Reporter | None = None,
+    told: Callable[[Forecast], None] | None = None,
+) -> tuple[pl.DataFrame, Pace]:
+    """Run every trial of every cell, or take it from the folder ``kept``.
+
+    ``told`` is called once, before the long part, with a forecast from one trial; an exception there (or Ctrl-C at any
+    time) loses at most the trials at work.
+    """
+    reporter = reporter or Silent()
+    store = TaskStore(kept)
+    # Trial by trial over all cells, so that an interrupted calibration is an even one.
+    jobs = [TrialJob(cell, trial, effort) for trial in trials for cell in cells]
+    results = {job: frames for job in jobs if (frames := store.load_task(job.key)) is not None}
+    waiting = [job for job in jobs if job not in results]
+    n_kept = len(results)
+    if waiting:
+        first = waiting.pop(0)
+        results[first] = first.run()
+        store.save_task(first.key, results[first])
+        seconds = float(results[first][SECONDS]["wall"][0])
+        if told is not None:
+            told(Forecast(n_kept, len(waiting), seconds))
+    reporter.stage("simulated studies", len(jobs))
+    reporter.advance(len(results))
+    if waiting:
+        workspace = Workspace(cell_config(cells[0], 0, effort), RunConfig())
+        with open_pool(workspace, min(workers, len(waiting))) as pool:
+            for job, frames in pool.map(waiting):
+                assert isinstance(job, TrialJob)
+                store.save_task(job.key, frames)
+                results[job] = frames
+                reporter.advance()
+    spent = sum(float(frames[SECONDS]["cpu"][0]) for frames in results.values())
+    table = concat(TRIALS, [results[job][TRIALS.name] for job in jobs])
+    return table, Pace(len(jobs), spent)

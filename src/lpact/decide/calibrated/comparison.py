@@ -1,0 +1,46 @@
+"""Tests as criteria: a p-value held against the level of its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lpact.decide.criteria import Criterion, CriterionName
+from lpact.decide.wording import number
+from lpact.reasons import RowLabel
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One test: what the model was held against, by how much it is ahead, and how likely that is by chance."""
+
+    against: str
+    advantage: float
+    p_value: float
+    n: int
+
+
+def hardest(tests: Iterable[Comparison]) -> Comparison | None:
+    """The one with the largest p-value: the intersection–union of all. Ties go to the first in the alphabet."""
+    ranked = sorted(tests, key=lambda test: (-test.p_value, test.advantage, test.against))
+    return ranked[0] if ranked else None
+
+
+def criterion(
+    name: CriterionName, tests: Iterable[Comparison], alpha: float, what: str, by: str, nothing: str
+) -> Criterion:
+    """The hardest of several tests as a criterion.
+
+    ``what`` begins the sentence ("The score is … above that of"), ``by`` names the method, ``nothing`` is said
+    where there is no test.
+    """
+    tests = list(tests)
+    test = hardest(tests)
+    if test is None:
+        return Criterion(name, None, "<=", alpha, 0, "", nothing, str(RowLabel.NOT_COMPUTED))
+    of = f", the hardest of {len(tests)}" if len(tests) > 1 else ""
+    sentence = (
+        f"{what} {test.against}{of}: {number(test.advantage)} on average; by {by} "
+        f"p = {number(test.p_value)}, and at most {number(alpha)} is needed."
+    )
+    return Criterion(name, test.p_value, "<=", alpha, test.n, test.against, sentence, test.against)

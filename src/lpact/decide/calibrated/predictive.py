@@ -1,0 +1,176 @@
+"""Gates P, Rep, and S at level 1, as tests.
+
+    surrogate c: T = mean over subject-runs of the real score, against the same mean in every draw of c
+    rival c:     mean over outer blocks of all subject-runs of (real − c) > 0, by flipping the signs of blocks
+    P   = nuisance ∧ every surrogate ∧ every rival                                (intersection–union)
+    Rep = partial conjunction over subject-runs of (every surrogate ∧ nuisance)
+
+Draws are the same for recordings of the same stimulus, so that what chance features share with a stimulus is in T and
+in its draws alike. Nuisance is a rival.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from lpact.config import GatesConfig
+from lpact.decide._frames import Layer
+from lpact.decide.calibrated.comparison import Comparison, criterion
+from lpact.decide.calibrated.frames import Level1, SubjectRun, mean_over_runs
+from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
+from lpact.decide.wording import count, number
+from lpact.math.randomization import (
+    draw_p_value,
+    intersection_union,
+    one_sample_p_value,
+    partial_conjunction,
+    sign_flip_p_value,
+)
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray
+from lpact.reasons import Gate
+
+NUISANCE = "nuisance"
+REAL = "real"
+
+
+class PredictiveTests:
+    """All level-1 tests of one layer."""
+
+    def __init__(self, layer: Layer, level: Level1, gates: GatesConfig) -> None:
+        self._gates = gates
+        self._level = level
+        self.surrogates = [self._surrogate(name) for name in sorted(level.draws)]
+        rivals = sorted({*level.blocks} - {*level.draws, REAL})
+        tested = [
+            (name, self._rival(layer, name)) for name in rivals if self._differences(name).size
+        ]
+        self.nuisance = [test for name, test in tested if name == NUISANCE]
+        self.rivals = [test for name, test in tested if name != NUISANCE]
+
+    def _surrogate(self, name: str) -> Comparison:
+        by_run = {r: d for r, d in self._level.draws[name].items() if r in self._level.real}
+        if not by_run:
+            return Comparison(name, math.nan, 1.0, 0)
+        draws = mean_over_runs(by_run)
+        observed = float(np.mean([self._level.real[run] for run in sorted(by_run)]))
+        return Comparison(
+            name, observed - float(draws.mean()), draw_p_value(observed, draws), draws.size
+        )
+
+    def _differences(self, name: str, only: SubjectRun | None = None) -> FloatArray:
+        """Real − rival in every outer block of all subject-runs, or of one."""
+        real, rival = self._level.blocks.get(REAL, {}), self._level.blocks[name]
+        runs = [run for run in sorted(rival) if run in real and only in (None, run)]
+        if not runs:
+            return np.empty(0)
+        differences: FloatArray = np.concatenate([real[run] - rival[run] for run in runs])
+        finite: FloatArray = differences[np.isfinite(differences)]
+        return finite
+
+    def _rival(self, layer: Layer, name: str) -> Comparison:
+        differences = self._differences(name)
+        rng = keyed_rng(0, "sign flips", *layer, name)
+        p = sign_flip_p_value(differences, rng)
+        return Comparison(name, float(differences.mean()), p, differences.size)
+
+    def gate(self) -> GateEvidence:
+        """Gate P."""
+        alpha = self._gates.alpha
+        nuisance = criterion(
+            CriterionName.P_NUISANCE,
+            self.nuisance,
+            alpha,
+            "The score is above that of",
+            "flipping signs of blocks",
+            "No outer block has both a real and a nuisance score.",
+        )
+        return GateEvidence(
+            Gate.PREDICTIVE, (nuisance, self._surrogate_criterion(), self._rival_criterion())
+        )
+
+    def _surrogate_criterion(self) -> Criterion:
+        return criterion(
+            CriterionName.P_SURROGATES,
+            self.surrogates,
+            self._gates.alpha,
+            "The score is above that of",
+            f"{min((t.n for t in self.surrogates), default=0)} draws",
+            "No surrogate control has a score.",
+        )
+
+    def _rival_criterion(self) -> Criterion:
+        if not self.rivals:
+            # Nothing that could have explained the score was at hand: the surrogates stand alone.
+            sentence = "No rival control is at hand; the surrogates stand alone."
+            return Criterion(
+                CriterionName.P_RIVALS, 0.0, "<=", self._gates.alpha, 0, "", sentence, ""
+            )
+        return criterion(
+            CriterionName.P_RIVALS,
+            self.rivals,
+            self._gates.alpha,
+            "The score is above that of",
+            "flipping signs of blocks",
+            "",
+        )
+
+    def severe(self) -> Criterion:
+        """Gate S at level 1: every surrogate and every rival."""
+        return criterion(
+            CriterionName.P_CONTROLS_LEVEL1,
+            [*self.surrogates, *self.rivals],
+            self._gates.alpha,
+            "At level 1 the score is above that of",
+            "draws and sign flips",
+            "No severe control has a level-1 score.",
+        )
+
+    def replication(self) -> GateEvidence:
+        """Gate Rep."""
+        gates, runs = self._gates, sorted(self._level.real)
+        n = len(runs)
+        needed = max(1, math.ceil(gates.direction_fraction * n - 1e-9))
+        p_values = np.array([self._p_in(run) for run in runs])
+        p = partial_conjunction(p_values, needed) if n else None
+        n_below = int((p_values <= gates.alpha).sum())
+        counted = count(n, "subject-run")
+        return GateEvidence(
+            Gate.REPLICATION,
+            (
+                Criterion(
+                    CriterionName.N_SUBJECT_RUNS,
+                    float(n),
+                    ">=",
+                    float(gates.min_subject_runs),
+                    n,
+                    "",
+                    f"{counted} with a level-1 score; {gates.min_subject_runs} are needed.",
+                    counted,
+                ),
+                Criterion(
+                    CriterionName.P_REPLICATION,
+                    p,
+                    "<=",
+                    gates.alpha,
+                    n,
+                    "",
+                    f"That the model predicts in at least {needed} of {counted}: p = {number(p)} "
+                    f"(partial conjunction; {n_below} alone reach {number(gates.alpha)}).",
+                    f"{n_below} of {counted}",
+                ),
+            ),
+        )
+
+    def _p_in(self, run: SubjectRun) -> float:
+        """P-value that the model predicts in one subject-run, beyond surrogates and nuisance."""
+        real = self._level.real[run]
+        surrogates = [draw_p_value(real, d[run]) for d in self._level.draws.values() if run in d]
+        nuisance = (
+            one_sample_p_value(self._differences(NUISANCE, run))
+            if NUISANCE in self._level.blocks
+            else 1.0
+        )
+        return intersection_union(np.array([*surrogates, nuisance])) if surrogates else 1.0

@@ -1,0 +1,190 @@
+"""Gate R, and S at level 2, as tests.
+
+The statistic is the mean over subject-runs of the median over alignment × profile summaries of the mean similarity over
+units times the spread of the pattern (for a rival, of real − rival; `lpact.levels.relational_nulls`). It is held
+against the very same statistic
+
+    of every draw of each surrogate control               exchangeable if the features do not know the stimulus
+    of the real pattern in shuffled unit orders           exchangeable if the pattern does not know the units
+    of real and rival exchanged at random units           exchangeable if both know the units equally well
+
+    R = every surrogate ∧ unit order ∧ every rival ∧ nuisance;   S at level 2 = every surrogate ∧ every rival
+
+Whoever resembles the brain's pattern at least as much as the model, whatever the size, has p = 1.
+
+Units that share noise are not exchangeable, so that unit orders alone would prove too much; the surrogates share
+that noise with the real features, and an intersection–union test holds its level if one of its tests does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from lpact.config import GatesConfig
+from lpact.decide._frames import SUBJECT_RUN_KEY
+from lpact.decide.calibrated.comparison import Comparison, criterion
+from lpact.decide.calibrated.frames import numbers
+from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
+from lpact.decide.rows import OK, is_label
+from lpact.decide.wording import percent
+from lpact.math.randomization import draw_p_value
+from lpact.math.types import FloatArray
+from lpact.reasons import Gate, RowLabel
+
+NUISANCE = "nuisance"
+SURROGATE, UNIT_ORDER, SWAP = "surrogate", "unit_order", "swap"
+
+
+class RelationalTests:
+    """All level-2 tests of one layer, from its null draws and its labelled unit rows."""
+
+    def __init__(
+        self,
+        nulls: pl.DataFrame | None,
+        rows: pl.DataFrame | None,
+        controls: Sequence[str],
+        gates: GatesConfig,
+        why_nothing: str,
+    ) -> None:
+        self._gates = gates
+        self._rows = rows
+        self._why = why_nothing
+        found: dict[str, list[Comparison]] = {SURROGATE: [], UNIT_ORDER: [], SWAP: []}
+        allowed = {*controls, NUISANCE, UNIT_ORDER}
+        if nulls is not None:
+            for (test, against), part in nulls.filter(OK).group_by(
+                "test", "against", maintain_order=True
+            ):
+                if str(against) in allowed:
+                    found[str(test)].append(_test(str(against), part))
+        self.surrogates = sorted(found[SURROGATE], key=lambda t: t.against)
+        self.unit_order = found[UNIT_ORDER]
+        swaps = sorted(found[SWAP], key=lambda t: t.against)
+        self.nuisance = [t for t in swaps if t.against == NUISANCE]
+        self.rivals = [t for t in swaps if t.against != NUISANCE]
+
+    def gate(self) -> GateEvidence:
+        """Gate R."""
+        alpha, nothing = self._gates.alpha, f"No relational statistic ({self._why})."
+        similar = "The pattern is more like the brain's than"
+        criteria = [
+            self._reliable(),
+            criterion(
+                CriterionName.P_RELATIONAL_SURROGATES,
+                self.surrogates,
+                alpha,
+                f"{similar} that of",
+                "draws",
+                nothing,
+            ),
+            criterion(
+                CriterionName.P_UNIT_ORDER,
+                self.unit_order,
+                alpha,
+                f"{similar} itself in another",
+                "shuffled unit orders",
+                nothing,
+            ),
+        ]
+        if self.rivals or self.nuisance:
+            criteria.append(
+                criterion(
+                    CriterionName.P_RELATIONAL_RIVALS,
+                    [*self.rivals, *self.nuisance],
+                    alpha,
+                    f"{similar} that of",
+                    "exchanging units",
+                    nothing,
+                )
+            )
+        return GateEvidence(Gate.RELATIONAL, tuple(criteria))
+
+    def _reliable(self) -> Criterion:
+        """Share of unit rows whose brain pattern can be trusted, as the point rule demands of every row."""
+        gates = self._gates
+        rows = None if self._rows is None else self._rows.filter("has_contrast")
+        if rows is None or not rows.height:
+            sentence = f"No unit row has a finite relational contrast ({self._why})."
+            return Criterion(
+                CriterionName.RELIABLE_UNITS,
+                None,
+                ">=",
+                gates.direction_fraction,
+                0,
+                "",
+                sentence,
+                self._why,
+            )
+        unreliable = is_label("evidence", RowLabel.UNRELIABLE_BRAIN_PATTERN)
+        share = float(rows.select((~unreliable & pl.col("same_order")).mean()).item())
+        return Criterion(
+            CriterionName.RELIABLE_UNITS,
+            share,
+            ">=",
+            gates.direction_fraction,
+            rows.height,
+            "",
+            f"{percent(share)} of unit rows have a reliable brain pattern in the same unit order; "
+            f"{percent(gates.direction_fraction)} are needed.",
+            "split_half_reliability",
+        )
+
+    def severe(self) -> Criterion:
+        """Gate S at level 2: every surrogate and every rival."""
+        return criterion(
+            CriterionName.P_CONTROLS_LEVEL2,
+            [*self.surrogates, *self.rivals],
+            self._gates.alpha,
+            "At level 2 the pattern is more like the brain's than that of",
+            "draws and exchanges of units",
+            f"No severe control can be compared at level 2 ({self._why}).",
+        )
+
+    def contrast(self) -> Criterion:
+        """What level 4 asks of the contrast: every surrogate, rival and nuisance."""
+        return criterion(
+            CriterionName.P_CONTRAST,
+            [*self.surrogates, *self.rivals, *self.nuisance],
+            self._gates.alpha,
+            "The fraction of the ceiling is above that of",
+            "draws and exchanges of units",
+            f"No control can be compared at level 2 ({self._why}).",
+        )
+
+
+def _test(against: str, part: pl.DataFrame) -> Comparison:
+    """One test from the rows of all subject-runs and summaries."""
+    observed: list[float] = []
+    advantages: list[float] = []
+    draws: list[FloatArray] = []
+    for _, rows in part.group_by(SUBJECT_RUN_KEY, maintain_order=True):
+        observed.append(float(np.median(rows["observed"].to_numpy())))
+        advantages.append(float(np.median(rows["advantage"].to_numpy())))
+        draws.append(_typical([numbers(cell) for cell in rows["draws"].to_list()]))
+    n_draws = min(len(d) for d in draws)
+    mean_draws = np.mean([d[:n_draws] for d in draws], axis=0)
+    advantage = float(np.mean(advantages))
+    p = draw_p_value(float(np.mean(observed)), mean_draws) if advantage > 0.0 else 1.0
+    return Comparison(against, advantage, p, int(np.isfinite(mean_draws).sum()))
+
+
+def _typical(by_summary: Sequence[FloatArray]) -> FloatArray:
+    """Median over summaries, draw by draw; NaN where no summary has a number."""
+    n_draws = min(len(d) for d in by_summary)
+    stacked = np.stack([d[:n_draws] for d in by_summary])
+    finite = np.isfinite(stacked)
+    if finite.all():
+        return np.asarray(np.median(stacked, axis=0))
+    columns = zip(stacked.T, finite.T, strict=True)
+    return np.array([np.median(column[ok]) if ok.any() else np.nan for column, ok in columns])
+
+
+def controls_of(nulls: pl.DataFrame | None) -> list[str]:
+    """Controls that the study holds a layer against."""
+    return [] if nulls is None else nulls["control"].unique().sort().to_list()
+
+
+Relational = Mapping[tuple[str, str, int], RelationalTests]

@@ -1,0 +1,140 @@
+"""From a sentence to the statements that it makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lpact.decide.claim_audit import scope_words as lists
+from lpact.decide.claim_audit.blocks import BlockKind
+from lpact.decide.claim_audit.lexicon import CLASSES
+from lpact.decide.claim_audit.rules import (
+    BOTH_SIDES,
+    BRAIN_SIDE,
+    MODEL_SIDE,
+    Rule,
+    words_pattern,
+)
+from lpact.decide.claim_audit.scope import NOT_A_MODEL, Force, Scope
+from lpact.decide.claim_audit.statement import Statement
+from lpact.decide.claim_audit.tokens import Words
+
+SHOW = words_pattern(CLASSES["SHOW"])
+BOUNDED = words_pattern(lists.BOUNDED)
+UNIVERSAL = words_pattern(lists.UNIVERSAL)
+NO_MODEL = words_pattern(
+    r"no (?:[\w-]+ )?(?:language model|llm|transformer|(?:neural )?network|machine|model|architecture|artificial \w+)s?"
+)
+WITHHELD = words_pattern(
+    r"evidence|claim\w*|show\w*|prov\w+|mean\w*|impl\w+|establish\w*|demonstrat\w+|conclu\w+|interpret\w*|follow\w*|"
+    r"assert\w*|say|said|know\w*|whether|tell|license\w*|support\w*|tested|candidate\w*|gates?|wrong|premature|"
+    r"refrain\w*|amount\w*|confirm\w*|rather than|without|far from|caution\w*|warn\w*|avoid\w*"
+)
+GENERIC = re.compile(rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=do )){lists.GENERIC} ")
+GENERIC_NEGATED = re.compile(
+    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but ))(?:{lists.GENERIC}|(?:human )?brains?|"
+    r"artificial intelligence|ai) (?:\w+ )?"
+    r"(?:do|does|can|could|will|are|is|have|has|share|shares) (?:\w+ )?(?:not|never|nothing|no|fundamentally|entirely)"
+)
+_FOR_MODELS_ONLY = {
+    Statement.PREDICTION,
+    Statement.RELATIONAL,
+    Statement.CEILING,
+    Statement.ALIGNMENT,
+}
+_LEVELS = {*_FOR_MODELS_ONLY, Statement.MECHANISM}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A statement in a sentence, and what the sentence does with it.
+
+    ``plain`` marks a negative that is asserted ("is not aligned"), as against one that withholds a statement ("does not
+    show that …", "we do not claim that …").
+    """
+
+    statement: Statement
+    force: Force
+    words: str
+    plain: bool = False
+
+
+def find_statements(
+    words: Words, rules: tuple[Rule, ...], kind: BlockKind, *, question: bool
+) -> Iterator[Found]:
+    """All statements of a sentence; in a question or a quotation they are not made."""
+    scope = Scope.of(words)
+    sides = _sides(words.line)
+    for rule in rules:
+        if not rule.needs <= sides:
+            continue
+        for match in rule.pattern.finditer(words.line):
+            if rule.unless is not None and rule.unless.search(match[0]):
+                continue
+            if rule.never_with is not None and rule.never_with.search(_part(scope, match)):
+                continue
+            if rule.noun and not _stated(scope, match, kind):
+                continue
+            if _of_no_model(rule.statement, scope, match):
+                continue
+            force = scope.force(match.start(), match.end(), noun=rule.noun, denies=rule.denies)
+            if question or kind is BlockKind.QUOTE:
+                force = Force.QUOTED if kind is BlockKind.QUOTE else Force.HEDGED
+            yield _widened(rule.statement, force, scope, match)
+
+
+def _part(scope: Scope, match: re.Match[str]) -> str:
+    """The part, or parts, of the sentence that a stretch is in."""
+    return scope.words.line[scope.part(match.start())[0] : scope.part(match.end() - 1)[1]]
+
+
+def _sides(line: str) -> set[str]:
+    """Sides of the comparison that a sentence mentions."""
+    sides = set()
+    if MODEL_SIDE.search(line):
+        sides.add("model")
+    if BRAIN_SIDE.search(line):
+        sides.add("brain")
+    if BOTH_SIDES.search(line):
+        sides |= {"model", "brain"}
+    return sides | ({"either"} if sides else set())
+
+
+def _stated(scope: Scope, match: re.Match[str], kind: BlockKind) -> bool:
+    """Whether something is said of a noun phrase: a verb of showing stands beside it, or it stands alone."""
+    if kind is not BlockKind.PROSE:
+        return True
+    first, last = scope.part(match.start())
+    around = scope.words.line[first : match.start()] + scope.words.line[match.end() : last]
+    emphatic = "_" in scope.line[first:last].split(" ")[0] or " __" in scope.line[first:last]
+    return emphatic or SHOW.search(around) is not None
+
+
+def _of_no_model(statement: Statement, scope: Scope, match: re.Match[str]) -> bool:
+    """Whether the part of the sentence is about a positive control and names no model."""
+    first, last = scope.part(match.start())
+    part = scope.words.line[first:last]
+    return (
+        statement in _FOR_MODELS_ONLY
+        and NOT_A_MODEL.search(part) is not None
+        and MODEL_SIDE.search(NOT_A_MODEL.sub("", part)) is None
+    )
+
+
+def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[str]) -> Found:
+    """Statements about all models are another matter than statements about those of a study."""
+    first, last = scope.part(match.start())
+    part = scope.words.line[first:last]
+    bounded = BOUNDED.search(scope.words.line) is not None
+    if force is Force.NEGATED and not bounded:
+        denied = NO_MODEL.search(part) or GENERIC_NEGATED.search(scope.words.line[:last])
+        if denied and statement is not Statement.PREDICTION:
+            return Found(Statement.UNIVERSAL_NEGATIVE, Force.ASSERTED, match[0].strip())
+    if force is Force.ASSERTED and statement in _LEVELS:
+        everywhere = UNIVERSAL.search(part) is not None
+        generic = GENERIC.search(part) is not None and statement is Statement.ALIGNMENT
+        if everywhere or (generic and not bounded):
+            return Found(Statement.UNIVERSAL, Force.ASSERTED, match[0].strip())
+    plain = force is Force.NEGATED and statement in _LEVELS and not WITHHELD.search(part)
+    return Found(statement, force, match[0].strip(), plain)

@@ -1,0 +1,131 @@
+"""Words of the two sides of a comparison, and of what may be said to relate them.
+
+Each class is a list of regular expressions over normalised words (lower case, one space between words). A class
+is named in capitals in the rules of ``families``. To teach the checker a new word, add it here.
+"""
+
+from __future__ import annotations
+
+CLASSES: dict[str, tuple[str, ...]] = {
+    # Model side: language models by kind and by name, and their parts.
+    "MODEL": (
+        r"(?:[\w-]+ )?(?<!language )(?<!brain )(?<!cortical )(?<!semantic )(?:networks?|nets?)",
+        r"(?:language )?models?",
+        r"llms?|lms?|plms?|dnns?|anns?|rnns?|lstms?|transformers?|transformer-\w+|chatbots?",
+        r"(?:chat)?gpt\S*|\S*bert|\S*bert-\S+|llama\S*|mistral\S*|pythia\S*|opt-\S+|t5\S*|qwen\S*|gemma\S*|bloom\S*",
+        r"xlnet|elmo|word2vec|glove|mamba\S*|falcon\S*|claude|gemini",
+        r"(?:\S+ )?embeddings?|hidden states?|hidden layers?|layers?(?: \d+)?|activations?",
+        r"self-attention|attention (?:heads?|layers?|mechanisms?)|attention",
+        r"encoders?|decoders?|architectures?|features|vectors|weights|predictors?",
+        r"ai|machines?|artificial (?:systems?|intelligence|minds?|agents?)|silicon|software|algorithms",
+        r"next-(?:word|token) (?:prediction|predictors?)|autoregressi\w+|deep learning|representations?",
+    ),
+    # Models that somebody could mistake for a mind.
+    "MACHINE": (
+        r"(?:[\w-]+ )?(?<!language )(?<!brain )(?<!cortical )(?<!semantic )networks?|(?:language )?models?",
+        r"llms?|lms?|dnns?|anns?|transformers?|transformer-\w+|chatbots?|machines?|ai|artificial (?:systems?|"
+        r"intelligence|networks?)",
+        r"(?:chat)?gpt\S*|\S*bert|\S*bert-\S+|llama\S*|mistral\S*|pythia\S*|qwen\S*|gemma\S*|elmo|xlnet",
+        r"(?:\S+ )?embeddings|activations|hidden states|layers? \d+|attention heads?|self-attention|"
+        r"next-(?:word|token) prediction",
+    ),
+    # Brain side: organ, parts, methods that record it, and the people who own one.
+    "BRAIN": (
+        r"(?:human |language |listening |biological )*(?:brains?|cortex|cortices|minds?)",
+        r"cortical\S*|subcortical|neocort\w+|neuron\w*|neurobiolog\w+|neurophysiolog\w+|biological\w*|biology",
+        r"neural(?! (?:networks?|nets?|language models?|models?|architectures?))",
+        r"(?:temporal|frontal|parietal|occipital|prefrontal) (?:lobes?|areas?|regions?|cortex|sites?)",
+        r"gyrus|gyri|sulcus|stg|ifg|mtg|hippocamp\w*|broca|wernicke|perisylvian|auditory (?:cortex|areas?|system)",
+        r"language (?:network|system|areas?|regions?|cortex|faculty|brain|circuits?)",
+        r"humans?|people|listeners?|readers?|speakers?|comprehenders?|children|us|humanity|man",
+        r"comprehension|(?:sentence|language|speech|syntactic|semantic) (?:processing|understanding|comprehension)",
+        r"cogniti\w+|psycholog\w+|circuits?|circuitry|voxels?|electrodes?|sensors?|high-gamma|wetware",
+        r"meg|eeg|fmri|ecog|ieeg|seeg|bold|intracranial|haemodynamic|hemodynamic",
+        r"recordings?|recorded responses|temporal-lobe|inferior frontal|superior temporal|hemispheres?",
+    ),
+    # The part of the brain side that does something, as against a method that records it.
+    "CORE": (
+        r"(?:human |language |listening |biological )*(?:brains?|cortex|cortices|minds?)",
+        r"cortical \w+|neurons|neuronal \w+|neural (?!networks?|nets?|language models?|models?)\w+|neurobiolog\w+",
+        r"(?:temporal|frontal|parietal|occipital|prefrontal) (?:lobes?|areas?|regions?|cortex)|gyrus|gyri|stg|ifg",
+        r"hippocamp\w*|broca|wernicke|auditory (?:cortex|areas?|system)",
+        r"language (?:network|system|areas?|regions?|cortex|faculty|circuits?)",
+        r"humans?|human \w+|people|listeners?|readers?|speakers?|comprehenders?|children|biological \w+",
+        r"(?:sentence|language|speech) (?:processing|understanding|comprehension)|comprehension|cognition",
+    ),
+    # Who a model is compared with when it is said to do something "like" somebody.
+    "AGENT": (
+        r"(?:human |biological |real |living )*(?:brains?|cortex|minds?|listeners?|readers?|beings?|speakers?)",
+        r"humans?|people|us|we|you|children|adults|person|man|language (?:network|system|areas?|regions?)",
+        r"neurons|(?:temporal|frontal) (?:lobe|cortex|areas?)|participants?",
+    ),
+    # What would have to be the same for two systems to be the same.
+    "MECH": (
+        r"mechanisms?|computations?|computational \w+|principles?|codes?|algorithms?|operations?|process(?:es)?",
+        r"strateg(?:y|ies)|circuits?|machinery|solutions?|functions?|logic|hierarch(?:y|ies)|quantit(?:y|ies)",
+        r"representations?|formats?|architectures?|rules?|objectives?|inferences?|procedures?|routines?|currency",
+        r"language|grammar|organi[sz]ing \w+|ways? of \w+|neural \w+|building blocks?|blueprint|recipe|things?",
+    ),
+    # Kinds of mechanism that a study strips; the names in a run's tables are added to these.
+    "NAMED": (
+        r"surprisal|semantic transitions?|dependency integration|syntactic boundar\w+|discourse boundar\w+",
+        r"context updat\w+|syntax|semantics|syntactic \w+|semantic \w+|prediction errors?|next-word prediction",
+        r"dependenc(?:y|ies)|discourse|phrase structure|word predictability|predictability",
+    ),
+    # What level 2 is about: how units relate to one another.
+    "GEOMETRY": (
+        r"relational|geometr(?:y|ies|ic|ical)|inter-\w+|topograph\w+|topolog\w+|rdms?|dissimilarit\w+",
+        r"similarity (?:structure|pattern|matri\w+|profile|space)|patterns? of (?:similarit|correlation|relation)\w+",
+        r"profiles?|relations? (?:among|between)|representational (?:space|structure|geometry|similarity)",
+        r"(?:pairwise|unit-by-unit|region-by-region) \w+|covariance|connectivity",
+    ),
+    # What a conventional score is held against.
+    "CONTROL": (r"controls?|nuisances?|baselines?|regressors?|surrogates?|confounds?|covariates?",),
+    # Causes other than the model that a score can have.
+    "NUISANCE": (
+        r"timing|(?:word )?frequency|autocorrelat\w+|nuisances?|controls?|acoustic\w*|low-level|confounds?|drift\w*",
+        r"word (?:rate|length|duration)|noise|chance|artefacts?|artifacts?|static|lexical|envelope|baselines?",
+        r"shuffl\w+|position|length|motion|trivial|simple",
+    ),
+    # Verbs of copying.
+    "COPY": (
+        r"(?:reproduc|recapitulat|replicat|mimic|emulat|simulat|instantiat|embod|duplicat|mirror|imitat|echo)\w*",
+        r"re-creat\w+|recreat\w+|clon\w+|copy|copies|copied|copying|parallels?|paralleled",
+    ),
+    # Verbs of explaining.
+    "EXPLAIN": (
+        r"(?:explain|captur|reveal|uncover|elucidat|unlock|illuminat|demystif|crack|decod|expos|disclos)\w*",
+        r"account(?:s|ed|ing)? for|lay(?:s|ing)? bare|tells? us|give(?:s)? an account of|solv(?:e|es|ed|ing)",
+    ),
+    # Verbs of doing a computation.
+    "COMPUTE": (
+        r"(?:comput|implement|employ|perform|execut|exploit|represent|encod|adopt|instantiat|extract|operat)\w*",
+        r"us(?:e|es|ed|ing)|runs?|running|appl(?:y|ies|ied)|carr(?:y|ies|ied) out|rel(?:y|ies|ied|ying) "
+        r"(?:up)?on|does|do",
+    ),
+    # Verbs by which a text draws a conclusion.
+    "CONCLUDE": (
+        r"(?:prov|show|demonstrat|establish|confirm|reveal|conclud|infer|indicat|tell|settl|discover|"
+        r"corroborat|certif)\w*",
+        r"impl(?:y|ies|ied|ying)|means?|meaning|meant|doubt|fact|clear|obvious|evident|say|state|find|found|"
+        r"undeniable",
+    ),
+    # Brains and their owners as those who act.
+    "ACTOR": (
+        r"(?:human |language |listening |biological )*(?:brains?|cortex|minds?)|cortical (?:areas?|circuits?|"
+        r"regions?|columns?|networks?)",
+        r"(?:superior |inferior |middle |left |right |anterior |posterior )*(?:temporal|frontal|parietal|"
+        r"prefrontal|auditory) (?:lobes?|areas?|regions?|cortex|gyrus)",
+        r"language (?:network|system|areas?|regions?)|neurons|humans|people|listeners?|readers|speakers|we|"
+        r"hippocampus|gyrus|circuits",
+        r"human (?:brains?|minds?|thoughts?|cognition|language|comprehension|speech|understanding)",
+    ),
+    # Verbs by which a text says that something was found.
+    "SHOW": (
+        r"(?:show|demonstrat|establish|confirm|prov|reveal|indicat|impl|support|exhibit|display|corroborat)\w*",
+        r"(?:verif|vindicat|validat|achiev|attain|possess|emerg|reach|yield|provid|identif|uncover|obtain)\w*",
+        r"find|finds|found|finding|observe[sd]?|means?|meant|evidence|there|conclude[sd]?|must|due to|"
+        r"reflects?|attribut\w+",
+        r"clear\w*|undeniab\w+|evident\w*|robust\w*|strong\w*|sufficient|proof|licen[sc]es?|justif\w+|call",
+    ),
+}

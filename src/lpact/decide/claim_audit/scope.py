@@ -1,0 +1,164 @@
+"""How far negations, hedges, reports and quotations reach.
+
+A sentence is cut into parts at semicolons, colons and conjunctions that open a clause of their own, and after an
+opening subordinate clause. A negation reaches what follows it in its part; a hedge reaches its whole part; a report by somebody
+else reaches all that follows it until the text speaks for itself again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from lpact.decide.claim_audit import scope_words as lists
+from lpact.decide.claim_audit.rules import words_pattern
+from lpact.decide.claim_audit.tokens import Words
+
+EMPHATIC = words_pattern(lists.EMPHATIC)
+NEGATION = words_pattern(lists.NEGATIONS)
+LOCAL_NEGATION = words_pattern(lists.LOCAL_NEGATIONS)
+SHOWING = words_pattern(lists.SHOWING)
+SHORT_NEGATION = words_pattern(lists.SHORT_NEGATIONS)
+AFTER_NOUN, *_AFTER = (words_pattern(expression) for expression in lists.AFTER)
+HEDGE = words_pattern(lists.HEDGES)
+MODAL = words_pattern(
+    r"may|might|could|would|perhaps|possibly|whether|if|not|never|no|hardly|neither|nor"
+)
+MENTION = words_pattern(lists.MENTIONS)
+AFFIRMED = words_pattern(lists.AFFIRMED)
+OTHERS = words_pattern(lists.OTHERS)
+REPORTING = words_pattern(lists.REPORTING)
+PASSIVE_REPORT = words_pattern(lists.PASSIVE_REPORT)
+OWN = words_pattern(lists.OWN)
+NOT_A_MODEL = words_pattern(lists.NOT_A_MODEL)
+
+_CUT = re.compile(
+    r"; |: (?!(?:not|un\w+|no|none|absent|forbidden|premature|out) )"
+    r"|, (?=(?:but|yet|whereas|while|although|though|even though|which|so|thus|hence|therefore|nor|"
+    r"nevertheless|however|"
+    r"showing|proving|demonstrating|indicating|implying|confirming|establishing|suggesting|revealing|meaning|"
+    r"and (?:we|it|they|this|these|that|hence|thus|therefore|no|there|so|the|our|none|not)) )"
+    r"|(?<= )(?=(?:because|whereas) )|(?<!nothing )(?<!all )(?<!anything )(?<=[^ ] )(?=but )"
+)
+_LEAD = re.compile(
+    r"(?:because|since|although|though|while|whereas|despite|given|having|with|after|when|as|even|once|by|in|"
+    r"for|if|unless|"
+    r"far|unlike|like|where|until|before|to|were|given|considering|from|beyond|following|reaching|beating) [^,]*, "
+)
+_NEAR, _AFTER_REACH, _REPORT_REACH, _LONG = 6, 14, 10, 6
+
+
+class Force(StrEnum):
+    """What a sentence does with a statement that it holds."""
+
+    ASSERTED = "asserted"
+    NEGATED = "negated"
+    HEDGED = "hedged"
+    QUOTED = "quoted"
+    REPORTED = "reported"
+    MENTIONED = "mentioned"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One sentence, cut into parts, emphatic turns blanked."""
+
+    words: Words
+    line: str
+    parts: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, words: Words) -> Scope:
+        """Cut a sentence."""
+        line = EMPHATIC.sub(lambda m: re.sub(r"[^ ]", "_", m[0]), words.line)
+        cuts = {0, len(line), *(m.end() for m in _CUT.finditer(line))}
+        if lead := _LEAD.match(line):
+            cuts.add(lead.end())
+        places = sorted(cuts)
+        return cls(words, line, tuple(pairwise(places)))
+
+    def part(self, place: int) -> tuple[int, int]:
+        """Start and end of the part that a place is in."""
+        return next(((a, b) for a, b in self.parts if a <= place < b), (0, len(self.line)))
+
+    def force(self, start: int, end: int, *, noun: bool, denies: bool) -> Force:
+        """What the sentence does with the statement between two places of its line."""
+        if self._quoted(start, end):
+            return Force.QUOTED
+        if self._reported(start, end):
+            return Force.REPORTED
+        if self._negated(start, end, noun=noun, denies=denies):
+            return Force.NEGATED
+        if self._hedged(start, end, denies=denies):
+            return Force.HEDGED
+        if self._mentioned(start, end):
+            return Force.MENTIONED
+        return Force.ASSERTED
+
+    def _quoted(self, start: int, end: int) -> bool:
+        first, last = self.words.index(start), self.words.index(end - 2)
+        inside = self.words.quoted[first : last + 1]
+        return 2 * sum(inside) >= len(inside)
+
+    def _negated(self, start: int, end: int, *, noun: bool, denies: bool) -> bool:
+        first, last = self.part(start)
+        before = self.line[first:start]
+        if NEGATION.search(before):
+            return True
+        if any(not SHOWING.search(before[m.end() :]) for m in LOCAL_NEGATION.finditer(before)):
+            return True
+        near = " ".join(before.split()[-_NEAR:]) + " "
+        if SHORT_NEGATION.search(near):
+            return True
+        if not denies and NEGATION.search(self.line[start:end]):
+            return True
+        return self._taken_back(start, end, first, last, noun=noun)
+
+    def _taken_back(self, start: int, end: int, first: int, last: int, *, noun: bool) -> bool:
+        after = self.line[end:last]
+        near = "".join(f"{word} " for word in after.split()[:_AFTER_REACH])
+        opens = noun or len(self.line[first:start].split()) <= 1 or self.line.startswith("that ")
+        if opens and AFTER_NOUN.search(near):
+            return True
+        established, absent, beyond, referring, vanished = _AFTER
+        if any(pattern.search(near) for pattern in (established, absent, beyond, vanished)):
+            return True
+        return referring.search(self.line[end:]) is not None and (
+            NEGATION.search(self.line[end:]) is not None
+            or HEDGE.search(self.line[end:]) is not None
+        )
+
+    def _hedged(self, start: int, end: int, *, denies: bool) -> bool:
+        first, last = self.part(start)
+        if HEDGE.search(self.line[first:start]) or HEDGE.search(self.line[end:last]):
+            return True
+        inside = self.line[start:end]
+        pattern = HEDGE if len(inside.split()) > _LONG else MODAL
+        return not denies and pattern.search(inside) is not None
+
+    def _mentioned(self, start: int, end: int) -> bool:
+        first, last = self.part(start)
+        mention = MENTION.search(self.line[first:start])
+        if mention is None:
+            return False
+        around = self.words.line[first : first + mention.start()] + self.words.line[end:last]
+        return AFFIRMED.search(around) is None
+
+    def _reported(self, start: int, end: int) -> bool:
+        for other in OTHERS.finditer(self.line[:start]):
+            if OWN.search(self.line[other.end() : start]):
+                continue
+            if REPORTING.search(self._reach(other, end)):
+                return True
+        first, last = self.part(start)
+        own = OWN.search(self.line[first:start]) is not None
+        return PASSIVE_REPORT.search(self.line[first:last]) is not None and not own
+
+    def _reach(self, other: re.Match[str], end: int) -> str:
+        """Words in which somebody else's verb can stand: up to a comma, unless they open the sentence."""
+        after = self.line[other.end() : end]
+        if other.start() > 0 and not re.match(r"[^,]*, (?:who|which|in|on) ", after):
+            after = after.partition(", ")[0] + " "
+        return "".join(f"{word} " for word in after.split()[:_REPORT_REACH])

@@ -1,0 +1,217 @@
+"""Words that take a statement back, soften it, or hand it to somebody else; and words that only seem to.
+
+All are regular expressions over normalised words; see ``scope`` for how far each reaches.
+"""
+
+from __future__ import annotations
+
+# Turns of phrase that look like a negation or a hedge and assert all the more. They are blanked before negations and
+# hedges are looked for.
+EMPHATIC = (
+    r"not (?:only|merely|just|simply|solely|least)",
+    r"(?:is|are|was|be|been)? ?no longer (?:in doubt|in question|possible|open|a (?:mere )?hypothesis|a "
+    r"conjecture|speculat\w+|controversial|debat\w+|disput\w+)",
+    r"beyond (?:any |all |reasonable |serious |a )*(?:doubts?|dispute|question|controversy|debate)",
+    r"(?:seems?|appears?) (?:to be )?(?:now )?(?:beyond|clear|obvious|evident|undeniable|certain|inescapable|"
+    r"established|settled|safe|inevitable)",
+    r"(?:can|could|will|should) (?:no longer|not|hardly|scarcely) (?:now |seriously |reasonably |any longer "
+    r")*be (?:denied|doubted|disputed|questioned|contested|ignored|overlooked|in doubt|clearer)",
+    r"(?:no|little|without|without a|without any|leaves? no|leaves? little) (?:room for |real |serious |"
+    r"reasonable |shadow of a )*(?:doubts?|question|dispute|denying)",
+    r"(?:no|not any|leaves? no) (?:other |plausible |real )*(?:alternatives?|escape|way around|explanation "
+    r"other than|other explanation|other conclusion|option but|choice but)",
+    r"(?:not|hardly|no|scarcely) (?:a |an |by |mere |just )*(?:coincidences?|accidents?|surpris\w+|chance|fluke)",
+    r"unsurprisingly|no wonder|nothing (?:less|short|other|but)(?: than| of)?|no less than|none other than",
+    r"(?:can|may|could) (?:now |therefore |thus |safely |rightly |fairly |justly |confidently )+(?:be "
+    r")?(?:say|said|state|stated|conclude|concluded|claim|claimed|call|called|regard|regarded|consider|"
+    r"considered|taken|assert|asserted)",
+    r"(?:may|might|could) (?:as well )?be (?:regarded|considered|taken|treated|seen) as (?:\w+ )?(?:proven|"
+    r"established|settled|fact|certain|demonstrated|confirmed)",
+    r"it (?:would|could|will) be (?:hard|difficult|absurd|perverse|foolish|impossible) to (?:deny|doubt|"
+    r"dispute|escape|argue otherwise)",
+    r"(?:need|needs|must|should) no longer be|no need to|not (?:need|have) to",
+    r"only (?:\w+ ){1,3}?(?:if|because|when)|goes without saying|needless to say|there is no denying|all "
+    r"(?:that is needed|it takes)",
+    r"if anything|if not more|whether or not one (?:likes|agrees)|like it or not",
+    r"(?:could|would) not have (?:been )?(?:predicted|matched|reached|obtained|aligned) .{0,40}?(?:unless|if|"
+    r"without)",
+    r"not (?:by|due to|because of|owing to) (?:chance|coincidence|accident|luck)",
+    r"(?:hypothesis|conjecture|possibility|question|suspicion) (?:that .{0,120}? )?(?:is|has been|was|stands|"
+    r"are|can now be considered) (?:now |thus |therefore |hereby |fully |clearly |finally |conclusively "
+    r")*(?:confirmed|proven|established|vindicated|settled|verified|correct|true|answered)",
+    r"(?:confirm|prov|establish|vindicat|verif|settl|corroborat)\w* (?:the |this |our |a |long-standing |old "
+    r")*(?:hypothesis|conjecture|idea|claim|view|notion|thesis|theory|suspicion|possibility)",
+    r"(?:no|not) (?:control|nuisance|baseline|confound)\w*",
+    r"as (?:we |was |had |previously |initially )*(?:expected|predicted|hypothesi[sz]ed|assumed|suspected|"
+    r"anticipated|conjectured)",
+    r"strongly suggests?|strongly suggesting|compellingly suggest\w*|clearly suggest\w*|unambiguously suggest\w*",
+    r"should not (?:come as a )?surpris\w+|not (?:in doubt|in question|in dispute)",
+    r"(?:previously|once|long|hitherto) (?:thought|considered|believed|deemed) (?:to be )?(?:impossible|"
+    r"unlikely|unique)",
+)
+
+# Negations that reach every statement after them in their part of the sentence.
+NEGATIONS = (
+    r"not|no|never|none|nor|neither|nothing|nowhere|hardly|scarcely|barely|nobody",
+    r"(?:fail|fails|failed|failing|failure|failures|unable|inability|refus\w+|declin\w+|decline) to",
+    r"short of|little (?:evidence|support|reason|sign)",
+    r"far from|by no means|in no way|at odds with|contrary to|argu\w+ against|speak\w* against",
+    r"refrain\w* from|abstain\w* from|stop\w* short|caution\w* against|warn\w* against|advis\w+ against|"
+    r"guard\w* against|resist\w*|avoid\w*|avoiding|beware",
+    r"wrong to|mistake to|error to|premature to|misleading to|unwarranted|unjustified|unsupported|overstat\w+|"
+    r"overinterpret\w*|overreach\w*|misread\w*|fallac\w+",
+    r"insufficient|inadequate|too (?:weak|little|early|few)|not enough|forbid\w*|forbidden|prohibit\w*|"
+    r"preclud\w+|undermin\w+",
+    r"dispel\w*|misrepresent\w*|mis-?interpret\w*|mis-?tak\w+|den(?:y|ies|ied)|disclaim\w*|dismiss\w*",
+)
+
+# Negations that reach what follows up to a verb of showing ("the absence of a difference shows that …").
+LOCAL_NEGATIONS = (
+    r"lacks?|lacked|lacking|lack of|absence of|absent|devoid of|contradict\w*|refut\w+|reject\w*|disprov\w+|"
+    r"rul\w+ out|exclud\w+|failures?",
+)
+SHOWING = r"(?:show|prov|demonstrat|establish|confirm|reveal|impl|mean|indicat|tell|make|leave)\w*(?: us| it clear| clear| no doubt| little doubt)? that"
+
+# Negations that reach only what follows at once.
+SHORT_NEGATIONS = (
+    r"rather than|instead of|without|as opposed to|with no|other than|in place of|non",
+)
+
+# What, said after a statement, takes it back.
+AFTER = (
+    r"(?:is|are|was|were|be|been|being|has|have|had|remains?|does|do|did|can|could|would|will) (?:\w+ "
+    r")?(?:not|never|no|nowhere|hardly|neither|premature|unwarranted|unsupported|"
+    r"unproven|untested|unknown|unclear|absent|lacking|insufficient|excluded|forbidden|wrong|misleading|"
+    r"unjustified|open)",
+    r"not (?:established|shown|demonstrated|claimed|supported|implied|tested|warranted|asserted|concluded|"
+    r"assumed|licensed|inferred|proven|"
+    r"confirmed|reached|passed|met|evaluated|observed|found|applicable|computed|assessed|detected|possible)",
+    r"(?:unproven|unsupported|unestablished|forbidden|out of scope|not in scope|premature|rejected|absent|"
+    r"failed|unknown|untested|ruled out)",
+    r"(?:goes|go|going|reaches|reach) (?:far |well )?beyond|(?:in|for|by) (?:none|no|neither)|exceeds? what",
+    r"(?:such|this|that|the) (?:an? )?(?:\w+ )?(?:attribution|claim|conclusion|reading|interpretation|wording|"
+    r"inference|view|statement|leap|step|phrase|language) (?:would|is|was|has|goes|cannot|can not|must|should|"
+    r"remains|does)",
+    r"disappear\w*|vanish\w*|collaps\w+|evaporat\w+|did not survive|fell (?:short|below)|no better",
+)
+
+# Words that say that something is possible, assumed, asked or planned.
+HEDGES = (
+    r"may|might|could|would|perhaps|possibly|possible|possibility|possibilities|potentially|presumably|conceivabl\w+",
+    r"arguably|plausibly|plausible(?! (?:models?|accounts?|theor\w+|explanations?))|likely|unlikely|probably|"
+    r"maybe|apparently|tentative\w*|preliminary|provisional\w*",
+    r"suggest(?:s|ed|ing|ive)?|seem(?:s|ed|ingly)?|appear(?:s|ed)? (?:to|that|as)|hint\w*|in principle|in "
+    r"theory|point(?:s|ing)? towards?",
+    r"(?:consistent|compatible|in line|in keeping) with (?!(?:previous|prior|earlier|past|recent|other|our|"
+    r"citedauthor|many|several))\w+|invit\w+|raise\w* the",
+    r"hypothes\w+|speculat\w+|conjectur\w+|suppos\w+|assum\w+|imagin\w+|we (?:believe|suspect|think|expect|"
+    r"hope|wonder)|(?:be|is|are|were|been) expected",
+    r"whether|if|unless|until|provided that|were (?:it|they|we|the)|should (?:it|they|the)|as if|as though|even if",
+    r"unclear|unknown|unresolved|uncertain\w*|open question|remain(?:s)? (?:to be|open|an open)|yet to be|not "
+    r"yet|remain(?:s)? untested|be seen",
+    r"tempting|tempted|premature|inclined|one reading|one interpretation|some (?:evidence|indication)|further "
+    r"(?:work|studies|research|experiments)",
+    r"future (?:work|studies|research|experiments|datasets?|models?|recordings)|should (?:determine|test|"
+    r"examine|ask|establish|investigate|clarify|address)",
+    r"(?:we|i|study|paper|work|analysis|section|article|chapter|project) (?:\w+ )?(?:ask|asks|asked|aim|aims|"
+    r"aimed|seek|seeks|sought|set out|propose|proposes)",
+    r"(?:aim|aims|goal|goals|purpose|ambition) (?:of (?:this|our|the present|the current)|is|was|here)|"
+    r"(?:objective|question|task|challenge) (?:is|was|here|remains|for)",
+    r"to (?:test|ask|examine|investigate|determine|assess|decide|evaluate|find out) (?:whether|if|how|which)",
+    r"to (?:understand|learn|see|know|explain|study) (?:how|what|why)",
+    r"(?:need|needs|needed|require|requires|required|necessary) (?:to|for|before|in order)|before (?:one|we|"
+    r"anyone|it) (?:can|could)",
+    r"in search of|search for|evidence that would|so-called|candidate (?:explanation|account)",
+)
+
+# "The claim that …" names a statement without making it, unless the text then affirms it.
+MENTIONS = (
+    r"(?:claim|claims|statement|statements|assertion|idea|notion|hypothesis|thesis|proposal|proposition|"
+    r"suggestion|question|view|belief|intuition|slogan|assumption|"
+    r"allegation|argument|narrative|story|temptation|reading|conjecture) (?:that|of|is that|as to|about|for|"
+    r"like|such as)",
+    r"(?:term|terms|word|words|wording|phrase|phrases|expression|expressions|label|headline|headlines|title|"
+    r"titles|sentences|formulations?) (?:such as|like|as|of|for|that|are|is|were|was)",
+    r"(?:criteri\w+|definition|defined|define|defines|gates?|threshold|requirements?|conditions?|tests?|"
+    r"measures?|metrics?|standard) (?:here |\w+ly )?(?:of|for|as|that)",
+    r"we use|we reserve|reserved?|we call|we mean|refers to|denotes|stands for",
+)
+AFFIRMED = (
+    r"(?:confirm|establish|prov|support|vindicat|demonstrat|corroborat|validat|verif|settl|show|justif|"
+    r"warrant|secur|clinch|seal)\w*|"
+    r"no alternative|true|correct|fact|holds|we conclude|must be|beyond|is right|are right|licen[sc]\w+|now stands"
+)
+
+# Somebody else says so.
+OTHERS = (
+    r"citedauthor|(?:previous|prior|earlier|past|recent|other|some|several|many|certain|influential|popular|"
+    r"early|most) (?:\w+ )?(?:work|works|studies|papers?|authors?|"
+    r"researchers?|reports?|articles?|accounts?|scholars?|scientists|theorists|groups?|teams?|people|"
+    r"commentators?|reviews?|literature|press|media|essays?|voices)",
+    r"(?:the |their |other )?(?:authors|commentators|critics|proponents|advocates|enthusiasts|opponents|"
+    r"sceptics|skeptics|journalists|reviewers|pundits|scholars|theorists|"
+    r"literature|press|media|field|headlines?|newspapers?|popular \w+|textbooks?|received (?:opinion|view|"
+    r"wisdom)|conventional wisdom|common view|"
+    r"press release|blog posts?|marketing|opinion|observers)",
+    r"(?:his|her|their) (?:\w+ )?(?:abstract|paper|study|report|title|conclusion|claim|article|book|review|"
+    r"view|words|data|account)",
+)
+REPORTING = (
+    r"(?:argu|claim|conclud|stat|assert|declar|interpret|propos|report|maintain|contend|believ|insist|announc|"
+    r"alleg|describ|equat|advanc|advocat|"
+    r"postulat|posit|writ|wrote|hail|portray|tout|champion|popularis|populariz|hypothesi|suggest|assum|regard|"
+    r"characteri|promot|proclaim|celebrat|embrac|defend|read)\w*|"
+    r"holds?|held|says?|said|saying|sees?|saw|takes?|took|calls?|called|thinks?|thought|points? out|pointed "
+    r"out|put it|has it|goes|shown|show|shows|showed|found|finds?|demonstrated?"
+)
+PASSIVE_REPORT = (
+    r"(?:has|have|had) (?:\w+ )?been (?:\w+ )?(?:argued|claimed|equated|interpreted|called|described|proposed|"
+    r"said|taken|suggested|asserted|concluded|hailed|read|cited|portrayed|"
+    r"characteri[sz]ed|reported|advanced|presented|touted|assumed|held|seen|hypothesi[sz]ed|stated|declared|treated)",
+    r"(?:is|are|was|were) (?:often|sometimes|frequently|commonly|widely|usually|routinely|typically|generally|"
+    r"occasionally|regularly|repeatedly) (?:\w+ )?(?:argued|claimed|equated|interpreted|called|described|said|"
+    r"taken|assumed|held|read|cited|portrayed|believed|reported|asserted|presented|seen|treated|thought|"
+    r"supposed|inferred)",
+    r"(?:according to|in the words of|to quote|quoting|as claimed by|as argued by|on the view of|in the view of)",
+    r"(?:some|many|most|others|they|he|she|one) (?:have |has |had |would |also |even |may |might )*(?:argu|"
+    r"claim|believ|conclud|hold|held|assert|maintain|contend|propos|insist)\w*",
+    r"(?:is|was|are|were) (?:said|alleged|rumou?red|reputed|purported|supposed) to|allegedly|supposedly|"
+    r"purportedly|reportedly",
+)
+# We say so: a report with this before it is our own.
+OWN = r"we|our|ours|i|my|us|here|this (?:study|paper|work|analysis|result)|these (?:results|findings|data)|present (?:study|work|results)"
+
+# The scope of the study: a statement with one of these is not about all models.
+BOUNDED = (
+    r"(?:in|on|for|of|from|across) (?:this|these|our|the present|the current|the recorded|the tested|the "
+    r"analy[sz]ed|both|the three|the two|the) (?:\w+ )?(?:study|studies|dataset|datasets|data|"
+    r"sample|samples|recordings?|run|runs|analysis|analyses|subjects|participants|sessions?|layers?|experiments?)",
+    r"(?:under|once|given|with|after|by|against) (?:the|these|our|its|this|all|every)? ?(?:\w+ )?(?:\w+ "
+    r")?(?:gates?|controls?|criteria|assay|tests?|thresholds?|conditions?)",
+    r"tested|examined|evaluated|studied|analy[sz]ed|considered here|here|gate-qualified|l-pact|in our|this "
+    r"layer|this model|these models|these layers",
+)
+# The scope beyond any study.
+UNIVERSAL = (
+    r"(?:all|every|any|each) (?:\w+ ){0,3}?(?:models?|llms?|transformers?|networks?|architectures?|brains?|"
+    r"humans?|languages|listeners)",
+    r"(?:models?|llms?|transformers?|networks?) (?:in general|of any kind|as such|generally|universally|"
+    r"everywhere|always)",
+    r"in general|universal\w*|regardless of|irrespective of|without exception|invariably|always|whatever the|"
+    r"no matter|once and for all|for good|law of",
+    r"only (?:\w+ )?(?:models?|llms?|transformers?|networks?) (?:\w+ ){0,8}?can",
+)
+# Models as a kind: a plural without article or number.
+GENERIC = (
+    r"(?:(?:large|modern|contemporary|contextual|autoregressive|pretrained|pre-trained|deep|artificial|neural|"
+    r"current|today 's|predictive|bigger|generative) )*"
+    r"(?:language models|llms|transformers|neural networks|deep networks|contextual models|language-models|"
+    r"transformer models|artificial networks|deep nets|machines)"
+)
+
+# Something other than a model is the subject: positive controls, simulations, and brains as models.
+NOT_A_MODEL = (
+    r"implant\w*|positive controls?|brain-as-model|oracle|planted|simulat\w+|simulations?|word onsets?|"
+    r"envelopes?|assay|brain-brain|brain-to-brain|subject-to-subject|"
+    r"run-to-run|other subjects|pairs of subjects"
+)

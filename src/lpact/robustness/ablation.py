@@ -1,0 +1,160 @@
+"""What each control is worth: rows and claims decided again without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from operator import ne
+from typing import Any
+
+import polars as pl
+
+from lpact.decide import PAPER
+from lpact.decide.rows import label_predictive, label_relational
+from lpact.reasons import Reason
+from lpact.robustness.best_control import (
+    MAX,
+    MEAN_TOP_3,
+    PREDICTIVE,
+    Rivals,
+    altered,
+    configured_rule,
+    control_names,
+    level1_rivals,
+    level2_rivals,
+    only_nuisance,
+)
+from lpact.robustness.deciding import Counts, Decider, Tables
+from lpact.store import frame, validate
+from lpact.tables.predictive import CONTROL_DELTAS
+from lpact.tables.relational import PROFILE_DELTAS
+from lpact.tables.robustness import CONTROL_ABLATION
+
+TEMPORAL_CONTROLS = frozenset(
+    {"circular_shift", "token_order_shuffle", "within_story_block_shuffle"}
+)
+"""Controls that keep the features and change only when they occur."""
+
+ALL_CONTROLS = "all_controls"
+WITHOUT = "without_"
+ONLY_TEMPORAL = "only_temporal_controls"
+ALL_MEAN_TOP_3 = "all_controls_mean_top_3"
+ONLY_NUISANCE = "only_nuisance"
+
+_BY_BEST_CONTROL = ("predictive", "relational", "ceiling", "replication")
+_BY_CONTROLS = (*_BY_BEST_CONTROL, "severe_control")
+_BY_LEVEL1 = ("predictive", "severe_control", "replication")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A choice of controls: its labelled rows by stage, and the claims decided with it."""
+
+    name: str
+    rule: str
+    n_controls: dict[str, int]
+    """Controls that are left, by stage; a stage that the choice does not touch is absent."""
+    rows: dict[str, pl.DataFrame]
+    counts: Counts
+
+
+class Ablation:
+    """All choices of controls of a run. ``rule`` is how the run itself formed its best control."""
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+        self._controls = control_names(decider.tables)
+        self._level1: Rivals = level1_rivals(decider.tables)
+        self._level2: Rivals = level2_rivals(decider.tables)
+        self.rule = configured_rule(self._level1, self._level2)
+        self.by_rule = {
+            rule: self._choice(name, lambda _: True, rule, _BY_BEST_CONTROL)
+            for rule, name in ((MAX, ALL_CONTROLS), (MEAN_TOP_3, ALL_MEAN_TOP_3))
+        }
+
+    def _choice(
+        self,
+        name: str,
+        keep: Callable[[str], bool],
+        rule: str,
+        touched: tuple[str, ...] = _BY_CONTROLS,
+    ) -> Scenario:
+        left = {stage: sum(map(keep, names)) for stage, names in self._controls.items()}
+        tables = altered(self._decider.tables, self._level1, self._level2, keep, rule)
+        if rule == self.rule and left == {s: len(names) for s, names in self._controls.items()}:
+            counts = self._decider.unchanged()
+        else:
+            counts = self._decider.counts_with_tables(tables, touched)
+        return Scenario(name, rule, left, self._labelled(tables), counts)
+
+    def _labelled(self, tables: Tables) -> dict[str, pl.DataFrame]:
+        gates = self._decider.gates
+        return {
+            "predictive": label_predictive(_bare(tables[CONTROL_DELTAS.name])),
+            "relational": label_relational(_bare(tables[PROFILE_DELTAS.name]), gates),
+        }
+
+    def _nuisance(self) -> Scenario:
+        """Point rules only: tests have nothing to draw from without surrogates."""
+        tables = only_nuisance(self._decider.tables, self._level1)
+        counts = self._decider.counts_with_tables(tables, _BY_LEVEL1)
+        return Scenario(
+            ONLY_NUISANCE,
+            "nuisance",
+            {PREDICTIVE: 0},
+            self._labelled(tables),
+            {profile: count for profile, count in counts.items() if profile == PAPER},
+        )
+
+    def scenarios(self) -> list[Scenario]:
+        """Every choice: all, each one removed, temporal ones only, mean of the top three, nuisance only."""
+        names = sorted({name for names in self._controls.values() for name in names})
+        return [
+            *self.by_rule.values(),
+            *(self._choice(f"{WITHOUT}{name}", partial(ne, name), self.rule) for name in names),
+            self._choice(ONLY_TEMPORAL, TEMPORAL_CONTROLS.__contains__, self.rule),
+            self._nuisance(),
+        ]
+
+    def table(self) -> pl.DataFrame:
+        """Rows, passes and integrated claims of every choice."""
+        rows = [
+            {
+                "scenario": scenario.name,
+                "stage": stage,
+                "gate_profile": profile,
+                "rule": scenario.rule,
+                "n_controls": n_controls,
+                **_stage_counts(scenario, stage, self._decider.primary_metric),
+                **{k: v for k, v in counts.items() if k != "n_lost_coverage"},
+            }
+            for scenario in self.scenarios()
+            for profile, counts in scenario.counts.items()
+            for stage, n_controls in scenario.n_controls.items()
+        ]
+        return validate(frame(CONTROL_ABLATION, rows), CONTROL_ABLATION)
+
+
+def _bare(deltas: pl.DataFrame) -> pl.DataFrame:
+    """Rows without the columns of an earlier decision."""
+    return deltas.drop("label", "gate_pass", strict=False)
+
+
+def _stage_counts(scenario: Scenario, stage: str, primary_metric: str) -> dict[str, Any]:
+    rows = typical = scenario.rows[stage]
+    column = "delta_rel"
+    if stage == PREDICTIVE:
+        typical, column = rows.filter(pl.col("metric") == primary_metric), "delta_control"
+    median = typical[column].median()
+    reason = Reason.OK
+    if median is None:
+        left = scenario.n_controls[stage] or scenario.name == ONLY_NUISANCE
+        reason = Reason.NOTHING_MEASURED if left else Reason.NO_CONTROL_LEFT
+    return {
+        "n_rows": rows.height,
+        "n_positive": int((rows[column] > 0).sum()),
+        "n_stage_pass": int(rows["gate_pass"].sum()),
+        "median_delta": median,
+        "reason": reason,
+    }

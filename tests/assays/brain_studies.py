@@ -1,0 +1,66 @@
+"""Small simulated studies, measured on the side of the brain alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+import lpact
+from lpact.config import StudyConfig
+from lpact.run.assay import brain_tables, profile_jobs
+from lpact.run.inspect import StudyAudit, audit_study
+from lpact.run.measure import Nowhere, measure_brains
+from lpact.run.pool import open_pool
+from lpact.run.progress import Silent
+from lpact.run.workspace import Workspace
+from lpact.store import concat
+from lpact.tables import find_table
+
+Frames = dict[str, pl.DataFrame]
+
+
+def study_config(*, relational: dict[str, Any] | None = None, **options: Any) -> StudyConfig:
+    return lpact.load_study(
+        {
+            "name": "brains",
+            "seed": 11,
+            "datasets": [
+                {
+                    "name": "sim",
+                    "reader": "simulated",
+                    "grid": {"lags_ms": [100.0]},
+                    "options": {
+                        "n_subjects": 3,
+                        "n_runs": 2,
+                        "n_stories": 3,
+                        "sentences_per_story": 6,
+                        "n_units": 10,
+                        "truths": ["relational"],
+                        "snr": 1.5,
+                        **options,
+                    },
+                }
+            ],
+            "models": [{"name": "integrated", "layers": [2]}],
+            "readout": {"alphas": [10.0, 1000.0], "folds": 3, "gap_events": 2},
+            "relational": relational or {},
+        }
+    ).config
+
+
+def measured_brains(config: StudyConfig) -> tuple[StudyAudit, Frames]:
+    """Audit, patterns and reliabilities of a study."""
+    workspace = Workspace(config)
+    audit = audit_study(workspace, Silent())
+    with open_pool(workspace, 1) as pool:
+        return audit, measure_brains(audit, Nowhere(), pool, Silent())
+
+
+def brain_controls(config: StudyConfig) -> Frames:
+    """Tables of the controls that use measured patterns and reliabilities."""
+    audit, measured = measured_brains(config)
+    workspace = Workspace(config)
+    (made,) = [job.run(workspace) for job in profile_jobs(audit, measured)]
+    frames = {name: concat(find_table(name), [table]) for name, table in made.items()}
+    return brain_tables(config, audit, measured, frames)

@@ -1,0 +1,136 @@
+"""``lpact calibrate``: the shipped numbers, the biases, and what it refuses. Pictures of rates."""
+
+from __future__ import annotations
+
+import csv
+import json
+from importlib.resources import files
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from lpact.calibrate.reference_run import load_reference
+from lpact.cli import app
+from lpact.math.intervals import wilson_interval
+from lpact.report.operating_characteristics import false_pass_svg, power_svg
+
+SHIPPED = files("lpact.calibrate").joinpath("reference")
+
+
+def calibrate(*args: str) -> Result:
+    return CliRunner().invoke(app, ["calibrate", *args])
+
+
+def test_reference_prints_the_shipped_numbers():
+    result = calibrate("--reference")
+    assert result.exit_code == 0
+    meta = json.loads(SHIPPED.joinpath("meta.json").read_text())
+    assert f"{meta['n_studies']:,} simulated studies" in result.stdout
+    assert f"{meta['n_null_studies']:,} of them with nothing to find" in result.stdout
+    assert meta["command"] in result.stdout
+    assert f"{meta['pace']['studies_per_minute_and_core']:.1f} studies a minute" in result.stdout
+    lines = [line.split() for line in result.stdout.splitlines()]
+    with SHIPPED.joinpath("truth_rates.csv").open() as handle:
+        rows = [row for row in csv.DictReader(handle) if row["role"] == "false_pass"]
+    assert rows
+    for row in rows:
+        (line,) = [cells for cells in lines if cells[:2] == [row["truth"], row["gate"]]]
+        assert f"{float(row['rate']):.3f}" in line
+        assert f"({float(row['low']):.3f}–{float(row['high']):.3f})" in line
+
+
+def test_reference_for_machines_holds_the_same():
+    found = json.loads(calibrate("--reference", "--json").stdout)
+    reference = load_reference()
+    assert found["rates"] == reference.rates.to_dicts()
+    assert found["truth_rates"] == reference.truth_rates.to_dicts()
+    assert found["biases"] == reference.biases.to_dicts()
+    assert found["n_studies"] == reference.meta["n_studies"]
+
+
+def test_shipped_rates_agree_with_each_other():
+    reference = load_reference()
+    for row in reference.truth_rates.iter_rows(named=True):
+        assert (row["low"], row["high"]) == wilson_interval(row["n_passes"], row["n_studies"])
+    by_truth = ["truth", "gate_profile", "gate"]
+    summed = reference.rates.group_by(by_truth).agg(pl.col("n_studies", "n_passes").sum())
+    both = summed.join(reference.truth_rates, on=by_truth, suffix="_of_truth")
+    assert both.height == reference.truth_rates.height
+    assert both["n_passes"].equals(both["n_passes_of_truth"], check_names=False)
+    assert both["n_studies"].equals(both["n_studies_of_truth"], check_names=False)
+    nulls = reference.truth_rates.filter(gate="integrated", gate_profile="paper").filter(
+        pl.col("truth").is_in(["independent", "drift", "nuisance", "shared_noise"])
+    )
+    assert nulls["n_studies"].sum() == reference.meta["n_null_studies"]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ((), "does not know what to do"),
+        (("--reference", "--biases"), "does not know what to do"),
+        (("--out", "x", "--truth", "integrate"), "did you mean 'integrated'"),
+        (("--out", "x", "--snr", "1", "--snr", "1"), "lists a value twice"),
+    ],
+)
+def test_what_cannot_be_done_is_said(args, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = calibrate(*args)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def rates() -> pl.DataFrame:
+    """Two gates, two profiles, three strengths; names that would break a careless picture."""
+    rows = [
+        {
+            "truth": "a<b&c",
+            "snr": snr,
+            "gate_profile": profile,
+            "gate": gate,
+            "role": role,
+            "n_studies": 20,
+            "n_passes": round(5 * snr),
+            "rate": 0.25 * snr,
+            "low": 0.2 * snr,
+            "high": 0.3 * snr,
+            "alpha": alpha,
+        }
+        for snr in (0.0, 1.0, 2.0)
+        for profile, alpha in (("paper", None), ("calibrated", 0.05))
+        for gate, role in (("predictive", "power"), ("relational", "false_pass"))
+    ]
+    return pl.DataFrame(rows, schema_overrides={"alpha": pl.Float64})
+
+
+def texts(svg: str) -> list[str]:
+    root = ElementTree.fromstring(svg)
+    return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_power_has_a_mark_for_each_strength_and_profile(rates):
+    svg = power_svg(rates)
+    # One more of each in the legend.
+    assert svg.count("<circle") == 3 + 1
+    assert svg.count('height="6.4"') == 3 + 1
+    assert "truth: a<b&c" in texts(svg)
+    assert "snr; n = 20 a point" in texts(svg)
+    assert "relational" not in texts(svg)
+
+
+def test_false_passes_have_a_nominal_line_where_there_is_one(rates):
+    one = rates.filter(snr=1.0)
+    told = texts(false_pass_svg(one))
+    assert {"relational", "paper 5 of 20", "calibrated 5 of 20", "nominal 0.05"} <= set(told)
+    assert "predictive" not in told
+    assert "nominal 0.05" not in texts(false_pass_svg(one.filter(gate_profile="paper")))
+
+
+def test_pictures_of_the_shipped_numbers_are_well_formed():
+    reference = load_reference()
+    assert len(texts(power_svg(reference.rates))) > 10
+    assert len(texts(false_pass_svg(reference.truth_rates))) > 10

@@ -1,0 +1,215 @@
+"""Simulated studies of a design: how they are matched, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from power_studies import SMALL, design_of, small_study
+
+from lpact.calibrate.power_cells import (
+    FEWEST_EVENTS,
+    MOST_EVENTS,
+    MOST_SUBJECT_RUNS,
+    MOST_UNITS,
+    matched_design,
+    noise_coefficient,
+)
+from lpact.calibrate.power_design import Ceiling, ModelDesign
+from lpact.calibrate.power_rows import simulated_rows
+from lpact.calibrate.power_simulate import (
+    Simulated,
+    collect,
+    simulate,
+    trial_jobs,
+)
+from lpact.calibrate.truths import GATES
+from lpact.config import GatesConfig
+from lpact.math.effective_sample import autocorrelation
+from lpact.reasons import Reason
+from lpact.run.progress import Silent
+from lpact.run.workspace import Workspace
+
+
+def model_worth(n_effective: float) -> ModelDesign:
+    return ModelDesign("m", 1, 2, (1,), 20, 0.5, 1.5, n_effective, Reason.OK)
+
+
+def test_a_design_within_the_caps_is_matched_in_size():
+    study = small_study()
+    design = design_of(models=(model_worth(400.0),))
+    matched = matched_design(design, study.config)
+    # Context features have 0.2, responses 0.4: inflation (1 + 0.08) / (1 − 0.08), nearly.
+    assert matched.cell.n_events == pytest.approx(400 * 1.08 / 0.92, abs=2)
+    assert (matched.cell.n_subjects, matched.cell.n_units) == (5, 12)
+    assert matched.caps == ()
+    assert matched.gates == study.config.gates
+    assert matched.effort.controls == study.config.controls.include
+    assert matched.effort.draws == 2
+    assert matched.at(0.3) == replace(matched.cell, snr=0.3)
+
+
+def test_every_cap_is_told():
+    design = design_of(n_subject_runs=40, n_units=200.0, models=(model_worth(9000.0),))
+    matched = matched_design(design, small_study().config)
+    cell = matched.cell
+    assert (cell.n_events, cell.n_subjects) == (MOST_EVENTS, MOST_SUBJECT_RUNS)
+    assert cell.n_units == MOST_UNITS
+    assert [cap.split(",")[0] for cap in matched.caps[1:]] == [
+        f"{MOST_SUBJECT_RUNS} subject-runs instead of 40",
+        f"{MOST_UNITS} units instead of 200",
+    ]
+    tiny = matched_design(design_of(models=(model_worth(30.0),)), small_study().config)
+    assert tiny.cell.n_events == FEWEST_EVENTS
+    assert "finds only larger effects" in tiny.caps[0]
+    with pytest.raises(ValueError, match="no design to match"):
+        matched_design(design_of(models=()), small_study().config)
+
+
+@pytest.mark.parametrize("lag1", [0.2, 0.5, 0.8])
+def test_noise_has_the_autocorrelation_of_the_responses(lag1):
+    """Noise of a simulated study with nothing planted, on its own event grid."""
+    study = small_study(
+        truths=[],
+        noise_autocorrelation=noise_coefficient(lag1),
+        n_stories=4,
+        sentences_per_story=25,
+        n_subjects=2,
+    )
+    workspace = Workspace(study.config, study.run_config)
+    recording = workspace.dataset("sim").recording_ids()[0]
+    grid = workspace.prepared("sim", recording).grid
+    found = autocorrelation(grid.responses[0], grid.story)[1].mean()
+    assert found == pytest.approx(lag1, abs=0.07)
+    assert noise_coefficient(0.0) == 0.0
+    assert noise_coefficient(0.999) < 1.0
+
+
+def frames(passed: bool, score: float | None) -> dict[str, pl.DataFrame]:
+    gates = dict.fromkeys(GATES, passed)
+    rows = [{"gate_profile": "paper", **gates}]
+    effect = {"score": score, "delta": score, "fraction_of_ceiling": None}
+    schema = dict.fromkeys(effect, pl.Float64)
+    return {"passed": pl.DataFrame(rows), "effect": pl.DataFrame([effect], schema=schema)}
+
+
+def made_up(threshold: float) -> Simulated:
+    """Studies that pass above a ratio, and score a tenth of it."""
+    ratios = [0.1, 0.2, 0.4, 0.8]
+    return collect([(r, frames(r > threshold, 0.1 * r)) for r in ratios for _ in range(5)])
+
+
+def test_effects_are_read_off_between_the_simulated_ratios():
+    simulated = made_up(0.3)
+    assert simulated.ratios.tolist() == [0.1, 0.2, 0.4, 0.8]
+    assert simulated.effect_at("score", 0.4) == pytest.approx(0.04)
+    assert simulated.effect_at("score", 0.2 * np.sqrt(2)) == pytest.approx(0.03)
+    assert simulated.effect_at("fraction_of_ceiling", 0.2) is None
+
+
+def test_rows_of_simulated_studies():
+    rows = simulated_rows(design_of(), made_up(0.3), GatesConfig(), 0.8, Ceiling("x", 0.01))
+    row = next(r for r in rows if r["gate"] == "predictive")
+    assert (row["n_trials"], row["n_passed"], row["reason"]) == (20, 10, Reason.OK)
+    assert 0.2 < row["snr_half"] < row["snr"] < 0.8
+    assert row["snr_low"] < row["snr"] < row["snr_high"]
+    assert row["score"] == pytest.approx(0.1 * row["snr"], rel=0.1)
+    # The score at the smallest effect, about 0.035, is above a ceiling of 0.01 and below one of 0.2.
+    assert row["attainable"] is False
+    assert "This design could not have found it." in row["sentence"]
+    above = simulated_rows(design_of(), made_up(0.3), GatesConfig(), 0.8, Ceiling("x", 0.2))
+    assert {r["attainable"] for r in above} == {True}
+    assert not any("could not" in r["sentence"] for r in above)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "reason", "words"),
+    [
+        (9.0, Reason.NEVER_DETECTED, "No simulated effect, however strong"),
+        (0.01, Reason.ALWAYS_DETECTED, "Even the weakest simulated effect"),
+    ],
+)
+def test_a_ratio_outside_the_simulated_ones_is_not_guessed(threshold, reason, words):
+    rows = simulated_rows(design_of(), made_up(threshold), GatesConfig(), 0.8, None)
+    assert {(r["reason"], r["snr"], r["score"]) for r in rows} == {(reason, None, None)}
+    assert all(r["sentence"].startswith(words) for r in rows)
+
+
+def test_a_design_that_was_not_simulated_has_rows_that_say_why():
+    rows = simulated_rows(design_of(), None, GatesConfig(), 0.8, None)
+    assert {r["reason"] for r in rows} == {Reason.NOT_SIMULATED}
+    assert {(r["gate_profile"], r["gate"]) for r in rows} == {
+        (p, g) for p in ("paper", "calibrated") for g in GATES
+    }
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """Three simulated studies far below and three far above what a small design can detect."""
+    study = small_study(draws=19)
+    design = design_of(
+        n_subject_runs=3,
+        n_units=8.0,
+        response_autocorrelation=0.2,
+        models=(model_worth(130.0),),
+    )
+    matched = matched_design(design, study.config, SMALL)
+    kept = tmp_path_factory.mktemp("kept")
+    jobs = trial_jobs(matched, trials=3, ratios=(0.02, 1.6))
+    settings = {"config": study.config, "run": study.run_config, "workers": 1, "name": "sim"}
+    found = simulate(jobs, kept=kept, reporter=Silent(), **settings)
+    return found, jobs, kept, settings
+
+
+def test_level_1_passes_well_above_the_smallest_effect_and_not_below(planted):
+    simulated = planted[0]
+    passed = simulated.passed["calibrated", "predictive"]
+    assert passed[simulated.snr == 1.6].all()
+    assert not passed[simulated.snr == 0.02].any()
+    curve, reason = simulated.curve("calibrated", "predictive", 0.8)
+    assert reason is Reason.OK
+    assert curve is not None
+    assert 0.02 < curve.snr_at(0.8) < 1.6
+    # Point rules find as much, and pass by chance too: nothing is asserted below the smallest effect.
+    assert simulated.passed["paper", "predictive"][simulated.snr == 1.6].all()
+
+
+def test_what_the_user_sees_grows_with_the_effect(planted):
+    for name in ("score", "delta"):
+        low, high = planted[0].effects[name]
+        assert low < 0.1 < 0.3 < high
+
+
+def test_finished_studies_are_taken_from_the_folder(planted):
+    """A damaged one is made again: the same numbers."""
+    simulated, jobs, kept, settings = planted
+
+    class Counting(Silent):
+        steps: list[int]
+
+        def __init__(self) -> None:
+            self.steps = []
+
+        def advance(self, steps: int = 1) -> None:
+            self.steps.append(steps)
+
+    told = Counting()
+    again = simulate(jobs, kept=kept, reporter=told, **settings)
+    assert told.steps == [6]
+    np.testing.assert_array_equal(again.effects["score"], simulated.effects["score"])
+    next(kept.glob("*/000.arrow")).write_bytes(b"damaged")
+    told = Counting()
+    mended = simulate(jobs, kept=kept, reporter=told, **settings)
+    assert told.steps == [5, 1]
+    np.testing.assert_array_equal(mended.effects["score"], simulated.effects["score"])
+
+
+def test_studies_are_in_an_order_that_covers_the_range_early():
+    matched = matched_design(design_of(), small_study().config, SMALL)
+    jobs = trial_jobs(matched, trials=2, ratios=(0.1, 0.4))
+    assert [(j.number, j.cell.snr) for j in jobs] == [(0, 0.1), (0, 0.4), (1, 0.1), (1, 0.4)]
+    assert len({job.key for job in jobs}) == 4
+    stricter = replace(matched, gates=GatesConfig(alpha=0.01))
+    assert trial_jobs(stricter, trials=1, ratios=(0.1,))[0].key not in {job.key for job in jobs}

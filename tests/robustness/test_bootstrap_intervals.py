@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lpact.reasons import Reason
+from lpact.robustness.intervals import bootstrap_mean
+
+
+def interval(values, *, seed=0, draws=2000, key=("demo", "level")):
+    return bootstrap_mean(np.array(values, dtype=float), seed=seed, draws=draws, key=key)
+
+
+@pytest.mark.parametrize("n", [5, 12, 40])
+def test_intervals_agree_with_scipy(n):
+    values = np.random.default_rng(n).gamma(2.0, size=n)
+    found = interval(values, draws=20_000)
+    known = stats.bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=20_000,
+        method="percentile",
+        rng=np.random.default_rng(1),
+    )
+    error = 0.03 * values.std()
+    assert found.mean == pytest.approx(values.mean())
+    assert found.low == pytest.approx(known.confidence_interval.low, abs=error)
+    assert found.high == pytest.approx(known.confidence_interval.high, abs=error)
+
+
+def test_two_units_give_their_range():
+    """Means of two are a, (a + b) / 2 and b with probabilities 1/4, 1/2 and 1/4: both tails hold more than 2.5 %."""
+    found = interval([1.0, 3.0])
+    assert (found.mean, found.low, found.high) == (2.0, 1.0, 3.0)
+    assert found.reason is Reason.OK
+    assert not found.degenerate
+
+
+def test_one_unit_is_a_point_and_flagged():
+    found = interval([0.4])
+    assert (found.mean, found.low, found.high) == (0.4, 0.4, 0.4)
+    assert found.degenerate
+    assert found.reason is Reason.SINGLE_AGGREGATION_UNIT
+
+
+def test_no_unit_has_no_interval():
+    found = interval([])
+    assert (found.mean, found.low, found.high) == (None, None, None)
+    assert found.reason is Reason.NOTHING_MEASURED
+
+
+def test_draws_follow_from_seed_and_key():
+    values = np.random.default_rng(0).normal(size=9)
+    first = interval(values)
+    assert interval(values) == first
+    assert interval(values, seed=1) != first
+    assert interval(values, key=("demo", "other")) != first
