@@ -19,11 +19,13 @@ from benchmarks.contention import contention
 from benchmarks.machine import machine, versions
 from benchmarks.memory import memory
 from benchmarks.report import Result, header, row, write
+from benchmarks.small import small
 
 CASES: dict[str, Callable[[Settings], Iterator[Result]]] = {
     "single": single_shot,
     "grid": full_grid,
     "draws": draws,
+    "small": small,
     "bound": bounds,
     "memory": memory,
     "contention": contention,

@@ -53,6 +53,9 @@ profiles = ["pearson"]
 mechanisms = ["surprisal", "context_update"]
 methods = ["feature_zeroing", "feature_residualization"]
 mismatch_draws = 1
+
+[assay]
+enabled = false
 """
 
 Lpact = Callable[..., Result]

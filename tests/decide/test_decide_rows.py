@@ -29,7 +29,7 @@ from synthetic_tables import (
 
 from lpact.reasons import RowLabel
 from lpact.store import validate
-from lpact.tables import ALL_TABLES
+from lpact.tables import RUN_TABLES
 
 FIRST_RUN = pl.col("run") == "1"
 MATCHING = pl.col("matching")
@@ -252,14 +252,14 @@ def test_failure_modes_count_rows_that_did_not_pass() -> None:
 def test_all_tables_match_their_declarations() -> None:
     tables = passing_tables()
     out = decided(tables)
-    made = {name for name, table in ALL_TABLES.items() if any(c.decided for c in table.columns)}
+    made = {name for name, table in RUN_TABLES.items() if any(c.decided for c in table.columns)}
     assert set(out) == made | {FAILURE_MODES} | {
-        n for n in ALL_TABLES if n.startswith("decisions/")
+        n for n in RUN_TABLES if n.startswith("decisions/")
     }
     for name, frame in out.items():
-        assert frame.equals(validate(frame, ALL_TABLES[name]))
+        assert frame.equals(validate(frame, RUN_TABLES[name]))
         if name in tables:
-            measured = ALL_TABLES[name].measured()
+            measured = RUN_TABLES[name].measured()
             assert frame.select(measured.column_names).equals(validate(tables[name], measured))
 
 

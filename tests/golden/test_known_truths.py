@@ -42,6 +42,7 @@ def verdicts(
         "readout": {"alphas": [1.0, 100.0, 10000.0], "folds": 4, "gap_events": 3},
         "controls": {"draws": 2},
         "stripping": {"mismatch_draws": 1},
+        "assay": {"enabled": False},
     }
     run = lpact.load_study(study).run(folder / f"{model}-{seed}", progress=False)
     return run.decisions

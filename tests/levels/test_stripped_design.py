@@ -99,7 +99,7 @@ def test_a_mechanism_that_stands_still_on_a_training_set_has_no_direction(data, 
 
 def test_dilution_is_the_smallest_root_or_noise_alone(data):
     """Whatever the direction: the scalar accounts for the mechanism's variance, is undiluted, or is noise."""
-    inputs, scalars, _ = data
+    inputs, _, _ = data
     kinds = set()
     for seed in range(40):
         (direction,) = RandomDirection.draw_delays(N, 1, np.random.default_rng(seed))

@@ -34,6 +34,7 @@ def tiny(**changes: Any) -> dict[str, Any]:
         "readout": {"alphas": [1.0, 100.0], "folds": 3, "gap_events": 2},
         "controls": {"draws": 2},
         "stripping": {"mismatch_draws": 1},
+        "assay": {"enabled": False},
     }
     for key, value in changes.items():
         study[key] = {**study.get(key, {}), **value} if isinstance(value, dict) else value
@@ -47,6 +48,6 @@ def tiny_study() -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Run]:
-    study = lpact.load_study(tiny())
+    study = lpact.load_study(tiny(assay={"enabled": True}))
     out: Path = tmp_path_factory.mktemp("tiny") / "run"
     return study, study.run(out, progress=False)

@@ -17,13 +17,13 @@ from lpact.config import GatesConfig
 from lpact.errors import ConfigError, RunError
 from lpact.run.jobs import BrainJob
 from lpact.store import verify_outputs
-from lpact.tables import ALL_TABLES
+from lpact.tables import RUN_TABLES
 
 
 def test_every_declared_table_is_written_with_its_csv_twin(tiny_run):
     _, run = tiny_run
-    assert {t.name for t in run.tables()} == set(ALL_TABLES)
-    for name in ALL_TABLES:
+    assert {t.name for t in run.tables()} == set(RUN_TABLES)
+    for name in RUN_TABLES:
         assert (run.root / f"{name}.csv").is_file()
     assert verify_outputs(run.root) == []
 
@@ -31,7 +31,7 @@ def test_every_declared_table_is_written_with_its_csv_twin(tiny_run):
 def test_plan_counts_the_rows_that_are_then_written(tiny_run):
     study, run = tiny_run
     plan = study.plan()
-    assert plan.rows.keys() == set(ALL_TABLES)
+    assert plan.rows.keys() == set(RUN_TABLES)
     for name, planned in plan.rows.items():
         written = run.table(name).height
         if name in plan.at_most:
@@ -65,7 +65,7 @@ def test_manifest_says_what_the_run_was_made_of(tiny_run):
     assert manifest["seed"] == 3
     assert {"python", "numpy", "polars", "scipy", "pyarrow"} <= manifest["versions"].keys()
     assert [i["dataset"] for i in manifest["inputs"]] == ["sim"]
-    assert len(manifest["outputs"]) == 2 * len(ALL_TABLES)
+    assert len(manifest["outputs"]) == 2 * len(RUN_TABLES)
     assert run.config == study.config
     assert manifest["plugins"] == []
     # Options that the study leaves at their defaults are recorded, and hashed, all the same.
@@ -174,7 +174,7 @@ def test_a_killed_run_leaves_no_run_directory_and_is_resumed(
     monkeypatch.setattr(BrainJob, "run", again)
     run = lpact.load_study(tiny_study()).run(out, progress=False)
     assert not out.with_name("run.partial").exists()
-    for name in ALL_TABLES:
+    for name in RUN_TABLES:
         relative = f"{name}.parquet"
         assert (run.root / relative).read_bytes() == (expected.root / relative).read_bytes(), name
 

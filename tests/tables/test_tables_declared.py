@@ -13,17 +13,37 @@ from lpact.tables import (
     Column,
     Table,
     _declare,
+    assay_brain,
+    assay_stimulus,
     audit,
+    calibration,
     causal,
     ceilings,
+    claim_audit,
     decisions,
     find_table,
     media,
+    power,
     predictive,
     relational,
+    robustness,
 )
 
-MODULES = (audit, media, predictive, relational, causal, ceilings, decisions)
+MODULES = (
+    audit,
+    media,
+    predictive,
+    relational,
+    causal,
+    ceilings,
+    decisions,
+    claim_audit,
+    assay_brain,
+    assay_stimulus,
+    robustness,
+    calibration,
+    power,
+)
 FOLDERS = {
     "audits",
     "predictive",

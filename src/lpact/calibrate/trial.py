@@ -43,8 +43,8 @@ def run_trial(cell: Cell, seed: int, effort: Effort = EFFORT) -> pl.DataFrame:
     Returns
     -------
     pl.DataFrame
-        Rows of `TRIALS`, one a gate profile. Where a mechanism is planted, its claim is under test; elsewhere all
-        claims are, and a gate counts as passed if any of them passes it.
+        Rows of `TRIALS`, one a gate profile. Gates are those of one claim, so that a rate is that of one test: the
+        claim of the mechanism that is planted, or would be. Where none is planted, ``integrated`` counts any claim.
     """
     config = cell_config(cell, seed, effort)
     with threadpool_limits(1):
@@ -72,17 +72,17 @@ def _profile_row(cell: Cell, decisions: pl.DataFrame, evidence: pl.DataFrame) ->
     planted = pl.col("mechanism") == PLANTED_MECHANISM
     more: dict[str, bool | None]
     if known_truth(cell.truth).plants_mechanism:
-        tested, scope = decisions.filter(planted), "planted"
-        evidence = evidence.filter(planted)
+        integrated, scope = decisions.filter(planted), "planted"
         others = decisions.filter(~planted)
         more = {
             f"other_{gate}": bool(others[gate].any())
             for gate in ("mechanism_specific", "integrated")
         }
     else:
-        tested, scope = decisions, "any"
+        integrated, scope = decisions, "any"
         more = {"other_mechanism_specific": None, "other_integrated": None}
-    tests = evidence.filter(pl.col("relation").is_in(_P_VALUE_RELATIONS))
+    tested = decisions.filter(planted)
+    tests = evidence.filter(planted & pl.col("relation").is_in(_P_VALUE_RELATIONS))
     p_values = {
         column.name: _p_value(tests, column.name.removeprefix("p_"))
         for column in TRIALS.columns
@@ -92,17 +92,17 @@ def _profile_row(cell: Cell, decisions: pl.DataFrame, evidence: pl.DataFrame) ->
         "claims": scope,
         "n_claims": decisions.height,
         **{gate: bool(tested[gate].any()) for gate in GATES},
+        "integrated": bool(integrated["integrated"].any()),
         **more,
-        "n_mechanism_specific": int(tested["mechanism_specific"].sum()),
-        "label": min(tested["label"], key=_STRONGEST_FIRST.index),
+        "n_mechanism_specific": int(decisions["mechanism_specific"].sum()),
+        "label": min(integrated["label"], key=_STRONGEST_FIRST.index),
         "alpha": tests["threshold"].max(),
         **p_values,
     }
 
 
 def _p_value(tests: pl.DataFrame, gate: str) -> float | None:
-    """Smallest p-value over claims; that of a claim is its largest, since all of a gate's tests must reject."""
+    """Largest p-value of a gate's tests, since all of them must reject."""
     own = tests.filter(gate=_EVIDENCE_GATES.get(gate, gate)).drop_nulls("value")
-    by_claim = own.group_by("dataset", "model", "layer", "mechanism").agg(pl.col("value").max())
-    smallest = by_claim["value"].min()
-    return None if smallest is None else float(smallest)  # type: ignore[arg-type]
+    largest = own["value"].max()
+    return None if largest is None else float(largest)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from lpact.cli import (
     assay,
     audit,
     calibrate,
+    claims,
     datasets,
     decide,
     demo,
@@ -122,6 +123,7 @@ app.command("tables")(tables.command)
 app.command("explain")(explain.command)
 app.command("power")(power_command.command)
 app.command("calibrate")(calibrate.command)
+app.add_typer(claims.app, name="claims")
 app.command("list")(list_plugins.command)
 
 

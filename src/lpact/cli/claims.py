@@ -69,11 +69,12 @@ def command(
         typer.echo(encoder.dumps(told, ensure_ascii=False, indent=2))
         return
     shown = console()
-    for (profile,), rows in study.sort("gate_profile", "statement_order").group_by(
-        "gate_profile", maintain_order=True
-    ):
+    # The point rules first, as everywhere.
+    profiles = sorted(study["gate_profile"].unique(), key=lambda name: (name != "paper", name))
+    for profile in profiles:
+        rows = study.filter(study["gate_profile"] == profile).sort("statement_order")
         own = claims.filter(claims["gate_profile"] == profile)
-        _show_profile(shown, str(profile), rows.to_dicts(), own.to_dicts())
+        _show_profile(shown, profile, rows.to_dicts(), own.to_dicts())
     if out is not None:
         heading(shown, f"Wrote 2 tables to {out}/")
     say(shown)

@@ -53,6 +53,16 @@ class CriterionName(StrEnum):
     P_REPLICATION = "p_replication"
 
 
+TESTS = frozenset(
+    name for name in CriterionName if name.startswith("p_") or name == CriterionName.RELIABLE_UNITS
+)
+"""Criteria of the calibrated profile alone."""
+
+SHARED = frozenset(
+    {CriterionName.N_TARGETS, CriterionName.MEAN_RELIABILITY, CriterionName.N_SUBJECT_RUNS}
+)
+"""Criteria that both profiles ask, the dataset's standing left aside."""
+
 ILLUSTRATIVE = frozenset(
     {
         CriterionName.TYPICAL_PASS_SHARE,

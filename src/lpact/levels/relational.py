@@ -249,20 +249,21 @@ def _collect(
 
     def add(condition: str, draw: int, features: FloatArray) -> None:
         for name, measure in measures.items():
-            patterns[name][condition, draw] = (
-                readout_scores[condition, draw]
-                if measure.from_readout
-                else measure.to_units(features, brain)
-            )
+            if not features.shape[1]:
+                pattern = np.full(len(prepared.grid.units.ids), np.nan)
+            elif measure.from_readout:
+                pattern = readout_scores[condition, draw]
+            else:
+                pattern = measure.to_units(features, brain)
+            patterns[name][condition, draw] = pattern
 
     for condition in conditions(config, prepared, model, layer):
         counted[condition.name] = condition.counted
         if condition.surrogate:
             surrogates[condition.name] = None
         add(condition.name, condition.draw, condition.features)
-    if prepared.nuisance.shape[1]:
-        counted[NUISANCE] = False
-        add(NUISANCE, 0, prepared.nuisance)
+    counted[NUISANCE] = False
+    add(NUISANCE, 0, prepared.nuisance)
     return _Collected(patterns, counted, tuple(surrogates))
 
 

@@ -17,7 +17,7 @@ from lpact.run.pool import Job, Pool, open_pool
 from lpact.run.progress import Reporter, Silent
 from lpact.run.workspace import Workspace
 from lpact.store import concat
-from lpact.tables import ALL_TABLES, Table
+from lpact.tables import RUN_TABLES, Table
 from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
 from lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
 from lpact.tables.relational import PROFILE_DELTAS
@@ -155,7 +155,7 @@ def _concat(results: Iterable[Frames]) -> Frames:
 
 MEASURED: tuple[Table, ...] = tuple(
     table
-    for name, table in ALL_TABLES.items()
+    for name, table in RUN_TABLES.items()
     if name.split("/")[0] in {"predictive", "relational", "causal", "ceilings"}
     and table.name
     not in {

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from lpact.config import StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.controls.reordered import ReorderedRows
-from lpact.decide.criteria import CriterionName
+from lpact.decide.criteria import SHARED, CriterionName
 from lpact.features.models import NO_COST, ExtractionCost
 from lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
 from lpact.levels.measure import Brain
@@ -37,6 +37,9 @@ Shape: TypeAlias = tuple[int, int, int, int, int]
 BYTES = 8
 N_FITTED_MODEL_CONDITIONS = 2
 """Nuisance alone, and nuisance plus model, beside the real features and the controls."""
+
+N_KEPT_CONDITIONS = 2
+"""Conditions beside controls of which levels 1 and 2 keep rows: real and nuisance."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
     at_most = {
         "predictive/predictive_failure_modes",
         "causal/causal_mismatch_controls",
+        "causal/causal_block_drops",
         "decisions/control_explained_results",
         "decisions/lpact_decision_summary",
     }
@@ -110,11 +114,11 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
             )
             peak = max(peak, _peak_bytes(config, recording, offer))
     n_claims = len(claims) * len(config.stripping.mechanisms)
-    rows["decisions/lpact_decision_table"] = n_claims
-    rows["decisions/control_explained_results"] = n_claims
+    rows["decisions/lpact_decision_table"] = N_PROFILES * n_claims
+    rows["decisions/control_explained_results"] = N_PROFILES * n_claims
     rows["decisions/lpact_gate_evidence"] = n_claims * N_CRITERIA
-    rows["decisions/lpact_decision_summary"] = n_claims
-    rows["decisions/lpact_study_outcome"] = 1
+    rows["decisions/lpact_decision_summary"] = N_PROFILES * n_claims
+    rows["decisions/lpact_study_outcome"] = N_PROFILES
     seconds = (
         _fit_seconds(config, fits)
         + _draw_seconds(config, draws)
@@ -140,8 +144,11 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
     )
 
 
-N_CRITERIA = len(CriterionName) - 1 + len(Gate)
-"""Criteria of a claim: each once, but for `confirmatory`, which every gate asks."""
+N_PROFILES = 2
+"""Gate profiles."""
+
+N_CRITERIA = len(CriterionName) - 1 + len(SHARED) + N_PROFILES * len(Gate)
+"""Criteria of a claim: each once, those that both profiles share twice, and `confirmatory` in every gate."""
 
 
 def _n_correlations(audit: StudyAudit) -> int:
@@ -191,12 +198,17 @@ def context_rows(
     for name in ("control_deltas", "subject_run_summary", "failure_modes"):
         rows[f"predictive/predictive_{name}"] += len(METRICS)
     rows["predictive/predictive_control_nulls"] += len(METRICS) * len(offer.draws)
+    rows["predictive/predictive_block_scores"] += N_KEPT_CONDITIONS + len(offer.draws)
 
     n_alignments = len(config.relational.alignments)
     n_summaries = n_alignments * len(config.relational.profiles)
     n_units = len(recording.unit_ids)
-    rows["relational/model_alignment_patterns"] += n_alignments * n_conditions
-    rows["relational/profile_similarity_scores"] += n_summaries * n_units * (1 + len(offer.draws))
+    rows["relational/model_alignment_patterns"] += n_alignments * (n_conditions + 1)
+    rows["relational/profile_similarity_scores"] += (
+        n_summaries * n_units * (N_KEPT_CONDITIONS + len(offer.draws))
+    )
+    # One test a control, one of nuisance, and one of the unit order.
+    rows["relational/relational_null_draws"] += n_summaries * (len(offer.draws) + 2)
     rows["relational/profile_similarity_deltas"] += n_summaries * n_units
     rows["relational/relational_subject_run_summary"] += n_summaries
     rows["ceilings/ceiling_normalized_scores"] += n_summaries * n_units
@@ -210,6 +222,9 @@ def context_rows(
     rows["causal/double_dissociation_tests"] += n_mechanisms * (n_mechanisms - 1) // 2
     n_present = len(recording.mechanisms)
     rows["causal/causal_targets"] += n_present * recording.n_folds
+    rows["causal/causal_block_drops"] += n_present**2 * len(offer.strippings) + n_present * len(
+        _mechanism_strippings(offer)
+    )
     rows["causal/causal_mismatch_controls"] += n_present * (
         (n_present - 1) * len(offer.strippings)
         + config.stripping.mismatch_draws * len(_mechanism_strippings(offer))

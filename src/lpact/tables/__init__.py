@@ -1,4 +1,4 @@
-"""Every table of a run directory, declared once."""
+"""Every table, declared once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lpact.tables import (
 )
 from lpact.tables._declare import CLAIM_KEY, CONTEXT_KEY, RECORDING_KEY, Column, DType, Table
 
-ALL_TABLES: dict[str, Table] = {
+RUN_TABLES: dict[str, Table] = {
     table.name: table
     for module in (
         audit,
@@ -30,21 +30,26 @@ ALL_TABLES: dict[str, Table] = {
         causal,
         ceilings,
         decisions,
-        claim_audit,
         assay_brain,
         assay_stimulus,
-        robustness,
-        calibration,
-        power,
     )
     for table in module.TABLES
 }
+"""Tables that ``lpact run`` writes."""
+
+ALL_TABLES: dict[str, Table] = RUN_TABLES | {
+    table.name: table
+    for module in (claim_audit, robustness, calibration, power)
+    for table in module.TABLES
+}
+"""The same, and those that other commands make: ``claims``, ``robustness``, ``calibrate`` and ``power``."""
 
 __all__ = [
     "ALL_TABLES",
     "CLAIM_KEY",
     "CONTEXT_KEY",
     "RECORDING_KEY",
+    "RUN_TABLES",
     "Column",
     "DType",
     "Table",

@@ -41,7 +41,7 @@ _TESTED = (
 
 TRIALS = Table(
     "calibration/trials",
-    "One row a simulated study and gate profile: which gates the claims under test passed.",
+    "One row a simulated study and gate profile: which gates the claim under test passed.",
     ("cell", "trial", "gate_profile"),
     (
         *CELL,
@@ -50,11 +50,12 @@ TRIALS = Table(
         Column(
             "claims",
             "str",
-            "Claims under test: `planted` (the planted mechanism's) or `any` (a gate passes if any claim passes it).",
+            "Claims that can be integrated: `planted` (the planted mechanism's) or `any`. Gates are those of the "
+            "mechanism that is planted, or would be.",
         ),
         Column("n_claims", "int", "Claims of the study."),
         *(
-            Column(gate, "bool", f"{what}, of the claims under test.")
+            Column(gate, "bool", f"{what}, of the claim under test.")
             for gate, what in _GATES.items()
         ),
         Column(
@@ -69,7 +70,7 @@ TRIALS = Table(
             "Whether any mechanism that is not planted is integrated; missing where none is planted.",
             nullable=True,
         ),
-        Column("n_mechanism_specific", "int", "Claims under test that pass M."),
+        Column("n_mechanism_specific", "int", "Claims of the study that pass M."),
         Column("label", "str", "Strongest verdict of the claims under test."),
         Column(
             "alpha",
@@ -81,7 +82,7 @@ TRIALS = Table(
             Column(
                 f"p_{gate}",
                 "float",
-                f"Smallest p-value of {_GATES[gate]} over the claims under test; none for point rules.",
+                f"Largest p-value of the tests of {_GATES[gate]}; none for point rules.",
                 nullable=True,
             )
             for gate in _TESTED

@@ -14,7 +14,9 @@ The response of unit j to a word, and its signal, are ::
     r_j(w) = snr · (g_rel_j c(w) + g_lex_j l(w) + g_pred_j e(w) + Σ_k g_kj m_k(w) + Σ_i g_ij n_i(w))
     y_j(t) = Σ_w r_j(w) h(t − onset_w) + snr · g_drift_j · d(t) + n_j(t) + s_j S(t) + i_j I(t)
 
-with only the planted truths in it. h peaks 200 ms after onset and has a mean of 1 over 100–300 ms;
+with only the planted truths in it. For positive controls, ``onset`` adds the same ±0.5 snr to the
+response to every word, and ``sound`` adds ±0.5 snr times the standardised envelope, 100 ms later, to
+the signal; no model knows either. h peaks 200 ms after onset and has a mean of 1 over 100–300 ms;
 for ``fmri`` it is a haemodynamic response. n_j is private AR(1) noise with a standard deviation of 1
 *after* averaging over 200 ms (``fmri``: in one volume), so that gains are signal-to-noise ratios. S
 is noise that units share with gains of its own. I is an intrinsic factor with i_j = g_rel_j where

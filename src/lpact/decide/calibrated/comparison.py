@@ -44,3 +44,9 @@ def criterion(
         f"p = {number(test.p_value)}, and at most {number(alpha)} is needed."
     )
     return Criterion(name, test.p_value, "<=", alpha, test.n, test.against, sentence, test.against)
+
+
+def unrivalled(name: CriterionName, alpha: float) -> Criterion:
+    """A criterion for which no rival is at hand: nothing could have explained the result, and surrogates stand alone."""
+    sentence = "No rival is at hand; the surrogates stand alone."
+    return Criterion(name, 0.0, "<=", alpha, 0, "", sentence, "")

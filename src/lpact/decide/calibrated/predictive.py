@@ -17,7 +17,7 @@ import numpy as np
 
 from lpact.config import GatesConfig
 from lpact.decide._frames import Layer
-from lpact.decide.calibrated.comparison import Comparison, criterion
+from lpact.decide.calibrated.comparison import Comparison, criterion, unrivalled
 from lpact.decide.calibrated.frames import Level1, SubjectRun, mean_over_runs
 from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
 from lpact.decide.wording import count, number
@@ -103,11 +103,7 @@ class PredictiveTests:
 
     def _rival_criterion(self) -> Criterion:
         if not self.rivals:
-            # Nothing that could have explained the score was at hand: the surrogates stand alone.
-            sentence = "No rival control is at hand; the surrogates stand alone."
-            return Criterion(
-                CriterionName.P_RIVALS, 0.0, "<=", self._gates.alpha, 0, "", sentence, ""
-            )
+            return unrivalled(CriterionName.P_RIVALS, self._gates.alpha)
         return criterion(
             CriterionName.P_RIVALS,
             self.rivals,

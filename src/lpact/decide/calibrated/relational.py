@@ -25,7 +25,7 @@ import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide._frames import SUBJECT_RUN_KEY
-from lpact.decide.calibrated.comparison import Comparison, criterion
+from lpact.decide.calibrated.comparison import Comparison, criterion, unrivalled
 from lpact.decide.calibrated.frames import numbers
 from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
 from lpact.decide.rows import OK, is_label
@@ -89,18 +89,21 @@ class RelationalTests:
                 nothing,
             ),
         ]
-        if self.rivals or self.nuisance:
-            criteria.append(
-                criterion(
-                    CriterionName.P_RELATIONAL_RIVALS,
-                    [*self.rivals, *self.nuisance],
-                    alpha,
-                    f"{similar} that of",
-                    "exchanging units",
-                    nothing,
-                )
-            )
+        criteria.append(self._rival_criterion(f"{similar} that of"))
         return GateEvidence(Gate.RELATIONAL, tuple(criteria))
+
+    def _rival_criterion(self, what: str) -> Criterion:
+        rivals = [*self.rivals, *self.nuisance]
+        if not rivals:
+            return unrivalled(CriterionName.P_RELATIONAL_RIVALS, self._gates.alpha)
+        return criterion(
+            CriterionName.P_RELATIONAL_RIVALS,
+            rivals,
+            self._gates.alpha,
+            what,
+            "exchanging units",
+            "",
+        )
 
     def _reliable(self) -> Criterion:
         """Share of unit rows whose brain pattern can be trusted, as the point rule demands of every row."""

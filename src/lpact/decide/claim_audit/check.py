@@ -91,7 +91,7 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
     evidence
         Verdicts of one gate profile, see `Verdicts.of_tables`.
     """
-    rules = compile_rules({"NAMED": mechanism_expressions(evidence)})
+    rules = compile_rules(mechanism_expressions(evidence))
     starts = [0, *accumulate(len(line) for line in text.splitlines(keepends=True))]
     overclaims = []
     for sentence, found in _statements(text, format, rules):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-
 from lpact.decide.claim_audit.verdicts import Verdict, Verdicts
 
 _BESIDE = r"(?:models?|layers?|features|embeddings|network|dataset|data|recordings|study|corpus)"
@@ -41,10 +39,10 @@ def named_claims(sentence: str, verdicts: Verdicts) -> tuple[Verdict, ...] | Non
     return claims if 0 < len(claims) < len(verdicts.claims) else None
 
 
-def mechanism_expressions(verdicts: Verdicts) -> Iterable[str]:
+def mechanism_expressions(verdicts: Verdicts) -> tuple[str, ...]:
     """The run's mechanisms as expressions over normalised words."""
     names = sorted({v.claim[3] for v in verdicts.claims if v.claim is not None} - {"none"})
-    return [rf"{re.escape(name.replace('_', ' ').lower())}s?" for name in names]
+    return tuple(rf"{re.escape(name.replace('_', ' ').lower())}s?" for name in names)
 
 
 def _is_named(name: str, sentence: str, *, mechanism: bool) -> bool:

@@ -19,7 +19,7 @@ from lpact.decide.claim_audit.blocks import (
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
 _FRONT_PROSE = re.compile(
-    r"^(?:title|subtitle|description|abstract)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE
+    r"^(?:title|subtitle|description|abstract)[ \t]*:[ \t]*[\"']?(\S.*?)[\"']?[ \t]*$", re.MULTILINE
 )
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]|$)")

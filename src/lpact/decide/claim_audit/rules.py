@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from lpact.decide.claim_audit import rules_levels, rules_never
 from lpact.decide.claim_audit.lexicon import CLASSES
@@ -112,10 +113,12 @@ class Rule:
     denies: bool
 
 
-def compile_rules(extra: Mapping[str, Iterable[str]] | None = None) -> tuple[Rule, ...]:
-    """Compile all rules; ``extra`` adds expressions to classes of the lexicon, such as a run's mechanisms."""
+@cache
+def compile_rules(mechanisms: tuple[str, ...] = ()) -> tuple[Rule, ...]:
+    """Compile all rules; ``mechanisms`` are expressions for those of a run, added to the class NAMED."""
+    added = {"NAMED": mechanisms}
     classes = {
-        name: "|".join([*(extra or {}).get(name, ()), *expressions])
+        name: "|".join([*added.get(name, ()), *expressions])
         for name, expressions in CLASSES.items()
     }
     return tuple(_compile(line, classes) for text in TEXTS for line in _lines(text))

@@ -1,8 +1,8 @@
 """How far negations, hedges, reports and quotations reach.
 
 A sentence is cut into parts at semicolons, colons and conjunctions that open a clause of their own, and after an
-opening subordinate clause. A negation reaches what follows it in its part; a hedge reaches its whole part; a report by somebody
-else reaches all that follows it until the text speaks for itself again.
+opening subordinate clause. A negation reaches what follows it in its part; a hedge reaches its whole part; a report by
+somebody else reaches all that follows it until the text speaks for itself again.
 """
 
 from __future__ import annotations

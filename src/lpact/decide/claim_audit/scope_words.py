@@ -70,7 +70,10 @@ LOCAL_NEGATIONS = (
     r"lacks?|lacked|lacking|lack of|absence of|absent|devoid of|contradict\w*|refut\w+|reject\w*|disprov\w+|"
     r"rul\w+ out|exclud\w+|failures?",
 )
-SHOWING = r"(?:show|prov|demonstrat|establish|confirm|reveal|impl|mean|indicat|tell|make|leave)\w*(?: us| it clear| clear| no doubt| little doubt)? that"
+SHOWING = (
+    r"(?:show|prov|demonstrat|establish|confirm|reveal|impl|mean|indicat|tell|make|leave)\w*"
+    r"(?: us| it clear| clear| no doubt| little doubt)? that"
+)
 
 # Negations that reach only what follows at once.
 SHORT_NEGATIONS = (
@@ -105,7 +108,7 @@ HEDGES = (
     r"(?:consistent|compatible|in line|in keeping) with (?!(?:previous|prior|earlier|past|recent|other|our|"
     r"citedauthor|many|several))\w+|invit\w+|raise\w* the",
     r"hypothes\w+|speculat\w+|conjectur\w+|suppos\w+|assum\w+|imagin\w+|we (?:believe|suspect|think|expect|"
-    r"hope|wonder)|(?:be|is|are|were|been) expected",
+    r"hope|wonder)|(?:be|is|are|was|were|been) expected",
     r"whether|if|unless|until|provided that|were (?:it|they|we|the)|should (?:it|they|the)|as if|as though|even if",
     r"unclear|unknown|unresolved|uncertain\w*|open question|remain(?:s)? (?:to be|open|an open)|yet to be|not "
     r"yet|remain(?:s)? untested|be seen",
@@ -179,7 +182,10 @@ PASSIVE_REPORT = (
     r"purportedly|reportedly",
 )
 # We say so: a report with this before it is our own.
-OWN = r"we|our|ours|i|my|us|here|this (?:study|paper|work|analysis|result)|these (?:results|findings|data)|present (?:study|work|results)"
+OWN = (
+    r"we|our|ours|i|my|us|here|this (?:study|paper|work|analysis|result)|"
+    r"these (?:results|findings|data)|present (?:study|work|results)"
+)
 
 # The scope of the study: a statement with one of these is not about all models.
 BOUNDED = (

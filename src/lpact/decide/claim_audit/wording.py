@@ -49,7 +49,7 @@ _SENTENCES = {
         "causation in the brain."
     ),
 }
-_NOTHING = "No chain of confirmatory evidence is complete in this study, so it supports no statement about alignment."
+_NOTHING = "This study has no confirmatory claim with a complete chain of evidence, and supports no statement."
 
 
 def claim_name(verdict: Verdict) -> str:
@@ -87,7 +87,7 @@ def _explained(verdict: Verdict) -> str:
 def grounds(statement: Statement, verdict: Verdict | None) -> str:
     """Why a statement is or is not supported."""
     if verdict is None:
-        return "No chain of confirmatory evidence is complete, so nothing is supported."
+        return "No confirmatory claim has a complete chain of evidence, so nothing is supported."
     where = claim_name(verdict)
     if verdict.supports(statement):
         return f"The verdict {verdict.label} ({where}) supports it."

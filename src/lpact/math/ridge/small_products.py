@@ -114,8 +114,10 @@ def fitted_products(features: FloatArray, responses: SmallResponses) -> Products
     """Of features [S, n, p] that differ between training sets; they are overwritten."""
     plan = responses.plan
     n_sets, n_rows, p = features.shape
-    offset = features[0].sum(axis=0) / n_rows
-    features -= offset
+    offset = (
+        features.sum(axis=1) / n_rows
+    )  # a strip may move a column by another constant in every set
+    features -= offset[:, None]
     q = responses.n_columns
     gram = np.empty((n_sets, p, p))
     cross = np.empty((n_sets, q + 1, p))

@@ -1,0 +1,88 @@
+"""Labelled sentences: overclaims are found, and nothing else is."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from lpact.decide.claim_audit import Verdicts, check_text
+
+FOLDER = Path(__file__).parent
+CORPORA = (
+    "claim_sentences_building.toml",
+    "claim_sentences_held_out.toml",
+    "claim_sentences_more.toml",
+)
+KINDS = {"supported", "overclaiming", "hedged", "negated", "quoted"}
+REQUIRED = 0.9
+
+
+@dataclass
+class Score:
+    """How the sentences of a corpus were judged."""
+
+    counts: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def precision(self) -> float:
+        flagged = sum(n for (_, found), n in self.counts.items() if found)
+        return self.counts["overclaiming", True] / flagged
+
+    @property
+    def recall(self) -> float:
+        overclaims = self.counts["overclaiming", True] + self.counts["overclaiming", False]
+        return self.counts["overclaiming", True] / overclaims
+
+    def told(self) -> str:
+        rows = [
+            f"{kind:14}{'flagged' if f else 'passed':9}{n}"
+            for (kind, f), n in sorted(self.counts.items())
+        ]
+        return "\n".join(
+            [f"precision {self.precision:.3f}, recall {self.recall:.3f}", *rows, *self.wrong]
+        )
+
+
+def sentences(name: str) -> list[dict[str, str]]:
+    path = FOLDER / name
+    assert path.is_file(), f"{name} is missing"
+    with path.open("rb") as file:
+        found: list[dict[str, str]] = tomllib.load(file)["sentence"]
+    return found
+
+
+def judge(name: str) -> Score:
+    score = Score()
+    for one in sentences(name):
+        found = check_text(one["text"], one["format"], Verdicts.of_label(one["evidence"]))  # type: ignore[arg-type]
+        score.counts[one["kind"], bool(found)] += 1
+        if bool(found) != (one["kind"] == "overclaiming"):
+            told = ", ".join(f"{o.statement}: {o.words}" for o in found) or "not flagged"
+            score.wrong.append(f"[{one['kind']}, {one['evidence']}] {one['text']} ({told})")
+    return score
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_precision_and_recall(name: str) -> None:
+    score = judge(name)
+    assert score.precision >= REQUIRED, score.told()
+    assert score.recall >= REQUIRED, score.told()
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_a_corpus_has_every_kind(name: str) -> None:
+    counts = Counter(one["kind"] for one in sentences(name))
+    assert set(counts) == KINDS
+    assert min(counts.values()) >= 10
+
+
+def test_the_two_halves_are_large_and_share_no_sentence() -> None:
+    building, held_out, more = ({one["text"] for one in sentences(name)} for name in CORPORA)
+    assert len(building | held_out) >= 100
+    assert not building & held_out
+    assert not more & held_out
