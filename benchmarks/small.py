@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,8 @@ SIZES = ((300, 42, 10, 1), (450, 60, 16, 3))
 FITS = 20
 GRID = RidgeGrid((1.0, 100.0, 10_000.0))
 METRICS = ("pearson",)
-TARGET = 2.5
+TARGETS = {"an array": 2.5, "fitted": 2.0}
+"""Fitted features cost both the same to make."""
 TOLERANCE = 1e-10
 
 
@@ -33,7 +35,8 @@ def small(settings: Settings) -> Iterator[Result]:
         designs = {"an array": problem.x, "fitted": partial(_regressed, problem.x)}
         for kind, design in designs.items():
             name = f"{FITS} small nested fits, {n_lags} lags, features {kind}"
-            yield _beside_engine(name, design, problem, folds, settings)
+            result = _beside_engine(name, design, problem, folds, settings)
+            yield replace(result, target=TARGETS[kind])
 
 
 def _regressed(x: Any, train: Any) -> Any:
@@ -71,7 +74,7 @@ def _beside_engine(
         peer="our engine for large fits",
         ratio=timed.peer.wall / timed.ours.wall,
         cpu_ratio=timed.peer.cpu / timed.ours.cpu,
-        target=TARGET,
+        target=None,
         same_work=True,
         seconds_ours=timed.ours.wall,
         seconds_peer=timed.peer.wall,

@@ -7,6 +7,7 @@ decomposition of the features as it is (see docs/adr/0007).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from lpact.config import StudyConfig
 from lpact.levels.conditions import REAL, Condition, conditions
 from lpact.levels.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
-from lpact.math.ridge import METRICS, Readout, nested_ridge, nested_ridge_draws
+from lpact.math.ridge import METRICS, NestedRidge, Readout, nested_ridge_draws
 from lpact.math.types import FloatArray
 
 NUISANCE = "nuisance"
@@ -62,7 +63,7 @@ def fit_nuisance(config: StudyConfig, prepared: Prepared) -> Fitted:
     """Scores of the nuisance features alone, the same for every model and layer; undefined where there are none."""
     if not prepared.nuisance.shape[1]:
         return _undefined(prepared)
-    return _keep(config, _fit(config, prepared, prepared.nuisance))
+    return _keep(config, _ridge(config, prepared).fit(prepared.nuisance))
 
 
 def fit_context(
@@ -76,43 +77,58 @@ def fit_context(
     fitted: dict[tuple[str, int], Fitted] = {}
     n_features: dict[tuple[str, int], int] = {}
     reordered: list[Condition] = []
+    ridge = _ridge(config, prepared)
+    real = ridge.fit(model.load(layer))
     for condition in conditions(config, prepared, model, layer):
         key = (condition.name, condition.draw)
         n_features[key] = condition.n_features
-        if condition.name == REAL or condition.on_responses:
+        if condition.name == REAL:
+            fitted[key] = _keep(config, real)
+        elif condition.on_responses:
             fitted[key] = _undefined(prepared)
             reordered.append(condition)
         else:
-            fitted[key] = _keep(config, _fit(config, prepared, condition.features))
-    readouts = nested_ridge_draws(
-        model.load(layer),
-        prepared.grid.responses,
-        prepared.folds,
-        ridge_grid(config.readout, prepared),
-        [None if c.order is None else np.argsort(c.order) for c in reordered],
-        compute=compute_settings(config.readout),
-    )
-    for condition, readout in zip(reordered, readouts, strict=True):
+            fitted[key] = _keep(config, ridge.fit(condition.features))
+    for condition, readout in zip(
+        reordered, _fit_orders(config, prepared, model.load(layer), reordered), strict=True
+    ):
         fitted[condition.name, condition.draw] = _keep(config, readout)
 
     n_nuisance = prepared.nuisance.shape[1]
     fitted[NUISANCE, 0], n_features[NUISANCE, 0] = nuisance, n_nuisance
     if n_nuisance:
         both = np.hstack([prepared.nuisance, model.load(layer)])
-        fitted[NUISANCE_PLUS_MODEL, 0] = _keep(config, _fit(config, prepared, both))
+        fitted[NUISANCE_PLUS_MODEL, 0] = _keep(config, ridge.fit(both))
         n_features[NUISANCE_PLUS_MODEL, 0] = both.shape[1]
     else:
         fitted[NUISANCE_PLUS_MODEL, 0] = _undefined(prepared)
         n_features[NUISANCE_PLUS_MODEL, 0] = 0
-    return ContextReadouts(readouts[0], fitted, n_features)
+    return ContextReadouts(real, fitted, n_features)
 
 
-def _fit(config: StudyConfig, prepared: Prepared, features: FloatArray) -> Readout:
-    return nested_ridge(
+def _ridge(config: StudyConfig, prepared: Prepared) -> NestedRidge:
+    """Readouts of a recording. Equal features have equal scores to the last bit, so that a tie stays a tie."""
+    return NestedRidge(
+        prepared.grid.responses,
+        prepared.folds,
+        ridge_grid(config.readout, prepared),
+        compute=compute_settings(config.readout),
+    )
+
+
+def _fit_orders(
+    config: StudyConfig, prepared: Prepared, features: FloatArray, reordered: Sequence[Condition]
+) -> list[Readout]:
+    """Readouts of controls that are the real rows in another order, on one set of decompositions."""
+    orders = [np.argsort(c.order) for c in reordered if c.order is not None]
+    if not orders:
+        return []
+    return nested_ridge_draws(
         features,
         prepared.grid.responses,
         prepared.folds,
         ridge_grid(config.readout, prepared),
+        orders,
         compute=compute_settings(config.readout),
     )
 

@@ -25,11 +25,11 @@ from lpact.levels.strip import (
     StrippingMethod,
     build_strippings,
     strip_delays,
-    strip_instead_delays,
 )
-from lpact.math.ridge import FittedFeatures, Readout, nested_ridge
+from lpact.levels.stripped_design import StrippedDesign
+from lpact.math.ridge import FittedFeatures, NestedRidge, Readout
 from lpact.math.seeding import keyed_rng
-from lpact.math.types import FloatArray, IntArray
+from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.store import frame
 from lpact.tables.causal import (
@@ -81,9 +81,14 @@ class _Context:
         self.context = (model.model, layer)
         self.inputs = StripInputs(model.load(layer), layer, model.offered, model.load)
         self.delays = self.inputs.at_delays(prepared.grid.n_delays)
-        self.grid = ridge_grid(config.readout, prepared)
-        self.compute = compute_settings(config.readout)
         self.metric = config.readout.primary_metric
+        self.ridge = NestedRidge(
+            prepared.grid.responses,
+            prepared.folds,
+            ridge_grid(config.readout, prepared),
+            metrics=(self.metric,),
+            compute=compute_settings(config.readout),
+        )
         self.mechanisms = config.stripping.mechanisms
         self.sizes = prepared.folds.test_sizes()
         self.real_folds = real.fold_scores(self.metric)
@@ -98,15 +103,7 @@ class _Context:
         return self.targets.score(target, fold_scores, self.sizes)
 
     def _fold_scores(self, design: FittedFeatures) -> FloatArray:
-        readout = nested_ridge(
-            design,
-            self.prepared.grid.responses,
-            self.prepared.folds,
-            self.grid,
-            metrics=(self.metric,),
-            compute=self.compute,
-        )
-        return readout.fold_scores(self.metric)
+        return self.ridge.fit(design).fold_scores(self.metric)
 
     def tables(self) -> dict[str, pl.DataFrame]:
         features: list[Row] = []
@@ -165,9 +162,7 @@ class _Context:
             return shared
         scalars = self.prepared.scalars(mechanism)
         try:
-            return self._fold_scores(
-                lambda train: strip_delays(method, self.delays, scalars, train)
-            )
+            return self._fold_scores(StrippedDesign(method, self.delays, scalars))
         except DegenerateStrip:
             return Reason.DEGENERATE_DIRECTION
 
@@ -276,12 +271,8 @@ class _Context:
             place = (self.prepared.dataset, self.prepared.id.stimulus, *self.context)
             rng = keyed_rng(self.config.seed, "mismatch", *place, name, k, draw)
             drawn = RandomDirection.draw_delays(len(scalars), n_delays, rng)
-
-            def design(train: IntArray, drawn: tuple[RandomDirection, ...] = drawn) -> FloatArray:
-                return strip_instead_delays(method, self.delays, drawn, scalars, train)
-
             try:
-                fold_scores = self._fold_scores(design)
+                fold_scores = self._fold_scores(StrippedDesign(method, self.delays, scalars, drawn))
                 drop = _minus(self.real[k], self._target_score(k, fold_scores))
                 failed = Reason.UNDEFINED_SCORE
                 scored.append(fold_scores)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from lpact.decide.claim_audit.blocks import Block
+from lpact.decide.claim_audit.blocks import Block, BlockKind
 from lpact.decide.claim_audit.detect import Found, find_statements
 from lpact.decide.claim_audit.names import mechanism_expressions, named_claims
 from lpact.decide.claim_audit.read_latex import not_followed, read_latex
@@ -40,6 +41,16 @@ _SUFFIXES: dict[str, Format] = {
     ".ltx": "latex",
 }
 _STRENGTH = tuple(Statement)
+_REFERENCES = re.compile(
+    r"[\s#*\d.]*(?:references|bibliography|literature cited|works cited)[\s:*.]*$", re.IGNORECASE
+)
+_APPENDIX = re.compile(r"[\s#*\d.]*(?:appendix|appendices|supplement)", re.IGNORECASE)
+# An entry of a list of references: initials of an author, and a year, an arXiv number or a digital object identifier.
+_REFERENCE = re.compile(
+    r"^(?:-\s*)?(?:\[\d+\]\s*)?(?=.*\b[A-Z]\. ?(?:[A-Z]\. ?)*[A-Z][a-z]+).*"
+    r"(?:\([12]\d{3}[a-z]?\)\.?$|\barXiv:|\bdoi\b|\d+, \d+[–-]\d+|^\[\d+\])|^(?:-\s*)?\[\d+\]\s+[A-Z]\.",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -125,15 +136,28 @@ def _statements(
     text: str, format: Format, rules: tuple[Rule, ...]
 ) -> Iterator[tuple[Sentence, list[Found]]]:
     """Every sentence that holds a statement, and its statements."""
+    listing = False
     for block in READERS[format](text):
+        listing = _lists_references(block, listing)
+        if listing:
+            continue
         quoted = quotations(block.text)
         for sentence in split_sentences(block):
+            if _REFERENCE.search(sentence.text):
+                continue
             shift = sentence.start - block.start
             words = read_words(sentence.text, [(a - shift, b - shift) for a, b in quoted])
             question = sentence.text.rstrip(" \"'”’)]}").endswith("?")
             found = list(find_statements(words, rules, sentence.kind, question=question))
             if found:
                 yield sentence, found
+
+
+def _lists_references(block: Block, before: bool) -> bool:
+    """Whether a block belongs to the list of references: after its heading, up to another one."""
+    if _REFERENCES.match(block.text):
+        return True
+    return before and block.kind is not BlockKind.HEADING and not _APPENDIX.match(block.text)
 
 
 def _strongest(

@@ -21,6 +21,7 @@ from lpact.decide.claim_audit.statement import Statement
 from lpact.decide.claim_audit.tokens import Words
 
 SHOW = words_pattern(CLASSES["SHOW"])
+REQUIRED = words_pattern(lists.REQUIRED)
 BOUNDED = words_pattern(lists.BOUNDED)
 UNIVERSAL = words_pattern(lists.UNIVERSAL)
 NO_MODEL = words_pattern(
@@ -67,14 +68,14 @@ def find_statements(
     scope = Scope.of(words)
     sides = _sides(words.line)
     for rule in rules:
-        if not rule.needs <= sides:
+        if not rule.needs <= sides or (rule.prose and kind is not BlockKind.PROSE):
             continue
         for match in rule.pattern.finditer(words.line):
             if rule.unless is not None and rule.unless.search(match[0]):
                 continue
             if rule.never_with is not None and rule.never_with.search(_part(scope, match)):
                 continue
-            if rule.noun and not _stated(scope, match, kind):
+            if rule.noun and not _stated(scope, match):
                 continue
             if _of_no_model(rule.statement, scope, match):
                 continue
@@ -101,10 +102,8 @@ def _sides(line: str) -> set[str]:
     return sides | ({"either"} if sides else set())
 
 
-def _stated(scope: Scope, match: re.Match[str], kind: BlockKind) -> bool:
-    """Whether something is said of a noun phrase: a verb of showing stands beside it, or it stands alone."""
-    if kind is not BlockKind.PROSE:
-        return True
+def _stated(scope: Scope, match: re.Match[str]) -> bool:
+    """Whether something is said of a noun phrase: a verb of showing stands beside it."""
     first, last = scope.part(match.start())
     around = scope.words.line[first : match.start()] + scope.words.line[match.end() : last]
     emphatic = "_" in scope.line[first:last].split(" ")[0] or " __" in scope.line[first:last]
@@ -124,8 +123,10 @@ def _of_no_model(statement: Statement, scope: Scope, match: re.Match[str]) -> bo
 
 def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[str]) -> Found:
     """Statements about all models are another matter than statements about those of a study."""
-    first, last = scope.part(match.start())
-    part = scope.words.line[first:last]
+    part = _part(scope, match)
+    last = scope.part(match.start())[1]
+    if force is Force.ASSERTED and statement in _LEVELS and REQUIRED.search(part):
+        return Found(statement, Force.MENTIONED, match[0].strip())
     bounded = BOUNDED.search(scope.words.line) is not None
     if force is Force.NEGATED and not bounded:
         denied = NO_MODEL.search(part) or GENERIC_NEGATED.search(scope.words.line[:last])

@@ -41,7 +41,8 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"comprehension|(?:sentence|language|speech|syntactic|semantic) (?:processing|understanding|comprehension)",
         r"cogniti\w+|psycholog\w+|circuits?|circuitry|voxels?|electrodes?|sensors?|high-gamma|wetware",
         r"meg|eeg|fmri|ecog|ieeg|seeg|bold|intracranial|haemodynamic|hemodynamic",
-        r"recordings?|recorded responses|temporal-lobe|inferior frontal|superior temporal|hemispheres?",
+        r"recordings?|recorded responses|temporal-lobe|inferior frontal|superior temporal|hemispheres?|"
+        r"(?:ventral|dorsal|language) streams?|aphasia",
     ),
     # The part of the brain side that does something, as against a method that records it.
     "CORE": (
@@ -116,7 +117,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"regions?|columns?|networks?)",
         r"(?:superior |inferior |middle |left |right |anterior |posterior )*(?:temporal|frontal|parietal|"
         r"prefrontal|auditory) (?:lobes?|areas?|regions?|cortex|gyrus)",
-        r"language (?:network|system|areas?|regions?)|neurons|humans|people|listeners?|readers|speakers|we|"
+        r"language (?:network|system|areas?|regions?)|neurons|humans|people|listeners?|readers|speakers|"
         r"hippocampus|gyrus|circuits",
         r"human (?:brains?|minds?|thoughts?|cognition|language|comprehension|speech|understanding)",
     ),
@@ -126,6 +127,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"(?:verif|vindicat|validat|achiev|attain|possess|emerg|reach|yield|provid|identif|uncover|obtain)\w*",
         r"find|finds|found|finding|observe[sd]?|means?|meant|evidence|there|conclude[sd]?|must|due to|"
         r"reflects?|attribut\w+",
-        r"clear\w*|undeniab\w+|evident\w*|robust\w*|strong\w*|sufficient|proof|licen[sc]es?|justif\w+|call",
+        r"shares?|has|have|enjoys?|clear\w*|undeniab\w+|evident\w*|robust\w*|strong\w*|sufficient|proof|"
+        r"licen[sc]es?|justif\w+|call",
     ),
 }

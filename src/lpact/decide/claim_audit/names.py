@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from lpact.decide.claim_audit.verdicts import Verdict, Verdicts
 
 _BESIDE = r"(?:models?|layers?|features|embeddings|network|dataset|data|recordings|study|corpus)"

@@ -2,7 +2,7 @@ r"""Rules that find statements: which words, in which order, say what.
 
 A rule is written on a line (indented lines continue it)::
 
-    STATEMENT: element element … @noun @needs SIDE @unless WORDS @never-with WORDS
+    STATEMENT: element element … @noun @prose @needs SIDE @unless WORDS @never-with WORDS
 
 An element stands for one word or more: a class of ``lexicon`` in capitals, ``..4`` for up to four words of any kind,
 or a regular expression; ``~`` after an element makes it optional.
@@ -14,6 +14,8 @@ or a regular expression; ``~`` after an element makes it optional.
     in the sentence. ``{NAME}`` stands for a list of ``WORD_LISTS``.
 ``@noun``
     the stretch is a noun phrase, which says nothing until a verb of showing stands beside it.
+``@prose``
+    the rule is not for headings, items and cells, which often have no verb.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ WORD_LISTS = {
     "CHAIN": r"implant\w*|positive controls?|assay",
     # Plain scores, methods, and scores set against others.
     "RAW": (
-        r"raw|scores?|correlat\w+|controls?|nuisances?|baselines?|chance|zero|but|however|although|trained|training|"
+        r"raw|can|scores?|correlat\w+|controls?|nuisances?|baselines?|chance|zero|but|however|although|"
+        r"trained|training|"
         r"no better|conventional|attempt\w*|used|using|fitted|fit|readout|ridge|to predict|regressors?|how well"
     ),
     # Talk about a field of research.
@@ -59,14 +62,19 @@ WORD_LISTS = {
     "METHOD": (
         r"controls?|nuisances?|baselines?|surrogates?|shuffl\w+|shifted|scores?|correlation\w*|correlated|"
         r"varian\w+|gates?|candidates?|"
-        r"rows?|subject-runs?|ridge|regress\w+|fit|fits|fitted|fitting|extract\w+|train\w*|record\w+|listened|"
+        r"rows?|subject-runs?|ridge|regress\w+|fit|fits|fitted|fitting|extract\w+|(?:was|were) trained|"
+        r"record\w+|listened|"
         r"participants|measur\w+|compar\w+|averag\w+|window|ms|hz|datasets?|samples?|outcome|verdicts?|reliab\w+|"
         r"us(?:e|es|ed|ing)|useful|tables?|figures?|fig|sections?|tools?|stud(?:y|ies|ied|ying)|questions?|"
         r"papers?|methods?|"
         r"approach\w*|benchmark\w*|frameworks?|research\w*|fields?|topics?|literature|evaluat\w+|investigat\w+|"
         r"predict|predicts|predicted|encoding|profiles?|geometr\w+|relational|patterns?|was|were|align\w*|strip\w*|"
         r"ceilings?|probab\w+|outscor\w+|outperform\w*|fMRI scans?|analys\w+|contrast\w*|debate\w*|interest\w*|"
-        r"model of|models of|tested|examin\w+|signals?|raw|effects?|drop\w*|assay|simulat\w+|implant\w*"
+        r"model of|models of|tested|examin\w+|signals?|raw|effects?|drop\w*|assay|simulat\w+|implant\w*|"
+        r"series|events?|planted|contain\w*|noise|"
+        r"perform\w*|mapping|best|predictivity|voxels?|plots?|lines?|significan\w+|values?|requir\w+|"
+        r"convert\w*|goals?|"
+        r"pass|passes"
     ),
 }
 SIDES = {
@@ -110,6 +118,7 @@ class Rule:
     unless: re.Pattern[str] | None
     never_with: re.Pattern[str] | None
     noun: bool
+    prose: bool
     denies: bool
 
 
@@ -141,6 +150,7 @@ def _compile(line: str, classes: Mapping[str, str]) -> Rule:
         words_pattern(given["unless"].format(**WORD_LISTS)) if "unless" in given else None,
         words_pattern(given["never-with"].format(**WORD_LISTS)) if "never-with" in given else None,
         "noun" in given,
+        "prose" in given,
         _DENIAL.search(pattern) is not None,
     )
 
@@ -178,4 +188,4 @@ def _elements(pattern: str) -> Iterator[str]:
 
 BRAIN_SIDE = words_pattern(CLASSES["BRAIN"])
 MODEL_SIDE = words_pattern(CLASSES["MODEL"])
-BOTH_SIDES = words_pattern(r"(?:the )?(?:two|both) (?:systems?|kinds?|sides)|both")
+BOTH_SIDES = words_pattern(r"(?:the )?(?:two|both) (?:systems?|kinds?|sides)")

@@ -13,13 +13,13 @@ PREDICTION: (can|could|did|do|does|is|are|was|were) not ..2 (be|been)~ (explaine
 PREDICTION: (improvement|gain|advantage|increment|margin|increase|edge) (over|above|beyond) ..5 CONTROL
 PREDICTION: (no|none of the|neither|not one) ..3 CONTROL ..5 (reach|match|explain|account|beat|exceed|perform|
     rival|approach|came|could)\w*
-PREDICTION: (predict|predicts|predicted|forecast|forecasts|encodes) ..4 BRAIN @needs model @unless whether
+PREDICTION: (predict|predicts|predicted|forecast|forecasts|encodes) ..7 BRAIN @needs model @unless whether
     @never-with {RAW}
 PREDICTION: (robust|reliable|genuine|true|significant|strong) (predictive|prediction|correspondence|encoding|
     predictivity|association) ..5 BRAIN @needs either @never-with reliability|brain-brain
 PREDICTION: correspondence ..8 (robust|genuine|real|proven|established)
 PREDICTION: (unique|additional|extra|incremental) ..1 variance ..6 BRAIN @needs model
-PREDICTION: (pass|passes|passed|clears?|cleared|meets?|met) ..3 predictive gate
+PREDICTION: (pass|passes|passed|clears?|cleared|meets?|met) ..3 predictive ..3 gates?
 PREDICTION: predictive gate ..3 (passed|cleared|met|open)
 PREDICTION: CONTROL ..2 (fails? to|failed to|not|unable to|never|leaves?|left) ..2 (explain|account|reach|match|
     reproduce|approach|beat|rival|come|intact|unscathed|untouched|standing|it|them|the effect)\w* @never-with gate
@@ -29,25 +29,29 @@ PREDICTION: (match|effects?|correspondence|similarity|relation|association|advan
     fit) ..4 (is|are) (real|genuine|robust|true|authentic|reliable)
 PREDICTION: owes? (nothing|little) to ..5 NUISANCE
 PREDICTION: robust predictive (evidence|effects?|relations?) @noun
+PREDICTION: NUISANCE ..6 (plays?|played|has|have|had) (no|little) (role|part|effect|influence|bearing)
+PREDICTION: (free (of|from)|independent of|uncontaminated by|goes? beyond|rules? out|ruled out|ruling out) ..4
+    (nuisances?|confounds?|drift|autocorrelation|artefacts?|artifacts?)
 PREDICTION: (immune|impervious) to ..4 CONTROL
 """
 """Level 1, beyond controls."""
 
 RELATIONAL = r"""
-RELATIONAL: (COPY|match\w*|recover\w*|preserv\w*|captur\w*|resembl\w*|inherit\w*|track\w*|reflect\w*|
-    respect\w*) ..7 GEOMETRY @needs either
+RELATIONAL: (COPY|match|matches|matched|recover\w*|preserv\w*|captur\w*|resembl\w*|inherit\w*|track\w*|
+    reflect\w*|respect\w*) ..7 GEOMETRY @needs either
 RELATIONAL: GEOMETRY ..10 (reproduced|matched|mirrored|recovered|preserved|captured|shared|replicated|
     recapitulated) ..1 (by|in|between|across) @needs either
 RELATIONAL: (shared|same|common|identical|matching|shares?|sharing) ..2 (geometr\w+|relational|representational|
     topograph\w+|similarity) @needs either
 RELATIONAL: GEOMETRY ..6 (match\w*|mirror\w*|agree\w*|coincid\w*|exceed\w*|beat\w*|surpass\w*|parallel\w*|
     resembl\w*) ..6 (BRAIN|MODEL|CONTROL)
+RELATIONAL: GEOMETRY ..4 (is|are|be) ..1 (shared|common|identical|the same) @needs either
 RELATIONAL: (structurally|relationally|representationally|geometrically) ..1 (aligned|matched|similar|
     isomorphic)
 RELATIONAL: (structural|relational|representational) alignment @noun
-RELATIONAL: (is|are|was|as|an|a|one|two|three|yield\w*|find|found|qualif\w+|:) ..4 (relational candidates?|
+RELATIONAL: (is|are|was|as|one|two|three|remains?|yield\w*|find|found|qualif\w+|:) ..4 (relational candidates?|
     relational_candidates?)
-RELATIONAL: (pass|passes|passed|clears?|cleared|meets?|met) ..3 relational gate
+RELATIONAL: (pass|passes|passed|clears?|cleared|meets?|met) ..3 relational ..3 gates?
 RELATIONAL: relational gate ..3 (passed|cleared|met|open)
 """
 """Level 2."""
@@ -56,7 +60,7 @@ MECHANISM = r"""
 MECHANISM: (selective|specific|mechanism-specific|targeted) ..2 (role|effect|drop|loss|deficit|dependence|
     contribution|impairment|reduction|decline|cost|involvement) @noun
 MECHANISM: (selectively|specifically|exclusively) ..2 (reduc|lower|abolish|disrupt|degrad|impair|hurt|harm|
-    decreas|affect|eliminat|destroy|depend|target|driv)\w*
+    decreas|affect|eliminat|destroy|depend|target|driv|support|contribut|account|explain|carr|underl)\w*
 MECHANISM: (is|are|as|was|be|identif\w*|prov\w+) ..2 the (very|actual|key|sole|true|driving|active|critical)~
     (mechanisms?|ingredient|driver|engine|source|reason) (through|by|behind|that|underlying|of|via|why) @needs
     either
@@ -65,7 +69,11 @@ MECHANISM: (strip|remov|ablat|delet|project|eliminat)\w* ..14 (more than ..5 (no
 MECHANISM: (reduc|lower|abolish|disrupt|degrad|impair|decreas|eliminat)\w* ..5 (selectively|specifically|
     exclusively)
 MECHANISM: NAMED ..3 (is|are) ..1 the ..1 (mechanisms?|ingredients?|driver|engine|source|reason|key|cause)
-MECHANISM: (strip|remov|ablat|delet|eliminat)\w* ..12 (only|uniquely|exclusively|specifically|alone|above all)
+MECHANISM: (strip|remov|ablat|delet|eliminat)\w* ..8 (only|uniquely|exclusively|specifically) ..4 (units?|
+    targets?|electrodes?|scores?|predictions?|sensors?|responses?)
+MECHANISM: (is|are|was|were) (driven|carried|mediated|explained|caused|produced) by ..2 NAMED @needs either
+MECHANISM: (is|are|was) mechanism-specific
+MECHANISM: (comes?|stems?|arises?) from ..2 NAMED @needs either
 MECHANISM: double dissociations? @noun
 MECHANISM: (match|alignment|correspondence|prediction|predictions|score|scores|advantage|gain|fit|resemblance|
     similarity|success) ..8 (depends?|hinges?|rests?|due to|driven by|relies|attributable to|because of|carried by|
@@ -73,26 +81,30 @@ MECHANISM: (match|alignment|correspondence|prediction|predictions|score|scores|a
 MECHANISM: NAMED ..4 (drives?|carries|carry|explains?|accounts? for|underlies|underlie|mediates?|is responsible
     for|are responsible for|powers?) ..6 (match|alignment|correspondence|predictions?|scores?|fit|similarity|
     advantage|encoding|gain)
-MECHANISM: (is|are|was|as|an|a|one|two|three|yield\w*|find|found|qualif\w+|:) ..4 (mechanism-specific
+MECHANISM: (is|are|was|as|one|two|three|remains?|yield\w*|find|found|qualif\w+|:) ..4 (mechanism-specific
     candidates?|mechanism_specific_candidates?)
 MECHANISM: mechanism-specific (alignment|evidence) @noun
-MECHANISM: (pass|passes|passed|clears?|cleared|meets?|met) ..3 mechanism gate
+MECHANISM: (pass|passes|passed|clears?|cleared|meets?|met) ..3 mechanism ..3 gates?
 """
 """Level 3."""
 
 CEILING = r"""
 CEILING: (reach|attain|approach|saturat|hit|achiev|exceed|touch|near|equal)\w* ..5 (ceiling|ceilings) @unless
     \d+|fraction|minimum|only
-CEILING: (at|near|up to) ..5 (noise|brain-brain|reliability|human)~ (ceiling) @needs model
+CEILING: (at|near|up to) ..5 (noise|brain-brain|reliability|human)~ (ceiling)
 CEILING: (all|most|nearly all|[5-9]\d|100) %~ ..1 (of)~ ..3 (ceiling|explainable variance|explainable|reliable
     variance)
 CEILING: (all|most|nearly|virtually|almost) ..3 (explainable|reliable|explicable) (variance|signal)
 CEILING: ceiling ..4 (is|are|was|were|has been|have been) ..2 (reached|attained|saturated|hit|matched|met|
     exceeded)
+CEILING: as (well|accurately|closely|reliably|good) as ..3 (another|other|a second|one|different) ..2
+    (subjects?|listeners?|participants?|persons?|people)
+CEILING: as (well|good|close|high|accurate) as ..4 (ceiling|ceilings|reliability|noise)
+CEILING: (reach|attain|match|equal)\w* ..3 reliability @unless minimum|threshold
 CEILING: nothing ..3 (left|remains) ..3 explain\w*
 CEILING: (limited|bounded) only by ..4 (noise|reliability|ceiling)
 CEILING: (pass|passes|passed|passing) ..5 turing ..1
-CEILING: (pass|passes|passed|clears?|cleared|meets?|met) ..3 ceiling gate
+CEILING: (pass|passes|passed|clears?|cleared|meets?|met) ..3 ceiling ..3 gates?
 
 """
 """Level 4."""
@@ -112,14 +124,18 @@ ALIGNMENT: alignment ..10 (is|was|has|stands|are|follows?|emerges?) ..3 (confirm
     from|directly)
 ALIGNMENT: (prediction|predictions|predictivity|correlation|correlations|accuracy|scores?) (is|are|means?|
     equals?|implies|imply|establish\w*|constitut\w+) (brain )?alignment
-ALIGNMENT: (match|matches|matched|matching) ..3 (the|those of|that of)~ (human |language )*(brain|brains|cortex|
-    cortical|neural|language network|temporal lobe) ..1 @needs model @unless {GEOMETRY_WORDS}|reliab\w+|controls?|
-    units?|electrodes?
-ALIGNMENT: (resembl|approximat)\w* ..3 CORE @needs model @unless {GEOMETRY_WORDS}
+ALIGNMENT: (match|matches|matched) ..3 (the|those of|that of)~ (human |language )*(brain|brains|cortex|cortical|
+    neural|language network|temporal lobe) ..1 @needs model @unless {GEOMETRY_WORDS}|reliab\w+|controls?|units?|
+    electrodes?
+ALIGNMENT: in (tune|lockstep|register|harmony|step|sync) with ..4 BRAIN @needs model
+ALIGNMENT: (brain|cortex|human|neural)-aligned
+ALIGNMENT: (doubts?|scepticism|skepticism|reservations?) ..8 (put to rest|laid to rest|dispelled|removed|gone|
+    refuted) @needs either
+ALIGNMENT: (resembl|approximat)\w* ..3 CORE @needs model @unless {GEOMETRY_WORDS} @never-with controls?|chance
 ALIGNMENT: (pass|passes|passed|passing|satisf\w+|met|meets?|clear|clears|cleared|fulfil\w*) ..2 (all|every|each|
     full|whole|alignment|integrated|six|four) ..4 (gates?|chain|levels?|tests?|criteria)
 ALIGNMENT: (all|every|each) ..4 gates? ..3 (pass|passes|passed|met|cleared|open|satisfied|holds?)
-ALIGNMENT: (is|are|was|as|an|a|one|two|three|yield\w*|find|found|qualif\w+|:) ..4 (integrated candidates?|
+ALIGNMENT: (is|are|was|as|one|two|three|remains?|yield\w*|find|found|qualif\w+|:) ..4 (integrated candidates?|
     integrated_candidates?)
 ALIGNMENT: outcome (is|was)~ (a) (:|\.|,)?
 """

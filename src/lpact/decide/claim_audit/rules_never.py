@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 EQUIVALENCE = r"""
-EQUIVALENCE: (same|identical|common|shared|equivalent|selfsame) ..3 MECH @needs either @unless {GEOMETRY_WORDS}
+EQUIVALENCE: (same|identical|common|shared|equivalent|selfsame) ..3 MECH @needs both @unless {GEOMETRY_WORDS}
 EQUIVALENCE: (share|shares|shared|sharing) ..6 MECH @needs both @unless {GEOMETRY_WORDS}
 EQUIVALENCE: MECH ..8 (identical|equivalent|isomorphic|indistinguishable|interchangeable) @needs either
 EQUIVALENCE: MECH ..8 (is|are) (one and)~ the same @needs either
@@ -31,16 +31,20 @@ EQUIVALENCE: (replica|copy|twin|simulation|emulation|duplicate|double|clone|embo
 EQUIVALENCE: (stand-in|proxy|substitute|surrogate|replacement) for ..4 BRAIN @needs model @never-with {TALK}
 EQUIVALENCE: (computations?|mechanisms?|representations?|operations?|codes?|states?) ..6 (are|is) (those|that)
     of ..3 BRAIN
-EQUIVALENCE: (in silico|digital|synthetic|artificial|silicon) ..1 (brain|cortex|mind|listener|language network)
+EQUIVALENCE: (in silico|digital|synthetic|artificial|silicon) ..1 (brain|cortex|mind|listener|language (network|
+    system|area)|temporal lobe|speaker|reader)
 EQUIVALENCE: (converg|arriv|hit|stumbl|settl)\w* (on|upon|to|at|toward|towards|with) ..6 (BRAIN|same) @needs
     either
 EQUIVALENCE: (rediscover|reinvent)\w* ..6 BRAIN @needs model
 EQUIVALENCE: (correspond|map)\w* (one-to-one|directly|exactly|precisely) ..4 BRAIN
+EQUIVALENCE: (mapping|correspondence) ..8 (is|are) one-to-one @needs either
+EQUIVALENCE: (brain|cortex|mind) 's (own)~ ..1 (MECH|categories|vocabulary|dictionary|equal) @needs model
+    @never-with {GEOMETRY_WORDS}|reliab\w+|responses?
 EQUIVALENCE: (one-to-one|direct) (correspondence|mapping) ..8 BRAIN
 EQUIVALENCE: (ones|those|features|what|quantity|quantities|variables|operations|algorithm|algorithms|
     computation|computations|mechanism|code|objective|principle|strategy|thing|format|scheme) (that|which|by which|
     with which|through which)~ (the|our|human)~ ..2 CORE ..1 COMPUTE @unless whether
-EQUIVALENCE: CORE ..2 COMPUTE ..5 (transformers?|attention|self-attention|next-\w+|language model|backprop\w*|
+EQUIVALENCE: CORE ..6 COMPUTE ..5 (transformers?|attention|self-attention|next-\w+|language model|backprop\w*|
     gradient|autoregress\w+|algorithm|predictive coding|surprisal|prediction) @unless recorded|responses? to|
     controls?|we|prediction of|used|using|do not
 EQUIVALENCE: CORE ..3 (is|are) ..4 (predictors?|prediction (engine|machine)s?|transformers?|language models?|
@@ -53,6 +57,13 @@ EQUIVALENCE: (understand|comprehend|think)(s|ing)? (language|stories|speech|mean
 EQUIVALENCE: BRAIN ..8 same ..5 as ..5 MODEL
 EQUIVALENCE: MODEL ..3 ,~ (just|much|exactly)~ like ..2 ACTOR @unless models? like|networks? like
 EQUIVALENCE: ACTOR ..2 ,~ (just|much|exactly)~ like ..3 MODEL
+EQUIVALENCE: (becomes?|become|is|are) (a|another|the) (human )?(brain|cortex|mind) @never-with {METHOD}|{TALK}
+EQUIVALENCE: (is|are|means?|implies|imply|equals?) (a|the|an)~ (shared|same|identical|common) ..1 (mechanisms?|
+    computations?|codes?|algorithms?|process\w*|operations?)
+EQUIVALENCE: MECH ..2 shared (with|by|between|across) @needs either
+EQUIVALENCE: (MACHINE|it) (really|truly|genuinely|actually)~ (understands?|thinks?|comprehends?|knows?|feels?|
+    grasps?)
+EQUIVALENCE: (read|reads|reading) ..2 (minds?|thoughts?) @needs model
 EQUIVALENCE: (way|ways|manner) (that|as|in which)~ (the|a)~ MODEL @needs brain @never-with compar\w+
 EQUIVALENCE: (shared|common|same|identical) ..1 (mechanisms?|computations?|code|algorithms?) @noun
 """
@@ -62,11 +73,12 @@ KINSHIP = r"""
 EQUIVALENCE: (twins?|counterparts?|replica|incarnation|kin|cousins?|siblings?|alike|akin|mirror|mirrors|
     mirrored|image|doppelg\w+|blueprint|in silico|analog\w*|equivalen\w+|identical|interchangeabl\w+|isomorph\w+|
     indistinguishabl\w+|one and the same|two sides of|embodi\w+|incarnat\w+|coincide|coincides|common to|shared by|
-    shared between|in common) @needs both @never-with {GEOMETRY_WORDS}
+    shared between|in common) @needs both @never-with {TALK}|{GEOMETRY_WORDS}
 EQUIVALENCE: same(?! (levels?|units?|rows?|gates?|data|runs?|order|stimul\w+|words?|procedure|events?|folds?|
     stor\w+|subjects?|sentences?|number|controls?|patterns?|readout|pipeline|analys\w+|recordings?|datasets?|
     scores?|extent|rules?|thresholds?|kind|time|as|way we|reason|criteri\w+|layers?|for|geometr\w+|relational|
-    representational|profiles?|topograph\w+|similarity|relations?|window|lag|lags|features|models?) ) @needs both
+    representational|profiles?|topograph\w+|similarity|relations?|window|lag|lags|features|models?|ordered|hash|
+    response) ) @needs both @never-with {METHOD}
 EQUIVALENCE: (one|single) (machine|algorithm|solution|system|code|mechanism|principle|computation|language|
     process|architecture) @needs both
 EQUIVALENCE: (MECH|state|states|stages?|heads?|hidden states) ..6 (correspond|corresponds|map|maps|mapped) (to|
@@ -75,8 +87,8 @@ EQUIVALENCE: MODEL ..6 (correspond|corresponds|maps?) (to|onto) ..6 (CORE|stages
     @unless mapping
 EQUIVALENCE: (implemented|realised|realized|instantiated|embodied|performed|computed|carried out) (by|in|as)
     ..6 (BRAIN|transformer\S*) @needs both @unless voxels?|electrodes?|recordings?|sensors?
-EQUIVALENCE: (share|shares|shared|sharing) @needs both @never-with {GEOMETRY_WORDS}|noise|units|stimul\w+|
-    varian\w+
+EQUIVALENCE: (share|shares|shared|sharing) @needs both @never-with {METHOD}|{GEOMETRY_WORDS}|noise|units|
+    stimul\w+|varian\w+
 EQUIVALENCE: (brain|brains|cortex|cortical|neural|human|humans|listeners|mind) ..6 is how ..8 @needs model
 EQUIVALENCE: (is|are) how ..3 ACTOR
 EQUIVALENCE: (level of|levels of|human-level|brain-level) ..3 (brain|human|humans|language understanding)
@@ -108,9 +120,11 @@ EXPLANATION: (window|insight|key|direct access|royal road) (into|to|onto) ..4 CO
 CONCLUSION = r"""
 EXPLANATION: (mechanisms?|algorithms?|code|principles?|process|processes|operations?|computations?|means|way|
     manner|rule|rules|strategy) (by|through|with|via|in|from) which ..2 ACTOR
-EXPLANATION: CONCLUDE ..3 that (the|our|human|a)~ ACTOR ..12 @unless {NUMBERS} @never-with {CHAIN}
+EXPLANATION: CONCLUDE ..3 that (the|our|human|a)~ ACTOR ([^ ;:?]+ )*[^ ;:?]+ @unless {NUMBERS} @never-with
+    {CHAIN}
 EXPLANATION: CONCLUDE ..3 that ..6 (in|by) (the|our|human)~ ACTOR @unless {NUMBERS} @never-with {CHAIN}
-EXPLANATION: CONCLUDE ..3 that ..14 ACTOR @needs model @unless {NUMBERS}|align\w* @never-with {CHAIN}
+EXPLANATION: CONCLUDE ..3 that ..14 ACTOR ([^ ;:?]+ )*[^ ;:?]+ @needs model @unless {NUMBERS}|align\w*
+    @never-with {CHAIN}
 EXPLANATION: CONCLUDE ..3 that ..4 (MODEL|MECH|NAMED) ..12 BRAIN @needs model @unless {NUMBERS}|align\w*
     @never-with {CHAIN}
 EXPLANATION: (is|are|provides?|constitutes?|amounts? to|furnish\w*|offers?|yields?|deliver\w*) ..3 (evidence|
@@ -119,6 +133,19 @@ EXPLANATION: (learn|see|understand|know|learned|understood|learnt|knows) (now)~ 
 EXPLANATION: (neural|cortical|brain|human) (computations?|processing|coding|inference|comprehension) ..6 (is|
     are) ..2 (autoregressive|predictive|generative|bayesian|transformer-like|attention-based|attentional|
     hierarchical)
+EXPLANATION: (clos|bridg|fill)\w* ..2 gap between ..6 BRAIN
+EXPLANATION: (prediction|predicting|correlation|fitting) ..4 (is|means|equals) ..1 (understanding|explanation|
+    explaining)
+EXPLANATION: mechanistic (insights?|understanding|explanations?|evidence|links?|level) @never-with {TALK}
+EXPLANATION: (validat|vindicat|confirm|prov|establish)\w* ..4 (predictive (coding|processing)|(theory|theories|
+    accounts?) of ..3 (brain|cortex|language|mind|cognition|comprehension))
+EXPLANATION: NAMED ..3 (is|are) (computed|represented|encoded|processed|generated|implemented|integrated) (in|
+    by|within) ..4 BRAIN
+EXPLANATION: EXPLAIN ..2 (meg|eeg|ecog|fmri|bold) @needs model @unless {VARIANCE} @never-with controls?|
+    nuisance\w*
+EXPLANATION: (reveal|uncover|unlock|elucidat|demystif|crack|unveil|explain|captur|disclos)\w* ..3 (MECH|how|
+    why) ..6 CORE @unless {VARIANCE} @never-with {TALK}
+EXPLANATION: (tantamount|amounts?|equates?) to ..8 (CORE|brain) @unless {NUMBERS}
 EXPLANATION: ACTOR ..1 must (be|have|use|rely|compute|implement|run|perform|depend|share|work|do|encode|
     represent|predict)
 EXPLANATION: must (be|share|use|rely|compute|implement|reflect|have|resemble|work|depend) ..8 ACTOR @needs
@@ -141,10 +168,11 @@ NEVER = r"""
 BRAIN_LIKE: (brain|human|cortex|mind|neuron|cortical)-?(like|likeness)
 BRAIN_LIKE: (biologically|neurobiologically|neurally|cognitively|psychologically|neuroscientifically) ..2
     (plausible|realistic|valid|faithful|real|accurate|adequate|grounded|true)
+BRAIN_LIKE: (closest|closer|nearer|nearest) to ..2 (brains?|cortex|humans?) @needs model
 BRAIN_LIKE: (human|brain)-level @needs model
 BRAIN_LIKE: (human|brain) (fashion|manner|way)s? @needs model
 BRAIN_LIKE: (biological|neurobiological|psychological|neural|cognitive) (plausibility|realism|validity|reality|
-    fidelity) @needs model
+    fidelity)
 BRAIN_LIKE: (works?|functions?|operates?|behaves?|computes?|processes|thinks?) (much|just|a lot|very much|
     exactly|essentially)~ like (the|a|our|human)~ AGENT
 HOMOLOGY: (homolog\w+|isomorph\w+|homomorph\w+|convergent evolution)
@@ -152,27 +180,28 @@ HOMOLOGY: (functional|direct|computational|artificial|neural|cortical|biological
     analogs?|counterparts?|equivalents?|homologues?) (of|to|in|for) ..6 (BRAIN|MODEL)
 HOMOLOGY: (analogous|equivalent|akin) to ..4 CORE @needs model
 HOMOLOGY: (evolv|invent|discover)\w* ..5 (twice|independently|in parallel) @needs either
-CAUSATION: (causally|causal(?! (attention|language|mask\w*|models?|inference|lm))) @needs brain @never-with
-    causal (?:mask\w*)|randomi[sz]ed
+CAUSATION: (causally|causal (roles?|effects?|links?|evidence|contributions?|influences?|relation\w*|relevance|
+    dependence|power|tests?|machinery|status|necessity|proof)) @needs brain @never-with randomi[sz]ed
 CAUSATION: (cause|causes|caused|causing) ..6 BRAIN @never-with common cause
-CAUSATION: BRAIN ..5 (depends?|relies|rely|hinges?|requires?) (on|upon)~ ..5 (NAMED|MODEL|prediction|it|them)
-    @unless prediction of|scores? of|model of
-CAUSATION: (drives?|driving|generates?|produces?|governs?|underlies|underlie|shapes?|dictates?|controls|gives?
-    rise to) ..3 (CORE|comprehension|cortical \w+) @needs either @unless prediction of
+CAUSATION: BRAIN ..5 (depends?|relies|rely|hinges?|requires?|needs?) (on|upon)~ ..5 (NAMED|MODEL|prediction|it|
+    them) @unless prediction of|scores? of|model of
+CAUSATION: (drives?|driving|generates?|produces?|governs?|underlies|underlie|shapes?|dictates?|gives? rise to)
+    ..3 (CORE|comprehension|cortical \w+) @needs either @unless prediction of
 CAUSATION: CORE ..4 (is|are) ..1 (driven|caused|generated|produced|governed|shaped) by ..5 (NAMED|MODEL)
 CAUSATION: (necessary|required|essential|indispensable|responsible|crucial|needed) for ..4 (CORE|comprehension)
     @needs either @unless claims?|evidence
 CAUSATION: (lesion|lesions|lesioned|lesioning|virtual lesion|knock-?out|silenc\w+) ..6 (BRAIN)
 CAUSATION: (NAMED|syntax|meaning) ..2 (is|are) ..2 what ..5 CORE ..1 (COMPUTE|tracks?|needs?|cares?)
+CAUSATION: ACTOR ..10 (can|could) not ..2 (do|work|function|understand|process|operate) ..3 without ..2 NAMED
 CAUSATION: without ..2 NAMED ..3 ACTOR ..1 (can|could|would|will) not
 CAUSATION: CORE ..3 derives? ..6 (MODEL|same|NAMED)
 """
 """Likeness, homology and causation."""
 
 TOGETHER = r"""
-EQUIVALENCE: MACHINE ..14 (ACTOR|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|activity)) @needs
-    both @never-with {METHOD}
-EQUIVALENCE: (ACTOR|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|activity)) ..14 MACHINE @needs
-    both @never-with {METHOD}
+EQUIVALENCE: (MACHINE( [^ ;:?,()]+){0,14} (ACTOR|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|
+    activity))) @needs both @never-with {METHOD} @prose
+EQUIVALENCE: ((ACTOR|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|activity))( [^ ;:?,()]+){0,14}
+    MACHINE) @needs both @never-with {METHOD} @prose
 """
 """The last resort: a model and a brain in one part of a sentence that reports no method and no number."""

@@ -35,7 +35,8 @@ OWN = words_pattern(lists.OWN)
 NOT_A_MODEL = words_pattern(lists.NOT_A_MODEL)
 
 _CUT = re.compile(
-    r"; |: (?!(?:not|un\w+|no|none|absent|forbidden|premature|out) )"
+    r"; |(?<!supported )(?<!shown )(?<!forbidden )(?<!wrong ): (?!(?:not|un\w+|no|none|absent|forbidden|"
+    r"premature|out) )"
     r"|, (?=(?:but|yet|whereas|while|although|though|even though|which|so|thus|hence|therefore|nor|"
     r"nevertheless|however|"
     r"showing|proving|demonstrating|indicating|implying|confirming|establishing|suggesting|revealing|meaning|"

@@ -32,6 +32,8 @@ EMPHATIC = (
     r"(?:need|needs|must|should) no longer be|no need to|not (?:need|have) to",
     r"only (?:\w+ ){1,3}?(?:if|because|when)|goes without saying|needless to say|there is no denying|all "
     r"(?:that is needed|it takes)",
+    r"(?:no one|nobody|no reader) (?:can |could |would |should |will )?(?:\w+ )?(?:doubts?|deny|denies|"
+    r"disputes?|questions?)",
     r"if anything|if not more|whether or not one (?:likes|agrees)|like it or not",
     r"(?:could|would) not have (?:been )?(?:predicted|matched|reached|obtained|aligned) .{0,40}?(?:unless|if|"
     r"without)",
@@ -54,6 +56,7 @@ EMPHATIC = (
 NEGATIONS = (
     r"not|no|never|none|nor|neither|nothing|nowhere|hardly|scarcely|barely|nobody",
     r"(?:fail|fails|failed|failing|failure|failures|unable|inability|refus\w+|declin\w+|decline) to",
+    r"zero (?:\w+ )?(?:rows?|claims?|layers?|models?|candidates?|units?)|0 of \d+",
     r"short of|little (?:evidence|support|reason|sign)",
     r"far from|by no means|in no way|at odds with|contrary to|argu\w+ against|speak\w* against",
     r"refrain\w* from|abstain\w* from|stop\w* short|caution\w* against|warn\w* against|advis\w+ against|"
@@ -119,11 +122,13 @@ HEDGES = (
     r"(?:we|i|study|paper|work|analysis|section|article|chapter|project) (?:\w+ )?(?:ask|asks|asked|aim|aims|"
     r"aimed|seek|seeks|sought|set out|propose|proposes)",
     r"(?:aim|aims|goal|goals|purpose|ambition) (?:of (?:this|our|the present|the current)|is|was|here)|"
-    r"(?:objective|question|task|challenge) (?:is|was|here|remains|for)",
+    r"(?:objective|question|task|challenge) (?:(?:is|was) (?:to|whether|if|how)|here|remains|for)",
     r"to (?:test|ask|examine|investigate|determine|assess|decide|evaluate|find out) (?:whether|if|how|which)",
     r"to (?:understand|learn|see|know|explain|study) (?:how|what|why)",
     r"(?:need|needs|needed|require|requires|required|necessary) (?:to|for|before|in order)|before (?:one|we|"
     r"anyone|it) (?:can|could)",
+    r"anyone 's guess|how (?:much|far)|to what extent",
+    r"explanation (?:is|would be|could be|might be) that|one explanation|untested|attractive|appealing",
     r"in search of|search for|evidence that would|so-called|candidate (?:explanation|account)",
 )
 
@@ -147,6 +152,10 @@ AFFIRMED = (
 
 # Somebody else says so.
 OTHERS = (
+    r"(?:a|one|another) (?:[\w-]+ ){0,3}?(?:paper|study|article|report|review|book|team|group|reviewer|"
+    r"magazine|newspaper)",
+    r"(?:prevailing|dominant|standard|usual|widespread|received) (?:\w+ )?(?:narrative|view|account|opinion|"
+    r"wisdom|story|reading|belief)",
     r"citedauthor|(?:previous|prior|earlier|past|recent|other|some|several|many|certain|influential|popular|"
     r"early|most) (?:\w+ )?(?:work|works|studies|papers?|authors?|"
     r"researchers?|reports?|articles?|accounts?|scholars?|scientists|theorists|groups?|teams?|people|"
@@ -160,6 +169,7 @@ OTHERS = (
     r"view|words|data|account)",
 )
 REPORTING = (
+    r"tells?|told|teach(?:es)?|"
     r"(?:argu|claim|conclud|stat|assert|declar|interpret|propos|report|maintain|contend|believ|insist|announc|"
     r"alleg|describ|equat|advanc|advocat|"
     r"postulat|posit|writ|wrote|hail|portray|tout|champion|popularis|populariz|hypothesi|suggest|assum|regard|"
@@ -175,6 +185,7 @@ PASSIVE_REPORT = (
     r"occasionally|regularly|repeatedly) (?:\w+ )?(?:argued|claimed|equated|interpreted|called|described|said|"
     r"taken|assumed|held|read|cited|portrayed|believed|reported|asserted|presented|seen|treated|thought|"
     r"supposed|inferred)",
+    r"as (?:stated|put|held|proposed|maintained|advocated|described) by",
     r"(?:according to|in the words of|to quote|quoting|as claimed by|as argued by|on the view of|in the view of)",
     r"(?:some|many|most|others|they|he|she|one) (?:have |has |had |would |also |even |may |might )*(?:argu|"
     r"claim|believ|conclud|hold|held|assert|maintain|contend|propos|insist)\w*",
@@ -183,8 +194,18 @@ PASSIVE_REPORT = (
 )
 # We say so: a report with this before it is our own.
 OWN = (
-    r"we|our|ours|i|my|us|here|this (?:study|paper|work|analysis|result)|"
+    r"we|our|ours|i|my|here|this (?:study|paper|work|analysis|result)|"
     r"these (?:results|findings|data)|present (?:study|work|results)"
+)
+
+# What a gate asks for is not what a study found.
+REQUIRED = (
+    r"must (?:also |not )?(?:beat|survive|exceed|pass|show|reach|hold|satisfy|reproduce|selectively|have|rise|"
+    r"approach|replicate|be (?:above|"
+    r"greater|supported|met|passed|positive|larger|at least))|requires?|required|needs? to|only if|asks? "
+    r"(?:for|that|of)|has to|have to|is passed if|harder than|"
+    r"rules? count|"
+    r"in order to|so as to|to be (?:called|counted|labelled)"
 )
 
 # The scope of the study: a statement with one of these is not about all models.
@@ -203,7 +224,8 @@ UNIVERSAL = (
     r"humans?|languages|listeners)",
     r"(?:models?|llms?|transformers?|networks?) (?:in general|of any kind|as such|generally|universally|"
     r"everywhere|always)",
-    r"in general|universal\w*|regardless of|irrespective of|without exception|invariably|always|whatever the|"
+    r"as a (?:class|kind|whole)|in general|universal\w*|regardless of|irrespective of|without exception|"
+    r"invariably|always|whatever the|"
     r"no matter|once and for all|for good|law of",
     r"only (?:\w+ )?(?:models?|llms?|transformers?|networks?) (?:\w+ ){0,8}?can",
 )

@@ -16,7 +16,9 @@ _YEAR = r"(?:1[89]|20)\d\d[a-z]?"
 _NAME = r"[A-Z][\w’'-]+"
 _AUTHORS = re.compile(
     rf"{_NAME}(?:(?:,? (?:and|&) {_NAME})?\s*[(\[]{_YEAR}(?:[,;] ?{_YEAR})*[)\]]"
-    rf"|,? et al\.?(?:,?\s*[(\[]{_YEAR}[)\]]|,? {_YEAR})?|,? and (?:colleagues|co-?workers|collaborators))(?!\w)"
+    rf"|,? et al\.?(?:,?\s*[(\[]{_YEAR}[)\]]|,? {_YEAR})?|,? and (?:colleagues|co-?workers|collaborators)"
+    r"| (?:and|&) [A-Z][a-z]\w+"
+    r"(?= (?:have |had |has )?(?:argu|claim|conclud|assert|contend|maintain|wr[io]t|propos)))(?!\w)"
 )
 _PARENTHESIS = re.compile(rf"\([^()]*{_YEAR}[^()]*\)|\[\d+(?:\s*[,;–-]\s*\d+)*\]")
 _HYPHENS = str.maketrans(dict.fromkeys("‐‑‒–", "-") | {"’": "'", "‘": "'", "—": ";"})

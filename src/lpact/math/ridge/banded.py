@@ -26,10 +26,10 @@ from lpact.math.ridge.bands import (
     banded_candidates,
     given_candidates,
 )
+from lpact.math.ridge.checks import check_inputs
 from lpact.math.ridge.compute import Array, Compute
 from lpact.math.ridge.design import Form
 from lpact.math.ridge.engine import Loaded
-from lpact.math.ridge.nested import check_inputs
 from lpact.math.ridge.refit import held_out_scores
 from lpact.math.ridge.results import METRICS, Readout, RidgeFit, empty_scores
 from lpact.math.ridge.rows import Held, nested_validation

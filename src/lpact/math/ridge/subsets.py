@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from lpact.math.ridge.bands import Chunks, SpacesEngine
+from lpact.math.ridge.checks import check_inputs
 from lpact.math.ridge.compute import Array, Compute
 from lpact.math.ridge.design import Form
 from lpact.math.ridge.engine import Engine
 from lpact.math.ridge.grid import RidgeGrid
-from lpact.math.ridge.nested import check_inputs
 from lpact.math.ridge.refit import Collector, choice_of, refit
 from lpact.math.ridge.results import METRICS, Readout
 from lpact.math.ridge.rows import nested_validation
