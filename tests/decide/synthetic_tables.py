@@ -94,8 +94,16 @@ def passing_tables(
             for c, s, (test, against) in product(contexts, _summaries(), RELATIONAL_TESTS)
         ],
         BLOCK_DROPS: [
-            {**c, "method": m, "stripped": k, "target": t, "drops": _block_drops(k, t)}
+            {
+                **c,
+                "method": m,
+                "stripped": k,
+                "target": t,
+                "beside": beside,
+                "drops": _block_drops(k, t),
+            }
             for c, m, k, t in product(contexts, METHODS, (*MECHANISMS, RANDOM), MECHANISMS)
+            for beside in (("nothing",) if k == RANDOM else ("nothing", "nuisance"))
         ],
         SUBJECT_RUNS: [
             {**c, "metric": m, "real_score": 0.1, "delta_nuisance": 0.05, "delta_control": 0.04}

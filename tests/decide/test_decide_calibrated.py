@@ -123,6 +123,14 @@ CASES: list[tuple[str, Callable[[Tables], Tables], str, str]] = [
         "context_update",
     ),
     (
+        "beside nuisance nothing is lost",
+        lambda t: put(
+            t, BLOCK_DROPS, pl.col("beside") == "nuisance", drops=blocks(0.01, -0.01, 0.0, 0.001)
+        ),
+        "mechanism",
+        "context_update",
+    ),
+    (
         "random directions cost as much",
         lambda t: put(
             t,

@@ -31,7 +31,7 @@ class Effort:
     """What a simulated study spends; nothing here is a property of the world that is simulated."""
 
     draws: int = 20
-    mismatch_draws: int = 5
+    mismatch_draws: int = 2
     folds: int = 5
     gap_events: int = 5
     lags_ms: tuple[float, ...] = (0.0, 100.0)
@@ -97,6 +97,30 @@ def make_grid(
             truth.models, strengths, n_events, n_subjects, n_units, noise_autocorrelation
         )
         cells |= {Cell(name, *values) for values in axes}
+    return sorted(cells)
+
+
+def make_star(
+    *,
+    truths: tuple[str, ...],
+    snr: tuple[float, ...],
+    n_events: tuple[int, ...],
+    n_subjects: tuple[int, ...],
+    n_units: tuple[int, ...],
+    noise_autocorrelation: tuple[float, ...],
+) -> list[Cell]:
+    """The first value of every axis, and every other value with all other axes at their first, sorted."""
+    axes = {
+        "snr": snr,
+        "n_events": n_events,
+        "n_subjects": n_subjects,
+        "n_units": n_units,
+        "noise_autocorrelation": noise_autocorrelation,
+    }
+    cells: set[Cell] = set()
+    for axis, values in axes.items():
+        alone: dict[str, Any] = {name: others[:1] for name, others in axes.items()}
+        cells |= set(make_grid(truths=truths, **{**alone, axis: values}))
     return sorted(cells)
 
 

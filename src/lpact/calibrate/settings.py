@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from lpact.calibrate.cells import EFFORT, Cell, Effort, make_grid
+from lpact.calibrate.cells import EFFORT, Cell, Effort, make_grid, make_star
 from lpact.calibrate.truths import TRUTHS
 from lpact.errors import ConfigError
 
@@ -22,7 +22,11 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Axes of the grid, and the studies ``first_trial`` … ``first_trial + n_trials − 1`` of every cell."""
+    """Axes of the grid, and the studies ``first_trial`` … ``first_trial + n_trials − 1`` of every cell.
+
+    With ``one_at_a_time`` the first value of every axis is the base, from which one axis at a time departs; otherwise
+    every combination is a cell.
+    """
 
     truths: tuple[str, ...] = tuple(TRUTHS)
     snr: tuple[float, ...] = (0.5, 1.0, 1.5)
@@ -32,6 +36,7 @@ class Settings:
     noise_autocorrelation: tuple[float, ...] = (0.95,)
     n_trials: int = 20
     first_trial: int = 0
+    one_at_a_time: bool = False
     effort: Effort = EFFORT
 
     def __post_init__(self) -> None:
@@ -48,7 +53,8 @@ class Settings:
 
     def cells(self) -> list[Cell]:
         """All cells, sorted."""
-        return make_grid(**{axis: getattr(self, axis) for axis in OPTIONS})
+        make = make_star if self.one_at_a_time else make_grid
+        return make(**{axis: getattr(self, axis) for axis in OPTIONS})
 
     def trials(self) -> range:
         """Numbers of the studies of every cell."""
@@ -59,6 +65,8 @@ class Settings:
         parts = ["lpact calibrate", f"--out {out}", f"--trials {self.n_trials}"]
         if self.first_trial:
             parts.append(f"--seed {self.first_trial}")
+        if self.one_at_a_time:
+            parts.append("--one-at-a-time")
         for axis, option in OPTIONS.items():
             if axis != "truths" or self.truths != tuple(TRUTHS):
                 parts += [f"{option} {value}" for value in getattr(self, axis)]

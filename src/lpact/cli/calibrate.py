@@ -55,6 +55,13 @@ def command(
         list[float] | None,
         typer.Option("--autocorrelation", min=0, help="Of the noise at 100 Hz; repeat it."),
     ] = None,
+    one_at_a_time: Annotated[
+        bool,
+        typer.Option(
+            "--one-at-a-time",
+            help="First values are the base; others depart from it one at a time.",
+        ),
+    ] = False,
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="Number of the first study of every cell.")
     ] = 0,
@@ -84,17 +91,19 @@ def command(
             "n_units": units,
             "noise_autocorrelation": autocorrelation,
         }
-        settings = _settings(given, trials, seed)
+        settings = _settings(given, trials, seed, one_at_a_time=one_at_a_time)
         _simulate(told, out, settings, workers or n_cores(), as_json=as_json)
 
 
-def _settings(given: dict[str, Any], trials: int | None, seed: int) -> Settings:
+def _settings(
+    given: dict[str, Any], trials: int | None, seed: int, *, one_at_a_time: bool
+) -> Settings:
     from lpact.calibrate.settings import Settings
 
     axes: dict[str, Any] = {axis: tuple(values) for axis, values in given.items() if values}
     if trials is not None:
         axes["n_trials"] = trials
-    return Settings(first_trial=seed, **axes)
+    return Settings(first_trial=seed, one_at_a_time=one_at_a_time, **axes)
 
 
 def _simulate(told: Console, out: Path, settings: Settings, workers: int, *, as_json: bool) -> None:

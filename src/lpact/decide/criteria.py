@@ -48,6 +48,7 @@ class CriterionName(StrEnum):
     P_RELATIONAL_RIVALS = "p_relational_rivals"
     P_OTHER_TARGETS = "p_other_targets"
     P_RANDOM_DIRECTIONS = "p_random_directions"
+    P_BEYOND_NUISANCE = "p_beyond_nuisance"
     P_FRACTION = "p_fraction"
     P_CONTRAST = "p_contrast"
     P_REPLICATION = "p_replication"

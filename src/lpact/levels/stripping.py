@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -18,6 +19,7 @@ import polars as pl
 from lpact.config import StudyConfig
 from lpact.levels.localiser import Targets, localise
 from lpact.levels.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
+from lpact.levels.readouts import NUISANCE
 from lpact.levels.strip import (
     DegenerateStrip,
     RandomDirection,
@@ -27,7 +29,7 @@ from lpact.levels.strip import (
     strip_delays,
 )
 from lpact.levels.stripped_design import StrippedDesign
-from lpact.math.ridge import FittedFeatures, NestedRidge, Readout
+from lpact.math.ridge import FittedFeatures, NestedRidge, Readout, nested_ridge
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason
@@ -44,6 +46,7 @@ from lpact.tables.causal import (
 )
 
 RANDOM_DIRECTION = "random_direction"
+NOTHING = "nothing"
 NONMATCHING = "nonmatching_mechanism"
 
 Row = dict[str, object]
@@ -119,6 +122,7 @@ class _Context:
             shared: FloatArray | None = None
             for k in self.mechanisms:
                 result = self._strip(method, k, shared)
+                blocks += self._rows_beside_nuisance(name, method, k, result)
                 if not method.uses_mechanism and not isinstance(result, Reason):
                     shared = result
                 reasons[k] = result if isinstance(result, Reason) else Reason.OK
@@ -166,11 +170,53 @@ class _Context:
         except DegenerateStrip:
             return Reason.DEGENERATE_DIRECTION
 
-    def _block_row(self, name: str, k: str, t: str, stripped: FloatArray) -> Row:
+    def _block_row(
+        self, name: str, k: str, t: str, stripped: FloatArray, beside: str = NOTHING
+    ) -> Row:
         """Drops of a target in every outer block; ``stripped`` holds fold scores of units."""
-        drops = self.targets.fold_means(t, self.real_folds - stripped)
+        real = self.real_folds if beside == NOTHING else self.real_beside_nuisance
+        drops = self.targets.fold_means(t, real - stripped)
         shown = [float(d) if math.isfinite(d) else None for d in drops]
-        return {**self.key, "method": name, "stripped": k, "target": t, "drops": shown}
+        row = {"method": name, "stripped": k, "target": t, "beside": beside, "drops": shown}
+        return {**self.key, **row}
+
+    @cached_property
+    def real_beside_nuisance(self) -> FloatArray:
+        """Fold scores of the real features with nuisance features beside them."""
+        return self._fold_scores_beside_nuisance(self.inputs.features)
+
+    def _fold_scores_beside_nuisance(self, design: FloatArray | FittedFeatures) -> FloatArray:
+        """Fold scores where nuisance features, unpenalised, take first what is theirs."""
+        readout = nested_ridge(
+            design,
+            self.prepared.grid.responses,
+            self.prepared.folds,
+            ridge_grid(self.config.readout, self.prepared),
+            unpenalised=self.prepared.nuisance,
+            metrics=(self.metric,),
+            compute=compute_settings(self.config.readout),
+        )
+        return readout.fold_scores(self.metric)
+
+    def _rows_beside_nuisance(
+        self, name: str, method: StrippingMethod, k: str, result: FloatArray | Reason
+    ) -> list[Row]:
+        """Drops by block of every target, beside nuisance: what a mechanism shares with nuisance is no drop."""
+        if isinstance(result, Reason) or not self._enough_for_nuisance():
+            return []
+        design = StrippedDesign(method, self.delays, self.prepared.scalars(k))
+        try:
+            stripped = self._fold_scores_beside_nuisance(design)
+        except DegenerateStrip:
+            return []
+        return [self._block_row(name, k, t, stripped, NUISANCE) for t in self.targets.units]
+
+    def _enough_for_nuisance(self) -> bool:
+        """Whether there are nuisance features, and rows enough to fit them unpenalised in every training set."""
+        folds, n_columns = self.prepared.folds, self.prepared.nuisance.shape[1]
+        pairs = combinations(range(folds.n_blocks), 2)
+        fewest = min(len(folds.train_rows(a, b)) for a, b in pairs)
+        return 0 < int(n_columns) < fewest // 2
 
     def _feature_row(self, name: str, method: StrippingMethod, k: str, reason: Reason) -> Row:
         folds = self.prepared.folds

@@ -222,9 +222,9 @@ def context_rows(
     rows["causal/double_dissociation_tests"] += n_mechanisms * (n_mechanisms - 1) // 2
     n_present = len(recording.mechanisms)
     rows["causal/causal_targets"] += n_present * recording.n_folds
-    rows["causal/causal_block_drops"] += n_present**2 * len(offer.strippings) + n_present * len(
-        _mechanism_strippings(offer)
-    )
+    # Alone and beside nuisance, and random directions.
+    rows["causal/causal_block_drops"] += 2 * n_present**2 * len(offer.strippings)
+    rows["causal/causal_block_drops"] += n_present * len(_mechanism_strippings(offer))
     rows["causal/causal_mismatch_controls"] += n_present * (
         (n_present - 1) * len(offer.strippings)
         + config.stripping.mismatch_draws * len(_mechanism_strippings(offer))

@@ -77,7 +77,7 @@ STRIPPING_DELTAS = Table(
 BLOCK_DROPS = Table(
     "causal/causal_block_drops",
     "One row a context, method, stripped and target mechanism with a drop: the drop in every outer block.",
-    (*CONTEXT_KEY, "method", "stripped", "target"),
+    (*CONTEXT_KEY, "method", "stripped", "target", "beside"),
     (
         *CONTEXT,
         _METHOD,
@@ -88,6 +88,11 @@ BLOCK_DROPS = Table(
             "that the target's mechanism accounts for.",
         ),
         _TARGET,
+        Column(
+            "beside",
+            "str",
+            "What the readouts have beside the features: `nothing`, or `nuisance` features, unpenalised.",
+        ),
         Column("drops", "list[float]", "real − stripped in each block; null where undefined."),
     ),
 )

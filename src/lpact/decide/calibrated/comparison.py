@@ -47,6 +47,6 @@ def criterion(
 
 
 def unrivalled(name: CriterionName, alpha: float) -> Criterion:
-    """A criterion for which no rival is at hand: nothing could have explained the result, and surrogates stand alone."""
+    """A criterion for which no rival is at hand, so that nothing could have explained the result instead."""
     sentence = "No rival is at hand; the surrogates stand alone."
     return Criterion(name, 0.0, "<=", alpha, 0, "", sentence, "")

@@ -16,7 +16,7 @@ import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide._frames import SUBJECT_RUN_KEY
-from lpact.decide.calibrated.comparison import Comparison, criterion
+from lpact.decide.calibrated.comparison import Comparison, criterion, unrivalled
 from lpact.decide.calibrated.frames import numbers
 from lpact.decide.claims import NO_MECHANISM, Claim
 from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
@@ -27,6 +27,7 @@ from lpact.reasons import Gate
 
 NO_DROP = "no drop"
 RANDOM_DIRECTION = "random_direction"
+NOTHING, NUISANCE = "nothing", "nuisance"
 
 _Blocks = dict[str, dict[str, FloatArray]]
 
@@ -36,45 +37,59 @@ def mechanism_gate(
 ) -> GateEvidence:
     """Evaluate M for one claim from its layer's drops by block; ``targets`` is the rule on the number of targets."""
     mechanism = claim[-1]
-    others, random = _tests(claim, drops)
+    alone, beside = (_blocks_by_run(claim, drops, name) for name in (NOTHING, NUISANCE))
     nothing = (
         "No mechanism was stripped here."
         if mechanism == NO_MECHANISM
         else f"No drop of {mechanism} could be compared."
     )
-    by = "flipping signs of blocks"
-    return GateEvidence(
-        Gate.MECHANISM,
-        (
-            targets,
+    by, costs = "flipping signs of blocks", f"Stripping {mechanism} costs its own target more than"
+    criteria = [
+        targets,
+        criterion(
+            CriterionName.P_OTHER_TARGETS,
+            _against_targets(claim, alone),
+            gates.alpha,
+            costs,
+            by,
+            nothing,
+        ),
+        criterion(
+            CriterionName.P_RANDOM_DIRECTIONS,
+            [_against(claim, RANDOM_DIRECTION, alone)] if _has_random(alone) else [],
+            gates.alpha,
+            f"{costs} stripping a",
+            by,
+            f"{nothing[:-1]} with a random direction.",
+        ),
+    ]
+    if beside or not alone:
+        criteria.append(
             criterion(
-                CriterionName.P_OTHER_TARGETS,
-                others,
+                CriterionName.P_BEYOND_NUISANCE,
+                _against_targets(claim, beside),
                 gates.alpha,
-                f"Stripping {mechanism} costs its own target more than",
+                f"Beside nuisance, {costs[:1].lower()}{costs[1:]}",
                 by,
                 nothing,
-            ),
-            criterion(
-                CriterionName.P_RANDOM_DIRECTIONS,
-                random,
-                gates.alpha,
-                f"Stripping {mechanism} costs its own target more than stripping a",
-                by,
-                f"{nothing[:-1]} with a random direction.",
-            ),
-        ),
-    )
+            )
+        )
+    else:
+        criteria.append(unrivalled(CriterionName.P_BEYOND_NUISANCE, gates.alpha))
+    return GateEvidence(Gate.MECHANISM, tuple(criteria))
 
 
-def _tests(claim: Claim, drops: pl.DataFrame | None) -> tuple[list[Comparison], list[Comparison]]:
-    """Comparisons with other targets (and none), and with random directions."""
+def _blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> list[_Blocks]:
+    """Drops by target (or ``random_direction``) and method, for every subject-run with a matching one."""
     mechanism = claim[-1]
     if drops is None:
-        return [], []
+        return []
     own = drops.filter(
-        (pl.col("stripped") == mechanism)
-        | ((pl.col("stripped") == RANDOM_DIRECTION) & (pl.col("target") == mechanism))
+        (pl.col("beside") == beside)
+        & (
+            (pl.col("stripped") == mechanism)
+            | ((pl.col("stripped") == RANDOM_DIRECTION) & (pl.col("target") == mechanism))
+        )
     )
     by_run: list[_Blocks] = []
     for _, rows in own.group_by(SUBJECT_RUN_KEY, maintain_order=True):
@@ -85,13 +100,19 @@ def _tests(claim: Claim, drops: pl.DataFrame | None) -> tuple[list[Comparison], 
             blocks.setdefault(place, {})[row["method"]] = numbers(row["drops"])
         if mechanism in blocks:
             by_run.append(blocks)
-    rivals = {name for blocks in by_run for name in blocks} - {mechanism}
-    targets = sorted(rivals - {RANDOM_DIRECTION})
-    if not targets:
-        return [], []
-    others = [_against(claim, name, by_run) for name in (NO_DROP, *targets)]
-    random_tests = [_against(claim, RANDOM_DIRECTION, by_run)] if RANDOM_DIRECTION in rivals else []
-    return others, random_tests
+    return by_run
+
+
+def _has_random(by_run: Sequence[_Blocks]) -> bool:
+    return any(RANDOM_DIRECTION in blocks for blocks in by_run)
+
+
+def _against_targets(claim: Claim, by_run: Sequence[_Blocks]) -> list[Comparison]:
+    """Comparisons with every other target, and with no drop at all; none where there is no other target."""
+    names = {name for blocks in by_run for name in blocks} - {claim[-1], RANDOM_DIRECTION}
+    if not names:
+        return []
+    return [_against(claim, name, by_run) for name in (NO_DROP, *sorted(names))]
 
 
 def _against(claim: Claim, rival: str, by_run: Sequence[_Blocks]) -> Comparison:
