@@ -12,6 +12,7 @@ import re
 import sys
 import types
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -28,7 +29,16 @@ from lpact.levels.measure import MEASURES, PROFILES
 from lpact.levels.strip import STRIPPINGS
 from lpact.reasons import ALL_CODES
 from lpact.registry import BUILT_IN, Entry, Registry
-from lpact.tables import ALL_TABLES, Table
+from lpact.tables import (
+    ALL_TABLES,
+    Table,
+    assay_brain,
+    assay_stimulus,
+    calibration,
+    claim_audit,
+    power,
+    robustness,
+)
 from lpact.tables.predictive import FAILURE_MODES
 
 NOTE = "<!-- Made from the code by tools/generate_reference.py; edit the code, not this page. -->"
@@ -64,6 +74,19 @@ FILLED_BY = {
     "ceilings": "level 4",
     "decisions": "the decision",
 }
+MADE_BY = {
+    table.name: command
+    for module, command in (
+        (assay_brain, "the positive controls, `lpact run` or `lpact assay`"),
+        (assay_stimulus, "the positive controls, `lpact run` or `lpact assay`"),
+        (claim_audit, "`lpact claims`"),
+        (robustness, "`lpact robustness`"),
+        (calibration, "`lpact calibrate`"),
+        (power, "`lpact power`"),
+    )
+    for table in module.TABLES
+}
+"""Tables that are no part of the levels."""
 
 
 # --- Markdown ----------------------------------------------------------------------------------
@@ -112,6 +135,8 @@ def describe(annotation: Any, metadata: Sequence[Any] = ()) -> str:
     elif origin is tuple:
         inner = describe(arguments[0])
         words = f"list, each {inner}" if inner not in PLAIN.values() else f"list of {inner}s"
+    elif isinstance(annotation, type) and issubclass(annotation, Enum):
+        words = "one of " + ", ".join(f"`{member.value}`" for member in annotation)
     elif origin is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         words = "table"
     else:
@@ -239,7 +264,8 @@ def _plugin(entry: Entry[Any]) -> str:
 
 def tables() -> str:
     parts = [
-        "Every table of a run directory: `<folder>/<name>.parquet`, with a CSV twin beside it. Rows are sorted by key, "
+        "Every table of a run directory, and those that other commands make: `<folder>/<name>.parquet`, with a CSV "
+        "twin beside it. Rows are sorted by key, "
         "and a key is unique. A number that could not be computed is missing, and the row's `reason` is one of "
         "[these codes](codes.md).",
         "What the decision fills can be made again from the other columns: `lpact decide`.",
@@ -259,7 +285,7 @@ def filled_by(declared: Table) -> str:
     """Who fills a table, and which columns the decision adds."""
     if declared is FAILURE_MODES:
         return "Filled by the decision."
-    level = FILLED_BY[declared.name.split("/")[0]]
+    level = MADE_BY.get(declared.name) or FILLED_BY[declared.name.split("/")[0]]
     decided = [c.name for c in declared.columns if c.decided]
     return f"Filled by {level}" + (f"; {listing(decided)} by the decision." if decided else ".")
 
@@ -313,7 +339,8 @@ def _parameters(command: Any) -> str:
         if p.name == "help":
             continue
         names = p.name.upper() if is_argument else ", ".join([*p.opts, *p.secondary_opts])
-        shown = "" if p.default in (None, False, ()) else f"`{p.default}`"
+        value = p.default.value if isinstance(p.default, Enum) else p.default
+        shown = "" if value in (None, False, ()) else f"`{value}`"
         kind = "" if getattr(p, "is_flag", False) else _kind(hints[p.name])
         meaning = (p.help or "") + (f" Also set by `{p.envvar}`." if p.envvar else "")
         rows.append([f"`{names}`", kind, "required" if p.required else shown, meaning])

@@ -12,8 +12,9 @@ GOLDEN = Path(__file__).with_name("demo_decisions.csv")
 COLUMNS = [
     "dataset", "model", "layer", "mechanism", "role", "n_subject_runs", "raw_score", "predictive", "relational",
     "mechanism_specific", "ceiling", "severe_control", "replication", "integrated", "label", "first_failed_gate",
-    "beaten_by",
+    "beaten_by", "gate_profile",
 ]  # fmt: skip
+DECISIONS = "decisions/lpact_decision_table"
 
 pytestmark = pytest.mark.slow
 
@@ -23,10 +24,10 @@ def claims(run, **key) -> pl.DataFrame:
 
 
 def test_decision_table_is_the_golden_one(demo):
-    """To renew it after a change of the science: write ``run.decisions.select(COLUMNS)`` to the file, and say why."""
+    """To renew it after a change of the science: write ``run.table(DECISIONS).select(COLUMNS)`` to it, and say why."""
     _, run = demo
     golden = pl.read_csv(GOLDEN, schema_overrides={"layer": pl.Int64, "n_subject_runs": pl.Int64})
-    assert_frame_equal(run.decisions.select(COLUMNS), golden, abs_tol=1e-9)
+    assert_frame_equal(run.table(DECISIONS).select(COLUMNS), golden, abs_tol=1e-9)
 
 
 def test_study_has_the_asked_for_shape(demo):
@@ -39,10 +40,11 @@ def test_study_has_the_asked_for_shape(demo):
 
 def test_planted_model_is_the_only_integrated_candidate(demo):
     _, run = demo
-    winners = run.decisions.filter(label="integrated_candidate")
-    assert winners.select("dataset", "model", "layer", "mechanism").rows() == [
-        ("sim_ecog", "integrated", 2, "surprisal")
-    ]
+    for verdicts in (run.decisions, run.calibrated):
+        winners = verdicts.filter(label="integrated_candidate")
+        assert winners.select("dataset", "model", "layer", "mechanism").rows() == [
+            ("sim_ecog", "integrated", 2, "surprisal")
+        ]
     others = claims(run, dataset="sim_ecog", model="integrated", layer=2).filter(
         pl.col("mechanism") != "surprisal"
     )
@@ -117,3 +119,42 @@ def test_the_readme_shows_this_run(demo):
     assert decision_matrix_svg(run.decisions) == shown.read_text(encoding="utf-8")
     assert (run.root / "report" / "decision-matrix.svg").read_text() == shown.read_text()
     assert "Outcome A" in (run.root / "report" / "verdicts.md").read_text()
+
+
+def test_positive_controls_pass_where_signal_is_planted_and_only_there(demo):
+    """sim_ecog answers to word onsets and sound; sim_meg does not, and sim_eeg has no signal between its words."""
+    _, run = demo
+    onsets = run.table("main_table_low_level_neural_positive_control_gate").filter(
+        target="word_onset", window="100-300 ms"
+    )
+    assert dict(onsets.select("dataset", "gate").iter_rows()) == {
+        "sim_ecog": "pass",
+        "sim_meg": "no",
+        "sim_eeg": "not_computed",
+        "sim_fmri": "not_computed",
+    }
+    sound = run.table("main_table_acoustic_envelope_full_length_positive_control")
+    assert dict(sound.select("dataset", "gate").iter_rows()) == {
+        "sim_ecog": "pass",
+        "sim_meg": "no",
+        "sim_eeg": "not_computed",
+        "sim_fmri": "no",
+    }
+    brains = run.table("main_table_brain_as_model_oracle_gate").filter(comparison="run_to_run")
+    assert dict(brains.select("dataset", "reason").iter_rows()) == {
+        "sim_ecog": "ok",
+        "sim_meg": "single_run",
+        "sim_eeg": "single_run",
+        "sim_fmri": "single_run",
+    }
+    assert brains.filter("gate_pass")["dataset"].to_list() == ["sim_ecog"]
+
+
+def test_the_implant_passes_and_the_sham_does_not(demo):
+    _, run = demo
+    rows = run.table("main_table_synthetic_implant_positive_control").filter(quantity="integrated")
+    assert dict(rows.select("arm", "gate_pass").unique().iter_rows()) == {
+        "implant": True,
+        "sham": False,
+    }
+    assert set(rows["gate_profile"]) == {"paper", "calibrated"}

@@ -79,7 +79,7 @@ def test_the_minimal_study_is_valid() -> None:
             "datasets.0.grid.lag_ms: unknown option; did you mean 'lags_ms'?",
         ),
         (("models", 0, "layer"), "models.0.layer: unknown option; did you mean 'layers'?"),
-        (("zzz",), "known: audit, controls, datasets"),
+        (("zzz",), "known: assay, audit, controls, datasets"),
     ],
 )
 def test_an_unknown_key_gets_the_nearest_known_one(
@@ -191,6 +191,17 @@ def test_a_dataset_and_a_model_are_listed_once() -> None:
 # --- The digest ----------------------------------------------------------------------------------
 
 OTHER_VALUES: dict[tuple[str | int, ...], Any] = {
+    ("assay", "enabled"): False,
+    ("assay", "implant_snr"): 2.0,
+    ("assay", "unit_permutations"): 20,
+    ("assay", "onset_windows_ms"): [[0.0, 50.0]],
+    ("assay", "shifts"): 40,
+    ("assay", "alpha"): 0.1,
+    ("assay", "envelope_lags_ms"): [0.0],
+    ("assay", "envelope_rate_hz"): 50.0,
+    ("gates", "alpha"): 0.01,
+    ("gates", "fdr"): 0.1,
+    ("relational", "permutations"): 19,
     ("name",): "other",
     ("seed",): 1,
     ("mechanisms", "model"): "lm",

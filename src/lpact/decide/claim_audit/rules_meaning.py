@@ -1,0 +1,127 @@
+"""Rules by meaning: each is one kind of thing that is said of a model and a brain. How a rule is written: see ``rules``."""
+
+from __future__ import annotations
+
+LIKENESS = r"""
+EQUIVALENCE: MODEL ..6 LIKE ..8 (CORE|ACTOR) @unless {SCORED}|{GEOMETRY_WORDS} @never-with {SCORED}|{TALK}
+EQUIVALENCE: (CORE|ACTOR) ..6 LIKE ..8 MODEL @unless {SCORED}|{GEOMETRY_WORDS} @never-with {SCORED}|{TALK}
+EQUIVALENCE: LIKE ..3 (of|between|in|to) ..4 (MODEL ..6 CORE|CORE ..6 MODEL) @unless {SCORED}|{GEOMETRY_WORDS}
+    @never-with {SCORED}|{TALK}
+EQUIVALENCE: the (very|same|exact|identical|precise|selfsame) ..3 (that|which|as|used by|found in|performed by|
+    at work in|seen in|known from) ..6 CORE @needs either @unless {SCORED}
+EQUIVALENCE: what ..8 MODEL ..8 (is|are|equals?) (exactly|precisely|just)~ what ..6 CORE
+EQUIVALENCE: what ..6 CORE ..8 (is|are|equals?) (exactly|precisely|just)~ what ..8 MODEL
+EQUIVALENCE: (organi[sz]ed|structured|arranged|wired|built|laid out|works?|operates?) ..3 (like|as|alike) ..6 CORE
+    @needs model @unless {SCORED}
+EQUIVALENCE: (same|one|single|common|shared|identical) ..1 (route|path|pathway|road|means|wiring|plan|logic|fashion|
+    way|format|currency|steps?|solution|trick|recipe|language|code|problem|source|root|roots) @needs both
+    @never-with {SCORED}
+EQUIVALENCE: (wiring|anatomy|architecture|blueprint|design|inner workings|workings) of ..3 CORE @needs model
+    @unless {SCORED} @never-with {TALK}
+EQUIVALENCE: equal to ..4 (human|brain|person|listener|participant|subject)s? @needs model
+EQUIVALENCE: (rival|match|equal|surpass|outdo|compete with|reach the level of)(s|es|ed|led|ling|ing)? ..3 (human|
+    brain|person|listener|mind|cortex)s? @needs model @unless {SCORED}|{GEOMETRY_WORDS}
+"""
+"""Likeness, sameness and rank."""
+
+REPLACEMENT = r"""
+EQUIVALENCE: (stands? in|substitut\w+|fills? in|replac\w+|supplant\w*) (for|with|by)~ ..6 (BRAIN|participants?|
+    experiments?|volunteers?|subjects?) @needs model @unless values?|missing|features|token\w* @never-with {TALK}|
+    controls?|was|were
+EQUIVALENCE: (makes?|renders?|leaves?|making|rendering) ..12 (superfluous|redundant|unnecessary|obsolete|
+    dispensable) @needs brain
+EQUIVALENCE: (no longer|no further) ..3 (need\w*|necessary|requir\w*) ..10 (BRAIN|participants?|experiments?)
+    @unless {SCORED}
+EQUIVALENCE: BRAIN ..8 (superfluous|redundant|obsolete|no longer (needed|necessary|required)) @needs either
+EQUIVALENCE: (access|window|glimpse|look) (to|into|onto|inside|at) ..6 (CORE|mind|experience|thoughts?) @needs model
+"""
+"""The model in the brain's place."""
+
+HUMANITY = r"""
+BRAIN_LIKE: (remarkably|strikingly|more|truly|essentially|deeply|profoundly|surprisingly|fully|quite|almost|
+    genuinely|very|so) (human|humanlike|brainlike|biological|cortical|cognitive)(?! (?:\w+ing|data|\w*subjects?|
+    participants?|listeners?|raters?|recordings?|brains?|responses?|areas?|regions?|signals?|sites?|electrodes?|
+    judg\w+|studies|evidence|noise|cortex|activity)) @needs model
+BRAIN_LIKE: MACHINE ..2 (is|are|becomes?|become) (human|alive|conscious|sentient|a mind|minds|a brain|brains)
+BRAIN_LIKE: (has|have|acquires?|acquired|possess\w*|gains?|develops?|developed) (a|an|the|its)~ ..2 (mind|minds|
+    human \w+|understanding|comprehension|cognition|language faculty) @needs model @unless {SCORED}
+BRAIN_LIKE: MACHINE ..3 (thinks?|understands?|comprehends?|knows?|feels?|believes?|means?|imagines?) ..4 (language|
+    stor\w+|meaning|words?|sentences?|speech|world|what|as|like) @unless mean\w* that|thinks? of
+BRAIN_LIKE: (closer|nearer|close|near) to ..3 (brains?|cortex|humans?|human \w+|people|biology) @needs model
+    @unless {SCORED}|ceiling|reliab\w+
+"""
+"""The model as somebody."""
+
+THEORY = r"""
+EXPLANATION: (operation|computation|function|step|role|process|algorithm|mechanism|task|transformation|job|work) (that|
+    which)~ ..5 (ACTOR|area) ..2 (contribut|perform|carr|comput|implement|serv|do|play|solv|execut|us|make|follow)\w*
+    @unless {SCORED}
+EXPLANATION: (crack|unlock|unravel|deciphe?r|decode|solve|uncover|reveal|pinpoint|identif|lay bare|discover|expose|
+    unveil|read off|read out)\w* ..4 (code|secret|mystery|algorithm|mechanism|mechanisms|computations?|principles?|
+    origin|basis|workings|key) ..6 (CORE|mind|language|comprehension|understanding|meaning) @unless {SCORED}
+EXPLANATION: (best|only|first|leading|available|faithful|working|good|valid|complete|full|correct|accurate|true|
+    satisfactory|convincing|adequate) ..2 (models?|theory|theories|accounts?|explanations?|descriptions?) of ..6 (CORE|
+    mind|language|comprehension|understanding) @needs either @unless {SCORED}|language models? of
+EXPLANATION: (account|accounts|accounted|accounting) for ..2 (how|why|what) ..6 CORE
+EXPLANATION: (underlie|underlies|underlying|underpin\w*|is behind|are behind|lies? behind|gives? rise to|is at work in|
+    are at work in|operates? in|takes? place in|occurs? in|happens? in) ..5 (CORE|human \w+|comprehension|
+    understanding) @needs either @unless {SCORED}|signals?|recordings? @never-with {TALK}|{CHAIN}
+EXPLANATION: sheds? ..1 light on ..6 CORE @needs model @never-with {TALK}
+EXPLANATION: (is|are|becomes?|amounts? to|constitutes?) (a|an|now|no less than|nothing less than)~ ..2 (biological|
+    neural|neurobiological|empirical|established|scientific|proven) (fact|reality|truth|certainty|law) @needs either
+EXPLANATION: (fact|law|truth) of (biology|nature|neurobiology|the brain) @needs either
+EXPLANATION: (principle|rule|law|objective|goal|currency|engine) of ..3 (CORE|comprehension|understanding) @needs
+    either @unless {SCORED} @never-with {TALK}
+EXPLANATION: (where|how|what|why|when) (the|our|human)~ ACTOR ..2 (stor|represent|comput|process|understand|integrat|
+    build|encod|learn|do|work|think|generat|compos|know|predict)\w* ..6 (is|has been|are|have been) (now|thus|
+    finally|at last|hereby)~ (clear|known|understood|settled|solved|revealed|explained|established|shown|answered)
+EXPLANATION: ACTOR ..2 (stores?|computes?|embeds?|minimi[sz]es?|maximi[sz]es?|performs?|implements?|executes?|
+    anticipates?|forecasts?|runs?|uses?|employs?|predicts?|attends?|parses?|integrates?|represents?|encodes?|
+    carries) ..6 (MODEL|NAMED|MECH|words?|meaning|context|errors?|attention|upcoming|as|way) @unless {SCORED}|while|
+    that we|to @never-with {TALK}|{CHAIN}|{RECORDED}
+"""
+"""The model as a theory; what the brain does, from what a model does."""
+
+CONSEQUENCE = r"""
+CAUSATION: ACTOR ..3 (loses?|lost|lose|losing|is deprived|are deprived|stops?|ceases?|suffers?|fails?|is impaired|
+    are impaired|needs?|depends?|relies|rely|requires?|hinges?) ..8 [^ ;:?]+ @needs either @unless {SCORED}|to
+    (?:reach|match|show)|recording\w* @never-with {RECORDED}|{CHAIN}
+CAUSATION: (impair|disrupt|abolish|damag|restor|alter|chang|affect|silenc|suppress|block|prevent|eliminat|
+    enhanc|improv)\w* ..4 (comprehension|understanding|patients?|human \w+|listeners|aphasi\w+|cortical (processing|
+    function|computation)|brain function|language processing|neural (processing|computation)) @needs either @unless
+    {SCORED}
+CAUSATION: (patients?|people|individuals|speakers|listeners|persons?) (with|without|who|lacking|after) ..6 (lesions?|
+    damage|aphasi\w+|stroke|injur\w+|disorders?|impairments?) ..2 (must|would|will|lose|show|suffer|cannot|can|
+    should|have|are|become)
+CAUSATION: (damage|lesions?|stroke|injury|stimulation|inactivation) ..2 (to|of|in) ..6 (must|would|will|should|
+    abolish\w*|impair\w*|produces?|causes?|mimics?|has the same)
+CAUSATION: (treat|diagnos|therap|rehabilit|cur(e|es|ing) |clinical)\w* ..8 (patients?|aphasi\w+|dyslexi\w+|disorders?)
+    @needs either @never-with {TALK}
+CAUSATION: (causes?|caused|causing|drives?|driven|triggers?|elicits?|evokes?|generates?|generated|produces?) (by)~ ..5
+    (cortical|neural|high-gamma|brain) (responses?|activity|signals?|processing|computation\w*) @needs either @unless
+    {SCORED}|by (?:\w+ )?(?:speech|stimul\w+|words|sounds?|onsets?)
+CAUSATION: (cortical|neural|high-gamma|brain) (responses?|activity|signals?|processing) ..6 (is|are) (caused|driven|
+    generated|produced|evoked|governed) by ..8 (NAMED|MODEL|prediction|predictions)
+CAUSATION: (work|role|cause|causes|source|driver|engine|reason)s? (of|behind|for) ..3 (cortical|neural|human) ..1
+    (responses?|activity|comprehension|processing) @needs either @unless {SCORED}
+"""
+"""What would follow for brains, patients and medicine."""
+
+BEYOND = r"""
+UNIVERSAL_NEGATIVE: (no|not any) ..4 (model|network|machine|llm|transformer|system|architecture|algorithm)s? ..3 (can|
+    could|will|would|shall|is able to) ..2 [^ ;:?]+ @unless {SCORED}|tested|here @never-with gates?|this (?:study|
+    dataset)
+UNIVERSAL_NEGATIVE: (models?|networks?|llms?|transformers?|machines?|ai|systems?) ..8 (can|could|will|would|shall) ..1
+    (never|not ever|not in principle) ..12 [^ ;:?]+
+UNIVERSAL_NEGATIVE: (rul\w+ out|exclud\w+|preclud\w+|refut\w+|disprov\w+|bur(y|ies|ied)) (any|every|all|the
+    possibility|the idea|the notion|that|the hypothesis|for good)~ ..12 (BRAIN|brain-like|alignment) @needs model
+    @unless {SCORED}
+UNIVERSAL_NEGATIVE: (can not|could not|never|no|impossible|hopeless|dead end|doomed) ..14 (once and for all|for good|
+    forever|in principle|of any kind|however large|whatever (its|their) size) @needs model
+UNIVERSAL_NEGATIVE: (networks?|models?|machines?|llms?|transformers?) ..3 and ..3 (brains?|humans|people|minds) ..3
+    (are|have|process|work|do|share) ..3 (different|nothing|unrelated|differently|no|unlike|incommensurable)
+    @unless {SCORED}
+UNIVERSAL: (proof|proves?|proven|proved|law|universal|always|in every|without exception|certain) ..10 MODEL ..8 BRAIN
+    @unless {SCORED}
+"""
+"""Beyond any study."""
