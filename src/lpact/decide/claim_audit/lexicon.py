@@ -42,7 +42,8 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"cogniti\w+|psycholog\w+|circuits?|circuitry|voxels?|electrodes?|sensors?|high-gamma|wetware",
         r"meg|eeg|fmri|ecog|ieeg|seeg|bold|intracranial|haemodynamic|hemodynamic",
         r"recordings?|recorded responses|temporal-lobe|inferior frontal|superior temporal|hemispheres?|"
-        r"(?:ventral|dorsal|language) streams?|aphasia",
+        r"(?:ventral|dorsal|language) streams?|aphasi\w+|patients?|(?:temporal|frontal|parietal|auditory|cortical)"
+        r"(?: and \w+)? (?:responses?|activity|signals?|gating|columns?|sites?|electrodes?)|living tissue|organ",
     ),
     # The part of the brain side that does something, as against a method that records it.
     "CORE": (
@@ -87,6 +88,16 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"timing|(?:word )?frequency|autocorrelat\w+|nuisances?|controls?|acoustic\w*|low-level|confounds?|drift\w*",
         r"word (?:rate|length|duration)|noise|chance|artefacts?|artifacts?|static|lexical|envelope|baselines?",
         r"shuffl\w+|position|length|motion|trivial|simple",
+    ),
+    # Likeness, in every part of speech.
+    "LIKE": (
+        r"same|identical\w*|alike|akin|counterparts?|twins?|mirror\w*|parallel\w*|indistinguishabl\w+|equivalen\w+",
+        r"resembl\w+|duplicat\w*|analog\w*|interchangeabl\w+|isomorph\w+|homolog\w+|match(?:es|ed|ing)?|kinship",
+        r"(?:just|exactly|much|precisely) (?:like|as)|(?:strikingly |deeply |very )?similar(?:ly|ity|ities)?(?: to)?",
+        r"on a par|one and the same|coincid\w+|converg\w+|correspond\w* (?:to|with)|shar(?:e|es|ed|ing)|in common",
+        r"unif(?:y|ies|ied)|equal(?:s|ed|led|ly)?|echo\w*|recapitulat\w*|reproduc\w*|replicat\w*|imitat\w*|mimic\w*",
+        r"emulat\w*|instantiat\w*|embod\w*|copy|copies|copied|recreat\w*|re-creat\w*|rediscover\w*|reinvent\w*",
+        r"simulat\w*|faithful\w*|no different from|inseparable",
     ),
     # Verbs of copying.
     "COPY": (

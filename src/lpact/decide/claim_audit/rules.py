@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from lpact.decide.claim_audit import rules_levels, rules_never
+from lpact.decide.claim_audit import rules_levels, rules_meaning, rules_never
 from lpact.decide.claim_audit.lexicon import CLASSES
 from lpact.decide.claim_audit.statement import Statement
 
@@ -41,6 +41,15 @@ WORD_LISTS = {
         r"varian\w+|ceilings?|rows?|candidates?|profiles?|geometr\w+|relational|assay|structure|signals?|recordings?|"
         r"surviv\w+|held-out"
     ),
+    # Wording of a measurement: what was scored, against what, on what.
+    "SCORED": (
+        r"scores?|scored|correlat\w*|controls?|nuisances?|baselines?|surrogates?|shuffl\w+|shifted|circular\w*|"
+        r"permut\w+|varian\w+|gates?|ridge|regress\w*|held-out|ceilings?|profiles?|datasets?|rows?|extract\w*|"
+        r"averag\w*|measured|electrodes?|sensors?|voxels?|weights|accuracy|accurately|predictions? (?:of|in|at|from)|"
+        r"predicting|predictivity|fitted|compar(?:e|ed|ison)|benchmarks?"
+    ),
+    # How brains are recorded, and what they respond to.
+    "RECORDED": r"record\w*|listened|scann\w+|acquired|stimul\w+|responds?|responded|responses? to|participants were",
     # Positive controls.
     "CHAIN": r"implant\w*|positive controls?|assay",
     # Plain scores, methods, and scores set against others.
@@ -65,14 +74,15 @@ WORD_LISTS = {
         r"rows?|subject-runs?|ridge|regress\w+|fit|fits|fitted|fitting|extract\w+|(?:was|were) trained|"
         r"record\w+|listened|"
         r"participants|measur\w+|compar\w+|averag\w+|window|ms|hz|datasets?|samples?|outcome|verdicts?|reliab\w+|"
-        r"us(?:e|es|ed|ing)|useful|tables?|figures?|fig|sections?|tools?|stud(?:y|ies|ied|ying)|questions?|"
+        r"used|using|we use|useful|tables?|figures?|fig|sections?|tools?|stud(?:y|ies|ied|ying)|questions?|"
         r"papers?|methods?|"
         r"approach\w*|benchmark\w*|frameworks?|research\w*|fields?|topics?|literature|evaluat\w+|investigat\w+|"
         r"predict|predicts|predicted|encoding|profiles?|geometr\w+|relational|patterns?|was|were|align\w*|strip\w*|"
         r"ceilings?|probab\w+|outscor\w+|outperform\w*|fMRI scans?|analys\w+|contrast\w*|debate\w*|interest\w*|"
         r"model of|models of|tested|examin\w+|signals?|raw|effects?|drop\w*|assay|simulat\w+|implant\w*|"
         r"series|events?|planted|contain\w*|noise|"
-        r"perform\w*|mapping|best|predictivity|voxels?|plots?|lines?|significan\w+|values?|requir\w+|"
+        r"performance|performed? (?:better|worse|best|at|above|below|well)|mapping|best|predictions? (?:of|in|at|from)|"
+        r"predicting|predictivity|voxels?|plots?|lines?|significan\w+|values?|requir\w+|"
         r"convert\w*|goals?|"
         r"pass|passes"
     ),
@@ -90,6 +100,12 @@ TEXTS = (
     rules_never.CONCLUSION,
     rules_never.NEVER,
     rules_never.TOGETHER,
+    rules_meaning.LIKENESS,
+    rules_meaning.REPLACEMENT,
+    rules_meaning.HUMANITY,
+    rules_meaning.THEORY,
+    rules_meaning.CONSEQUENCE,
+    rules_meaning.BEYOND,
     rules_levels.ALIGNMENT,
     rules_levels.PREDICTION,
     rules_levels.RELATIONAL,
@@ -99,7 +115,7 @@ TEXTS = (
 
 _GAP = re.compile(r"\.\.(\d+) ")
 _CLASS = re.compile(r"\b[A-Z]{4,}\b")
-_DENIAL = re.compile(r"\bnot\b|\bno\b|\bnothing\b")
+_DENIAL = re.compile(r"\b(?:not|no|nothing|never|out|lose|longer)\b")
 
 
 def words_pattern(alternatives: str | Iterable[str]) -> re.Pattern[str]:

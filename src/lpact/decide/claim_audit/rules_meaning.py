@@ -95,7 +95,7 @@ CAUSATION: (patients?|people|individuals|speakers|listeners|persons?) (with|with
     should|have|are|become)
 CAUSATION: (damage|lesions?|stroke|injury|stimulation|inactivation) ..2 (to|of|in) ..6 (must|would|will|should|
     abolish\w*|impair\w*|produces?|causes?|mimics?|has the same)
-CAUSATION: (treat|diagnos|therap|rehabilit|cur(e|es|ing) |clinical)\w* ..8 (patients?|aphasi\w+|dyslexi\w+|disorders?)
+CAUSATION: (treat\w*|diagnos\w*|therap\w*|rehabilit\w*|cure|cures|curing|clinical\w*) ..8 (patients?|aphasi\w+|dyslexi\w+|disorders?)
     @needs either @never-with {TALK}
 CAUSATION: (causes?|caused|causing|drives?|driven|triggers?|elicits?|evokes?|generates?|generated|produces?) (by)~ ..5
     (cortical|neural|high-gamma|brain) (responses?|activity|signals?|processing|computation\w*) @needs either @unless

@@ -18,7 +18,11 @@ _AUTHORS = re.compile(
     rf"{_NAME}(?:(?:,? (?:and|&) {_NAME})?\s*[(\[]{_YEAR}(?:[,;] ?{_YEAR})*[)\]]"
     rf"|,? et al\.?(?:,?\s*[(\[]{_YEAR}[)\]]|,? {_YEAR})?|,? and (?:colleagues|co-?workers|collaborators)"
     r"| (?:and|&) [A-Z][a-z]\w+"
-    r"(?= (?:have |had |has )?(?:argu|claim|conclud|assert|contend|maintain|wr[io]t|propos)))(?!\w)"
+    r"(?= (?:have |had |has |also |recently |once |both )*(?:argu|claim|conclud|assert|contend|maintain|wr[io]t|propos|report|"
+    r"find |found |show|suggest|hold |held |demonstrat|describ|believ|interpret|stat|postulat|insist|observ|note|call|"
+    r"see |saw |take |took |read |warn|object|disput|den[iy]))"
+    r"|(?!(?:This|That|It|We|Here|Which|These|Those|Evidence|Nobody|Everyone|Logic) )[A-Z][a-z]+"
+    r"(?= (?:has |had |have |once |famously )*(?:argue[sd]|contend(?:s|ed)|claimed|asserted|wrote|writes|maintain(?:s|ed)) ))(?!\w)"
 )
 _PARENTHESIS = re.compile(rf"\([^()]*{_YEAR}[^()]*\)|\[\d+(?:\s*[,;–-]\s*\d+)*\]")
 _HYPHENS = str.maketrans(dict.fromkeys("‐‑‒–", "-") | {"’": "'", "‘": "'", "—": ";"})
