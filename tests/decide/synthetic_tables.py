@@ -85,7 +85,13 @@ def passing_tables(
             for draw in range(1 if condition == "real" else N_DRAWS)
         ],
         BLOCKS: [
-            {**c, "condition": name, "metric": "pearson", "scores": _block_scores(name, score)}
+            {
+                **c,
+                "stimulus": "story",
+                "condition": name,
+                "metric": "pearson",
+                "scores": _block_scores(name, score),
+            }
             for c in contexts
             for name, score in {"real": 0.1, "nuisance": 0.05, **CONTROL_SCORES}.items()
         ],
@@ -96,6 +102,7 @@ def passing_tables(
         BLOCK_DROPS: [
             {
                 **c,
+                "stimulus": "story",
                 "method": m,
                 "stripped": k,
                 "target": t,
@@ -210,8 +217,9 @@ def _relational_null(test: str, against: str) -> dict[str, Any]:
 
 
 def _block_drops(stripped: str, target: str) -> list[float]:
-    drop = 0.005 if stripped == RANDOM else 0.03 if stripped == target else 0.01
-    return [drop] * N_BLOCKS
+    if stripped == target:
+        return [0.03 + 0.002 * b for b in range(N_BLOCKS)]
+    return [0.005 if stripped == RANDOM else 0.01] * N_BLOCKS
 
 
 def _summaries() -> list[dict[str, str]]:

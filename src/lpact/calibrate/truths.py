@@ -130,6 +130,17 @@ _NULL_TRUTHS = (
     ),
 )
 
+_UNKNOWN_SIGNAL = KnownTruth(
+    "unknown_signal",
+    "Units respond strongly to the story, the same in everybody, and the model knows nothing of it.",
+    ("lexical", "relational"),
+    ("null",),
+    _of(
+        GATES,
+        "Features are independent of what the brain responds to; chance has them fit everybody alike.",
+    ),
+)
+
 _TRUTHS_WITH_SIGNAL = (
     KnownTruth(
         "predictive_only",
@@ -170,7 +181,7 @@ _TRUTHS_WITH_SIGNAL = (
 )
 
 TRUTHS: dict[str, KnownTruth] = {
-    truth.name: truth for truth in (*_NULL_TRUTHS, *_TRUTHS_WITH_SIGNAL)
+    truth.name: truth for truth in (*_NULL_TRUTHS, _UNKNOWN_SIGNAL, *_TRUTHS_WITH_SIGNAL)
 }
 """All known truths by name: the null ones first."""
 

@@ -54,7 +54,9 @@ def run(
         UNIT_SCORES.name: frame(UNIT_SCORES, _unit_rows(key, scores, prepared)),
         CONTROL_DELTAS.name: frame(CONTROL_DELTAS.measured(), deltas),
         CONTROL_NULLS.name: frame(CONTROL_NULLS, nulls),
-        BLOCK_SCORES.name: frame(BLOCK_SCORES, _block_rows(key, config, readouts)),
+        BLOCK_SCORES.name: frame(
+            BLOCK_SCORES, _block_rows(key, prepared.id.stimulus, config, readouts)
+        ),
         SUBJECT_RUN_SUMMARY.name: frame(SUBJECT_RUN_SUMMARY.measured(), summary),
     }
 
@@ -129,7 +131,7 @@ def _unit_rows(
 
 
 def _block_rows(
-    key: Mapping[str, object], config: StudyConfig, readouts: ContextReadouts
+    key: Mapping[str, object], stimulus: str, config: StudyConfig, readouts: ContextReadouts
 ) -> list[dict[str, object]]:
     """Scores in every outer block, averaged over the draws of a condition."""
     draws: dict[str, list[FloatArray]] = {}
@@ -139,6 +141,7 @@ def _block_rows(
     return [
         {
             **key,
+            "stimulus": stimulus,
             "condition": condition,
             "metric": config.readout.primary_metric,
             "scores": [float(v) if np.isfinite(v) else None for v in np.mean(blocks, axis=0)],

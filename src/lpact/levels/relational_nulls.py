@@ -13,8 +13,8 @@ with a constant c that is a symmetric function of all that is compared. Three nu
 ``swap``        against a rival r: s(q_real) − s(q_r), with the shapes of q_real and q_r (their deviations from their
                 means) exchanged at random units; a random rival has another draw in every exchange.
 
-Orders and exchanges are the same for all measures and similarities of a recording, so that draws can be compared
-over them. The plain advantage in similarity is kept beside them.
+Orders and exchanges are the same for all measures and similarities of a recording, and for all recordings of the same
+units, so that draws can be compared over them. The plain advantage in similarity is kept beside them.
 """
 
 from __future__ import annotations
@@ -53,9 +53,17 @@ class Shuffles:
     def draw(
         cls, config: StudyConfig, prepared: Prepared, context: tuple[str, int], n_units: int
     ) -> Shuffles:
-        """Draw them for a context; recordings draw their own, since their units are their own."""
+        """Draw them for a context.
+
+        Recordings with the same comparable units have the same ones: where a pattern fits the units by chance it fits
+        them in everybody, and draws of their own would average that out of the null and not out of what is observed.
+        """
         n_draws = config.relational.permutations
-        rng = keyed_rng(config.seed, "unit order", *prepared.key.values(), *context)
+        units = prepared.grid.units
+        place = (
+            (prepared.dataset, units.order_hash()) if units.comparable else prepared.key.values()
+        )
+        rng = keyed_rng(config.seed, "unit order", *place, *context)
         orders = np.stack([rng.permutation(n_units) for _ in range(n_draws)])
         return cls(orders, rng.integers(0, 2, (n_draws, n_units)).astype(bool))
 

@@ -178,7 +178,7 @@ class _Context:
         drops = self.targets.fold_means(t, real - stripped)
         shown = [float(d) if math.isfinite(d) else None for d in drops]
         row = {"method": name, "stripped": k, "target": t, "beside": beside, "drops": shown}
-        return {**self.key, **row}
+        return {**self.key, "stimulus": self.prepared.id.stimulus, **row}
 
     @cached_property
     def real_beside_nuisance(self) -> FloatArray:

@@ -80,6 +80,7 @@ BLOCK_DROPS = Table(
     (*CONTEXT_KEY, "method", "stripped", "target", "beside"),
     (
         *CONTEXT,
+        Column("stimulus", "str", "Stimulus that was presented."),
         _METHOD,
         Column(
             "stripped",

@@ -119,6 +119,7 @@ BLOCK_SCORES = Table(
     (*CONTEXT_KEY, "condition"),
     (
         *CONTEXT,
+        Column("stimulus", "str", "Stimulus that was presented."),
         Column("condition", "str", "`real`, `nuisance` or a control."),
         _METRIC,
         Column(

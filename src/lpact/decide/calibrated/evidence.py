@@ -53,11 +53,13 @@ class CalibratedEvidence:
         )
         drops = by_layer(tests.block_drops)
         self._layers: dict[Layer, dict[Gate, GateEvidence]] = {}
+        has_nuisance: dict[Layer, bool] = {}
         for layer in layers:
             level1 = read_level1(
                 scores.get(layer), blocks.get(layer), nulls.get(layer), primary_metric
             )
             predictive = PredictiveTests(layer, level1, gates)
+            has_nuisance[layer] = bool(predictive.nuisance)
             relational = RelationalTests(
                 null_draws.get(layer),
                 unit_rows.get(layer),
@@ -83,6 +85,7 @@ class CalibratedEvidence:
                 drops.get(claim[:3]),
                 paper.mechanism[claim].criterion(CriterionName.N_TARGETS),
                 gates,
+                has_nuisance=has_nuisance[claim[:3]],
             )
             for claim in claims
         }

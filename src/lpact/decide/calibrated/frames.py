@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from lpact.decide._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
+from lpact.math.randomization import one_sample_p_value, sign_flip_p_value
 from lpact.math.types import FloatArray
 
 SubjectRun = tuple[str, str, str]
@@ -41,11 +42,12 @@ def subject_run(row: Mapping[str, Any]) -> SubjectRun:
 class Level1:
     """Level 1 of one layer at the primary metric, by subject-run.
 
-    ``real`` holds the score, ``draws`` the scores of every draw of each surrogate control, ``blocks`` the scores in
-    every outer block of each condition.
+    ``real`` holds the score, ``draws`` the scores of every draw of each surrogate control (NaN where undefined),
+    ``blocks`` the scores in every outer block of each condition, ``stimulus`` what was presented.
     """
 
     real: dict[SubjectRun, float] = field(default_factory=dict)
+    stimulus: dict[SubjectRun, str] = field(default_factory=dict)
     draws: dict[str, dict[SubjectRun, FloatArray]] = field(default_factory=dict)
     blocks: dict[str, dict[SubjectRun, FloatArray]] = field(default_factory=dict)
 
@@ -71,9 +73,12 @@ def read_level1(
         "condition", *SUBJECT_RUN_KEY, maintain_order=True
     ):
         run = subject_run(dict(zip(SUBJECT_RUN_KEY, place, strict=True)))
-        level.draws.setdefault(str(condition), {})[run] = rows["score_median"].to_numpy()
+        by_number = np.full(int(rows["draw"].max()) + 1, np.nan)  # type: ignore[arg-type]
+        by_number[rows["draw"].to_numpy()] = rows["score_median"].to_numpy()
+        level.draws.setdefault(str(condition), {})[run] = by_number
     for row in blocks.filter(pl.col("condition").is_in(list(known))).iter_rows(named=True):
         level.blocks.setdefault(row["condition"], {})[subject_run(row)] = numbers(row["scores"])
+        level.stimulus[subject_run(row)] = row["stimulus"]
     return level
 
 
@@ -83,3 +88,45 @@ def mean_over_runs(by_run: Mapping[SubjectRun, FloatArray]) -> FloatArray:
     stacked = np.stack([by_run[run][:n_draws] for run in sorted(by_run)])
     mean: FloatArray = stacked.mean(axis=0)
     return mean
+
+
+def typical(stacked: Sequence[FloatArray]) -> FloatArray:
+    """Median over the first axis, entry by entry, of what is finite; NaN where nothing is."""
+    length = min(len(values) for values in stacked)
+    table = np.stack([values[:length] for values in stacked])
+    finite = np.isfinite(table)
+    if finite.all():
+        return np.asarray(np.median(table, axis=0))
+    columns = zip(table.T, finite.T, strict=True)
+    return np.array([np.median(column[ok]) if ok.any() else np.nan for column, ok in columns])
+
+
+def block_p_value(
+    contrasts: Mapping[SubjectRun, FloatArray],
+    stimulus: Mapping[SubjectRun, str],
+    rng: np.random.Generator,
+) -> float:
+    """P-value of a mean contrast above 0, from its values in the outer blocks of every subject-run.
+
+    The larger of two: signs of all blocks flipped one by one, and Student's t over the blocks of the stimuli after
+    averaging over the subject-runs that share them. People who hear the same story share what is easy or hard about
+    its parts, so that their blocks are not independent; the parts are.
+    """
+    values = [contrasts[run] for run in sorted(contrasts)]
+    if not values:
+        return 1.0
+    by_stimulus: dict[str, list[FloatArray]] = {}
+    for run in sorted(contrasts):
+        by_stimulus.setdefault(stimulus[run], []).append(contrasts[run])
+    means = np.concatenate([_mean_of_finite(parts) for parts in by_stimulus.values()])
+    flipped = sign_flip_p_value(np.concatenate(values), rng)
+    return max(flipped, one_sample_p_value(means))
+
+
+def _mean_of_finite(parts: Sequence[FloatArray]) -> FloatArray:
+    length = min(len(values) for values in parts)
+    table = np.stack([values[:length] for values in parts])
+    finite = np.isfinite(table)
+    total = np.where(finite, table, 0.0).sum(axis=0)
+    count = finite.sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

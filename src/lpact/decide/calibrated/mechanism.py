@@ -9,18 +9,21 @@ M = every other target ∧ random directions                                    
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide._frames import SUBJECT_RUN_KEY
 from lpact.decide.calibrated.comparison import Comparison, criterion, unrivalled
-from lpact.decide.calibrated.frames import numbers
+from lpact.decide.calibrated.frames import (
+    SubjectRun,
+    block_p_value,
+    numbers,
+    subject_run,
+    typical,
+)
 from lpact.decide.claims import NO_MECHANISM, Claim
 from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
-from lpact.math.randomization import sign_flip_p_value
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.reasons import Gate
@@ -30,12 +33,22 @@ RANDOM_DIRECTION = "random_direction"
 NOTHING, NUISANCE = "nothing", "nuisance"
 
 _Blocks = dict[str, dict[str, FloatArray]]
+_ByRun = dict[SubjectRun, tuple[str, _Blocks]]
+"""Stimulus and blocks of every subject-run."""
 
 
 def mechanism_gate(
-    claim: Claim, drops: pl.DataFrame | None, targets: Criterion, gates: GatesConfig
+    claim: Claim,
+    drops: pl.DataFrame | None,
+    targets: Criterion,
+    gates: GatesConfig,
+    *,
+    has_nuisance: bool,
 ) -> GateEvidence:
-    """Evaluate M for one claim from its layer's drops by block; ``targets`` is the rule on the number of targets."""
+    """Evaluate M for one claim from its layer's drops by block; ``targets`` is the rule on the number of targets.
+
+    ``has_nuisance``: there are nuisance features. What could not be fitted beside them then counts against the claim.
+    """
     mechanism = claim[-1]
     alone, beside = (_blocks_by_run(claim, drops, name) for name in (NOTHING, NUISANCE))
     nothing = (
@@ -43,7 +56,7 @@ def mechanism_gate(
         if mechanism == NO_MECHANISM
         else f"No drop of {mechanism} could be compared."
     )
-    by, costs = "flipping signs of blocks", f"Stripping {mechanism} costs its own target more than"
+    by, costs = "blocks", f"Stripping {mechanism} costs its own target more than"
     criteria = [
         targets,
         criterion(
@@ -63,7 +76,7 @@ def mechanism_gate(
             f"{nothing[:-1]} with a random direction.",
         ),
     ]
-    if beside or not alone:
+    if has_nuisance or beside or not alone:
         criteria.append(
             criterion(
                 CriterionName.P_BEYOND_NUISANCE,
@@ -79,11 +92,11 @@ def mechanism_gate(
     return GateEvidence(Gate.MECHANISM, tuple(criteria))
 
 
-def _blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> list[_Blocks]:
+def _blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> _ByRun:
     """Drops by target (or ``random_direction``) and method, for every subject-run with a matching one."""
     mechanism = claim[-1]
     if drops is None:
-        return []
+        return {}
     own = drops.filter(
         (pl.col("beside") == beside)
         & (
@@ -91,7 +104,7 @@ def _blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> lis
             | ((pl.col("stripped") == RANDOM_DIRECTION) & (pl.col("target") == mechanism))
         )
     )
-    by_run: list[_Blocks] = []
+    by_run: _ByRun = {}
     for _, rows in own.group_by(SUBJECT_RUN_KEY, maintain_order=True):
         blocks: _Blocks = {}
         for row in rows.iter_rows(named=True):
@@ -99,34 +112,34 @@ def _blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> lis
             place = RANDOM_DIRECTION if random else row["target"]
             blocks.setdefault(place, {})[row["method"]] = numbers(row["drops"])
         if mechanism in blocks:
-            by_run.append(blocks)
+            first = rows.row(0, named=True)
+            by_run[subject_run(first)] = (str(first["stimulus"]), blocks)
     return by_run
 
 
-def _has_random(by_run: Sequence[_Blocks]) -> bool:
-    return any(RANDOM_DIRECTION in blocks for blocks in by_run)
+def _has_random(by_run: _ByRun) -> bool:
+    return any(RANDOM_DIRECTION in blocks for _, blocks in by_run.values())
 
 
-def _against_targets(claim: Claim, by_run: Sequence[_Blocks]) -> list[Comparison]:
+def _against_targets(claim: Claim, by_run: _ByRun) -> list[Comparison]:
     """Comparisons with every other target, and with no drop at all; none where there is no other target."""
-    names = {name for blocks in by_run for name in blocks} - {claim[-1], RANDOM_DIRECTION}
+    names = {n for _, blocks in by_run.values() for n in blocks} - {claim[-1], RANDOM_DIRECTION}
     if not names:
         return []
     return [_against(claim, name, by_run) for name in (NO_DROP, *sorted(names))]
 
 
-def _against(claim: Claim, rival: str, by_run: Sequence[_Blocks]) -> Comparison:
+def _against(claim: Claim, rival: str, by_run: _ByRun) -> Comparison:
     """Matching drop against a rival's, or against none, over the methods that have both."""
-    contrasts = []
-    for blocks in by_run:
+    contrasts: dict[SubjectRun, FloatArray] = {}
+    for run, (_, blocks) in by_run.items():
         matching, other = blocks[claim[-1]], blocks.get(rival, {})
         methods = [m for m in matching if rival == NO_DROP or m in other]
         if methods:
-            contrasts.append(
-                np.median([matching[m] - (other[m] if other else 0.0) for m in methods], axis=0)
-            )
-    values: FloatArray = np.concatenate(contrasts) if contrasts else np.empty(0)
-    values = values[np.isfinite(values)]
-    p = sign_flip_p_value(values, keyed_rng(0, "sign flips", *claim, rival))
-    mean = float(values.mean()) if values.size else float("nan")
-    return Comparison(rival.replace("_direction", " direction"), mean, p, values.size)
+            contrasts[run] = typical([matching[m] - (other[m] if other else 0.0) for m in methods])
+    stimulus = {run: name for run, (name, _) in by_run.items()}
+    p = block_p_value(contrasts, stimulus, keyed_rng(0, "sign flips", *claim, rival))
+    pooled = np.concatenate(list(contrasts.values())) if contrasts else np.empty(0)
+    finite = pooled[np.isfinite(pooled)]
+    mean = float(finite.mean()) if finite.size else float("nan")
+    return Comparison(rival.replace("_direction", " direction"), mean, p, finite.size)

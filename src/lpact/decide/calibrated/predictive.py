@@ -1,9 +1,10 @@
 """Gates P, Rep, and S at level 1, as tests.
 
     surrogate c: T = mean over subject-runs of the real score, against the same mean in every draw of c
-    rival c:     mean over outer blocks of all subject-runs of (real − c) > 0, by flipping the signs of blocks
+    rival c:     mean over outer blocks of all subject-runs of (real − c) > 0, by flipping the signs of blocks, and by
+                 Student's t over the blocks of a stimulus, averaged over those who share it
     P   = nuisance ∧ every surrogate ∧ every rival                                (intersection–union)
-    Rep = partial conjunction over subject-runs of (every surrogate ∧ nuisance)
+    Rep = partial conjunction over subject-runs of the same, each by its own draws and by Student's t over its own blocks
 
 Draws are the same for recordings of the same stimulus, so that what chance features share with a stimulus is in T and
 in its draws alike. Nuisance is a rival.
@@ -18,7 +19,7 @@ import numpy as np
 from lpact.config import GatesConfig
 from lpact.decide._frames import Layer
 from lpact.decide.calibrated.comparison import Comparison, criterion, unrivalled
-from lpact.decide.calibrated.frames import Level1, SubjectRun, mean_over_runs
+from lpact.decide.calibrated.frames import Level1, SubjectRun, block_p_value, mean_over_runs
 from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
 from lpact.decide.wording import count, number
 from lpact.math.randomization import (
@@ -26,7 +27,6 @@ from lpact.math.randomization import (
     intersection_union,
     one_sample_p_value,
     partial_conjunction,
-    sign_flip_p_value,
 )
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
@@ -44,9 +44,7 @@ class PredictiveTests:
         self._level = level
         self.surrogates = [self._surrogate(name) for name in sorted(level.draws)]
         rivals = sorted({*level.blocks} - {*level.draws, REAL})
-        tested = [
-            (name, self._rival(layer, name)) for name in rivals if self._differences(name).size
-        ]
+        tested = [(name, self._rival(layer, name)) for name in rivals if self._differences(name)]
         self.nuisance = [test for name, test in tested if name == NUISANCE]
         self.rivals = [test for name, test in tested if name != NUISANCE]
 
@@ -60,21 +58,20 @@ class PredictiveTests:
             name, observed - float(draws.mean()), draw_p_value(observed, draws), draws.size
         )
 
-    def _differences(self, name: str, only: SubjectRun | None = None) -> FloatArray:
-        """Real − rival in every outer block of all subject-runs, or of one."""
+    def _differences(self, name: str) -> dict[SubjectRun, FloatArray]:
+        """Real − rival in every outer block, by subject-run; those without any are left out."""
         real, rival = self._level.blocks.get(REAL, {}), self._level.blocks[name]
-        runs = [run for run in sorted(rival) if run in real and only in (None, run)]
-        if not runs:
-            return np.empty(0)
-        differences: FloatArray = np.concatenate([real[run] - rival[run] for run in runs])
-        finite: FloatArray = differences[np.isfinite(differences)]
-        return finite
+        found = {run: real[run] - rival[run] for run in sorted(rival) if run in real}
+        return {run: values for run, values in found.items() if np.isfinite(values).any()}
 
     def _rival(self, layer: Layer, name: str) -> Comparison:
         differences = self._differences(name)
-        rng = keyed_rng(0, "sign flips", *layer, name)
-        p = sign_flip_p_value(differences, rng)
-        return Comparison(name, float(differences.mean()), p, differences.size)
+        p = block_p_value(
+            differences, self._level.stimulus, keyed_rng(0, "sign flips", *layer, name)
+        )
+        pooled = np.concatenate(list(differences.values()))
+        finite = pooled[np.isfinite(pooled)]
+        return Comparison(name, float(finite.mean()), p, finite.size)
 
     def gate(self) -> GateEvidence:
         """Gate P."""
@@ -84,7 +81,7 @@ class PredictiveTests:
             self.nuisance,
             alpha,
             "The score is above that of",
-            "flipping signs of blocks",
+            "blocks",
             "No outer block has both a real and a nuisance score.",
         )
         return GateEvidence(
@@ -109,7 +106,7 @@ class PredictiveTests:
             self.rivals,
             self._gates.alpha,
             "The score is above that of",
-            "flipping signs of blocks",
+            "blocks",
             "",
         )
 
@@ -120,7 +117,7 @@ class PredictiveTests:
             [*self.surrogates, *self.rivals],
             self._gates.alpha,
             "At level 1 the score is above that of",
-            "draws and sign flips",
+            "draws and blocks",
             "No severe control has a level-1 score.",
         )
 
@@ -161,12 +158,14 @@ class PredictiveTests:
         )
 
     def _p_in(self, run: SubjectRun) -> float:
-        """P-value that the model predicts in one subject-run, beyond surrogates and nuisance."""
+        """P-value that the model predicts in one subject-run, beyond surrogates, nuisance and rivals."""
         real = self._level.real[run]
         surrogates = [draw_p_value(real, d[run]) for d in self._level.draws.values() if run in d]
-        nuisance = (
-            one_sample_p_value(self._differences(NUISANCE, run))
-            if NUISANCE in self._level.blocks
-            else 1.0
-        )
-        return intersection_union(np.array([*surrogates, nuisance])) if surrogates else 1.0
+        rivals = [
+            one_sample_p_value(differences[run])
+            for name in sorted({*self._level.blocks} - {*self._level.draws, REAL})
+            if run in (differences := self._differences(name))
+        ]
+        if not surrogates or NUISANCE not in self._level.blocks:
+            return 1.0
+        return intersection_union(np.array([*surrogates, *rivals]))

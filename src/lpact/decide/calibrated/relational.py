@@ -26,7 +26,7 @@ import polars as pl
 from lpact.config import GatesConfig
 from lpact.decide._frames import SUBJECT_RUN_KEY
 from lpact.decide.calibrated.comparison import Comparison, criterion, unrivalled
-from lpact.decide.calibrated.frames import numbers
+from lpact.decide.calibrated.frames import numbers, typical
 from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
 from lpact.decide.rows import OK, is_label
 from lpact.decide.wording import percent
@@ -166,23 +166,12 @@ def _test(against: str, part: pl.DataFrame) -> Comparison:
     for _, rows in part.group_by(SUBJECT_RUN_KEY, maintain_order=True):
         observed.append(float(np.median(rows["observed"].to_numpy())))
         advantages.append(float(np.median(rows["advantage"].to_numpy())))
-        draws.append(_typical([numbers(cell) for cell in rows["draws"].to_list()]))
+        draws.append(typical([numbers(cell) for cell in rows["draws"].to_list()]))
     n_draws = min(len(d) for d in draws)
     mean_draws = np.mean([d[:n_draws] for d in draws], axis=0)
     advantage = float(np.mean(advantages))
     p = draw_p_value(float(np.mean(observed)), mean_draws) if advantage > 0.0 else 1.0
     return Comparison(against, advantage, p, int(np.isfinite(mean_draws).sum()))
-
-
-def _typical(by_summary: Sequence[FloatArray]) -> FloatArray:
-    """Median over summaries, draw by draw; NaN where no summary has a number."""
-    n_draws = min(len(d) for d in by_summary)
-    stacked = np.stack([d[:n_draws] for d in by_summary])
-    finite = np.isfinite(stacked)
-    if finite.all():
-        return np.asarray(np.median(stacked, axis=0))
-    columns = zip(stacked.T, finite.T, strict=True)
-    return np.array([np.median(column[ok]) if ok.any() else np.nan for column, ok in columns])
 
 
 def controls_of(nulls: pl.DataFrame | None) -> list[str]:

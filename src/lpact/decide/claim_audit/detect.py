@@ -38,6 +38,39 @@ GENERIC_NEGATED = re.compile(
     r"artificial intelligence|ai) (?:\w+ )?"
     r"(?:do|does|can|could|will|are|is|have|has|share|shares) (?:\w+ )?(?:not|never|nothing|no|fundamentally|entirely)"
 )
+GROUNDS_BEFORE = re.compile(
+    r"(?<![^ ])(?:(?:show|demonstrat|prov|reveal|establish|confirm|indicat|impl|mean|tell|conclud|attest|infer|find|found|"
+    r"evidence|proof|testif|certif|follow|know|report)\w* (?:(?:us|here|clearly|now|thus|therefore|, (?:[^ ,;:?]+ ){1,5},) )*that|"
+    r"unless) "
+)
+GROUNDS_AFTER = re.compile(
+    r" , (?:as|which|and) (?:[^ ;:?]+ ){1,8}?(?:attest|show|prov|confirm|mak|demonstrat|testif|document|reveal|establish)\w* "
+)
+FINITE = words_pattern(
+    r"is|are|has|have|does|do|can|must|will|was|were|became|emerges?|speak|share|thinks?|works?|becomes?|understands?|process(?:es)?|"
+    r"reproduces?|captures?|explains?|reveals?|mirrors?|match(?:es)?|converges?|align|aligns|uses?|computes?|implements?|predicts?|"
+    r"resembles?|solves?|shows?|proves?|follows?|reads?|learns?|represents?|encodes?|runs?|reach(?:es)?|recapitulates?|track|tracks"
+)
+_SENTENCE = 4
+CONTROL_SUBJECT = re.compile(
+    r"^(?:[^ ;:?]+ ){0,7}?(?:(?:random|shuffled|permuted|shifted|surrogate|scrambled|untrained|autocorrelated|phase-randomi[sz]ed|"
+    r"nuisance|control|low-level|acoustic|static|circularly|reversed|time-shifted) (?:[^ ;:?]+ )?(?:features?|embeddings?|versions?|"
+    r"models?|vectors?|predictors?|signals?|series|regressors?|network|inputs?|layers?|states|copy|baselines?)|surrogates?|"
+    r"shuffles?|(?:circular )?shifts?|controls?|envelope|word (?:rate|onsets?|frequency|length)|baselines?|nuisance) "
+    r"(?!(?:[^ ;:?]+ ){0,8}(?:fail\w*|not|no|never|unable|less|worse|short) )"
+)
+CONTROL_ACTS = re.compile(
+    r"(?:(?:even|in|on|of|for) (?:[^ ,;:?]+ ){1,4}, )?(?:(?:the|a|an|each|every|all|some|even|both|its|their) )*(?:[^ ,;:?]+ ){0,3}?"
+    r"(?:controls?|surrogates?|baselines?|shuffles?|shifts?|random walks?|random features?|nuisance \w+|nuisances?|envelope|word rate|"
+    r"shuffled \w+|random \w+|circular shift|word onsets?|autocorrelation|untrained \w+) (?:of (?:[^ ,;:?]+ ){1,4})?(?:already |also |"
+    r"alone |itself |can |could |did |does )*(?:explain|predict|account|reproduc|match|captur|reach|scor|perform|fit|yield|track|equal|exceed|"
+    r"outperform|do )"
+)
+GENERIC_SUBJECT = re.compile(r"^(?:a|an|any) (?:[\w-]+ )?(?:model|network|system|predictor|feature|machine|transformer|llm) (?:that|which) $")
+BY_CONTROL = words_pattern(
+    r"(?:exceeded|matched|beaten|equalled|equaled|surpassed|outperformed|reached|explained|outscored|reproduced|accounted for) "
+    r"(?:[^ ;:?]+ ){0,3}?by (?:[^ ;:?]+ ){0,8}?(?:controls?|surrogates?|baselines?|nuisances?|shuffl\w+|shift\w*|random \w+)"
+)
 _FOR_MODELS_ONLY = {
     Statement.PREDICTION,
     Statement.RELATIONAL,
@@ -67,17 +100,20 @@ def find_statements(
     """All statements of a sentence; in a question or a quotation they are not made."""
     scope = Scope.of(words)
     sides = _sides(words.line)
+    prose = kind is BlockKind.PROSE or _has_verb(words.line)
     for rule in rules:
-        if not rule.needs <= sides or (rule.prose and kind is not BlockKind.PROSE):
+        if not rule.needs <= sides or (rule.prose and not prose):
             continue
         for match in rule.pattern.finditer(words.line):
             if rule.unless is not None and rule.unless.search(match[0]):
                 continue
-            if rule.never_with is not None and rule.never_with.search(_part(scope, match)):
+            if rule.never_with is not None and rule.never_with.search(_claimed(scope, match)):
                 continue
             if rule.noun and not _stated(scope, match):
                 continue
-            if _of_no_model(rule.statement, scope, match):
+            if _of_no_model(rule.statement, scope, match) or _of_a_control(
+                rule.statement, scope, match
+            ):
                 continue
             force = scope.force(match.start(), match.end(), noun=rule.noun, denies=rule.denies)
             if question or kind is BlockKind.QUOTE:
@@ -88,6 +124,20 @@ def find_statements(
 def _part(scope: Scope, match: re.Match[str]) -> str:
     """The part, or parts, of the sentence that a stretch is in."""
     return scope.words.line[scope.part(match.start())[0] : scope.part(match.end() - 1)[1]]
+
+
+def _claimed(scope: Scope, match: re.Match[str]) -> str:
+    """The part without the grounds that it gives: what follows "the scores show that", and precedes ", as they attest"."""
+    first, last = scope.part(match.start())[0], scope.part(match.end() - 1)[1]
+    for grounds in GROUNDS_BEFORE.finditer(scope.words.line, first, match.start()):
+        first = grounds.end()
+    grounds_after = GROUNDS_AFTER.search(scope.words.line, match.end() - 1, last)
+    return scope.words.line[first : grounds_after.start() if grounds_after else last]
+
+
+def _has_verb(line: str) -> bool:
+    """Whether a heading, item or cell reads as a sentence."""
+    return len(line.split()) >= _SENTENCE and FINITE.search(line) is not None
 
 
 def _sides(line: str) -> set[str]:
@@ -121,16 +171,33 @@ def _of_no_model(statement: Statement, scope: Scope, match: re.Match[str]) -> bo
     )
 
 
+def _of_a_control(statement: Statement, scope: Scope, match: re.Match[str]) -> bool:
+    """Whether it is a control that predicts as well, or that was not reached: no claim for the model."""
+    first, last = scope.part(match.start())
+    if CONTROL_ACTS.match(scope.words.line[first:last]):
+        return True
+    if statement is not Statement.PREDICTION:
+        return False
+    if GENERIC_SUBJECT.search(scope.words.line[first : match.start()]):
+        return True
+    before, after = scope.words.line[first : match.start()], scope.words.line[match.start() : last]
+    return CONTROL_SUBJECT.search(before) is not None or BY_CONTROL.search(after) is not None
+
+
 def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[str]) -> Found:
     """Statements about all models are another matter than statements about those of a study."""
     part = _part(scope, match)
-    last = scope.part(match.start())[1]
-    if force is Force.ASSERTED and statement in _LEVELS and REQUIRED.search(part):
+    first, last = scope.part(match.start())
+    if force is Force.ASSERTED and statement in _LEVELS and REQUIRED.search(scope.line[first:last]):
         return Found(statement, Force.MENTIONED, match[0].strip())
     bounded = BOUNDED.search(scope.words.line) is not None
     if force is Force.NEGATED and not bounded:
         denied = NO_MODEL.search(part) or GENERIC_NEGATED.search(scope.words.line[:last])
-        if denied and statement is not Statement.PREDICTION:
+        if (
+            denied
+            and statement is not Statement.PREDICTION
+            and not scope.disowned(match.start(), match.end())
+        ):
             return Found(Statement.UNIVERSAL_NEGATIVE, Force.ASSERTED, match[0].strip())
     if force is Force.ASSERTED and statement in _LEVELS:
         everywhere = UNIVERSAL.search(part) is not None

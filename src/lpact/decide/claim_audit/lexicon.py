@@ -19,6 +19,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"encoders?|decoders?|architectures?|features|vectors|weights|predictors?",
         r"ai|machines?|artificial (?:systems?|intelligence|minds?|agents?)|silicon|software|algorithms",
         r"next-(?:word|token) (?:prediction|predictors?)|autoregressi\w+|deep learning|representations?",
+        r"candidates?|computers?|machine learning|engineering|perceptrons?|parameters|backprop\w*|gradient descent|ais",
     ),
     # Models that somebody could mistake for a mind.
     "MACHINE": (
@@ -26,8 +27,8 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"llms?|lms?|dnns?|anns?|transformers?|transformer-\w+|chatbots?|machines?|ai|artificial (?:systems?|"
         r"intelligence|networks?)",
         r"(?:chat)?gpt\S*|\S*bert|\S*bert-\S+|llama\S*|mistral\S*|pythia\S*|qwen\S*|gemma\S*|elmo|xlnet",
-        r"(?:\S+ )?embeddings|activations|hidden states|layers? \d+|attention heads?|self-attention|"
-        r"next-(?:word|token) prediction",
+        r"(?:\S+ )?embeddings?|activations|hidden (?:states|layers)|layers? \d+|attention(?: heads?| layers?)?|self-attention|"
+        r"next-(?:word|token) (?:prediction|predictors?)|deep learning|text prediction|autoregressi\w+|engineering|computers?",
     ),
     # Brain side: organ, parts, methods that record it, and the people who own one.
     "BRAIN": (
@@ -43,7 +44,10 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"meg|eeg|fmri|ecog|ieeg|seeg|bold|intracranial|haemodynamic|hemodynamic",
         r"recordings?|recorded responses|temporal-lobe|inferior frontal|superior temporal|hemispheres?|"
         r"(?:ventral|dorsal|language) streams?|aphasi\w+|patients?|(?:temporal|frontal|parietal|auditory|cortical)"
-        r"(?: and \w+)? (?:responses?|activity|signals?|gating|columns?|sites?|electrodes?)|living tissue|organ",
+        r"(?: and \w+)? (?:responses?|activity|signals?|gating|columns?|sites?|electrodes?)|living tissue|organ|natural intelligence|thoughts?",
+        r"neuro(?!science|ai|scientists?)\w+|n400|p600|erps?|evoked|synap\w+|dendrit\w+|gr[ea]y matter|cerebr\w+|nervous|"
+        r"your heads?|our heads?|the head|primates?|infants?|learners|our species|nature and|and nature|mental \w+|inner speech|"
+        r"memory|perception|consciousness|visual (?:cortex|system|areas)|v1|reading|organism|flesh",
     ),
     # The part of the brain side that does something, as against a method that records it.
     "CORE": (
@@ -54,6 +58,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"language (?:network|system|areas?|regions?|cortex|faculty|circuits?)",
         r"humans?|human \w+|people|listeners?|readers?|speakers?|comprehenders?|children|biological \w+",
         r"(?:sentence|language|speech) (?:processing|understanding|comprehension)|comprehension|cognition",
+        r"natural intelligence|thoughts?|the mind|(?:the )?biology of \w+",
     ),
     # Who a model is compared with when it is said to do something "like" somebody.
     "AGENT": (
@@ -72,7 +77,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "NAMED": (
         r"surprisal|semantic transitions?|dependency integration|syntactic boundar\w+|discourse boundar\w+",
         r"context updat\w+|syntax|semantics|syntactic \w+|semantic \w+|prediction errors?|next-word prediction",
-        r"dependenc(?:y|ies)|discourse|phrase structure|word predictability|predictability",
+        r"dependenc(?:y|ies)|discourse|composition(?:al\w*)?|context integration|predictive (?:coding|processing)|phrase structure|word predictability|predictability",
     ),
     # What level 2 is about: how units relate to one another.
     "GEOMETRY": (
@@ -130,14 +135,34 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"prefrontal|auditory) (?:lobes?|areas?|regions?|cortex|gyrus)",
         r"language (?:network|system|areas?|regions?)|neurons|humans|people|listeners?|readers|speakers|"
         r"hippocampus|gyrus|circuits",
-        r"human (?:brains?|minds?|thoughts?|cognition|language|comprehension|speech|understanding)",
+        r"human (?:brains?|minds?|thoughts?|cognition|language|comprehension|speech|understanding|intelligence)",
+        r"(?:auditory|nervous|language) system|broca|wernicke|patients?|(?:temporal|frontal|cortical) neurons|people",
+    ),
+    # What a mind has, as against an organ.
+    "THOUGHT": (
+        r"thoughts?|thinking|(?:natural|human|biological) (?:intelligence|understanding|experience|thinking|reasoning)|"
+        r"intelligence|consciousness|cognition|the mind|comprehension|understanding|experiences?|you|your",
+    ),
+    # Parts of a brain.
+    "ORGAN": (
+        r"n400|p600|mind|(?:human |semantic |working )memory|grey matter|gray matter|cerebr\w+|neural (?:code|circuits?|tissue|mechanisms?|algorithms?|computations?|origins?|locus|"
+        r"machinery|basis|substrate)|(?:left|right) hemisphere|inferior frontal|superior temporal",
+        r"(?:human |language |listening |biological )*(?:brains?|cortex|cortices|neocortex)|neurons|cortical (?:areas?|"
+        r"circuits?|regions?|columns?|processing|computations?|neurons)|(?:auditory|language|nervous) (?:system|cortex|areas?)",
+        r"(?:temporal|frontal|parietal|prefrontal|occipital) (?:lobes?|areas?|regions?|cortex|gyrus|neurons)|gyrus|"
+        r"broca|wernicke|hippocampus|language network",
+    ),
+    # Verbs of being and becoming.
+    "COPULA": (
+        r"is|are|be|as|becomes?|became|turns? (?:out to be|into)|turned into|amounts? to|acts? as|functions? as|works? as",
+        r"serves? as|operates? as|constitutes?|embod(?:y|ies)|represents?",
     ),
     # Verbs by which a text says that something was found.
     "SHOW": (
         r"(?:show|demonstrat|establish|confirm|prov|reveal|indicat|impl|support|exhibit|display|corroborat)\w*",
         r"(?:verif|vindicat|validat|achiev|attain|possess|emerg|reach|yield|provid|identif|uncover|obtain)\w*",
         r"find|finds|found|finding|observe[sd]?|means?|meant|evidence|there|conclude[sd]?|must|due to|"
-        r"reflects?|attribut\w+",
+        r"reflects?|attribut\w+|only (?:come|mean|reflect|arise|be|stem)|require no",
         r"shares?|has|have|enjoys?|clear\w*|undeniab\w+|evident\w*|robust\w*|strong\w*|sufficient|proof|"
         r"licen[sc]es?|justif\w+|call",
     ),

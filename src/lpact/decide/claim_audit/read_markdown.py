@@ -26,12 +26,21 @@ _HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]|$)")
 _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t]*$")
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _QUOTE = re.compile(r"^ {0,3}>")
+# A box of the text's own, set as a quotation: it opens with a label in bold type, or with [!NOTE].
+_CALLOUT = re.compile(
+    r"\s*(?:\*\*|__)[^*_\n]{1,60}(?:[:.]\s*(?:\*\*|__)|(?:\*\*|__)\s*[:.])|\s*\[!\w+\]"
+)
 _RULE = re.compile(r"^ {0,3}(?:(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|(?:-[ \t]*){3,})$")
 _CELLS = re.compile(r"^[ \t]*\|.*\|?[ \t]*$")
 _REFERENCE = re.compile(r"^ {0,3}\[(?!\^)[^\]]+\]:[ \t]+\S+.*$", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]*>|<https?://[^>\s]*>")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+# Names of models are often set as code.
+_MODEL_NAME = re.compile(
+    r"[\w./-]*(?:gpt|bert|llama|mistral|pythia|opt-|t5|qwen|gemma|bloom|xlnet)[\w./-]*",
+    re.IGNORECASE,
+)
 _MATHS = re.compile(r"\$\$.+?\$\$|(?<![\\$\w])\$(?=\S)[^$\n]+?(?<=\S)\$(?!\d)", re.DOTALL)
 _CITED = re.compile(r"\[[^\[\]]*@[\w:.#$%&+?<>~/-]+[^\[\]]*\]")
 _AUTHOR = re.compile(r"(?<![\w@])@[A-Za-z][\w:.-]*\w")
@@ -102,7 +111,8 @@ def _blank_inline(canvas: Canvas) -> None:
         (_TAG, ""),
     ):
         for match in pattern.finditer(canvas.text()):
-            canvas.blank(*match.span(), leaving=sign)
+            if not (pattern is _CODE and _MODEL_NAME.fullmatch(match[2])):
+                canvas.blank(*match.span(), leaving=sign)
     for match in _LINK.finditer(canvas.text()):
         canvas.blank(*match.span(1))
         canvas.blank(*match.span(3))
@@ -120,7 +130,10 @@ def _split(canvas: Canvas) -> list[Block]:
     def close(end: int) -> None:
         nonlocal begin
         if begin >= 0 and canvas.text(begin, end).strip():
-            blocks.append(Block(kind, begin, _STRONG.sub(_spaces, canvas.text(begin, end))))
+            text = canvas.text(begin, end)
+            own = kind is BlockKind.QUOTE and _CALLOUT.match(text)
+            text = _STRONG.sub(_spaces, text)
+            blocks.append(Block(BlockKind.PROSE if own else kind, begin, text))
         begin = -1
 
     lines = canvas.text().splitlines(keepends=True)

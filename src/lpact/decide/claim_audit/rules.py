@@ -36,7 +36,7 @@ WORD_LISTS = {
     "GEOMETRY_WORDS": r"relational|geometr\w+|profiles?|similarity|patterns?|topograph\w+|relations?",
     # Results in numbers, as against conclusions.
     "NUMBERS": (
-        r"predicts?|predicted|predictive|predictions? (?:of|beyond|scores?|accuracy)|scores?|correlat\w*|"
+        r"predicts?|predicted|predictive(?! (?:processing|coding))|predictions? (?:of|beyond|scores?|accuracy)|scores?|correlat\w*|"
         r"controls?|gates?|reliab\w+|stable|samples?|features|nuisances?|regress\w*|"
         r"varian\w+|ceilings?|rows?|candidates?|profiles?|geometr\w+|relational|assay|structure|signals?|recordings?|"
         r"surviv\w+|held-out"
@@ -69,7 +69,7 @@ WORD_LISTS = {
     "time-series|series",
     # Methods, numbers and talk about the comparison itself.
     "METHOD": (
-        r"controls?|nuisances?|baselines?|surrogates?|shuffl\w+|shifted|scores?|correlation\w*|correlated|"
+        r"controls?|nuisances?|basesurrogates?|shuffl\w+|shifted|scores?|correlation\w*|correlated|"
         r"varian\w+|gates?|candidates?|"
         r"rows?|subject-runs?|ridge|regress\w+|fit|fits|fitted|fitting|extract\w+|(?:was|were) trained|"
         r"record\w+|listened|"
@@ -77,12 +77,12 @@ WORD_LISTS = {
         r"used|using|we use|useful|tables?|figures?|fig|sections?|tools?|stud(?:y|ies|ied|ying)|questions?|"
         r"papers?|methods?|"
         r"approach\w*|benchmark\w*|frameworks?|research\w*|fields?|topics?|literature|evaluat\w+|investigat\w+|"
-        r"predict|predicts|predicted|encoding|profiles?|geometr\w+|relational|patterns?|was|were|align\w*|strip\w*|"
+        r"predict|predicts|predicted|encoding|profiles?|geometr\w+|relational|patterns?|was|were|strip\w*|"
         r"ceilings?|probab\w+|outscor\w+|outperform\w*|fMRI scans?|analys\w+|contrast\w*|debate\w*|interest\w*|"
-        r"model of|models of|tested|examin\w+|signals?|raw|effects?|drop\w*|assay|simulat\w+|implant\w*|"
-        r"series|events?|planted|contain\w*|noise|"
-        r"performance|performed? (?:better|worse|best|at|above|below|well)|mapping|best|predictions? (?:of|in|at|from)|"
-        r"predicting|predictivity|voxels?|plots?|lines?|significan\w+|values?|requir\w+|"
+        r"model of|models of|signals?|raw|effects?|drop\w*|assay|simulat\w+|implant\w*|"
+        r"series|events?|planted|noise|"
+        r"performance|performed? (?:better|worse|at|above|below|well)|best|predictions? (?:of|in|at|from)|"
+        r"predicting|predictivity|voxels?|plots?|lines?|significan\w+|requir\w+|"
         r"convert\w*|goals?|"
         r"pass|passes"
     ),
@@ -115,7 +115,7 @@ TEXTS = (
 
 _GAP = re.compile(r"\.\.(\d+) ")
 _CLASS = re.compile(r"\b[A-Z]{4,}\b")
-_DENIAL = re.compile(r"\b(?:not|no|nothing|never|out|lose|longer)\b")
+_DENIAL = re.compile(r"\b(?:not|no|nothing|never|in place of|in lieu of)\b")
 
 
 def words_pattern(alternatives: str | Iterable[str]) -> re.Pattern[str]:

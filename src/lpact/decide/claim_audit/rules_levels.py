@@ -27,6 +27,8 @@ PREDICTION: (holds?|held|remains?|remained|persists?|persisted|stays?|stands?|en
     against|under|whatever|beside) ..3 CONTROL @unless gates?
 PREDICTION: (match|effects?|correspondence|similarity|relation|association|advantage|correlations?|predictions?|
     fit) ..4 (is|are) (real|genuine|robust|true|authentic|reliable)
+PREDICTION: (holds?|remains?|persists?|stays?|stands?|endures?|survives?|is left) ..3 (when|once|after|even when|even if)
+    ..4 CONTROL ..4 (taken|accounted|included|added|removed|regressed|considered|partialled) @unless gates?
 PREDICTION: owes? (nothing|little) to ..5 NUISANCE
 PREDICTION: robust predictive (evidence|effects?|relations?) @noun
 PREDICTION: NUISANCE ..6 (plays?|played|has|have|had) (no|little) (role|part|effect|influence|bearing)
@@ -45,7 +47,7 @@ RELATIONAL: (shared|same|common|identical|matching|shares?|sharing) ..2 (geometr
     topograph\w+|similarity) @needs either
 RELATIONAL: GEOMETRY ..6 (match\w*|mirror\w*|agree\w*|coincid\w*|exceed\w*|beat\w*|surpass\w*|parallel\w*|
     resembl\w*) ..6 (BRAIN|MODEL|CONTROL)
-RELATIONAL: GEOMETRY ..4 (is|are|be) ..1 (shared|common|identical|the same) @needs either
+RELATIONAL: GEOMETRY ..4 (is|are|be) ..1 (shared|common|identical|the same)
 RELATIONAL: (structurally|relationally|representationally|geometrically) ..1 (aligned|matched|similar|
     isomorphic)
 RELATIONAL: (structural|relational|representational) alignment @noun
@@ -60,15 +62,15 @@ MECHANISM = r"""
 MECHANISM: (selective|specific|mechanism-specific|targeted) ..2 (role|effect|drop|loss|deficit|dependence|
     contribution|impairment|reduction|decline|cost|involvement) @noun
 MECHANISM: (selectively|specifically|exclusively) ..2 (reduc|lower|abolish|disrupt|degrad|impair|hurt|harm|
-    decreas|affect|eliminat|destroy|depend|target|driv|support|contribut|account|explain|carr|underl)\w*
-MECHANISM: (is|are|as|was|be|identif\w*|prov\w+) ..2 the (very|actual|key|sole|true|driving|active|critical)~
-    (mechanisms?|ingredient|driver|engine|source|reason) (through|by|behind|that|underlying|of|via|why) @needs
-    either
+    decreas|affect|eliminat|destroy|depend|target|driv|support|contribut|account|explain|carr|underl|requir|need|necess|matter|weaken|erod|los|fall|drop|cost)\w*
+MECHANISM: (is|are|as|was|be|identif\w*|prov\w+) ..2 the (very|actual|key|sole|true|driving|active|critical|specific|main|only|decisive|crucial)~
+    (mechanisms?|ingredient|driver|engine|source|reason|factor|component|cause) (through|by|behind|that|underlying|
+    of|via|why|for|in)
 MECHANISM: (strip|remov|ablat|delet|project|eliminat)\w* ..14 (more than ..5 (non-matching|nonmatching|other|
     others|unmatched|mismatch\w*|random)|abolish\w*|only ..4 (matching|target))
 MECHANISM: (reduc|lower|abolish|disrupt|degrad|impair|decreas|eliminat)\w* ..5 (selectively|specifically|
     exclusively)
-MECHANISM: NAMED ..3 (is|are) ..1 the ..1 (mechanisms?|ingredients?|driver|engine|source|reason|key|cause)
+MECHANISM: NAMED ..3 (is|are|be) ..1 the ..1 (mechanisms?|ingredients?|driver|engine|source|reason|key|cause)
 MECHANISM: (strip|remov|ablat|delet|eliminat)\w* ..8 (only|uniquely|exclusively|specifically) ..4 (units?|
     targets?|electrodes?|scores?|predictions?|sensors?|responses?)
 MECHANISM: (is|are|was|were) (driven|carried|mediated|explained|caused|produced) by ..2 NAMED @needs either
@@ -104,7 +106,7 @@ CEILING: (reach|attain|match|equal)\w* ..3 reliability @unless minimum|threshold
 CEILING: nothing ..3 (left|remains) ..3 explain\w*
 CEILING: (limited|bounded) only by ..4 (noise|reliability|ceiling)
 CEILING: (pass|passes|passed|passing) ..5 turing ..1
-CEILING: (pass|passes|passed|clears?|cleared|meets?|met) ..3 ceiling ..3 gates?
+CEILING: (pass|passes|passed|clears?|cleared|meets?|met) ..3 ceiling ..3 gates? @unless , (?:and|but|while) the
 
 """
 """Level 4."""
@@ -131,7 +133,7 @@ ALIGNMENT: in (tune|lockstep|register|harmony|step|sync) with ..4 BRAIN @needs m
 ALIGNMENT: (brain|cortex|human|neural)-aligned
 ALIGNMENT: (doubts?|scepticism|skepticism|reservations?) ..8 (put to rest|laid to rest|dispelled|removed|gone|
     refuted) @needs either
-ALIGNMENT: (resembl|approximat)\w* ..3 CORE @needs model @unless {GEOMETRY_WORDS} @never-with controls?|chance
+ALIGNMENT: (resembl|approximat)\w* ..3 CORE @needs model @unless {GEOMETRY_WORDS}|each other|one another|across @never-with controls?|chance
 ALIGNMENT: (pass|passes|passed|passing|satisf\w+|met|meets?|clear|clears|cleared|fulfil\w*) ..2 (all|every|each|
     full|whole|alignment|integrated|six|four) ..4 (gates?|chain|levels?|tests?|criteria)
 ALIGNMENT: (all|every|each) ..4 gates? ..3 (pass|passes|passed|met|cleared|open|satisfied|holds?)

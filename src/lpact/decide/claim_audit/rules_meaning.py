@@ -3,6 +3,28 @@
 from __future__ import annotations
 
 LIKENESS = r"""
+EQUIVALENCE: (CORE|ACTOR) ..3 COPULA (a|an|the)~ ..3 (predictors?|transformers?|language models?|llms?|networks?|
+    embedding spaces?|attention) @unless {SCORED}|language network|than|by|with
+EQUIVALENCE: (MACHINE|embedding space) ..3 COPULA (,|in essence|a|an|the|our|really|,~ at bottom ,)~ ..4 (human |
+    artificial |biological )*(thoughts?|cortex|brains?|minds?|lobe|thinking|intelligence)(?! \w) @unless {SCORED}
+EQUIVALENCE: (found|located|discovered|identified|uncovered|read) ..3 (format|code|lexicon|language|grammar|seat|
+    locus|home|basis|representation|map|dictionary) (of|for)~ ..8 (ORGAN|CORE) @unless {SCORED}
+EQUIVALENCE: (locali[sz]|locat|pinpoint|plac|situat|identif)\w* ..2 (the)~ (seat|locus|home|source|site|origin|
+    basis|centre|center) of ..6 (ORGAN|CORE) @unless {SCORED}
+EQUIVALENCE: (signature|hallmark|trace|imprint|fingerprint|stamp)s? of ..4 (MODEL|NAMED|MECH) @needs brain @unless
+    {SCORED}
+EQUIVALENCE: (with|in|by|of) (one|a single|the same|a common|a shared) (voice|grammar|tongue|language|mind|ancestor|
+    origin|principle|design|ancestry) @needs either
+EQUIVALENCE: (because|since) ..2 (same|common|shared|identical) ..1 MECH
+EQUIVALENCE: the two are (one|the same|alike|identical|equivalent)
+EQUIVALENCE: (model organism|test-?bed|in-silico \w+|laboratory) (for|of) ..5 (brains?|neuroscience|cortex|mind|
+    language|cognition) @needs model
+EQUIVALENCE: the (better|more|larger|bigger|deeper) ..8 , the (more|closer|better) ..6 (brain|human|cortex|mind)
+EQUIVALENCE: (no|nothing) ..3 (distinction|difference|boundary|gap|line|distinguish\w*|separat\w+|divid\w+) ..6 (MODEL ..8
+    BRAIN|BRAIN ..8 MODEL) @never-with {SCORED}
+EQUIVALENCE: MODEL ..2 COPULA ..6 (a|another|the) (human )?(brain|cortex|mind|person)(?= $| [,;]) @unless {SCORED}|{TALK}|not|for|of
+EQUIVALENCE: what MACHINE ..8 , (you|we|people|humans|listeners|the brain) (do|does)
+EQUIVALENCE: (common|shared|same|joint) (origins?|ancest\w+|roots?|grammar|design|heritage|nature) @needs either
 EQUIVALENCE: MODEL ..6 LIKE ..8 (CORE|ACTOR) @unless {SCORED}|{GEOMETRY_WORDS} @never-with {SCORED}|{TALK}
 EQUIVALENCE: (CORE|ACTOR) ..6 LIKE ..8 MODEL @unless {SCORED}|{GEOMETRY_WORDS} @never-with {SCORED}|{TALK}
 EQUIVALENCE: LIKE ..3 (of|between|in|to) ..4 (MODEL ..6 CORE|CORE ..6 MODEL) @unless {SCORED}|{GEOMETRY_WORDS}
@@ -25,6 +47,8 @@ EQUIVALENCE: (rival|match|equal|surpass|outdo|compete with|reach the level of)(s
 """Likeness, sameness and rank."""
 
 REPLACEMENT = r"""
+EQUIVALENCE: (in place of|instead of|in lieu of|rather than|without (the need for|recourse to|any need for)) ..3
+    (BRAIN|participants?|volunteers?|subjects) @needs model @never-with {SCORED}|prediction|features
 EQUIVALENCE: (stands? in|substitut\w+|fills? in|replac\w+|supplant\w*) (for|with|by)~ ..6 (BRAIN|participants?|
     experiments?|volunteers?|subjects?) @needs model @unless values?|missing|features|token\w* @never-with {TALK}|
     controls?|was|were
@@ -38,6 +62,11 @@ EQUIVALENCE: (access|window|glimpse|look) (to|into|onto|inside|at) ..6 (CORE|min
 """The model in the brain's place."""
 
 HUMANITY = r"""
+BRAIN_LIKE: (overturn|refut|disprov|dispel|debunk|explod|demolish|bur(y|ied|ies)|lays? to rest|puts? an end to|end)\w*
+    ..3 (belief|claim|view|idea|notion|myth|dogma|doubts?|scepticism|skepticism|objection|suspicion) (that|about|of)
+    ..4 (MACHINE|CORE) ..4 (not|no|never|only|merely|nothing|can|do|are|lack)
+BRAIN_LIKE: (earns?|deserves?|merits?|wins?) ..3 (title|name|label|status|rank) of ..6 (BRAIN|mind) @needs either
+BRAIN_LIKE: (human|brain|cortex)-(grade|level|scale|style|quality|inspired to) @needs model
 BRAIN_LIKE: (remarkably|strikingly|more|truly|essentially|deeply|profoundly|surprisingly|fully|quite|almost|
     genuinely|very|so) (human|humanlike|brainlike|biological|cortical|cognitive)(?! (?:\w+ing|data|\w*subjects?|
     participants?|listeners?|raters?|recordings?|brains?|responses?|areas?|regions?|signals?|sites?|electrodes?|
@@ -53,6 +82,19 @@ BRAIN_LIKE: (closer|nearer|close|near) to ..3 (brains?|cortex|humans?|human \w+|
 """The model as somebody."""
 
 THEORY = r"""
+EXPLANATION: (called|termed|named|regarded as|seen as|counted as|hailed as) (a|an|the) ..2 (models?|theory|account) of ..4
+    BRAIN @needs either
+EXPLANATION: (identif|discover|uncover|reveal|explain|solv|crack|pinpoint|unravel|unlock|decipher|elucidat|found the|know
+    how|understand how|shows? how|tells? us how|tells? us what|tells? us why)\w* ..10 (ORGAN|THOUGHT) @never-with
+    {SCORED}|{RECORDED}|{TALK}|{METHOD}
+EXPLANATION: (ORGAN|brain|mind) 's ..2 (MECH|secrets?|grammar|lexicon) ..8 (found|revealed|identified|uncovered|known|
+    cracked|discovered|exposed|understood|solved|ours)
+EXPLANATION: (actual|real|true|literal|very) (stages?|steps?|mechanisms?|algorithm|computations?|operations?|code|
+    circuits?) (of|in|by|that) @needs model @unless {SCORED}
+EXPLANATION: (cause|causes|source|origin|origins|explanation) of (the|our|human|cortical|neural)~ ..2 (BRAIN|n400|p600)
+    @needs either @unless {SCORED}
+EXPLANATION: (realistic|faithful|accurate|true|valid|adequate|complete) (picture|portrait|account|description|image|
+    rendering|depiction|reflection) of ..6 BRAIN @needs model @unless {SCORED}
 EXPLANATION: (operation|computation|function|step|role|process|algorithm|mechanism|task|transformation|job|work) (that|
     which)~ ..5 (ACTOR|area) ..2 (contribut|perform|carr|comput|implement|serv|do|play|solv|execut|us|make|follow)\w*
     @unless {SCORED}
@@ -83,9 +125,23 @@ EXPLANATION: ACTOR ..2 (stores?|computes?|embeds?|minimi[sz]es?|maximi[sz]es?|pe
 """The model as a theory; what the brain does, from what a model does."""
 
 CONSEQUENCE = r"""
+CAUSATION: (patients?|persons?|people|somebody|someone|listeners?|speakers?|brains?|children) (with|without|lacking|
+    deprived of|unable to) ..3 (NAMED|MECH|prediction|predictions|attention) ..8 (unable|can not|could not|lose|fail|
+    would|will|must)
+CAUSATION: (what|that|which) (makes?|lets?|enables?|allows?|causes?|drives?) ..4 (neurons|ORGAN|listeners|people|
+    humans) ..4 (fire|respond|understand|comprehend|follow|speak|work|do|possible)
+CAUSATION: (exploited|used|computed|represented|stored|implemented|performed|needed|required|tracked|encoded|carried
+    out|processed|driven) (by|in) (the|our|human)~ ..2 ORGAN @needs either @unless {SCORED} @never-with {RECORDED}
+EXPLANATION: (what|why) ..4 (neurons|ORGAN) ..6 (is|are) for
+EXPLANATION: all (that)~ (a|the|our) ..2 (ORGAN|human \w+|child) (needs?|does|do|requires?)
+EXPLANATION: (clos|bridg|fill)\w* ..4 (gap|gulf|divide|bridge) ..12 (BRAIN|intelligence|mind)
+EXPLANATION: (bridge|link) between ..6 (CORE|neurons|brains?|biology) @needs either @unless {SCORED}
+EXPLANATION: ORGAN ..4 secrets?
+EXPLANATION: (ORGAN|neurons|auditory system) ..2 (runs? on|builds?|stores?|makes? use of|exploits?|contains?|speaks?)
+    ..6 (MODEL|NAMED|MECH|context\w*|attention|words|embeddings?) @unless {SCORED} @never-with {RECORDED}
 CAUSATION: ACTOR ..3 (loses?|lost|lose|losing|is deprived|are deprived|stops?|ceases?|suffers?|fails?|is impaired|
     are impaired|needs?|depends?|relies|rely|requires?|hinges?) ..8 [^ ;:?]+ @needs either @unless {SCORED}|to
-    (?:reach|match|show)|recording\w* @never-with {RECORDED}|{CHAIN}
+    (?:reach|match|show)|recording\w* @never-with {RECORDED}|{CHAIN}|compar\w+
 CAUSATION: (impair|disrupt|abolish|damag|restor|alter|chang|affect|silenc|suppress|block|prevent|eliminat|
     enhanc|improv)\w* ..4 (comprehension|understanding|patients?|human \w+|listeners|aphasi\w+|cortical (processing|
     function|computation)|brain function|language processing|neural (processing|computation)) @needs either @unless
@@ -108,6 +164,8 @@ CAUSATION: (work|role|cause|causes|source|driver|engine|reason)s? (of|behind|for
 """What would follow for brains, patients and medicine."""
 
 BEYOND = r"""
+UNIVERSAL_NEGATIVE: there (can|could|will|shall|is) (not|never|no) (ever)~ (be)~ (a|an|any)~ ..2 MODEL ..3 (that|
+    which|capable|able|to|like) ..8 BRAIN
 UNIVERSAL_NEGATIVE: (no|not any) ..4 (model|network|machine|llm|transformer|system|architecture|algorithm)s? ..3 (can|
     could|will|would|shall|is able to) ..2 [^ ;:?]+ @unless {SCORED}|tested|here @never-with gates?|this (?:study|
     dataset)
@@ -121,7 +179,6 @@ UNIVERSAL_NEGATIVE: (can not|could not|never|no|impossible|hopeless|dead end|doo
 UNIVERSAL_NEGATIVE: (networks?|models?|machines?|llms?|transformers?) ..3 and ..3 (brains?|humans|people|minds) ..3
     (are|have|process|work|do|share) ..3 (different|nothing|unrelated|differently|no|unlike|incommensurable)
     @unless {SCORED}
-UNIVERSAL: (proof|proves?|proven|proved|law|universal|always|in every|without exception|certain) ..10 MODEL ..8 BRAIN
-    @unless {SCORED}
+UNIVERSAL: (law|universal|always|without exception) ..10 MODEL ..8 BRAIN @unless {SCORED}|statements?|claims?|about
 """
 """Beyond any study."""

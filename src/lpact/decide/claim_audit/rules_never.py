@@ -47,7 +47,7 @@ EQUIVALENCE: (ones|those|features|what|quantity|quantities|variables|operations|
 EQUIVALENCE: CORE ..6 COMPUTE ..5 (transformers?|attention|self-attention|next-\w+|language model|backprop\w*|
     gradient|autoregress\w+|algorithm|predictive coding|surprisal|prediction) @unless recorded|responses? to|
     controls?|we|prediction of|used|using|do not
-EQUIVALENCE: CORE ..3 (is|are) ..4 (predictors?|prediction (engine|machine)s?|transformers?|language models?|
+EQUIVALENCE: CORE ..3 COPULA ..4 (predictors?|prediction (engine|machine)s?|transformers?|language models?|
     llms?|neural networks?|next-\w+ \w+|autoregressive \w+|predictive machines?|prediction-machines?) @unless than|
     by|with|to
 EQUIVALENCE: (brain|cortex|mind) (itself)~ (is|as) (a|an|the) ..2 (machine|engine|computer|predictor|
@@ -199,9 +199,11 @@ CAUSATION: CORE ..3 derives? ..6 (MODEL|same|NAMED)
 """Likeness, homology and causation."""
 
 TOGETHER = r"""
-EQUIVALENCE: (MACHINE( [^ ;:?,()]+){0,14} (ACTOR|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|
-    activity))) @needs both @never-with {METHOD} @prose
-EQUIVALENCE: ((ACTOR|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|activity))( [^ ;:?,()]+){0,14}
-    MACHINE) @needs both @never-with {METHOD} @prose
+EQUIVALENCE: (MACHINE( [^ ;:?()]+){0,14} (ACTOR|THOUGHT|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|
+    activity))) @never-with {METHOD} @prose
+EQUIVALENCE: ((ACTOR|THOUGHT|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|activity))( [^ ;:?()]+){0,14}
+    MACHINE) @never-with {METHOD} @prose
+CAUSATION: NAMED( [^ ;:?()]+){0,10} (ORGAN|human \w+) @never-with {METHOD}|{RECORDED} @prose
+CAUSATION: (ORGAN|human \w+)( [^ ;:?()]+){0,10} NAMED @never-with {METHOD}|{RECORDED} @prose
 """
 """The last resort: a model and a brain in one part of a sentence that reports no method and no number."""

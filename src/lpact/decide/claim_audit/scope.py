@@ -26,12 +26,29 @@ HEDGE = words_pattern(lists.HEDGES)
 MODAL = words_pattern(
     r"may|might|could|would|perhaps|possibly|whether|if|not|never|no|hardly|neither|nor"
 )
+OPENED = re.compile(
+    r"(?:it|there) (?:is|are|remains?|seems?|may be|might be) (?:\w+ )?(?:(?:conceivable|possible|plausible|imaginable|likely|unlikely|"
+    r"unclear|unknown|arguable|doubtful|debatable|questionable|uncertain|thinkable|an open question|not known|not clear) |anyone 's)"
+)
+SOFT = words_pattern(r"may|might|perhaps|possibly|whether|if|clarify")
 MENTION = words_pattern(lists.MENTIONS)
 AFFIRMED = words_pattern(lists.AFFIRMED)
 OTHERS = words_pattern(lists.OTHERS)
 REPORTING = words_pattern(lists.REPORTING)
 PASSIVE_REPORT = words_pattern(lists.PASSIVE_REPORT)
 OWN = words_pattern(lists.OWN)
+WORDING = words_pattern(lists.WORDING)
+PERSON_VERB = words_pattern(lists.PERSON_VERBS)
+NO_PERSON = words_pattern(lists.NO_PERSON)
+DISOWNED = words_pattern(lists.DISOWNED)
+GROUNDED = words_pattern(lists.GROUNDED)
+CONSEQUENCE = words_pattern(lists.CONSEQUENCE)
+_WOULD = words_pattern("would|should")
+CONDITION = words_pattern("if|were|whether|suppose|supposing|provided|assuming|had|should|perhaps|might|may|could")
+EFFECT = re.compile(
+    r"(?<![^ ])would(?= (?:\w+ly )?(?:abolish|impair|disrupt|lose|prevent|destroy|suffer|be unable|be lost|leave|deprive|cost|produce|"
+    r"cripple|silence|stop) )"
+)
 NOT_A_MODEL = words_pattern(lists.NOT_A_MODEL)
 
 _CUT = re.compile(
@@ -48,7 +65,16 @@ _LEAD = re.compile(
     r"for|if|unless|"
     r"far|unlike|like|where|until|before|to|were|given|considering|from|beyond|following|reaching|beating) [^,]*, "
 )
-_NEAR, _AFTER_REACH, _REPORT_REACH, _LONG = 6, 14, 10, 6
+_NEAR, _AFTER_REACH, _REPORT_REACH, _LONG, _WORDING, _SUBJECT = 6, 14, 10, 6, 2, 6
+_PURPOSE = re.compile(r"(?:in order |so as )?to [a-z]+ ")
+
+
+def affirmed(text: str) -> bool:
+    """Whether a text upholds what it names: "is confirmed", and not "is not confirmed" or "finds no support"."""
+    return any(
+        NEGATION.search(" ".join(text[: m.start()].split()[-_NEAR:]) + " ") is None
+        for m in AFFIRMED.finditer(text)
+    )
 
 
 class Force(StrEnum):
@@ -98,10 +124,35 @@ class Scope:
             return Force.MENTIONED
         return Force.ASSERTED
 
+    def disowned(self, start: int, end: int) -> bool:
+        """Whether a statement, negative or not, is withheld, asked or only named: "we do not claim that no model …"."""
+        first, last = self.part(start)
+        withheld = DISOWNED.search(self.line[first:start]) is not None
+        after = "".join(f"{word} " for word in self.line[end:last].split()[:_AFTER_REACH])
+        return withheld or self._mentioned(start, end) or AFTER_NOUN.search(after) is not None
+
     def _quoted(self, start: int, end: int) -> bool:
         first, last = self.words.index(start), self.words.index(end - 2)
         inside = self.words.quoted[first : last + 1]
-        return 2 * sum(inside) >= len(inside)
+        if 2 * sum(inside) >= len(inside):
+            return True
+        if sum(inside) > 1:
+            return True
+        return self._about_words() and not affirmed(self._unquoted())
+
+    def _about_words(self) -> bool:
+        """Whether the sentence speaks of a quoted wording: the slogan "…", "…" is a sentence that …"""
+        quoted = self.words.quoted
+        if sum(quoted) < _WORDING:
+            return False
+        return WORDING.search(self._unquoted()) is not None
+
+    def _unquoted(self) -> str:
+        """The words of the sentence outside of quotation marks."""
+        words = self.line.split()
+        return "".join(
+            f"{w} " for w, inside in zip(words, self.words.quoted, strict=True) if not inside
+        )
 
     def _negated(self, start: int, end: int, *, noun: bool, denies: bool) -> bool:
         first, last = self.part(start)
@@ -133,11 +184,23 @@ class Scope:
 
     def _hedged(self, start: int, end: int, *, denies: bool) -> bool:
         first, last = self.part(start)
-        if HEDGE.search(self.line[first:start]) or HEDGE.search(self.line[end:last]):
+        if OPENED.match(self.line) and ";" not in self.line[:start]:
             return True
-        inside = self.line[start:end]
+        if first == 0 and _PURPOSE.match(self.line) and last < len(self.line):
+            return True
+        line = self.line
+        if GROUNDED.search(line) and CONSEQUENCE.search(line[first:last]):
+            # What would happen to a brain, drawn from what was found, is a claim.
+            line = _WOULD.sub("_____", line)
+        elif not CONDITION.search(line):
+            line = EFFECT.sub("_____", line)
+        if HEDGE.search(line[first:start]) or HEDGE.search(line[end:last]):
+            return True
+        inside = line[start:end]
+        if denies:
+            return SOFT.search(inside) is not None
         pattern = HEDGE if len(inside.split()) > _LONG else MODAL
-        return not denies and pattern.search(inside) is not None
+        return pattern.search(inside) is not None
 
     def _mentioned(self, start: int, end: int) -> bool:
         first, last = self.part(start)
@@ -145,7 +208,7 @@ class Scope:
         if mention is None:
             return False
         around = self.words.line[first : first + mention.start()] + self.words.line[end:last]
-        return AFFIRMED.search(around) is None
+        return not affirmed(around)
 
     def _reported(self, start: int, end: int) -> bool:
         for other in OTHERS.finditer(self.line[:start]):
@@ -153,8 +216,16 @@ class Scope:
                 continue
             if REPORTING.search(self._reach(other, end)):
                 return True
+        for verb in PERSON_VERB.finditer(self.line[:start]):
+            subject = " ".join(self.line[: verb.start()].split()[-_SUBJECT:]) + " "
+            if not OWN.search(subject) and not NO_PERSON.search(subject) and subject.strip():
+                return True
         first, last = self.part(start)
         own = OWN.search(self.line[first:start]) is not None
+        lead = self.parts[0][1] if _LEAD.match(self.line) else 0
+        if first == lead > 0:
+            # "In the press, …": an opening phrase hands over what follows it.
+            first = 0
         return PASSIVE_REPORT.search(self.line[first:last]) is not None and not own
 
     def _reach(self, other: re.Match[str], end: int) -> str:

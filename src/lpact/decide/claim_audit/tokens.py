@@ -14,15 +14,23 @@ AUTHOR_WORD, OPAQUE_WORD = "citedauthor", "opaque"
 
 _YEAR = r"(?:1[89]|20)\d\d[a-z]?"
 _NAME = r"[A-Z][\w’'-]+"
+_NO_AUTHOR = (
+    r"(?!(?:Llama|Mistral|Pythia|Bert|Falcon|Gemma|Qwen|Bloom|Claude|Gemini|Mamba|Transformers?|Brains?|Cortex|Models?|"
+    r"Machines?|Humans?|People|Listeners|Networks?|Both|This|That|It|We|Here|Which|These|Those|Evidence|Nobody|"
+    r"Everyone|Logic|Results|Data|Prediction|Stripping|Level|Layers?|Table|Figure|Podcast|Silicon)\b)"
+)
+_REPORTS = (
+    r"(?= (?:have |had |has |also |recently |once |both |later )*(?:argu|claim|conclud|assert|contend|maintain|wr[io]t|"
+    r"propos|report|find |found |show|suggest|hold |held |demonstrat|describ|believ|interpret|stat|postulat|insist|"
+    r"observ|note|call|see |saw |take |took |read |warn|object|disput|den[iy]))"
+)
 _AUTHORS = re.compile(
     rf"{_NAME}(?:(?:,? (?:and|&) {_NAME})?\s*[(\[]{_YEAR}(?:[,;] ?{_YEAR})*[)\]]"
-    rf"|,? et al\.?(?:,?\s*[(\[]{_YEAR}[)\]]|,? {_YEAR})?|,? and (?:colleagues|co-?workers|collaborators)"
-    r"| (?:and|&) [A-Z][a-z]\w+"
-    r"(?= (?:have |had |has |also |recently |once |both )*(?:argu|claim|conclud|assert|contend|maintain|wr[io]t|propos|report|"
-    r"find |found |show|suggest|hold |held |demonstrat|describ|believ|interpret|stat|postulat|insist|observ|note|call|"
-    r"see |saw |take |took |read |warn|object|disput|den[iy]))"
-    r"|(?!(?:This|That|It|We|Here|Which|These|Those|Evidence|Nobody|Everyone|Logic) )[A-Z][a-z]+"
-    r"(?= (?:has |had |have |once |famously )*(?:argue[sd]|contend(?:s|ed)|claimed|asserted|wrote|writes|maintain(?:s|ed)) ))(?!\w)"
+    rf"|,? et al\.?(?:,?\s*[(\[]{_YEAR}[)\]]|,? {_YEAR})?|,? and (?:colleagues|co-?workers|collaborators))(?!\w)"
+    rf"|{_NO_AUTHOR}[A-Z][a-z][\w’'-]+,? (?:and|&) {_NO_AUTHOR}[A-Z][a-z]\w+{_REPORTS}"
+    rf"|(?<=[Ii]t was ){_NO_AUTHOR}[A-Z][a-z]+(?= who )"
+    rf"|{_NO_AUTHOR}[A-Z][a-z]+(?= (?:has |had |once |famously )*"
+    r"(?:argue[sd]|contend(?:s|ed)|claimed|asserted|wrote|writes|maintain(?:s|ed)) )"
 )
 _PARENTHESIS = re.compile(rf"\([^()]*{_YEAR}[^()]*\)|\[\d+(?:\s*[,;–-]\s*\d+)*\]")
 _HYPHENS = str.maketrans(dict.fromkeys("‐‑‒–", "-") | {"’": "'", "‘": "'", "—": ";"})
