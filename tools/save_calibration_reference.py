@@ -1,4 +1,4 @@
-"""Make the shipped calibration from a finished run: ``python tools/save_calibration_reference.py RUN``."""
+"""Make the shipped calibration from finished runs: ``python tools/save_calibration_reference.py RUN...``."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from lpact.calibrate.reference_run import FOLDER, save_reference
 SHIPPED = Path(__file__).parents[1] / "src" / "lpact" / "calibrate" / FOLDER
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{save_reference(Path(sys.argv[1]), SHIPPED)}\n")
+    sys.stdout.write(f"{save_reference([Path(run) for run in sys.argv[1:]], SHIPPED)}\n")

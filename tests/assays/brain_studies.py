@@ -63,4 +63,4 @@ def brain_controls(config: StudyConfig) -> Frames:
     workspace = Workspace(config)
     (made,) = [job.run(workspace) for job in profile_jobs(audit, measured)]
     frames = {name: concat(find_table(name), [table]) for name, table in made.items()}
-    return brain_tables(config, audit, measured, frames)
+    return brain_tables(config, measured, frames)

@@ -317,7 +317,13 @@ def test_recordings_with_other_unit_names_say_so():
     rows = brain_as_model.run(config, "sim", brains)
     assert set(rows["comparison"]) == {"run_to_run"}
     table = brain_as_model.summarise(
-        rows, measured[BRAIN_CEILING.name], config, {"sim": "primary"}, {"sim": recordings}
+        config,
+        "sim",
+        "primary",
+        recordings,
+        rows=rows,
+        tests=brain_as_model.tests_of_order(config, "sim", brains),
+        ceilings=measured[BRAIN_CEILING.name],
     )
     reasons = dict(table.select("comparison", "reason").iter_rows())
     assert reasons == {

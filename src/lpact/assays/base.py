@@ -89,6 +89,23 @@ def shuffled_similarities(
     return np.stack([profile.compare_pairs(target, _whole(b[:, order])) for order in orders])
 
 
+def reordered_means(
+    profile: ProfileSimilarity, target: FloatArray, source: FloatArray, orders: IntArray
+) -> FloatArray:
+    """Mean similarity over units with the source's whole units, rows and columns, in other orders.
+
+    ``target`` and ``source`` are [N, N], a unit's own entry is ignored; ``orders`` is [P, N]: the target's unit i meets
+    the source's unit ``orders[p, i]``. Returns [P]; units without a similarity do not enter.
+    """
+    if profile.name in _STANDARDISED:
+        a, b = (_STANDARDISED[profile.name](_others(x)) for x in (target, source))
+        if np.isfinite(a).all() and np.isfinite(b).all():
+            a, b = (np.nan_to_num(_whole(x)) for x in (a, b))
+            return np.array([np.vdot(a, b[np.ix_(o, o)]) / len(a) for o in orders])
+    reordered = (profile.compare_pairs(target, source[np.ix_(o, o)]) for o in orders)
+    return np.array([mean_of_finite(similarity) for similarity in reordered], dtype=np.float64)
+
+
 def _others(matrix: FloatArray) -> FloatArray:
     """Rows without their own entry, [N, N − 1]."""
     n = len(matrix)

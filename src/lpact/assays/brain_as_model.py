@@ -6,7 +6,8 @@ For a unit i that two recordings share, its pattern in one of them takes the pla
     delta(i)      = similarity(i) − mean over shuffled unit orders π of ρ(b_i in the target, π(b_i in the source))
 
 The mean over orders is the control's score, as for every random control. Two recordings make one pair, not two:
-the similarities are symmetric.
+the similarities are symmetric. Rows and their shares tell units apart; whether a summary passes also asks for one test
+over all of its pairs and units, `lpact.assays.unit_order`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from lpact.assays.base import (
     words,
 )
 from lpact.assays.reliability import most_frequent_reason
+from lpact.assays.unit_order import OrderTest, Place, order_tests
 from lpact.config import GatesConfig, StudyConfig
 from lpact.decide.wording import number
 from lpact.levels.measure import PROFILES
@@ -148,53 +150,66 @@ def _contrast(
     }
 
 
-def summarise(
-    rows: pl.DataFrame,
-    ceilings: pl.DataFrame,
-    config: StudyConfig,
-    roles: Mapping[str, str],
-    recordings: Mapping[str, Sequence[HasUnits]],
-) -> pl.DataFrame:
-    """One row a dataset, comparison, measure and similarity.
+def tests_of_order(
+    config: StudyConfig, dataset: str, brains: Sequence[BrainProfiles]
+) -> dict[Place, OrderTest]:
+    """One test a summary of one dataset, over the pairs that `run` compares."""
+    chosen = {c: pairs(config, dataset, c, brains)[0] for c in COMPARISONS}
+    return order_tests(config, dataset, brains, chosen)
 
-    The gate is the relational one: at least ``direction_fraction`` of the unit rows with a contrast pass, and the mean
-    contrast is positive. Recordings that cannot be paired give a row with the reason.
+
+def summarise(
+    config: StudyConfig,
+    dataset: str,
+    role: str,
+    recordings: Sequence[HasUnits],
+    *,
+    rows: pl.DataFrame,
+    tests: Mapping[Place, OrderTest],
+    ceilings: pl.DataFrame,
+) -> pl.DataFrame:
+    """One row a comparison, measure and similarity of one dataset.
+
+    A summary passes if its test rejects (p at most ``assay.alpha``) and the rule of level 2 holds: at least
+    ``direction_fraction`` of the unit rows with a contrast pass, and the mean contrast is positive. Recordings that
+    cannot be paired give a row with the reason.
     """
     table = validate(rows, BRAIN_AS_MODEL)
     reliable = validate(ceilings, BRAIN_CEILING).filter(
         pl.col("mode") == SPLIT_HALF, pl.col("kind") == "profile", pl.col("valid")
     )
     made = []
-    for dataset, role in roles.items():
-        own = recordings.get(dataset, ())
-        for comparison in COMPARISONS:
-            chosen, n_possible = pairs(config, dataset, comparison, own)
-            for alignment in config.relational.alignments:
-                for profile in config.relational.profiles:
-                    key = {"dataset": dataset, "alignment": alignment, "profile": profile}
-                    part = table.filter(comparison=comparison, **key)
-                    made.append(
-                        {
-                            **key,
-                            "role": role,
-                            "comparison": comparison,
-                            "n_pairs_possible": n_possible,
-                            "n_pairs": len(chosen),
-                            "ceiling": reliable.filter(**key)["reliability"].median(),
-                            **_summary(part, role, comparison, profile, own, config.gates),
-                        }
-                    )
+    for comparison in COMPARISONS:
+        chosen, n_possible = pairs(config, dataset, comparison, recordings)
+        for alignment in config.relational.alignments:
+            for profile in config.relational.profiles:
+                key = {"dataset": dataset, "alignment": alignment, "profile": profile}
+                part = table.filter(comparison=comparison, **key)
+                test = tests.get((comparison, alignment, profile))
+                made.append(
+                    {
+                        **key,
+                        "role": role,
+                        "comparison": comparison,
+                        "n_pairs_possible": n_possible,
+                        "n_pairs": len(chosen),
+                        "ceiling": reliable.filter(**key)["reliability"].median(),
+                        **_summary(part, test, role, comparison, profile, recordings, config),
+                    }
+                )
     return validate(frame(BRAIN_AS_MODEL_SUMMARY, made), BRAIN_AS_MODEL_SUMMARY)
 
 
 def _summary(
     part: pl.DataFrame,
+    test: OrderTest | None,
     role: str,
     comparison: str,
     profile: str,
     recordings: Sequence[HasUnits],
-    gates: GatesConfig,
+    config: StudyConfig,
 ) -> dict[str, object]:
+    needed, alpha = config.gates.direction_fraction, config.assay.alpha
     done = part.filter(pl.col("reason") == Reason.OK.value)
     n_pass = int(done["gate_pass"].sum())
     means = done.group_by("source", "target", maintain_order=True).agg(
@@ -202,17 +217,19 @@ def _summary(
     )
     delta = means["delta"].mean()
     share = n_pass / done.height if done.height else None
-    passed = share is not None and share >= gates.direction_fraction
-    passed = passed and isinstance(delta, float) and delta > 0
+    p_value = None if test is None or share is None else test.p_value
+    enough = share is not None and share >= needed and isinstance(delta, float) and delta > 0
+    passed = enough and p_value is not None and p_value <= alpha
     reason = Reason.OK if done.height else _why_none(part, comparison, recordings)
     what = f"a brain in a model's place, {words(comparison)}, {profile}"
     if reason is not Reason.OK:
         sentence = f"{what}: not available. {reason.explanation}"
     else:
         verb = "passes against" if passed else "does not pass against"
-        share_text = f"{n_pass} of {done.height} unit rows pass"
-        needed = f"{number(gates.direction_fraction)} of them must"
-        sentence = f"{what}, {verb} shuffled unit order: {share_text}, {needed}."
+        sentence = (
+            f"{what}, {verb} shuffled unit order: p = {number(p_value)}, at most {number(alpha)} is needed; "
+            f"{n_pass} of {done.height} unit rows pass, {number(needed)} of them must."
+        )
     return {
         "n_rows": done.height,
         "n_pass": n_pass,
@@ -220,6 +237,8 @@ def _summary(
         "mean_similarity": means["similarity"].mean(),
         "mean_delta": delta,
         "median_p_value": done["p_value"].median(),
+        "p_value": p_value,
+        "n_orders": 0 if test is None else test.n_orders,
         "gate_pass": passed,
         "interpretation": of_role(role) + sentence,
         "reason": reason.value,

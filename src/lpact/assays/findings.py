@@ -38,6 +38,9 @@ _STIMULUS_CONTROLS = {
     PROXY_SUMMARY: "proxies where the sound is missing",
 }
 
+_WHOLE = "acoustic envelope"
+"""What the lines of a table with one row a dataset are about."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -139,7 +142,7 @@ def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:
         n_pass = done.filter("gate_pass").height
         detail = (
             f"{n_pass} of {done.height} summaries; {done['n_pass'].sum()} of {done['n_rows'].sum()} unit rows; "
-            f"mean delta {number(_mean(done['mean_delta']))}"
+            f"mean delta {number(_mean(done['mean_delta']))}; median p {number(_median(done['p_value']))}"
         )
         made.append(Finding(*key, n_pass / done.height > gates.summary_majority, detail))
     return made
@@ -148,6 +151,11 @@ def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:
 def _mean(values: pl.Series) -> float | None:
     mean = values.mean()
     return mean if isinstance(mean, float) else None
+
+
+def _median(values: pl.Series) -> float | None:
+    median = values.median()
+    return median if isinstance(median, float) else None
 
 
 def _oracle(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
@@ -189,6 +197,7 @@ def _stimulus(control: str, table: Table, frame: pl.DataFrame) -> list[Finding]:
     made = []
     for row in frame.iter_rows(named=True):
         what = ", ".join(words(str(row[key])) for key in table.key if key != "dataset")
+        what = what or _WHOLE
         passes = {"pass": True, "no": False}.get(row["gate"])
         detail = row["interpretation"]
         made.append(Finding(control, row["dataset"], what, passes, detail, row["reason"]))

@@ -156,7 +156,8 @@ def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> StudyConfig:
     if effort.controls is not None:
         controls["include"] = list(effort.controls)
     where = f"calibration cell {cell.key}"
-    validate_model(SimulatedOptions, options, where=where)
+    what = "the configuration of a simulated study is"
+    validate_model(SimulatedOptions, options, where=where, what=what)
     return validate_model(
         StudyConfig,
         {
@@ -185,4 +186,5 @@ def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> StudyConfig:
             "assay": {"enabled": False},
         },
         where=where,
+        what=what,
     )

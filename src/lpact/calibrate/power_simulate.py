@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from lpact.calibrate.cells import Cell, Effort, cell_config
 from lpact.calibrate.power_cells import MatchedDesign
 from lpact.calibrate.power_curve import PowerCurve, fit_curve
-from lpact.calibrate.study import numbers_digest
+from lpact.calibrate.study import numbers_key
 from lpact.calibrate.trial import summarise
 from lpact.calibrate.truths import GATES, PLANTED_MECHANISM
 from lpact.config import GatesConfig, RelationalConfig, RunConfig, StudyConfig, config_digest
@@ -57,7 +57,7 @@ class TrialJob:
         spent = config_digest(
             asdict(self.effort) | {name: r.model_dump(mode="json") for name, r in rules.items()}
         )
-        return f"power {VERSION} {self.cell.key} trial={self.number} effort={spent} code={numbers_digest()}"
+        return f"power {VERSION} {self.cell.key} trial={self.number} effort={spent} {numbers_key()}"
 
     def run(self, workspace: Workspace) -> Frames:  # noqa: ARG002
         """Simulate, measure and judge; the workspace of the user's own study is not looked at."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,30 @@ import polars as pl
 
 from lpact.calibrate.biases import measure_biases
 from lpact.calibrate.output import PACE_NAME, read_meta
+from lpact.calibrate.rates import cell_rates, n_null_studies, truth_rates
+from lpact.calibrate.truths import GATES
 from lpact.errors import RunError
 from lpact.store import atomic_write_bytes, polars_schema, read_table, validate, write_table
 from lpact.tables import Table
-from lpact.tables.calibration import BIASES, RATES, TRUTH_RATES
+from lpact.tables.calibration import BIASES, RATES, TRIALS, TRUTH_RATES
 
 FOLDER = "reference"
 META = "meta.json"
 _TABLES = (RATES, TRUTH_RATES, BIASES)
+
+
+INTEGRATED_AT_MOST = 0.01
+POWER_AT_LEAST = 0.9
+STRONG_SNR = 1.5
+STRONG_UNITS = 20
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One thing that the calibrated profile promises, and whether the reference bears it out."""
+
+    kept: bool
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -36,10 +53,42 @@ class Reference:
     truth_rates: pl.DataFrame
     biases: pl.DataFrame
 
+    def promises(self) -> list[Promise]:
+        """What the calibrated profile promises, held against the rates."""
+        own = self.truth_rates.filter(gate_profile="calibrated")
+        false = own.filter(role="false_pass")
+        whole = false.filter(gate="integrated")
+        worst = whole.row(int(whole["rate"].arg_max() or 0), named=True)
+        gates = false.filter(pl.col("gate").is_in(GATES) & (pl.col("gate") != "integrated"))
+        above = gates.filter(pl.col("low") > pl.col("alpha"))
+        highest = gates.row(int(gates["rate"].arg_max() or 0), named=True)
+        strong = self.rates.filter(gate_profile="calibrated", truth="integrated", gate="integrated")
+        strong = strong.filter((pl.col("snr") >= STRONG_SNR) & (pl.col("n_units") >= STRONG_UNITS))
+        n, k = int(strong["n_studies"].sum()), int(strong["n_passes"].sum())
+        return [
+            Promise(
+                worst["rate"] <= INTEGRATED_AT_MOST,
+                f"no null truth has integrated claims in more than {INTEGRATED_AT_MOST:.0%} of studies; most under "
+                f"'{worst['truth']}', in {worst['n_passes']} of {worst['n_studies']} "
+                f"(95 % interval up to {worst['high']:.3f}).",
+            ),
+            Promise(
+                not above.height,
+                "no gate passes more often than its nominal level where it should not, within the interval; most "
+                f"often '{highest['gate']}' under '{highest['truth']}', in {highest['n_passes']} of {highest['n_studies']}.",
+            ),
+            Promise(
+                n > 0 and k >= POWER_AT_LEAST * n,
+                f"a strong planted signal (snr {STRONG_SNR:g} or more, {STRONG_UNITS} units or more) is integrated in "
+                f"{POWER_AT_LEAST:.0%} of studies or more: {k} of {n}.",
+            ),
+        ]
+
     def as_json(self) -> dict[str, Any]:
         """Everything in plain values."""
         return {
             **self.meta,
+            "promises": [asdict(promise) for promise in self.promises()],
             "rates": self.rates.to_dicts(),
             "truth_rates": self.truth_rates.to_dicts(),
             "biases": self.biases.to_dicts(),
@@ -56,8 +105,46 @@ def load_reference() -> Reference:
     return Reference(meta, rates, truth_rates, biases)
 
 
-def save_reference(run: Path, folder: Path) -> Path:
-    """Make the reference from the folder of a finished calibration; returns where it lies."""
+def save_reference(runs: Sequence[Path], folder: Path) -> Path:
+    """Make the reference from the folders of finished calibrations; returns where it lies."""
+    metas = [_whole(run) for run in runs]
+    first = metas[0]
+    if len({meta["numbers_code"] for meta in metas}) > 1:
+        raise RunError(
+            "the calibrations were made by different code",
+            where=", ".join(map(str, runs)),
+            got=", ".join(meta["numbers_code"][:12] for meta in metas),
+            expected="one code digest",
+            remedy="make them again with the same version",
+        )
+    trials = pl.concat([read_table(run, TRIALS) for run in runs]).sort(TRIALS.key)
+    tables = {RATES: cell_rates(trials), TRUTH_RATES: truth_rates(trials), BIASES: measure_biases()}
+    n_studies = sum(meta["n_studies"] for meta in metas)
+    core_minutes = sum(
+        meta["n_studies"] / meta["pace"]["studies_per_minute_and_core"] for meta in metas
+    )
+    kept = {
+        "lpact_version": first["lpact_version"],
+        "numbers_code": first["numbers_code"],
+        "versions": first["versions"],
+        "commands": [meta["command"] for meta in metas],
+        "settings": [meta["settings"] for meta in metas],
+        "n_studies": n_studies,
+        "n_cells": sum(meta["n_cells"] for meta in metas),
+        "n_null_studies": n_null_studies(trials),
+        "pace": {"studies_per_minute_and_core": n_studies / core_minutes},
+    }
+    text = json.dumps(kept, indent=2, sort_keys=True, ensure_ascii=False)
+    for table, made in tables.items():
+        flat = Table(_file(table).removesuffix(".csv"), table.meaning, table.key, table.columns)
+        parquet, _ = write_table(made, flat, folder)
+        parquet.unlink()
+    atomic_write_bytes(folder / META, f"{text}\n".encode())
+    return folder
+
+
+def _whole(run: Path) -> dict[str, Any]:
+    """Settings and pace of a finished calibration."""
     meta, pace = read_meta(run), read_meta(run, PACE_NAME)
     if meta["n_studies"] != pace["n_studies"]:
         raise RunError(
@@ -67,19 +154,7 @@ def save_reference(run: Path, folder: Path) -> Path:
             expected="the same studies in both",
             remedy="run the calibration again; finished studies are kept",
         )
-    tables = {
-        RATES: read_table(run, RATES),
-        TRUTH_RATES: read_table(run, TRUTH_RATES),
-        BIASES: measure_biases(),
-    }
-    kept = {name: value for name, value in meta.items() if name != "outputs"}
-    text = json.dumps(kept | {"pace": pace}, indent=2, sort_keys=True, ensure_ascii=False)
-    for table, made in tables.items():
-        flat = Table(_file(table).removesuffix(".csv"), table.meaning, table.key, table.columns)
-        parquet, _ = write_table(made, flat, folder)
-        parquet.unlink()
-    atomic_write_bytes(folder / META, f"{text}\n".encode())
-    return folder
+    return {**meta, "pace": pace}
 
 
 def _file(table: Table) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from lpact.calibrate.cells import EFFORT, Cell, Effort, make_grid, make_star
-from lpact.calibrate.truths import TRUTHS
+from lpact.calibrate.cells import EFFORT, Cell, Effort, cell_config, make_grid, make_star
+from lpact.calibrate.truths import TRUTHS, known_truth
 from lpact.errors import ConfigError
 
 OPTIONS = {
@@ -18,6 +18,13 @@ OPTIONS = {
     "noise_autocorrelation": "--autocorrelation",
 }
 """Option of the command line behind each axis of the grid."""
+_EXPECTED = {
+    "snr": "a finite number, 0 or more",
+    "n_events": "a whole number, 1 or more",
+    "n_subjects": "a whole number, 1 or more",
+    "n_units": "a whole number, 4 or more",
+    "noise_autocorrelation": "a number from 0 to below 1",
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,21 @@ class Settings:
                     expected="one value or more, each once",
                     remedy="leave the repeated value out",
                 )
+        if self.n_trials < 1:
+            raise _not_valid("--trials", self.n_trials, "a whole number, 1 or more")
+        self._check_values()
+        for cell in self.cells():
+            cell_config(cell, self.first_trial, self.effort)
+
+    def _check_values(self) -> None:
+        """Try every value of an axis alone, with all others at their defaults, so that the option can be named."""
+        base = Cell(self.truths[0], known_truth(self.truths[0]).models[0])
+        for axis, expected in _EXPECTED.items():
+            for value in getattr(self, axis):
+                try:
+                    cell_config(replace(base, **{axis: value}), self.first_trial, self.effort)
+                except (ConfigError, OverflowError, ValueError):
+                    raise _not_valid(OPTIONS[axis], value, expected) from None
 
     def cells(self) -> list[Cell]:
         """All cells, sorted."""
@@ -61,7 +83,11 @@ class Settings:
         return range(self.first_trial, self.first_trial + self.n_trials)
 
     def command(self, out: str = "FOLDER") -> str:
-        """The command that makes this calibration, whatever the defaults will be then."""
+        """The command for this grid, whatever the defaults of its axes will be then.
+
+        What a study spends is no option of the command and does not stand in it: the same numbers come out only where
+        ``effort`` is the default of the version that runs it. `as_json` holds all settings.
+        """
         parts = ["lpact calibrate", f"--out {out}", f"--trials {self.n_trials}"]
         if self.first_trial:
             parts.append(f"--seed {self.first_trial}")
@@ -76,3 +102,13 @@ class Settings:
         """Plain values of all settings."""
         plain = asdict(self)
         return {field.name: plain[field.name] for field in fields(self)}
+
+
+def _not_valid(option: str, value: object, expected: str) -> ConfigError:
+    return ConfigError(
+        "a value of the calibration grid is not valid",
+        where=f"option '{option}'",
+        got=value,
+        expected=expected,
+        remedy="give another value",
+    )

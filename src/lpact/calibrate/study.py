@@ -1,7 +1,7 @@
 """All trials of a grid: in several processes, resumable, with the same tables for any number of them.
 
-A finished trial is kept under a key of its cell, its number, what it spends and the code that its numbers depend on. A
-second call takes what is there and computes the rest.
+A finished trial is kept under a key of its cell, its number, what it spends, and the code and libraries that its numbers
+depend on. A second call takes what is there and computes the rest.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
@@ -27,8 +28,32 @@ from lpact.store import TaskStore, concat
 from lpact.tables.calibration import TRIALS
 
 SECONDS = "seconds"
-_WITHOUT_NUMBERS = ("assays", "cli", "report", "robustness", "testing")
-_OWN_NUMBERS = ("cells.py", "trial.py", "truths.py")
+_LIBRARIES = ("numpy", "polars", "scipy")
+_WITHOUT_NUMBERS = (
+    "assays/",
+    "cli/",
+    "decide/claim_audit/",
+    "report/",
+    "robustness/",
+    "run/assay",
+    "testing/",
+)
+"""Beginnings of paths in the package that no simulated study goes through."""
+_ONLY = {
+    "calibrate": ("cells.py", "trial.py", "truths.py"),
+    "datasets": (
+        "__init__.py",
+        "_finding.py",
+        "_validate_recording.py",
+        "_validate_stimulus.py",
+        "base.py",
+        "catalogue.py",
+        "series.py",
+        "simulated",
+        "validate.py",
+    ),
+}
+"""Folders of which a simulated study uses these parts alone: of datasets, no reader but ``simulated``."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +90,7 @@ class TrialJob:
     def key(self) -> str:
         """Everything that the trial's numbers depend on."""
         spent = json.dumps(asdict(self.effort), sort_keys=True)
-        return f"{self.cell.key} trial={self.trial} effort={spent} code={numbers_digest()}"
+        return f"{self.cell.key} trial={self.trial} effort={spent} {numbers_key()}"
 
     def run(self, workspace: Workspace | None = None) -> Frames:  # noqa: ARG002
         """Run the trial; the pool's workspace is that of another study, and is left alone."""
@@ -75,20 +100,35 @@ class TrialJob:
         return {TRIALS.name: trial, SECONDS: pl.DataFrame({"wall": [wall], "cpu": [cpu]})}
 
 
+def numbers_files() -> dict[str, Path]:
+    """Source files that a trial's numbers can depend on, by their place in the package, sorted."""
+    package = Path(__file__).parents[1]
+    found = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+    return {name: found[name] for name in sorted(found) if _has_numbers(name)}
+
+
+def _has_numbers(name: str) -> bool:
+    first, *rest = name.split("/")
+    if rest and first in _ONLY:
+        return rest[0] in _ONLY[first]
+    return not name.startswith(_WITHOUT_NUMBERS)
+
+
 @cache
 def numbers_digest() -> str:
     """SHA-256 of the source files that a trial's numbers can depend on."""
-    package = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        parts = path.relative_to(package).parts
-        if parts[0] in _WITHOUT_NUMBERS or (
-            parts[0] == "calibrate" and path.name not in _OWN_NUMBERS
-        ):
-            continue
-        digest.update("/".join(parts).encode())
+    for name, path in numbers_files().items():
+        digest.update(name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+@cache
+def numbers_key() -> str:
+    """Code and libraries that a trial's numbers can depend on, as one text."""
+    libraries = " ".join(f"{name}={version(name)}" for name in _LIBRARIES)
+    return f"code={numbers_digest()} {libraries}"
 
 
 def run_grid(

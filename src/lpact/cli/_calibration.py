@@ -75,7 +75,8 @@ def show_biases(out: Console, biases: pl.DataFrame) -> None:
             numbers = (row[name] for name in ("apparent", "true", "bias_size", "standard_error"))
             grid.add(f"{row['value']:g}", *(number(value) for value in numbers))
         show(out, grid)
-        say(out, own["meaning"][-1], indent=2)
+        worst = own.row(int(own["bias_size"].abs().arg_max() or 0), named=True)
+        say(out, worst["meaning"], indent=2)
 
 
 def show_reference(out: Console, reference: Reference) -> None:
@@ -88,10 +89,19 @@ def show_reference(out: Console, reference: Reference) -> None:
         f"{meta['n_null_studies']:,} of them with nothing to find. Every study went through the real stages and "
         "rules; intervals are Wilson's, 95 %.",
     )
+    _show_promises(out, reference)
     show_rates(out, reference.truth_rates, reference.rates)
     show_biases(out, reference.biases)
     heading(out, "How it was made")
     pace = meta["pace"]["studies_per_minute_and_core"]
     say(out, f"{number(pace, 1)} studies a minute and core.", indent=2)
     say(out, "The same numbers again:", indent=2)
-    say(out, meta["command"], indent=4)
+    for command in meta["commands"]:
+        say(out, command, indent=4)
+
+
+def _show_promises(out: Console, reference: Reference) -> None:
+    """What the calibrated profile promises, and what was found, verdict first."""
+    heading(out, "What the calibrated gates promise")
+    for promise in reference.promises():
+        say(out, f"{'kept' if promise.kept else 'NOT kept'}: {promise.sentence}", indent=2)

@@ -79,6 +79,28 @@ def show_outcome(out: Console, run: Run) -> None:
         say(out, row["meaning"], indent=2)
 
 
+def show_positive_controls(out: Console, run: Run) -> None:
+    """Whether the assay could have said yes: one line a positive control."""
+    from lpact.assays.findings import findings
+
+    heading(out, "Can the assay see? Positive controls")
+    if not run.config.assay.enabled:
+        say(out, "Switched off ([assay] enabled = false).", indent=2)
+        return
+    tables = {table.name: run.table(table.name) for table in run.tables()}
+    grid = Grid(("control", "as expected", "not available"), right=frozenset({"not available"}))
+    by_control: dict[str, list[bool | None]] = {}
+    for found in findings(tables, run.config.gates):
+        fits = None if found.passes is None else found.passes == found.expected
+        by_control.setdefault(found.control, []).append(fits)
+    for control, fits in by_control.items():
+        known = [fit for fit in fits if fit is not None]
+        grid.add(control, f"{sum(known)} of {len(known)}" if known else "–", fits.count(None))
+    show(out, grid)
+    folder = shlex.quote(str(run.root))
+    say(out, f"What passes where, and why not: {program()} assay {folder}", indent=2)
+
+
 def show_row_counts(out: Console, run: Run) -> None:
     """Rows of every table."""
     heading(out, "Tables")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 OVERCLAIMS_FOUND = 1
 STANDARD_INPUT = "-"
+DECISIONS = "decisions/lpact_decision_table"
 OUTCOME = "decisions/lpact_study_outcome"
 _DEFAULT = "show"
 
@@ -59,7 +60,7 @@ def command(
     from lpact.decide.claim_audit import supported_statements
 
     opened = lpact.open_run(run)
-    claims, study = supported_statements(opened.decisions, opened.table(OUTCOME))
+    claims, study = supported_statements(opened.table(DECISIONS), opened.table(OUTCOME))
     if out is not None:
         _write(run, out, claims, study)
     if json:
@@ -139,7 +140,7 @@ def check(
     from lpact.decide.claim_audit import Verdicts, check_text, format_of, unread_files
 
     opened = lpact.open_run(run)
-    verdicts = Verdicts.of_tables(opened.decisions, opened.table(OUTCOME), profile)
+    verdicts = Verdicts.of_tables(opened.table(DECISIONS), opened.table(OUTCOME), profile)
     found: list[tuple[str, Overclaim]] = []
     unread: list[tuple[str, int, str]] = []
     for name in texts:

@@ -9,7 +9,13 @@ import typer
 
 from lpact.cli._machine import n_cores
 from lpact.cli._render import console, counted, say
-from lpact.cli._results import show_outcome, show_places, show_row_counts, show_verdicts
+from lpact.cli._results import (
+    show_outcome,
+    show_places,
+    show_positive_controls,
+    show_row_counts,
+    show_verdicts,
+)
 from lpact.cli.run import compute
 
 if TYPE_CHECKING:
@@ -50,6 +56,7 @@ def command(
     )
     show_verdicts(told, run.decisions)
     show_outcome(told, run)
+    show_positive_controls(told, run)
     show_row_counts(told, run)
     show_places(told, run)
 

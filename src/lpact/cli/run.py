@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpact.cli._render import console, say
-from lpact.cli._results import DECISIONS, show_outcome, show_places, show_verdict_counts
+from lpact.cli._results import (
+    DECISIONS,
+    show_outcome,
+    show_places,
+    show_positive_controls,
+    show_verdict_counts,
+)
 from lpact.cli._study import Models, Paths, StudyFile, load
 from lpact.cli.plan import cost_line, extraction_line
 
@@ -38,6 +44,7 @@ def command(
     if run.decisions.is_empty():
         say(told, f"No claim could be made: `lpact audit {study}` says why.", indent=2)
     show_outcome(told, run)
+    show_positive_controls(told, run)
     show_places(told, run)
 
 

@@ -35,7 +35,11 @@ class AssayConfig(Section):
         "`1 / alpha - 1`, so that p can reach `alpha`.",
     )
     alpha: float = Field(
-        0.05, gt=0, lt=1, description="Largest p against circular shifts at which a row passes."
+        0.05,
+        gt=0,
+        lt=1,
+        description="Largest p at which a row passes against circular shifts, and a brain in a model's place against "
+        "shuffled unit orders.",
     )
     envelope_lags_ms: tuple[float, ...] = Field(
         (0.0, 50.0, 100.0, 150.0, 200.0, 300.0),

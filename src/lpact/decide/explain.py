@@ -98,14 +98,14 @@ def _criterion_lines(criterion: dict[str, Any]) -> list[str]:
 
 
 def _changes(row: dict[str, Any], criteria: list[dict[str, Any]]) -> list[str]:
-    """The missing amount of every criterion that shuts the first failed gate."""
-    lines = [
-        f"  {_missing_amount(c)}"
-        for c in criteria
-        if c["gate"] == row["first_failed_gate"]
-        and not c["passed"]
-        and c["criterion"] not in ILLUSTRATIVE
-    ]
+    """The missing amount of every criterion that shuts a gate, in the order of the gates; one standing is said once."""
+    lines = list(
+        dict.fromkeys(
+            f"  {_missing_amount(c)}"
+            for c in sorted(criteria, key=lambda c: (c["gate_order"], c["criterion_order"]))
+            if not c["passed"] and c["criterion"] not in ILLUSTRATIVE
+        )
+    )
     if lines:
         return lines
     if row["beaten_by"] == FALSE_DISCOVERY_RATE:
@@ -117,7 +117,7 @@ def _missing_amount(criterion: dict[str, Any]) -> str:
     name, value, threshold = criterion["criterion"], criterion["value"], criterion["threshold"]
     where = f"{criterion['gate']}, {name}"
     if name == CriterionName.CONFIRMATORY:
-        return f"{where}: {criterion['sentence']}"
+        return str(criterion["sentence"])
     if value is None:
         return f"{where}: there must be a number first. {criterion['sentence']}"
     if criterion["relation"] == "<=":

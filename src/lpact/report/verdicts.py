@@ -27,6 +27,11 @@ def verdicts_markdown(
     if tested is not None and tested.height:
         lines += ["# With every gate a test", ""]
         lines += _by_dataset(tested)
+    lines += [
+        "A negative verdict is worth something only if the assay could have said yes: `lpact assay RUN` "
+        "tells which positive controls pass.",
+        "",
+    ]
     lines += ["## What the labels mean", ""]
     used = set(decisions["label"]) | set([] if tested is None else tested["label"])
     lines += [f"- `{label}`: {label.explanation}" for label in FinalLabel if label in used]

@@ -72,6 +72,7 @@ class BrainProfilesJob:
     role: str
     recordings: tuple[RecordingSummary, ...]
     patterns: pl.DataFrame
+    ceilings: pl.DataFrame
 
     @property
     def key(self) -> str:
@@ -82,8 +83,18 @@ class BrainProfilesJob:
         """Compare patterns, in right and in shuffled unit order."""
         brains = read_profiles(self.patterns, self.recordings)
         config = workspace.config
+        rows = brain_as_model.run(config, self.dataset, brains)
         return {
-            BRAIN_AS_MODEL.name: brain_as_model.run(config, self.dataset, brains),
+            BRAIN_AS_MODEL.name: rows,
+            BRAIN_AS_MODEL_SUMMARY.name: brain_as_model.summarise(
+                config,
+                self.dataset,
+                self.role,
+                self.recordings,
+                rows=rows,
+                tests=brain_as_model.tests_of_order(config, self.dataset, brains),
+                ceilings=self.ceilings,
+            ),
             PROFILE_ORDER.name: profile_order.run(config, self.dataset, self.role, brains),
         }
 
@@ -124,7 +135,7 @@ def run_assay(
     made = _joined(results)
     stimulus = {table.name: made.pop(table.name) for table in STIMULUS_TABLES if table.name in made}
     return {
-        **brain_tables(config, audit, measured, made),
+        **brain_tables(config, measured, made),
         **summarise_stimulus(stimulus, config, measured),
     }
 
@@ -132,31 +143,29 @@ def run_assay(
 def profile_jobs(audit: StudyAudit, measured: Mapping[str, pl.DataFrame]) -> list[BrainProfilesJob]:
     """One job a dataset, with its measured patterns."""
     role = roles(measured[EVIDENCE_FEASIBILITY.name])
-    patterns = measured[BRAIN_PATTERNS.name]
+    patterns, ceilings = measured[BRAIN_PATTERNS.name], measured[BRAIN_CEILING.name]
     return [
-        BrainProfilesJob(name, role[name], tuple(dataset.recordings), patterns.filter(dataset=name))
+        BrainProfilesJob(
+            name,
+            role[name],
+            tuple(dataset.recordings),
+            patterns.filter(dataset=name),
+            ceilings.filter(dataset=name),
+        )
         for name, dataset in audit.datasets.items()
     ]
 
 
 def brain_tables(
-    config: StudyConfig,
-    audit: StudyAudit,
-    measured: Mapping[str, pl.DataFrame],
-    frames: Frames,
+    config: StudyConfig, measured: Mapping[str, pl.DataFrame], frames: Frames
 ) -> Frames:
-    """The jobs' tables, and the summaries of brain controls made of them."""
+    """The jobs' tables, and what is made of them and of the reliabilities."""
     role = roles(measured[EVIDENCE_FEASIBILITY.name])
     ceilings = measured[BRAIN_CEILING.name]
-    recordings = {name: dataset.recordings for name, dataset in audit.datasets.items()}
-    summary = brain_as_model.summarise(
-        frames[BRAIN_AS_MODEL.name], ceilings, config, role, recordings
-    )
     return {
         **frames,
         BRAIN_RELIABILITY.name: reliability.summarise(ceilings, role, config.gates),
-        BRAIN_AS_MODEL_SUMMARY.name: summary,
-        BRAIN_ORACLE.name: oracle.check(summary, config.gates),
+        BRAIN_ORACLE.name: oracle.check(frames[BRAIN_AS_MODEL_SUMMARY.name], config.gates),
     }
 
 

@@ -23,7 +23,7 @@ from lpact.errors import RunError
 from lpact.store._disk import atomic_write_bytes, sha256_file, storage_errors
 
 MANIFEST_NAME = "manifest.json"
-MANIFEST_FORMAT = 1
+MANIFEST_FORMAT = 2
 REPORT_FOLDER = "report"
 _LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
 SIGNAL_LIBRARIES = (
@@ -205,7 +205,7 @@ def read_manifest(root: Path) -> Manifest:
         raise _damaged(path, f"{type(error).__name__}: {error}") from None
     if version != MANIFEST_FORMAT:
         raise RunError(
-            "the manifest has another format",
+            "the run was made by another version of lpact",
             where=str(path),
             got=f"format version {version}",
             expected=f"format version {MANIFEST_FORMAT}",

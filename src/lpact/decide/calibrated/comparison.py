@@ -18,6 +18,8 @@ class Comparison:
     advantage: float
     p_value: float
     n: int
+    n_draws: int = 0
+    """Draws that the p-value is a rank among; 0 where it is none."""
 
 
 def hardest(tests: Iterable[Comparison]) -> Comparison | None:
@@ -31,17 +33,23 @@ def criterion(
 ) -> Criterion:
     """The hardest of several tests as a criterion.
 
-    ``what`` begins the sentence ("The score is … above that of"), ``by`` names the method, ``nothing`` is said
-    where there is no test.
+    ``what`` is the alternative ("the score is above that of"), ``by`` names the method, ``nothing`` is said where
+    there is no test.
     """
     tests = list(tests)
     test = hardest(tests)
     if test is None:
         return Criterion(name, None, "<=", alpha, 0, "", nothing, str(RowLabel.NOT_COMPUTED))
     of = f", the hardest of {len(tests)}" if len(tests) > 1 else ""
+    against = f"{what} {test.against.replace('unit_order', 'unit order')}{of}"
+    shown = test.p_value <= alpha
+    said = against[:1].upper() + against[1:] if shown else f"It is not shown that {against}"
+    beyond = ""
+    if test.n_draws and test.p_value < 1 / (1 + test.n_draws):
+        beyond = f", beyond all {test.n_draws} draws by their mean and spread"
     sentence = (
-        f"{what} {test.against}{of}: {number(test.advantage)} on average; by {by} "
-        f"p = {number(test.p_value)}, and at most {number(alpha)} is needed."
+        f"{said}: {number(test.advantage)} on average, p = {number(test.p_value)} by {by}{beyond} "
+        f"(at most {number(alpha)} is needed)."
     )
     return Criterion(name, test.p_value, "<=", alpha, test.n, test.against, sentence, test.against)
 

@@ -56,7 +56,7 @@ def mechanism_gate(
         if mechanism == NO_MECHANISM
         else f"No drop of {mechanism} could be compared."
     )
-    by, costs = "blocks", f"Stripping {mechanism} costs its own target more than"
+    by, costs = "blocks", f"stripping {mechanism} costs its own target more than"
     criteria = [
         targets,
         criterion(
@@ -82,7 +82,7 @@ def mechanism_gate(
                 CriterionName.P_BEYOND_NUISANCE,
                 _against_targets(claim, beside),
                 gates.alpha,
-                f"Beside nuisance, {costs[:1].lower()}{costs[1:]}",
+                f"beside nuisance, {costs}",
                 by,
                 nothing,
             )

@@ -4,7 +4,7 @@
     rival c:     mean over outer blocks of all subject-runs of (real − c) > 0, by flipping the signs of blocks, and by
                  Student's t over the blocks of a stimulus, averaged over those who share it
     P   = nuisance ∧ every surrogate ∧ every rival                                (intersection–union)
-    Rep = partial conjunction over subject-runs of the same, each by its own draws and by Student's t over its own blocks
+    Rep = partial conjunction over subject-runs of the same, each by its own draws and Student's t over its own blocks
 
 Draws are the same for recordings of the same stimulus, so that what chance features share with a stimulus is in T and
 in its draws alike. Nuisance is a rival.
@@ -54,9 +54,9 @@ class PredictiveTests:
             return Comparison(name, math.nan, 1.0, 0)
         draws = mean_over_runs(by_run)
         observed = float(np.mean([self._level.real[run] for run in sorted(by_run)]))
-        return Comparison(
-            name, observed - float(draws.mean()), draw_p_value(observed, draws), draws.size
-        )
+        n = int(np.isfinite(draws).sum())
+        mean = float(draws[np.isfinite(draws)].mean()) if n else math.nan
+        return Comparison(name, observed - mean, draw_p_value(observed, draws), n, n)
 
     def _differences(self, name: str) -> dict[SubjectRun, FloatArray]:
         """Real − rival in every outer block, by subject-run; those without any are left out."""
@@ -80,7 +80,7 @@ class PredictiveTests:
             CriterionName.P_NUISANCE,
             self.nuisance,
             alpha,
-            "The score is above that of",
+            "the score is above that of",
             "blocks",
             "No outer block has both a real and a nuisance score.",
         )
@@ -93,8 +93,8 @@ class PredictiveTests:
             CriterionName.P_SURROGATES,
             self.surrogates,
             self._gates.alpha,
-            "The score is above that of",
-            f"{min((t.n for t in self.surrogates), default=0)} draws",
+            "the score is above that of",
+            "draws",
             "No surrogate control has a score.",
         )
 
@@ -105,7 +105,7 @@ class PredictiveTests:
             CriterionName.P_RIVALS,
             self.rivals,
             self._gates.alpha,
-            "The score is above that of",
+            "the score is above that of",
             "blocks",
             "",
         )
@@ -116,7 +116,7 @@ class PredictiveTests:
             CriterionName.P_CONTROLS_LEVEL1,
             [*self.surrogates, *self.rivals],
             self._gates.alpha,
-            "At level 1 the score is above that of",
+            "at level 1 the score is above that of",
             "draws and blocks",
             "No severe control has a level-1 score.",
         )

@@ -69,7 +69,7 @@ class RelationalTests:
     def gate(self) -> GateEvidence:
         """Gate R."""
         alpha, nothing = self._gates.alpha, f"No relational statistic ({self._why})."
-        similar = "The pattern is more like the brain's than"
+        similar = "the pattern is more like the brain's than"
         criteria = [
             self._reliable(),
             criterion(
@@ -141,7 +141,7 @@ class RelationalTests:
             CriterionName.P_CONTROLS_LEVEL2,
             [*self.surrogates, *self.rivals],
             self._gates.alpha,
-            "At level 2 the pattern is more like the brain's than that of",
+            "at level 2 the pattern is more like the brain's than that of",
             "draws and exchanges of units",
             f"No severe control can be compared at level 2 ({self._why}).",
         )
@@ -152,7 +152,7 @@ class RelationalTests:
             CriterionName.P_CONTRAST,
             [*self.surrogates, *self.rivals, *self.nuisance],
             self._gates.alpha,
-            "The fraction of the ceiling is above that of",
+            "the fraction of the ceiling is above that of",
             "draws and exchanges of units",
             f"No control can be compared at level 2 ({self._why}).",
         )
@@ -171,7 +171,8 @@ def _test(against: str, part: pl.DataFrame) -> Comparison:
     mean_draws = np.mean([d[:n_draws] for d in draws], axis=0)
     advantage = float(np.mean(advantages))
     p = draw_p_value(float(np.mean(observed)), mean_draws) if advantage > 0.0 else 1.0
-    return Comparison(against, advantage, p, int(np.isfinite(mean_draws).sum()))
+    n = int(np.isfinite(mean_draws).sum())
+    return Comparison(against, advantage, p, n, n)
 
 
 def controls_of(nulls: pl.DataFrame | None) -> list[str]:

@@ -27,6 +27,10 @@ UNIVERSAL = words_pattern(lists.UNIVERSAL)
 NO_MODEL = words_pattern(
     r"no (?:[\w-]+ )?(?:language model|llm|transformer|(?:neural )?network|machine|model|architecture|artificial \w+)s?"
 )
+PAST_DENIAL = words_pattern(
+    r"no (?:[\w-]+ ){0,2}?(?:models?|llms?|transformers?|networks?|architectures?|layers?|machines?) (?:[\w-]+ed|was|were|did|had|came|fell|beat|"
+    r"met|rose|turned|has been|have been)"
+)
 WITHHELD = words_pattern(
     r"evidence|claim\w*|show\w*|prov\w+|mean\w*|impl\w+|establish\w*|demonstrat\w+|conclu\w+|interpret\w*|follow\w*|"
     r"assert\w*|say|said|know\w*|whether|tell|license\w*|support\w*|tested|candidate\w*|gates?|wrong|premature|"
@@ -40,7 +44,7 @@ GENERIC_NEGATED = re.compile(
 )
 GROUNDS_BEFORE = re.compile(
     r"(?<![^ ])(?:(?:show|demonstrat|prov|reveal|establish|confirm|indicat|impl|mean|tell|conclud|attest|infer|find|found|"
-    r"evidence|proof|testif|certif|follow|know|report)\w* (?:(?:us|here|clearly|now|thus|therefore|, (?:[^ ,;:?]+ ){1,5},) )*that|"
+    r"evidence|proof|testif|certif|follow|know|report|learn|deduc|gather|recogni|see)\w* (?:(?:us|here|clearly|now|thus|therefore|, (?:[^ ,;:?]+ ){1,5},) )*that|"
     r"unless) "
 )
 GROUNDS_AFTER = re.compile(
@@ -195,6 +199,7 @@ def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[s
         denied = NO_MODEL.search(part) or GENERIC_NEGATED.search(scope.words.line[:last])
         if (
             denied
+            and not PAST_DENIAL.search(part)
             and statement is not Statement.PREDICTION
             and not scope.disowned(match.start(), match.end())
         ):

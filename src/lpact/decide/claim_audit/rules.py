@@ -115,7 +115,7 @@ TEXTS = (
 
 _GAP = re.compile(r"\.\.(\d+) ")
 _CLASS = re.compile(r"\b[A-Z]{4,}\b")
-_DENIAL = re.compile(r"\b(?:not|no|nothing|never|in place of|in lieu of)\b")
+_DENIAL = re.compile(r"\b(?:not|no|nothing|never|neither|in place of|in lieu of)\b")
 
 
 def words_pattern(alternatives: str | Iterable[str]) -> re.Pattern[str]:

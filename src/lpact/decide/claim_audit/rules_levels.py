@@ -29,6 +29,8 @@ PREDICTION: (match|effects?|correspondence|similarity|relation|association|advan
     fit) ..4 (is|are) (real|genuine|robust|true|authentic|reliable)
 PREDICTION: (holds?|remains?|persists?|stays?|stands?|endures?|survives?|is left) ..3 (when|once|after|even when|even if)
     ..4 CONTROL ..4 (taken|accounted|included|added|removed|regressed|considered|partialled) @unless gates?
+PREDICTION: (neither|no|not) ..2 NUISANCE ..8 (can|could|does|do|is|are|will) ..3 (explain|account|produc|reproduc|mimic|
+    responsible|enough|suffic)\w* @never-with gates?
 PREDICTION: owes? (nothing|little) to ..5 NUISANCE
 PREDICTION: robust predictive (evidence|effects?|relations?) @noun
 PREDICTION: NUISANCE ..6 (plays?|played|has|have|had) (no|little) (role|part|effect|influence|bearing)
@@ -75,6 +77,7 @@ MECHANISM: (strip|remov|ablat|delet|eliminat)\w* ..8 (only|uniquely|exclusively|
     targets?|electrodes?|scores?|predictions?|sensors?|responses?)
 MECHANISM: (is|are|was|were) (driven|carried|mediated|explained|caused|produced) by ..2 NAMED @needs either
 MECHANISM: (is|are|was) mechanism-specific
+MECHANISM: what (drives|carries|explains|underlies|produces|causes|supports|sustains|powers) ..6 (is|are) ..3 NAMED
 MECHANISM: (comes?|stems?|arises?) from ..2 NAMED @needs either
 MECHANISM: double dissociations? @noun
 MECHANISM: (match|alignment|correspondence|prediction|predictions|score|scores|advantage|gain|fit|resemblance|

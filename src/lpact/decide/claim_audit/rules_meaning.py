@@ -22,7 +22,7 @@ EQUIVALENCE: (model organism|test-?bed|in-silico \w+|laboratory) (for|of) ..5 (b
 EQUIVALENCE: the (better|more|larger|bigger|deeper) ..8 , the (more|closer|better) ..6 (brain|human|cortex|mind)
 EQUIVALENCE: (no|nothing) ..3 (distinction|difference|boundary|gap|line|distinguish\w*|separat\w+|divid\w+) ..6 (MODEL ..8
     BRAIN|BRAIN ..8 MODEL) @never-with {SCORED}
-EQUIVALENCE: MODEL ..2 COPULA ..6 (a|another|the) (human )?(brain|cortex|mind|person)(?= $| [,;]) @unless {SCORED}|{TALK}|not|for|of
+EQUIVALENCE: MODEL ..2 COPULA ..6 (a|another|the) (human )?(brain|cortex|mind|person)(?= $| [,;]) @unless {SCORED}|tools?|stud\w+|not|of
 EQUIVALENCE: what MACHINE ..8 , (you|we|people|humans|listeners|the brain) (do|does)
 EQUIVALENCE: (common|shared|same|joint) (origins?|ancest\w+|roots?|grammar|design|heritage|nature) @needs either
 EQUIVALENCE: MODEL ..6 LIKE ..8 (CORE|ACTOR) @unless {SCORED}|{GEOMETRY_WORDS} @never-with {SCORED}|{TALK}
@@ -179,6 +179,13 @@ UNIVERSAL_NEGATIVE: (can not|could not|never|no|impossible|hopeless|dead end|doo
 UNIVERSAL_NEGATIVE: (networks?|models?|machines?|llms?|transformers?) ..3 and ..3 (brains?|humans|people|minds) ..3
     (are|have|process|work|do|share) ..3 (different|nothing|unrelated|differently|no|unlike|incommensurable)
     @unless {SCORED}
+UNIVERSAL: (appl(y|ies)|extends?|generali[sz]es?|holds?|carr(y|ies) over|is true|are true|valid) (to|for|of|across) ((all|any|
+    every) ..2 (language models?|llms?|transformers?|models?|networks?|brains?|languages?)|language models|llms|
+    transformers|brains) @unless tested|these|our|both|three|this @never-with labels?|gates?|verdicts?
+UNIVERSAL: (every|any|all) ..2 (language models?|llms?|transformers?|networks?|architectures?) ..6 (will|must|would|always) ..4
+    (pass|align|predict|show|exhibit|resemble|match|reach|share|do)\w*
+UNIVERSAL: (language models|llms|transformers|networks|models|brains) (at large|across the board|everywhere|universally|as
+    a species|of all kinds|of every kind)
 UNIVERSAL: (law|universal|always|without exception) ..10 MODEL ..8 BRAIN @unless {SCORED}|statements?|claims?|about
 """
 """Beyond any study."""

@@ -72,7 +72,7 @@ EQUIVALENCE: (shared|common|same|identical) ..1 (mechanisms?|computations?|code|
 KINSHIP = r"""
 EQUIVALENCE: (twins?|counterparts?|replica|incarnation|kin|cousins?|siblings?|alike|akin|mirror|mirrors|
     mirrored|image|doppelg\w+|blueprint|in silico|analog\w*|equivalen\w+|identical|interchangeabl\w+|isomorph\w+|
-    indistinguishabl\w+|one and the same|two sides of|embodi\w+|incarnat\w+|coincide|coincides|common to|shared by|
+    indistinguishabl\w+|identically|one and the same|two sides of|embodi\w+|incarnat\w+|coincide|coincides|common to|shared by|
     shared between|in common) @needs both @never-with {TALK}|{GEOMETRY_WORDS}
 EQUIVALENCE: same(?! (levels?|units?|rows?|gates?|data|runs?|order|stimul\w+|words?|procedure|events?|folds?|
     stor\w+|subjects?|sentences?|number|controls?|patterns?|readout|pipeline|analys\w+|recordings?|datasets?|

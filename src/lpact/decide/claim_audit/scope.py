@@ -39,6 +39,7 @@ PASSIVE_REPORT = words_pattern(lists.PASSIVE_REPORT)
 OWN = words_pattern(lists.OWN)
 WORDING = words_pattern(lists.WORDING)
 PERSON_VERB = words_pattern(lists.PERSON_VERBS)
+PEOPLE_SUBJECT = re.compile(rf"(?:(?:[^ ,;:?]+ ){{1,6}}, )?(?:[^ ,;:?]+ ){{0,4}}?{lists.PEOPLE} (?!of this|and our)")
 NO_PERSON = words_pattern(lists.NO_PERSON)
 DISOWNED = words_pattern(lists.DISOWNED)
 GROUNDED = words_pattern(lists.GROUNDED)
@@ -216,9 +217,14 @@ class Scope:
                 continue
             if REPORTING.search(self._reach(other, end)):
                 return True
-        for verb in PERSON_VERB.finditer(self.line[:start]):
-            subject = " ".join(self.line[: verb.start()].split()[-_SUBJECT:]) + " "
-            if not OWN.search(subject) and not NO_PERSON.search(subject) and subject.strip():
+        subject = PEOPLE_SUBJECT.match(self.line, self.part(start)[0], start)
+        if subject is not None and not OWN.search(self.line[subject.start() : start]):
+            return True
+        for verb in PERSON_VERB.finditer(self.line):
+            if verb.start() >= start:
+                break
+            before = " ".join(self.line[: verb.start()].split()[-_SUBJECT:]) + " "
+            if not OWN.search(before) and not NO_PERSON.search(before) and before.strip():
                 return True
         first, last = self.part(start)
         own = OWN.search(self.line[first:start]) is not None

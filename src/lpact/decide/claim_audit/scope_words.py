@@ -8,6 +8,7 @@ from __future__ import annotations
 # Turns of phrase that look like a negation or a hedge and assert all the more. They are blanked before negations and
 # hedges are looked for.
 EMPHATIC = (
+    r"anything but|far from (?:superficial|accidental|trivial|coincidental|spurious|loose|arbitrary)|not superficial",
     r"(?:debate|question|issue|controversy|discussion|matter)s? (?:over |about |of |as to |on )?(?:whether|if|how|why) (?:[^ ;:?]+ ){1,14}?"
     r"(?:is|has been|are|was) (?:now |thus |therefore |finally |hereby )*(?:over|settled|closed|answered|resolved|decided)",
     r"(?<!before )(?<!until )(?<!whether )(?<!if )(?<!that )we (?:may|can|could) (?:\w+ )?(?:say|state|conclude|claim|infer|call|assert)",
@@ -82,7 +83,8 @@ NEGATIONS = (
     r"overinterpret\w*|overreach\w*|misread\w*|fallac\w+",
     r"insufficient|inadequate|too (?:weak|little|early|few)|not enough|forbid\w*|forbidden|prohibit\w*|"
     r"preclud\w+|undermin\w+",
-    r"disagree\w*|we (?:\w+ )?(?:dispute|question|doubt|challenge|contest|oppose|reject)|(?:different|distinct|far|differs?|removed) from|not to be|dispel\w*|misrepresent\w*|mis-?interpret\w*|mis-?tak\w+|den(?:y|ies|ied)|disclaim\w*|dismiss\w*",
+    r"misconceptions?|myths?|illusions?|confusion|delusions?|silent (?:about|on|as to)|agnostic|neutral (?:on|about|as to)|"
+    r"leaves? (?:open|aside|untouched)|sets? aside|has no bearing|disagree\w*|we (?:\w+ )?(?:dispute|question|doubt|challenge|contest|oppose|reject)|(?:different|distinct|far|differs?|removed) from|not to be|dispel\w*|misrepresent\w*|mis-?interpret\w*|mis-?tak\w+|den(?:y|ies|ied)|disclaim\w*|dismiss\w*",
 )
 
 # Negations that reach what follows up to a verb of showing ("the absence of a difference shows that …").
@@ -126,6 +128,10 @@ AFTER = (
 
 # Words that say that something is possible, assumed, asked or planned.
 HEDGES = (
+    r"at best|at most|superficial\w*|loosely|metaphor\w*|figure of speech|await\w*|pending|elusive|intriguing|room for|open to|prospect\w*|"
+    r"(?:can|could) not (?:yet )?be (?:ruled out|excluded|discounted)|only then|in (?:that|which) case|until then|in some sense",
+    r"(?:designed|intended|meant|hoped|planned|supposed) to|in an attempt to|with the aim of|(?:we|i) (?:\w+ )?(?:try|tried|attempt|attempted|"
+    r"hope|hoped|plan|planned|intend|intended|want|wanted|wish|wished) (?:to|that)|debate (?:about|over|on)|continues to be debated",
     r"apparent|alleged|putative|purported|ostensible|seeming|reputed|presumed|suspect(?:ed|s)?|wonder\w*|reason to (?:suspect|think|"
     r"believe)|to what (?:extent|degree)|let us (?:assume|suppose|imagine)|for the sake of",
     r"(?:thesis|chapter|paper|study|work|article|project|dissertation|section|analysis|experiment) (?:\w+ )?(?:investigates?|explores?|"
@@ -168,7 +174,8 @@ MENTIONS = (
     r"(?:claim|claims|statement|statements|assertions?) to the effect (?:that|of)|(?:talk|mention|suggestions?) (?:of|that)",
     r"(?:claim|claims|statement|statements|assertion|idea|notion|hypothesis|thesis|proposal|proposition|"
     r"suggestion|question|view|belief|intuition|slogan|assumption|"
-    r"allegation|argument|narrative|story|temptation|reading|conjecture) (?:that|of|is that|as to|about|for|"
+    r"allegation|doctrine|dogma|position|rhetoric|hype|dream|vision|myth|hope|contention|impression|prospect|speculation|"
+    r"argument|narrative|story|temptation|reading|conjecture) (?:, )?(?:that|of|is that|as to|about|for|"
     r"like|such as)",
     r"(?:term|terms|word|words|wording|phrase|phrases|expression|expressions|label|headline|headlines|title|"
     r"titles|sentences|formulations?) (?:such as|like|as|of|for|that|are|is|were|was)",
@@ -206,7 +213,15 @@ CONSEQUENCE = (
 )
 
 # Somebody else says so.
+PEOPLE = (
+    r"(?:supporters|friends|believers|investigators|authors?|colleagues?|reviewers?|referees?|fans|followers|philosophers?|linguists?|"
+    r"engineers|compan(?:y|ies)|industry|startups?|vendors?|bloggers?|the public|laymen|students|editors?|press office|researchers?|"
+    r"scientists|neuroscientists|psychologists|experts|pioneers|optimists|pessimists|defenders|adherents|writers|proponents|advocates|"
+    r"thinkers|evangelists|boosters|columnists|pundits|books|novelists|economists|critics|commentators|journalists|enthusiasts|"
+    r"departments|theorists|scholars|textbooks|newspapers|magazines|headlines|memes?|interviews?)"
+)
 OTHERS = (
+    PEOPLE,
     r"(?:a|one|another) (?:[\w-]+ ){0,3}?(?:paper|study|article|report|review|book|team|group|reviewer|"
     r"magazine|newspaper|commentary|editorial|essay|preprint|blog|author|textbook|lecture|talk|chapter|poster|thesis|"
     r"journalist|critic|colleague|commentator|referee|keynote|tweet|podcast guest)",
@@ -226,6 +241,7 @@ OTHERS = (
     r"view|words|data|account)",
 )
 REPORTING = (
+    r"infer\w*|feels?|felt|answer\w*|cite[sd]?|like to|consider\w*|judg\w+|dream\w*|imagin\w*|convinced|endors\w+|subscrib\w+|prais\w+|"
     r"tells?|told|teach(?:es)?|means?|meant|(?:is|was|were|has been) that|"
     r"(?:argu|claim|conclud|stat|assert|declar|interpret|propos|report|maintain|contend|believ|insist|announc|"
     r"alleg|describ|equat|advanc|advocat|"
@@ -249,6 +265,9 @@ PASSIVE_REPORT = (
     r"(?:was|were|is|are|been) (?:\w+ )?(?:made|advanced|defended|proposed|voiced|put forward|endorsed|held|promoted|championed) by "
     r"(?:others|some|several|many|citedauthor|the |its |a )|not ours|(?:is|are|was|were) (?:\w+ )?(?:called|described|referred to|known|"
     r"termed|dubbed|billed|advertised|sold|marketed|hailed|touted|styled) as",
+    r"in (?:earlier|previous|prior|past|recent|other) (?:work|studies|papers|reports|analyses|experiments|publications) ,",
+    r"from the (?:standpoint|perspective|point of view|viewpoint|vantage point) of|so the (?:argument|story|saying) goes|the argument (?:goes|runs)|"
+    r"legend has it|abounds? (?:with|in)|(?:has|have) been likened|(?:has|have) come to (?:think|believe|see|regard)",
     r"in (?:that|this|the) (?:tradition|literature|field|line of work|school|camp|genre)|(?:common|popular|usual|frequent|standard|"
     r"typical) (?:interpretation|reading|explanation|inference|argument|conclusion|response|narrative)",
     r"(?:to|in) (?:their|his|her|some|many) (?:minds?|eyes|opinion|words|view) ,|in the (?:press|media|literature|field|newspapers|popular \w+) ,|commonplace|truism|clich\w+|(?:common|popular|widespread|prevalent|fashionable|familiar) (?:view|belief|assumption|idea|"
@@ -265,8 +284,13 @@ PERSON_VERBS = (
     r"believed|insists?|insisted|declares?|declared|alleges?|alleged|proposes?|proposed|writes?|wrote|written|says?|said|"
     r"announces?|announced|proclaims?|proclaimed|concluded|thinks?|thought|posits?|posited|speculates?|opines?|objects?|holds?|"
     r"held|complains?|boasts?|jokes?|assures?|suggested|remarks?|remarked|conjectures?|conjectured|hypothesi[sz]ed) (?:[^ ;:?,]+ ly )?that",
+    r"(?:(?:is|are|was|were) (?:\w+ )?(?:convinced|persuaded|adamant)|of the opinion|takes? the view|took the view|makes? the case|"
+    r"felt|feels?|warns?|warned|answers?|answered|teach(?:es)?|taught|fears?|hopes?|promises?|infers?|like to say|love to say) that",
+    r"(?:regards?|regarded|views?|viewed|describes?|described|hails?|hailed|touts?|touted|portrays?|portrayed|depicts?|depicted|casts?|"
+    r"conceives? of|thinks? of|speaks? of|spoke of|refers? to|referred to) (?:[^ ;:?]+ ){1,6}?as",
+    r"(?:is|are|was|were|been) (?:\w+ )?(?:claimed|argued|alleged|held|believed|thought|said|supposed|considered|reported) to",
     r"(?:puts?|phrased|expressed) it(?: ,)?|is said to|(?:is|was|been|be) (?:often |sometimes |now |frequently )?(?:said|claimed|argued|"
-    r"believed|alleged|rumou?red|asserted) that",
+    r"believed|alleged|rumou?red|asserted|held|maintained) (?:[^ ;:?]+ ){0,5}?that",
 )
 # Evidence, which can be said to argue, and what a text says of itself.
 NO_PERSON = (
@@ -320,6 +344,7 @@ GENERIC = (
 
 # Something other than a model is the subject: positive controls, simulations, and brains as models.
 NOT_A_MODEL = (
+    r"(?:planted|implanted|simulated|synthetic|oracle) (?:models?|features?|signals?|layers?|effects?|networks?)|"
     r"implant\w*|positive controls?|brain-as-model|oracle|planted|simulat\w+|simulations?|word onsets?|"
     r"envelopes?|assay|brain-brain|brain-to-brain|subject-to-subject|"
     r"run-to-run|other subjects|pairs of subjects"
