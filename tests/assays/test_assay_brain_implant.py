@@ -125,6 +125,16 @@ def test_settings_of_the_study_are_taken_within_bounds():
     assert twice.datasets[0].options["n_runs"] == 2
 
 
+@pytest.mark.parametrize(("draws", "used"), [(3, 3), (20, 20), (200, 20)])
+def test_tests_are_used_with_as_many_draws_as_in_the_study(draws, used):
+    controls = {"include": ["circular_shift"], "draws": draws}
+    config = implant.implant_config(study(controls=controls), "implant")
+    assert config.controls.draws == used
+    assert config.stripping.mismatch_draws == 2
+    few = study(controls=controls, stripping={"mismatch_draws": 1})
+    assert implant.implant_config(few, "sham").stripping.mismatch_draws == 1
+
+
 def test_the_job_gives_the_same_table_whatever_else_the_study_is(measured):
     job = ImplantJob("sham")
     assert job.key != ImplantJob("implant").key

@@ -18,11 +18,10 @@ from lpact.datasets.base import RecordingId
 from lpact.levels.measure import PROFILES
 from lpact.reasons import Reason
 from lpact.store import empty, frame
-from lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY
 from lpact.tables.assay_stimulus import FULL_SUMMARY
 from lpact.tables.ceilings import BRAIN_CEILING
 
-N_UNITS, N_STUDIES = 16, 150
+N_UNITS, N_STUDIES, MOST_PASSES = 16, 150, 13
 UNITS = tuple(f"u{i:02d}" for i in range(N_UNITS))
 ONE_MEASURE = study_config(relational={"alignments": ["cka"], "profiles": ["pearson"]})
 
@@ -63,35 +62,38 @@ def share_rule(summary):
     return (summary["pass_share"] >= 0.6) & (summary["mean_delta"] > 0)
 
 
-def test_unrelated_runs_pass_at_the_rate_of_the_test_and_planted_ones_always():
+def p_value(brains, comparison):
+    tests = brain_as_model.tests_of_order(ONE_MEASURE, "d", brains)
+    return tests[comparison, "cka", "pearson"].p_value
+
+
+def test_unrelated_runs_pass_at_the_rate_of_the_test():
+    """2 of 51 orders are expected to be as good as the right one: 150 · 0.039 = 5.9 ± 2.4 studies pass."""
+    rng = np.random.default_rng(0)
+    studies = (two_runs(rng, related=False) for _ in range(N_STUDIES))
+    assert sum(p_value(brains, "run_to_run") <= 0.05 for brains in studies) <= MOST_PASSES
+
+
+def test_a_summary_does_not_pass_because_all_units_fell_on_the_same_side():
     """One factor moves all units: whether most of them resemble their namesakes is one toss of a coin."""
     rng = np.random.default_rng(0)
-    by_share, by_both, planted = 0, 0, 0
-    for number in range(N_STUDIES):
-        summary = summary_of(two_runs(rng, related=False), "run_to_run")
-        by_share += int(share_rule(summary).item())
-        by_both += int(summary["gate_pass"].item())
-        if number < 20:
-            planted += int(
-                summary_of(two_runs(rng, related=True, noise=0.3), "run_to_run")["gate_pass"].item()
-            )
-    assert by_share > 0.3 * N_STUDIES  # what counting units alone would do
-    # 2 of 51 orders are expected to be as good: 150 · 0.039 = 5.9 ± 2.4.
-    assert by_both <= 13
-    assert planted == 20
+    summaries = [summary_of(two_runs(rng, related=False), "run_to_run") for _ in range(24)]
+    assert sum(share_rule(summary).item() for summary in summaries) >= 6
+    assert sum(summary["gate_pass"].item() for summary in summaries) <= 3
+    planted = [summary_of(two_runs(rng, related=True, noise=0.15), "run_to_run") for _ in range(4)]
+    assert all(summary["gate_pass"].item() for summary in planted)
 
 
 def test_unrelated_subjects_pass_at_the_rate_of_the_test():
-    """Six pairs of four subjects, each subject in three of them."""
+    """Three pairs of three subjects, each subject in two of them."""
     rng = np.random.default_rng(1)
     passed = 0
     for _ in range(N_STUDIES):
         brains = [
-            brain((str(s), "a", "1"), rng.uniform(0.2, 1.0, N_UNITS), 0.05, rng) for s in range(4)
+            brain((str(s), "a", "1"), rng.uniform(0.2, 1.0, N_UNITS), 0.05, rng) for s in range(3)
         ]
-        tests = brain_as_model.tests_of_order(ONE_MEASURE, "d", brains)
-        passed += tests["subject_to_subject", "cka", "pearson"].p_value <= 0.05
-    assert passed <= 13
+        passed += p_value(brains, "subject_to_subject") <= 0.05
+    assert passed <= MOST_PASSES
 
 
 def test_subjects_that_are_alike_do_not_count_as_many():
@@ -101,11 +103,10 @@ def test_subjects_that_are_alike_do_not_count_as_many():
     for _ in range(N_STUDIES):
         factors = rng.uniform(0.2, 1.0, (2, N_UNITS))
         brains = [
-            brain((str(s), "a", str(r)), factors[r], 0.05, rng) for s in range(4) for r in range(2)
+            brain((str(s), "a", str(r)), factors[r], 0.05, rng) for s in range(2) for r in range(2)
         ]
-        tests = brain_as_model.tests_of_order(ONE_MEASURE, "d", brains)
-        passed += tests["run_to_run", "cka", "pearson"].p_value <= 0.05
-    assert passed <= 13
+        passed += p_value(brains, "run_to_run") <= 0.05
+    assert passed <= MOST_PASSES
 
 
 @pytest.mark.parametrize(
@@ -157,12 +158,12 @@ def test_the_test_counts_the_right_order_and_ties():
 
 def test_the_summary_stores_the_test_and_the_oracle_follows_it():
     rng = np.random.default_rng(5)
-    brains = two_runs(rng, related=True, noise=0.3)
+    brains = two_runs(rng, related=True, noise=0.15)
     row = summary_of(brains, "run_to_run").row(0, named=True)
     assert row["n_orders"] == ONE_MEASURE.assay.unit_permutations
     assert row["p_value"] <= 1 / 51
     assert "p = " in row["interpretation"]
-    # The same rows, and a test that does not reject: an unrelated pair with many rows that pass.
+    # An unrelated pair with many rows that pass, and a test that does not reject.
     rng = np.random.default_rng(0)
     lucky = next(
         summary
@@ -185,9 +186,8 @@ def test_every_finding_says_what_it_is_about():
     row = {column.name: None for column in FULL_SUMMARY.columns}
     row |= {c.name: 0 for c in FULL_SUMMARY.columns if c.dtype == "int"}
     row |= {c.name: "x" for c in FULL_SUMMARY.columns if c.dtype == "str"}
-    row |= {"dataset": "sim_eeg", "gate": "not_available", "reason": Reason.NOT_COMPUTED.value}
+    row |= {"dataset": "sim_eeg", "gate": "not_available", "reason": "not_computed"}
     found = findings({FULL_SUMMARY.name: frame(FULL_SUMMARY, [row])}, GatesConfig())
     assert [(f.dataset, f.what, f.passes) for f in found] == [
         ("sim_eeg", "acoustic envelope", None)
     ]
-    assert BRAIN_AS_MODEL_SUMMARY.key[1] == "comparison"

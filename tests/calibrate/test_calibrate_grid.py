@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import polars as pl
 import pytest
+from rich.console import Console
 
+from lpact.calibrate import output
 from lpact.calibrate.cells import Cell, Effort
 from lpact.calibrate.output import KEPT, PACE_NAME, write_calibration
-from lpact.calibrate.reference_run import FOLDER, save_reference
+from lpact.calibrate.reference_run import FOLDER, Reference, load_reference, save_reference
 from lpact.calibrate.settings import Settings
-from lpact.calibrate.study import Forecast, run_grid
+from lpact.calibrate.study import Forecast, Pace, run_grid
 from lpact.calibrate.truths import GATES
-from lpact.errors import RunError
+from lpact.cli._calibration import show_reference
+from lpact.errors import RunError, TableError
+from lpact.math.intervals import wilson_interval
+from lpact.store import write_table
 from lpact.tables.calibration import RATES, TRIALS, TRUTH_RATES
 
 SETTINGS = Settings(
@@ -149,18 +157,108 @@ def test_rates_of_a_truth_take_its_cells_together(resumed):
     assert truths["why"].str.len_chars().min() > 20
 
 
-def test_a_reference_is_made_from_a_finished_run(resumed, tmp_path):
-    folder = save_reference(resumed[0], tmp_path / FOLDER)
-    assert sorted(path.name for path in folder.iterdir()) == [
+@pytest.fixture
+def copied(resumed, tmp_path) -> Path:
+    folder = tmp_path / "copied"
+    shutil.copytree(resumed[0], folder, ignore=shutil.ignore_patterns(KEPT))
+    (folder / KEPT).mkdir()
+    return folder
+
+
+def test_a_stop_while_writing_leaves_no_checksums(copied, resumed, trials, monkeypatch):
+    def stop(_: pl.DataFrame) -> str:
+        raise KeyboardInterrupt
+
+    pace = Pace(4, 60.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(output, "false_pass_svg", stop)
+        with pytest.raises(KeyboardInterrupt):
+            write_calibration(copied, trials, SETTINGS, pace)
+    assert not (copied / "calibration.json").exists()
+    with pytest.raises(RunError, match="not a finished calibration"):
+        save_reference([copied], copied.with_name("none"))
+    output.check_folder(copied)
+    write_calibration(copied, trials, SETTINGS, pace)
+    assert made(copied) == made(resumed[0])
+
+
+@pytest.fixture(scope="module")
+def reference_folder(resumed, tmp_path_factory) -> Path:
+    return save_reference([resumed[0]], tmp_path_factory.mktemp("saved") / FOLDER)
+
+
+def test_a_reference_is_made_from_a_finished_run(reference_folder, resumed):
+    assert sorted(path.name for path in reference_folder.iterdir()) == [
         "biases.csv",
         "meta.json",
         "rates.csv",
         "truth_rates.csv",
     ]
     rates = (resumed[0] / f"{RATES.name}.csv").read_bytes()
-    assert (folder / "rates.csv").read_bytes() == rates
+    assert (reference_folder / "rates.csv").read_bytes() == rates
+    meta = load_reference(reference_folder).meta
+    assert (meta["n_studies"], meta["n_cells"], meta["n_null_studies"]) == (4, 2, 4)
+    assert meta["commands"] == [SETTINGS.command()]
+
+
+def test_a_reference_takes_only_what_the_calibration_wrote(copied, resumed, trials):
+    nowhere = copied.with_name("nowhere")
     with pytest.raises(RunError, match="not a finished calibration"):
-        save_reference(tmp_path, tmp_path / "another")
+        save_reference([nowhere], nowhere)
+    with pytest.raises(TableError, match="key"):
+        save_reference([resumed[0], copied], nowhere)
+    write_table(trials.with_columns(integrated=~pl.col("integrated")), TRIALS, copied)
+    with pytest.raises(RunError, match="not the one that the calibration wrote"):
+        save_reference([copied], nowhere)
+    assert not nowhere.exists()
+
+
+def shown(reference: Reference) -> str:
+    printed = StringIO()
+    show_reference(Console(file=printed, markup=False, highlight=False, width=10_000), reference)
+    return printed.getvalue()
+
+
+def test_a_reference_says_what_it_was_made_by(reference_folder):
+    reference = load_reference(reference_folder)
+    told = shown(reference)
+    assert "earlier state of the code" not in told
+    assert SETTINGS.command() in told
+    (spent,) = [line for line in told.splitlines() if "no option of these commands" in line]
+    assert "draws 2, folds 4, gap_events 5" in spent
+    assert "mismatch_draws 1" in spent
+    assert "lags_ms 0/100" in spent
+    assert "controls random_matched_dim/random_matched_autocorr/circular_shift" in spent
+    old = replace(reference, meta=reference.meta | {"numbers_code": "0123456789abcdef"})
+    (line,) = [line for line in shown(old).splitlines() if "earlier state of the code" in line]
+    assert "0123456789abcdef" in line
+    assert (reference.as_json()["made_by_this_code"], old.as_json()["made_by_this_code"]) == (
+        True,
+        False,
+    )
+
+
+def test_promises_are_held_against_the_rates(reference_folder):
+    reference = load_reference(reference_folder)
+    own = pl.col("gate_profile") == "calibrated"
+    never = reference.truth_rates.with_columns(
+        n_passes=0, rate=0.0, low=0.0, high=wilson_interval(0, 2)[1]
+    )
+    kept = replace(reference, truth_rates=never).promises()
+    # Nothing strong was simulated, so that the last promise is not borne out.
+    assert [promise.kept for promise in kept] == [True, True, False]
+    assert f"in 0 of 2 (95 % interval up to {wilson_interval(0, 2)[1]:.3f})" in kept[0].sentence
+    one = own & (pl.col("truth") == "nuisance") & (pl.col("gate") == "integrated")
+    low, high = wilson_interval(1, 2)
+    broken = never.with_columns(
+        n_passes=pl.when(one).then(1).otherwise("n_passes"),
+        rate=pl.when(one).then(0.5).otherwise("rate"),
+        low=pl.when(one).then(low).otherwise("low"),
+        high=pl.when(one).then(high).otherwise("high"),
+    )
+    first = replace(reference, truth_rates=broken).promises()[0]
+    assert not first.kept
+    assert f"'nuisance', in 1 of 2 (95 % interval up to {high:.3f})" in first.sentence
 
 
 def test_the_cell_is_not_a_function_of_its_place():

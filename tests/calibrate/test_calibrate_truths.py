@@ -17,7 +17,7 @@ from lpact.datasets.simulated.features import MODELS
 from lpact.errors import ConfigError
 from lpact.tables.decisions import DECISIONS
 
-NULL = ("independent", "drift", "nuisance", "shared_noise")
+NULL = ("independent", "drift", "nuisance", "shared_noise", "unknown_signal")
 
 
 def test_every_gate_of_every_truth_has_a_role_with_a_reason():

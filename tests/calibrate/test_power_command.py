@@ -11,7 +11,7 @@ from power_studies import SMALL, small_settings, small_study
 from typer.testing import CliRunner
 
 from lpact.calibrate.power import Settings, assess, assess_run
-from lpact.calibrate.power_after import layer_frame, run_ceilings, spread_rows
+from lpact.calibrate.power_after import layer_frame, run_ceilings, run_claims, spread_rows
 from lpact.calibrate.power_design import Ceiling
 from lpact.calibrate.power_rows import SIMULATED, effect_row
 from lpact.cli import app
@@ -151,33 +151,63 @@ def test_an_effect_above_the_ceiling_could_not_have_been_found(run_folder):
     assert run_ceilings(run)["sim"] is not None
 
 
+def verdict_of(run_folder, *, model="integrated", limit=None, **changes):
+    """Verdict on a layer at the gate `integrated`, which no layer of this run passes with two draws."""
+    run = Run(run_folder)
+    values = {
+        "target": 0.8,
+        "alpha": 0.05,
+        "ceiling": None if limit is None else Ceiling("run_to_run", limit),
+        "reason": Reason.OK,
+        **changes,
+    }
+    needed = effect_row("sim", "calibrated", "integrated", SIMULATED, **values)
+    row = layer_frame(run, "pearson", [needed], 0.8).filter(model=model).row(0, named=True)
+    assert row["gate"] == "integrated"
+    return row
+
+
+NEVER = {"reason": Reason.NEVER_DETECTED}
+NEEDS = {"score": 0.4, "delta": 0.4, "score_low": 0.3}
+
+
 @pytest.mark.parametrize(
-    ("score", "reason", "verdict"),
+    ("changes", "verdict"),
     [
-        (0.01, Reason.OK, "could_have_found"),
-        (0.9, Reason.OK, "could_not_have_found"),
-        (None, Reason.NEVER_DETECTED, "could_not_have_found"),
-        (None, Reason.ALWAYS_DETECTED, "could_have_found"),
+        (NEEDS | {"limit": 0.5}, "could_have_found"),
+        (NEEDS | {"limit": 0.5, "size": "smaller"}, "could_have_found"),
+        (NEEDS | {"limit": 0.5, "size": "larger"}, "not_known"),
+        (NEEDS | {"limit": 0.2}, "could_not_have_found"),
+        (NEEDS | {"limit": 0.35}, "not_known"),  # within the interval of the needed score
+        (NEEDS | {"limit": 0.2, "size": "smaller"}, "not_known"),
+        (NEEDS | {"limit": 0.2, "size": "larger"}, "could_not_have_found"),
+        (NEVER, "could_not_have_found"),
+        (NEVER | {"size": "smaller"}, "not_known"),
+        (NEVER | {"size": "mixed"}, "not_known"),
+        (NEVER | {"enough_trials": False}, "not_known"),
+        ({"reason": Reason.ALWAYS_DETECTED}, "could_have_found"),
+        ({"reason": Reason.ALWAYS_DETECTED, "size": "larger"}, "not_known"),
     ],
 )
-def test_gates_beyond_level_1_are_judged_by_simulated_studies(run_folder, score, reason, verdict):
-    """The integrated model scores about 0.8 and fails the tests with two draws only."""
-    run = Run(run_folder)
-    needed = effect_row(
-        "sim",
-        "calibrated",
-        "integrated",
-        SIMULATED,
-        target=0.8,
-        alpha=0.05,
-        ceiling=None,
-        reason=reason,
-        score=score,
-        delta=score,
-    )
-    layers = layer_frame(run, "pearson", [needed], 0.8).filter(model="integrated")
-    assert layers["gate"].to_list() == ["integrated"]
-    assert layers["verdict"].to_list() == [verdict]
+def test_gates_beyond_level_1_are_judged_by_simulated_studies(run_folder, changes, verdict):
+    row = verdict_of(run_folder, **changes)
+    assert row["verdict"] == verdict
+    starts = {"not_known": "Not known: ", "could_not_have_found": "Could not have found it: "}
+    assert row["sentence"].startswith(starts.get(verdict, "Could have found it and did not: "))
+
+
+def test_the_observed_score_is_shown_and_does_not_enter_the_verdict(run_folder):
+    """One model scores well above and one well below what is needed: the design is the same."""
+    rows = [verdict_of(run_folder, model=model, **NEEDS, limit=0.9) for model in MODELS]
+    high, low = (row["score"] for row in rows)
+    assert low < 0.4 < high
+    assert [row["verdict"] for row in rows] == ["could_have_found"] * 2
+    assert all(f"observed {row['score']:.3f}" in row["sentence"] for row in rows)
+
+
+def test_claims_of_a_run_are_counted_where_they_are_confirmatory(run_folder):
+    """Two models, one layer each, two mechanisms."""
+    assert run_claims(Run(run_folder)) == 4
 
 
 def test_a_run_of_another_study_is_refused(run_folder, tmp_path):
@@ -248,3 +278,7 @@ def test_an_interrupted_simulation_goes_on_where_it_stopped(tmp_path):
     assert simulated["n_trials"].unique().to_list() == [2]
     assert rows.filter(pl.col("method") == "closed_form").height == 2
     assert list(report.caps) == ["sim"]
+    # One model, one layer, two mechanisms.
+    assert (report.n_claims, report.largest_p) == (2, 0.025)
+    integrated = simulated.filter(gate_profile="calibrated", gate="integrated")
+    assert integrated["alpha"].to_list() == [0.025]

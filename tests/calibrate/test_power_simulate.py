@@ -9,11 +9,16 @@ import polars as pl
 import pytest
 from power_studies import SMALL, design_of, small_study
 
+from lpact.calibrate.power import planned_claims
 from lpact.calibrate.power_cells import (
     FEWEST_EVENTS,
+    LARGER,
+    MIXED,
     MOST_EVENTS,
     MOST_SUBJECT_RUNS,
     MOST_UNITS,
+    SAME,
+    SMALLER,
     matched_design,
     noise_coefficient,
 )
@@ -44,7 +49,7 @@ def test_a_design_within_the_caps_is_matched_in_size():
     # Context features have 0.2, responses 0.4: inflation (1 + 0.08) / (1 − 0.08), nearly.
     assert matched.cell.n_events == pytest.approx(400 * 1.08 / 0.92, abs=2)
     assert (matched.cell.n_subjects, matched.cell.n_units) == (5, 12)
-    assert matched.caps == ()
+    assert (matched.caps, matched.size) == ((), SAME)
     assert matched.gates == study.config.gates
     assert matched.effort.controls == study.config.controls.include
     assert matched.effort.draws == 2
@@ -61,9 +66,16 @@ def test_every_cap_is_told():
         f"{MOST_SUBJECT_RUNS} subject-runs instead of 40",
         f"{MOST_UNITS} units instead of 200",
     ]
+    assert matched.size == SMALLER
     tiny = matched_design(design_of(models=(model_worth(30.0),)), small_study().config)
     assert tiny.cell.n_events == FEWEST_EVENTS
     assert "finds only larger effects" in tiny.caps[0]
+    assert tiny.size == LARGER
+    both = matched_design(
+        design_of(n_units=200.0, models=(model_worth(30.0),)), small_study(draws=50).config
+    )
+    assert both.size == MIXED
+    assert both.caps[-1].startswith("20 draws of controls instead of 50")
     with pytest.raises(ValueError, match="no design to match"):
         matched_design(design_of(models=()), small_study().config)
 
@@ -89,7 +101,7 @@ def test_noise_has_the_autocorrelation_of_the_responses(lag1):
 
 def frames(passed: bool, score: float | None) -> dict[str, pl.DataFrame]:
     gates = dict.fromkeys(GATES, passed)
-    rows = [{"gate_profile": "paper", **gates}]
+    rows = [{"gate_profile": "paper", "p_value": None, **gates}]
     effect = {"score": score, "delta": score, "fraction_of_ceiling": None}
     schema = dict.fromkeys(effect, pl.Float64)
     return {"passed": pl.DataFrame(rows), "effect": pl.DataFrame([effect], schema=schema)}
@@ -135,6 +147,79 @@ def test_a_ratio_outside_the_simulated_ones_is_not_guessed(threshold, reason, wo
     rows = simulated_rows(design_of(), made_up(threshold), GatesConfig(), 0.8, None)
     assert {(r["reason"], r["snr"], r["score"]) for r in rows} == {(reason, None, None)}
     assert all(r["sentence"].startswith(words) for r in rows)
+
+
+def test_with_capped_sizes_nothing_is_said_to_be_out_of_reach():
+    """The same trials, of studies as large as the design and of smaller ones."""
+    for threshold, limit in ((9.0, None), (0.3, Ceiling("x", 0.01))):
+        own = (GatesConfig(), 0.8, limit)
+        same = simulated_rows(design_of(), made_up(threshold), *own)
+        smaller = simulated_rows(design_of(), made_up(threshold), *own, SMALLER)
+        assert not any("smaller than this design" in row["sentence"] for row in same)
+        assert all("smaller than this design" in row["sentence"] for row in smaller)
+        assert not any("could not have" in row["sentence"] for row in smaller)
+        assert {row["simulated_size"] for row in smaller} == {SMALLER}
+
+
+def test_few_trials_at_the_strongest_effect_do_not_exclude_the_target_power():
+    """No pass of one trial has a probability of 0.2 at a power of 0.8; none of two, of 0.04."""
+    for n_trials, enough in ((1, False), (2, True)):
+        trials = [(r, frames(False, 0.1 * r)) for r in (0.1, 0.8) for _ in range(n_trials)]
+        rows = simulated_rows(design_of(), collect(trials), GatesConfig(), 0.8, None)
+        assert {row["reason"] for row in rows} == {Reason.NEVER_DETECTED}
+        assert {row["enough_trials"] for row in rows} == {enough}
+        assert any("Too few studies" in row["sentence"] for row in rows) != enough
+
+
+def test_a_smallest_effect_around_the_ceiling_is_in_doubt():
+    row = simulated_rows(design_of(), made_up(0.3), GatesConfig(), 0.8, None)[0]
+    between = Ceiling("x", (row["score_low"] + row["score"]) / 2)
+    assert row["score_low"] < between.score < row["score"]
+    doubtful = simulated_rows(design_of(), made_up(0.3), GatesConfig(), 0.8, between)[0]
+    assert (doubtful["attainable"], doubtful["enough_trials"]) == (False, False)
+    assert "Too few studies" in doubtful["sentence"]
+    sure = simulated_rows(design_of(), made_up(0.3), GatesConfig(), 0.8, Ceiling("x", 0.001))[0]
+    assert (sure["attainable"], sure["enough_trials"]) == (False, True)
+
+
+@pytest.mark.parametrize(("n_claims", "expected"), [(1, 4), (2, 2), (40, 0)])
+def test_integrated_power_is_that_of_the_studys_own_number_of_claims(n_claims, expected):
+    """Trials with p = 0.02, in which all gates pass; their own correction let half of them count."""
+    trials = []
+    for number in range(4):
+        made = frames(True, 0.1)
+        p = 0.02 if number < 2 else 0.04
+        made["passed"] = made["passed"].with_columns(
+            gate_profile=pl.lit("calibrated"), p_value=pl.lit(p), integrated=pl.lit(number % 2 == 0)
+        )
+        trials.append((0.4, made))
+    corrected = collect(trials, 0.05 / n_claims)
+    assert corrected.passed["calibrated", "integrated"].sum() == expected
+    assert corrected.passed["calibrated", "relational"].sum() == 4
+    assert collect(trials).passed["calibrated", "integrated"].sum() == 2
+    rows = simulated_rows(design_of(), corrected, GatesConfig(), 0.8, None)
+    alphas = {row["gate"]: row["alpha"] for row in rows}
+    assert alphas["integrated"] == pytest.approx(0.05 / n_claims)
+    assert alphas["relational"] == 0.05
+    # A gate that does not pass is no claim, however small the p-value.
+    shut = [(r, {**f, "passed": f["passed"].with_columns(ceiling=False)}) for r, f in trials]
+    assert collect(shut, 0.05).passed["calibrated", "integrated"].sum() == 0
+    # Point rules correct nothing.
+    points = [
+        (r, {**f, "passed": f["passed"].with_columns(gate_profile=pl.lit("paper"))})
+        for r, f in trials
+    ]
+    assert collect(points, 0.05 / n_claims).passed["paper", "integrated"].sum() == 2
+
+
+def test_claims_of_a_plan_are_those_of_confirmatory_datasets():
+    study = small_study(models=("integrated", "drift"))
+    designs = [
+        design_of(models=(replace(model_worth(400.0), model="integrated"),)),
+        design_of(confirmatory=False, models=(replace(model_worth(400.0), model="drift"),)),
+    ]
+    # One dataset, one model with one layer, two mechanisms.
+    assert planned_claims(designs, study.config) == 2
 
 
 def test_a_design_that_was_not_simulated_has_rows_that_say_why():

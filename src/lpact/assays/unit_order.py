@@ -9,9 +9,9 @@ and its null is T with whole units in shuffled order, rows and columns of the pa
 
     T_π = mean over pairs (s, t) of the mean over units i of ρ(b_{π_t(i)} in t over π_t, b_{π_s(i)} in s over π_s)
 
-There is one order for each value of what a comparison varies (run, session or subject) and each set of shared units: all
-pairs that meet it, and all measures and similarities, are shuffled alike. What pairs have in common stays in the
-null, and the test is exact if the unit orders of different runs (sessions, subjects) have nothing to do with each other.
+There is one order for each value of what a comparison varies (run, session or subject) and each set of shared units:
+all pairs that meet it, and all measures and similarities, are shuffled alike. What pairs have in common stays in the
+null, and the test is exact if the unit orders of different runs (sessions, subjects) are unrelated.
 """
 
 from __future__ import annotations

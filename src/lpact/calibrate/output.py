@@ -28,7 +28,11 @@ META_NAME, PACE_NAME, KEPT = "calibration.json", "pace.json", "kept"
 FORMAT = 1
 POWER_FIGURE, FALSE_PASS_FIGURE = "report/power.svg", "report/false-passes.svg"
 _OUTPUTS = {
-    *(f"{table.name}{suffix}" for table in (TRIALS, RATES, TRUTH_RATES) for suffix in (".parquet", ".csv")),
+    *(
+        f"{table.name}{suffix}"
+        for table in (TRIALS, RATES, TRUTH_RATES)
+        for suffix in (".parquet", ".csv")
+    ),
     POWER_FIGURE,
     FALSE_PASS_FIGURE,
     META_NAME,
@@ -63,7 +67,7 @@ def _is_run(folder: Path) -> bool:
         return False
     try:
         values = json.loads(path.read_bytes())
-    except ValueError:
+    except (OSError, ValueError):
         return False
     return isinstance(values, dict) and {"config_digest", "lpact_version"} <= values.keys()
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
 
 from lpact.calibrate.cells import Effort
-from lpact.calibrate.power_after import check_same_study, layer_frame, run_ceilings, spread_rows
-from lpact.calibrate.power_cells import MatchedDesign, matched_design
+from lpact.calibrate.power_after import (
+    check_same_study,
+    layer_frame,
+    run_ceilings,
+    run_claims,
+    spread_rows,
+)
+from lpact.calibrate.power_cells import SAME, MatchedDesign, matched_design
 from lpact.calibrate.power_design import Ceiling, DatasetDesign, read_design
 from lpact.calibrate.power_rows import Row, closed_rows, design_frame, simulated_rows
 from lpact.calibrate.power_simulate import (
@@ -72,6 +78,9 @@ class PowerReport:
     tables: Mapping[str, pl.DataFrame]
     caps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     after_run: bool = False
+    n_claims: int | None = None
+    """Confirmatory claims that integrated power is corrected over; None where nothing was simulated."""
+    largest_p: float | None = None
 
     def table(self, table: Table) -> pl.DataFrame:
         """One of the tables."""
@@ -100,21 +109,40 @@ def assess(
     effects: list[Row] = []
     caps: dict[str, tuple[str, ...]] = {}
     simulated: dict[str, Simulated] = {}
+    sizes: dict[str, str] = {}
+    n_claims = planned_claims(designs, config) if run is None else run_claims(run)
+    largest_p = config.gates.fdr / max(1, n_claims)
     for design in designs:
         if settings.quick or not design.confirmatory or design.limiting is None:
             continue
         matched = matched_design(design, config, settings.effort)
-        caps[design.name] = matched.caps
+        caps[design.name], sizes[design.name] = matched.caps, matched.size
         simulated[design.name] = _simulate(
-            design, matched, config, run_config, settings, reporter, told
+            design, matched, config, run_config, settings, reporter, told, largest_p
         )
     for design in designs:
         own = (config.gates, settings.target, ceilings.get(design.name))
         effects += closed_rows(design, *own)
         if not settings.quick:
-            effects += simulated_rows(design, simulated.get(design.name), *own)
+            effects += simulated_rows(
+                design, simulated.get(design.name), *own, sizes.get(design.name, SAME)
+            )
     tables = {STUDY_DESIGN.name: _valid(design_frame(designs, ceilings), STUDY_DESIGN)}
-    return _report(config, settings, effects, tables, caps, run, ceilings)
+    report = _report(config, settings, effects, tables, caps, run, ceilings)
+    return replace(report, n_claims=n_claims, largest_p=largest_p) if simulated else report
+
+
+def planned_claims(designs: Sequence[DatasetDesign], config: StudyConfig) -> int:
+    """Confirmatory claims that a study will make: every dataset, model, layer and mechanism."""
+    layers = {model.name: len(model.layers) for model in config.models}
+    n_layers = sum(
+        layers[model.model]
+        for design in designs
+        if design.confirmatory
+        for model in design.models
+        if model.layer is not None
+    )
+    return n_layers * len(config.stripping.mechanisms)
 
 
 def assess_run(run: StoredRun, config: StudyConfig, settings: Settings) -> PowerReport:
@@ -132,6 +160,7 @@ def _simulate(
     settings: Settings,
     reporter: Reporter,
     told: Callable[[Forecast], None] | None,
+    largest_p: float,
 ) -> Simulated:
     jobs = trial_jobs(matched, trials=settings.trials, ratios=settings.ratios)
 
@@ -148,6 +177,7 @@ def _simulate(
         reporter=reporter,
         name=design.name,
         told=None if told is None else forecast,
+        largest_p=largest_p,
     )
 
 

@@ -8,20 +8,24 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lpact.calibrate.power_cells import LARGER, MIXED, SAME
 from lpact.calibrate.power_closed import from_spread
 from lpact.calibrate.power_design import Ceiling, best_ceiling
 from lpact.calibrate.power_rows import (
     CLOSED_FORM,
+    HOPELESS,
     OBSERVED_SPREAD,
     PREDICTIVE,
     SIMULATED,
     Row,
     effect_row,
+    open_questions,
     profile_alphas,
     reason_of,
 )
 from lpact.calibrate.truths import GATES
 from lpact.config import GatesConfig
+from lpact.decide import CALIBRATED
 from lpact.errors import RunError
 from lpact.reasons import Reason
 from lpact.run.looks import lowered
@@ -35,6 +39,7 @@ from lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
 FOUND = "found"
 COULD_HAVE = "could_have_found"
 COULD_NOT = "could_not_have_found"
+NOT_KNOWN = "not_known"
 _LAYER = ("dataset", "model", "layer")
 
 
@@ -65,6 +70,12 @@ def run_ceilings(run: StoredRun) -> dict[str, Ceiling | None]:
     reliability = run.table(BRAIN_CEILING.name)
     names = run.table(EVIDENCE_FEASIBILITY.name)["dataset"].to_list()
     return {name: best_ceiling(reliability.filter(dataset=name)) for name in names}
+
+
+def run_claims(run: StoredRun) -> int:
+    """Confirmatory claims of a run, over which its tests are corrected."""
+    claims = run.table(DECISIONS.name).filter(gate_profile=CALIBRATED)
+    return claims["p_value"].count()
 
 
 class _Observed:
@@ -182,14 +193,23 @@ def _passed(
 
 
 def _needed(gate: str, find: Callable[[str], Row | None]) -> Row | None:
-    """The row that says most about a gate: simulated studies, then the run's own spread, then the closed form."""
+    """The row that says most about a gate: simulated studies, then the run's own spread, then the closed form.
+
+    At level 1 the run's own spread is that of the whole design, and goes before simulated studies of another size.
+    """
     simulated = find(SIMULATED)
     if simulated is not None and simulated["reason"] in (
         Reason.OK,
         Reason.NEVER_DETECTED,
         Reason.ALWAYS_DETECTED,
     ):
-        return simulated
+        spread = find(OBSERVED_SPREAD) if gate == PREDICTIVE else None
+        other_size = simulated["simulated_size"] != SAME
+        return (
+            spread
+            if other_size and spread is not None and spread["reason"] is Reason.OK
+            else simulated
+        )
     if gate != PREDICTIVE:
         return None
     spread = find(OBSERVED_SPREAD)
@@ -222,50 +242,62 @@ def _layer_row(seen: _Observed | None, passed: bool, gate: str, needed: Row, sta
 
 
 def _verdict(row: Row, passed: bool, needed: Row, standing: Row) -> tuple[str, str]:
+    """What the design could have found; the observed score does not enter.
+
+    A layer that scores little has, by that alone, less than any effect that would have been found: power at the
+    observed effect restates the result (Hoenig & Heisey 2001).
+    """
     gate, power = row["gate"], f"{needed['target_power']:.0%}"
+    reason, limit, score = needed["reason"], row["ceiling"], row["detectable_score"]
     if passed:
         return FOUND, f"Found: the gate {gate} passes."
-    cannot = "Could not have found it: "
     if not standing["confirmatory"]:
         why = standing["role_detail"] or "the dataset is not confirmatory"
-        return COULD_NOT, f"{cannot}{why}."
+        return COULD_NOT, f"Could not have found it: {why}."
     if row["score"] is None:
-        return COULD_NOT, f"{cannot}no subject-run has a score."
-    if needed["reason"] is Reason.NEVER_DETECTED:
-        return (
-            COULD_NOT,
-            f"{cannot}no simulated effect passes the gate {gate} in {power} of studies.",
-        )
-    if needed["reason"] not in (Reason.OK, Reason.ALWAYS_DETECTED):
-        return COULD_NOT, f"{cannot}{lowered(reason_of(needed['reason']))}."
-    limit, score = row["ceiling"], row["detectable_score"]
+        return NOT_KNOWN, "Not known: no subject-run has a score."
+    if reason in HOPELESS:
+        return COULD_NOT, f"Could not have found it: {lowered(reason_of(reason))}."
+    if reason is Reason.NEVER_DETECTED:
+        why = f"no simulated effect passes the gate {gate} in {power} of studies."
+        return _unless_open(why, open_questions(needed))
+    if reason not in (Reason.OK, Reason.ALWAYS_DETECTED):
+        return NOT_KNOWN, f"Not known: {lowered(reason_of(reason))}."
     if score is not None and limit is not None and score > limit:
-        return COULD_NOT, (
-            f"{cannot}the gate {gate} needs a score of {score:.3f} for {power} power, and no score above {limit:.3f} "
+        why = (
+            f"the gate {gate} needs a score of {score:.3f} for {power} power, and no score above {limit:.3f} "
             "can be expected of responses that repeat so poorly."
         )
-    if gate != PREDICTIVE and score is not None and row["score"] < score:
-        return COULD_NOT, (
-            f"{cannot}the gate {gate} needs a score of about {score:.3f} for {power} power; "
-            f"observed {row['score']:.3f}."
+        low = needed["score_low"]
+        lowest = score if low is None or needed["score"] is None else score + low - needed["score"]
+        return _unless_open(why, open_questions({**needed, "enough_trials": lowest > limit}))
+    if needed["simulated_size"] in (LARGER, MIXED):
+        return NOT_KNOWN, (
+            "Not known: simulated studies that find such effects were larger than this design in at least one respect."
         )
     return COULD_HAVE, _could_have(row, power)
 
 
+def _unless_open(why: str, questions: Sequence[str]) -> tuple[str, str]:
+    if questions:
+        return NOT_KNOWN, " ".join([f"Not known: {why}", *questions])
+    return COULD_NOT, f"Could not have found it: {why}"
+
+
 def _could_have(row: Row, power: str) -> str:
     start = "Could have found it and did not: "
-    gate = row["gate"]
-    if row["detectable_delta"] is None:
-        return f"{start}even the weakest simulated effect passes the gate {gate} in {power} of studies."
-    if gate != PREDICTIVE:
-        return (
-            f"{start}in {power} of simulated studies with a score of {row['detectable_score']:.3f} the gate {gate} "
-            f"passes; observed {row['score']:.3f}."
+    gate, score = row["gate"], row["detectable_score"]
+    if row["detectable_delta"] is None or score is None:
+        text = (
+            f"{start}even the weakest simulated effect passes the gate {gate} in {power} of studies"
         )
-    text = (
-        f"{start}a contrast of {row['detectable_delta']:.3f} over {row['rival']} is found in {power} of such studies; "
-        f"observed {row['delta']:.3f}."
-    )
+    elif gate != PREDICTIVE:
+        text = f"{start}{power} of studies of this design with a score of {score:.3f} pass the gate {gate}"
+    else:
+        contrast = f"{row['detectable_delta']:.3f} over {row['rival']}"
+        text = f"{start}a contrast of {contrast} is found in {power} of such studies"
+    seen = row["delta"] if gate == PREDICTIVE else row["score"]
+    text += "." if seen is None else f"; observed {seen:.3f}."
     if row["ceiling"] is None:
         text += " No ceiling is known, so that such an effect may be larger than responses allow."
     return text

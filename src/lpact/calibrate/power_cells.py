@@ -27,6 +27,8 @@ MOST_EVENTS = 600
 MOST_SUBJECT_RUNS = 6
 MOST_UNITS = 16
 MOST_FOLDS = 5
+SAME, SMALLER, LARGER, MIXED = "same", "smaller", "larger", "mixed"
+"""How large simulated studies are, held against the design. Smaller ones find only larger effects."""
 FEWEST_EVENTS = round(N_STORIES * SENTENCES_AT_LEAST * sum(WORDS_PER_SENTENCE) / 2)
 
 
@@ -39,6 +41,7 @@ class MatchedDesign:
     gates: GatesConfig
     relational: RelationalConfig
     caps: tuple[str, ...]
+    size: str = SAME
 
     def at(self, snr: float) -> Cell:
         """The cell at a signal-to-noise ratio."""
@@ -61,7 +64,7 @@ def matched_design(
     inflation = ar1_variance_inflation(
         CONTEXT_AUTOCORRELATION, lag1, max(2, round(design.n_events or 2))
     )
-    caps: list[str] = []
+    caps: list[tuple[str, str]] = []
     n_events = _within(round(n_effective * inflation), FEWEST_EVENTS, MOST_EVENTS, "events", caps)
     n_runs = _within(design.n_subject_runs, 1, MOST_SUBJECT_RUNS, "subject-runs", caps)
     n_units = _within(round(design.n_units), 4, MOST_UNITS, "units", caps)
@@ -73,24 +76,37 @@ def matched_design(
         n_units=n_units,
         noise_autocorrelation=noise_coefficient(lag1),
     )
+    if effort is None:
+        _within(config.controls.draws, 1, EFFORT.draws, "draws of controls", caps)
     return MatchedDesign(
-        cell, effort or _effort(design, config), config.gates, _relational(config), tuple(caps)
+        cell,
+        effort or _effort(design, config),
+        config.gates,
+        _relational(config),
+        tuple(text for _, text in caps),
+        _size({direction for direction, _ in caps}),
     )
 
 
-def _within(n: int, fewest: int, most: int, what: str, caps: list[str]) -> int:
+def _within(n: int, fewest: int, most: int, what: str, caps: list[tuple[str, str]]) -> int:
     if n > most:
-        caps.append(
+        text = (
             f"{most} {what} instead of {n}, to save time: the design itself finds smaller effects"
         )
+        caps.append((SMALLER, text))
         return most
     if n < fewest:
-        caps.append(
+        text = (
             f"{fewest} {what} instead of {n}, the fewest that can be simulated: the design itself finds only larger "
             "effects"
         )
+        caps.append((LARGER, text))
         return fewest
     return n
+
+
+def _size(directions: set[str]) -> str:
+    return MIXED if len(directions) > 1 else next(iter(directions), SAME)
 
 
 def _effort(design: DatasetDesign, config: StudyConfig) -> Effort:

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from lpact.calibrate.power_cells import MIXED, SAME, SMALLER
 from lpact.calibrate.power_closed import closed_form
 from lpact.calibrate.power_design import Ceiling, DatasetDesign, ModelDesign
 from lpact.calibrate.power_simulate import Simulated
@@ -28,6 +29,16 @@ HOPELESS = (
     Reason.TOO_FEW_DRAWS,
 )
 """Reasons why no effect can pass, however large."""
+_NUMBERS = (
+    "score",
+    "score_low",
+    "delta",
+    "fraction_of_ceiling",
+    "snr",
+    "snr_low",
+    "snr_high",
+    "snr_half",
+)
 CLOSED_FORM, OBSERVED_SPREAD, SIMULATED = "closed_form", "observed_spread", "simulated"
 
 
@@ -91,6 +102,8 @@ def effect_row(
     ceiling: Ceiling | None,
     reason: Reason,
     sentence: str = "",
+    size: str = SAME,
+    enough_trials: bool = True,
     **numbers: float | None,
 ) -> Row:
     """One row of `MINIMUM_DETECTABLE_EFFECT`; numbers that are not given are missing."""
@@ -103,9 +116,9 @@ def effect_row(
         "method": method,
         "target_power": target,
         "alpha": alpha,
-        **dict.fromkeys(
-            ("score", "delta", "fraction_of_ceiling", "snr", "snr_low", "snr_high", "snr_half")
-        ),
+        **dict.fromkeys(_NUMBERS),
+        "simulated_size": size,
+        "enough_trials": enough_trials,
         "n_trials": 0,
         "n_passed": 0,
         **numbers,
@@ -120,7 +133,8 @@ def effect_sentence(row: Row) -> str:
     """A row of `MINIMUM_DETECTABLE_EFFECT` in plain words."""
     power = f"{row['target_power']:.0%} power"
     if row["reason"] is Reason.NEVER_DETECTED:
-        return f"No simulated effect, however strong, passes the gate {row['gate']} with {power}."
+        text = f"No simulated effect, however strong, passes the gate {row['gate']} with {power}."
+        return " ".join([text, *open_questions(row)])
     if row["reason"] is Reason.ALWAYS_DETECTED:
         return f"Even the weakest simulated effect passes the gate {row['gate']} with {power}."
     if row["reason"] in HOPELESS:
@@ -137,11 +151,18 @@ def effect_sentence(row: Row) -> str:
         effect += f" (a held-out score of about {row['score']:.3f})"
     text = f"The smallest effect that passes the gate {row['gate']} with {power} is {effect}"
     if row["attainable"] is False:
-        return (
-            f"{text}. Responses repeat too poorly for that: no score above {row['ceiling']:.3f} can be expected. "
-            "This design could not have found it."
-        )
+        text += f". Responses repeat too poorly for that: no score above {row['ceiling']:.3f} can be expected."
+        return " ".join([text, *(open_questions(row) or ["This design could not have found it."])])
     return text + "."
+
+
+def open_questions(row: Row) -> list[str]:
+    """Why a row that found nothing, or nothing that can exist, does not settle what the design could find."""
+    if row["simulated_size"] in (SMALLER, MIXED):
+        return ["Simulated studies were smaller than this design, which finds smaller effects."]
+    if not row["enough_trials"]:
+        return ["Too few studies were simulated to be sure; raise --trials."]
+    return []
 
 
 def closed_rows(
@@ -186,8 +207,9 @@ def simulated_rows(
     gates: GatesConfig,
     target: float,
     ceiling: Ceiling | None,
+    size: str = SAME,
 ) -> list[Row]:
-    """Every gate and profile of one dataset, from simulated studies of its design."""
+    """Every gate and profile of one dataset, from simulated studies of its design or, by ``size``, of another size."""
     alphas = profile_alphas(gates)
     fixed: Any = {"target": target, "ceiling": ceiling}
     if simulated is None:
@@ -201,6 +223,10 @@ def simulated_rows(
     for (profile, gate), passed in sorted(simulated.passed.items()):
         curve, reason = simulated.curve(profile, gate, target)
         numbers: dict[str, Any] = {}
+        enough = reason is not Reason.NEVER_DETECTED or simulated.excludes(profile, gate, target)
+        alpha = alphas.get(profile)
+        if simulated.largest_p is not None and (profile, gate) == (CALIBRATED, "integrated"):
+            alpha = min(simulated.largest_p, gates.alpha)
         if curve is not None:
             half = curve.snr_at(0.5)
             numbers["snr_half"] = half if _inside(half, simulated) else None
@@ -209,14 +235,18 @@ def simulated_rows(
             low, high = curve.interval(target)
             numbers |= {"snr": snr, "snr_low": low, "snr_high": high}
             numbers |= {name: simulated.effect_at(name, snr) for name in simulated.effects}
+            numbers["score_low"] = simulated.effect_at("score", low)
+            enough = not in_doubt(numbers["score"], numbers["score_low"], ceiling)
         rows.append(
             effect_row(
                 design.name,
                 profile,
                 gate,
                 SIMULATED,
-                alpha=alphas.get(profile),
+                alpha=alpha,
                 reason=reason,
+                size=size,
+                enough_trials=enough,
                 n_trials=len(passed),
                 n_passed=int(passed.sum()),
                 **numbers,
@@ -224,6 +254,13 @@ def simulated_rows(
             )
         )
     return rows
+
+
+def in_doubt(needed: float | None, low: float | None, ceiling: Ceiling | None) -> bool:
+    """Whether a needed score is above the ceiling, but the lower end of its interval is not."""
+    if needed is None or low is None or ceiling is None:
+        return False
+    return low <= ceiling.score < needed
 
 
 def _inside(snr: float, simulated: Simulated) -> bool:

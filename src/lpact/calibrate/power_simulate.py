@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from lpact.calibrate.cells import Cell, Effort, cell_config
@@ -19,7 +20,7 @@ from lpact.calibrate.study import numbers_key
 from lpact.calibrate.trial import summarise
 from lpact.calibrate.truths import GATES, PLANTED_MECHANISM
 from lpact.config import GatesConfig, RelationalConfig, RunConfig, StudyConfig, config_digest
-from lpact.decide import PAPER, decide
+from lpact.decide import CALIBRATED, PAPER, decide
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.run.jobs import Frames
@@ -28,16 +29,28 @@ from lpact.run.pool import open_pool
 from lpact.run.progress import Reporter
 from lpact.run.workspace import Workspace
 from lpact.store import TaskStore
-from lpact.tables.decisions import GATE_EVIDENCE
+from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.tables.predictive import CONTROL_DELTAS
 
 RATIOS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Signal-to-noise ratios that are simulated."""
 TRIALS = 4
 """Studies at each of them."""
-VERSION = 1
+EXCLUDED_AT = 0.05
+"""Probability of as few passes, or fewer, at which the target power is excluded."""
+VERSION = 2
 """Goes up whenever something else is kept of a study."""
 _PASSED, _EFFECT = "passed", "effect"
+_PRODUCT = (
+    "predictive",
+    "relational",
+    "mechanism_specific",
+    "ceiling",
+    "severe_control",
+    "replication",
+)
+"""Gates whose product is `integrated`."""
+_CORRECTED = (CALIBRATED, "integrated")
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,13 @@ class TrialJob:
         measured = measure_in_memory(config)
         metric = config.readout.primary_metric
         decided = decide(measured, gates=config.gates, primary_metric=metric)
-        passed = summarise(self.cell, self.number, decided).select("gate_profile", *GATES)
+        p_values = decided[DECISIONS.name].filter(mechanism=PLANTED_MECHANISM)
+        passed = (
+            summarise(self.cell, self.number, decided)
+            .select("gate_profile", *GATES)
+            .join(p_values.select("gate_profile", "p_value"), on="gate_profile", how="left")
+            .sort("gate_profile")
+        )
         return {_PASSED: passed, _EFFECT: pl.DataFrame([observed_effect(decided, metric)])}
 
 
@@ -95,6 +114,8 @@ class Simulated:
     passed: Mapping[tuple[str, str], FloatArray]
     effects: Mapping[str, FloatArray]
     """Mean over the trials of each distinct ratio, in rising order; NaN where no trial has the number."""
+    largest_p: float | None = None
+    """Largest p-value at which a trial counts as integrated under the calibrated profile; None: its own correction."""
 
     @property
     def ratios(self) -> FloatArray:
@@ -108,6 +129,11 @@ class Simulated:
         if not finite.any():
             return None
         return float(np.interp(np.log(snr), np.log(self.ratios[finite]), values[finite]))
+
+    def excludes(self, profile: str, gate: str, target: float) -> bool:
+        """Whether the trials at the strongest ratio are too few passes for the target power: binomial, 5 %."""
+        own = self.passed[profile, gate][self.snr == self.ratios[-1]]
+        return bool(stats.binom.cdf(own.sum(), own.size, target) <= EXCLUDED_AT)
 
     def curve(self, profile: str, gate: str, target: float) -> tuple[PowerCurve | None, Reason]:
         """The power curve of a gate, or why the smallest detectable ratio is not among the simulated ones."""
@@ -141,6 +167,7 @@ def simulate(
     reporter: Reporter,
     name: str,
     told: Callable[[int, float], None] | None = None,
+    largest_p: float | None = None,
 ) -> Simulated:
     """Run the trials that are not kept in the folder ``kept``; the result does not depend on the number of workers.
 
@@ -170,24 +197,32 @@ def simulate(
                 store.save_task(done.key, frames)
                 results[done.key] = frames
                 reporter.advance()
-    return collect([(job.cell.snr, results[job.key]) for job in jobs])
+    return collect([(job.cell.snr, results[job.key]) for job in jobs], largest_p)
 
 
-def collect(trials: Sequence[tuple[float, Frames]]) -> Simulated:
-    """Bring the trials of one design together."""
+def collect(trials: Sequence[tuple[float, Frames]], largest_p: float | None = None) -> Simulated:
+    """Bring the trials of one design together.
+
+    A simulated study corrects over its own few claims. With ``largest_p`` a trial counts as integrated under the
+    calibrated profile if all gates pass and the largest of their p-values is at most that.
+    """
     snr = np.array([ratio for ratio, _ in trials])
     passed: dict[tuple[str, str], list[float]] = {}
     for _, frames in trials:
         for row in frames[_PASSED].iter_rows(named=True):
             for gate in GATES:
-                passed.setdefault((row["gate_profile"], gate), []).append(float(row[gate]))
+                own = bool(row[gate])
+                if largest_p is not None and (row["gate_profile"], gate) == _CORRECTED:
+                    own = all(row[g] for g in _PRODUCT) and row["p_value"] <= largest_p
+                passed.setdefault((row["gate_profile"], gate), []).append(float(own))
     seen: dict[str, list[float]] = {}
     for _, frames in trials:
         row = frames[_EFFECT].row(0, named=True)
         for name, value in row.items():
             seen.setdefault(name, []).append(np.nan if value is None else value)
     effects = {name: _by_ratio(snr, np.array(values)) for name, values in seen.items()}
-    return Simulated(snr, {key: np.array(values) for key, values in passed.items()}, effects)
+    arrays = {key: np.array(values) for key, values in passed.items()}
+    return Simulated(snr, arrays, effects, largest_p)
 
 
 def _by_ratio(snr: FloatArray, values: FloatArray) -> FloatArray:

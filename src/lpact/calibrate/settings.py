@@ -66,11 +66,14 @@ class Settings:
     def _check_values(self) -> None:
         """Try every value of an axis alone, with all others at their defaults, so that the option can be named."""
         base = Cell(self.truths[0], known_truth(self.truths[0]).models[0])
+        cell_config(base, self.first_trial, self.effort)
         for axis, expected in _EXPECTED.items():
             for value in getattr(self, axis):
+                if axis == "n_events" and value < 1:
+                    raise _not_valid(OPTIONS[axis], value, expected)
                 try:
                     cell_config(replace(base, **{axis: value}), self.first_trial, self.effort)
-                except (ConfigError, OverflowError, ValueError):
+                except ConfigError:
                     raise _not_valid(OPTIONS[axis], value, expected) from None
 
     def cells(self) -> list[Cell]:

@@ -1,7 +1,7 @@
 """All trials of a grid: in several processes, resumable, with the same tables for any number of them.
 
-A finished trial is kept under a key of its cell, its number, what it spends, and the code and libraries that its numbers
-depend on. A second call takes what is there and computes the rest.
+A finished trial is kept under a key of its cell, its number, what it spends, and the code and libraries that its
+numbers depend on. A second call takes what is there and computes the rest.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from lpact.errors import LPactError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-RESUMED = ("run", "demo", "features", "datasets", "power")
+RESUMED = ("run", "demo", "features", "datasets", "power", "calibrate")
 
 
 @contextmanager

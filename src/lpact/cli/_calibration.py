@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from lpact.calibrate.reference_run import Reference
 
 
+QUANTITIES = {
+    "best_of_many_controls": ("score minus best control", "score minus an equal control"),
+    "reliability_under_drift": ("agreement of halves", "agreement of recordings"),
+    "few_rows_localiser": ("correlation on these rows", "correlation in the long run"),
+    "few_rows_localiser_units": ("units picked", "units that carry it"),
+}
+"""What a bias is about: the quantity that a point rule finds, and the true one."""
+
+
 def show_rates(out: Console, truth_rates: pl.DataFrame, rates: pl.DataFrame) -> None:
     """False passes by truth, then power by truth and signal; profiles side by side."""
     truth_rates, rates = _in_order(truth_rates), _in_order(rates)
@@ -64,13 +73,12 @@ def _by_profile(rates: pl.DataFrame, profiles: list[str]) -> list[str]:
 
 
 def show_biases(out: Console, biases: pl.DataFrame) -> None:
-    """What point rules find, and what is true."""
+    """What point rules find, and what is true; in words for the setting with the largest bias."""
     for (bias, setting), own in biases.group_by("bias", "setting", maintain_order=True):
         heading(out, str(bias).replace("_", " "))
-        grid = Grid(
-            (str(setting), "apparent", "true", "bias", "standard error"),
-            right=frozenset({str(setting), "apparent", "true", "bias", "standard error"}),
-        )
+        found, real = QUANTITIES[str(bias)]
+        columns = (str(setting), f"found: {found}", f"true: {real}", "bias", "standard error")
+        grid = Grid(columns, right=frozenset(columns))
         for row in own.iter_rows(named=True):
             numbers = (row[name] for name in ("apparent", "true", "bias_size", "standard_error"))
             grid.add(f"{row['value']:g}", *(number(value) for value in numbers))
@@ -89,15 +97,36 @@ def show_reference(out: Console, reference: Reference) -> None:
         f"{meta['n_null_studies']:,} of them with nothing to find. Every study went through the real stages and "
         "rules; intervals are Wilson's, 95 %.",
     )
+    if not reference.is_of_this_code:
+        say(out, f"It was made by an earlier state of the code ({meta['numbers_code']}).")
     _show_promises(out, reference)
     show_rates(out, reference.truth_rates, reference.rates)
     show_biases(out, reference.biases)
     heading(out, "How it was made")
     pace = meta["pace"]["studies_per_minute_and_core"]
     say(out, f"{number(pace, 1)} studies a minute and core.", indent=2)
-    say(out, "The same numbers again:", indent=2)
+    say(out, "The same grid again:", indent=2)
     for command in meta["commands"]:
         say(out, command, indent=4)
+    for effort in reference.efforts():
+        say(
+            out,
+            f"What a study spends is no option of these commands. Then: {_in_words(effort)}.",
+            indent=2,
+        )
+
+
+def _in_words(effort: dict[str, Any]) -> str:
+    """What a study spends, in one line."""
+
+    def shown(value: Any) -> str:
+        if isinstance(value, list):
+            return "/".join(map(shown, value))
+        if isinstance(value, float):
+            return f"{value:g}"
+        return "default" if value is None else str(value)
+
+    return ", ".join(f"{name} {shown(value)}" for name, value in effort.items())
 
 
 def _show_promises(out: Console, reference: Reference) -> None:

@@ -20,6 +20,7 @@ VERDICTS = {
     "found": "found",
     "could_have_found": "could have found it and did not",
     "could_not_have_found": "could not have found it",
+    "not_known": "not known",
 }
 _STYLES = {VERDICTS["found"]: "green", VERDICTS["could_not_have_found"]: "magenta"}
 _METHODS = {
@@ -55,6 +56,14 @@ def show_power(out: Console, name: str, report: PowerReport, target: float, *, q
     for dataset, caps in report.caps.items():
         for cap in caps:
             say(out, f"simulated for {dataset}: {cap}", indent=2)
+    if report.n_claims is not None and report.largest_p is not None:
+        say(
+            out,
+            f"integrated, calibrated: a simulated study counts where p is at most {report.largest_p:.2g}, the false "
+            f"discovery rate over {counted(report.n_claims, 'confirmatory claim')}. That is Bonferroni's bound: the "
+            "study's own correction is less strict where several claims hold.",
+            indent=2,
+        )
     if quick:
         say(out, "Closed form only; without --quick, studies of this design are simulated.")
     elif report.tables[DESIGN].is_empty():

@@ -63,8 +63,9 @@ def command(
         ),
     ] = False,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Number of the first study of every cell.")
-    ] = 0,
+        int | None,
+        typer.Option("--seed", min=0, help="Number of the first study of every cell; default: 0."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Simulate studies with known truth and report error rates and power."""
@@ -77,22 +78,45 @@ def command(
             expected="one of them",
             remedy="type --reference for what ships with lpact, or --out FOLDER to simulate",
         )
+    axes: dict[str, Any] = {
+        "truths": truth,
+        "snr": snr,
+        "n_events": events,
+        "n_subjects": subjects,
+        "n_units": units,
+        "noise_autocorrelation": autocorrelation,
+    }
+    if out is None:
+        from lpact.calibrate.settings import OPTIONS
+
+        given = {OPTIONS[axis]: values for axis, values in axes.items()} | {
+            "--trials": trials,
+            "--workers": workers,
+            "--one-at-a-time": one_at_a_time or None,
+            "--seed": seed if reference else None,
+        }
+        _refuse_unread(given, "--reference" if reference else "--biases")
     if reference:
         _show_reference(told, as_json=as_json)
     elif biases:
-        _show_biases(told, seed, as_json=as_json)
+        _show_biases(told, seed or 0, as_json=as_json)
     else:
         assert out is not None
-        given = {
-            "truths": truth,
-            "snr": snr,
-            "n_events": events,
-            "n_subjects": subjects,
-            "n_units": units,
-            "noise_autocorrelation": autocorrelation,
-        }
-        settings = _settings(given, trials, seed, one_at_a_time=one_at_a_time)
+        settings = _settings(axes, trials, seed or 0, one_at_a_time=one_at_a_time)
         _simulate(told, out, settings, workers or n_cores(), as_json=as_json)
+
+
+def _refuse_unread(given: dict[str, Any], asked: str) -> None:
+    """Refuse options that the command would not look at."""
+    unread = [option for option, value in given.items() if value is not None]
+    if unread:
+        raise ConfigError(
+            f"{', '.join(unread)} cannot be used with {asked}",
+            where="lpact calibrate",
+            got=f"{asked} {' '.join(unread)}",
+            expected=f"{asked} with {'--seed and --json' if asked == '--biases' else '--json'} at most",
+            remedy=f"leave {'it' if len(unread) == 1 else 'them'} out, or type --out FOLDER to simulate",
+        )
 
 
 def _settings(
@@ -107,12 +131,13 @@ def _settings(
 
 
 def _simulate(told: Console, out: Path, settings: Settings, workers: int, *, as_json: bool) -> None:
-    from lpact.calibrate.output import KEPT, write_calibration
+    from lpact.calibrate.output import KEPT, check_folder, write_calibration
     from lpact.calibrate.study import run_grid
     from lpact.run.progress import reporter
     from lpact.store import FolderLock
     from lpact.tables.calibration import RATES, TRUTH_RATES
 
+    check_folder(out)
     cells = settings.cells()
     n_studies = len(cells) * settings.n_trials
     if not as_json:

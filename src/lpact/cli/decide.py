@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lpact.cli._layout import Grid
+from lpact.cli._output import refuse_existing, write_tables
 from lpact.cli._render import VERDICT_STYLES, console, counted, heading, say, show
 from lpact.cli._results import DECISIONS, show_verdict_counts
 
@@ -36,7 +36,7 @@ def command(
     import lpact
 
     if out is not None:
-        _refuse_existing(out, run)
+        refuse_existing(out, run)
     opened = lpact.open_run(run)
     thresholds = opened.config.gates if gates is None else read_gates(gates)
     decided = opened.decide(thresholds)
@@ -89,61 +89,20 @@ def _show_changes(out: Console, run: Run, decided: dict[str, pl.DataFrame]) -> N
     say(out, now["meaning"], indent=2)
 
 
-def _refuse_existing(out: Path, run: Path) -> None:
-    from lpact.errors import RunError
-
-    if out.resolve().is_relative_to(run.resolve()):
-        raise RunError(
-            "the output folder is inside the run",
-            where=str(out),
-            got=f"a folder of {run}",
-            expected="a folder beside it: a finished run is not touched",
-            remedy="choose another folder",
-        )
-
-    if out.is_symlink() or (out.exists() and not (out.is_dir() and not any(out.iterdir()))):
-        raise RunError(
-            "the output folder is not empty",
-            where=str(out),
-            got="files, or something that is not a folder",
-            expected="a new or empty folder",
-            remedy="choose another folder",
-        )
-
-
 def _write(decided: dict[str, pl.DataFrame], gates: GatesConfig, run: Run, out: Path) -> None:
-    """Write all tables, then move them into place at once."""
+    """Write the tables, and what they were decided by."""
     import json
-    import tempfile
 
     import lpact
-    from lpact.errors import RunError
-    from lpact.store import atomic_write_bytes, write_table
-    from lpact.tables import find_table
 
     provenance = {
         "gates": gates.model_dump(mode="json"),
         "run_config_digest": run.manifest.config_digest,
         "lpact_version": lpact.__version__,
     }
-    target = Path(os.path.abspath(out))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=f"{target.name}.", suffix=".partial", dir=target.parent
-        ) as folder:
-            made = Path(folder) / "decided"
-            made.mkdir()
-            for name, frame in decided.items():
-                write_table(frame, find_table(name), made)
-            text = json.dumps(provenance, indent=2, sort_keys=True) + "\n"
-            atomic_write_bytes(made / GATES_FILE, text.encode())
-            made.rename(target)
-    except OSError as error:
-        raise RunError(
-            "the decided tables cannot be written",
-            where=str(out),
-            got=error.strerror or str(error),
-            expected="a folder that can be made",
-            remedy="choose another folder",
-        ) from None
+    text = json.dumps(provenance, indent=2, sort_keys=True) + "\n"
+    files = {GATES_FILE: text.encode()}
+    write_tables(decided, out, what="the decided tables", files=files)
+
+
+_refuse_existing = refuse_existing

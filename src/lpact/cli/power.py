@@ -128,5 +128,12 @@ def _write(report: PowerReport, out: Path) -> None:
 def _as_json(name: str, target: float, report: PowerReport) -> str:
     tables = {table.split("/", 1)[1]: rows.to_dicts() for table, rows in report.tables.items()}
     caps = {dataset: list(texts) for dataset, texts in report.caps.items()}
-    answer = {"study": name, "target_power": target, "simulated_instead": caps, **tables}
+    answer = {
+        "study": name,
+        "target_power": target,
+        "simulated_instead": caps,
+        "n_claims": report.n_claims,
+        "largest_p": report.largest_p,
+        **tables,
+    }
     return json.dumps(answer, indent=2, ensure_ascii=False)

@@ -8,7 +8,7 @@ import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide._frames import LAYER_KEY, attach, complete, read_measured
-from lpact.decide.calibrated.evidence import CalibratedEvidence, DrawTables
+from lpact.decide.calibrated.evidence import CalibratedEvidence, DrawTables, Known
 from lpact.decide.claim_tables import claim_tables
 from lpact.decide.claims import list_claims, list_layers, read_standings
 from lpact.decide.evidence import Evidence, LabelledRows, passed_by_layer
@@ -106,6 +106,13 @@ def decide(
         By full name: every table with decided columns, complete, then the failure modes of level 1 and the tables
         of ``decisions/``. All are sorted by key, whatever the order of the given rows.
     """
+    return decide_again(tables, gates=gates, primary_metric=primary_metric, known=Known())[0]
+
+
+def decide_again(
+    tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str, known: Known
+) -> tuple[dict[str, pl.DataFrame], Known]:
+    """As `decide`, with tests that need not be made again; also returns all that were made."""
     measured = {table.name: read_measured(tables, table) for table in NEEDED}
     _check_metric(measured[CONTROL_DELTAS.name], primary_metric)
     rows = LabelledRows(
@@ -122,14 +129,14 @@ def decide(
     standings = read_standings(measured[EVIDENCE_FEASIBILITY.name], layers)
     evidence = Evidence(rows, layers, claims, gates, primary_metric)
     tested = CalibratedEvidence(
-        rows, _test_tables(measured), layers, claims, gates, primary_metric, evidence
+        rows, _test_tables(measured), layers, claims, gates, primary_metric, evidence, known
     )
     by_profile = {
         PAPER: claim_tables(evidence, claims, standings, gates, PAPER, corrected=False),
         CALIBRATED: claim_tables(tested, claims, standings, gates, CALIBRATED, corrected=True),
     }
     decisions = _stack([found for found, _ in by_profile.values()], DECISIONS)
-    return {
+    decided = {
         **_row_tables(measured, rows, evidence),
         DECISIONS.name: decisions,
         GATE_EVIDENCE.name: _stack([e for _, e in by_profile.values()], GATE_EVIDENCE),
@@ -139,6 +146,7 @@ def decide(
             [study_outcome(d, standings, p) for p, (d, _) in by_profile.items()], STUDY_OUTCOME
         ),
     }
+    return decided, Known(tested.layers, tested.mechanisms)
 
 
 def _stack(frames: Sequence[pl.DataFrame], table: Table) -> pl.DataFrame:

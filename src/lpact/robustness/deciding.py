@@ -5,6 +5,10 @@ can have changed is decided again. A change touches some gates and not others; a
 change does not touch is not integrated before or after it, so that its layer need not be looked at. Neither need a
 layer without any number at some level. Where a gate profile corrects over the claims of a study, the correction is
 made over all of them, with the p-values that the decision stores.
+
+Tests whose tables and thresholds are untouched are taken from the run's own decision. Where only the integrated claims
+are counted, a layer that one test stops is not tested further: its p-value is above the false discovery rate, and how
+far above it is changes no other claim (Benjamini & Hochberg 1995 look at p-values up to the rate only).
 """
 
 from __future__ import annotations
@@ -15,10 +19,11 @@ import numpy as np
 import polars as pl
 
 from lpact.config import GatesConfig
-from lpact.decide import decide
+from lpact.decide.calibrated.evidence import Known
+from lpact.decide.decision import decide_again
 from lpact.math.multiple_testing import benjamini_hochberg
 from lpact.reasons import FinalLabel, Reason
-from lpact.tables import CLAIM_KEY
+from lpact.tables import CLAIM_KEY, RECORDING_KEY
 from lpact.tables.causal import SPECIFICITY
 from lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.tables.decisions import DECISIONS
@@ -29,10 +34,11 @@ Tables = Mapping[str, pl.DataFrame]
 Counts = dict[str, dict[str, int]]
 """By gate profile: claims, integrated ones, and those that a change gains and loses."""
 
+MECHANISM = "mechanism_specific"
 GATES = (
     "predictive",
     "relational",
-    "mechanism_specific",
+    MECHANISM,
     "ceiling",
     "severe_control",
     "replication",
@@ -51,7 +57,11 @@ class Decider:
         self.tables = tables
         self.gates = gates
         self.primary_metric = primary_metric
-        self.base: Tables = decide(tables, gates=gates, primary_metric=primary_metric)
+        self._layers_of: dict[str, tuple[pl.DataFrame, Tables]] = {}
+        base, self._known = decide_again(
+            tables, gates=gates, primary_metric=primary_metric, known=Known()
+        )
+        self.base: Tables = base
 
     @property
     def decisions(self) -> pl.DataFrame:
@@ -63,11 +73,17 @@ class Decider:
         """Gate profiles, sorted."""
         return self.decisions["gate_profile"].unique().sort().to_list()
 
-    def with_tables(self, altered: Tables) -> Tables:
-        """Decide the whole study with some tables in the place of the run's."""
-        return decide(
-            {**self.tables, **altered}, gates=self.gates, primary_metric=self.primary_metric
-        )
+    def without_dataset(self, dataset: str) -> Tables:
+        """Decide the study without one dataset; layers of the others are tested as they were."""
+        left = {
+            name: table.filter(pl.col("dataset") != dataset)
+            if "dataset" in table.columns
+            else table
+            for name, table in self.tables.items()
+        }
+        return decide_again(
+            left, gates=self.gates, primary_metric=self.primary_metric, known=self._known
+        )[0]
 
     def unchanged(self) -> Counts:
         """Counts of the run itself."""
@@ -86,16 +102,23 @@ class Decider:
         """Counts with other thresholds, which the gates ``touched`` look at and no others."""
         if gates == self.gates:
             return self.unchanged()
-        return self._counts({}, gates, self._open_layers(touched))
+        layers = self._open_layers(touched)
+        return self._counts(_of_layers(self.tables, layers), gates, layers, touched)
 
     def counts_with_tables(self, altered: Tables, touched: Sequence[str]) -> Counts:
         """Counts with altered tables, which the gates ``touched`` look at and no others."""
-        return self._counts(altered, self.gates, self._open_layers(touched))
+        layers = self._open_layers(touched)
+        tables = _of_layers({**self.tables, **altered}, layers)
+        return self._counts(tables, self.gates, layers, touched)
 
-    def counts_without(self, dataset: str, altered: Tables) -> Counts:
-        """Counts with tables that lack some rows of one dataset; all its gates may change."""
-        layers = self._open_layers(GATES).filter(pl.col("dataset") == dataset)
-        return self._counts(altered, self.gates, layers)
+    def counts_without(self, recording: Sequence[str]) -> Counts:
+        """Counts without one subject-run, given as the values of `RECORDING_KEY`; all gates of its dataset may change."""
+        dataset = recording[0]
+        if dataset not in self._layers_of:
+            layers = self._open_layers(GATES).filter(pl.col("dataset") == dataset)
+            self._layers_of[dataset] = layers, _of_layers(self.tables, layers)
+        layers, tables = self._layers_of[dataset]
+        return self._counts(_without(tables, recording), self.gates, layers, GATES)
 
     def _open_layers(self, touched: Sequence[str]) -> pl.DataFrame:
         """Layers with rows at every level, and a claim that passes every gate which is not touched."""
@@ -110,16 +133,18 @@ class Decider:
             layers = layers.join(measured, on=LAYER_KEY, how="semi", maintain_order="left")
         return layers
 
-    def _counts(self, altered: Tables, gates: GatesConfig, layers: pl.DataFrame) -> Counts:
+    def _counts(
+        self, tables: Tables, gates: GatesConfig, layers: pl.DataFrame, touched: Sequence[str]
+    ) -> Counts:
         if not layers.height:
             return self.unchanged()
-        tables = {
-            name: table.join(layers, on=LAYER_KEY, how="semi", maintain_order="left")
-            if set(LAYER_KEY) <= set(table.columns)
-            else table
-            for name, table in {**self.tables, **altered}.items()
-        }
-        decided = decide(tables, gates=gates, primary_metric=self.primary_metric)
+        mechanisms = {} if MECHANISM in touched else self._known.mechanisms
+        decided, _ = decide_again(
+            tables,
+            gates=gates,
+            primary_metric=self.primary_metric,
+            known=Known(mechanisms=mechanisms, enough=gates.fdr),
+        )
         now = _corrected(self._whole(decided[DECISIONS.name], layers), gates)
         before = self.decisions.select(*_KEY, before="integrated")
         both = before.join(now, on=_KEY, how="left", maintain_order="left").with_columns(
@@ -136,7 +161,7 @@ class Decider:
         columns = [*_KEY, "label", "p_value"]
         base = self.decisions.select(*columns, now=passed)
         # Layers that strip nothing by themselves name no mechanism; the study does.
-        found = decided.select(*columns, now="integrated").join(base, on=_KEY, how="semi")
+        found = decided.select(*columns, now=passed).join(base, on=_KEY, how="semi")
         untouched = base.join(layers, on=LAYER_KEY, how="anti", maintain_order="left")
         gone = (
             base.join(decided.select(LAYER_KEY).unique(), on=LAYER_KEY, how="semi")
@@ -146,6 +171,27 @@ class Decider:
             )
         )
         return pl.concat([found, untouched, gone]).sort(_KEY)
+
+
+def _of_layers(tables: Tables, layers: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Rows of some layers, and tables without layers as they are."""
+    return {
+        name: table.join(layers, on=LAYER_KEY, how="semi", maintain_order="left")
+        if set(LAYER_KEY) <= set(table.columns)
+        else table
+        for name, table in tables.items()
+    }
+
+
+def _without(tables: Tables, recording: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """All tables without the rows of one subject-run; those that name no subject-run as they are."""
+    same = pl.all_horizontal(
+        *(pl.col(name) == value for name, value in zip(RECORDING_KEY, recording, strict=True))
+    )
+    return {
+        name: table.filter(~same) if set(RECORDING_KEY) <= set(table.columns) else table
+        for name, table in tables.items()
+    }
 
 
 def _corrected(claims: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:

@@ -33,9 +33,7 @@ def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
     whole = _outcomes(decider.base)
     rows = []
     for omitted in datasets:
-        decided = decider.with_tables(
-            _without(decider.tables, ("dataset",), (omitted,)),
-        )
+        decided = decider.without_dataset(omitted)
         outcomes = _outcomes(decided)
         for profile in decider.profiles:
             claims = decided[DECISIONS.name].filter(gate_profile=profile)
@@ -64,11 +62,10 @@ def leave_one_subject_run_out_decisions(decider: Decider) -> pl.DataFrame:
     runs = decider.tables[CONTROL_DELTAS.name].select(RECORDING_KEY).unique().sort(RECORDING_KEY)
     rows = []
     for recording in runs.iter_rows():
-        altered = _without(decider.tables, RECORDING_KEY, recording)
         place = dict(zip(RECORDING_KEY, recording, strict=True))
         rows += [
             {**place, "gate_profile": profile, **counts}
-            for profile, counts in decider.counts_without(place["dataset"], altered).items()
+            for profile, counts in decider.counts_without(recording).items()
         ]
     return validate(frame(SUBJECT_RUN_DECISIONS, rows), SUBJECT_RUN_DECISIONS)
 
@@ -81,17 +78,3 @@ def claimed_datasets(decider: Decider) -> list[str]:
 def _outcomes(decided: Tables) -> dict[str, str]:
     table = decided[STUDY_OUTCOME.name]
     return dict(table.select("gate_profile", "outcome").iter_rows())
-
-
-def _without(
-    tables: Tables, columns: tuple[str, ...], values: tuple[object, ...]
-) -> dict[str, pl.DataFrame]:
-    """Tables that have all the columns, without the rows that hold the values."""
-    out = {}
-    for name, table in tables.items():
-        if all(column in table.columns for column in columns):
-            same = pl.all_horizontal(
-                *(pl.col(c) == v for c, v in zip(columns, values, strict=True))
-            )
-            out[name] = table.filter(~same)
-    return out

@@ -94,9 +94,17 @@ MINIMUM_DETECTABLE_EFFECT = Table(
             "subject-runs) or `simulated` (studies of this design through all stages).",
         ),
         _TARGET,
-        Column("alpha", "float", "Level of the test; null for a point rule.", nullable=True),
+        Column(
+            "alpha", "float", "Largest p-value that passes; null for a point rule.", nullable=True
+        ),
         Column(
             "score", "float", "Held-out score at the smallest detectable effect.", nullable=True
+        ),
+        Column(
+            "score_low",
+            "float",
+            "The same at the lower end of the interval of `snr`; simulated studies only.",
+            nullable=True,
         ),
         Column(
             "delta",
@@ -116,6 +124,18 @@ MINIMUM_DETECTABLE_EFFECT = Table(
         Column("snr_half", "float", "Signal-to-noise ratio at a power of one half.", nullable=True),
         Column("n_trials", "int", "Simulated studies."),
         Column("n_passed", "int", "How many of them passed the gate."),
+        Column(
+            "simulated_size",
+            "str",
+            "Sizes of simulated studies, held against the design's: `same`, `smaller`, `larger` or `mixed`; `same` for "
+            "other methods.",
+        ),
+        Column(
+            "enough_trials",
+            "bool",
+            "False where too few studies were simulated to exclude the target power at the strongest effect, or a "
+            "smallest effect below the ceiling.",
+        ),
         Column(
             "ceiling", "float", "Largest score that a perfect model could expect.", nullable=True
         ),
@@ -141,7 +161,9 @@ LAYER_DETECTABILITY = Table(
         Column("layer", "int", "Layer; 0 is the input embedding."),
         _PROFILE,
         Column("gate", "str", "Gate; `integrated` is all of them."),
-        Column("verdict", "str", "`found`, `could_have_found` or `could_not_have_found`."),
+        Column(
+            "verdict", "str", "`found`, `could_have_found`, `could_not_have_found` or `not_known`."
+        ),
         Column("n_subject_runs", "int", "Subject-runs with a finite level-1 contrast."),
         Column("score", "float", "Observed mean held-out score.", nullable=True),
         Column("delta", "float", "Observed mean contrast with the best rival.", nullable=True),

@@ -53,6 +53,10 @@ _REFERENCE = re.compile(
 )
 
 
+# "Hypothesis 2." before a sentence says that it is one.
+_LABEL = re.compile(r"[\s*]*(?:hypothes[ie]s|question|aim|conjecture)\s*\w{0,3}\.[\s*]*", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Overclaim:
     """A sentence that says more than the run supports.
@@ -142,13 +146,15 @@ def _statements(
         if listing:
             continue
         quoted = quotations(block.text)
+        before = ""
         for sentence in split_sentences(block):
             if _REFERENCE.search(sentence.text):
                 continue
             shift = sentence.start - block.start
             words = read_words(sentence.text, [(a - shift, b - shift) for a, b in quoted])
-            question = sentence.text.rstrip(" \"'”’)]}").endswith("?")
-            found = list(find_statements(words, rules, sentence.kind, question=question))
+            question = sentence.text.rstrip(" \"'”’)]}").endswith("?") or _LABEL.fullmatch(before)
+            before = sentence.text
+            found = list(find_statements(words, rules, sentence.kind, question=bool(question)))
             if found:
                 yield sentence, found
 

@@ -27,6 +27,10 @@ UNIVERSAL = words_pattern(lists.UNIVERSAL)
 NO_MODEL = words_pattern(
     r"no (?:[\w-]+ )?(?:language model|llm|transformer|(?:neural )?network|machine|model|architecture|artificial \w+)s?"
 )
+UNSHOWN = words_pattern(
+    r"(?:not|never|neither) (?:\w+ )?(?:been )?(?:demonstrated|shown|established|supported|confirmed|tested|claimed|proven|warranted|implied|obtained)"
+)
+NEVER = re.compile(rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )){lists.GENERIC} (?:\w+ )?(?:never|will not|can not) ")
 PAST_DENIAL = words_pattern(
     r"no (?:[\w-]+ ){0,2}?(?:models?|llms?|transformers?|networks?|architectures?|layers?|machines?) (?:[\w-]+ed|was|were|did|had|came|fell|beat|"
     r"met|rose|turned|has been|have been)"
@@ -38,7 +42,7 @@ WITHHELD = words_pattern(
 )
 GENERIC = re.compile(rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=do )){lists.GENERIC} ")
 GENERIC_NEGATED = re.compile(
-    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but ))(?:{lists.GENERIC}|(?:human )?brains?|"
+    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but ))(?:{lists.GENERIC}|(?:human )?brains?(?! (?:alignment|scores?|activity|responses?|data|recordings?|evidence))|"
     r"artificial intelligence|ai) (?:\w+ )?"
     r"(?:do|does|can|could|will|are|is|have|has|share|shares) (?:\w+ )?(?:not|never|nothing|no|fundamentally|entirely)"
 )
@@ -196,10 +200,11 @@ def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[s
         return Found(statement, Force.MENTIONED, match[0].strip())
     bounded = BOUNDED.search(scope.words.line) is not None
     if force is Force.NEGATED and not bounded:
-        denied = NO_MODEL.search(part) or GENERIC_NEGATED.search(scope.words.line[:last])
+        denied = NO_MODEL.search(part) or NEVER.search(part) or GENERIC_NEGATED.search(scope.words.line[:last])
         if (
             denied
             and not PAST_DENIAL.search(part)
+            and not UNSHOWN.search(part)
             and statement is not Statement.PREDICTION
             and not scope.disowned(match.start(), match.end())
         ):

@@ -62,7 +62,7 @@ WORD_LISTS = {
     "TALK": (
         r"interest\w*|tools?|popular\w*|stud(?:y|ies|ied|ying)|questions?|papers?|research\w*|fields?|"
         r"literature|topics?|"
-        r"compar\w+|requires?|propos\w+|candidates?"
+        r"compar\w+|requires?|propos\w+|candidate (?:models?|mechanisms?|accounts?)"
     ),
     # Alignment in time.
     "TIMING": r"rates?|onsets?|times?|timing|clocks?|triggers?|sampling|samples|stimul\w+|audio|transcripts?|"

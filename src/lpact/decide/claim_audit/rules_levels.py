@@ -31,6 +31,8 @@ PREDICTION: (holds?|remains?|persists?|stays?|stands?|endures?|survives?|is left
     ..4 CONTROL ..4 (taken|accounted|included|added|removed|regressed|considered|partialled) @unless gates?
 PREDICTION: (neither|no|not) ..2 NUISANCE ..8 (can|could|does|do|is|are|will) ..3 (explain|account|produc|reproduc|mimic|
     responsible|enough|suffic)\w* @never-with gates?
+PREDICTION: (leaves?|leaving|left) (all|every|the|its|each) ..2 CONTROL behind
+PREDICTION: (superior|ahead|wins? out|triumphs?|prevails?|dominates?|eclipses?) (to|of|over)~ ..4 CONTROL
 PREDICTION: owes? (nothing|little) to ..5 NUISANCE
 PREDICTION: robust predictive (evidence|effects?|relations?) @noun
 PREDICTION: NUISANCE ..6 (plays?|played|has|have|had) (no|little) (role|part|effect|influence|bearing)
@@ -66,8 +68,8 @@ MECHANISM: (selective|specific|mechanism-specific|targeted) ..2 (role|effect|dro
 MECHANISM: (selectively|specifically|exclusively) ..2 (reduc|lower|abolish|disrupt|degrad|impair|hurt|harm|
     decreas|affect|eliminat|destroy|depend|target|driv|support|contribut|account|explain|carr|underl|requir|need|necess|matter|weaken|erod|los|fall|drop|cost)\w*
 MECHANISM: (is|are|as|was|be|identif\w*|prov\w+) ..2 the (very|actual|key|sole|true|driving|active|critical|specific|main|only|decisive|crucial)~
-    (mechanisms?|ingredient|driver|engine|source|reason|factor|component|cause) (through|by|behind|that|underlying|
-    of|via|why|for|in)
+    (mechanisms?|ingredient|driver|engine|source|reason|factor|component|cause) (through|by|behind|that|which|underlying|
+    of|via|why|for|in|responsible|at work|involved)
 MECHANISM: (strip|remov|ablat|delet|project|eliminat)\w* ..14 (more than ..5 (non-matching|nonmatching|other|
     others|unmatched|mismatch\w*|random)|abolish\w*|only ..4 (matching|target))
 MECHANISM: (reduc|lower|abolish|disrupt|degrad|impair|decreas|eliminat)\w* ..5 (selectively|specifically|
@@ -77,6 +79,8 @@ MECHANISM: (strip|remov|ablat|delet|eliminat)\w* ..8 (only|uniquely|exclusively|
     targets?|electrodes?|scores?|predictions?|sensors?|responses?)
 MECHANISM: (is|are|was|were) (driven|carried|mediated|explained|caused|produced) by ..2 NAMED @needs either
 MECHANISM: (is|are|was) mechanism-specific
+MECHANISM: (is|are|was|were|proves?|turns? out) ..2 specific (to|for) ..3 NAMED
+MECHANISM: (specifically|selectively|solely|uniquely|exclusively) (responsible|due|tied|linked|attributable|owed|needed)
 MECHANISM: what (drives|carries|explains|underlies|produces|causes|supports|sustains|powers) ..6 (is|are) ..3 NAMED
 MECHANISM: (comes?|stems?|arises?) from ..2 NAMED @needs either
 MECHANISM: double dissociations? @noun
@@ -134,6 +138,7 @@ ALIGNMENT: (match|matches|matched) ..3 (the|those of|that of)~ (human |language 
     electrodes?
 ALIGNMENT: in (tune|lockstep|register|harmony|step|sync) with ..4 BRAIN @needs model
 ALIGNMENT: (brain|cortex|human|neural)-aligned
+ALIGNMENT: (attuned|synchroni[sz]ed|coupled|tuned) (to|with) ..4 BRAIN @needs model @never-with {TIMING}
 ALIGNMENT: (doubts?|scepticism|skepticism|reservations?) ..8 (put to rest|laid to rest|dispelled|removed|gone|
     refuted) @needs either
 ALIGNMENT: (resembl|approximat)\w* ..3 CORE @needs model @unless {GEOMETRY_WORDS}|each other|one another|across @never-with controls?|chance

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 LIKENESS = r"""
+EQUIVALENCE: (mechanisms?|computations?|algorithms?|codes?|operations?|principles?|processes) ..2 (coincides?|agrees?|match|
+    matches|converges?|overlaps?) @needs either @unless {SCORED}
+EQUIVALENCE: (its|their|the brain 's|the) equals?(?= $| [,;of]) @needs brain
+EQUIVALENCE: (pass|passes|passed|passing) (for|as|itself off as) ..2 (human|brain|person|listener|reader|mind)
+EQUIVALENCE: (reflects?|represents?|constitutes?|realises?|realizes?|follows?|retraces?) ..2 (stages?|steps?|phases|levels?) of ..3
+    (CORE|human \w+) @needs model @unless {SCORED}
 EQUIVALENCE: (CORE|ACTOR) ..3 COPULA (a|an|the)~ ..3 (predictors?|transformers?|language models?|llms?|networks?|
     embedding spaces?|attention) @unless {SCORED}|language network|than|by|with
 EQUIVALENCE: (MACHINE|embedding space) ..3 COPULA (,|in essence|a|an|the|our|really|,~ at bottom ,)~ ..4 (human |
@@ -82,6 +88,13 @@ BRAIN_LIKE: (closer|nearer|close|near) to ..3 (brains?|cortex|humans?|human \w+|
 """The model as somebody."""
 
 THEORY = r"""
+EXPLANATION: (results?|findings?|analys[ie]s|study|work|approach|data|experiments?) ..1 (explains?|reveals?|uncovers?|
+    elucidates?|unlocks?|unravels?|deciphers?|captures?|cracks?|demystif\w+) ..3 (how|why|CORE|ORGAN) @unless {VARIANCE}|
+    {SCORED} @never-with {TALK}
+EXPLANATION: MODEL ..2 COPULA ..3 (cognitive|mechanistic|biological|neural|neurobiological|psychological|neurocognitive|
+    psycholinguistic|brain) (models?|theory|theories|accounts?|explanations?)(?! (?:trained|fitted)) @unless {SCORED}
+EXPLANATION: (what|which|why|where) ..4 (ORGAN|area|areas|lobe) ..3 (is|are|does|do) ..2 (needed|for|required|responsible|doing|
+    used|there|good|do|does|contribute) @unless {SCORED}
 EXPLANATION: (called|termed|named|regarded as|seen as|counted as|hailed as) (a|an|the) ..2 (models?|theory|account) of ..4
     BRAIN @needs either
 EXPLANATION: (identif|discover|uncover|reveal|explain|solv|crack|pinpoint|unravel|unlock|decipher|elucidat|found the|know

@@ -180,6 +180,8 @@ HOMOLOGY: (functional|direct|computational|artificial|neural|cortical|biological
     analogs?|counterparts?|equivalents?|homologues?) (of|to|in|for) ..6 (BRAIN|MODEL)
 HOMOLOGY: (analogous|equivalent|akin) to ..4 CORE @needs model
 HOMOLOGY: (evolv|invent|discover)\w* ..5 (twice|independently|in parallel) @needs either
+CAUSATION: causal(?! (?:attention|language|mask\w*|statements?|claims?|interpretations?|conclusions?|convolution\w*|transformers?|
+    models?|decoders?|reading|inference)) @needs both @never-with randomi[sz]ed|stimulation
 CAUSATION: (causally|causal (roles?|effects?|links?|evidence|contributions?|influences?|relation\w*|relevance|
     dependence|power|tests?|machinery|status|necessity|proof)) @needs brain @never-with randomi[sz]ed
 CAUSATION: (cause|causes|caused|causing) ..6 BRAIN @never-with common cause

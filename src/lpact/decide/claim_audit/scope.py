@@ -27,6 +27,8 @@ MODAL = words_pattern(
     r"may|might|could|would|perhaps|possibly|whether|if|not|never|no|hardly|neither|nor"
 )
 OPENED = re.compile(
+    r"(?:working |null |main |central |research )?(?:hypothesis|hypotheses|questions?|aims?|goals?|conjecture|speculation|outlook|prediction|"
+    r"to-?do|to do|idea|assumption)(?: \w{1,2})? :|"
     r"(?:it|there) (?:is|are|remains?|seems?|may be|might be) (?:\w+ )?(?:(?:conceivable|possible|plausible|imaginable|likely|unlikely|"
     r"unclear|unknown|arguable|doubtful|debatable|questionable|uncertain|thinkable|an open question|not known|not clear) |anyone 's)"
 )
@@ -55,7 +57,7 @@ NOT_A_MODEL = words_pattern(lists.NOT_A_MODEL)
 _CUT = re.compile(
     r"; |(?<!supported )(?<!shown )(?<!forbidden )(?<!wrong ): (?!(?:not|un\w+|no|none|absent|forbidden|"
     r"premature|out) )"
-    r"|, (?=(?:but|yet|whereas|while|although|though|even though|which|so|thus|hence|therefore|nor|"
+    r"|, (?=(?:but|yet|whereas|while|although|though|even though|which|so|ergo|thus|hence|therefore|nor|"
     r"nevertheless|however|"
     r"showing|proving|demonstrating|indicating|implying|confirming|establishing|suggesting|revealing|meaning|"
     r"and (?:we|it|they|this|these|that|hence|thus|therefore|no|there|so|the|our|none|not)) )"

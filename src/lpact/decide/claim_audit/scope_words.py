@@ -8,6 +8,7 @@ from __future__ import annotations
 # Turns of phrase that look like a negation or a hedge and assert all the more. They are blanked before negations and
 # hedges are looked for.
 EMPHATIC = (
+    r"if there (?:was|were|is|had been) (?:ever |still )?(?:any|a) (?:lingering |remaining )?doubts?",
     r"anything but|far from (?:superficial|accidental|trivial|coincidental|spurious|loose|arbitrary)|not superficial",
     r"(?:debate|question|issue|controversy|discussion|matter)s? (?:over |about |of |as to |on )?(?:whether|if|how|why) (?:[^ ;:?]+ ){1,14}?"
     r"(?:is|has been|are|was) (?:now |thus |therefore |finally |hereby )*(?:over|settled|closed|answered|resolved|decided)",
@@ -79,6 +80,7 @@ NEGATIONS = (
     r"far from|by no means|in no way|at odds with|contrary to|argu\w+ against|speak\w* against",
     r"refrain\w* from|abstain\w* from|stop\w* short|caution\w* against|warn\w* against|advis\w+ against|"
     r"guard\w* against|resist\w*|avoid\w*|avoiding|beware",
+    r"(?:poor|bad|weak|thin|flimsy|little|hardly an?|scant|slender) (?:reasons?|grounds?|basis|evidence|arguments?|guides?|proof)|inconsistent with|"
     r"(?:false|incorrect|untrue|rash|unsafe|absurd|naive|careless|too far|reckless|unwise|unsound) to|wrong to|mistake to|error to|premature to|misleading to|unwarranted|unjustified|unsupported|overstat\w+|"
     r"overinterpret\w*|overreach\w*|misread\w*|fallac\w+",
     r"insufficient|inadequate|too (?:weak|little|early|few)|not enough|forbid\w*|forbidden|prohibit\w*|"
@@ -128,6 +130,7 @@ AFTER = (
 
 # Words that say that something is possible, assumed, asked or planned.
 HEDGES = (
+    r"guess\w*|who knows|for others to|wishful\w*|at this stage",
     r"at best|at most|superficial\w*|loosely|metaphor\w*|figure of speech|await\w*|pending|elusive|intriguing|room for|open to|prospect\w*|"
     r"(?:can|could) not (?:yet )?be (?:ruled out|excluded|discounted)|only then|in (?:that|which) case|until then|in some sense",
     r"(?:designed|intended|meant|hoped|planned|supposed) to|in an attempt to|with the aim of|(?:we|i) (?:\w+ )?(?:try|tried|attempt|attempted|"
@@ -158,7 +161,7 @@ HEDGES = (
     r"(?:objective|question|task|challenge) (?:(?:is|was) (?:to|whether|if|how)|here|remains|for)",
     r"to (?:test|ask|examine|investigate|determine|assess|decide|evaluate|find out) (?:whether|if|how|which)",
     r"to (?:understand|learn|see|know|explain|study) (?:how|what|why)",
-    r"(?:need|needs|needed|require|requires|required|necessary) (?:to|for|before|in order)|before (?:one|we|"
+    r"(?:need|needs|needed|require|requires|required|necessary) (?:to|before|in order|for (?:such|an?|any|this|that|claims?|stronger|it))|before (?:one|we|"
     r"anyone|it) (?:can|could)",
     r"anyone 's guess|how (?:much|far)|to what extent",
     r"explanation (?:is|would be|could be|might be) that|one explanation|untested|attractive|appealing",
@@ -218,7 +221,7 @@ PEOPLE = (
     r"engineers|compan(?:y|ies)|industry|startups?|vendors?|bloggers?|the public|laymen|students|editors?|press office|researchers?|"
     r"scientists|neuroscientists|psychologists|experts|pioneers|optimists|pessimists|defenders|adherents|writers|proponents|advocates|"
     r"thinkers|evangelists|boosters|columnists|pundits|books|novelists|economists|critics|commentators|journalists|enthusiasts|"
-    r"departments|theorists|scholars|textbooks|newspapers|magazines|headlines|memes?|interviews?)"
+    r"departments|theorists|scholars|textbooks|newspapers|magazines|headlines|memes?|interviews?|he|she|citedauthor)"
 )
 OTHERS = (
     PEOPLE,
@@ -248,7 +251,7 @@ REPORTING = (
     r"postulat|posit|writ|wrote|hail|portray|tout|champion|popularis|populariz|hypothesi|suggest|assum|regard|"
     r"characteri|promot|object|complain|warn|disput|speak|spoke|talk|picture|present|treat|proclaim|celebrat|embrac|defend|read)\w*|"
     r"holds?|held|says?|said|saying|sees?|saw|takes?|took|calls?|called|thinks?|thought|points? out|pointed "
-    r"out|put it|has it|goes|shown|show|shows|showed|found|finds?|demonstrated?"
+    r"out|puts? it|has it|have it|had it|goes|shown|show|shows|showed|found|finds?|demonstrated?"
 )
 PASSIVE_REPORT = (
     r"(?:has|have|had) (?:\w+ )?been (?:\w+ )?(?:argued|claimed|equated|interpreted|called|described|proposed|"
@@ -285,10 +288,11 @@ PERSON_VERBS = (
     r"announces?|announced|proclaims?|proclaimed|concluded|thinks?|thought|posits?|posited|speculates?|opines?|objects?|holds?|"
     r"held|complains?|boasts?|jokes?|assures?|suggested|remarks?|remarked|conjectures?|conjectured|hypothesi[sz]ed) (?:[^ ;:?,]+ ly )?that",
     r"(?:(?:is|are|was|were) (?:\w+ )?(?:convinced|persuaded|adamant)|of the opinion|takes? the view|took the view|makes? the case|"
-    r"felt|feels?|warns?|warned|answers?|answered|teach(?:es)?|taught|fears?|hopes?|promises?|infers?|like to say|love to say) that",
+    r"felt|feels?|notes?|noted|observes|reads?|hears?|heard|points? out|pointed out|reminds? us|warns?|warned|answers?|answered|teach(?:es)?|taught|fears?|hopes?|promises?|infers?|like to say|love to say) that",
     r"(?:regards?|regarded|views?|viewed|describes?|described|hails?|hailed|touts?|touted|portrays?|portrayed|depicts?|depicted|casts?|"
     r"conceives? of|thinks? of|speaks? of|spoke of|refers? to|referred to) (?:[^ ;:?]+ ){1,6}?as",
     r"(?:is|are|was|were|been) (?:\w+ )?(?:claimed|argued|alleged|held|believed|thought|said|supposed|considered|reported) to",
+    r"(?:titled|entitled|subtitled|captioned|nicknamed|christened|dubbed)",
     r"(?:puts?|phrased|expressed) it(?: ,)?|is said to|(?:is|was|been|be) (?:often |sometimes |now |frequently )?(?:said|claimed|argued|"
     r"believed|alleged|rumou?red|asserted|held|maintained) (?:[^ ;:?]+ ){0,5}?that",
 )
