@@ -62,7 +62,8 @@ def test_the_sham_passes_neither_profile(measured):
     whole = table.filter(quantity="integrated")
     assert whole["gate_pass"].to_list() == [False, False]
     assert whole["value"].to_list() == [0.0, 0.0]
-    assert not table.filter(gate="predictive")["gate_pass"].any()
+    # Point rules of a single gate can pass by chance; its tests do not.
+    assert not table.filter(gate="predictive", gate_profile=CALIBRATED)["gate_pass"].any()
     assert "nothing is planted" in whole["interpretation"][0]
 
 

@@ -34,7 +34,7 @@ def test_tables_shows_the_first_rows(lpact: Lpact, tiny_run: TinyRun) -> None:
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0].startswith(f"{DECISIONS}: ")
-    assert lines[1] == "4 rows, 22 columns"
+    assert lines[1] == "8 rows, 24 columns"
     header = next(i for i, line in enumerate(lines) if line.startswith("dataset"))
     assert len(lines[header + 1 :]) == 2
 
@@ -131,11 +131,16 @@ def test_decide_with_other_gates_names_the_changes(
     out = tmp_path / "decided"
     result = lpact("decide", tiny_run.folder, "--gates", gates, "--out", out)
     assert result.exit_code == 0
-    assert "Verdicts that changed: 4" in result.stdout
+    assert "Verdicts that changed: 8" in result.stdout
     changed = [x.split() for x in result.stdout.splitlines() if x.startswith("  sim/")]
-    before = api.open_run(tiny_run.folder).decisions
+    before = api.open_run(tiny_run.folder).table(DECISIONS)
     assert changed == [
-        [f"sim/{r['model']}/2/{r['mechanism']}", r["label"], "insufficient_coverage"]
+        [
+            f"sim/{r['model']}/2/{r['mechanism']}",
+            r["gate_profile"],
+            r["label"],
+            "insufficient_coverage",
+        ]
         for r in before.iter_rows(named=True)
     ]
     labels = read_table(out, find_table(DECISIONS))["label"]
@@ -151,7 +156,7 @@ def test_decide_takes_the_gates_of_a_whole_study_file(
     study = tmp_path / "study.toml"
     study.write_text(f"{TINY}\n[gates]\nmin_subject_runs = 4\n")
     result = lpact("decide", tiny_run.folder, "--gates", study)
-    assert "Verdicts that changed: 4" in result.stdout
+    assert "Verdicts that changed: 8" in result.stdout
 
 
 @pytest.mark.parametrize(

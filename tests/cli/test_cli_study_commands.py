@@ -84,8 +84,11 @@ def test_run_says_cost_verdicts_and_places(tiny_run: TinyRun) -> None:
     said = tiny_run.said
     decisions = api.open_run(tiny_run.folder).decisions
     assert said.index("4 claims, 6 contexts") < said.index("Verdicts")
+    verdicts = [x.split() for x in said.splitlines() if x.startswith("  sim ")]
     for label, n in decisions["label"].value_counts().iter_rows():
-        assert any(label in x and x.endswith(str(n)) for x in said.splitlines())
+        # dataset, role, verdict, claims under the point rules, claims with every gate a test
+        assert [row[3] for row in verdicts if row[2] == label] == [str(n)]
+    assert "Switched off ([assay] enabled = false)." in said
     assert f"Outcome {api.open_run(tiny_run.folder).outcome}" in said
     assert f"{tiny_run.folder}/decisions/lpact_decision_table.csv" in said
     assert f"lpact explain {tiny_run.folder} sim/integrated/2/" in said

@@ -61,6 +61,13 @@ def test_the_verdict_comes_first_and_tables_follow(written):
     assert lines[-1] == f"Wrote {len(TABLES)} tables to {out}/"
 
 
+def test_the_output_keeps_to_the_width(simulated_run):
+    narrow = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["robustness", str(simulated_run.root)])
+    assert narrow.exit_code == 0
+    lines = narrow.stdout.splitlines()
+    assert 70 < max(map(len, lines)) <= 80
+
+
 def test_tables_are_written_with_their_twins(written, computed):
     _, out = written
     for name, table in computed.items():

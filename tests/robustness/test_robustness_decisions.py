@@ -33,6 +33,7 @@ from lpact.robustness.best_control import (
     level1_rivals,
     level2_rivals,
 )
+from lpact.tables import RECORDING_KEY, find_table
 
 RUNS = ("1", "2", "3")
 
@@ -121,7 +122,23 @@ def test_subject_runs(mixed, dataset):
         for name, table in mixed.tables.items()
         if {"dataset", "run"} <= set(table.columns)
     }
-    assert found(mixed.counts_without(dataset, tables)) == whole(mixed, tables)
+    places = mixed.tables[CONTROL_DELTAS].filter(dataset=dataset, run="2").select(RECORDING_KEY)
+    (recording,) = places.unique().rows()
+    assert found(mixed.counts_without(recording)) == whole(mixed, tables)
+
+
+@pytest.mark.parametrize("dataset", ["a", "b"])
+def test_datasets(mixed, dataset):
+    """Tests of the layers that stay are not made again; the decisions are the same as if they were."""
+    tables = {
+        name: table.filter(pl.col("dataset") != dataset) if "dataset" in table.columns else table
+        for name, table in mixed.tables.items()
+    }
+    known = decide(tables, gates=mixed.gates, primary_metric="pearson")
+    decisions, outcome = mixed.without_dataset(dataset)
+    assert decisions.height
+    assert decisions.sort(find_table(DECISIONS).key).equals(known[DECISIONS])
+    assert outcome.sort("gate_profile").equals(known["decisions/lpact_study_outcome"])
 
 
 def test_a_correction_runs_over_all_claims(mixed):

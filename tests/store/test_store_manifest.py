@@ -37,7 +37,7 @@ def test_the_manifest_says_what_the_run_was_made_from(run) -> None:
     assert values.pop("lpact_version")
     assert values.pop("lpact_code") == code_digest()
     assert values == {
-        "format_version": 1,
+        "format_version": 2,
         "study": "tiny",
         "seed": 3,
         "config": config,
@@ -104,7 +104,7 @@ def test_a_folder_without_manifest_is_no_run(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"{}", b"null", b"\xff\xfe", b'{"format_version": 1}']
+    "content", [b"", b"{", b"[]", b"{}", b"null", b"\xff\xfe", b'{"format_version": 2}']
 )
 def test_a_damaged_manifest_is_refused(run, content) -> None:
     (run / "manifest.json").write_bytes(content)
@@ -130,10 +130,10 @@ def test_an_edited_manifest_is_refused(run, changes) -> None:
 
 def test_another_format_version_is_refused(run) -> None:
     path = run / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 2}))
-    with pytest.raises(RunError, match="another format") as caught:
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 1}))
+    with pytest.raises(RunError, match="another version of lpact") as caught:
         read_manifest(run)
-    assert caught.value.got == "format version 2"
+    assert caught.value.got == "format version 1"
 
 
 def test_verify_finds_missing_changed_and_extra_files(run) -> None:

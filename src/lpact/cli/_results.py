@@ -93,9 +93,10 @@ def show_positive_controls(out: Console, run: Run) -> None:
     for found in findings(tables, run.config.gates):
         fits = None if found.passes is None else found.passes == found.expected
         by_control.setdefault(found.control, []).append(fits)
-    for control, fits in by_control.items():
-        known = [fit for fit in fits if fit is not None]
-        grid.add(control, f"{sum(known)} of {len(known)}" if known else "–", fits.count(None))
+    for control, results in by_control.items():
+        known = [result for result in results if result is not None]
+        shown = f"{sum(known)} of {len(known)}" if known else "–"
+        grid.add(control, shown, results.count(None))
     show(out, grid)
     folder = shlex.quote(str(run.root))
     say(out, f"What passes where, and why not: {program()} assay {folder}", indent=2)

@@ -54,17 +54,22 @@ def command(
 
 def compute(run: Run) -> dict[str, pl.DataFrame]:
     """The robustness tables of a finished run."""
+    from rich.console import Console
+
     from lpact.robustness import READS, READS_IF_THERE, robustness
 
     config = run.config
     present = {table.name for table in run.tables()}
     wanted: list[Table] = [*READS, *(t for t in READS_IF_THERE if t.name in present)]
-    return robustness(
-        {table.name: run.table(table.name) for table in wanted},
-        gates=config.gates,
-        primary_metric=config.readout.primary_metric,
-        seed=config.seed,
-    )
+    # A line on a terminal, gone when the work is done; nothing in pipes and files.
+    with Console(stderr=True, markup=False).status("reading the tables") as status:
+        return robustness(
+            {table.name: run.table(table.name) for table in wanted},
+            gates=config.gates,
+            primary_metric=config.readout.primary_metric,
+            seed=config.seed,
+            tell=status.update,
+        )
 
 
 def show_verdict(
@@ -119,13 +124,11 @@ _SHOWN: dict[str, tuple[str, ...]] = {
     "main_table_lpact_uncertainty_by_dataset_level": (
         "dataset",
         "level",
-        "n_rows",
         "n_units",
         "mean",
         "ci_low",
         "ci_high",
         "positive_rate",
-        "n_gate_rows",
         "best_control",
         "reason",
     ),

@@ -14,7 +14,6 @@ from lpact.decide.discoveries import Discoveries, discover, everything_allowed
 from lpact.decide.verdict import RawEvidence, judge
 from lpact.reasons import FinalLabel, Gate
 from lpact.store import polars_schema, validate
-from lpact.tables import Table
 from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 
 
@@ -40,22 +39,45 @@ def claim_tables(
     corrected: bool,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the decision table and the gate evidence of all claims; ``corrected``: labels over all claims."""
+    decisions = decision_table(
+        evidence, claims, standings, gates, gate_profile, corrected=corrected
+    )
+    criteria = [
+        (*claim, gate_profile, *row)
+        for claim in claims
+        for row in _criterion_rows(evidence.of(claim), standings[claim[0]])
+    ]
+    found = pl.DataFrame(criteria, schema=polars_schema(GATE_EVIDENCE), orient="row")
+    return validate(decisions, DECISIONS), validate(found, GATE_EVIDENCE)
+
+
+def decision_table(
+    evidence: ProfileEvidence,
+    claims: Sequence[Claim],
+    standings: Mapping[str, Standing],
+    gates: GatesConfig,
+    gate_profile: str,
+    *,
+    corrected: bool,
+) -> pl.DataFrame:
+    """Return the decision table alone, in the order of ``claims``."""
     by_claim = {claim: evidence.of(claim) for claim in claims}
     found = discover(by_claim, standings, claims, gates) if corrected else {}
-    decisions: list[tuple[Any, ...]] = []
-    criteria: list[tuple[Any, ...]] = []
-    for claim in claims:
-        standing, gathered = standings[claim[0]], by_claim[claim]
-        discoveries = found.get(claim, everything_allowed())
-        head = (*claim, gate_profile)
-        row = _decision_row(gathered, standing, evidence.raw(claim), gates, discoveries)
-        decisions.append((*head, *row))
-        criteria += [(*head, *row) for row in _criterion_rows(gathered, standing)]
-    return _table(decisions, DECISIONS), _table(criteria, GATE_EVIDENCE)
-
-
-def _table(rows: list[tuple[Any, ...]], table: Table) -> pl.DataFrame:
-    return validate(pl.DataFrame(rows, schema=polars_schema(table), orient="row"), table)
+    rows = [
+        (
+            *claim,
+            gate_profile,
+            *_decision_row(
+                gathered,
+                standings[claim[0]],
+                evidence.raw(claim),
+                gates,
+                found.get(claim, everything_allowed()),
+            ),
+        )
+        for claim, gathered in by_claim.items()
+    ]
+    return pl.DataFrame(rows, schema=polars_schema(DECISIONS), orient="row")
 
 
 def _decision_row(

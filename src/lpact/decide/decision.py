@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide._frames import LAYER_KEY, attach, complete, read_measured
 from lpact.decide.calibrated.evidence import CalibratedEvidence, DrawTables, Known
-from lpact.decide.claim_tables import claim_tables
-from lpact.decide.claims import list_claims, list_layers, read_standings
+from lpact.decide.claim_tables import ProfileEvidence, claim_tables, decision_table
+from lpact.decide.claims import Claim, Standing, list_claims, list_layers, read_standings
 from lpact.decide.evidence import Evidence, LabelledRows, passed_by_layer
 from lpact.decide.outcome import explained_claims, study_outcome, summarise_decisions
 from lpact.decide.rows import (
@@ -106,14 +107,34 @@ def decide(
         By full name: every table with decided columns, complete, then the failure modes of level 1 and the tables
         of ``decisions/``. All are sorted by key, whatever the order of the given rows.
     """
-    return decide_again(tables, gates=gates, primary_metric=primary_metric, known=Known())[0]
+    return decide_measured(
+        read_all(tables), gates=gates, primary_metric=primary_metric, known=Known()
+    )[0]
 
 
-def decide_again(
-    tables: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str, known: Known
-) -> tuple[dict[str, pl.DataFrame], Known]:
-    """As `decide`, with tests that need not be made again; also returns all that were made."""
-    measured = {table.name: read_measured(tables, table) for table in NEEDED}
+def read_all(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The measured columns of all tables that the decision needs, validated and sorted."""
+    return {table.name: read_measured(tables, table) for table in NEEDED}
+
+
+@dataclass(frozen=True)
+class _Gathered:
+    """Labelled rows, and the gates of all claims under both profiles."""
+
+    rows: LabelledRows
+    claims: list[Claim]
+    standings: Mapping[str, Standing]
+    paper: Evidence
+    calibrated: CalibratedEvidence
+
+    def profiles(self) -> list[tuple[str, ProfileEvidence, bool]]:
+        """Name, evidence, and whether labels are corrected over all claims."""
+        return [(PAPER, self.paper, False), (CALIBRATED, self.calibrated, True)]
+
+
+def _gather(
+    measured: Mapping[str, pl.DataFrame], gates: GatesConfig, primary_metric: str, known: Known
+) -> _Gathered:
     _check_metric(measured[CONTROL_DELTAS.name], primary_metric)
     rows = LabelledRows(
         predictive=label_predictive(measured[CONTROL_DELTAS.name]),
@@ -127,26 +148,52 @@ def decide_again(
     layers = list_layers(rows.predictive)
     claims = list_claims(layers, rows.specificity)
     standings = read_standings(measured[EVIDENCE_FEASIBILITY.name], layers)
-    evidence = Evidence(rows, layers, claims, gates, primary_metric)
-    tested = CalibratedEvidence(
-        rows, _test_tables(measured), layers, claims, gates, primary_metric, evidence, known
+    paper = Evidence(rows, layers, claims, gates, primary_metric)
+    calibrated = CalibratedEvidence(
+        rows, _test_tables(measured), layers, claims, gates, primary_metric, paper, known
     )
+    return _Gathered(rows, claims, standings, paper, calibrated)
+
+
+def decide_measured(
+    measured: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str, known: Known
+) -> tuple[dict[str, pl.DataFrame], Known]:
+    """As `decide`, from what `read_all` returns; also the tests that were made."""
+    found = _gather(measured, gates, primary_metric, known)
     by_profile = {
-        PAPER: claim_tables(evidence, claims, standings, gates, PAPER, corrected=False),
-        CALIBRATED: claim_tables(tested, claims, standings, gates, CALIBRATED, corrected=True),
+        name: claim_tables(
+            evidence, found.claims, found.standings, gates, name, corrected=corrected
+        )
+        for name, evidence, corrected in found.profiles()
     }
-    decisions = _stack([found for found, _ in by_profile.values()], DECISIONS)
+    decisions = _stack([made for made, _ in by_profile.values()], DECISIONS)
     decided = {
-        **_row_tables(measured, rows, evidence),
+        **_row_tables(measured, found.rows, found.paper),
         DECISIONS.name: decisions,
         GATE_EVIDENCE.name: _stack([e for _, e in by_profile.values()], GATE_EVIDENCE),
         CONTROL_EXPLAINED.name: explained_claims(decisions),
         DECISION_SUMMARY.name: summarise_decisions(decisions),
         STUDY_OUTCOME.name: _stack(
-            [study_outcome(d, standings, p) for p, (d, _) in by_profile.items()], STUDY_OUTCOME
+            [study_outcome(d, found.standings, p) for p, (d, _) in by_profile.items()],
+            STUDY_OUTCOME,
         ),
     }
-    return decided, Known(tested.layers, tested.mechanisms)
+    return decided, Known(found.calibrated.layers, found.calibrated.mechanisms)
+
+
+def decide_claims(
+    measured: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str, known: Known
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The decision table and the study outcome alone, for those who decide many times; nothing is validated."""
+    found = _gather(measured, gates, primary_metric, known)
+    decisions = {
+        name: decision_table(
+            evidence, found.claims, found.standings, gates, name, corrected=corrected
+        )
+        for name, evidence, corrected in found.profiles()
+    }
+    outcomes = [study_outcome(made, found.standings, p) for p, made in decisions.items()]
+    return pl.concat(decisions.values()), pl.concat(outcomes)
 
 
 def _stack(frames: Sequence[pl.DataFrame], table: Table) -> pl.DataFrame:

@@ -80,6 +80,7 @@ class Ablation:
         rule: str,
         touched: tuple[str, ...] = _BY_CONTROLS,
     ) -> Scenario:
+        self._decider.tell(f"deciding with {name}")
         left = {stage: sum(map(keep, names)) for stage, names in self._controls.items()}
         tables = altered(self._decider.tables, self._level1, self._level2, keep, rule)
         if rule == self.rule and left == {s: len(names) for s, names in self._controls.items()}:

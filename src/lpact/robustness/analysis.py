@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
@@ -56,6 +56,7 @@ def robustness(
     primary_metric: str,
     seed: int,
     bootstrap_draws: int = DRAWS,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> dict[str, pl.DataFrame]:
     """What the verdicts of a run hang on; nothing is fitted again.
 
@@ -69,6 +70,8 @@ def robustness(
         Study seed; the bootstrap draws of a row follow from it and the row's key.
     bootstrap_draws
         Resamples of an interval.
+    tell
+        Called with what is being done, for those who wait.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def robustness(
         The tables of `lpact.tables.robustness`, by full name, each sorted by its key.
     """
     _check(tables, bootstrap_draws)
-    decider = Decider({t.name: tables[t.name] for t in READS}, gates, primary_metric)
+    decider = Decider({t.name: tables[t.name] for t in READS}, gates, primary_metric, tell)
     brains = read_brain_as_model(tables)
     datasets = claimed_datasets(decider)
     quantities = level_quantities(decider)

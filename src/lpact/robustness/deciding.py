@@ -13,14 +13,14 @@ far above it is changes no other claim (Benjamini & Hochberg 1995 look at p-valu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide.calibrated.evidence import Known
-from lpact.decide.decision import decide_again
+from lpact.decide.decision import decide_claims, decide_measured, read_all
 from lpact.math.multiple_testing import benjamini_hochberg
 from lpact.reasons import FinalLabel, Reason
 from lpact.tables import CLAIM_KEY, RECORDING_KEY
@@ -53,13 +53,22 @@ _LEVELS = (CONTROL_DELTAS, PROFILE_DELTAS, SPECIFICITY, NORMALIZED_SCORES)
 class Decider:
     """Decides a run's tables again; ``base`` is the decision with nothing altered."""
 
-    def __init__(self, tables: Tables, gates: GatesConfig, primary_metric: str) -> None:
-        self.tables = tables
+    def __init__(
+        self,
+        tables: Tables,
+        gates: GatesConfig,
+        primary_metric: str,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.tell = tell
+        tell("deciding the run")
+        measured = read_all(tables)
+        self.tables: Tables = {**tables, **measured}
         self.gates = gates
         self.primary_metric = primary_metric
         self._layers_of: dict[str, tuple[pl.DataFrame, Tables]] = {}
-        base, self._known = decide_again(
-            tables, gates=gates, primary_metric=primary_metric, known=Known()
+        base, self._known = decide_measured(
+            measured, gates=gates, primary_metric=primary_metric, known=Known()
         )
         self.base: Tables = base
 
@@ -73,17 +82,17 @@ class Decider:
         """Gate profiles, sorted."""
         return self.decisions["gate_profile"].unique().sort().to_list()
 
-    def without_dataset(self, dataset: str) -> Tables:
-        """Decide the study without one dataset; layers of the others are tested as they were."""
+    def without_dataset(self, dataset: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Decisions and outcomes without one dataset; layers of the others are tested as they were."""
         left = {
             name: table.filter(pl.col("dataset") != dataset)
             if "dataset" in table.columns
             else table
             for name, table in self.tables.items()
         }
-        return decide_again(
+        return decide_claims(
             left, gates=self.gates, primary_metric=self.primary_metric, known=self._known
-        )[0]
+        )
 
     def unchanged(self) -> Counts:
         """Counts of the run itself."""
@@ -139,13 +148,13 @@ class Decider:
         if not layers.height:
             return self.unchanged()
         mechanisms = {} if MECHANISM in touched else self._known.mechanisms
-        decided, _ = decide_again(
+        decided, _ = decide_claims(
             tables,
             gates=gates,
             primary_metric=self.primary_metric,
             known=Known(mechanisms=mechanisms, enough=gates.fdr),
         )
-        now = _corrected(self._whole(decided[DECISIONS.name], layers), gates)
+        now = _corrected(self._whole(decided, layers), gates)
         before = self.decisions.select(*_KEY, before="integrated")
         both = before.join(now, on=_KEY, how="left", maintain_order="left").with_columns(
             pl.col("now").fill_null(value=False)

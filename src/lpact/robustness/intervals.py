@@ -1,8 +1,13 @@
 """Bootstrap intervals over aggregation units.
 
-Resample the n unit means with replacement, B times; the interval is the 2.5 % and 97.5 % quantile of the B means
-(Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 13). Rows within a unit are not independent, so only
-units are resampled. With one unit every resample is that unit: the interval is a point and says nothing of precision.
+Resample the n unit means with replacement, B times. The 2.5 % and 97.5 % quantiles of the B means are too narrow for
+few units: the spread of resamples is short by the factor √((n − 1)/n), and the normal quantile stands in the place of
+Student's. The interval is therefore read at the quantiles q and 1 − q with q = Φ(t_{n−1}(2.5 %) √(n / (n − 1))), the
+expanded percentile (Hesterberg 2015, The American Statistician 69). No quantile lies beyond the extreme units, so that
+two or three units give their range, which is still too narrow.
+
+Rows within a unit are not independent, so only units are resampled. With one unit every resample is that unit: the
+interval is a point and says nothing of precision.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lpact.math.randomization import expanded_tail
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason
@@ -21,7 +27,7 @@ DRAWS = 2000
 
 @dataclass(frozen=True)
 class Interval:
-    """Mean over units with its percentile interval; None where there is no unit."""
+    """Mean over units with its interval; None where there is no unit."""
 
     mean: float | None
     low: float | None
@@ -35,7 +41,7 @@ class Interval:
 
 
 def bootstrap_mean(units: FloatArray, *, seed: int, draws: int, key: tuple[str, ...]) -> Interval:
-    """Percentile interval of the mean.
+    """Expanded percentile interval of the mean.
 
     Parameters
     ----------
@@ -53,6 +59,6 @@ def bootstrap_mean(units: FloatArray, *, seed: int, draws: int, key: tuple[str, 
         return Interval(mean, mean, mean, Reason.SINGLE_AGGREGATION_UNIT)
     rng = keyed_rng(seed, "robustness", "bootstrap", *key)
     means = units[rng.integers(units.size, size=(draws, units.size))].mean(axis=1)
-    tail = (1 - LEVEL) / 2
+    tail = expanded_tail((1 - LEVEL) / 2, units.size)
     low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(mean, float(low), float(high), Reason.OK)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.reasons import FinalLabel
-from lpact.robustness.deciding import Decider, Tables
+from lpact.robustness.deciding import Decider
 from lpact.store import frame, validate
 from lpact.tables import RECORDING_KEY
-from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
+from lpact.tables.decisions import STUDY_OUTCOME
 from lpact.tables.predictive import CONTROL_DELTAS
 from lpact.tables.robustness import LEAVE_DATASET_OUT, SUBJECT_RUN_DECISIONS
 
@@ -30,13 +30,14 @@ def leave_one_dataset_out(decider: Decider) -> pl.DataFrame:
     where a gate profile has them, are made over those that are left.
     """
     datasets = claimed_datasets(decider)
-    whole = _outcomes(decider.base)
+    whole = _outcomes(decider.base[STUDY_OUTCOME.name])
     rows = []
     for omitted in datasets:
-        decided = decider.without_dataset(omitted)
-        outcomes = _outcomes(decided)
+        decider.tell(f"deciding without {omitted}")
+        decided, outcome = decider.without_dataset(omitted)
+        outcomes = _outcomes(outcome)
         for profile in decider.profiles:
-            claims = decided[DECISIONS.name].filter(gate_profile=profile)
+            claims = decided.filter(gate_profile=profile)
             explained = claims["label"] == FinalLabel.CONTROL_EXPLAINED.value
             rows.append(
                 {
@@ -61,7 +62,8 @@ def leave_one_subject_run_out_decisions(decider: Decider) -> pl.DataFrame:
     """
     runs = decider.tables[CONTROL_DELTAS.name].select(RECORDING_KEY).unique().sort(RECORDING_KEY)
     rows = []
-    for recording in runs.iter_rows():
+    for number, recording in enumerate(runs.iter_rows(), start=1):
+        decider.tell(f"deciding without subject-run {number} of {runs.height}")
         place = dict(zip(RECORDING_KEY, recording, strict=True))
         rows += [
             {**place, "gate_profile": profile, **counts}
@@ -75,6 +77,5 @@ def claimed_datasets(decider: Decider) -> list[str]:
     return decider.decisions["dataset"].unique().sort().to_list()
 
 
-def _outcomes(decided: Tables) -> dict[str, str]:
-    table = decided[STUDY_OUTCOME.name]
+def _outcomes(table: pl.DataFrame) -> dict[str, str]:
     return dict(table.select("gate_profile", "outcome").iter_rows())

@@ -15,8 +15,18 @@ _INTERVAL = (
     Column("n_rows_missing", "int", "Rows without one."),
     Column("n_units", "int", "Aggregation units: subject-runs, or pairs of recordings."),
     Column("mean", "float", "Mean over units of the mean within each.", nullable=True),
-    Column("ci_low", "float", "2.5 % bound of the bootstrap over units.", nullable=True),
-    Column("ci_high", "float", "97.5 % bound of the bootstrap over units.", nullable=True),
+    Column(
+        "ci_low",
+        "float",
+        "Lower 95 % bound: bootstrap over units, expanded percentile.",
+        nullable=True,
+    ),
+    Column(
+        "ci_high",
+        "float",
+        "Upper 95 % bound: bootstrap over units, expanded percentile.",
+        nullable=True,
+    ),
     Column("n_draws", "int", "Bootstrap draws."),
     Column("degenerate", "bool", "One unit: the interval is a point, a limit of coverage."),
     Column("positive_rate", "float", "Share of units whose mean is positive.", nullable=True),
@@ -90,7 +100,8 @@ THRESHOLD_SENSITIVITY = Table(
 
 CONTROL_ABLATION = Table(
     "controls/main_table_control_family_ablation",
-    "One row a choice of controls, stage and gate profile: rows and claims decided again with these controls only.",
+    "One row a choice of controls, stage and gate profile: rows (by the point rules) and claims (by the profile) decided "
+    "again with these controls only.",
     ("scenario", "stage", "gate_profile"),
     (
         Column("scenario", "str", "Which controls are left."),
@@ -101,8 +112,16 @@ CONTROL_ABLATION = Table(
             "n_controls", "int", "Controls that are left at this stage, uncounted ones included."
         ),
         Column("n_rows", "int", "Rows of the stage, all metrics or summaries."),
-        Column("n_positive", "int", "Rows with a positive contrast with the best control left."),
-        Column("n_stage_pass", "int", "Rows that pass their row rule."),
+        Column(
+            "n_positive",
+            "int",
+            "Rows with a positive contrast with the best control left, whatever the profile.",
+        ),
+        Column(
+            "n_stage_pass",
+            "int",
+            "Rows that pass their point rule, whatever the profile: the tests judge no rows.",
+        ),
         Column(
             "median_delta",
             "float",

@@ -54,7 +54,9 @@ _REFERENCE = re.compile(
 
 
 # "Hypothesis 2." before a sentence says that it is one.
-_LABEL = re.compile(r"[\s*]*(?:hypothes[ie]s|question|aim|conjecture)\s*\w{0,3}\.[\s*]*", re.IGNORECASE)
+_LABEL = re.compile(
+    r"[\s*]*(?:hypothes[ie]s|question|aim|conjecture)\s*\w{0,3}\.[\s*]*", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)

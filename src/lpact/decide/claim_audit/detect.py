@@ -25,14 +25,19 @@ REQUIRED = words_pattern(lists.REQUIRED)
 BOUNDED = words_pattern(lists.BOUNDED)
 UNIVERSAL = words_pattern(lists.UNIVERSAL)
 NO_MODEL = words_pattern(
-    r"no (?:[\w-]+ )?(?:language model|llm|transformer|(?:neural )?network|machine|model|architecture|artificial \w+)s?"
+    r"no (?:[\w-]+ )?(?:language model|llm|transformer|(?:neural )?network|machine|model|architecture|"
+    r"artificial \w+)s?"
 )
 UNSHOWN = words_pattern(
-    r"(?:not|never|neither) (?:\w+ )?(?:been )?(?:demonstrated|shown|established|supported|confirmed|tested|claimed|proven|warranted|implied|obtained)"
+    r"(?:not|never|neither) (?:\w+ )?(?:been )?(?:demonstrated|shown|established|supported|confirmed|tested|"
+    r"claimed|proven|warranted|implied|obtained)"
 )
-NEVER = re.compile(rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )){lists.GENERIC} (?:\w+ )?(?:never|will not|can not) ")
+NEVER = re.compile(
+    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )){lists.GENERIC} (?:\w+ )?(?:never|will not|can not) "
+)
 PAST_DENIAL = words_pattern(
-    r"no (?:[\w-]+ ){0,2}?(?:models?|llms?|transformers?|networks?|architectures?|layers?|machines?) (?:[\w-]+ed|was|were|did|had|came|fell|beat|"
+    r"no (?:[\w-]+ ){0,2}?(?:models?|llms?|transformers?|networks?|architectures?|layers?|machines?) "
+    r"(?:[\w-]+ed|was|were|did|had|came|fell|beat|"
     r"met|rose|turned|has been|have been)"
 )
 WITHHELD = words_pattern(
@@ -42,42 +47,61 @@ WITHHELD = words_pattern(
 )
 GENERIC = re.compile(rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=do )){lists.GENERIC} ")
 GENERIC_NEGATED = re.compile(
-    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but ))(?:{lists.GENERIC}|(?:human )?brains?(?! (?:alignment|scores?|activity|responses?|data|recordings?|evidence))|"
+    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but ))(?:{lists.GENERIC}|(?:human )?brains?(?! (?:alignment|"
+    rf"scores?|activity|responses?|data|recordings?|evidence))|"
     r"artificial intelligence|ai) (?:\w+ )?"
-    r"(?:do|does|can|could|will|are|is|have|has|share|shares) (?:\w+ )?(?:not|never|nothing|no|fundamentally|entirely)"
+    r"(?:do|does|can|could|will|are|is|have|has|share|shares) (?:\w+ )?(?:not|never|nothing|no|"
+    r"fundamentally|entirely)"
 )
 GROUNDS_BEFORE = re.compile(
-    r"(?<![^ ])(?:(?:show|demonstrat|prov|reveal|establish|confirm|indicat|impl|mean|tell|conclud|attest|infer|find|found|"
-    r"evidence|proof|testif|certif|follow|know|report|learn|deduc|gather|recogni|see)\w* (?:(?:us|here|clearly|now|thus|therefore|, (?:[^ ,;:?]+ ){1,5},) )*that|"
+    r"(?<![^ ])(?:(?:show|demonstrat|prov|reveal|establish|confirm|indicat|impl|mean|tell|conclud|attest|"
+    r"infer|find|found|"
+    r"evidence|proof|testif|certif|follow|know|report|learn|deduc|gather|recogni|see)\w* (?:(?:us|here|"
+    r"clearly|now|thus|therefore|, (?:[^ ,;:?]+ ){1,5},) )*that|"
     r"unless) "
 )
 GROUNDS_AFTER = re.compile(
-    r" , (?:as|which|and) (?:[^ ;:?]+ ){1,8}?(?:attest|show|prov|confirm|mak|demonstrat|testif|document|reveal|establish)\w* "
+    r" , (?:as|which|and) (?:[^ ;:?]+ ){1,8}?(?:attest|show|prov|confirm|mak|demonstrat|testif|document|"
+    r"reveal|establish)\w* "
 )
 FINITE = words_pattern(
-    r"is|are|has|have|does|do|can|must|will|was|were|became|emerges?|speak|share|thinks?|works?|becomes?|understands?|process(?:es)?|"
-    r"reproduces?|captures?|explains?|reveals?|mirrors?|match(?:es)?|converges?|align|aligns|uses?|computes?|implements?|predicts?|"
-    r"resembles?|solves?|shows?|proves?|follows?|reads?|learns?|represents?|encodes?|runs?|reach(?:es)?|recapitulates?|track|tracks"
+    r"is|are|has|have|does|do|can|must|will|was|were|became|emerges?|speak|share|thinks?|works?|becomes?|"
+    r"understands?|process(?:es)?|"
+    r"reproduces?|captures?|explains?|reveals?|mirrors?|match(?:es)?|converges?|align|aligns|uses?|"
+    r"computes?|implements?|predicts?|"
+    r"resembles?|solves?|shows?|proves?|follows?|reads?|learns?|represents?|encodes?|runs?|reach(?:es)?|"
+    r"recapitulates?|track|tracks"
 )
 _SENTENCE = 4
 CONTROL_SUBJECT = re.compile(
-    r"^(?:[^ ;:?]+ ){0,7}?(?:(?:random|shuffled|permuted|shifted|surrogate|scrambled|untrained|autocorrelated|phase-randomi[sz]ed|"
-    r"nuisance|control|low-level|acoustic|static|circularly|reversed|time-shifted) (?:[^ ;:?]+ )?(?:features?|embeddings?|versions?|"
-    r"models?|vectors?|predictors?|signals?|series|regressors?|network|inputs?|layers?|states|copy|baselines?)|surrogates?|"
+    r"^(?:[^ ;:?]+ ){0,7}?(?:(?:random|shuffled|permuted|shifted|surrogate|scrambled|untrained|"
+    r"autocorrelated|phase-randomi[sz]ed|"
+    r"nuisance|control|low-level|acoustic|static|circularly|reversed|time-shifted) (?:[^ ;:?]+ "
+    r")?(?:features?|embeddings?|versions?|"
+    r"models?|vectors?|predictors?|signals?|series|regressors?|network|inputs?|layers?|states|copy|"
+    r"baselines?)|surrogates?|"
     r"shuffles?|(?:circular )?shifts?|controls?|envelope|word (?:rate|onsets?|frequency|length)|baselines?|nuisance) "
     r"(?!(?:[^ ;:?]+ ){0,8}(?:fail\w*|not|no|never|unable|less|worse|short) )"
 )
 CONTROL_ACTS = re.compile(
-    r"(?:(?:even|in|on|of|for) (?:[^ ,;:?]+ ){1,4}, )?(?:(?:the|a|an|each|every|all|some|even|both|its|their) )*(?:[^ ,;:?]+ ){0,3}?"
-    r"(?:controls?|surrogates?|baselines?|shuffles?|shifts?|random walks?|random features?|nuisance \w+|nuisances?|envelope|word rate|"
-    r"shuffled \w+|random \w+|circular shift|word onsets?|autocorrelation|untrained \w+) (?:of (?:[^ ,;:?]+ ){1,4})?(?:already |also |"
-    r"alone |itself |can |could |did |does )*(?:explain|predict|account|reproduc|match|captur|reach|scor|perform|fit|yield|track|equal|exceed|"
+    r"(?:(?:even|in|on|of|for) (?:[^ ,;:?]+ ){1,4}, )?(?:(?:the|a|an|each|every|all|some|even|both|its|"
+    r"their) )*(?:[^ ,;:?]+ ){0,3}?"
+    r"(?:controls?|surrogates?|baselines?|shuffles?|shifts?|random walks?|random features?|nuisance \w+|"
+    r"nuisances?|envelope|word rate|"
+    r"shuffled \w+|random \w+|circular shift|word onsets?|autocorrelation|untrained \w+) (?:of (?:[^ ,;:?]+ "
+    r"){1,4})?(?:already |also |"
+    r"alone |itself |can |could |did |does )*(?:explain|predict|account|reproduc|match|captur|reach|scor|"
+    r"perform|fit|yield|track|equal|exceed|"
     r"outperform|do )"
 )
-GENERIC_SUBJECT = re.compile(r"^(?:a|an|any) (?:[\w-]+ )?(?:model|network|system|predictor|feature|machine|transformer|llm) (?:that|which) $")
+GENERIC_SUBJECT = re.compile(
+    r"^(?:a|an|any) (?:[\w-]+ )?(?:model|network|system|predictor|feature|machine|transformer|llm) (?:that|which) $"
+)
 BY_CONTROL = words_pattern(
-    r"(?:exceeded|matched|beaten|equalled|equaled|surpassed|outperformed|reached|explained|outscored|reproduced|accounted for) "
-    r"(?:[^ ;:?]+ ){0,3}?by (?:[^ ;:?]+ ){0,8}?(?:controls?|surrogates?|baselines?|nuisances?|shuffl\w+|shift\w*|random \w+)"
+    r"(?:exceeded|matched|beaten|equalled|equaled|surpassed|outperformed|reached|explained|outscored|"
+    r"reproduced|accounted for) "
+    r"(?:[^ ;:?]+ ){0,3}?by (?:[^ ;:?]+ ){0,8}?(?:controls?|surrogates?|baselines?|nuisances?|shuffl\w+|"
+    r"shift\w*|random \w+)"
 )
 _FOR_MODELS_ONLY = {
     Statement.PREDICTION,
@@ -135,7 +159,7 @@ def _part(scope: Scope, match: re.Match[str]) -> str:
 
 
 def _claimed(scope: Scope, match: re.Match[str]) -> str:
-    """The part without the grounds that it gives: what follows "the scores show that", and precedes ", as they attest"."""
+    """The part without its grounds: what follows "the scores show that" and precedes ", as they attest"."""
     first, last = scope.part(match.start())[0], scope.part(match.end() - 1)[1]
     for grounds in GROUNDS_BEFORE.finditer(scope.words.line, first, match.start()):
         first = grounds.end()
@@ -200,7 +224,11 @@ def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[s
         return Found(statement, Force.MENTIONED, match[0].strip())
     bounded = BOUNDED.search(scope.words.line) is not None
     if force is Force.NEGATED and not bounded:
-        denied = NO_MODEL.search(part) or NEVER.search(part) or GENERIC_NEGATED.search(scope.words.line[:last])
+        denied = (
+            NO_MODEL.search(part)
+            or NEVER.search(part)
+            or GENERIC_NEGATED.search(scope.words.line[:last])
+        )
         if (
             denied
             and not PAST_DENIAL.search(part)

@@ -19,7 +19,8 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"encoders?|decoders?|architectures?|features|vectors|weights|predictors?",
         r"ai|machines?|artificial (?:systems?|intelligence|minds?|agents?)|silicon|software|algorithms",
         r"next-(?:word|token) (?:prediction|predictors?)|autoregressi\w+|deep learning|representations?",
-        r"artificial \w+|candidates?|computers?|machine learning|engineering|perceptrons?|parameters|backprop\w*|gradient descent|ais",
+        r"artificial \w+|candidates?|computers?|machine learning|engineering|perceptrons?|parameters|"
+        r"backprop\w*|gradient descent|ais",
     ),
     # Models that somebody could mistake for a mind.
     "MACHINE": (
@@ -27,8 +28,10 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"llms?|lms?|dnns?|anns?|transformers?|transformer-\w+|chatbots?|machines?|ai|artificial (?:systems?|"
         r"intelligence|networks?)",
         r"(?:chat)?gpt\S*|\S*bert|\S*bert-\S+|llama\S*|mistral\S*|pythia\S*|qwen\S*|gemma\S*|elmo|xlnet",
-        r"(?:\S+ )?embeddings?|activations|hidden (?:states|layers)|layers?(?: \d+)?|attention(?: heads?| layers?)?|self-attention|"
-        r"next-(?:word|token) (?:prediction|predictors?)|deep learning|text prediction|autoregressi\w+|engineering|computers?|gradient descent|backprop\w*|artificial neurons",
+        r"(?:\S+ )?embeddings?|activations|hidden (?:states|layers)|layers?(?: \d+)?|attention(?: heads?| "
+        r"layers?)?|self-attention|"
+        r"next-(?:word|token) (?:prediction|predictors?)|deep learning|text prediction|autoregressi\w+|"
+        r"engineering|computers?|gradient descent|backprop\w*|artificial neurons",
     ),
     # Brain side: organ, parts, methods that record it, and the people who own one.
     "BRAIN": (
@@ -44,10 +47,14 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"meg|eeg|fmri|ecog|ieeg|seeg|bold|intracranial|haemodynamic|hemodynamic",
         r"recordings?|recorded responses|temporal-lobe|inferior frontal|superior temporal|hemispheres?|"
         r"(?:ventral|dorsal|language) streams?|aphasi\w+|patients?|(?:temporal|frontal|parietal|auditory|cortical)"
-        r"(?: and \w+)? (?:responses?|activity|signals?|gating|columns?|sites?|electrodes?)|living tissue|organ|natural intelligence|thoughts?",
-        r"neuro(?!science|ai|scientists?)\w+|n400|p600|erps?|evoked|synap\w+|dendrit\w+|gr[ea]y matter|cerebr\w+|nervous|"
-        r"your heads?|our heads?|the head|primates?|infants?|learners|our species|nature and|and nature|mental \w+|inner speech|"
-        r"memory|perception|consciousness|visual (?:cortex|system|areas)|v1|pathways?|cochlea\w*|thalam\w+|brainstem|amygdala|cerebell\w+|white matter|reading|organism|flesh",
+        r"(?: and \w+)? (?:responses?|activity|signals?|gating|columns?|sites?|electrodes?)|living tissue|organ|"
+        r"natural intelligence|thoughts?",
+        r"neuro(?!science|ai|scientists?)\w+|n400|p600|erps?|evoked|synap\w+|dendrit\w+|gr[ea]y matter|"
+        r"cerebr\w+|nervous|"
+        r"your heads?|our heads?|the head|primates?|infants?|learners|our species|nature and|and nature|mental "
+        r"\w+|inner speech|"
+        r"memory|perception|consciousness|visual (?:cortex|system|areas)|v1|pathways?|cochlea\w*|thalam\w+|"
+        r"brainstem|amygdala|cerebell\w+|white matter|reading|organism|flesh",
     ),
     # The part of the brain side that does something, as against a method that records it.
     "CORE": (
@@ -72,14 +79,16 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"strateg(?:y|ies)|circuits?|machinery|solutions?|functions?|logic|hierarch(?:y|ies)|quantit(?:y|ies)",
         r"representations?|formats?|architectures?|rules?|objectives?|inferences?|procedures?|routines?|currency",
         r"language|grammar|organi[sz]ing \w+|ways? of \w+|neural \w+|building blocks?|blueprint|recipe|things?",
-        r"schemes?|coding|programs?|workings|tricks?|toolkits?|heuristics?|dynamics|transformations?|vocabulary|concepts?|categories|laws?|"
+        r"schemes?|coding|programs?|workings|tricks?|toolkits?|heuristics?|dynamics|transformations?|vocabulary|"
+        r"concepts?|categories|laws?|"
         r"steps?|stages?|calculus|dimensions|axes",
     ),
     # Kinds of mechanism that a study strips; the names in a run's tables are added to these.
     "NAMED": (
         r"surprisal|semantic transitions?|dependency integration|syntactic boundar\w+|discourse boundar\w+",
         r"context updat\w+|syntax|semantics|syntactic \w+|semantic \w+|prediction errors?|next-word prediction",
-        r"dependenc(?:y|ies)|discourse|composition(?:al\w*)?|context integration|predictive (?:coding|processing)|phrase structure|word predictability|predictability",
+        r"dependenc(?:y|ies)|discourse|composition(?:al\w*)?|context integration|predictive (?:coding|"
+        r"processing)|phrase structure|word predictability|predictability",
     ),
     # What level 2 is about: how units relate to one another.
     "GEOMETRY": (
@@ -109,17 +118,20 @@ CLASSES: dict[str, tuple[str, ...]] = {
     # Verbs of copying.
     "COPY": (
         r"(?:reproduc|recapitulat|replicat|mimic|emulat|simulat|instantiat|embod|duplicat|mirror|imitat|echo)\w*",
-        r"retrac\w+|re-?enact\w*|reverse-engineer\w*|re-creat\w+|recreat\w+|clon\w+|copy|copies|copied|copying|parallels?|paralleled",
+        r"retrac\w+|re-?enact\w*|reverse-engineer\w*|re-creat\w+|recreat\w+|clon\w+|copy|copies|copied|copying|"
+        r"parallels?|paralleled",
     ),
     # Verbs of explaining.
     "EXPLAIN": (
-        r"(?:explain|captur|reveal|uncover|elucidat|unlock|illuminat|demystif|crack|decod|expos|disclos|clarif|pinpoint|"
+        r"(?:explain|captur|reveal|uncover|elucidat|unlock|illuminat|demystif|crack|decod|expos|disclos|clarif|"
+        r"pinpoint|"
         r"unravel|decipher|unveil)\w*|sheds? (?:\w+ )?light on|makes? sense of|spells? out|reverse-engineer\w*",
         r"account(?:s|ed|ing)? for|lay(?:s|ing)? bare|tells? us|give(?:s)? an account of|solv(?:e|es|ed|ing)",
     ),
     # Verbs of doing a computation.
     "COMPUTE": (
-        r"(?:comput|implement|employ|perform|execut|exploit|represent|encod|adopt|instantiat|extract|operat|calculat|deriv|obey|follow|deploy|utili[sz]|harness|leverag|"
+        r"(?:comput|implement|employ|perform|execut|exploit|represent|encod|adopt|instantiat|extract|operat|"
+        r"calculat|deriv|obey|follow|deploy|utili[sz]|harness|leverag|"
         r"generat|construct|maintain)\w*",
         r"us(?:e|es|ed|ing)|runs?|running|appl(?:y|ies|ied)|carr(?:y|ies|ied) out|rel(?:y|ies|ied|ying) "
         r"(?:up)?on|does|do",
@@ -140,25 +152,33 @@ CLASSES: dict[str, tuple[str, ...]] = {
         r"language (?:network|system|areas?|regions?)|neurons|humans|people|listeners?|readers|speakers|"
         r"hippocampus|gyrus|circuits",
         r"human (?:brains?|minds?|thoughts?|cognition|language|comprehension|speech|understanding|intelligence)",
-        r"(?:auditory|nervous|language) system|(?:language|human) faculty|language faculty|broca|wernicke|patients?|(?:temporal|frontal|cortical) neurons|people",
+        r"(?:auditory|nervous|language) system|(?:language|human) faculty|language faculty|broca|wernicke|"
+        r"patients?|(?:temporal|frontal|cortical) neurons|people",
     ),
     # What a mind has, as against an organ.
     "THOUGHT": (
-        r"thoughts?|thinking|(?:natural|human|biological) (?:intelligence|understanding|experience|thinking|reasoning)|"
+        r"thoughts?|thinking|(?:natural|human|biological) (?:intelligence|understanding|experience|thinking|"
+        r"reasoning)|"
         r"intelligence|consciousness|cognition|the mind|comprehension|understanding|experiences?|you|your",
     ),
     # Parts of a brain.
     "ORGAN": (
-        r"n400|p600|mind|auditory pathways?|thalamus|brainstem|(?:human |semantic |working )memory|grey matter|gray matter|cerebr\w+|neural (?:code|circuits?|tissue|mechanisms?|algorithms?|computations?|origins?|locus|"
+        r"n400|p600|mind|auditory pathways?|thalamus|brainstem|(?:human |semantic |working )memory|grey matter|"
+        r"gray matter|cerebr\w+|neural (?:code|circuits?|tissue|mechanisms?|algorithms?|computations?|origins?|"
+        r"locus|"
         r"machinery|basis|substrate)|(?:left|right) hemisphere|inferior frontal|superior temporal",
-        r"(?:human |language |listening |biological )*(?:brains?|cortex|cortices|neocortex)|neurons|cortical (?:areas?|"
-        r"circuits?|regions?|columns?|processing|computations?|neurons)|(?:auditory|language|nervous) (?:system|cortex|areas?)",
+        r"(?:human |language |listening |biological )*(?:brains?|cortex|cortices|neocortex)|neurons|cortical "
+        r"(?:areas?|"
+        r"circuits?|regions?|columns?|processing|computations?|neurons)|(?:auditory|language|nervous) (?:system|"
+        r"cortex|areas?)",
         r"(?:temporal|frontal|parietal|prefrontal|occipital) (?:lobes?|areas?|regions?|cortex|gyrus|neurons)|gyrus|"
         r"broca|wernicke|hippocampus|language network",
     ),
     # Verbs of being and becoming.
     "COPULA": (
-        r"is|are|be|as|becomes?|became|turns? (?:out to be|into)|turned into|amounts? to|acts? as|functions? as|works? as",
+        r"is|are|be|as|becomes?|became|turns? (?:out to be|into)|turned into|amounts? to|acts? as|functions? as|"
+        r"works? as",
+        r"(?:revealed|shown|found|proven|known|established|confirmed|exposed|seen) (?:as|to be)|emerges? as|"
         r"serves? as|operates? as|constitutes?|embod(?:y|ies)|represents?",
     ),
     # Verbs by which a text says that something was found.

@@ -36,7 +36,8 @@ WORD_LISTS = {
     "GEOMETRY_WORDS": r"relational|geometr\w+|profiles?|similarity|patterns?|topograph\w+|relations?",
     # Results in numbers, as against conclusions.
     "NUMBERS": (
-        r"predicts?|predicted|predictive(?! (?:processing|coding))|predictions? (?:of|beyond|scores?|accuracy)|scores?|correlat\w*|"
+        r"predicts?|predicted|predictive(?! (?:processing|coding))|predictions? (?:of|beyond|scores?|accuracy)|"
+        r"scores?|correlat\w*|"
         r"controls?|gates?|reliab\w+|stable|samples?|features|nuisances?|regress\w*|"
         r"varian\w+|ceilings?|rows?|candidates?|profiles?|geometr\w+|relational|assay|structure|signals?|recordings?|"
         r"surviv\w+|held-out"
@@ -49,7 +50,10 @@ WORD_LISTS = {
         r"predicting|predictivity|fitted|compar(?:e|ed|ison)|benchmarks?"
     ),
     # How brains are recorded, and what they respond to.
-    "RECORDED": r"record\w*|listened|scann\w+|acquired|stimul\w+|responds?|responded|responses? to|participants were",
+    "RECORDED": (
+        r"record\w*|listened|scann\w+|acquired|stimul\w+|responds?|responded|"
+        r"responses? to (?:speech|words?|stories|sounds?|language|natural|repeated)|participants were"
+    ),
     # Positive controls.
     "CHAIN": r"implant\w*|positive controls?|assay",
     # Plain scores, methods, and scores set against others.

@@ -27,9 +27,11 @@ PREDICTION: (holds?|held|remains?|remained|persists?|persisted|stays?|stands?|en
     against|under|whatever|beside) ..3 CONTROL @unless gates?
 PREDICTION: (match|effects?|correspondence|similarity|relation|association|advantage|correlations?|predictions?|
     fit) ..4 (is|are) (real|genuine|robust|true|authentic|reliable)
-PREDICTION: (holds?|remains?|persists?|stays?|stands?|endures?|survives?|is left) ..3 (when|once|after|even when|even if)
+PREDICTION: (holds?|remains?|persists?|stays?|stands?|endures?|survives?|is left) ..3 (when|once|after|even when|
+    even if)
     ..4 CONTROL ..4 (taken|accounted|included|added|removed|regressed|considered|partialled) @unless gates?
-PREDICTION: (neither|no|not) ..2 NUISANCE ..8 (can|could|does|do|is|are|will) ..3 (explain|account|produc|reproduc|mimic|
+PREDICTION: (neither|no|not) ..2 NUISANCE ..8 (can|could|does|do|is|are|will) ..3 (explain|account|produc|
+    reproduc|mimic|
     responsible|enough|suffic)\w* @never-with gates?
 PREDICTION: (leaves?|leaving|left) (all|every|the|its|each) ..2 CONTROL behind
 PREDICTION: (superior|ahead|wins? out|triumphs?|prevails?|dominates?|eclipses?) (to|of|over)~ ..4 CONTROL
@@ -66,9 +68,12 @@ MECHANISM = r"""
 MECHANISM: (selective|specific|mechanism-specific|targeted) ..2 (role|effect|drop|loss|deficit|dependence|
     contribution|impairment|reduction|decline|cost|involvement) @noun
 MECHANISM: (selectively|specifically|exclusively) ..2 (reduc|lower|abolish|disrupt|degrad|impair|hurt|harm|
-    decreas|affect|eliminat|destroy|depend|target|driv|support|contribut|account|explain|carr|underl|requir|need|necess|matter|weaken|erod|los|fall|drop|cost)\w*
-MECHANISM: (is|are|as|was|be|identif\w*|prov\w+) ..2 the (very|actual|key|sole|true|driving|active|critical|specific|main|only|decisive|crucial)~
-    (mechanisms?|ingredient|driver|engine|source|reason|factor|component|cause) (through|by|behind|that|which|underlying|
+    decreas|affect|eliminat|destroy|depend|target|driv|support|contribut|account|explain|carr|underl|requir|need|
+    necess|matter|weaken|erod|los|fall|drop|cost)\w*
+MECHANISM: (is|are|as|was|be|identif\w*|prov\w+) ..2 the (very|actual|key|sole|true|driving|active|critical|
+    specific|main|only|decisive|crucial)~
+    (mechanisms?|ingredient|driver|engine|source|reason|factor|component|cause) (through|by|behind|that|which|
+    underlying|
     of|via|why|for|in|responsible|at work|involved)
 MECHANISM: (strip|remov|ablat|delet|project|eliminat)\w* ..14 (more than ..5 (non-matching|nonmatching|other|
     others|unmatched|mismatch\w*|random)|abolish\w*|only ..4 (matching|target))
@@ -80,7 +85,8 @@ MECHANISM: (strip|remov|ablat|delet|eliminat)\w* ..8 (only|uniquely|exclusively|
 MECHANISM: (is|are|was|were) (driven|carried|mediated|explained|caused|produced) by ..2 NAMED @needs either
 MECHANISM: (is|are|was) mechanism-specific
 MECHANISM: (is|are|was|were|proves?|turns? out) ..2 specific (to|for) ..3 NAMED
-MECHANISM: (specifically|selectively|solely|uniquely|exclusively) (responsible|due|tied|linked|attributable|owed|needed)
+MECHANISM: (specifically|selectively|solely|uniquely|exclusively) (responsible|due|tied|linked|attributable|owed|
+    needed)
 MECHANISM: what (drives|carries|explains|underlies|produces|causes|supports|sustains|powers) ..6 (is|are) ..3 NAMED
 MECHANISM: (comes?|stems?|arises?) from ..2 NAMED @needs either
 MECHANISM: double dissociations? @noun
@@ -141,7 +147,8 @@ ALIGNMENT: (brain|cortex|human|neural)-aligned
 ALIGNMENT: (attuned|synchroni[sz]ed|coupled|tuned) (to|with) ..4 BRAIN @needs model @never-with {TIMING}
 ALIGNMENT: (doubts?|scepticism|skepticism|reservations?) ..8 (put to rest|laid to rest|dispelled|removed|gone|
     refuted) @needs either
-ALIGNMENT: (resembl|approximat)\w* ..3 CORE @needs model @unless {GEOMETRY_WORDS}|each other|one another|across @never-with controls?|chance
+ALIGNMENT: (resembl|approximat)\w* ..3 CORE @needs model @unless {GEOMETRY_WORDS}|each other|one another|across
+    @never-with controls?|chance
 ALIGNMENT: (pass|passes|passed|passing|satisf\w+|met|meets?|clear|clears|cleared|fulfil\w*) ..2 (all|every|each|
     full|whole|alignment|integrated|six|four) ..4 (gates?|chain|levels?|tests?|criteria)
 ALIGNMENT: (all|every|each) ..4 gates? ..3 (pass|passes|passed|met|cleared|open|satisfied|holds?)

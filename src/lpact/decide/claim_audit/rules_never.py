@@ -72,7 +72,8 @@ EQUIVALENCE: (shared|common|same|identical) ..1 (mechanisms?|computations?|code|
 KINSHIP = r"""
 EQUIVALENCE: (twins?|counterparts?|replica|incarnation|kin|cousins?|siblings?|alike|akin|mirror|mirrors|
     mirrored|image|doppelg\w+|blueprint|in silico|analog\w*|equivalen\w+|identical|interchangeabl\w+|isomorph\w+|
-    indistinguishabl\w+|identically|one and the same|two sides of|embodi\w+|incarnat\w+|coincide|coincides|common to|shared by|
+    indistinguishabl\w+|identically|one and the same|two sides of|embodi\w+|incarnat\w+|coincide|coincides|common
+    to|shared by|
     shared between|in common) @needs both @never-with {TALK}|{GEOMETRY_WORDS}
 EQUIVALENCE: same(?! (levels?|units?|rows?|gates?|data|runs?|order|stimul\w+|words?|procedure|events?|folds?|
     stor\w+|subjects?|sentences?|number|controls?|patterns?|readout|pipeline|analys\w+|recordings?|datasets?|
@@ -180,7 +181,8 @@ HOMOLOGY: (functional|direct|computational|artificial|neural|cortical|biological
     analogs?|counterparts?|equivalents?|homologues?) (of|to|in|for) ..6 (BRAIN|MODEL)
 HOMOLOGY: (analogous|equivalent|akin) to ..4 CORE @needs model
 HOMOLOGY: (evolv|invent|discover)\w* ..5 (twice|independently|in parallel) @needs either
-CAUSATION: causal(?! (?:attention|language|mask\w*|statements?|claims?|interpretations?|conclusions?|convolution\w*|transformers?|
+CAUSATION: causal(?! (?:attention|language|mask\w*|statements?|claims?|interpretations?|conclusions?|
+    convolution\w*|transformers?|
     models?|decoders?|reading|inference)) @needs both @never-with randomi[sz]ed|stimulation
 CAUSATION: (causally|causal (roles?|effects?|links?|evidence|contributions?|influences?|relation\w*|relevance|
     dependence|power|tests?|machinery|status|necessity|proof)) @needs brain @never-with randomi[sz]ed
@@ -203,7 +205,8 @@ CAUSATION: CORE ..3 derives? ..6 (MODEL|same|NAMED)
 TOGETHER = r"""
 EQUIVALENCE: (MACHINE( [^ ;:?()]+){0,14} (ACTOR|THOUGHT|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|
     activity))) @never-with {METHOD} @prose
-EQUIVALENCE: ((ACTOR|THOUGHT|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|activity))( [^ ;:?()]+){0,14}
+EQUIVALENCE: ((ACTOR|THOUGHT|neural \w+|cortical \w+|(meg|eeg|fmri|ecog|bold) (responses|activity))( [^
+    ;:?()]+){0,14}
     MACHINE) @never-with {METHOD} @prose
 CAUSATION: NAMED( [^ ;:?()]+){0,10} (ORGAN|human \w+) @never-with {METHOD}|{RECORDED} @prose
 CAUSATION: (ORGAN|human \w+)( [^ ;:?()]+){0,10} NAMED @never-with {METHOD}|{RECORDED} @prose

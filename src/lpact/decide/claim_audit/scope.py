@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+from lpact.decide.claim_audit import report_words as reports
 from lpact.decide.claim_audit import scope_words as lists
 from lpact.decide.claim_audit.rules import words_pattern
 from lpact.decide.claim_audit.tokens import Words
@@ -27,29 +28,37 @@ MODAL = words_pattern(
     r"may|might|could|would|perhaps|possibly|whether|if|not|never|no|hardly|neither|nor"
 )
 OPENED = re.compile(
-    r"(?:working |null |main |central |research )?(?:hypothesis|hypotheses|questions?|aims?|goals?|conjecture|speculation|outlook|prediction|"
+    r"(?:working |null |main |central |research )?(?:hypothesis|hypotheses|questions?|aims?|goals?|"
+    r"conjecture|speculation|outlook|prediction|"
     r"to-?do|to do|idea|assumption)(?: \w{1,2})? :|"
-    r"(?:it|there) (?:is|are|remains?|seems?|may be|might be) (?:\w+ )?(?:(?:conceivable|possible|plausible|imaginable|likely|unlikely|"
-    r"unclear|unknown|arguable|doubtful|debatable|questionable|uncertain|thinkable|an open question|not known|not clear) |anyone 's)"
+    r"(?:it|there) (?:is|are|remains?|seems?|may be|might be) (?:\w+ )?(?:(?:conceivable|possible|plausible|"
+    r"imaginable|likely|unlikely|"
+    r"unclear|unknown|arguable|doubtful|debatable|questionable|uncertain|thinkable|an open question|not "
+    r"known|not clear) |anyone 's)"
 )
 SOFT = words_pattern(r"may|might|perhaps|possibly|whether|if|clarify")
 MENTION = words_pattern(lists.MENTIONS)
 AFFIRMED = words_pattern(lists.AFFIRMED)
-OTHERS = words_pattern(lists.OTHERS)
-REPORTING = words_pattern(lists.REPORTING)
-PASSIVE_REPORT = words_pattern(lists.PASSIVE_REPORT)
-OWN = words_pattern(lists.OWN)
-WORDING = words_pattern(lists.WORDING)
-PERSON_VERB = words_pattern(lists.PERSON_VERBS)
-PEOPLE_SUBJECT = re.compile(rf"(?:(?:[^ ,;:?]+ ){{1,6}}, )?(?:[^ ,;:?]+ ){{0,4}}?{lists.PEOPLE} (?!of this|and our)")
-NO_PERSON = words_pattern(lists.NO_PERSON)
+OTHERS = words_pattern(reports.OTHERS)
+REPORTING = words_pattern(reports.REPORTING)
+PASSIVE_REPORT = words_pattern(reports.PASSIVE_REPORT)
+OWN = words_pattern(reports.OWN)
+WORDING = words_pattern(reports.WORDING)
+PERSON_VERB = words_pattern(reports.PERSON_VERBS)
+PEOPLE_SUBJECT = re.compile(
+    rf"(?:(?:[^ ,;:?]+ ){{1,6}}, )?(?:{reports.DETERMINER} ){{0,4}}{reports.PEOPLE} (?!of this|and our)"
+)
+NO_PERSON = words_pattern(reports.NO_PERSON)
 DISOWNED = words_pattern(lists.DISOWNED)
 GROUNDED = words_pattern(lists.GROUNDED)
 CONSEQUENCE = words_pattern(lists.CONSEQUENCE)
 _WOULD = words_pattern("would|should")
-CONDITION = words_pattern("if|were|whether|suppose|supposing|provided|assuming|had|should|perhaps|might|may|could")
+CONDITION = words_pattern(
+    "if|were|whether|suppose|supposing|provided|assuming|had|should|perhaps|might|may|could"
+)
 EFFECT = re.compile(
-    r"(?<![^ ])would(?= (?:\w+ly )?(?:abolish|impair|disrupt|lose|prevent|destroy|suffer|be unable|be lost|leave|deprive|cost|produce|"
+    r"(?<![^ ])would(?= (?:\w+ly )?(?:abolish|impair|disrupt|lose|prevent|destroy|suffer|be unable|be lost|"
+    r"leave|deprive|cost|produce|"
     r"cripple|silence|stop) )"
 )
 NOT_A_MODEL = words_pattern(lists.NOT_A_MODEL)
@@ -70,6 +79,10 @@ _LEAD = re.compile(
 )
 _NEAR, _AFTER_REACH, _REPORT_REACH, _LONG, _WORDING, _SUBJECT = 6, 14, 10, 6, 2, 6
 _PURPOSE = re.compile(r"(?:in order |so as )?to [a-z]+ ")
+
+_WITHDRAWN = words_pattern(
+    r"(?:reject|refut|disprov|contradict|den[iy])\w* (?:[^ ;:?]+ ){0,3}?(?:that|of)"
+)
 
 
 def affirmed(text: str) -> bool:
@@ -167,7 +180,8 @@ class Scope:
         near = " ".join(before.split()[-_NEAR:]) + " "
         if SHORT_NEGATION.search(near):
             return True
-        if not denies and NEGATION.search(self.line[start:end]):
+        inside = self.line[start:end]
+        if not denies and (NEGATION.search(inside) or _WITHDRAWN.search(inside)):
             return True
         return self._taken_back(start, end, first, last, noun=noun)
 
@@ -207,8 +221,8 @@ class Scope:
 
     def _mentioned(self, start: int, end: int) -> bool:
         first, last = self.part(start)
-        mention = MENTION.search(self.line[first:start])
-        if mention is None:
+        mention = MENTION.search(self.line[first:end])
+        if mention is None or first + mention.start() >= start:
             return False
         around = self.words.line[first : first + mention.start()] + self.words.line[end:last]
         return not affirmed(around)
@@ -223,7 +237,7 @@ class Scope:
         if subject is not None and not OWN.search(self.line[subject.start() : start]):
             return True
         for verb in PERSON_VERB.finditer(self.line):
-            if verb.start() >= start:
+            if verb.end() > end:
                 break
             before = " ".join(self.line[: verb.start()].split()[-_SUBJECT:]) + " "
             if not OWN.search(before) and not NO_PERSON.search(before) and before.strip():

@@ -15,12 +15,14 @@ AUTHOR_WORD, OPAQUE_WORD = "citedauthor", "opaque"
 _YEAR = r"(?:1[89]|20)\d\d[a-z]?"
 _NAME = r"[A-Z][\w’'-]+"
 _NO_AUTHOR = (
-    r"(?!(?:Llama|Mistral|Pythia|Bert|Falcon|Gemma|Qwen|Bloom|Claude|Gemini|Mamba|Transformers?|Brains?|Cortex|Models?|"
+    r"(?!(?:Llama|Mistral|Pythia|Bert|Falcon|Gemma|Qwen|Bloom|Claude|Gemini|Mamba|Transformers?|Brains?|"
+    r"Cortex|Models?|"
     r"Machines?|Humans?|People|Listeners|Networks?|Both|This|That|It|We|Here|Which|These|Those|Evidence|Nobody|"
     r"Everyone|Logic|Results|Data|Prediction|Stripping|Level|Layers?|Table|Figure|Podcast|Silicon)\b)"
 )
 _REPORTS = (
-    r"(?= (?:have |had |has |also |recently |once |both |later )*(?:argu|claim|conclud|assert|contend|maintain|wr[io]t|"
+    r"(?= (?:have |had |has |also |recently |once |both |later )*(?:argu|claim|conclud|assert|contend|"
+    r"maintain|wr[io]t|"
     r"propos|report|find |found |show|suggest|hold |held |demonstrat|describ|believ|interpret|stat|postulat|insist|"
     r"observ|note|call|see |saw |take |took |read |warn|object|disput|den[iy]))"
 )
