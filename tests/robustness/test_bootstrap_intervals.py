@@ -40,7 +40,7 @@ def test_five_units_are_covered_as_said():
 
 
 def test_two_units_give_their_range():
-    """Means of two are a, (a + b) / 2 and b with probabilities 1/4, 1/2 and 1/4: both tails hold more than asked for."""
+    """Means of two are a, (a + b) / 2 and b with probabilities 1/4, 1/2 and 1/4: both tails hold more than asked."""
     found = interval([1.0, 3.0])
     assert (found.mean, found.low, found.high) == (2.0, 1.0, 3.0)
     assert found.reason is Reason.OK

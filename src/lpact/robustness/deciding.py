@@ -121,7 +121,7 @@ class Decider:
         return self._counts(tables, self.gates, layers, touched)
 
     def counts_without(self, recording: Sequence[str]) -> Counts:
-        """Counts without one subject-run, given as the values of `RECORDING_KEY`; all gates of its dataset may change."""
+        """Counts without one subject-run (values of `RECORDING_KEY`); all gates of its dataset may change."""
         dataset = recording[0]
         if dataset not in self._layers_of:
             layers = self._open_layers(GATES).filter(pl.col("dataset") == dataset)

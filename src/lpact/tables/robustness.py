@@ -100,8 +100,8 @@ THRESHOLD_SENSITIVITY = Table(
 
 CONTROL_ABLATION = Table(
     "controls/main_table_control_family_ablation",
-    "One row a choice of controls, stage and gate profile: rows (by the point rules) and claims (by the profile) decided "
-    "again with these controls only.",
+    "One row a choice of controls, stage and gate profile: rows (by the point rules) and claims (by the profile) "
+    "decided again with these controls only.",
     ("scenario", "stage", "gate_profile"),
     (
         Column("scenario", "str", "Which controls are left."),
