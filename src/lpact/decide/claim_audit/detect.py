@@ -49,7 +49,7 @@ GENERIC = re.compile(rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=do )
 GENERIC_NEGATED = re.compile(
     rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but ))(?:{lists.GENERIC}|(?:human )?brains?(?! (?:alignment|"
     rf"scores?|activity|responses?|data|recordings?|evidence))|"
-    r"artificial intelligence|ai) (?:\w+ )?"
+    r"artificial intelligence|ai|humans|people) (?:\w+ )?"
     r"(?:do|does|can|could|will|are|is|have|has|share|shares) (?:\w+ )?(?:not|never|nothing|no|"
     r"fundamentally|entirely)"
 )
@@ -97,6 +97,7 @@ CONTROL_ACTS = re.compile(
 GENERIC_SUBJECT = re.compile(
     r"^(?:a|an|any) (?:[\w-]+ )?(?:model|network|system|predictor|feature|machine|transformer|llm) (?:that|which) $"
 )
+DENIED = words_pattern(r"not|no|never|neither|nor|none|nothing|hardly|fail\w*")
 BY_CONTROL = words_pattern(
     r"(?:exceeded|matched|beaten|equalled|equaled|surpassed|outperformed|reached|explained|outscored|"
     r"reproduced|accounted for) "
@@ -213,6 +214,8 @@ def _of_a_control(statement: Statement, scope: Scope, match: re.Match[str]) -> b
     if GENERIC_SUBJECT.search(scope.words.line[first : match.start()]):
         return True
     before, after = scope.words.line[first : match.start()], scope.words.line[match.start() : last]
+    if DENIED.search(scope.words.line[first:last]):
+        return False
     return CONTROL_SUBJECT.search(before) is not None or BY_CONTROL.search(after) is not None
 
 

@@ -132,7 +132,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "COMPUTE": (
         r"(?:comput|implement|employ|perform|execut|exploit|represent|encod|adopt|instantiat|extract|operat|"
         r"calculat|deriv|obey|follow|deploy|utili[sz]|harness|leverag|"
-        r"generat|construct|maintain)\w*",
+        r"generat|construct|maintain|need|requir|favo)\w*",
         r"us(?:e|es|ed|ing)|runs?|running|appl(?:y|ies|ied)|carr(?:y|ies|ied) out|rel(?:y|ies|ied|ying) "
         r"(?:up)?on|does|do",
     ),

@@ -73,7 +73,7 @@ WORD_LISTS = {
     "time-series|series",
     # Methods, numbers and talk about the comparison itself.
     "METHOD": (
-        r"controls?|nuisances?|basesurrogates?|shuffl\w+|shifted|scores?|correlation\w*|correlated|"
+        r"controls?|nuisances?|basesurrogates?|shuffl\w+|shifted|scor(?:e|es|ed|ing)|correlation\w*|correlated|"
         r"varian\w+|gates?|candidates?|"
         r"rows?|subject-runs?|ridge|regress\w+|fit|fits|fitted|fitting|extract\w+|(?:was|were) trained|"
         r"record\w+|listened|"

@@ -35,6 +35,20 @@ PREDICTION: (neither|no|not) ..2 NUISANCE ..8 (can|could|does|do|is|are|will) ..
     responsible|enough|suffic)\w* @never-with gates?
 PREDICTION: (leaves?|leaving|left) (all|every|the|its|each) ..2 CONTROL behind
 PREDICTION: (superior|ahead|wins? out|triumphs?|prevails?|dominates?|eclipses?) (to|of|over)~ ..4 CONTROL
+PREDICTION: (more|better|higher|greater|larger|stronger) ..3 than (those of|that of|the|for)~ (any|all|every|
+    each) ..3
+    CONTROL @unless similar|relational|profiles?
+PREDICTION: (true|genuine|real|robust|veridical) ..2 (correspondence|association|relation)
+PREDICTION: (retain|keep|kept|preserv|maintain|hold)\w* ..3 (advantage|gain|effect|lead|edge|margin|power|
+    accuracy) ..3 (under|
+    against|despite|over|with|in the face of|beyond) ..4 CONTROL
+PREDICTION: (predict\w*|explain\w*|effects?|advantage|gains?|correlat\w+|associat\w+) ..7 (independently of|net
+    of|after|even after|
+    controlling for|accounting for|correcting for|adjusting for|irrespective of|regardless of) (all|every|the|our|
+    severe|
+    any|these) ..3 CONTROL @unless gates?|raw @never-with was added|were added|no longer|no better|fell|vanish\w*
+PREDICTION: (neither|no) ..3 NUISANCE ..5 (explains?|accounts? for|produces?|reproduces?|mimics?|underlies)
+    @never-with gates?
 PREDICTION: owes? (nothing|little) to ..5 NUISANCE
 PREDICTION: robust predictive (evidence|effects?|relations?) @noun
 PREDICTION: NUISANCE ..6 (plays?|played|has|have|had) (no|little) (role|part|effect|influence|bearing)
@@ -47,7 +61,11 @@ PREDICTION: (immune|impervious) to ..4 CONTROL
 RELATIONAL = r"""
 RELATIONAL: (COPY|match|matches|matched|recover\w*|preserv\w*|captur\w*|resembl\w*|inherit\w*|track\w*|
     reflect\w*|respect\w*) ..7 GEOMETRY @needs either
-RELATIONAL: GEOMETRY ..10 (reproduced|matched|mirrored|recovered|preserved|captured|shared|replicated|
+RELATIONAL: (has|have|adopts?|possess\w*|exhibits?|displays?) the (same)~ GEOMETRY ..2 of ..4 (MODEL|CORE) @needs
+    both
+RELATIONAL: GEOMETRY ..6 in ..2 agreement @needs either
+RELATIONAL: GEOMETRY ..10 (inherited|retained|kept|echoed|reproduced|matched|mirrored|recovered|preserved|
+    captured|shared|replicated|
     recapitulated) ..1 (by|in|between|across) @needs either
 RELATIONAL: (shared|same|common|identical|matching|shares?|sharing) ..2 (geometr\w+|relational|representational|
     topograph\w+|similarity) @needs either
@@ -84,13 +102,25 @@ MECHANISM: (strip|remov|ablat|delet|eliminat)\w* ..8 (only|uniquely|exclusively|
     targets?|electrodes?|scores?|predictions?|sensors?|responses?)
 MECHANISM: (is|are|was|were) (driven|carried|mediated|explained|caused|produced) by ..2 NAMED @needs either
 MECHANISM: (is|are|was) mechanism-specific
+MECHANISM: owes? ..4 (predictions?|match|success|fit|advantage|alignment|scores?|power) to ..3 NAMED
+MECHANISM: (mechanisms?|drivers?|source|reason|factor|cause|key|engine|origin) (behind|of|for|underlying|to) ..6
+    (is|are) ..3 NAMED
+MECHANISM: mechanism gates? ..3 (passed|cleared|met|open)
+MECHANISM: mechanism-specific (relations?|dependence|effects?|match|correspondence|links?|role|fit) @noun
+MECHANISM: NAMED ..2 (is|are) what (makes?|lets?|enables?|allows?|drives?|carries|explains?|underlies)
+MECHANISM: (strip|remov|ablat|delet|eliminat|project)\w* ..10 (units?|targets?|electrodes?|scores?|sensors?)
+    (only|alone)
+MECHANISM: (establish|identif|confirm|reveal|singl|mark|pinpoint|show)\w* (out)~ ..1 NAMED (as|to be) ..4 (basis|
+    source|driver|
+    mechanism|cause|origin|key|engine|carrier|ingredient|root|reason|core)
 MECHANISM: (is|are|was|were|proves?|turns? out) ..2 specific (to|for) ..3 NAMED
 MECHANISM: (specifically|selectively|solely|uniquely|exclusively) (responsible|due|tied|linked|attributable|owed|
     needed)
 MECHANISM: what (drives|carries|explains|underlies|produces|causes|supports|sustains|powers) ..6 (is|are) ..3 NAMED
 MECHANISM: (comes?|stems?|arises?) from ..2 NAMED @needs either
 MECHANISM: double dissociations? @noun
-MECHANISM: (match|alignment|correspondence|prediction|predictions|score|scores|advantage|gain|fit|resemblance|
+MECHANISM: (effects?|match|alignment|correspondence|prediction|predictions|score|scores|advantage|gain|fit|
+    resemblance|
     similarity|success) ..8 (depends?|hinges?|rests?|due to|driven by|relies|attributable to|because of|carried by|
     stems? from|comes? from|mediated by|owed to) ..4 NAMED
 MECHANISM: NAMED ..4 (drives?|carries|carry|explains?|accounts? for|underlies|underlie|mediates?|is responsible
@@ -116,6 +146,7 @@ CEILING: as (well|accurately|closely|reliably|good) as ..3 (another|other|a seco
     (subjects?|listeners?|participants?|persons?|people)
 CEILING: as (well|good|close|high|accurate) as ..4 (ceiling|ceilings|reliability|noise)
 CEILING: (reach|attain|match|equal)\w* ..3 reliability @unless minimum|threshold
+CEILING: ceiling gates? ..3 (passed|cleared|met|open)
 CEILING: nothing ..3 (left|remains) ..3 explain\w*
 CEILING: (limited|bounded) only by ..4 (noise|reliability|ceiling)
 CEILING: (pass|passes|passed|passing) ..5 turing ..1
@@ -144,6 +175,7 @@ ALIGNMENT: (match|matches|matched) ..3 (the|those of|that of)~ (human |language 
     electrodes?
 ALIGNMENT: in (tune|lockstep|register|harmony|step|sync) with ..4 BRAIN @needs model
 ALIGNMENT: (brain|cortex|human|neural)-aligned
+ALIGNMENT: MACHINE ..3 (is|are) ..2 aligned(?! (?:to|with)) @never-with {TIMING}
 ALIGNMENT: (attuned|synchroni[sz]ed|coupled|tuned) (to|with) ..4 BRAIN @needs model @never-with {TIMING}
 ALIGNMENT: (doubts?|scepticism|skepticism|reservations?) ..8 (put to rest|laid to rest|dispelled|removed|gone|
     refuted) @needs either

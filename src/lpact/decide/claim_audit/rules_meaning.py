@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 LIKENESS = r"""
+EQUIVALENCE: as ..2 (persons?|humans?|listeners?|brains?|readers?|people|cortex) (do|does|would) @needs model
+EQUIVALENCE: (is|are) (also|again|likewise)~ (found|present|realised|realized|at work|seen|mirrored) (again|also|
+    too)~ in ..3 ORGAN
+    @needs either @unless {SCORED} @never-with {RECORDED}
+EQUIVALENCE: (atoms|units|elements|building blocks|vocabulary|currency|language|stuff|fabric|alphabet) of ..2
+    (thoughts?|mind|
+    cognition|human \w+) @needs model
+EQUIVALENCE: shares? ..3 (minds?|brains?|soul|thoughts?) @needs both @unless {SCORED}
+EQUIVALENCE: (evolution|nature|biology) and (training|engineering|gradient descent|learning|technology|silicon)
+    ..8 (same|
+    identical|one|common|alike)
+EQUIVALENCE: (systems?|machines?|networks?) that ..2 (compute|work|think|function|operate|process)s? ..3 (alike|
+    identically|the
+    same|in the same way)
+EQUIVALENCE: (in silico|in silicon|in machines) ..5 (in vivo|in tissue|in cortex|in the brain|in wetware|in
+    people|in humans)
+EQUIVALENCE: (in vivo|in tissue|in cortex|in the brain|in wetware|in people|in humans) ..5 (in silico|in silicon|
+    in machines)
 EQUIVALENCE: (mechanisms?|computations?|algorithms?|codes?|operations?|principles?|processes) ..2 (coincides?|
     agrees?|match|
-    matches|converges?|overlaps?) @needs either @unless {SCORED}
+    matches|converges?|overlaps?) @unless {SCORED}
 EQUIVALENCE: (its|their|the brain 's|the) equals?(?= $| [,;of]) @needs brain
 EQUIVALENCE: (pass|passes|passed|passing) (for|as|itself off as) ..2 (human|brain|person|listener|reader|mind)
 EQUIVALENCE: (reflects?|represents?|constitutes?|realises?|realizes?|follows?|retraces?) ..2 (stages?|steps?|
@@ -94,6 +112,29 @@ BRAIN_LIKE: (closer|nearer|close|near) to ..3 (brains?|cortex|humans?|human \w+|
 """The model as somebody."""
 
 THEORY = r"""
+EXPLANATION: (is|are) (a|an|the|one|what)~ ..2 (computations?|operations?|principles?|functions?|goal|task|
+    business|properties|
+    property|objective) of ..3 (ORGAN|CORE) @unless {SCORED} @never-with {TALK}
+EXPLANATION: (CORE|ORGAN|comprehension|language system) ..3 (has|have|is|are) (now|thus|finally|hereby)~ (been)~
+    (now|fully|
+    finally)~ (explained|solved|cracked|understood|deciphered|decoded|demystified|captured|unravelled) @unless
+    {SCORED}|
+    {VARIANCE}
+EXPLANATION: (nothing|little|no) ..4 ORGAN ..4 (unexplained|mysterious|unknown|to explain|left|obscure)
+EXPLANATION: facts? about ..2 ORGAN
+EXPLANATION: (confirm|validat|vindicat|corroborat|prov|establish)\w* ..4 (brain|cortex|mind|coding|processing)
+    (hypothesis|theory|
+    account|view)
+EXPLANATION: (resolv|settl|answer|explain|reveal|uncover|discover|clarif|show|unveil|establish)\w* (exactly|
+    precisely)~ (how|
+    why|what|where) (the|our|a)~ ..1 (ORGAN|ACTOR) ..1 [^ ;:?]+ @never-with {SCORED}|{TALK}|{RECORDED}
+EQUIVALENCE: (implement|perform|execut|run|carry|carries|comput|realis|realiz|reproduc|mimic|emulat)\w* (out)~
+    ..2 (cortical|
+    neural|brain|human|biological) (computations?|operations?|algorithms?|processing|codes?|functions?|processes)
+    @needs either @unless {SCORED}|networks?
+EQUIVALENCE: (human|brain) ..2 (understanding|comprehension|cognition|intelligence|language|thought) ..1
+    (emerges?|arises?|
+    appears?|develops?) (in|from|within) ..4 MODEL
 EXPLANATION: (makes?|made|making|renders?|turns?|turned|elevates?|qualif\w+|establish\w*|positions?) ..4 (a|an|
     the|into|as|
     it)~ ..3 (models?|theory|theories|accounts?|explanations?) of ..4 (CORE|ORGAN|BRAIN) @unless {SCORED}
@@ -170,6 +211,12 @@ EXPLANATION: ACTOR ..2 (stores?|computes?|embeds?|minimi[sz]es?|maximi[sz]es?|pe
 """The model as a theory; what the brain does, from what a model does."""
 
 CONSEQUENCE = r"""
+CAUSATION: (cortical|neural|brain|human) ..3 (processing|function|computations?|comprehension|responses?) ..2 (is|
+    are|was|were)
+    ..1 (abolish|impair|disrupt|lost|eliminat|silenc|suppress|destroy)\w* @unless {SCORED}
+CAUSATION: (signals?|responses?|activity) in ..3 ORGAN ..3 (is|are) (generated|caused|produced|driven|created|
+    explained) by ..4
+    (NAMED|MECH|MODEL|predictive) @unless {SCORED}
 CAUSATION: (neural|biological|cortical|causal) (necessity|indispensab\w+|relevance|importance|role) of ..4 (NAMED|
     MECH|prediction)
     @unless {SCORED}
@@ -242,7 +289,7 @@ UNIVERSAL_NEGATIVE: (networks?|models?|machines?|llms?|transformers?) ..3 and ..
 UNIVERSAL: (appl(y|ies)|extends?|generali[sz]es?|holds?|carr(y|ies) over|is true|are true|valid) (to|for|of|
     across) ((all|any|
     every) ..2 (language models?|llms?|transformers?|models?|networks?|brains?|languages?)|language models|llms|
-    transformers|brains) @unless tested|these|our|both|three|this @never-with labels?|gates?|verdicts?
+    transformers|brains) @unless tested|these|our|both|three|this @never-with labels?|gates?
 UNIVERSAL: (every|any|all) ..2 (language models?|llms?|transformers?|networks?|architectures?) ..6 (will|must|
     would|always) ..4
     (pass|align|predict|show|exhibit|resemble|match|reach|share|do)\w*

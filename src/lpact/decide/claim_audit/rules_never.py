@@ -112,7 +112,8 @@ EXPLANATION: (is|are|as|becomes?|become|constitutes?|offers?|offer|provides?|pro
     BRAIN @needs both @never-with {TALK}
 EXPLANATION: (question|problem|puzzle|mystery|debate|matter|riddle|secret|code) ..14 (settled|solved|resolved|
     answered|cracked|closed|over) @needs brain
-EXPLANATION: (settles?|solves?|resolves?|closes|answers?|cracks?|settled|solved|resolved) ..2 (question|problem|
+EXPLANATION: (ends?|decides?|settles?|solves?|resolves?|closes|answers?|cracks?|settled|solved|resolved) ..2
+    (question|problem|
     puzzle|mystery|debate|matter|riddle|neural code) ..14 BRAIN
 EXPLANATION: (window|insight|key|direct access|royal road) (into|to|onto) ..4 CORE @needs model
 """
@@ -120,7 +121,7 @@ EXPLANATION: (window|insight|key|direct access|royal road) (into|to|onto) ..4 CO
 
 CONCLUSION = r"""
 EXPLANATION: (mechanisms?|algorithms?|code|principles?|process|processes|operations?|computations?|means|way|
-    manner|rule|rules|strategy) (by|through|with|via|in|from) which ..2 ACTOR
+    manner|rule|rules|strategy) (by|through|with|via|in|from|on|upon|according to) which ..2 ACTOR
 EXPLANATION: CONCLUDE ..3 that (the|our|human|a)~ ACTOR ([^ ;:?]+ )*[^ ;:?]+ @unless {NUMBERS} @never-with
     {CHAIN}
 EXPLANATION: CONCLUDE ..3 that ..6 (in|by) (the|our|human)~ ACTOR @unless {NUMBERS} @never-with {CHAIN}

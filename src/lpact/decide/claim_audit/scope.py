@@ -65,6 +65,7 @@ NOT_A_MODEL = words_pattern(lists.NOT_A_MODEL)
 
 _CUT = re.compile(
     r"; |(?<!supported )(?<!shown )(?<!forbidden )(?<!wrong ): (?!(?:not|un\w+|no|none|absent|forbidden|"
+    r"confirmed|established|proven|demonstrated|shown|verified|yes|achieved|"
     r"premature|out) )"
     r"|, (?=(?:but|yet|whereas|while|although|though|even though|which|so|ergo|thus|hence|therefore|nor|"
     r"nevertheless|however|"

@@ -8,6 +8,17 @@ from __future__ import annotations
 # Turns of phrase that look like a negation or a hedge and assert all the more. They are blanked before negations and
 # hedges are looked for.
 EMPHATIC = (
+    r"(?:any|every) (?:\w+ )?(?:language model|model|transformer|llm|network|brain)s? would",
+    r"(?:as|like|what|another|any) (?:a |an |another |any |the |real |human )*(?:persons?|humans?|"
+    r"listeners?|brains?|readers?|people|subjects?) "
+    r"(?:would|could|might)",
+    r"only (?:be )?(?:compatible|consistent|explicable|explained|conceivable) (?:with|by|as|if)",
+    r"suggest\w* (?:beyond|without) (?:any |all )?(?:\w+ )?doubt|suggest\w* (?:conclusively|unambiguously|"
+    r"unmistakably)",
+    r"(?:ends?|settles?|closes?|resolves?|decides?|answers?) the (?:\w+ )?(?:debate|question|controversy|"
+    r"dispute|issue)s? "
+    r"(?:about |over |of |as to )?(?:whether|if|how)?",
+    r"(?:confirm|validat|vindicat|corroborat|prov)\w* (?:[^ ;:?]+ ){1,4}?(?:hypothesis|conjecture|theory)",
     r"(?:is |are )?(?:possible only|only possible)|(?:no|nothing) (?:further |more |other )?(?:[^ ;:?]+ "
     r")?(?:is |are )?(?:needed|required) to",
     r"(?<!that )only (?:an? |the )(?:[^ ;:?]+ ){1,4}?(?:can|could|would|will)|to be expected (?:of|from)",
@@ -17,7 +28,7 @@ EMPHATIC = (
     r"if|how|why) (?:[^ ;:?]+ ){1,14}?"
     r"(?:is|has been|are|was) (?:now |thus |therefore |finally |hereby )*(?:over|settled|closed|answered|"
     r"resolved|decided)",
-    r"(?<!before )(?<!until )(?<!whether )(?<!if )(?<!that )we (?:may|can|could) (?:\w+ )?(?:say|state|"
+    r"(?<!before )(?<!until )(?<!whether )(?<!if )(?<!that )we (?:may|can|could) (?!not )(?:\w+ )?(?:say|state|"
     r"conclude|claim|infer|call|assert)",
     r"no reason (?:not to|to doubt|to (?:\w+ )?otherwise)",
     r"(?:selectively|specifically|causally|uniquely|absolutely|strictly|indeed) (?:required|needed|"
@@ -222,7 +233,8 @@ MENTIONS = (
     r"(?:criteri\w+|definition|gates?|threshold|requirements?|conditions?|tests?|"
     r"measures?|metrics?|standard) (?:here |\w+ly )?(?:of|for|that)|(?:defined|define|defines) (?:here |"
     r"\w+ly )?(?:as|by)",
-    r"we use|we reserve|reserved?|we call|we mean|refers to|denotes|stands for",
+    r"we use|we reserve|reserved?|we call (?:[^ ;:?]+ ){0,5}?(?:if|when|aligned)|we mean|refers to|denotes|"
+    r"stands for",
 )
 AFFIRMED = (
     r"(?:confirm|establish|prov|support|vindicat|demonstrat|corroborat|validat|verif|settl|show|justif|"
