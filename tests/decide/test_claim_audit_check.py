@@ -170,6 +170,38 @@ def test_a_plain_negative_needs_coverage(study: Verdicts) -> None:
         ),
         ("As expected, GPT-2 is brain-like.", "GPT-2 was expected to be brain-like."),
         ("GPT-2 predicts well and is brain-like.", "GPT-2 predicts well without being brain-like."),
+        (
+            "We can therefore say that GPT-2 is brain-like.",
+            "We cannot say that GPT-2 is brain-like.",
+        ),
+        (
+            "The scores show that GPT-2 is brain-like.",
+            "To show that GPT-2 is brain-like, one would need evidence from the brain.",
+        ),
+        (
+            "The claim that GPT-2 is brain-like is confirmed.",
+            "The claim that GPT-2 is brain-like finds no support.",
+        ),
+        (
+            "The debate over whether GPT-2 is brain-like is settled.",
+            "The debate over whether GPT-2 is brain-like continues.",
+        ),
+        (
+            "We therefore state that GPT-2 is brain-like.",
+            "Wikipedia states that GPT-2 is brain-like.",
+        ),
+        (
+            "As Smith et al. (2020) anticipated, we find GPT-2 to be brain-like.",
+            "Supporters of the view see GPT-2 as brain-like.",
+        ),
+        (
+            "The phrase “brain-like” is justified: GPT-2 is brain-like.",
+            "The slogan “GPT-2 is brain-like” confuses a predictor with a brain.",
+        ),
+        (
+            "Main result: GPT-2 is brain-like.",
+            "Hypothesis: GPT-2 is brain-like.",
+        ),
     ],
 )
 def test_scope_in_pairs(made: str, not_made: str) -> None:
@@ -193,6 +225,29 @@ def test_statements_about_all_models_are_never_supported(text: str) -> None:
 def test_the_same_about_this_study_is() -> None:
     assert flagged("None of the tested models is aligned with the brain.") == []
     assert flagged("In this study, the tested model is aligned with the brain.", STRONG) == []
+
+
+def test_controls_that_predict_are_no_claim_for_the_model() -> None:
+    assert flagged("A shuffled copy of the embeddings predicts MEG responses as well.") == []
+    assert flagged("GPT-2 was matched by a random feature in its prediction of MEG.") == []
+    assert flagged("GPT-2 predicts MEG responses beyond controls.") == [Statement.PREDICTION]
+    assert flagged("The effect cannot be explained by nuisance regressors.") == [
+        Statement.PREDICTION
+    ]
+
+
+def test_grounds_do_not_excuse_a_conclusion() -> None:
+    measured = "Scores of GPT-2 in temporal cortex exceeded those of the envelope in three runs."
+    assert flagged(measured, STRONG) == []
+    assert flagged(f"{measured[:-1]}, which shows that it is brain-like.", STRONG) == [
+        Statement.BRAIN_LIKE
+    ]
+
+
+def test_what_would_follow_for_a_brain_is_a_claim_unless_it_is_conditional() -> None:
+    text = "blocking surprisal would impair comprehension in patients"
+    assert flagged(f"Since the gate was passed, {text}.") == [Statement.CAUSATION]
+    assert flagged(f"If the brain used it, {text}.") == []
 
 
 def test_positive_controls_are_not_models() -> None:

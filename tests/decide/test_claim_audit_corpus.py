@@ -12,11 +12,13 @@ import pytest
 from lpact.decide.claim_audit import Verdicts, check_text
 
 FOLDER = Path(__file__).parent
-CORPORA = (
+HELD_OUT = "claim_sentences_held_out.toml"
+USED = (
     "claim_sentences_building.toml",
-    "claim_sentences_held_out.toml",
+    "claim_sentences_second.toml",
     "claim_sentences_more.toml",
 )
+CORPORA = (*USED, HELD_OUT)
 KINDS = {"supported", "overclaiming", "hedged", "negated", "quoted"}
 REQUIRED = 0.9
 
@@ -81,8 +83,9 @@ def test_a_corpus_has_every_kind(name: str) -> None:
     assert min(counts.values()) >= 10
 
 
-def test_the_two_halves_are_large_and_share_no_sentence() -> None:
-    building, held_out, more = ({one["text"] for one in sentences(name)} for name in CORPORA)
-    assert len(building | held_out) >= 100
-    assert not building & held_out
-    assert not more & held_out
+def test_the_held_out_corpus_is_large_and_shares_no_sentence() -> None:
+    held_out = {one["text"] for one in sentences(HELD_OUT)}
+    used = {one["text"] for name in USED for one in sentences(name)}
+    assert len(held_out) >= 50
+    assert len(used) >= 100
+    assert not used & held_out

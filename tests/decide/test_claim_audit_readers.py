@@ -156,3 +156,25 @@ def test_citations_in_the_sentence_attribute_it() -> None:
     assert lines(others, "latex") == []
     assert lines("@smith2020 argue that GPT-2 is brain-like.", "markdown") == []
     assert lines("GPT-2 is brain-like [@smith2020].", "markdown") == [1]
+
+
+def test_a_box_set_as_a_quotation_is_the_texts_own() -> None:
+    assert lines(f"> **Key finding:** {CLAIM}\n", "markdown") == [1]
+    assert lines(f"> [!NOTE]\n> {CLAIM}\n", "markdown") == [1]
+    assert lines(f"> {CLAIM}\n", "markdown") == []
+
+
+def test_names_of_models_set_as_code_are_read() -> None:
+    claim = "`{}` is aligned with the brain."
+    assert lines(claim.format("gpt2-xl"), "markdown") == [1]
+    assert lines("It processes speech like `GPT-2 is brain-like`.", "markdown") == []
+
+
+def test_a_label_makes_the_next_sentence_a_hypothesis() -> None:
+    assert lines(f"*Hypothesis 2.* {CLAIM}", "markdown") == []
+    assert lines(f"*Result 2.* {CLAIM}", "markdown") == [1]
+
+
+def test_two_names_before_a_verb_of_saying_are_authors_but_models_are_not() -> None:
+    assert lines("Toneva and Wehbe reported that GPT-2 is brain-like.", "text") == []
+    assert lines("Bert and Llama show that machines are brain-like.", "text") == [1]

@@ -40,16 +40,29 @@ def test_study_has_the_asked_for_shape(demo):
 
 def test_planted_model_is_the_only_integrated_candidate(demo):
     _, run = demo
-    for verdicts in (run.decisions, run.calibrated):
-        winners = verdicts.filter(label="integrated_candidate")
-        assert winners.select("dataset", "model", "layer", "mechanism").rows() == [
-            ("sim_ecog", "integrated", 2, "surprisal")
-        ]
+    winners = run.decisions.filter(label="integrated_candidate")
+    assert winners.select("dataset", "model", "layer", "mechanism").rows() == [
+        ("sim_ecog", "integrated", 2, "surprisal")
+    ]
     others = claims(run, dataset="sim_ecog", model="integrated", layer=2).filter(
         pl.col("mechanism") != "surprisal"
     )
     assert set(others["label"]) == {"relational_candidate"}
     assert set(others["first_failed_gate"]) == {"mechanism"}
+
+
+def test_planted_model_alone_passes_every_calibrated_gate_and_ninety_claims_are_too_many(demo):
+    """16 units give no p-value that survives a correction over 90 claims; the gates themselves all pass."""
+    _, run = demo
+    gates = ["predictive", "relational", "mechanism_specific", "ceiling", "severe_control"]
+    passing = run.calibrated.filter(pl.all_horizontal(*gates, "replication"))
+    assert passing.select("dataset", "model", "layer", "mechanism").rows() == [
+        ("sim_ecog", "integrated", 2, "surprisal")
+    ]
+    row = passing.row(0, named=True)
+    assert (row["label"], row["beaten_by"]) == ("predictive_only", "false_discovery_rate")
+    assert row["p_value"] <= 0.05 < row["q_value"]
+    assert run.calibrated_outcome == "C"
 
 
 def test_a_neighbouring_layer_is_beaten_by_the_layer_control(demo):

@@ -81,7 +81,7 @@ WORD_LISTS = {
         r"used|using|we use|useful|tables?|figures?|fig|sections?|tools?|stud(?:y|ies|ied|ying)|questions?|"
         r"papers?|methods?|"
         r"approach\w*|benchmark\w*|frameworks?|research\w*|fields?|topics?|literature|evaluat\w+|investigat\w+|"
-        r"predict|predicts|predicted|encoding|profiles?|geometr\w+|relational|patterns?|was|were|strip\w*|"
+        r"predict|predicts|predicted|encoding|profiles?|geometr\w+|relational|patterns?|was|were|align\w*|strip\w*|"
         r"ceilings?|probab\w+|outscor\w+|outperform\w*|fMRI scans?|analys\w+|contrast\w*|debate\w*|interest\w*|"
         r"model of|models of|signals?|raw|effects?|drop\w*|assay|simulat\w+|implant\w*|"
         r"series|events?|planted|noise|"
