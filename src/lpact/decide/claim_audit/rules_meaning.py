@@ -51,7 +51,8 @@ EQUIVALENCE: (no|nothing) ..3 (distinction|difference|boundary|gap|line|distingu
     (MODEL ..8
     BRAIN|BRAIN ..8 MODEL) @never-with {SCORED}
 EQUIVALENCE: MODEL ..2 COPULA ..6 (a|another|the) (human )?(brain|cortex|mind|person)(?= $| [,;]) @unless
-    {SCORED}|tools?|stud\w+|not|of
+    {SCORED}|tools?|
+    stud\w+|not|of|with|to|in|from|by|than|align\w*
 EQUIVALENCE: what MACHINE ..8 , (you|we|people|humans|listeners|the brain) (do|does)
 EQUIVALENCE: (common|shared|same|joint) (origins?|ancest\w+|roots?|grammar|design|heritage|nature) @needs either
 EQUIVALENCE: MODEL ..6 LIKE ..8 (CORE|ACTOR) @unless {SCORED}|{GEOMETRY_WORDS} @never-with {SCORED}|{TALK}

@@ -49,6 +49,8 @@ PEOPLE_SUBJECT = re.compile(
     rf"(?:(?:[^ ,;:?]+ ){{1,6}}, )?(?:{reports.DETERMINER} ){{0,4}}{reports.PEOPLE} (?!of this|and our)"
 )
 NO_PERSON = words_pattern(reports.NO_PERSON)
+# "The claim that …": a noun, not a verb.
+NOUN_BEFORE = re.compile(r"(?<![^ ])(?:the|an?|this|that|any|no|such|strong|bold|opposite|its) $")
 DISOWNED = words_pattern(lists.DISOWNED)
 GROUNDED = words_pattern(lists.GROUNDED)
 CONSEQUENCE = words_pattern(lists.CONSEQUENCE)
@@ -241,7 +243,9 @@ class Scope:
             if verb.end() > end:
                 break
             before = " ".join(self.line[: verb.start()].split()[-_SUBJECT:]) + " "
-            if not OWN.search(before) and not NO_PERSON.search(before) and before.strip():
+            if NOUN_BEFORE.search(before) or not before.strip():
+                continue
+            if not OWN.search(before) and not NO_PERSON.search(before):
                 return True
         first, last = self.part(start)
         own = OWN.search(self.line[first:start]) is not None
