@@ -33,7 +33,8 @@ EQUIVALENCE: (CORE|ACTOR) ..3 COPULA (a|an|the)~ ..3 (predictors?|transformers?|
     embedding spaces?|attention|engines?|autocomplete|(prediction|learning|statistical|bayesian) machines?)
     @unless {SCORED}|language network|than|by|with
 EQUIVALENCE: (MACHINE|embedding space) ..3 COPULA (,|in essence|a|an|the|our|really|,~ at bottom ,)~ ..4 (human |
-    artificial |biological )*(thoughts?|cortex|brains?|minds?|lobe|thinking|intelligence)(?! \w) @unless {SCORED}
+    artificial |biological )*(thoughts?|cortex|brains?|minds?|lobe|thinking|intelligence)(?! \w) @unless {SCORED}|
+    with|to|from|by|than|align\w*
 EQUIVALENCE: (found|located|discovered|identified|uncovered|read) ..3 (format|code|lexicon|language|grammar|seat|
     locus|home|basis|representation|map|dictionary) (of|for)~ ..8 (ORGAN|CORE) @unless {SCORED}
 EQUIVALENCE: (locali[sz]|locat|pinpoint|plac|situat|identif)\w* ..2 (the)~ (seat|locus|home|source|site|origin|
