@@ -39,7 +39,7 @@ def test_claims_writes_tables_and_json(lpact: Lpact, tiny_run: TinyRun, tmp_path
     told = json.loads(result.stdout)
     study, claims = read_table(out, STUDY_STATEMENTS), read_table(out, CLAIM_STATEMENTS)
     assert told == {"study": study.to_dicts(), "claims": claims.to_dicts()}
-    decisions = api.open_run(tiny_run.folder).decisions
+    decisions = api.open_run(tiny_run.folder).table("decisions/lpact_decision_table")
     assert claims.height == decisions.height * study["statement"].n_unique()
     again = lpact("claims", tiny_run.folder, "--out", out)
     assert again.exit_code == 2

@@ -14,6 +14,8 @@ CITED_AUTHOR = "\ue001"
 """Stands for a citation that is part of the sentence: \\citet{smith}, @smith."""
 OPAQUE = "\ue002"
 """Stands for mathematics or code: something that is there and not read."""
+JOINER = "\ue003"
+"""Stands for a character of markup inside a word, which a sentence leaves out: the backslash of sim\\_ecog."""
 
 
 class BlockKind(StrEnum):

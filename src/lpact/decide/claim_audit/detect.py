@@ -97,6 +97,10 @@ CONTROL_ACTS = re.compile(
 GENERIC_SUBJECT = re.compile(
     r"^(?:a|an|any) (?:[\w-]+ )?(?:model|network|system|predictor|feature|machine|transformer|llm) (?:that|which) $"
 )
+SCORE_OF = re.compile(r"(?:predictions?|scores?|fit|advantage) (?:of|for|in|at) (?:[^ ]+ ){0,3}$")
+IN_PREDICTOR = words_pattern(
+    r"(?:within|in|inside) the (?:[\w-]+ )?(?:predictor|encoding model|readout)"
+)
 DENIED = words_pattern(r"not|no|never|neither|nor|none|nothing|hardly|fail\w*")
 BY_CONTROL = words_pattern(
     r"(?:exceeded|matched|beaten|equalled|equaled|surpassed|outperformed|reached|explained|outscored|"
@@ -144,9 +148,7 @@ def find_statements(
                 continue
             if rule.noun and not _stated(scope, match):
                 continue
-            if _of_no_model(rule.statement, scope, match) or _of_a_control(
-                rule.statement, scope, match
-            ):
+            if any(excused(rule.statement, scope, match) for excused in _EXCUSED):
                 continue
             force = scope.force(match.start(), match.end(), noun=rule.noun, denies=rule.denies)
             if question or kind is BlockKind.QUOTE:
@@ -217,6 +219,20 @@ def _of_a_control(statement: Statement, scope: Scope, match: re.Match[str]) -> b
     if DENIED.search(scope.words.line[first:last]):
         return False
     return CONTROL_SUBJECT.search(before) is not None or BY_CONTROL.search(after) is not None
+
+
+def _of_a_score(statement: Statement, scope: Scope, match: re.Match[str]) -> bool:
+    """Whether it is the prediction of a region that depends on something, not the region."""
+    if statement is not Statement.CAUSATION:
+        return False
+    first, last = scope.part(match.start())
+    line = scope.words.line
+    return bool(
+        SCORE_OF.search(line[first : match.start()]) or IN_PREDICTOR.search(line[first:last])
+    )
+
+
+_EXCUSED = (_of_no_model, _of_a_control, _of_a_score)
 
 
 def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[str]) -> Found:

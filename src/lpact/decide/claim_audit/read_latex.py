@@ -9,6 +9,7 @@ from itertools import pairwise
 from lpact.decide.claim_audit.blocks import (
     CITATION,
     CITED_AUTHOR,
+    JOINER,
     OPAQUE,
     Block,
     BlockKind,
@@ -138,16 +139,27 @@ _CITE = re.compile(rf"\\([A-Za-z]*cite[A-Za-z]*)\*?{_OPTIONS}\s*{_ARGUMENT}", re
 _IN_TEXT = ("citet", "textcite", "citeauthor", "citea")
 _UNREAD = re.compile(rf"\\(?:{'|'.join(UNREAD)})\*?{_OPTIONS}\s*{_ARGUMENT}{_OPTIONS}", re.DOTALL)
 _INCLUDED = re.compile(rf"\\(?:{'|'.join(INCLUDED)})\s*\{{([^{{}}]*)\}}")
-_MATHS = re.compile(r"\$\$.+?\$\$|(?<!\\)\$(?:[^$\\]|\\.)+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
+# Mathematics ends with its paragraph, as in TeX: an unpaired sign hides no more than that. The spacing after a line
+# break, \\\\[2pt], opens none.
+_SAME_PARAGRAPH = r"(?:(?!\n[ \t]*\n).)+?"
+_MATHS = re.compile(
+    rf"(?<!\\)\$\${_SAME_PARAGRAPH}\$\$"
+    r"|(?<!\\)\$(?:[^$\\\n]|\\.|\n(?![ \t]*\n))+\$"
+    rf"|(?<!\\)(?:\\\\)*\\\({_SAME_PARAGRAPH}\\\)"
+    rf"|(?<!\\)(?:\\\\)*\\\[{_SAME_PARAGRAPH}\\\]",
+    re.DOTALL,
+)
+_VERBATIM = re.compile(
+    r"\\(?:verb|lstinline)\*?(?:\[[^\]\n]*\])?([^A-Za-z\s*])[^\n]*?\1"
+    r"|\\(?:url|nolinkurl|path)\s*\{[^{}\n]*\}"
+)
 _QUOTED = re.compile(r"\\(?:enquote|textquote|blockquote|blockcquote)\*?\s*(\{)", re.DOTALL)
 _COMMAND = re.compile(r"\\(?:[A-Za-z@]+\*?|[^A-Za-z])")
 
 
 def read_latex(source: str) -> list[Block]:
     """Return the blocks of a LaTeX text."""
-    canvas = Canvas(source)
-    for match in _COMMENT.finditer(source):
-        canvas.blank(match.end(1), match.end())
+    canvas = _without_comments(source)
     _blank_environments(canvas, SILENT_ENVIRONMENTS, "")
     _blank_environments(canvas, MATHS_ENVIRONMENTS, OPAQUE)
     for match in _MATHS.finditer(canvas.text()):
@@ -169,13 +181,21 @@ def read_latex(source: str) -> list[Block]:
 
 def not_followed(source: str) -> list[tuple[int, str]]:
     """Files that a LaTeX text brings in, with their lines: they are not read."""
-    canvas = Canvas(source)
-    for match in _COMMENT.finditer(source):
-        canvas.blank(match.end(1), match.end())
+    canvas = _without_comments(source)
     starts = [0, *(m.end() for m in re.finditer(r"\n", source))]
     return [
         (bisect_right(starts, m.start()), m[1].strip()) for m in _INCLUDED.finditer(canvas.text())
     ]
+
+
+def _without_comments(source: str) -> Canvas:
+    """The text without what is set verbatim, where a percent sign opens no comment, and without comments."""
+    canvas = Canvas(source)
+    for match in _VERBATIM.finditer(source):
+        canvas.blank(*match.span(), leaving=OPAQUE)
+    for match in _COMMENT.finditer(canvas.text()):
+        canvas.blank(match.end(1), match.end())
+    return canvas
 
 
 def _environments(text: str, names: list[str]) -> list[re.Match[str]]:
@@ -196,8 +216,9 @@ def _write_quotes(canvas: Canvas) -> None:
         canvas.blank(*match.span(), leaving="”")
     for match in re.finditer(r"(?<![\w`])`(?=\w)", canvas.text()):
         canvas.blank(*match.span(), leaving="‘")
-    for match in _QUOTED.finditer(canvas.text()):
-        end = _closing(canvas.text(), match.start(1))
+    text = canvas.text()
+    for match in _QUOTED.finditer(text):
+        end = _closing(text, match.start(1))
         canvas.blank(
             match.start(), match.end(), leaving=" " * (match.end() - match.start() - 1) + "“"
         )
@@ -261,7 +282,7 @@ def _without_commands(text: str) -> str:
     for match in _UNREAD.finditer(text):
         canvas.blank(*match.span())
     for match in re.finditer(r"\\([%&#$_{}])", canvas.text()):
-        canvas.blank(match.start(), match.start() + 1)
+        canvas.blank(match.start(), match.start() + 1, leaving=JOINER)
     for match in re.finditer(r"\\item\s*\[[^\[\]]*\]", canvas.text()):
         canvas.blank(match.start(), match.start() + 5)
     for match in _COMMAND.finditer(canvas.text()):

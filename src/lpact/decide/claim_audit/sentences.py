@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lpact.decide.claim_audit.blocks import CITATION, CITED_AUTHOR, OPAQUE, Block, BlockKind
+from lpact.decide.claim_audit.blocks import CITATION, CITED_AUTHOR, JOINER, OPAQUE, Block, BlockKind
 
 ABBREVIATIONS = frozenset(
     [
@@ -79,19 +79,23 @@ def split_sentences(block: Block) -> Iterator[Sentence]:
     """Split a block; abbreviations, initials and decimals do not end a sentence."""
     begin = 0
     text = block.text
+    length = len(text.rstrip())
     for match in _END.finditer(text):
-        if match[0][0] == "." and _is_abbreviation(text, match.start(), match.end()):
+        inside = match.end() < length
+        if match[0][0] == "." and inside and _is_abbreviation(text, match.start()):
             continue
         yield from _sentence(block, begin, match.end())
         begin = match.end()
     yield from _sentence(block, begin, len(text))
 
 
-def _is_abbreviation(text: str, stop: int, end: int) -> bool:
+_LONGEST_ABBREVIATION = 20
+"""Characters before a full stop that are looked at."""
+
+
+def _is_abbreviation(text: str, stop: int) -> bool:
     """Whether the full stop at ``stop`` belongs to a word."""
-    if end >= len(text.rstrip()):
-        return False
-    found = _WORD_BEFORE.search(text[:stop])
+    found = _WORD_BEFORE.search(text[max(0, stop - _LONGEST_ABBREVIATION) : stop])
     if found is None:
         return False
     word = found[1].lower()
@@ -105,4 +109,5 @@ def _sentence(block: Block, begin: int, end: int) -> Iterator[Sentence]:
         return
     lead = len(piece) - len(piece.lstrip())
     start = block.start + begin + lead
-    yield Sentence(block.kind, start, block.start + begin + len(piece.rstrip()), piece.strip())
+    said = piece.strip().replace(JOINER, "")
+    yield Sentence(block.kind, start, block.start + begin + len(piece.rstrip()), said)
