@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def verdicts(
-    folder: Path, *, truths: list[str], seed: int, model: str, **options: Any
+    folder: Path, *, truths: list[str], seed: int, model: str, draws: int = 2, **options: Any
 ) -> pl.DataFrame:
     study = {
         "name": "truth",
@@ -40,7 +40,7 @@ def verdicts(
         ],
         "models": [{"name": model, "layers": [2]}],
         "readout": {"alphas": [1.0, 100.0, 10000.0], "folds": 4, "gap_events": 3},
-        "controls": {"draws": 2},
+        "controls": {"draws": draws},
         "stripping": {"mismatch_draws": 1},
         "assay": {"enabled": False},
     }
@@ -92,6 +92,7 @@ def test_fully_planted_study_gives_an_integrated_candidate(tmp_path, seed):
         truths=["lexical", "relational", "mechanism"],
         seed=seed,
         model="integrated",
+        draws=10,
         snr=1.5,
         n_units=16,
         sentences_per_story=10,
