@@ -38,7 +38,13 @@ def test_workers_and_threads_change_no_byte(tiny_study, tiny_run, tmp_path):
         out = tmp_path / f"run-{workers}"
         environment = {**os.environ, "POLARS_MAX_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
         subprocess.run(
-            [sys.executable, str(script), json.dumps(tiny_study()), str(out), str(workers)],
+            [
+                sys.executable,
+                str(script),
+                json.dumps(tiny_study(assay={"enabled": True})),
+                str(out),
+                str(workers),
+            ],
             check=True,
             env=environment,
         )

@@ -156,7 +156,8 @@ def test_a_killed_run_leaves_no_run_directory_and_is_resumed(
         "import json, sys, lpact\n"
         "lpact.load_study(json.loads(sys.argv[1])).run(sys.argv[2], progress=False)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, json.dumps(tiny_study()), str(out)])
+    described = tiny_study(assay={"enabled": True})
+    process = subprocess.Popen([sys.executable, "-c", code, json.dumps(described), str(out)])
     tasks = out.with_name("run.partial") / "tasks"
     deadline = time.monotonic() + 120
     while not list(tasks.glob("*/*")) or len(list(tasks.glob("*/*"))) < 6:
@@ -172,7 +173,7 @@ def test_a_killed_run_leaves_no_run_directory_and_is_resumed(
 
     # Brain patterns come first, so all of them were finished when the run was killed.
     monkeypatch.setattr(BrainJob, "run", again)
-    run = lpact.load_study(tiny_study()).run(out, progress=False)
+    run = lpact.load_study(described).run(out, progress=False)
     assert not out.with_name("run.partial").exists()
     for name in RUN_TABLES:
         relative = f"{name}.parquet"

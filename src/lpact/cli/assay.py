@@ -41,7 +41,7 @@ def command(
     path: Paths = None,
     model: Models = None,
 ) -> None:
-    """Show what the assay can detect: positive controls, without any model."""
+    """Show positive controls: what the assay can detect."""
     from lpact.assays.findings import findings
 
     told = console()

@@ -68,16 +68,9 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
-    """Simulate studies with known truth and report error rates and power."""
+    """Measure error rates and power on simulated studies."""
     told = console()
-    if sum((out is not None, reference, biases)) != 1:
-        raise ConfigError(
-            "the calibration does not know what to do",
-            where="lpact calibrate",
-            got="none, or more than one, of --out, --reference and --biases",
-            expected="one of them",
-            remedy="type --reference for what ships with lpact, or --out FOLDER to simulate",
-        )
+    _one_task(out, reference=reference, biases=biases)
     axes: dict[str, Any] = {
         "truths": truth,
         "snr": snr,
@@ -116,6 +109,18 @@ def _refuse_unread(given: dict[str, Any], asked: str) -> None:
             got=f"{asked} {' '.join(unread)}",
             expected=f"{asked} with {'--seed and --json' if asked == '--biases' else '--json'} at most",
             remedy=f"leave {'it' if len(unread) == 1 else 'them'} out, or type --out FOLDER to simulate",
+        )
+
+
+def _one_task(out: Path | None, *, reference: bool, biases: bool) -> None:
+    """Refuse none, and more than one, of what the command can do."""
+    if sum((out is not None, reference, biases)) != 1:
+        raise ConfigError(
+            "the calibration does not know what to do",
+            where="lpact calibrate",
+            got="none, or more than one, of --out, --reference and --biases",
+            expected="one of them",
+            remedy="type --reference for what ships with lpact, or --out FOLDER to simulate",
         )
 
 

@@ -38,7 +38,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
-    help="Say what a run supports and forbids, or check a text against it.",
+    help="Say what a run supports, or check a text against it.",
 )
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

@@ -31,7 +31,7 @@ def command(
         bool, typer.Option("--json", help="Print verdict and tables as JSON.")
     ] = False,
 ) -> None:
-    """Say which threshold, control, dataset or subject-run the outcome hangs on."""
+    """Say what the outcome of a finished run hangs on."""
     import lpact
     from lpact.cli.decide import _refuse_existing
     from lpact.robustness import findings, integrated_counts
