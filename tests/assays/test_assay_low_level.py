@@ -450,7 +450,7 @@ def built_in() -> tuple[lpact.Study, StudyAudit, dict[str, pl.DataFrame]]:
         for name, table in job.run(workspace).items():
             parts.setdefault(name, []).append(table)
     joined = {name: concat(find_table(name), tables) for name, tables in parts.items()}
-    return study, audit, summarise_stimulus(joined, study.config, audit.tables)
+    return study, audit, summarise_stimulus(joined, study.config)
 
 
 def test_the_built_in_study_is_seen_where_signal_is_planted(built_in) -> None:

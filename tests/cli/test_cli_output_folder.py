@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from lpact.calibrate.biases import measure_biases
-from lpact.cli import _output, decide
+from lpact.cli import _output
 from lpact.cli._output import refuse_existing, write_tables
 from lpact.errors import LPactError, RunError
 from lpact.store import read_table
@@ -82,7 +82,3 @@ def test_an_error_leaves_nothing(tmp_path, tables, monkeypatch):
     with pytest.raises(RunError, match="the tables cannot be written"):
         write_tables(tables, tmp_path / "out")
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine"]
-
-
-def test_the_names_in_decide_are_the_same():
-    assert decide._refuse_existing is refuse_existing

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpact.cli._layout import Grid
+from lpact.cli._output import refuse_existing, write_tables
 from lpact.cli._render import console, counted, heading, roughly, say, show
 from lpact.cli._study import Models, Paths, load
 
@@ -49,12 +50,12 @@ def command(
         name, gates, tables = _stored(study, out)
     else:
         if out is not None:
-            _refuse_existing(out)
+            refuse_existing(out)
         loaded = load(study, path, model)
         name, gates = loaded.config.name, loaded.config.gates
         tables = _compute(told, loaded, workers, progress, quiet=as_json)
     if out is not None:
-        _write(tables, out)
+        write_tables(tables, out)
     found = findings(tables, gates)
     if as_json:
         typer.echo(
@@ -145,45 +146,3 @@ def _plain(found: Sequence[Finding]) -> list[Mapping[str, object]]:
         }
         for finding in found
     ]
-
-
-def _refuse_existing(out: Path) -> None:
-    from lpact.errors import RunError
-
-    if out.is_symlink() or (out.exists() and not (out.is_dir() and not any(out.iterdir()))):
-        raise RunError(
-            "the output folder is not empty",
-            where=str(out),
-            got="files, or something that is not a folder",
-            expected="a new or empty folder",
-            remedy="choose another folder",
-        )
-
-
-def _write(tables: Tables, out: Path) -> None:
-    """Write all tables, then move them into place at once."""
-    import tempfile
-
-    from lpact.errors import RunError
-    from lpact.store import write_table
-    from lpact.tables import find_table
-
-    target = out.absolute()
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=f"{target.name}.", suffix=".partial", dir=target.parent
-        ) as folder:
-            made = Path(folder) / "assay"
-            made.mkdir()
-            for name, frame in tables.items():
-                write_table(frame, find_table(name), made)
-            made.rename(target)
-    except OSError as error:
-        raise RunError(
-            "the tables cannot be written",
-            where=str(out),
-            got=error.strerror or str(error),
-            expected="a folder that can be made",
-            remedy="choose another folder",
-        ) from None

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from lpact.cli._layout import Grid
 from lpact.cli._machine import program
+from lpact.cli._output import refuse_existing, write_tables
 from lpact.cli._render import console, counted, heading, say, show
 
 if TYPE_CHECKING:
@@ -58,11 +59,13 @@ def command(
     """
     import lpact
     from lpact.decide.claim_audit import supported_statements
+    from lpact.tables.claim_audit import CLAIM_STATEMENTS, STUDY_STATEMENTS
 
     opened = lpact.open_run(run)
     claims, study = supported_statements(opened.table(DECISIONS), opened.table(OUTCOME))
     if out is not None:
-        _write(run, out, claims, study)
+        refuse_existing(out, run)
+        write_tables({CLAIM_STATEMENTS.name: claims, STUDY_STATEMENTS.name: study}, out)
     if json:
         import json as encoder
 
@@ -103,18 +106,6 @@ def _show_profile(
             name = "/".join(str(row[key]) for key in ("dataset", "model", "layer", "mechanism"))
             wordings.add(name, row["label"], row["wording"])
     show(out, wordings)
-
-
-def _write(run: Path, out: Path, claims: Any, study: Any) -> None:
-    from lpact.cli.decide import _refuse_existing
-    from lpact.store import storage_errors, write_table
-    from lpact.tables.claim_audit import CLAIM_STATEMENTS, STUDY_STATEMENTS
-
-    _refuse_existing(out, run)
-    with storage_errors(out, "the tables cannot be written"):
-        out.mkdir(parents=True, exist_ok=True)
-        write_table(claims, CLAIM_STATEMENTS, out)
-        write_table(study, STUDY_STATEMENTS, out)
 
 
 @app.command("check")

@@ -103,6 +103,3 @@ def _write(decided: dict[str, pl.DataFrame], gates: GatesConfig, run: Run, out: 
     text = json.dumps(provenance, indent=2, sort_keys=True) + "\n"
     files = {GATES_FILE: text.encode()}
     write_tables(decided, out, what="the decided tables", files=files)
-
-
-_refuse_existing = refuse_existing

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpact.cli._machine import n_cores
+from lpact.cli._output import refuse_existing, write_tables
 from lpact.cli._power import show_power, told_forecast
 from lpact.cli._render import console
 from lpact.cli._study import Models, Paths, load
@@ -55,9 +56,7 @@ def command(
     )
     settings.check()
     if out is not None:
-        from lpact.cli.decide import _refuse_existing
-
-        _refuse_existing(out, run or study)
+        refuse_existing(out, run or study)
     if (study / MANIFEST).is_file():
         name, report = _of_run(Run(study), settings, show=progress)
     else:
@@ -68,7 +67,7 @@ def command(
         show = loaded.run_config.progress if progress is None else progress
         report = _assess(loaded.config, loaded.run_config, settings, opened, show=show)
     if out is not None:
-        _write(report, out)
+        write_tables(report.tables, out)
     if as_json:
         typer.echo(_as_json(name, target, report))
     else:
@@ -117,14 +116,6 @@ def _kept_beside(settings: Settings, run_config: RunConfig) -> Settings:
     return replace(settings, kept=Path(run_config.grids).parent / FOLDER)
 
 
-def _write(report: PowerReport, out: Path) -> None:
-    from lpact.store import write_table
-    from lpact.tables import find_table
-
-    for name, rows in report.tables.items():
-        write_table(rows, find_table(name), out)
-
-
 def _as_json(name: str, target: float, report: PowerReport) -> str:
     tables = {table.split("/", 1)[1]: rows.to_dicts() for table, rows in report.tables.items()}
     caps = {dataset: list(texts) for dataset, texts in report.caps.items()}
@@ -136,4 +127,4 @@ def _as_json(name: str, target: float, report: PowerReport) -> str:
         "largest_p": report.largest_p,
         **tables,
     }
-    return json.dumps(answer, indent=2, ensure_ascii=False)
+    return json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lpact.cli._layout import Grid
+from lpact.cli._output import refuse_existing, write_tables
 from lpact.cli._render import console, counted, heading, number, say, show, whole
 
 if TYPE_CHECKING:
@@ -33,15 +34,14 @@ def command(
 ) -> None:
     """Say what the outcome of a finished run hangs on."""
     import lpact
-    from lpact.cli.decide import _refuse_existing
     from lpact.robustness import findings, integrated_counts
 
     if out is not None:
-        _refuse_existing(out, run)
+        refuse_existing(out, run)
     opened = lpact.open_run(run)
     tables = compute(opened)
     if out is not None:
-        _write(tables, out)
+        write_tables(tables, out, what="the robustness tables")
     if as_json:
         typer.echo(_as_json(tables))
         return
@@ -227,33 +227,3 @@ def _as_json(tables: Mapping[str, pl.DataFrame]) -> str:
     rows = {name: frame.to_dicts() for name, frame in tables.items()}
     document = {"integrated": counts, "findings": found, "tables": rows}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _write(tables: Mapping[str, pl.DataFrame], out: Path) -> None:
-    """Write all tables, then move them into place at once."""
-    import os
-    import tempfile
-
-    from lpact.errors import RunError
-    from lpact.store import write_table
-    from lpact.tables import find_table
-
-    target = Path(os.path.abspath(out))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=f"{target.name}.", suffix=".partial", dir=target.parent
-        ) as folder:
-            made = Path(folder) / "robustness"
-            made.mkdir()
-            for name, frame in tables.items():
-                write_table(frame, find_table(name), made)
-            made.rename(target)
-    except OSError as error:
-        raise RunError(
-            "the robustness tables cannot be written",
-            where=str(out),
-            got=error.strerror or str(error),
-            expected="a folder that can be made",
-            remedy="choose another folder",
-        ) from None

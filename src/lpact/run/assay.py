@@ -136,7 +136,7 @@ def run_assay(
     stimulus = {table.name: made.pop(table.name) for table in STIMULUS_TABLES if table.name in made}
     return {
         **brain_tables(config, measured, made),
-        **summarise_stimulus(stimulus, config, measured),
+        **summarise_stimulus(stimulus, config),
     }
 
 

@@ -84,7 +84,6 @@ def stimulus_rows(config: StudyConfig, audit: StudyAudit) -> Counter[str]:
 def summarise_stimulus(
     frames: Mapping[str, pl.DataFrame],
     config: StudyConfig,
-    tables: Mapping[str, pl.DataFrame],  # noqa: ARG001
 ) -> Frames:
-    """Return the jobs' tables, joined before, and their summaries by dataset. ``tables`` are those measured so far."""
+    """Return the jobs' tables, joined before, and their summaries by dataset."""
     return summarise(frames, config)

@@ -18,7 +18,7 @@ that noise with the real features, and an intersection–union test holds its le
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -178,6 +178,3 @@ def _test(against: str, part: pl.DataFrame) -> Comparison:
 def controls_of(nulls: pl.DataFrame | None) -> list[str]:
     """Controls that the study holds a layer against."""
     return [] if nulls is None else nulls["control"].unique().sort().to_list()
-
-
-Relational = Mapping[tuple[str, str, int], RelationalTests]
