@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,11 @@ from lpact.config import (
     read_study_file,
     validate_model,
 )
+from lpact.calibrate.reference_run import load_reference
 from lpact.decide import CALIBRATED, NEEDED, PAPER, decide, explain
 from lpact.errors import ConfigError, LPactError, RunError
+from lpact.report.write import WrittenReport, write_report
+from lpact.robustness import READS, READS_IF_THERE, robustness
 from lpact.run.assay import execute_assay
 from lpact.run.execute import execute, provenance
 from lpact.run.features import extract_features, extraction_cost
@@ -28,9 +31,15 @@ from lpact.run.plan import Plan, make_plan
 from lpact.run.progress import Silent, reporter
 from lpact.run.workspace import Workspace
 from lpact.store import StoredRun, differences, existing_run
+from lpact.tables import RECORDING_KEY
+from lpact.tables.calibration import RATES, TRUTH_RATES
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+MOST_REDECIDED = 20_000
+"""Claims times subject-runs up to which a report decides them again by itself."""
 
 
 class Run(StoredRun):
@@ -83,6 +92,60 @@ class Run(StoredRun):
         return decide(
             tables, gates=gates or config.gates, primary_metric=config.readout.primary_metric
         )
+
+
+    def robustness(self, tell: Callable[[str], None] = lambda _: None) -> dict[str, pl.DataFrame]:
+        """What the verdicts hang on: the tables of `lpact.robustness`, computed from the stored tables alone.
+
+        ``tell`` is called with what is being done, for those who wait.
+        """
+        config = self.config
+        present = {table.name for table in self.tables()}
+        wanted = [*READS, *(table for table in READS_IF_THERE if table.name in present)]
+        return robustness(
+            {table.name: self.table(table.name) for table in wanted},
+            gates=config.gates,
+            primary_metric=config.readout.primary_metric,
+            seed=config.seed,
+            tell=tell,
+        )
+
+    def report(
+        self,
+        out: str | Path | None = None,
+        *,
+        tables: bool = True,
+        sensitivity: bool | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> WrittenReport:
+        """Write figures and a page that explains the run, from its tables alone.
+
+        Parameters
+        ----------
+        out
+            Folder of the report; by default ``report/`` in the run.
+        tables
+            Whether every table is written as CSV and LaTeX beside the page.
+        sensitivity
+            Whether the verdicts are decided again under other thresholds and without single datasets, controls and
+            subject-runs; by default unless that would take minutes.
+        tell
+            Called with what is being done, for those who wait.
+        """
+        reference = load_reference()
+        more = {RATES.name: reference.rates, TRUTH_RATES.name: reference.truth_rates}
+        if self._sensitive(sensitivity):
+            more |= self.robustness(tell)
+        return write_report(
+            self, config=self.config, out=out, more=more, with_tables=tables, tell=tell
+        )
+
+    def _sensitive(self, wanted: bool | None) -> bool:
+        if wanted is not None:
+            return wanted
+        n_claims = self.decisions.height
+        n_subject_runs = self.table("predictive_subject_run_summary").select(RECORDING_KEY).n_unique()
+        return n_claims * n_subject_runs <= MOST_REDECIDED
 
 
 class Study:

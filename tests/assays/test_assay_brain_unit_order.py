@@ -11,12 +11,12 @@ from scipy.stats import pearsonr, spearmanr
 
 from lpact.assays import brain_as_model, oracle
 from lpact.assays.base import BrainProfiles, reordered_means
-from lpact.assays.findings import findings
 from lpact.assays.unit_order import OrderTest, whole_orders
 from lpact.config import GatesConfig
 from lpact.datasets.base import RecordingId
 from lpact.levels.measure import PROFILES
 from lpact.reasons import Reason
+from lpact.report.positive_controls import findings
 from lpact.store import empty, frame
 from lpact.tables.assay_stimulus import FULL_SUMMARY
 from lpact.tables.ceilings import BRAIN_CEILING

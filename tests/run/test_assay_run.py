@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import lpact
-from lpact.assays.findings import findings
 from lpact.cli import app
 from lpact.errors import ConfigError
+from lpact.report.positive_controls import findings
 from lpact.run.assay import run_assay
 from lpact.run.assay_plan import assay_rows
 from lpact.run.inspect import audit_study

@@ -167,8 +167,3 @@ def roles(feasibility: pl.DataFrame) -> dict[str, str]:
 def of_role(role: str) -> str:
     """What a sentence on a dataset that is not primary begins with."""
     return "" if role == PRIMARY else f"{role.replace('_', ' ')} dataset: "
-
-
-def words(code: str) -> str:
-    """A code such as ``run_to_run`` in a sentence."""
-    return code.replace("_", " ")

@@ -25,12 +25,11 @@ from lpact.assays.base import (
     permutation_p,
     shuffled_similarities,
     unit_orders,
-    words,
 )
 from lpact.assays.reliability import most_frequent_reason
 from lpact.assays.unit_order import OrderTest, Place, order_tests
 from lpact.config import GatesConfig, StudyConfig
-from lpact.decide.wording import number
+from lpact.decide.wording import number, words
 from lpact.levels.measure import PROFILES
 from lpact.levels.pairing import (
     MISSING_PARTNER,

@@ -17,7 +17,6 @@ from typing import Any
 
 import polars as pl
 
-from lpact.assays.base import words
 from lpact.config import (
     AuditConfig,
     DatasetConfig,
@@ -27,15 +26,14 @@ from lpact.config import (
     validate_model,
 )
 from lpact.decide import CALIBRATED, PAPER
-from lpact.decide.wording import number
+from lpact.decide.wording import number, words
 from lpact.reasons import Gate, Reason
 from lpact.store import frame, validate
-from lpact.tables.assay_brain import IMPLANT
+from lpact.tables.assay_brain import IMPLANT, IMPLANTED, SHAM
 from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.tables.predictive import CONTROL_DELTAS
 from lpact.tables.relational import RELATIONAL_SUMMARY
 
-IMPLANTED, SHAM = "implant", "sham"
 ARMS = (IMPLANTED, SHAM)
 NAME = "implant"
 SEED = 0

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from lpact.assays.base import of_role, words
+from lpact.assays.base import of_role
 from lpact.assays.reliability import most_frequent_reason
 from lpact.config import GatesConfig
+from lpact.decide.wording import words
 from lpact.reasons import Reason
 from lpact.store import frame, validate
 from lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY, BRAIN_ORACLE

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from lpact.assays.base import of_role, words
+from lpact.assays.base import of_role
 from lpact.config import GatesConfig
-from lpact.decide.wording import number
+from lpact.decide.wording import number, words
 from lpact.levels.pairing import MODES, SPLIT_HALF
 from lpact.reasons import Reason
 from lpact.store import frame, validate

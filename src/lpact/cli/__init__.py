@@ -26,6 +26,7 @@ from lpact.cli import (
     features,
     init,
     plan,
+    report,
     robustness,
     run,
     tables,
@@ -113,6 +114,7 @@ app.command("demo")(demo.command)
 app.command("init")(init.command)
 app.command("plan")(plan.command)
 app.command("run")(run.command)
+app.command("report")(report.command)
 app.add_typer(datasets.app, name="datasets")
 app.command("features")(features.command)
 app.command("audit")(audit.command)

@@ -81,7 +81,7 @@ def show_outcome(out: Console, run: Run) -> None:
 
 def show_positive_controls(out: Console, run: Run) -> None:
     """Whether the assay could have said yes: one line a positive control."""
-    from lpact.assays.findings import findings
+    from lpact.report.positive_controls import findings
 
     heading(out, "Can the assay see? Positive controls")
     if not run.config.assay.enabled:

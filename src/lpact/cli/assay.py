@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console
 
-    from lpact.assays.findings import Finding
     from lpact.config import GatesConfig
+    from lpact.report.positive_controls import Finding
     from lpact.study import Study
 
 STYLES = {"passes": "green", "does not pass": "red", "not available": "magenta"}
@@ -43,7 +43,7 @@ def command(
     model: Models = None,
 ) -> None:
     """Show positive controls: what the assay can detect."""
-    from lpact.assays.findings import findings
+    from lpact.report.positive_controls import findings
 
     told = console()
     if study.is_dir():

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from lpact.robustness import Finding
     from lpact.study import Run
-    from lpact.tables import Table
 
 MOST_SHOWN = 8
 """Changes of one kind that are listed; the tables hold all."""
@@ -53,23 +52,11 @@ def command(
 
 
 def compute(run: Run) -> dict[str, pl.DataFrame]:
-    """The robustness tables of a finished run."""
+    """The robustness tables of a finished run; a line on a terminal says what is being done."""
     from rich.console import Console
 
-    from lpact.robustness import READS, READS_IF_THERE, robustness
-
-    config = run.config
-    present = {table.name for table in run.tables()}
-    wanted: list[Table] = [*READS, *(t for t in READS_IF_THERE if t.name in present)]
-    # A line on a terminal, gone when the work is done; nothing in pipes and files.
     with Console(stderr=True, markup=False).status("reading the tables") as status:
-        return robustness(
-            {table.name: run.table(table.name) for table in wanted},
-            gates=config.gates,
-            primary_metric=config.readout.primary_metric,
-            seed=config.seed,
-            tell=status.update,
-        )
+        return run.robustness(status.update)
 
 
 def show_verdict(

@@ -86,6 +86,7 @@ def run_brain(*, config: StudyConfig, prepared: Prepared) -> dict[str, pl.DataFr
         "unit_index": np.arange(len(units.ids)),
         "region": list(units.regions),
         **{name: coordinates[:, i] for i, name in enumerate(("x_mm", "y_mm", "z_mm"))},
+        "coordinate_frame": units.coordinate_frame,
         "unit_order_hash": order,
     }
     brain = _brain(config, prepared)

@@ -16,6 +16,7 @@ from lpact.tables.assay_brain import (
     BRAIN_ORACLE,
     BRAIN_RELIABILITY,
     IMPLANT,
+    IMPLANTED,
     PROFILE_ORDER,
 )
 from lpact.tables.assay_stimulus import (
@@ -72,5 +73,5 @@ def _stimulus_summary_rows(config: StudyConfig, audit: StudyAudit) -> Counter[st
 
 def implant_seconds(config: StudyConfig) -> float:
     """Rough time of both arms of the implanted study."""
-    arm = implant.implant_config(config, implant.IMPLANTED).datasets[0].options
+    arm = implant.implant_config(config, IMPLANTED).datasets[0].options
     return IMPLANT_SECONDS * len(implant.ARMS) * int(arm["n_subjects"]) * int(arm["n_runs"])

@@ -23,7 +23,7 @@ from lpact.errors import RunError
 from lpact.store._disk import atomic_write_bytes, sha256_file, storage_errors
 
 MANIFEST_NAME = "manifest.json"
-MANIFEST_FORMAT = 2
+MANIFEST_FORMAT = 3
 REPORT_FOLDER = "report"
 _LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
 SIGNAL_LIBRARIES = (

@@ -13,6 +13,9 @@ _COMPARISON = Column(
 )
 _INTERPRETATION = Column("interpretation", "str", "The row in one sentence.")
 
+IMPLANTED, SHAM = "implant", "sham"
+"""Arms of the implanted study: with the signal planted, and its twin without."""
+
 IMPLANT = Table(
     "controls/main_table_synthetic_implant_positive_control",
     "One row an arm, gate profile and quantity: a small study with planted signal, and its twin without, through the "

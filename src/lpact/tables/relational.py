@@ -29,6 +29,11 @@ BRAIN_UNIT_INDEX = Table(
         Column("x_mm", "float", "Coordinate.", "mm", nullable=True),
         Column("y_mm", "float", "Coordinate.", "mm", nullable=True),
         Column("z_mm", "float", "Coordinate.", "mm", nullable=True),
+        Column(
+            "coordinate_frame",
+            "str",
+            "Frame of the coordinates, such as `MNI152NLin2009cAsym` or `head`; empty where not known.",
+        ),
         _HASH,
     ),
 )

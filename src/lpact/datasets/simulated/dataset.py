@@ -182,6 +182,7 @@ class SimulatedDataset(Dataset):
             ids=tuple(f"{prefix}u{unit + 1:03d}" for unit in range(n_units)),
             regions=tuple(f"region{unit * n_regions // n_units + 1}" for unit in range(n_units)),
             coordinates_mm=HEAD_RADIUS_MM * place,
+            coordinate_frame="head",
         )
 
 

@@ -32,8 +32,8 @@ NO_DROP = "no drop"
 RANDOM_DIRECTION = "random_direction"
 NOTHING, NUISANCE = "nothing", "nuisance"
 
-_Blocks = dict[str, dict[str, FloatArray]]
-_ByRun = dict[SubjectRun, tuple[str, _Blocks]]
+Blocks = dict[str, dict[str, FloatArray]]
+ByRun = dict[SubjectRun, tuple[str, Blocks]]
 """Stimulus and blocks of every subject-run."""
 
 
@@ -50,7 +50,7 @@ def mechanism_gate(
     ``has_nuisance``: there are nuisance features. What could not be fitted beside them then counts against the claim.
     """
     mechanism = claim[-1]
-    alone, beside = (_blocks_by_run(claim, drops, name) for name in (NOTHING, NUISANCE))
+    alone, beside = (blocks_by_run(claim, drops, name) for name in (NOTHING, NUISANCE))
     nothing = (
         "No mechanism was stripped here."
         if mechanism == NO_MECHANISM
@@ -69,7 +69,7 @@ def mechanism_gate(
         ),
         criterion(
             CriterionName.P_RANDOM_DIRECTIONS,
-            [_against(claim, RANDOM_DIRECTION, alone)] if _has_random(alone) else [],
+            [compare_with(claim, RANDOM_DIRECTION, alone)] if _has_random(alone) else [],
             gates.alpha,
             f"{costs} stripping a",
             by,
@@ -92,7 +92,7 @@ def mechanism_gate(
     return GateEvidence(Gate.MECHANISM, tuple(criteria))
 
 
-def _blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> _ByRun:
+def blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> ByRun:
     """Drops by target (or ``random_direction``) and method, for every subject-run with a matching one."""
     mechanism = claim[-1]
     if drops is None:
@@ -104,9 +104,9 @@ def _blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> _By
             | ((pl.col("stripped") == RANDOM_DIRECTION) & (pl.col("target") == mechanism))
         )
     )
-    by_run: _ByRun = {}
+    by_run: ByRun = {}
     for _, rows in own.group_by(SUBJECT_RUN_KEY, maintain_order=True):
-        blocks: _Blocks = {}
+        blocks: Blocks = {}
         for row in rows.iter_rows(named=True):
             random = row["stripped"] == RANDOM_DIRECTION
             place = RANDOM_DIRECTION if random else row["target"]
@@ -117,26 +117,35 @@ def _blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> _By
     return by_run
 
 
-def _has_random(by_run: _ByRun) -> bool:
+def _has_random(by_run: ByRun) -> bool:
     return any(RANDOM_DIRECTION in blocks for _, blocks in by_run.values())
 
 
-def _against_targets(claim: Claim, by_run: _ByRun) -> list[Comparison]:
+def _against_targets(claim: Claim, by_run: ByRun) -> list[Comparison]:
     """Comparisons with every other target, and with no drop at all; none where there is no other target."""
+    return [compare_with(claim, name, by_run) for name in rival_targets(claim, by_run)]
+
+
+def rival_targets(claim: Claim, by_run: ByRun) -> tuple[str, ...]:
+    """No drop and every other target; nothing where there is no other target."""
     names = {n for _, blocks in by_run.values() for n in blocks} - {claim[-1], RANDOM_DIRECTION}
-    if not names:
-        return []
-    return [_against(claim, name, by_run) for name in (NO_DROP, *sorted(names))]
+    return (NO_DROP, *sorted(names)) if names else ()
 
 
-def _against(claim: Claim, rival: str, by_run: _ByRun) -> Comparison:
-    """Matching drop against a rival's, or against none, over the methods that have both."""
+def contrasts_with(claim: Claim, rival: str, by_run: ByRun) -> dict[SubjectRun, FloatArray]:
+    """Matching drop less a rival's, or less none, in every block: median over the methods that have both."""
     contrasts: dict[SubjectRun, FloatArray] = {}
     for run, (_, blocks) in by_run.items():
         matching, other = blocks[claim[-1]], blocks.get(rival, {})
         methods = [m for m in matching if rival == NO_DROP or m in other]
         if methods:
             contrasts[run] = typical([matching[m] - (other[m] if other else 0.0) for m in methods])
+    return contrasts
+
+
+def compare_with(claim: Claim, rival: str, by_run: ByRun) -> Comparison:
+    """Matching drop against a rival's, or against none."""
+    contrasts = contrasts_with(claim, rival, by_run)
     stimulus = {run: name for run, (name, _) in by_run.items()}
     p = block_p_value(contrasts, stimulus, keyed_rng(0, "sign flips", *claim, rival))
     pooled = np.concatenate(list(contrasts.values())) if contrasts else np.empty(0)

@@ -44,7 +44,7 @@ class PredictiveTests:
         self._level = level
         self.surrogates = [self._surrogate(name) for name in sorted(level.draws)]
         rivals = sorted({*level.blocks} - {*level.draws, REAL})
-        tested = [(name, self._rival(layer, name)) for name in rivals if self._differences(name)]
+        tested = [(name, self._rival(layer, name)) for name in rivals if self.differences(name)]
         self.nuisance = [test for name, test in tested if name == NUISANCE]
         self.rivals = [test for name, test in tested if name != NUISANCE]
 
@@ -58,14 +58,14 @@ class PredictiveTests:
         mean = float(draws[np.isfinite(draws)].mean()) if n else math.nan
         return Comparison(name, observed - mean, draw_p_value(observed, draws), n, n)
 
-    def _differences(self, name: str) -> dict[SubjectRun, FloatArray]:
+    def differences(self, name: str) -> dict[SubjectRun, FloatArray]:
         """Real − rival in every outer block, by subject-run; those without any are left out."""
         real, rival = self._level.blocks.get(REAL, {}), self._level.blocks[name]
         found = {run: real[run] - rival[run] for run in sorted(rival) if run in real}
         return {run: values for run, values in found.items() if np.isfinite(values).any()}
 
     def _rival(self, layer: Layer, name: str) -> Comparison:
-        differences = self._differences(name)
+        differences = self.differences(name)
         p = block_p_value(
             differences, self._level.stimulus, keyed_rng(0, "sign flips", *layer, name)
         )
@@ -126,7 +126,7 @@ class PredictiveTests:
         gates, runs = self._gates, sorted(self._level.real)
         n = len(runs)
         needed = max(1, math.ceil(gates.direction_fraction * n - 1e-9))
-        p_values = np.array([self._p_in(run) for run in runs])
+        p_values = np.array([self.p_value_in(run) for run in runs])
         p = partial_conjunction(p_values, needed) if n else None
         n_below = int((p_values <= gates.alpha).sum())
         counted = count(n, "subject-run")
@@ -157,14 +157,14 @@ class PredictiveTests:
             ),
         )
 
-    def _p_in(self, run: SubjectRun) -> float:
+    def p_value_in(self, run: SubjectRun) -> float:
         """P-value that the model predicts in one subject-run, beyond surrogates, nuisance and rivals."""
         real = self._level.real[run]
         surrogates = [draw_p_value(real, d[run]) for d in self._level.draws.values() if run in d]
         rivals = [
             one_sample_p_value(differences[run])
             for name in sorted({*self._level.blocks} - {*self._level.draws, REAL})
-            if run in (differences := self._differences(name))
+            if run in (differences := self.differences(name))
         ]
         if not surrogates or NUISANCE not in self._level.blocks:
             return 1.0

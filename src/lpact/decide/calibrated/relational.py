@@ -19,6 +19,7 @@ that noise with the real features, and an intersection–union test holds its le
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -158,8 +159,22 @@ class RelationalTests:
         )
 
 
-def _test(against: str, part: pl.DataFrame) -> Comparison:
-    """One test from the rows of all subject-runs and summaries."""
+@dataclass(frozen=True)
+class Pooled:
+    """The relational statistic over all subject-runs and summaries: observed, in every draw, and the advantage."""
+
+    observed: float
+    draws: FloatArray
+    advantage: float
+
+    @property
+    def p_value(self) -> float:
+        """P-value of the observed statistic; 1 where the model is not ahead."""
+        return draw_p_value(self.observed, self.draws) if self.advantage > 0.0 else 1.0
+
+
+def pool(part: pl.DataFrame) -> Pooled:
+    """Median over summaries, then mean over subject-runs, of the rows of one test and rival."""
     observed: list[float] = []
     advantages: list[float] = []
     draws: list[FloatArray] = []
@@ -169,10 +184,14 @@ def _test(against: str, part: pl.DataFrame) -> Comparison:
         draws.append(typical([numbers(cell) for cell in rows["draws"].to_list()]))
     n_draws = min(len(d) for d in draws)
     mean_draws = np.mean([d[:n_draws] for d in draws], axis=0)
-    advantage = float(np.mean(advantages))
-    p = draw_p_value(float(np.mean(observed)), mean_draws) if advantage > 0.0 else 1.0
-    n = int(np.isfinite(mean_draws).sum())
-    return Comparison(against, advantage, p, n, n)
+    return Pooled(float(np.mean(observed)), mean_draws, float(np.mean(advantages)))
+
+
+def _test(against: str, part: pl.DataFrame) -> Comparison:
+    """One test from the rows of all subject-runs and summaries."""
+    pooled = pool(part)
+    n = int(np.isfinite(pooled.draws).sum())
+    return Comparison(against, pooled.advantage, pooled.p_value, n, n)
 
 
 def controls_of(nulls: pl.DataFrame | None) -> list[str]:

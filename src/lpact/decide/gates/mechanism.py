@@ -55,10 +55,8 @@ def summarise_mechanisms(specificity: pl.DataFrame) -> dict[Claim, Row]:
     ``median_drop``, ``median_margin`` and ``median_mismatch_margin`` are medians over methods of medians over
     subject-runs; ``raw_drop`` is the largest median drop of a method.
     """
-    usable = specificity.filter(OK & ~missing(*_NUMBERS) & (pl.col("n_targets") >= MIN_TARGETS))
-    methods = usable.group_by([*_STRIPPED, "method"], maintain_order=True).agg(
-        pl.col(_NUMBERS).median()
-    )
+    usable = usable_rows(specificity)
+    methods = medians_by_method(usable)
     for column in ("mismatch_kind", "best_nonmatching_target"):
         by = [*_STRIPPED, "method"]
         methods = attach(methods, most_frequent(usable, by, column), by)
@@ -91,6 +89,18 @@ def summarise_mechanisms(specificity: pl.DataFrame) -> dict[Claim, Row]:
     for part in parts:
         out = attach(out, part, _STRIPPED)
     return rows_by_key(out, _STRIPPED)
+
+
+def usable_rows(specificity: pl.DataFrame) -> pl.DataFrame:
+    """Rows with all three numbers and enough targets."""
+    return specificity.filter(OK & ~missing(*_NUMBERS) & (pl.col("n_targets") >= MIN_TARGETS))
+
+
+def medians_by_method(usable: pl.DataFrame) -> pl.DataFrame:
+    """Medians over subject-runs of the three numbers, one row a claim and method."""
+    return usable.group_by([*_STRIPPED, "method"], maintain_order=True).agg(
+        pl.col(_NUMBERS).median()
+    )
 
 
 def mechanism_gate(

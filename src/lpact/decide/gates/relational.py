@@ -85,16 +85,21 @@ def summarise_relational(
     return rows_by_key(out.with_columns(best_control=control, lacks_units=lacks), LAYER_KEY)
 
 
-def _passing_summaries(rows: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
+def by_summary(rows: pl.DataFrame) -> pl.DataFrame:
+    """Share of unit rows that pass, and mean contrast and similarity, one row a layer, alignment and profile."""
     shares = rows.group_by(_SUMMARY, maintain_order=True).agg(
         pass_share=is_label("evidence", RowLabel.PASS).sum() / pl.len()
     )
     comparable = rows.filter("same_order")
     means = mean_over_subject_runs(comparable, _SUMMARY, ["delta_rel", "real_similarity"])
+    return attach(shares, means, _SUMMARY)
+
+
+def _passing_summaries(rows: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
     enough = pl.col("pass_share") >= gates.direction_fraction
     passes = (enough & (pl.col("delta_rel") > 0)).fill_null(value=False)
     return (
-        attach(shares, means, _SUMMARY)
+        by_summary(rows)
         .group_by(LAYER_KEY, maintain_order=True)
         .agg(
             n_summaries=pl.len().cast(pl.Int64),

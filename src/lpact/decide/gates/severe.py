@@ -49,24 +49,27 @@ def severe_gate(
     }
 
 
-def _strongest_controls(nulls: pl.DataFrame, primary_metric: str) -> dict[Layer, Row]:
-    """The counted control with the smallest mean of real − control, one row a layer."""
-    means = (
+def means_by_control(nulls: pl.DataFrame, primary_metric: str) -> pl.DataFrame:
+    """Means over subject-runs of real − control, one row a layer and counted control, the smallest first."""
+    return (
         nulls.filter((pl.col("metric") == primary_metric) & pl.col("counted") & OK)
         .drop_nulls(["delta", "control_score"])
         .group_by([*LAYER_KEY, "control"], maintain_order=True)
         .agg(pl.col("delta", "control_score").mean(), n=pl.len().cast(pl.Int64))
         .sort([*LAYER_KEY, "delta", "control"])
     )
+
+
+def _strongest_controls(nulls: pl.DataFrame, primary_metric: str) -> dict[Layer, Row]:
+    """The counted control with the smallest mean of real − control, one row a layer."""
+    means = means_by_control(nulls, primary_metric)
     counts = means.group_by(LAYER_KEY, maintain_order=True).len("n_controls")
     strongest = means.unique(LAYER_KEY, keep="first", maintain_order=True)
     return rows_by_key(attach(strongest, counts, LAYER_KEY), LAYER_KEY)
 
 
-def _most_reaching_controls(
-    scores: pl.DataFrame, labelled_deltas: pl.DataFrame
-) -> dict[Layer, Row]:
-    """The counted control that reaches the real similarity in the largest share of summaries, one row a layer.
+def advantages_by_summary(scores: pl.DataFrame, labelled_deltas: pl.DataFrame) -> pl.DataFrame:
+    """Mean advantage of the real pattern, one row a layer, counted control, alignment and profile.
 
     Real and control are compared on the very same unit rows, so that a control which could not be computed somewhere
     is not held against real similarities from elsewhere.
@@ -79,9 +82,16 @@ def _most_reaching_controls(
         .with_columns(advantage=pl.col("real_similarity") - pl.col("similarity"))
         .drop_nulls("advantage")
     )
-    by_summary = mean_over_subject_runs(
+    return mean_over_subject_runs(
         pairs, [*LAYER_KEY, "condition", "alignment", "profile"], ["advantage"]
     )
+
+
+def _most_reaching_controls(
+    scores: pl.DataFrame, labelled_deltas: pl.DataFrame
+) -> dict[Layer, Row]:
+    """The counted control that reaches the real similarity in the largest share of summaries, one row a layer."""
+    by_summary = advantages_by_summary(scores, labelled_deltas)
     families = (
         by_summary.group_by([*LAYER_KEY, "condition"], maintain_order=True)
         .agg(

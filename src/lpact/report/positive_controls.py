@@ -8,10 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from lpact.assays.base import words
-from lpact.assays.implant import IMPLANTED
 from lpact.config import GatesConfig
-from lpact.decide.wording import number
+from lpact.decide.wording import number, words
 from lpact.reasons import Reason
 from lpact.tables import Table
 from lpact.tables.assay_brain import (
@@ -19,6 +17,7 @@ from lpact.tables.assay_brain import (
     BRAIN_ORACLE,
     BRAIN_RELIABILITY,
     IMPLANT,
+    IMPLANTED,
     PROFILE_ORDER,
 )
 from lpact.tables.assay_stimulus import (

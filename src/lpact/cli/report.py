@@ -1,0 +1,75 @@
+"""``lpact report``: figures and a page that explains a finished run, from its tables alone."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lpact.cli._machine import program
+from lpact.cli._render import console, counted, say, whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lpact.report import WrittenReport
+    from lpact.study import Run
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the report; default: RUN/report.")
+    ] = None,
+    tables: Annotated[
+        bool, typer.Option("--tables/--no-tables", help="Write every table as CSV and LaTeX too.")
+    ] = True,
+    sensitivity: Annotated[
+        bool | None,
+        typer.Option(
+            "--sensitivity/--no-sensitivity",
+            help="Show what the verdicts hang on; default: unless that takes minutes.",
+        ),
+    ] = None,
+) -> None:
+    """Write the figures and the page of a finished run."""
+    import lpact
+
+    told = console()
+    show_written(told, make(lpact.open_run(run), out=out, tables=tables, sensitivity=sensitivity))
+
+
+def make(
+    run: Run, *, out: Path | None = None, tables: bool = True, sensitivity: bool | None = None
+) -> WrittenReport:
+    """Write the report of a run, and say on a terminal what is being done."""
+    from rich.console import Console
+
+    with Console(stderr=True, markup=False).status("reading the tables") as status:
+        return run.report(out, tables=tables, sensitivity=sensitivity, tell=status.update)
+
+
+def show_written(out: Console, written: WrittenReport) -> None:
+    """Where the report is, and what is in it."""
+    say(out, f"Report: {written.page}")
+    size = f"{written.page_bytes / 1e6:.1f} MB, one file, no network needed"
+    say(
+        out,
+        f"{counted(len(written.figures), 'figure')} in it and in {written.folder / 'figures'}/; {size}.",
+        indent=2,
+    )
+    if written.n_tables:
+        say(
+            out,
+            f"{whole(written.n_tables)} tables as CSV and LaTeX in {written.folder / 'tables'}/.",
+            indent=2,
+        )
+    for own in written.missing:
+        say(out, f"Not drawn: {own.title}. {own.reason}", indent=2)
+
+
+def explore_hint(folder: Path) -> str:
+    """The command that opens the explorer on a run."""
+    return f"{program()} explore {shlex.quote(str(folder))}"

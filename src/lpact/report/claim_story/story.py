@@ -1,0 +1,123 @@
+"""The story of one claim: its verdict, gate by gate, each number with what it rests on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from lpact.config import GatesConfig
+from lpact.decide.criteria import ILLUSTRATIVE
+from lpact.errors import LPactError
+from lpact.reasons import FinalLabel, Gate
+from lpact.report.claim_story.changes import what_would_change
+from lpact.report.claim_story.distributions import distributions_of
+from lpact.report.claim_story.material import Material, gates_behind
+from lpact.report.claim_story.model import Claim, ClaimStory, CriterionStory, GateStory
+from lpact.report.claim_story.rival import rival_of
+from lpact.report.claim_story.rows import Rows
+from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
+
+LETTERS = {
+    Gate.PREDICTIVE: "P",
+    Gate.SEVERE_CONTROL: "S",
+    Gate.RELATIONAL: "R",
+    Gate.MECHANISM: "M",
+    Gate.CEILING: "T",
+    Gate.REPLICATION: "Rep",
+}
+_EXPLANATIONS = {label.value: label.explanation for label in FinalLabel}
+
+
+def claim_story(
+    rows: Rows,
+    claim: Claim,
+    gate_profile: str,
+    *,
+    gates: GatesConfig | None = None,
+    primary_metric: str | None = None,
+) -> ClaimStory:
+    """Return why a claim got its verdict, with the numbers behind every criterion.
+
+    Parameters
+    ----------
+    rows
+        ``rows(table_name, column=value, …)``: rows of the run's tables by equality. Only those of the claim's dataset,
+        model and layer are asked for.
+    claim
+        Dataset, model, layer, mechanism.
+    gate_profile
+        ``paper`` or ``calibrated``.
+    gates
+        Thresholds of the decision. Without them they are read from the evidence, which holds all but the false
+        discovery rate.
+    primary_metric
+        Metric of level 1 that the gates look at. Without it, the metric of the block scores, which are kept for it
+        alone.
+    """
+    dataset, model, layer, mechanism = claim
+    own = {"dataset": dataset, "model": model, "layer": layer, "mechanism": mechanism}
+    decision = rows(DECISIONS.name, **own, gate_profile=gate_profile)
+    if decision.height != 1:
+        raise _unknown(claim, gate_profile, decision.height)
+    evidence = rows(GATE_EVIDENCE.name, **own)
+    material = Material(rows, claim, gates or gates_behind(evidence), primary_metric)
+    row = decision.row(0, named=True)
+    judged = evidence.filter(gate_profile=gate_profile).sort("gate_order", "criterion_order")
+    gate_stories = tuple(_gate(material, gate, judged) for gate in Gate)
+    return ClaimStory(
+        claim=claim,
+        gate_profile=gate_profile,
+        label=row["label"],
+        label_explanation=_EXPLANATIONS.get(row["label"], ""),
+        reason=row["reason"],
+        first_failed_gate=row["first_failed_gate"],
+        beaten_by=row["beaten_by"],
+        raw_score=row["raw_score"],
+        n_subject_runs=row["n_subject_runs"],
+        p_value=row["p_value"],
+        q_value=row["q_value"],
+        gates=gate_stories,
+        what_would_change=what_would_change(
+            material, rows, row, gate_stories, None if gates is None else gates.fdr
+        ),
+        role=row["role"],
+        rival=rival_of(material, row, gate_stories),
+        primary_metric=material.metric,
+    )
+
+
+def _gate(material: Material, gate: Gate, judged: pl.DataFrame) -> GateStory:
+    criteria = tuple(
+        _criterion(material, row) for row in judged.filter(gate=gate.value).iter_rows(named=True)
+    )
+    passed = bool(criteria) and all(c.passed for c in criteria if c.decisive)
+    return GateStory(gate.value, LETTERS[gate], gate.explanation, passed, criteria)
+
+
+def _criterion(material: Material, row: dict[str, Any]) -> CriterionStory:
+    return CriterionStory(
+        criterion=row["criterion"],
+        sentence=row["sentence"],
+        value=row["value"],
+        relation=row["relation"],
+        threshold=row["threshold"],
+        passed=row["passed"],
+        compared_with=row["compared_with"],
+        n=row["n"],
+        distributions=distributions_of(
+            material, row["criterion"], row["compared_with"], row["value"]
+        ),
+        decisive=row["criterion"] not in ILLUSTRATIVE,
+    )
+
+
+def _unknown(claim: Claim, gate_profile: str, n: int) -> LPactError:
+    named = "/".join(str(part) for part in claim)
+    return LPactError(
+        f"the run has no claim '{named}' under the gate profile '{gate_profile}'",
+        where=DECISIONS.name,
+        got=f"{n} rows",
+        expected="one row of that dataset, model, layer, mechanism and gate profile",
+        remedy="choose a claim of the decision table",
+    )

@@ -1,0 +1,378 @@
+"""Stripping matrix: what stripping each mechanism costs the target units of each mechanism.
+
+For a layer, over the rows that gate M uses (all three numbers there, at least two targets),
+
+    drop(k → t) = median over stripping methods of the median over subject-runs of (s_real(t) − s_stripped k(t)),
+
+so that drop(k → k) is the ``typical_drop`` of the gate evidence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from lpact.decide import CALIBRATED, PAPER
+from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
+from lpact.report.figures._layers import (
+    DECISIONS,
+    LAYER,
+    RUN,
+    class_of,
+    counted,
+    diverging_breaks,
+    ink_on,
+    layer_name,
+    mechanism_order,
+    number,
+    own_colour,
+    pass_shape_scale,
+    passes,
+    threshold_scale,
+)
+from lpact.report.figures.common import PROFILES
+from lpact.report.theme import DIVERGING, colour
+
+NAME = "stripping_matrix"
+TITLE = "What stripping a mechanism costs: matching targets on the diagonal"
+DELTAS = "causal/causal_stripping_deltas"
+SPECIFICITY = "causal/mechanism_specificity_summary"
+EVIDENCE = "decisions/lpact_gate_evidence"
+MIN_TARGETS = 2
+MAX_PANELS = 9
+FEW = 6
+"""So many layers are all drawn."""
+
+_CELL = (40, 25)
+_CONTEXT = [*LAYER, *RUN]
+
+
+def usable_strips(specificity: pl.DataFrame) -> pl.DataFrame:
+    """Context, method and mechanism of the rows that gate M uses."""
+    three = ("matching_drop", "margin", "mismatch_margin")
+    return specificity.filter(
+        (pl.col("reason") == "ok")
+        & pl.all_horizontal(pl.col(name).is_not_null() & pl.col(name).is_not_nan() for name in three)
+        & (pl.col("n_targets") >= MIN_TARGETS)
+    ).select(*_CONTEXT, "method", "stripped")
+
+
+def rows_of(material: Material) -> pl.DataFrame:
+    """One row a layer, stripped and target mechanism: drop, its n, whether it is matching, and why it is missing."""
+    deltas = material.table(DELTAS).sort([*_CONTEXT, "method", "stripped", "target"])
+    keys = [*LAYER, "stripped", "target"]
+    usable = deltas.join(
+        usable_strips(material.table(SPECIFICITY)),
+        on=[*_CONTEXT, "method", "stripped"],
+        how="semi",
+        maintain_order="left",
+    ).filter((pl.col("reason") == "ok") & pl.col("drop").is_not_null() & pl.col("drop").is_not_nan())
+    drops = (
+        usable.group_by([*keys, "method"], maintain_order=True)
+        .agg(pl.col("drop").median(), runs=pl.struct(RUN).n_unique())
+        .group_by(keys, maintain_order=True)
+        .agg(
+            pl.col("drop").median(),
+            n_methods=pl.len().cast(pl.Int64),
+            n_subject_runs=pl.col("runs").max().cast(pl.Int64),
+        )
+    )
+    cells = deltas.group_by(keys, maintain_order=True).agg(
+        pl.col("matching").first(),
+        reason=pl.col("reason").filter(pl.col("reason") != "ok").mode().sort().first(),
+        label=pl.col("label").mode().sort().first(),
+    )
+    out = cells.join(drops, on=keys, how="left", maintain_order="left")
+    why = pl.coalesce("reason", "label", pl.lit("not_computed"))
+    return out.with_columns(
+        why=pl.when(pl.col("drop").is_null()).then(why),
+        n_methods=pl.col("n_methods").fill_null(0),
+        n_subject_runs=pl.col("n_subject_runs").fill_null(0),
+    ).drop("reason", "label")
+
+
+def chosen_layers(material: Material, rows: pl.DataFrame) -> pl.DataFrame:
+    """Layers to draw: all if they are few; else those that pass P, and the best one of each other dataset."""
+    best = rows.group_by(LAYER, maintain_order=True).agg(
+        best=pl.col("drop").filter("matching").max().fill_null(-float("inf"))
+    )
+    layers = best.join(passes(material, "predictive"), on=LAYER, how="left", maintain_order="left")
+    layers = layers.with_columns(pl.col(PAPER, CALIBRATED).fill_null(value=False))
+    if layers.height <= FEW:
+        return layers.sort(LAYER)
+    held = pl.col(PAPER) | pl.col(CALIBRATED)
+    order = layers.with_columns(held=held).sort(
+        ["dataset", "held", "best", "model", "layer"], descending=[False, True, True, False, False]
+    )
+    place = pl.int_range(pl.len()).over("dataset")
+    kept = order.with_columns(place=place).filter(pl.col("held") | (pl.col("place") == 0))
+    first = kept.sort(["place", "dataset"]).head(MAX_PANELS)
+    return first.drop("held", "place").sort(LAYER)
+
+
+def make(material: Material) -> Figure | Missing:
+    """Draw the stripping matrix of the layers that matter."""
+    lacking = material.lacks(DELTAS, SPECIFICITY)
+    if lacking:
+        return Missing(NAME, TITLE, f"The run has no table {', '.join(lacking)}.")
+    rows = rows_of(material)
+    if not rows.height:
+        return Missing(NAME, TITLE, "No mechanism was stripped in this run.")
+    layers = chosen_layers(material, rows)
+    order = mechanism_order(material, pl.concat([rows["stripped"], rows["target"]]))
+    drawn = rows.join(layers.select(LAYER), on=LAYER, how="semi", maintain_order="left")
+    if not drawn["drop"].count():
+        why = ", ".join(drawn["why"].drop_nulls().unique().sort().to_list())
+        return Missing(NAME, TITLE, f"No drop could be computed ({why}).")
+    cells = _cells(drawn, order)
+    gates = _gate_rows(material, cells)
+    panels = [
+        _panel(layer, cells, gates, order, first=i % _columns(layers.height) == 0)
+        for i, layer in enumerate(layers.iter_rows(named=True))
+    ]
+    n_layers = rows.select(LAYER).n_unique()
+    return Figure(
+        NAME, TITLE, _caption(cells, layers, n_layers), _spec(panels), _summary(cells, gates)
+    )
+
+
+def _columns(n_panels: int) -> int:
+    return n_panels if n_panels < 4 else 2 if n_panels == 4 else 3
+
+
+def _cells(drawn: pl.DataFrame, order: list[str]) -> pl.DataFrame:
+    """Cells with labels, colours and text."""
+    breaks = _breaks(drawn)
+    decimals = 3 if breaks[-1] < 0.5 else 2
+    labels = {name: f"{i} {name}" for i, name in enumerate(order, 1)}
+    classes = [class_of(value, breaks) for value in drawn["drop"]]
+    cells = drawn.with_columns(
+        row=pl.col("stripped").replace_strict(labels, return_dtype=pl.String),
+        column=pl.col("target").replace_strict(
+            {name: str(i) for i, name in enumerate(order, 1)}, return_dtype=pl.String
+        ),
+        shown=pl.Series([number(value, decimals) for value in drawn["drop"]], dtype=pl.String),
+        ink=pl.Series([ink_on(DIVERGING, place) for place in classes], dtype=pl.String),
+    )
+    return with_marks(cells, _cell_text, "drop")
+
+
+def _breaks(drawn: pl.DataFrame) -> list[float]:
+    largest = drawn["drop"].abs().max()
+    return diverging_breaks(float(largest) if isinstance(largest, float) else 0.0)
+
+
+def _cell_text(row: dict[str, Any]) -> str:
+    what = f"{layer_name(row)}: strip {row['stripped']}, target {row['target']}"
+    if row["drop"] is None:
+        return f"{what}: not computed ({row['why']})"
+    kind = "matching" if row["matching"] else "other target"
+    n = f"{counted(row['n_methods'], 'method')}, {counted(row['n_subject_runs'], 'subject-run')}"
+    return f"{what} ({kind}): drop {number(row['drop'], 4)} (median over {n})"
+
+
+def _gate_rows(material: Material, cells: pl.DataFrame) -> pl.DataFrame:
+    """Matching cells whose claim passes M, one row a gate profile."""
+    diagonal = cells.filter("matching").select(*LAYER, "stripped", "row", "column", "ink", "drop")
+    if not material.has(DECISIONS):
+        return diagonal.head(0).with_columns(gate_profile=pl.lit(""), profile_name=pl.lit(""))
+    held = material.table(DECISIONS).filter("mechanism_specific")
+    marks = held.select(*LAYER, stripped="mechanism", gate_profile="gate_profile")
+    found = diagonal.join(marks, on=[*LAYER, "stripped"], maintain_order="left")
+    found = found.sort([*LAYER, "stripped", "gate_profile"]).with_columns(
+        profile_name=pl.col("gate_profile").replace_strict(PROFILES, default="", return_dtype=pl.String)
+    )
+    evidence = _sentences(material)
+    return with_marks(
+        found,
+        lambda row: (
+            f"{layer_name(row)}: gate M passes for {row['stripped']}, {row['profile_name']}. "
+            f"{evidence.get(_claim(row), '')}"
+        ).strip(),
+    )
+
+
+def _claim(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in (*LAYER, "stripped", "gate_profile"))
+
+
+def _sentences(material: Material) -> dict[tuple[Any, ...], str]:
+    if not material.has(EVIDENCE):
+        return {}
+    rows = material.table(EVIDENCE).filter(
+        (pl.col("gate") == "mechanism") & pl.col("criterion").is_in(_DECIDING)
+    )
+    return {
+        _claim({**row, "stripped": row["mechanism"]}): row["sentence"]
+        for row in rows.sort("criterion_order").iter_rows(named=True)
+    }
+
+
+_DECIDING = ("methods_agreeing", "p_other_targets")
+
+
+def _panel(
+    layer: dict[str, Any], cells: pl.DataFrame, gates: pl.DataFrame, order: list[str], *, first: bool
+) -> Spec:
+    """One layer: cells, outlined diagonal, numbers, and marks of passed gates."""
+    same = [pl.col(name) == layer[name] for name in LAYER]
+    own, passed = cells.filter(same), gates.filter(same)
+    labels = [f"{i} {name}" for i, name in enumerate(order, 1)]
+    across = [str(i) for i in range(1, len(order) + 1)]
+    y: Spec = {
+        "field": "row",
+        "type": "nominal",
+        "scale": {"domain": labels},
+        "axis": {
+            "title": "stripped mechanism" if first else None,
+            "labelLimit": 170,
+            "ticks": False,
+            "domain": False,
+            **({} if first else {"labelExpr": "split(datum.label, ' ')[0]"}),
+        },
+    }
+    x: Spec = {
+        "field": "column",
+        "type": "nominal",
+        "scale": {"domain": across},
+        "axis": {
+            "title": "target units of mechanism",
+            "orient": "bottom",
+            "labelAngle": 0,
+            "ticks": False,
+            "domain": False,
+        },
+    }
+    breaks = _breaks(cells)
+    fill: Spec = {
+        "condition": {"test": "!isValid(datum.drop)", "value": colour("missing")},
+        "field": "drop",
+        "type": "quantitative",
+        "scale": threshold_scale(DIVERGING, breaks),
+        "legend": {"title": "drop, real − stripped (held-out score)", "gradientLength": 280},
+    }
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "rect", "stroke": colour("paper"), "strokeWidth": 1},
+            "encoding": {"color": fill, "description": DESCRIPTION},
+        },
+        {
+            "transform": [{"filter": "datum.matching"}],
+            "mark": {
+                "type": "rect",
+                "filled": False,
+                "stroke": colour("ink"),
+                "strokeWidth": 2,
+                "aria": False,
+            },
+        },
+        {
+            "mark": {"type": "text", "fontSize": 10, "aria": False},
+            "encoding": {"text": {"field": "shown"}, "color": own_colour("ink")},
+        },
+        *(_pass_marks(passed, profile) for profile in (PAPER, CALIBRATED)),
+    ]
+    return {
+        "title": _panel_title(layer, own),
+        "data": values(own),
+        "width": {"step": _CELL[0]},
+        "height": {"step": _CELL[1]},
+        "encoding": {"x": x, "y": y},
+        "layer": layers,
+    }
+
+
+def _panel_title(layer: dict[str, Any], own: pl.DataFrame) -> Spec:
+    held = [PROFILES[p] for p in (PAPER, CALIBRATED) if layer[p]]
+    n = f"{counted(int(own['n_subject_runs'].max() or 0), 'subject-run')}"  # type: ignore[arg-type]
+    n += f", {counted(int(own['n_methods'].max() or 0), 'method')}"  # type: ignore[arg-type]
+    return {
+        "text": layer_name(layer),
+        "subtitle": f"{n}; passes P: {', '.join(held) or 'no'}",
+        "fontSize": 12,
+        "limit": 330,
+        "frame": "group",
+        "offset": 6,
+    }
+
+
+def _pass_marks(passed: pl.DataFrame, profile: str) -> Spec:
+    """Small marks in the lower corners of matching cells: left for point rules, right for tests."""
+    return {
+        "data": values(passed.filter(pl.col("gate_profile") == profile)),
+        "mark": {
+            "type": "point",
+            "filled": True,
+            "size": 34,
+            "yOffset": 8,
+            "xOffset": -14 if profile == PAPER else 14,
+        },
+        "encoding": {
+            "color": own_colour("ink"),
+            "shape": {
+                "field": "profile_name",
+                "type": "nominal",
+                "scale": pass_shape_scale(PROFILES),
+                "legend": {"title": "gate M passed", "symbolFillColor": colour("ink")},
+            },
+            "description": DESCRIPTION,
+        },
+    }
+
+
+def _spec(panels: list[Spec]) -> Spec:
+    return {
+        "concat": panels,
+        "columns": _columns(len(panels)),
+        "align": "each",
+        "spacing": {"row": 26, "column": 26},
+        "resolve": {"scale": {"color": "shared", "shape": "shared"}},
+    }
+
+
+def _caption(cells: pl.DataFrame, layers: pl.DataFrame, n_layers: int) -> str:
+    missing = cells.filter(pl.col("drop").is_null())
+    parts = [
+        "Rows: the mechanism that is stripped from the features; columns: the mechanism whose target units are "
+        "predicted, by the number before its name. A cell is the drop of the held-out score, real − stripped: "
+        "median over subject-runs, then over stripping methods. Outlined: the matching target. A mechanism is specific "
+        "if the outlined cell is above zero, above the others of its row, and above strips of something else "
+        "(gate M); a circle marks a matching cell that passes M by point rules, a diamond one that passes with every "
+        "gate a test."
+    ]
+    left_out = n_layers - layers.height
+    if left_out:
+        parts.append(
+            f"Drawn are {layers.height} of {n_layers} layers: those that pass the predictive gate under "
+            f"either profile, and the layer with the largest matching drop of every other dataset (at most {MAX_PANELS}). "
+            f"The other {left_out} are in {DELTAS}."
+        )
+    if missing.height:
+        why = ", ".join(missing["why"].unique().sort().to_list())
+        parts.append(
+            f"A dash: {counted(missing.height, 'cell')} not computed or not used by the gate ({why})."
+        )
+    return " ".join(parts)
+
+
+def _summary(cells: pl.DataFrame, gates: pl.DataFrame) -> str:
+    known = cells.drop_nulls("drop")
+    top = known.filter("matching").sort(
+        ["drop", *LAYER, "stripped"], descending=[True, False, False, False, False]
+    )
+    words = []
+    if top.height:
+        best = top.row(0, named=True)
+        words.append(
+            f"The largest matching drop is {number(best['drop'])}, of {best['stripped']} in {layer_name(best)}."
+        )
+    passed = gates.select(*LAYER, "stripped", "gate_profile") if gates.height else gates
+    by_profile = [
+        f"{passed.filter(pl.col('gate_profile') == p).height} under {PROFILES[p]}" for p in PROFILES
+    ]
+    words.append(
+        f"Of {counted(cells.filter('matching').height, 'matching cell')} drawn, gate M passes "
+        f"{' and '.join(by_profile)}."
+    )
+    return " ".join(words)

@@ -1,0 +1,7 @@
+"""The report as one HTML file: no network, no script but its own, everything from tables escaped."""
+
+from __future__ import annotations
+
+from lpact.report.page.build import Drawn, PageParts, TableFile, page_html
+
+__all__ = ["Drawn", "PageParts", "TableFile", "page_html"]

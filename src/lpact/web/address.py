@@ -1,0 +1,264 @@
+"""The state of a page is its address: read it strictly, write it in one form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from lpact.errors import LPactError, did_you_mean
+from lpact.tables import Column, Table
+from lpact.web.query import OPERATORS, Condition, is_list
+
+LONGEST_TEXT = 500
+MOST_CONDITIONS = 12
+PAGE_SIZES = (25, 50, 100, 200)
+DEFAULT_SIZE = 50
+FACET = "is."
+"""Prefix of a parameter that holds a column to one value; a column may have the name of another parameter."""
+_INT64 = 2**63
+_TRUE = {"yes": True, "true": True, "no": False, "false": False}
+
+
+class AddressError(LPactError):
+    """An address that asks for something that cannot be."""
+
+    status = 400
+
+
+class NotHereError(LPactError):
+    """An address that leads nowhere."""
+
+    status = 404
+
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Address:
+    """A path and its parameters, in order; empty ones are left out."""
+
+    path: str
+    pairs: Pairs = ()
+
+    def get(self, name: str, default: str = "") -> str:
+        """The last value of a parameter."""
+        found = [value for key, value in self.pairs if key == name]
+        return found[-1] if found else default
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a parameter."""
+        return [value for key, value in self.pairs if key == name]
+
+    def but(self, *names: str) -> Address:
+        """The address without some parameters."""
+        return Address(self.path, tuple(pair for pair in self.pairs if pair[0] not in names))
+
+    def to(self, path: str) -> Address:
+        """The same parameters at another path."""
+        return Address(path, self.pairs)
+
+    def having(self, **changes: object) -> Address:
+        """The address with other values; an empty one leaves a parameter out. Another filter starts at page 1."""
+        kept = self.but(*changes, "page") if "page" not in changes else self.but(*changes)
+        added = tuple((name, str(value)) for name, value in changes.items() if value not in ("", None))
+        return Address(self.path, kept.pairs + added)
+
+    def __str__(self) -> str:
+        return self.path + (f"?{urlencode(self.pairs)}" if self.pairs else "")
+
+
+def read_text(address: Address, name: str) -> str:
+    """A parameter of bounded length."""
+    value = address.get(name)
+    if len(value) > LONGEST_TEXT:
+        raise AddressError(
+            f"the value of '{name}' is too long",
+            where=f"parameter '{name}'",
+            got=f"{len(value)} characters",
+            expected=f"at most {LONGEST_TEXT}",
+            remedy="search for a part of it",
+        )
+    return value
+
+
+def read_choice(address: Address, name: str, choices: Sequence[str], default: str) -> str:
+    """A parameter that is one of a few words."""
+    value = address.get(name, default)
+    if value not in choices:
+        raise AddressError(
+            f"'{name}' has no such value",
+            where=f"parameter '{name}'",
+            got=value[:80],
+            expected=", ".join(choices),
+            remedy=did_you_mean(value[:80], choices),
+        )
+    return value
+
+
+def read_number(address: Address, name: str, default: int, low: int = 1) -> int:
+    """A whole number of at least ``low``."""
+    text = address.get(name, str(default))
+    value = _whole(text)
+    if value is None or value < low:
+        raise AddressError(
+            f"'{name}' must be a whole number",
+            where=f"parameter '{name}'",
+            got=text[:80],
+            expected=f"{low} or more",
+            remedy="leave it out",
+        )
+    return value
+
+
+def read_sort(address: Address, table: Table) -> tuple[Column | None, bool]:
+    """Column to sort by, and whether downwards."""
+    name = address.get("sort")
+    descending = read_choice(address, "dir", ("asc", "desc"), "asc") == "desc"
+    if not name:
+        return None, False
+    column = find_column(table, name)
+    if is_list(column):
+        raise AddressError(
+            "a column of lists has no order",
+            where="parameter 'sort'",
+            got=name,
+            expected="a column of numbers, texts or truth values",
+            remedy="sort by another column",
+        )
+    return column, descending
+
+
+def read_conditions(address: Address, table: Table) -> tuple[Condition, ...]:
+    """Columns held to a value (``is.dataset=…``), and free conditions (``col=…&op=…&val=…``, as often as needed)."""
+    made = [
+        Condition(column, "is", parse_value(column, value))
+        for name, value in address.pairs
+        if name.startswith(FACET)
+        for column in [find_column(table, name.removeprefix(FACET))]
+    ]
+    made += [_condition(table, *parts) for parts in free_conditions(address)]
+    if len(made) > MOST_CONDITIONS:
+        raise AddressError(
+            "there are too many conditions",
+            got=str(len(made)),
+            expected=f"at most {MOST_CONDITIONS}",
+            remedy="leave some out",
+        )
+    return tuple(made)
+
+
+def free_conditions(address: Address) -> list[tuple[str, str, str]]:
+    """Column, relation and value of every free condition, as they stand in the address."""
+    columns, operators, texts = (address.all(name) for name in ("col", "op", "val"))
+    if not len(columns) == len(operators) == len(texts):
+        raise AddressError(
+            "a condition is not whole",
+            where="parameters 'col', 'op', 'val'",
+            got=f"{len(columns)}, {len(operators)} and {len(texts)} of them",
+            expected="as many of each",
+            remedy="take the condition out of the address, and make it with the form",
+        )
+    return list(zip(columns, operators, texts, strict=True))
+
+
+def _condition(table: Table, name: str, operator: str, text: str) -> Condition:
+    column = find_column(table, name)
+    if operator not in OPERATORS:
+        raise AddressError(
+            "there is no such relation",
+            where=f"parameter 'op' of column '{name}'",
+            got=operator[:80],
+            expected=", ".join(OPERATORS),
+            remedy="choose one of them",
+        )
+    if operator in ("null", "some"):
+        return Condition(column, operator)
+    if is_list(column) or (operator == "has" and column.dtype != "str"):
+        raise AddressError(
+            f"'{OPERATORS[operator]}' says nothing about this column",
+            where=f"column '{name}'",
+            got=column.dtype,
+            expected="'is missing' or 'is not missing'" if is_list(column) else "a text column",
+            remedy="choose another relation",
+        )
+    return Condition(column, operator, parse_value(column, text))
+
+
+def find_column(table: Table, name: str) -> Column:
+    """A declared column; any other name is refused."""
+    for column in table.columns:
+        if column.name == name:
+            return column
+    raise AddressError(
+        "the table has no such column",
+        where=table.name,
+        got=name[:80],
+        expected=", ".join(table.column_names),
+        remedy=did_you_mean(name[:80], table.column_names),
+    )
+
+
+def parse_value(column: Column, text: str) -> str | int | float | bool:
+    """A value of the column's own type."""
+    value: str | int | float | bool | None = None
+    if len(text) <= LONGEST_TEXT:
+        if column.dtype == "str":
+            value = text
+        elif column.dtype == "int":
+            value = _whole(text)
+        elif column.dtype == "bool":
+            value = _TRUE.get(text.lower())
+        elif column.dtype == "float":
+            value = _finite(text)
+    if value is None:
+        raise AddressError(
+            "a value does not fit its column",
+            where=f"column '{column.name}'",
+            got=text[:80],
+            expected={"bool": "yes or no", "str": f"at most {LONGEST_TEXT} characters"}.get(
+                column.dtype, f"a value of type {column.dtype}"
+            ),
+            remedy="mend the value, or take the condition out",
+        )
+    return value
+
+
+def _whole(text: str) -> int | None:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(_INT64))):
+        return None
+    value = int(text)
+    return value if -_INT64 <= value < _INT64 else None
+
+
+def _finite(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def canonical(path: str, given: Iterable[tuple[str, str]], known: Sequence[str]) -> Address:
+    """The address in its one form: known parameters that say something.
+
+    Forms send empty fields and what holds anyway. A condition whose column is empty goes with its three parts.
+    """
+    pairs = list(given)
+    parts = [[value for name, value in pairs if name == key] for key in ("col", "op", "val")]
+    if len({len(part) for part in parts}) == 1:
+        pairs = [pair for pair in pairs if pair[0] not in ("col", "op", "val")]
+        for column, operator, text in zip(*parts, strict=True):
+            if column:
+                pairs += [("col", column), ("op", operator), ("val", text)]
+    kept = [
+        (name, value)
+        for name, value in pairs
+        if (value or name == "val")
+        and (name in known or name.startswith(FACET))
+        and (name, value) not in (("page", "1"), ("size", str(DEFAULT_SIZE)), ("dir", "asc"))
+    ]
+    return Address(path, tuple(kept))

@@ -1,0 +1,138 @@
+"""DuckDB, locked: it reads the tables of the given runs, and nothing else on the machine.
+
+The connection is in memory, loads no extension, spills nothing to disk, and may open only the listed Parquet files;
+then its configuration is locked. Statements are made of fixed text and declared column names (`lpact.web.query`); what a
+request says is a parameter.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import duckdb
+import polars as pl
+
+from lpact.errors import RunError
+
+BATCH_ROWS = 50_000
+CACHED_ANSWERS = 512
+CACHED_BYTES = 256 * 2**20
+Value = TypeVar("Value")
+
+
+class Database:
+    """One connection; every request uses a cursor of its own."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._connection = duckdb.connect(
+            ":memory:",
+            config={
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "allow_community_extensions": "false",
+            },
+        )
+        allowed = ", ".join(_literal(str(path)) for path in paths)
+        for statement in (
+            "SET temp_directory = ''",
+            f"SET allowed_paths = [{allowed}]",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            self._connection.execute(statement)
+        self.answers = Cache(CACHED_ANSWERS)
+        self.orders = Cache(CACHED_BYTES, weight=lambda array: int(array.nbytes))
+
+    def rows(self, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """All rows of an answer."""
+        with _told():
+            return self._connection.cursor().execute(sql, parameters).fetchall()
+
+    def array(self, sql: str, parameters: dict[str, Any]) -> Any:
+        """The first column of an answer, as a NumPy array."""
+        with _told():
+            columns = self._connection.cursor().execute(sql, parameters).fetchnumpy()
+        return next(iter(columns.values()))
+
+    def frame(self, sql: str, parameters: dict[str, Any]) -> pl.DataFrame:
+        """All rows of an answer, as a Polars data frame."""
+        with _told():
+            table = self._connection.cursor().execute(sql, parameters).to_arrow_table()
+        return cast(pl.DataFrame, pl.from_arrow(table))
+
+    def batches(self, sql: str, parameters: dict[str, Any]) -> Iterator[pl.DataFrame]:
+        """The rows of an answer, in pieces; the first piece is made before this returns."""
+        with _told():
+            reader = self._connection.cursor().execute(sql, parameters).to_arrow_reader(BATCH_ROWS)
+            first = next(iter(reader), None)
+
+        def pieces() -> Iterator[pl.DataFrame]:
+            if first is not None:
+                yield cast(pl.DataFrame, pl.from_arrow(first))
+            with _told():
+                for batch in reader:
+                    yield cast(pl.DataFrame, pl.from_arrow(batch))
+
+        return pieces()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+class Cache:
+    """The latest answers by key, up to a total weight; safe to use from many threads."""
+
+    def __init__(self, limit: int, weight: Callable[[Any], int] = lambda _: 1) -> None:
+        self._limit, self._weight = limit, weight
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._total = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The answer to ``key``, made if it is not kept. Two threads may both make it; one is kept."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return cast(Value, self._kept[key])
+        value = make()
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = value
+                self._total += self._weight(value)
+            while self._total > self._limit and len(self._kept) > 1:
+                _, dropped = self._kept.popitem(last=False)
+                self._total -= self._weight(dropped)
+        return value
+
+
+class _told:
+    """Turns an error of DuckDB into a `RunError`."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise RunError(
+                "the answer needs more memory than there is",
+                got=str(error).splitlines()[0],
+                expected="a question that fits into memory",
+                remedy="filter to fewer rows, or sort by another column",
+            ) from error
+        if isinstance(error, duckdb.Error):
+            raise RunError(
+                "a table cannot be read",
+                got=str(error).splitlines()[0],
+                expected="a Parquet file that lpact wrote",
+                remedy="restore the file from a copy, or run the study again",
+            ) from error
+
+
+def _literal(text: str) -> str:
+    """A text as SQL; used for paths of the shelf alone, in the one setting that takes no parameter."""
+    return "'" + text.replace("'", "''") + "'"

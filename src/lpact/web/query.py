@@ -1,0 +1,282 @@
+"""What is asked of tables: conditions, search, order and page, as SQL with parameters.
+
+Text of a request only ever becomes a parameter. Names in statements are those of declared columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lpact.tables import Column, Table
+from lpact.web.database import Database
+from lpact.web.shelf import TableFile
+
+TOP_ROWS = 5_000
+"""Rows up to which a sorted page is found by a top-N search; deeper ones use a kept order of all rows."""
+MOST_VALUES = 2_000
+"""Distinct values of a text column up to which a search looks through the values and not through the rows."""
+LIST_HEAD = 4
+"""First values of a list that a page shows."""
+
+OPERATORS = {
+    "is": "is",
+    "not": "is not",
+    "has": "contains",
+    "ge": "at least",
+    "le": "at most",
+    "null": "is missing",
+    "some": "is not missing",
+}
+"""Relations of a condition: their code in addresses, and in words."""
+_COMPARE = {"is": "=", "not": "IS DISTINCT FROM", "ge": ">=", "le": "<="}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows to ask for: one table of one run, or the same table of several runs with a column ``run`` before it."""
+
+    table: Table
+    files: tuple[TableFile, ...]
+    runs: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Hashable:
+        """What answers may be kept for: the files as they are now."""
+        return self.table.name, self.runs, tuple((f.path, f.fingerprint) for f in self.files)
+
+    @property
+    def position(self) -> str:
+        """Column that holds a row's place in the file; a source of several runs has none."""
+        return "" if self.runs else "file_row_number"
+
+    def sql(self, given: _Parameters) -> str:
+        """The rows as something to select from."""
+        if not self.runs:
+            return _scan(given, self.files[0], ", file_row_number = true")
+        columns = ", ".join(quoted(c) for c in self.table.columns if c.name != "run")
+        parts = [
+            f'SELECT {given.add(run)}::VARCHAR AS "run", {columns} FROM {_scan(given, file)}'
+            for run, file in zip(self.runs, self.files, strict=True)
+        ]
+        return f"({' UNION ALL '.join(parts)})"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One column held against one value of its own type."""
+
+    column: Column
+    operator: str
+    value: str | int | float | bool | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which rows of a source, in which order; without ``sort`` the order of the key."""
+
+    source: Source
+    conditions: tuple[Condition, ...] = ()
+    search: str = ""
+    sort: Column | None = None
+    descending: bool = False
+
+    @property
+    def filter_key(self) -> Hashable:
+        """What the number of rows depends on."""
+        return self.source.key, self.conditions, self.search.lower()
+
+
+class _Parameters:
+    """Values of a statement, by made names."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    def add(self, value: object) -> str:
+        name = f"p{len(self.values)}"
+        self.values[name] = value
+        return f"${name}"
+
+
+def quoted(column: Column) -> str:
+    """A declared column in a statement."""
+    return f'"{column.name}"'
+
+
+def is_list(column: Column) -> bool:
+    """Whether a column holds lists."""
+    return column.dtype.startswith("list")
+
+
+def count(database: Database, question: Question) -> int:
+    """How many rows there are; counted once for every filter."""
+
+    def look() -> int:
+        given = _Parameters()
+        sql = f"SELECT count(*) FROM {question.source.sql(given)}{_where(database, question, given)}"
+        return int(database.rows(sql, given.values)[0][0])
+
+    return database.answers.get(("count", question.filter_key), look)
+
+
+def tally(database: Database, question: Question, column: Column) -> dict[Any, int]:
+    """How many rows every value of a column has."""
+
+    def look() -> dict[Any, int]:
+        given = _Parameters()
+        source = question.source.sql(given)
+        sql = (
+            f"SELECT {quoted(column)}, count(*) FROM {source}"
+            f"{_where(database, question, given)} GROUP BY 1 ORDER BY 1"
+        )
+        return dict(database.rows(sql, given.values))
+
+    return database.answers.get(("tally", question.filter_key, column.name), look)
+
+
+def values(database: Database, source: Source, column: Column) -> list[Any] | None:
+    """Distinct values of a column, sorted; None where they are more than `MOST_VALUES`."""
+
+    def look() -> list[Any] | None:
+        given = _Parameters()
+        sql = (
+            f"SELECT DISTINCT {quoted(column)} FROM {source.sql(given)} "
+            f"WHERE {quoted(column)} IS NOT NULL LIMIT {MOST_VALUES + 1}"
+        )
+        found = sorted(row[0] for row in database.rows(sql, given.values))
+        return found if len(found) <= MOST_VALUES else None
+
+    return database.answers.get(("values", source.key, column.name), look)
+
+
+def page(database: Database, question: Question, offset: int, limit: int) -> list[dict[str, Any]]:
+    """One page of rows by column name; a list is cut to its head, with its length as ``(head, length)``."""
+    columns = question.source.table.columns
+    shown = ", ".join(_shortened(column) for column in columns)
+    given = _Parameters()
+    source = question.source.sql(given)
+    if not question.source.position:
+        where = _where(database, question, given)
+        order = _order(question)
+        sql = f"SELECT {shown} FROM {source}{where}{order} LIMIT {limit:d} OFFSET {offset:d}"
+        found = database.rows(sql, given.values)
+    elif question.sort is None:
+        where = _where(database, question, given)
+        if not where:  # row groups before the page are skipped by their counts
+            first, after = given.add(offset), given.add(offset + limit)
+            where = f" WHERE file_row_number >= {first} AND file_row_number < {after}"
+            sql = f"SELECT {shown} FROM {source}{where}"
+        else:
+            sql = f"SELECT {shown} FROM {source}{where} LIMIT {limit:d} OFFSET {offset:d}"
+        found = database.rows(sql, given.values)
+    else:
+        places = _places(database, question, offset, limit)
+        wanted = given.add(places)
+        sql = f"SELECT file_row_number, {shown} FROM {source} WHERE file_row_number IN {wanted}"
+        by_place = {row[0]: row[1:] for row in database.rows(sql, given.values)}
+        found = [by_place[place] for place in places]
+    return [_named(columns, row) for row in found]
+
+
+def select(
+    database: Database, question: Question, columns: Sequence[Column]
+) -> tuple[str, dict[str, Any]]:
+    """All rows of a question, whole, as a statement with its parameters."""
+    given = _Parameters()
+    source = question.source.sql(given)
+    shown = ", ".join(quoted(column) for column in columns)
+    sql = f"SELECT {shown} FROM {source}{_where(database, question, given)}{_order(question)}"
+    return sql, given.values
+
+
+def with_condition(question: Question, column: Column, value: Any) -> Question:
+    """The question with one more column held to one value."""
+    return replace(question, conditions=(*question.conditions, Condition(column, "is", value)))
+
+
+def _scan(given: _Parameters, file: TableFile, options: str = "") -> str:
+    return f"read_parquet({given.add(str(file.path))}, hive_partitioning = false{options})"
+
+
+def _shortened(column: Column) -> str:
+    name = quoted(column)
+    return f"{name}[1:{LIST_HEAD}], len({name})" if is_list(column) else name
+
+
+def _named(columns: Sequence[Column], row: Sequence[Any]) -> dict[str, Any]:
+    cells: Iterator[Any] = iter(row)
+    made: dict[str, Any] = {}
+    for column in columns:
+        cell = next(cells)
+        made[column.name] = (cell, next(cells)) if is_list(column) else cell
+    return made
+
+
+def _order(question: Question) -> str:
+    """Ties and rows without an own order follow run and key, or the place in the file."""
+    parts = []
+    if question.sort is not None:
+        way = "DESC" if question.descending else "ASC"
+        parts.append(f"{quoted(question.sort)} {way} NULLS LAST")
+    if question.source.position:
+        parts += [question.source.position] if parts else []
+    else:
+        parts += ['"run"', *(f'"{name}"' for name in question.source.table.key)]
+    return f" ORDER BY {', '.join(parts)}" if parts else ""
+
+
+def _places(database: Database, question: Question, offset: int, limit: int) -> list[int]:
+    """Places in the file of a sorted page."""
+
+    def sql(given: _Parameters, tail: str) -> str:
+        source = question.source.sql(given)
+        where = _where(database, question, given)
+        return f"SELECT file_row_number FROM {source}{where}{_order(question)}{tail}"
+
+    given = _Parameters()
+    if offset + limit <= TOP_ROWS:
+        statement = sql(given, f" LIMIT {limit:d} OFFSET {offset:d}")
+        return [int(row[0]) for row in database.rows(statement, given.values)]
+    key = (question.filter_key, question.sort, question.descending)
+    order = database.orders.get(key, lambda: database.array(sql(given, ""), given.values))
+    return [int(place) for place in order[offset : offset + limit]]
+
+
+def _where(database: Database, question: Question, given: _Parameters) -> str:
+    parts = [_condition(condition, given) for condition in question.conditions]
+    if question.search:
+        parts.append(_search(database, question, given))
+    return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+
+def _condition(condition: Condition, given: _Parameters) -> str:
+    name = quoted(condition.column)
+    if condition.operator == "null":
+        return f"{name} IS NULL"
+    if condition.operator == "some":
+        return f"{name} IS NOT NULL"
+    value = given.add(condition.value)
+    if condition.operator == "has":
+        return f"contains(lower({name}), lower({value}))"
+    return f"{name} {_COMPARE[condition.operator]} {value}"
+
+
+def _search(database: Database, question: Question, given: _Parameters) -> str:
+    """Rows with the text in any text column, whatever its case.
+
+    Columns of few values are searched through their values, and rows with those are found by equality, which
+    Parquet's statistics and dictionaries make quick; only columns of many values are looked through row by row.
+    """
+    wanted = question.search.lower()
+    parts = []
+    for column in question.source.table.columns:
+        if column.dtype != "str":
+            continue
+        known = values(database, question.source, column)
+        if known is None:
+            parts.append(f"contains(lower({quoted(column)}), {given.add(wanted)})")
+        elif matching := [value for value in known if wanted in value.lower()]:
+            parts.append(f"{quoted(column)} IN {given.add(matching)}")
+    return f"({' OR '.join(parts)})" if parts else "false"

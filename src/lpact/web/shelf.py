@@ -1,0 +1,183 @@
+"""The runs that are shown, and the only files that may be read: their declared tables.
+
+A run is addressed by its slug and a table by its declared name, so that no text of a request ever becomes part of a
+path. A table's file must be a plain file at its own place in the run: links are refused, wherever they lead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from lpact.errors import RunError, did_you_mean
+from lpact.store import StoredRun, sha256_file, storage_errors, table_path
+from lpact.store.manifest import MANIFEST_NAME
+from lpact.tables import Table
+
+BIG_FILE = 512 * 2**20
+"""Bytes from which a checksum is computed in the background, and the table is shown meanwhile."""
+
+Fingerprint = tuple[int, int, int]
+"""Inode, size and time of change: another one means that the file must be checked again."""
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table's Parquet file that has passed its checks; ``verified`` is False while a big one is being hashed."""
+
+    table: Table
+    path: Path
+    fingerprint: Fingerprint
+    verified: bool
+
+
+@dataclass
+class _Check:
+    fingerprint: Fingerprint
+    done: Future[str]
+
+
+class ShelfRun:
+    """One run: its slug in addresses, its manifest, and its tables."""
+
+    def __init__(self, slug: str, root: Path, pool: ThreadPoolExecutor) -> None:
+        self.slug = slug
+        self.root = root.resolve()
+        _refuse_link(self.root / MANIFEST_NAME, self.root)
+        self.stored = StoredRun(self.root)
+        self.manifest = self.stored.manifest
+        self._listed = {file.path: file for file in self.manifest.outputs}
+        self._pool = pool
+        self._checks: dict[str, _Check] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def study(self) -> str:
+        """Name of the study."""
+        return self.manifest.study
+
+    def tables(self) -> list[Table]:
+        """The tables that the manifest lists, in the order of their declaration."""
+        return self.stored.tables()
+
+    def has(self, table: Table) -> bool:
+        """Whether the run lists the table."""
+        return f"{table.name}.parquet" in self._listed
+
+    def n_bytes(self, table: Table) -> int:
+        """Size of the table's Parquet file when the run was published."""
+        return self._listed[f"{table.name}.parquet"].n_bytes
+
+    def path(self, table: Table) -> Path:
+        """Where the table's Parquet file must lie."""
+        return table_path(self.root, table)
+
+    def file(self, table: Table) -> TableFile:
+        """The table's file, held against the manifest: once, and again whenever the file has changed.
+
+        Files up to `BIG_FILE` are hashed before the first answer. Bigger ones have their size compared at once and are
+        hashed in the background: from then on a difference is an error.
+        """
+        if not self.has(table):
+            raise RunError(
+                f"the run has no table '{table.name}'",
+                where=self.slug,
+                got=f"{len(self.tables())} other tables",
+                expected="a table that the run wrote",
+                remedy=did_you_mean(table.name, [present.name for present in self.tables()]),
+            )
+        path = self.path(table)
+        _refuse_link(path, self.root)
+        with storage_errors(path, f"the table '{table.name}' cannot be read"):
+            found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise _changed(table, path, "not a plain file", "a Parquet file that lpact wrote")
+        fingerprint = (found.st_ino, found.st_size, found.st_mtime_ns)
+        listed = self._listed[f"{table.name}.parquet"]
+        if found.st_size != listed.n_bytes:
+            raise _changed(table, path, f"{found.st_size} bytes", f"{listed.n_bytes} bytes")
+        check = self._check(table, path, fingerprint)
+        if found.st_size > BIG_FILE and not check.done.done():
+            return TableFile(table, path, fingerprint, verified=False)
+        if check.done.result() != listed.sha256:
+            raise _changed(table, path, "another SHA-256 than the manifest lists", listed.sha256)
+        return TableFile(table, path, fingerprint, verified=True)
+
+    def _check(self, table: Table, path: Path, fingerprint: Fingerprint) -> _Check:
+        with self._lock:
+            check = self._checks.get(table.name)
+            if check is None or check.fingerprint != fingerprint:
+                check = _Check(fingerprint, self._pool.submit(sha256_file, path))
+                self._checks[table.name] = check
+            return check
+
+
+class Shelf:
+    """All runs that are shown, by slug."""
+
+    def __init__(self, roots: Sequence[str | Path]) -> None:
+        if not roots:
+            raise RunError(
+                "there is no run to show",
+                got="no folder",
+                expected="folders of finished runs",
+                remedy="name at least one: lpact explore RUN",
+            )
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checksums")
+        places = [Path(os.path.abspath(root)) for root in roots]
+        slugs = unique_slugs([place.resolve().name for place in places])
+        self.runs = tuple(
+            ShelfRun(slug, place, self._pool) for slug, place in zip(slugs, places, strict=True)
+        )
+        self._by_slug = {run.slug: run for run in self.runs}
+
+    def find(self, slug: str) -> ShelfRun | None:
+        """The run of a slug, or None."""
+        return self._by_slug.get(slug)
+
+    def close(self) -> None:
+        """End the thread that computes checksums."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def unique_slugs(names: Sequence[str]) -> list[str]:
+    """Names of folders as they stand in addresses: plain characters, and no two the same."""
+    made: list[str] = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:60] or "run"
+        slug, n = plain, 1
+        while slug in made:
+            n += 1
+            slug = f"{plain}-{n}"
+        made.append(slug)
+    return made
+
+
+def _refuse_link(path: Path, root: Path) -> None:
+    """Every part of the path below the run must be itself, not a link to somewhere."""
+    with storage_errors(path, "a file of the run cannot be read"):
+        real = Path(os.path.realpath(path))
+    if real != path:
+        raise RunError(
+            "a file of the run is a link to another place",
+            where=str(path),
+            got="a symbolic link",
+            expected=f"a plain file inside {root.name}",
+            remedy="put the file itself there; what lies outside a run is not read",
+        )
+
+
+def _changed(table: Table, path: Path, got: str, expected: str) -> RunError:
+    return RunError(
+        f"the table '{table.name}' has changed since the run was published",
+        where=str(path),
+        got=got,
+        expected=expected,
+        remedy="restore the file from a copy, or run the study again",
+    )

@@ -1,0 +1,59 @@
+"""Values as a reader sees them."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+MISSING = "–"
+LONGEST_CELL = 160
+
+
+def number(value: float | None) -> str:
+    """Four significant digits; a dash where there is none."""
+    if value is None or not isfinite(value):
+        return MISSING
+    return f"{value:.4g}"
+
+
+def whole(value: int) -> str:
+    """An integer with thousands separated."""
+    return f"{value:,}"
+
+
+def counted(n: int, noun: str) -> str:
+    """``1 claim``, ``2 claims``."""
+    return f"{whole(n)} {noun if n == 1 else noun + 's'}"
+
+
+def cell(value: Any) -> str:
+    """A value of a table in few characters: floats to four digits, the head of a list, long text cut."""
+    if value is None or value == (None, None):
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, tuple):
+        head, n = value
+        more = f", … {whole(n)} values" if n > len(head) else ""
+        return f"[{', '.join(cell(item) for item in head)}{more}]"
+    return shortened(str(value))
+
+
+def shortened(text: str, most: int = LONGEST_CELL) -> str:
+    """A long text without its end."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def spoken(code: str) -> str:
+    """A code as words: ``control_explained`` is ``control explained``."""
+    return code.replace("_", " ")
+
+
+def size(n_bytes: int) -> str:
+    """Bytes in kB, MB or GB."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= scale:
+            return f"{n_bytes / scale:.3g} {unit}"
+    return f"{n_bytes} bytes"

@@ -1,0 +1,44 @@
+"""Write the figures of a run as PNG, light, dark and grey, to look at: tools/show_figures.py RUN OUT [NAME...]."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import lpact
+from lpact.report.figure import Figure, Material
+from lpact.report.figures import SECTIONS, maker
+from lpact.report.render import to_png, to_svg
+from lpact.report.theme import dark, grey, strange_colours
+
+
+def main(run_folder: str, out_folder: str, *wanted: str) -> None:
+    from lpact.calibrate.reference_run import load_reference
+    from lpact.cli.robustness import compute
+    from lpact.tables.calibration import RATES, TRUTH_RATES
+
+    run, out = lpact.open_run(run_folder), Path(out_folder)
+    out.mkdir(parents=True, exist_ok=True)
+    reference = load_reference()
+    more = {RATES.name: reference.rates, TRUTH_RATES.name: reference.truth_rates}
+    names = wanted or tuple(name for section in SECTIONS.values() for name in section)
+    if {"conventional", "uncertainty", "sensitivity"} & set(names):
+        more |= compute(run)
+    material = Material(
+        {table.name: run.table(table.name) for table in run.tables()}, run.config, more
+    )
+    for name in names:
+        made = maker(name)(material)
+        if not isinstance(made, Figure):
+            print(f"{name}: not drawn: {made.reason}")
+            continue
+        svg = to_svg(made)
+        for look, change in (("light", str), ("dark", dark), ("grey", grey)):
+            (out / f"{name}-{look}.png").write_bytes(to_png(change(svg)))
+        print(
+            f"{name}: {len(svg):,} bytes; colours outside the palette: {strange_colours(svg) or 'none'}"
+        )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
