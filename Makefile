@@ -15,12 +15,13 @@ PINS   := $(wildcard benchmarks/constraints.txt)
 BENCH  := $(PEERS)/.lpact-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test chain check docs bench build clean
+.PHONY: help setup demo dev browser test chain check docs bench build clean
 
 help:
 	@echo "make setup   .venv with lpact in it"
 	@echo "make demo    a whole study on simulated recordings, in about a minute"
 	@echo "make dev     the same .venv with the tools of developers"
+	@echo "make browser Chromium from the system's packages (Debian, Ubuntu; needs root), for the tests of pages"
 	@echo "make test    all tests, the slow ones too"
 	@echo "make chain   a whole study on real recordings with a real model (the data lie beside the project)"
 	@echo "make check   lint, format, types, layering"
@@ -55,6 +56,11 @@ dev: $(DEV)
 $(DEV): $(SETUP)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
+
+# Tests of pages are skipped where there is no Chromium. Playwright comes with `make dev`; its own browsers are not used.
+browser:
+	apt-get update -qq
+	apt-get install -y -qq --no-install-recommends chromium fonts-liberation
 
 demo: setup
 	$(BIN)/lpact demo

@@ -10,10 +10,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 # The same examples in every run: a failure is one that anybody can have again.
 settings.register_profile("same", derandomize=True)
@@ -37,6 +41,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: workers that share files end at about the same time."""
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished run of the small study; not to be changed, so copy its folder where a test must."""
+    from filelock import FileLock
+    from small_study import SMALL
+
+    import lpact
+
+    # Parallel workers share the folder above their own.
+    alone = os.environ.get("PYTEST_XDIST_WORKER") is None
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if alone else base.parent) / "small-run"
+    with FileLock(f"{folder}.lock"):
+        return lpact.load_study(SMALL).run(folder, workers=1, progress=False)
 
 
 @pytest.fixture(scope="session")

@@ -17,10 +17,8 @@ from lpact.config import (
     read_study_file,
     validate_model,
 )
-from lpact.calibrate.reference_run import load_reference
 from lpact.decide import CALIBRATED, NEEDED, PAPER, decide, explain
 from lpact.errors import ConfigError, LPactError, RunError
-from lpact.report.write import WrittenReport, write_report
 from lpact.robustness import READS, READS_IF_THERE, robustness
 from lpact.run.assay import execute_assay
 from lpact.run.execute import execute, provenance
@@ -36,6 +34,8 @@ from lpact.tables.calibration import RATES, TRUTH_RATES
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from lpact.report import WrittenReport
 
 
 MOST_REDECIDED = 20_000
@@ -132,6 +132,9 @@ class Run(StoredRun):
         tell
             Called with what is being done, for those who wait.
         """
+        from lpact.calibrate.reference_run import load_reference
+        from lpact.report.write import write_report
+
         reference = load_reference()
         more = {RATES.name: reference.rates, TRUTH_RATES.name: reference.truth_rates}
         if self._sensitive(sensitivity):

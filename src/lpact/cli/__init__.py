@@ -23,6 +23,7 @@ from lpact.cli import (
     decide,
     demo,
     explain,
+    explore,
     features,
     init,
     plan,
@@ -123,6 +124,7 @@ app.command("decide")(decide.command)
 app.command("robustness")(robustness.command)
 app.command("tables")(tables.command)
 app.command("explain")(explain.command)
+app.command("explore")(explore.command)
 app.command("power")(power_command.command)
 app.command("calibrate")(calibrate.command)
 app.add_typer(claims.app, name="claims")

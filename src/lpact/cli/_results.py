@@ -117,17 +117,22 @@ def show_row_counts(out: Console, run: Run) -> None:
 
 def show_places(out: Console, run: Run) -> None:
     """Where everything is, and what to type next."""
+    from lpact.report import REPORT_PAGE
+    from lpact.store.manifest import REPORT_FOLDER
+
     heading(out, "Where everything is")
     folder = shlex.quote(str(run.root))
     places = Grid(("what", "where"))
     places.add("run", f"{run.root}/")
     places.add("verdicts", f"{run.root}/{DECISIONS}.csv")
-    places.add("report", f"{run.root}/report/verdicts.md and decision-matrix.svg")
+    page = run.root / REPORT_FOLDER / REPORT_PAGE
+    places.add("report", str(page) if page.is_file() else f"{program()} report {folder}")
     places.add("manifest", f"{run.root}/manifest.json")
     claim = most_telling_claim(run.decisions)
     if claim is not None:
         places.add("why", f"{program()} explain {folder} {claim}")
     places.add("tables", f"{program()} tables {folder}")
+    places.add("look around", f"{program()} explore {folder}")
     # Without the header: the first column says it all.
     for line in places.lines(None, indent=2)[1:]:
         out.print(line, soft_wrap=True)

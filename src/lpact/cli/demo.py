@@ -16,6 +16,7 @@ from lpact.cli._results import (
     show_row_counts,
     show_verdicts,
 )
+from lpact.cli.report import add_report
 from lpact.cli.run import compute
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def command(
         progress=True,
         if_taken="choose another folder with --out, or remove an earlier demo with --fresh",
     )
+    add_report(run)
     show_verdicts(told, run.decisions)
     show_outcome(told, run)
     show_positive_controls(told, run)
@@ -76,7 +78,7 @@ def remove_run(folder: Path) -> None:
     import shutil
 
     from lpact.errors import RunError
-    from lpact.report import REPORT_FILES
+    from lpact.report import report_contents
     from lpact.store import read_manifest
     from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
 
@@ -92,7 +94,7 @@ def remove_run(folder: Path) -> None:
             remedy="choose another folder with --out",
         )
     own = {MANIFEST_NAME, *(file.path for file in manifest.outputs)}
-    own |= {f"{REPORT_FOLDER}/{name}" for name in REPORT_FILES}
+    own |= {f"{REPORT_FOLDER}/{name}" for name in report_contents(folder / REPORT_FOLDER)}
     found = (p.relative_to(folder) for p in sorted(folder.rglob("*")) if not p.is_dir())
     foreign = [p for p in found if p.as_posix() not in own]
     if foreign or folder.is_symlink():

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpact.cli._machine import program
 from lpact.cli._render import console, counted, say, whole
 
 if TYPE_CHECKING:
@@ -70,6 +68,15 @@ def show_written(out: Console, written: WrittenReport) -> None:
         say(out, f"Not drawn: {own.title}. {own.reason}", indent=2)
 
 
-def explore_hint(folder: Path) -> str:
-    """The command that opens the explorer on a run."""
-    return f"{program()} explore {shlex.quote(str(folder))}"
+def add_report(run: Run) -> None:
+    """Write the report of a run that has none yet; a run stays good when its report cannot be written."""
+    from lpact.errors import LPactError
+    from lpact.report import REPORT_PAGE
+    from lpact.store.manifest import REPORT_FOLDER
+
+    if (run.root / REPORT_FOLDER / REPORT_PAGE).is_file():
+        return
+    try:
+        make(run)
+    except LPactError as error:
+        typer.echo(f"The run is complete, but its report could not be written: {error}", err=True)

@@ -17,6 +17,7 @@ from lpact.cli._results import (
 )
 from lpact.cli._study import Models, Paths, StudyFile, load
 from lpact.cli.plan import cost_line, extraction_line
+from lpact.cli.report import add_report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +34,9 @@ def command(
     progress: Annotated[
         bool | None, typer.Option("--progress/--no-progress", help="Show progress.")
     ] = None,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write the page and its figures too.")
+    ] = True,
     path: Paths = None,
     model: Models = None,
 ) -> None:
@@ -40,6 +44,8 @@ def command(
     told = console()
     loaded = load(study, path, model)
     run = compute(told, loaded, out, workers=workers, progress=progress)
+    if report:
+        add_report(run)
     show_verdict_counts(told, run.table(DECISIONS))
     if run.decisions.is_empty():
         say(told, f"No claim could be made: `lpact audit {study}` says why.", indent=2)

@@ -5,6 +5,8 @@ All p-values are valid in the sense P(p ≤ α) ≤ α under the null that the f
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from scipy import special
 
@@ -12,6 +14,10 @@ from lpact.math.types import FloatArray
 
 MAX_EXACT = 12
 """Values up to which all 2ⁿ sign flips are enumerated."""
+
+_SIGNS_AT_ONCE = 2**16
+"""Few enough to stay in the processor's cache."""
+_SIGN, _MINUS_ONE = np.array([-0.0, -1.0]).view(np.uint64)
 
 
 def draw_p_value(observed: float, draws: FloatArray) -> float:
@@ -62,10 +68,42 @@ def sign_flip_p_value(values: FloatArray, rng: np.random.Generator, n_flips: int
     # A flip that leaves the same multiset of terms must count as reaching, whatever the order of adding.
     slack = 1e-12 * float(np.abs(values).sum())
     if n <= MAX_EXACT:
-        signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
-        return float((signs @ values >= observed - slack).mean())
-    signs = rng.integers(0, 2, (n_flips, n)) * 2.0 - 1.0
-    return float((1 + (signs @ values >= observed - slack).sum()) / (1 + n_flips))
+        return float((_all_signs(n) @ values >= observed - slack).mean())
+    n_reaching, step = 0, 2 * max(1, _SIGNS_AT_ONCE // (2 * n))
+    for start in range(0, n_flips, step):
+        signs = random_signs(rng, (min(step, n_flips - start), n))
+        n_reaching += int((signs @ values >= observed - slack).sum())
+    return float((1 + n_reaching) / (1 + n_flips))
+
+
+@cache
+def _all_signs(n: int) -> FloatArray:
+    """Every choice of n signs, [2ⁿ, n]."""
+    bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    signs = np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
+    signs.flags.writeable = False
+    return signs
+
+
+def random_signs(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    """``rng.integers(0, 2, shape) * 2.0 - 1.0``, and the generator left as that leaves it, in a third of the time.
+
+    One of two values is drawn as the highest bit of 32 random bits, which becomes the sign bit of ±1.0 as it is. The
+    generator makes 64 bits at a time, of which the lower half is used first.
+    """
+    source = rng.bit_generator
+    pairs, left = divmod(shape[0] * shape[1], 2)
+    if left or not isinstance(source, np.random.PCG64) or source.state["has_uint32"]:
+        bits = rng.integers(0, 2**32, shape, dtype=np.uint32).astype(np.uint64)
+        bits <<= np.uint64(32)
+    else:
+        both = source.random_raw(pairs)
+        bits = np.empty((pairs, 2), np.uint64)
+        np.left_shift(both, np.uint64(32), out=bits[:, 0])
+        bits[:, 1] = both
+    bits &= _SIGN
+    bits ^= _MINUS_ONE
+    return bits.view(np.float64).reshape(shape)
 
 
 def one_sample_p_value(values: FloatArray) -> float:

@@ -208,9 +208,7 @@ def _column_layout(column: Column, found: dict[str, Any]) -> ColumnLayout:
 
 def _head(table: Table, layout: list[ColumnLayout]) -> str:
     heads = " & ".join(_heading(part.column) for part in layout)
-    caption = (
-        f"{latex_prose(table.meaning.rstrip('.'))} (\\texttt{{{latex_cell(table.name)}}})."
-    )
+    caption = f"{latex_prose(table.meaning.rstrip('.'))} (\\texttt{{{latex_cell(table.name)}}})."
     places = "".join(part.place for part in layout)
     top = f"\\toprule\n{heads} \\\\\n\\midrule"
     return "\n".join(

@@ -15,7 +15,8 @@ from typing import Any
 from lpact.errors import LPactError, did_you_mean
 from lpact.store import Manifest
 
-FRAMEWORK = ("lpact_paper", "lpact_software")
+FRAMEWORK = ("lpact_paper",)
+PACKAGE = ("lpact_software",)
 READOUT = ("hoerl1970", "naselaris2011", "varma2006")
 CONTIGUOUS = ("feghhi2024",)
 PATTERNS = ("hoefling2026",)
@@ -91,6 +92,7 @@ SOFTWARE: Mapping[str, tuple[str, ...]] = {
 
 _ALWAYS = (
     *FRAMEWORK,
+    *PACKAGE,
     *READOUT,
     *CONTIGUOUS,
     *PATTERNS,

@@ -12,7 +12,7 @@ from html import escape, unescape
 from typing import Any
 
 from lpact.report.figure import Figure
-from lpact.report.theme import vega_config
+from lpact.report.theme import following_viewer, vega_config
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 3.0
@@ -41,6 +41,11 @@ def to_svg(figure: Figure) -> str:
     return _named(_DESCRIBED.sub(_mark, drawn), figure)
 
 
+def standalone(svg: str) -> str:
+    """A picture for a file of its own: it follows the light or dark scheme of whoever looks at it."""
+    return following_viewer(svg)
+
+
 def to_pdf(svg: str) -> bytes:
     """A picture as PDF."""
     import vl_convert
@@ -60,16 +65,21 @@ def _mark(found: re.Match[str]) -> str:
     told = json.loads(unescape(found["told"]))
     text = str(told.get("text", ""))
     attributes = "".join(
-        f' data-{name}="{escape(str(told[name]))}"' for name in _FILTERS if name in told
+        f' data-{name}="{_attribute(str(told[name]))}"' for name in _FILTERS if name in told
     )
     head = (
-        f'<{found["tag"]}{found["before"]} class="m"{attributes} aria-label="{escape(text)}"{found["after"]}>'
+        f'<{found["tag"]}{found["before"]} class="m"{attributes} aria-label="{_attribute(text)}"{found["after"]}>'
         f"<title>{escape(text)}</title>"
     )
     return f"{head}</{found['tag']}>" if found["end"] else head
 
 
+def _attribute(text: str) -> str:
+    """Text for an attribute; a parser would turn bare line ends into spaces."""
+    return escape(text).replace("\n", "&#10;")
+
+
 def _named(svg: str, figure: Figure) -> str:
     """The picture with its title and summary for screen readers."""
-    label = escape(f"{figure.title}. {figure.summary}")
+    label = _attribute(f"{figure.title}. {figure.summary}")
     return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)

@@ -9,7 +9,7 @@ they read in grey.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +65,7 @@ PALETTE: Mapping[str, Colour] = {role: Colour(role, *both) for role, *both in _P
 RAMP = tuple(f"ramp{i}" for i in range(7))
 DIVERGING = ("below3", "below2", "below1", "middle", "above1", "above2", "above3")
 
-FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+FONT = "Liberation Sans, Arial, Helvetica, Arimo, Nimbus Sans, FreeSans, sans-serif"
 """Its widths are those of Arial; vl-convert carries it, so pictures are the same on every machine."""
 
 
@@ -80,22 +80,51 @@ def colours(roles: tuple[str, ...]) -> list[str]:
 
 
 _BY_LIGHT = {own.light: own for own in PALETTE.values()}
-_HEX = re.compile(r'(?<=")#[0-9a-f]{6}(?=")')
+_PAINT = re.compile(r' (?P<what>fill|stroke|stop-color)="(?P<colour>[^"]*)"')
+"""A colour of a mark. Names from data are in other attributes, whatever they look like."""
+
+_NO_COLOUR = frozenset({"none", "transparent", "currentColor"})
 
 
 def dark(svg: str) -> str:
     """The same picture in dark colours."""
-    return _HEX.sub(lambda found: _known(found[0]).dark, svg)
+    return _painted(svg, lambda own: _known(own).dark)
 
 
 def following_page(svg: str) -> str:
     """The same picture with style-sheet variables for colours, so that it follows the page's theme."""
-    return _HEX.sub(lambda found: f"var(--{_known(found[0]).role}, {found[0]})", svg)
+    return _painted(svg, lambda own: f"var(--{_known(own).role}, {own})")
+
+
+def following_viewer(svg: str) -> str:
+    """The same picture with its dark colours in a style sheet, for viewers who ask for them.
+
+    The colours in the marks stay the light ones, so that programs without style sheets draw those.
+    """
+    used = sorted({(found["what"], found["colour"]) for found in _PAINT.finditer(svg)})
+    rules = "".join(
+        f'[{what}="{own}"]{{{what}:{_BY_LIGHT[own].dark}}}'
+        for what, own in used
+        if own in _BY_LIGHT
+    )
+    style = f"<style>@media(prefers-color-scheme:dark){{{rules}}}</style>"
+    return re.sub(r"<svg\b[^>]*>", lambda found: found[0] + style, svg, count=1)
 
 
 def grey(svg: str) -> str:
     """The same picture without colour, by luminance: what a grey print shows."""
-    return _HEX.sub(lambda found: _grey(found[0]), svg)
+    return _painted(svg, _grey)
+
+
+def _painted(svg: str, change: Callable[[str], str]) -> str:
+    return _PAINT.sub(
+        lambda found: (
+            f' {found["what"]}="{change(found["colour"])}"'
+            if found["colour"].startswith("#")
+            else found[0]
+        ),
+        svg,
+    )
 
 
 def _grey(colour: str) -> str:
@@ -106,7 +135,8 @@ def _grey(colour: str) -> str:
 
 def strange_colours(svg: str) -> list[str]:
     """Colours of a picture that are not of the palette: none, in a figure that follows the theme."""
-    return sorted({found for found in _HEX.findall(svg) if found not in _BY_LIGHT})
+    found = {own["colour"] for own in _PAINT.finditer(svg)}
+    return sorted(found - _BY_LIGHT.keys() - _NO_COLOUR)
 
 
 def _known(light: str) -> Colour:

@@ -16,7 +16,7 @@ def verdicts_markdown(
 
     ``decisions`` are those of the point rules, ``tested`` those in which every gate is a test.
     """
-    lines = ["# Verdicts", "", "![Decision matrix](decision-matrix.svg)", ""]
+    lines = ["# Verdicts", ""]
     for row in outcome.sort("gate_profile", descending=True).iter_rows(named=True):
         lines += [
             f"**Outcome {row['outcome']}** ({row['gate_profile']} gates). {row['meaning']}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lpact.store._disk import atomic_write, atomic_write_bytes, sha256_file, storage_errors
 from lpact.store._lock import FolderLock
 from lpact.store.checks import concat, validate
-from lpact.store.files import read_table, table_path, write_table
+from lpact.store.files import csv_rows, read_table, table_path, write_table
 from lpact.store.frames import empty, frame, frame_from_columns, polars_schema
 from lpact.store.manifest import (
     SIGNAL_LIBRARIES,
@@ -40,6 +40,7 @@ __all__ = [
     "build_manifest",
     "code_digest",
     "concat",
+    "csv_rows",
     "differences",
     "empty",
     "existing_run",

@@ -109,8 +109,13 @@ def _arrow_table(frame: pl.DataFrame, table: Table) -> pa.Table:
 
 
 def _csv_slices(frame: pl.DataFrame, table: Table) -> Iterator[str]:
-    """CSV text: null is an empty field, empty text is ``""``, lists are JSON, floats round-trip."""
+    """CSV text: the header, then the rows."""
     yield frame.clear().select(pl.col(table.column_names).cast(pl.String)).write_csv()
+    yield from csv_rows(frame, table)
+
+
+def csv_rows(frame: pl.DataFrame, table: Table) -> Iterator[str]:
+    """Rows as CSV text: null is an empty field, empty text is ``""``, lists are JSON, floats round-trip."""
     lists = [column for column in table.columns if is_list(column)]
     for part in frame.iter_slices(ROWS_PER_CSV_SLICE):
         text = part.with_columns(_json_text(part[column.name], column) for column in lists)

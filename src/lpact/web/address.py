@@ -63,7 +63,9 @@ class Address:
     def having(self, **changes: object) -> Address:
         """The address with other values; an empty one leaves a parameter out. Another filter starts at page 1."""
         kept = self.but(*changes, "page") if "page" not in changes else self.but(*changes)
-        added = tuple((name, str(value)) for name, value in changes.items() if value not in ("", None))
+        added = tuple(
+            (name, str(value)) for name, value in changes.items() if value not in ("", None)
+        )
         return Address(self.path, kept.pairs + added)
 
     def __str__(self) -> str:

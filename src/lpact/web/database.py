@@ -61,13 +61,14 @@ class Database:
     def frame(self, sql: str, parameters: dict[str, Any]) -> pl.DataFrame:
         """All rows of an answer, as a Polars data frame."""
         with _told():
-            table = self._connection.cursor().execute(sql, parameters).to_arrow_table()
+            table = self._connection.cursor().sql(sql, params=parameters).to_arrow_table()
         return cast(pl.DataFrame, pl.from_arrow(table))
 
     def batches(self, sql: str, parameters: dict[str, Any]) -> Iterator[pl.DataFrame]:
         """The rows of an answer, in pieces; the first piece is made before this returns."""
         with _told():
-            reader = self._connection.cursor().execute(sql, parameters).to_arrow_reader(BATCH_ROWS)
+            cursor = self._connection.cursor()
+            reader = cursor.sql(sql, params=parameters).to_arrow_reader(BATCH_ROWS)
             first = next(iter(reader), None)
 
         def pieces() -> Iterator[pl.DataFrame]:

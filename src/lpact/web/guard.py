@@ -63,7 +63,8 @@ class Guard:
         named = headers.getlist("host")
         if len(named) != 1 or not self._is_ours(named[0]):
             return PlainTextResponse(
-                "This name is not one of the explorer's. Start it with --allow-host NAME to allow it.\n", 421
+                "This name is not one of the explorer's. Start it with --allow-host NAME to allow it.\n",
+                421,
             )
         if scope["method"] != "GET":
             return PlainTextResponse("Only GET is answered.\n", 405, {"Allow": "GET"})

@@ -115,7 +115,9 @@ def count(database: Database, question: Question) -> int:
 
     def look() -> int:
         given = _Parameters()
-        sql = f"SELECT count(*) FROM {question.source.sql(given)}{_where(database, question, given)}"
+        sql = (
+            f"SELECT count(*) FROM {question.source.sql(given)}{_where(database, question, given)}"
+        )
         return int(database.rows(sql, given.values)[0][0])
 
     return database.answers.get(("count", question.filter_key), look)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from math import isfinite
 from typing import Any
+
+from markupsafe import Markup, escape
 
 MISSING = "–"
 LONGEST_CELL = 160
@@ -14,6 +17,11 @@ def number(value: float | None) -> str:
     if value is None or not isfinite(value):
         return MISSING
     return f"{value:.4g}"
+
+
+def score(value: float | None) -> str:
+    """Three decimals, for numbers of one kind below each other."""
+    return MISSING if value is None or not isfinite(value) else f"{value:.3f}"
 
 
 def whole(value: int) -> str:
@@ -44,6 +52,12 @@ def cell(value: Any) -> str:
 def shortened(text: str, most: int = LONGEST_CELL) -> str:
     """A long text without its end."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def breakable(text: str) -> Markup:
+    """A name that may be broken after underlines, slashes and dots."""
+    parts = re.split(r"(?<=[_/.])", text)
+    return Markup("<wbr>").join(escape(part) for part in parts)
 
 
 def spoken(code: str) -> str:

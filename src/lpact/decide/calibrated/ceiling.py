@@ -10,50 +10,66 @@ A unit's fraction is the median over alignment × profile summaries of similarit
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import polars as pl
 
 from lpact.config import GatesConfig
-from lpact.decide._frames import SUBJECT_RUN_KEY, Layer
+from lpact.decide._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
+from lpact.decide.calibrated.frames import cells, layer_of
 from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
+from lpact.decide.gates.ceiling import BOUNDED
 from lpact.decide.wording import count, number
 from lpact.math.randomization import bootstrap_p_value
 from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray
 from lpact.reasons import Gate
 
 
 def ceiling_gate(
     layer: Layer,
-    bounded: pl.DataFrame | None,
+    fractions: Sequence[FloatArray] | None,
     reliability: Criterion,
     contrast: Criterion,
     gates: GatesConfig,
 ) -> GateEvidence:
-    """Evaluate T for one layer; ``bounded`` are its rows whose fractions stand on a sufficient reliability."""
+    """Evaluate T for one layer; ``fractions`` holds those of the units of every subject-run."""
     return GateEvidence(
-        Gate.CEILING, (reliability, _fraction(layer, bounded, reliability, gates), contrast)
+        Gate.CEILING, (reliability, _fraction(layer, fractions, reliability, gates), contrast)
     )
 
 
+def read_fractions(labelled: pl.DataFrame) -> dict[Layer, list[FloatArray]]:
+    """Fractions of the units of every subject-run, by layer, where they stand on a sufficient reliability."""
+    bounded = labelled.filter(pl.col("evidence").is_in([label.value for label in BOUNDED]))
+    groups = (
+        bounded.drop_nulls("fraction_of_ceiling")
+        .group_by([*LAYER_KEY, *SUBJECT_RUN_KEY, "unit"], maintain_order=True)
+        .agg(pl.col("fraction_of_ceiling").median())
+        .group_by([*LAYER_KEY, *SUBJECT_RUN_KEY], maintain_order=True)
+        .agg("fraction_of_ceiling")
+    )
+    found: dict[Layer, list[FloatArray]] = {}
+    keys = groups.select(LAYER_KEY).iter_rows()
+    for key, values in zip(keys, cells(groups["fraction_of_ceiling"]), strict=True):
+        found.setdefault(layer_of(key), []).append(values)
+    return found
+
+
 def _fraction(
-    layer: Layer, bounded: pl.DataFrame | None, reliability: Criterion, gates: GatesConfig
+    layer: Layer,
+    groups: Sequence[FloatArray] | None,
+    reliability: Criterion,
+    gates: GatesConfig,
 ) -> Criterion:
-    rows = None if bounded is None else bounded.drop_nulls("fraction_of_ceiling")
     threshold, alpha = gates.min_ceiling_fraction, gates.alpha
     mode = reliability.compared_with
-    if rows is None or not rows.height:
+    if not groups:
         sentence = "No row has both a sufficient reliability and a contrast."
         return Criterion(
             CriterionName.P_FRACTION, None, "<=", alpha, 0, mode, sentence, reliability.beaten_by
         )
-    units = rows.group_by([*SUBJECT_RUN_KEY, "unit"], maintain_order=True).agg(
-        pl.col("fraction_of_ceiling").median()
-    )
-    groups = [
-        part["fraction_of_ceiling"].to_numpy()
-        for _, part in units.group_by(SUBJECT_RUN_KEY, maintain_order=True)
-    ]
-    p, lower = bootstrap_p_value(groups, threshold, keyed_rng(0, "bootstrap", *layer))
+    p, lower = bootstrap_p_value(list(groups), threshold, keyed_rng(0, "bootstrap", *layer))
     mean = sum(float(g.mean()) for g in groups) / len(groups)
     bound = f"{number(lower)} at least with 95 % confidence" if math.isfinite(lower) else "no bound"
     return Criterion(

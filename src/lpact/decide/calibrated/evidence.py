@@ -9,16 +9,20 @@ import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide._frames import Layer
-from lpact.decide.calibrated.ceiling import ceiling_gate
-from lpact.decide.calibrated.frames import by_layer, read_level1
-from lpact.decide.calibrated.mechanism import mechanism_gate
+from lpact.decide.calibrated.ceiling import ceiling_gate, read_fractions
+from lpact.decide.calibrated.frames import Level1, of_layers, read_level1_by_layer
+from lpact.decide.calibrated.mechanism import mechanism_gate, read_drops
+from lpact.decide.calibrated.null_draws import read_null_draws
 from lpact.decide.calibrated.predictive import PredictiveTests
-from lpact.decide.calibrated.relational import RelationalTests, controls_of
+from lpact.decide.calibrated.relational import (
+    RelationalTests,
+    controls_by_layer,
+    reliable_units,
+)
 from lpact.decide.claims import Claim
 from lpact.decide.criteria import ClaimEvidence, CriterionName, GateEvidence
 from lpact.decide.discoveries import gate_p_value
 from lpact.decide.evidence import Evidence, LabelledRows
-from lpact.decide.gates.ceiling import BOUNDED
 from lpact.decide.verdict import RawEvidence
 from lpact.reasons import Gate
 
@@ -62,51 +66,13 @@ class CalibratedEvidence:
         known: Known,
     ) -> None:
         self._paper = paper
-        scores, blocks, nulls = by_layer(tests.scores), by_layer(tests.blocks), by_layer(rows.nulls)
-        null_draws, unit_rows = by_layer(tests.relational_nulls), by_layer(rows.relational)
-        bounded = by_layer(
-            rows.ceiling.filter(pl.col("evidence").is_in([label.value for label in BOUNDED]))
-        )
-        drops = by_layer(tests.block_drops)
-        by_layers: dict[Layer, Mapping[Gate, GateEvidence]] = {}
-        has_nuisance: dict[Layer, bool] = {}
-        for layer in layers:
-            if layer in known.layers:
-                by_layers[layer] = known.layers[layer]
-                continue
-            level1 = read_level1(
-                scores.get(layer), blocks.get(layer), nulls.get(layer), primary_metric
-            )
-            predictive = PredictiveTests(layer, level1, gates)
-            has_nuisance[layer] = bool(predictive.nuisance)
-            level1_gates = (predictive.gate(), predictive.replication())
-            stopped = max(map(gate_p_value, level1_gates)) > known.enough
-            relational = RelationalTests(
-                None if stopped else null_draws.get(layer),
-                None if stopped else unit_rows.get(layer),
-                controls_of(nulls.get(layer)),
-                gates,
-                paper.why_no_relation(layer),
-            )
-            reliability = paper.ceiling[layer].criterion(CriterionName.MEAN_RELIABILITY)
-            by_layers[layer] = {
-                Gate.PREDICTIVE: level1_gates[0],
-                Gate.SEVERE_CONTROL: GateEvidence(
-                    Gate.SEVERE_CONTROL, (predictive.severe(), relational.severe())
-                ),
-                Gate.RELATIONAL: relational.gate(),
-                Gate.CEILING: ceiling_gate(
-                    layer,
-                    None if stopped else bounded.get(layer),
-                    reliability,
-                    relational.contrast(),
-                    gates,
-                ),
-                Gate.REPLICATION: level1_gates[1],
-            }
-            if max(map(gate_p_value, by_layers[layer].values())) > known.enough:
-                drops.pop(layer, None)
-        self.layers: Mapping[Layer, Mapping[Gate, GateEvidence]] = by_layers
+        asked = [layer for layer in layers if layer not in known.layers]
+        levels = _LevelTests(rows, tests, asked, gates, primary_metric, paper, known.enough)
+        self.layers: Mapping[Layer, Mapping[Gate, GateEvidence]] = {
+            layer: known.layers.get(layer) or levels.gates[layer] for layer in layers
+        }
+        untested = {claim[:3] for claim in claims if claim not in known.mechanisms}
+        drops = read_drops(of_layers(tests.block_drops, untested - levels.stopped))
         self.mechanisms: Mapping[Claim, GateEvidence] = {
             claim: known.mechanisms.get(claim)
             or mechanism_gate(
@@ -114,7 +80,7 @@ class CalibratedEvidence:
                 drops.get(claim[:3]),
                 paper.mechanism[claim].criterion(CriterionName.N_TARGETS),
                 gates,
-                has_nuisance=has_nuisance.get(claim[:3], True),
+                has_nuisance=levels.has_nuisance.get(claim[:3], True),
             )
             for claim in claims
         }
@@ -134,3 +100,60 @@ class CalibratedEvidence:
     def raw(self, claim: Claim) -> RawEvidence:
         """Return what one claim shows before any control is asked."""
         return self._paper.raw(claim)
+
+
+class _LevelTests:
+    """Gates of levels 1, 2 and 4 of some layers.
+
+    ``stopped`` are those with a p-value above ``enough``; one that level 1 stops is not tested at level 2.
+    """
+
+    def __init__(
+        self,
+        rows: LabelledRows,
+        tests: DrawTables,
+        layers: Sequence[Layer],
+        gates: GatesConfig,
+        primary_metric: str,
+        paper: Evidence,
+        enough: float,
+    ) -> None:
+        self.gates: dict[Layer, Mapping[Gate, GateEvidence]] = {}
+        self.has_nuisance: dict[Layer, bool] = {}
+        if not layers:
+            self.stopped: set[Layer] = set()
+            return
+        level1 = read_level1_by_layer(tests.scores, tests.blocks, rows.nulls, primary_metric)
+        predictive = {
+            layer: PredictiveTests(layer, level1.get(layer, Level1()), gates) for layer in layers
+        }
+        first = {layer: (test.gate(), test.replication()) for layer, test in predictive.items()}
+        going = {layer for layer in layers if not max(map(gate_p_value, first[layer])) > enough}
+        draws = read_null_draws(of_layers(tests.relational_nulls, going))
+        units = reliable_units(of_layers(rows.relational, going))
+        fractions = read_fractions(of_layers(rows.ceiling, going))
+        controls = controls_by_layer(rows.nulls)
+        for layer in layers:
+            self.has_nuisance[layer] = bool(predictive[layer].nuisance)
+            relational = RelationalTests(
+                draws.get(layer),
+                units.get(layer),
+                controls.get(layer, []),
+                gates,
+                paper.why_no_relation(layer),
+            )
+            reliability = paper.ceiling[layer].criterion(CriterionName.MEAN_RELIABILITY)
+            self.gates[layer] = {
+                Gate.PREDICTIVE: first[layer][0],
+                Gate.SEVERE_CONTROL: GateEvidence(
+                    Gate.SEVERE_CONTROL, (predictive[layer].severe(), relational.severe())
+                ),
+                Gate.RELATIONAL: relational.gate(),
+                Gate.CEILING: ceiling_gate(
+                    layer, fractions.get(layer), reliability, relational.contrast(), gates
+                ),
+                Gate.REPLICATION: first[layer][1],
+            }
+        self.stopped = {
+            layer for layer in layers if max(map(gate_p_value, self.gates[layer].values())) > enough
+        }

@@ -1,8 +1,8 @@
-"""Measured tables of the calibrated tests, split by layer once."""
+"""Numbers of the calibrated tests, read from the tables for all layers at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,20 +16,25 @@ from lpact.math.types import FloatArray
 SubjectRun = tuple[str, str, str]
 
 
-def by_layer(frame: pl.DataFrame) -> dict[Layer, pl.DataFrame]:
-    """Rows of every layer, in the order they have."""
-    parts = frame.partition_by(LAYER_KEY, as_dict=True, maintain_order=True)
-    return {_layer(key): part for key, part in parts.items()}
-
-
-def _layer(key: tuple[Any, ...]) -> Layer:
+def layer_of(key: Sequence[Any]) -> Layer:
+    """Dataset, model and layer of a row."""
     dataset, model, layer = key
     return str(dataset), str(model), int(layer)
 
 
-def numbers(values: Sequence[float | None]) -> FloatArray:
-    """A list cell as an array, NaN for null."""
-    return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+def of_layers(frame: pl.DataFrame, layers: Collection[Layer]) -> pl.DataFrame:
+    """Rows of some layers, in the order they have."""
+    schema = {name: frame.schema[name] for name in LAYER_KEY}
+    chosen = pl.DataFrame(sorted(layers), schema=schema, orient="row")
+    return frame.join(chosen, on=LAYER_KEY, how="semi", maintain_order="left")
+
+
+def cells(column: pl.Series) -> list[FloatArray]:
+    """Every list of a column as an array, NaN for null. All are parts of one array."""
+    lengths = column.list.len()
+    flat = column.filter(lengths > 0).explode().to_numpy()
+    ends = np.cumsum(lengths.to_numpy(), dtype=np.int64).tolist()
+    return [flat[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def subject_run(row: Mapping[str, Any]) -> SubjectRun:
@@ -58,28 +63,68 @@ def read_level1(
     nulls: pl.DataFrame | None,
     metric: str,
 ) -> Level1:
-    """Gather one layer's level 1; a control without a row in ``nulls`` (the control nulls) is left out."""
-    level = Level1()
+    """Level 1 of one layer, from its own rows."""
     if scores is None or blocks is None or nulls is None:
-        return level
+        return Level1()
+    return next(iter(read_level1_by_layer(scores, blocks, nulls, metric).values()), Level1())
+
+
+def read_level1_by_layer(
+    scores: pl.DataFrame, blocks: pl.DataFrame, nulls: pl.DataFrame, metric: str
+) -> dict[Layer, Level1]:
+    """Level 1 of all layers with rows in every table; a control without a row in the control nulls is left out."""
+    held = {layer: Level1() for layer in _layers(scores) & _layers(blocks) & _layers(nulls)}
+    known: dict[Layer, set[str]] = {layer: {"real", "nuisance"} for layer in held}
+    surrogates: dict[Layer, set[str]] = {layer: set() for layer in held}
     of_metric = nulls.filter(pl.col("metric") == metric)
-    surrogates = set(of_metric.filter("surrogate")["control"])
-    known = {*of_metric["control"], "real", "nuisance"}
-    kept = scores.filter(pl.col("metric") == metric).drop_nulls("score_median").sort("draw")
-    for row in kept.filter(pl.col("condition") == "real").iter_rows(named=True):
-        level.real[subject_run(row)] = row["score_median"]
-    surrogate_rows = kept.filter(pl.col("condition").is_in(list(surrogates)))
-    for (condition, *place), rows in surrogate_rows.group_by(
-        "condition", *SUBJECT_RUN_KEY, maintain_order=True
+    for *key, control, surrogate in (
+        of_metric.select(*LAYER_KEY, "control", "surrogate").unique().iter_rows()
     ):
-        run = subject_run(dict(zip(SUBJECT_RUN_KEY, place, strict=True)))
-        by_number = np.full(int(rows["draw"].max()) + 1, np.nan)  # type: ignore[arg-type]
-        by_number[rows["draw"].to_numpy()] = rows["score_median"].to_numpy()
-        level.draws.setdefault(str(condition), {})[run] = by_number
-    for row in blocks.filter(pl.col("condition").is_in(list(known))).iter_rows(named=True):
-        level.blocks.setdefault(row["condition"], {})[subject_run(row)] = numbers(row["scores"])
-        level.stimulus[subject_run(row)] = row["stimulus"]
-    return level
+        if (layer := layer_of(key)) in held:
+            known[layer].add(control)
+            if surrogate:
+                surrogates[layer].add(control)
+    kept = scores.filter(pl.col("metric") == metric).drop_nulls("score_median")
+    _read_scores(kept, held, surrogates)
+    rows = blocks.select(*LAYER_KEY, *SUBJECT_RUN_KEY, "condition", "stimulus").iter_rows()
+    for (*key, subject, session, run, condition, stimulus), values in zip(
+        rows, cells(blocks["scores"]), strict=True
+    ):
+        if (layer := layer_of(key)) in held and condition in known[layer]:
+            place = (subject, session, run)
+            held[layer].blocks.setdefault(condition, {})[place] = values
+            held[layer].stimulus[place] = stimulus
+    return held
+
+
+def _read_scores(
+    kept: pl.DataFrame, held: Mapping[Layer, Level1], surrogates: Mapping[Layer, set[str]]
+) -> None:
+    """Put the real scores, and the scores of all draws of the surrogates, in their places."""
+    wanted = {"real"}.union(*surrogates.values())
+    drawn = (
+        kept.filter(pl.col("condition").is_in(sorted(wanted)))
+        .sort("draw", maintain_order=True)
+        .group_by(*LAYER_KEY, "condition", *SUBJECT_RUN_KEY, maintain_order=True)
+        .agg("draw", "score_median")
+    )
+    rows = drawn.select(*LAYER_KEY, "condition", *SUBJECT_RUN_KEY).iter_rows()
+    for (*key, condition, subject, session, run), draws, values in zip(
+        rows, cells(drawn["draw"]), cells(drawn["score_median"]), strict=True
+    ):
+        layer, place = layer_of(key), (subject, session, run)
+        if layer not in held:
+            continue
+        if condition == "real":
+            held[layer].real[place] = float(values[-1])
+        if condition in surrogates[layer]:
+            by_number = np.full(int(draws[-1]) + 1, np.nan)
+            by_number[draws] = values
+            held[layer].draws.setdefault(condition, {})[place] = by_number
+
+
+def _layers(frame: pl.DataFrame) -> set[Layer]:
+    return {layer_of(key) for key in frame.select(LAYER_KEY).unique().iter_rows()}
 
 
 def mean_over_runs(by_run: Mapping[SubjectRun, FloatArray]) -> FloatArray:
@@ -115,12 +160,18 @@ def block_p_value(
     values = [contrasts[run] for run in sorted(contrasts)]
     if not values:
         return 1.0
+    flipped = sign_flip_p_value(np.concatenate(values), rng)
+    return max(flipped, one_sample_p_value(means_by_stimulus(contrasts, stimulus)))
+
+
+def means_by_stimulus(
+    contrasts: Mapping[SubjectRun, FloatArray], stimulus: Mapping[SubjectRun, str]
+) -> FloatArray:
+    """Contrasts in the blocks of all stimuli, averaged over the subject-runs that share them."""
     by_stimulus: dict[str, list[FloatArray]] = {}
     for run in sorted(contrasts):
         by_stimulus.setdefault(stimulus[run], []).append(contrasts[run])
-    means = np.concatenate([_mean_of_finite(parts) for parts in by_stimulus.values()])
-    flipped = sign_flip_p_value(np.concatenate(values), rng)
-    return max(flipped, one_sample_p_value(means))
+    return np.concatenate([_mean_of_finite(parts) for parts in by_stimulus.values()])
 
 
 def _mean_of_finite(parts: Sequence[FloatArray]) -> FloatArray:

@@ -9,17 +9,18 @@ M = every other target ∧ random directions                                    
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import polars as pl
 
 from lpact.config import GatesConfig
-from lpact.decide._frames import SUBJECT_RUN_KEY
+from lpact.decide._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
 from lpact.decide.calibrated.comparison import Comparison, criterion, unrivalled
 from lpact.decide.calibrated.frames import (
     SubjectRun,
     block_p_value,
-    numbers,
-    subject_run,
+    cells,
     typical,
 )
 from lpact.decide.claims import NO_MECHANISM, Claim
@@ -35,22 +36,24 @@ NOTHING, NUISANCE = "nothing", "nuisance"
 Blocks = dict[str, dict[str, FloatArray]]
 ByRun = dict[SubjectRun, tuple[str, Blocks]]
 """Stimulus and blocks of every subject-run."""
+LayerDrops = dict[tuple[str, str], ByRun]
+"""Drops of a layer, by what stands beside the features and by mechanism."""
 
 
 def mechanism_gate(
     claim: Claim,
-    drops: pl.DataFrame | None,
+    drops: LayerDrops | None,
     targets: Criterion,
     gates: GatesConfig,
     *,
     has_nuisance: bool,
 ) -> GateEvidence:
-    """Evaluate M for one claim from its layer's drops by block; ``targets`` is the rule on the number of targets.
+    """Evaluate M for one claim from the drops by block of its layer; ``targets`` is the rule on the number of targets.
 
     ``has_nuisance``: there are nuisance features. What could not be fitted beside them then counts against the claim.
     """
     mechanism = claim[-1]
-    alone, beside = (blocks_by_run(claim, drops, name) for name in (NOTHING, NUISANCE))
+    alone, beside = ((drops or {}).get((name, mechanism), {}) for name in (NOTHING, NUISANCE))
     nothing = (
         "No mechanism was stripped here."
         if mechanism == NO_MECHANISM
@@ -92,29 +95,32 @@ def mechanism_gate(
     return GateEvidence(Gate.MECHANISM, tuple(criteria))
 
 
-def blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> ByRun:
+def read_drops(drops: pl.DataFrame) -> dict[Layer, LayerDrops]:
     """Drops by target (or ``random_direction``) and method, for every subject-run with a matching one."""
-    mechanism = claim[-1]
+    found: dict[Layer, LayerDrops] = {}
+    columns = (*LAYER_KEY, *SUBJECT_RUN_KEY, "stimulus", "method", "stripped", "target", "beside")
+    rows = zip(*(drops[name].to_list() for name in columns), cells(drops["drops"]), strict=True)
+    for dataset, model, layer, subject, session, run, stimulus, *place, values in rows:
+        method, stripped, target, beside = place
+        of_layer = found.setdefault((dataset, model, layer), {})
+        random = stripped == RANDOM_DIRECTION
+        by_run = of_layer.setdefault((beside, target if random else stripped), {})
+        _, blocks = by_run.setdefault((subject, session, run), (stimulus, {}))
+        blocks.setdefault(RANDOM_DIRECTION if random else target, {})[method] = values
+    return {
+        layer: {
+            (beside, mechanism): {run: held for run, held in by_run.items() if mechanism in held[1]}
+            for (beside, mechanism), by_run in of_layer.items()
+        }
+        for layer, of_layer in found.items()
+    }
+
+
+def blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> ByRun:
+    """The drops of one claim, from the rows of its layer."""
     if drops is None:
         return {}
-    own = drops.filter(
-        (pl.col("beside") == beside)
-        & (
-            (pl.col("stripped") == mechanism)
-            | ((pl.col("stripped") == RANDOM_DIRECTION) & (pl.col("target") == mechanism))
-        )
-    )
-    by_run: ByRun = {}
-    for _, rows in own.group_by(SUBJECT_RUN_KEY, maintain_order=True):
-        blocks: Blocks = {}
-        for row in rows.iter_rows(named=True):
-            random = row["stripped"] == RANDOM_DIRECTION
-            place = RANDOM_DIRECTION if random else row["target"]
-            blocks.setdefault(place, {})[row["method"]] = numbers(row["drops"])
-        if mechanism in blocks:
-            first = rows.row(0, named=True)
-            by_run[subject_run(first)] = (str(first["stimulus"]), blocks)
-    return by_run
+    return read_drops(drops).get(claim[:3], {}).get((beside, claim[-1]), {})
 
 
 def _has_random(by_run: ByRun) -> bool:
@@ -123,7 +129,11 @@ def _has_random(by_run: ByRun) -> bool:
 
 def _against_targets(claim: Claim, by_run: ByRun) -> list[Comparison]:
     """Comparisons with every other target, and with no drop at all; none where there is no other target."""
-    return [compare_with(claim, name, by_run) for name in rival_targets(claim, by_run)]
+    rivals = rival_targets(claim, by_run)
+    return [
+        _comparison(claim, rival, contrasts, by_run)
+        for rival, contrasts in zip(rivals, _contrasts_with_all(claim, rivals, by_run), strict=True)
+    ]
 
 
 def rival_targets(claim: Claim, by_run: ByRun) -> tuple[str, ...]:
@@ -143,9 +153,43 @@ def contrasts_with(claim: Claim, rival: str, by_run: ByRun) -> dict[SubjectRun, 
     return contrasts
 
 
+def _contrasts_with_all(
+    claim: Claim, rivals: Sequence[str], by_run: ByRun
+) -> list[dict[SubjectRun, FloatArray]]:
+    """`contrasts_with` of several rivals; those of a subject-run together where all have all methods and blocks."""
+    found: list[dict[SubjectRun, FloatArray]] = [{} for _ in rivals]
+    for run, (_, blocks) in by_run.items():
+        own = blocks[claim[-1]]
+        others = [blocks.get(rival) for rival in rivals if rival != NO_DROP]
+        table = _table([own, *(other or {} for other in others)], list(own))
+        if table is None or NO_DROP in blocks:
+            return [contrasts_with(claim, rival, by_run) for rival in rivals]
+        less = np.zeros((len(rivals), *table.shape[1:]))
+        less[[place for place, rival in enumerate(rivals) if rival != NO_DROP]] = table[1:]
+        for contrasts, values in zip(found, np.median(table[0] - less, axis=1), strict=True):
+            contrasts[run] = values
+    return found
+
+
+def _table(parts: Sequence[Mapping[str, FloatArray]], methods: Sequence[str]) -> FloatArray | None:
+    """Drops as [n_parts, n_methods, n_blocks]; None where one is missing or has other blocks."""
+    if any(part.keys() != parts[0].keys() for part in parts):
+        return None
+    arrays = [part[method] for part in parts for method in methods]
+    if len({len(values) for values in arrays}) != 1:
+        return None
+    table = np.concatenate(arrays).reshape(len(parts), len(methods), -1)
+    return table if np.isfinite(table).all() else None
+
+
 def compare_with(claim: Claim, rival: str, by_run: ByRun) -> Comparison:
     """Matching drop against a rival's, or against none."""
-    contrasts = contrasts_with(claim, rival, by_run)
+    return _comparison(claim, rival, contrasts_with(claim, rival, by_run), by_run)
+
+
+def _comparison(
+    claim: Claim, rival: str, contrasts: Mapping[SubjectRun, FloatArray], by_run: ByRun
+) -> Comparison:
     stimulus = {run: name for run, (name, _) in by_run.items()}
     p = block_p_value(contrasts, stimulus, keyed_rng(0, "sign flips", *claim, rival))
     pooled = np.concatenate(list(contrasts.values())) if contrasts else np.empty(0)

@@ -42,6 +42,7 @@ class PredictiveTests:
     def __init__(self, layer: Layer, level: Level1, gates: GatesConfig) -> None:
         self._gates = gates
         self._level = level
+        self._differences: dict[str, dict[SubjectRun, FloatArray]] = {}
         self.surrogates = [self._surrogate(name) for name in sorted(level.draws)]
         rivals = sorted({*level.blocks} - {*level.draws, REAL})
         tested = [(name, self._rival(layer, name)) for name in rivals if self.differences(name)]
@@ -60,9 +61,11 @@ class PredictiveTests:
 
     def differences(self, name: str) -> dict[SubjectRun, FloatArray]:
         """Real − rival in every outer block, by subject-run; those without any are left out."""
-        real, rival = self._level.blocks.get(REAL, {}), self._level.blocks[name]
-        found = {run: real[run] - rival[run] for run in sorted(rival) if run in real}
-        return {run: values for run, values in found.items() if np.isfinite(values).any()}
+        if name not in self._differences:
+            real, rival = self._level.blocks.get(REAL, {}), self._level.blocks[name]
+            found = {run: real[run] - rival[run] for run in sorted(rival) if run in real}
+            self._differences[name] = {r: v for r, v in found.items() if np.isfinite(v).any()}
+        return self._differences[name]
 
     def _rival(self, layer: Layer, name: str) -> Comparison:
         differences = self.differences(name)

@@ -18,18 +18,19 @@ that noise with the real features, and an intersection–union test holds its le
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from lpact.config import GatesConfig
-from lpact.decide._frames import SUBJECT_RUN_KEY
+from lpact.decide._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
 from lpact.decide.calibrated.comparison import Comparison, criterion, unrivalled
-from lpact.decide.calibrated.frames import numbers, typical
+from lpact.decide.calibrated.frames import layer_of
+from lpact.decide.calibrated.null_draws import LayerDraws, RunDraws, summarise_runs
 from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
-from lpact.decide.rows import OK, is_label
+from lpact.decide.rows import is_label
 from lpact.decide.wording import percent
 from lpact.math.randomization import draw_p_value
 from lpact.math.types import FloatArray
@@ -40,27 +41,24 @@ SURROGATE, UNIT_ORDER, SWAP = "surrogate", "unit_order", "swap"
 
 
 class RelationalTests:
-    """All level-2 tests of one layer, from its null draws and its labelled unit rows."""
+    """All level-2 tests of one layer, from its null draws and the reliability of its unit rows."""
 
     def __init__(
         self,
-        nulls: pl.DataFrame | None,
-        rows: pl.DataFrame | None,
-        controls: Sequence[str],
+        draws: LayerDraws | None,
+        reliable: ReliableUnits | None,
+        controls: Collection[str],
         gates: GatesConfig,
         why_nothing: str,
     ) -> None:
         self._gates = gates
-        self._rows = rows
+        self._units = reliable
         self._why = why_nothing
         found: dict[str, list[Comparison]] = {SURROGATE: [], UNIT_ORDER: [], SWAP: []}
         allowed = {*controls, NUISANCE, UNIT_ORDER}
-        if nulls is not None:
-            for (test, against), part in nulls.filter(OK).group_by(
-                "test", "against", maintain_order=True
-            ):
-                if str(against) in allowed:
-                    found[str(test)].append(_test(str(against), part))
+        for (test, against), runs in (draws or {}).items():
+            if against in allowed:
+                found[test].append(_test(against, runs))
         self.surrogates = sorted(found[SURROGATE], key=lambda t: t.against)
         self.unit_order = found[UNIT_ORDER]
         swaps = sorted(found[SWAP], key=lambda t: t.against)
@@ -109,8 +107,7 @@ class RelationalTests:
     def _reliable(self) -> Criterion:
         """Share of unit rows whose brain pattern can be trusted, as the point rule demands of every row."""
         gates = self._gates
-        rows = None if self._rows is None else self._rows.filter("has_contrast")
-        if rows is None or not rows.height:
+        if self._units is None:
             sentence = f"No unit row has a finite relational contrast ({self._why})."
             return Criterion(
                 CriterionName.RELIABLE_UNITS,
@@ -122,14 +119,13 @@ class RelationalTests:
                 sentence,
                 self._why,
             )
-        unreliable = is_label("evidence", RowLabel.UNRELIABLE_BRAIN_PATTERN)
-        share = float(rows.select((~unreliable & pl.col("same_order")).mean()).item())
+        share = self._units.share
         return Criterion(
             CriterionName.RELIABLE_UNITS,
             share,
             ">=",
             gates.direction_fraction,
-            rows.height,
+            self._units.n,
             "",
             f"{percent(share)} of unit rows have a reliable brain pattern in the same unit order; "
             f"{percent(gates.direction_fraction)} are needed.",
@@ -175,25 +171,52 @@ class Pooled:
 
 def pool(part: pl.DataFrame) -> Pooled:
     """Median over summaries, then mean over subject-runs, of the rows of one test and rival."""
-    observed: list[float] = []
-    advantages: list[float] = []
-    draws: list[FloatArray] = []
-    for _, rows in part.group_by(SUBJECT_RUN_KEY, maintain_order=True):
-        observed.append(float(np.median(rows["observed"].to_numpy())))
-        advantages.append(float(np.median(rows["advantage"].to_numpy())))
-        draws.append(typical([numbers(cell) for cell in rows["draws"].to_list()]))
-    n_draws = min(len(d) for d in draws)
-    mean_draws = np.mean([d[:n_draws] for d in draws], axis=0)
-    return Pooled(float(np.mean(observed)), mean_draws, float(np.mean(advantages)))
+    return _pooled([draws for _, draws in summarise_runs(part, SUBJECT_RUN_KEY)])
 
 
-def _test(against: str, part: pl.DataFrame) -> Comparison:
-    """One test from the rows of all subject-runs and summaries."""
-    pooled = pool(part)
+def _pooled(runs: Sequence[RunDraws]) -> Pooled:
+    n_draws = min(len(run.draws) for run in runs)
+    return Pooled(
+        float(np.mean([run.observed for run in runs])),
+        np.mean([run.draws[:n_draws] for run in runs], axis=0),
+        float(np.mean([run.advantage for run in runs])),
+    )
+
+
+def _test(against: str, runs: Sequence[RunDraws]) -> Comparison:
+    """One test from all subject-runs."""
+    pooled = _pooled(runs)
     n = int(np.isfinite(pooled.draws).sum())
     return Comparison(against, pooled.advantage, pooled.p_value, n, n)
+
+
+@dataclass(frozen=True)
+class ReliableUnits:
+    """Share of the ``n`` unit rows of a layer whose brain pattern is reliable and in the same unit order."""
+
+    share: float
+    n: int
+
+
+def reliable_units(labelled: pl.DataFrame) -> dict[Layer, ReliableUnits]:
+    """One entry a layer with a unit row that has a contrast."""
+    trusted = ~is_label("evidence", RowLabel.UNRELIABLE_BRAIN_PATTERN) & pl.col("same_order")
+    shares = (
+        labelled.filter("has_contrast")
+        .group_by(LAYER_KEY, maintain_order=True)
+        .agg(trusted.mean().alias("share"), pl.len().alias("n"))
+    )
+    return {layer_of(key): ReliableUnits(share, n) for *key, share, n in shares.iter_rows()}
 
 
 def controls_of(nulls: pl.DataFrame | None) -> list[str]:
     """Controls that the study holds a layer against."""
     return [] if nulls is None else nulls["control"].unique().sort().to_list()
+
+
+def controls_by_layer(nulls: pl.DataFrame) -> dict[Layer, list[str]]:
+    """The same for all layers."""
+    found: dict[Layer, list[str]] = {}
+    for *key, control in nulls.select(*LAYER_KEY, "control").unique().iter_rows():
+        found.setdefault(layer_of(key), []).append(control)
+    return found

@@ -11,7 +11,7 @@ from lpact.report.claim_story.model import (
     Rival,
 )
 from lpact.report.claim_story.rows import Rows, rows_of, rows_of_run
-from lpact.report.claim_story.story import claim_story
+from lpact.report.claim_story.story import claim_stories, claim_story
 
 __all__ = [
     "Claim",
@@ -21,6 +21,7 @@ __all__ = [
     "GateStory",
     "Rival",
     "Rows",
+    "claim_stories",
     "claim_story",
     "rows_of",
     "rows_of_run",

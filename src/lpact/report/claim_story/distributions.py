@@ -12,6 +12,20 @@ from lpact.report.claim_story import level1, level2, level3, level4
 from lpact.report.claim_story.material import Material
 from lpact.report.claim_story.model import Distribution
 
+OF_MECHANISM = frozenset(
+    {
+        CriterionName.N_TARGETS,
+        CriterionName.METHODS_AGREEING,
+        CriterionName.TYPICAL_DROP,
+        CriterionName.TYPICAL_MARGIN,
+        CriterionName.TYPICAL_MISMATCH_MARGIN,
+        CriterionName.P_OTHER_TARGETS,
+        CriterionName.P_RANDOM_DIRECTIONS,
+        CriterionName.P_BEYOND_NUISANCE,
+    }
+)
+"""Criteria that differ between the mechanisms of a layer."""
+
 Made = tuple[Distribution, ...]
 _Maker = Callable[[Material, str, float | None], Made]
 """From the material, what the criterion was compared with, and its value."""
@@ -23,7 +37,11 @@ def distributions_of(
     """The numbers behind a criterion; none for counts and roles."""
     if value is None or criterion not in _MAKERS:
         return ()
-    return _MAKERS[CriterionName(criterion)](material, compared_with, value)
+    make = _MAKERS[CriterionName(criterion)]
+    if CriterionName(criterion) in OF_MECHANISM:
+        return make(material, compared_with, value)
+    key = ("distributions", criterion, compared_with, value)
+    return material.once(key, lambda: make(material, compared_with, value))
 
 
 def _relational(kinds: tuple[str, ...], *, nuisance: bool) -> _Maker:
@@ -85,7 +103,7 @@ _MAKERS: dict[CriterionName, _Maker] = {
     CriterionName.P_OTHER_TARGETS: lambda m, rival, _: level3.other_targets(m, rival, NOTHING),
     CriterionName.P_RANDOM_DIRECTIONS: lambda m, rival, _: level3.random_directions(m, rival),
     CriterionName.P_BEYOND_NUISANCE: lambda m, rival, _: level3.beyond_nuisance(m, rival),
-    CriterionName.P_FRACTION: lambda m, mode, value: level4.bootstrapped(m, mode, value),
+    CriterionName.P_FRACTION: level4.bootstrapped,
     CriterionName.P_CONTRAST: _relational((SURROGATE, SWAP), nuisance=True),
     CriterionName.P_REPLICATION: lambda m, _, __: level1.replication(m),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -86,7 +87,11 @@ def smallest_delta(material: Material, control: str) -> tuple[Distribution, ...]
             where="mean over subject-runs, control by control",
         ),
         *_pooled(material, control),
-        *(d for row in used.iter_rows(named=True) for d in _in_run(material, subject_run(row), control)),
+        *(
+            d
+            for row in used.iter_rows(named=True)
+            for d in _in_run(material, subject_run(row), control)
+        ),
     )
 
 
@@ -160,6 +165,33 @@ def replication(material: Material) -> tuple[Distribution, ...]:
     )
 
 
+@dataclass(frozen=True)
+class MeanScores:
+    """Means over the subject-runs that have both contrasts."""
+
+    real: float
+    nuisance: float
+    best_control: float
+
+
+def mean_scores(material: Material) -> MeanScores | None:
+    """Mean scores behind the contrasts; None where there are none."""
+    rows = material.deltas.filter("computed")
+    if not rows.height:
+        return None
+    means = rows.select(pl.col("real_score", "nuisance_score", "best_control_score").mean()).row(0)
+    return MeanScores(*means)
+
+
+def paired_scores(material: Material, condition: str) -> tuple[float, float] | None:
+    """Mean real score and mean score of a condition (over draws first), over the subject-runs that have both."""
+    by_run, real = _draws(material, condition), _real(material)
+    if not by_run:
+        return None
+    own = [float(np.nanmean(draws)) for draws in by_run.values()]
+    return float(np.mean([real[run] for run in by_run])), float(np.mean(own))
+
+
 def _real(material: Material) -> dict[SubjectRun, float]:
     return material.once("real scores", lambda: _read_real(material))
 
@@ -195,9 +227,7 @@ def _nuisance_mark(material: Material, runs: Sequence[SubjectRun]) -> tuple[tupl
     return ((NUISANCE, float(np.mean(there))),) if len(there) == len(runs) and there else ()
 
 
-def _pooled(
-    material: Material, control: str, test: Comparison | None = None
-) -> list[Distribution]:
+def _pooled(material: Material, control: str, test: Comparison | None = None) -> list[Distribution]:
     """The mean real score beside the same mean in every draw of a control."""
     by_run = _draws(material, control)
     if not by_run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -110,7 +110,8 @@ def not_reached(material: Material, control: str) -> tuple[Distribution, ...]:
     unreached = (
         found.group_by("condition", maintain_order=True)
         .agg(
-            share=1 - (pl.col("advantage") <= 0).sum() / pl.len(), advantage=pl.col("advantage").mean()
+            share=1 - (pl.col("advantage") <= 0).sum() / pl.len(),
+            advantage=pl.col("advantage").mean(),
         )
         .sort("share", "advantage", "condition")
     )
@@ -238,8 +239,8 @@ def _distribution(test: DrawTest, pooled: Pooled, where: str, *, gives: bool) ->
         UNIT_ORDER: "Relational statistic against the same pattern in shuffled unit orders",
         SWAP: f"Advantage over {test.against} against exchanges of the two patterns at random units",
     }
-    behind = "" if pooled.advantage > 0 else ", and so p = 1 whatever the draws"
-    return against_draws(
+    behind = ", and so p = 1 whatever the draws" if gives and not pooled.advantage > 0 else ""
+    found = against_draws(
         titles[test.test],
         STATISTIC if test.test != SWAP else f"{STATISTIC}, real less {test.against}",
         pooled.observed,
@@ -250,3 +251,4 @@ def _distribution(test: DrawTest, pooled: Pooled, where: str, *, gives: bool) ->
         p_value=pooled.p_value if gives else None,
         note=f"Mean advantage in similarity {number(pooled.advantage)}{behind}.",
     )
+    return replace(found, advantage=pooled.advantage)

@@ -31,7 +31,8 @@ COLUMNS = {
 def methods(material: Material) -> pl.DataFrame:
     """Medians over subject-runs of the three numbers, one row a method."""
     return material.once(
-        "methods", lambda: medians_by_method(usable_rows(material.specificity))
+        ("methods", material.mechanism),
+        lambda: medians_by_method(usable_rows(material.specificity)),
     )
 
 
@@ -80,28 +81,33 @@ def agreeing(material: Material) -> tuple[Distribution, ...]:
     )
 
 
-def targets(material: Material, rival: str) -> tuple[Distribution, ...]:
-    """Drops of all targets when the mechanism is stripped: its own is the observed one."""
-    finite = material.stripping.drop_nulls("drop")
+def median_drops(material: Material) -> dict[str, float]:
+    """Drop of every target when the mechanism is stripped: median over subject-runs, then over methods."""
     medians = (
-        finite.group_by("target", "method", maintain_order=True)
+        material.stripping.drop_nulls("drop")
+        .group_by("target", "method", maintain_order=True)
         .agg(pl.col("drop").median())
         .group_by("target", maintain_order=True)
         .agg(pl.col("drop").median())
         .sort("target")
     )
-    own = medians.filter(target=material.mechanism)["drop"].to_list()
-    others = medians.filter(pl.col("target") != material.mechanism)
-    if not own:
+    return dict(medians.select("target", "drop").iter_rows())
+
+
+def targets(material: Material, rival: str) -> tuple[Distribution, ...]:
+    """Drops of all targets when the mechanism is stripped: its own is the observed one."""
+    medians = median_drops(material)
+    own = medians.pop(material.mechanism, None)
+    if own is None:
         return ()
     return (
         several(
             f"Drop of every other target when {material.mechanism} is stripped; its own is marked",
             DROP,
-            others["drop"].to_list(),
-            others["target"].to_list(),
+            list(medians.values()),
+            list(medians),
             kind="rivals",
-            observed=own[0],
+            observed=own,
             bound=0.0,
             reference=rival,
             where="median over subject-runs, then over methods",
@@ -173,7 +179,9 @@ def _tests(
     for position, (rival, test) in enumerate(ranked):
         contrasts = contrasts_with(material.claim, rival, by_run)
         title = _title(material.mechanism, test, words)
-        found.append(over_blocks(title, DROP, contrasts, reference=test.against, p_value=test.p_value))
+        found.append(
+            over_blocks(title, DROP, contrasts, reference=test.against, p_value=test.p_value)
+        )
         if position == 0:
             found += [
                 over_blocks(

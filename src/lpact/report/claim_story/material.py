@@ -68,8 +68,14 @@ class Material:
         self.claim = claim
         self.gates = gates
 
+    def about(self, mechanism: str) -> Material:
+        """The same layer with another mechanism; what both rest on is read and made once."""
+        other = Material(self._rows, (*self.layer, mechanism), self.gates, self._metric)
+        other._made = self._made
+        return other
+
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` returns, made once for all criteria that ask for it."""
+        """What ``make`` returns, made once for all criteria and mechanisms of the layer that ask for it."""
         if key not in self._made:
             self._made[key] = make()
         return cast("T", self._made[key])
@@ -88,9 +94,12 @@ class Material:
         dataset, model, layer = self.layer
         return in_order(self._rows(table.name, dataset=dataset, model=model, layer=layer), table)
 
-    @cached_property
+    @property
     def metric(self) -> str:
         """The primary metric: that of the block scores, which are kept for no other."""
+        return self.once("metric", self._read_metric)
+
+    def _read_metric(self) -> str:
         if self._metric is not None:
             return self._metric
         known = self.blocks["metric"].unique().sort().to_list()
@@ -102,47 +111,55 @@ class Material:
         """The primary metric, for an axis."""
         return _METRICS.get(self.metric, self.metric)
 
-    @cached_property
+    @property
     def deltas(self) -> pl.DataFrame:
         """Level-1 contrasts at the primary metric; ``computed`` says which have both."""
+        return self.once("deltas", self._read_deltas)
+
+    def _read_deltas(self) -> pl.DataFrame:
         labelled = label_predictive(self._read(CONTROL_DELTAS).filter(metric=self.metric))
         return labelled.with_columns(computed=~is_label("evidence", RowLabel.NOT_COMPUTED))
 
-    @cached_property
+    @property
     def nulls(self) -> pl.DataFrame:
         """Level-1 controls, all metrics."""
-        return self._read(CONTROL_NULLS)
+        return self.once("nulls", lambda: self._read(CONTROL_NULLS))
 
-    @cached_property
+    @property
     def scores(self) -> pl.DataFrame:
         """Level-1 scores of every condition and draw, all metrics."""
-        return self._read(PREDICTIVE_SCORES)
+        return self.once("scores", lambda: self._read(PREDICTIVE_SCORES))
 
-    @cached_property
+    @property
     def blocks(self) -> pl.DataFrame:
         """Level-1 scores by outer block."""
-        return self._read(BLOCK_SCORES)
+        return self.once("blocks", lambda: self._read(BLOCK_SCORES))
 
-    @cached_property
+    @property
     def level1(self) -> PredictiveTests:
         """The tests of level 1."""
+        return self.once("level1", self._read_level1)
+
+    def _read_level1(self) -> PredictiveTests:
         gathered = read_level1(self.scores, self.blocks, self.nulls, self.metric)
         return PredictiveTests(self.layer, gathered, self.gates)
 
-    @cached_property
+    @property
     def unit_rows(self) -> pl.DataFrame:
         """Level-2 contrasts of all units, labelled."""
-        return label_relational(self._read(PROFILE_DELTAS), self.gates)
+        return self.once(
+            "unit_rows", lambda: label_relational(self._read(PROFILE_DELTAS), self.gates)
+        )
 
-    @cached_property
+    @property
     def similarities(self) -> pl.DataFrame:
         """Level-2 similarities of all conditions."""
-        return self._read(PROFILE_SCORES)
+        return self.once("similarities", lambda: self._read(PROFILE_SCORES))
 
-    @cached_property
+    @property
     def relational_nulls(self) -> pl.DataFrame:
         """Level-2 draws."""
-        return self._read(RELATIONAL_NULLS)
+        return self.once("relational_nulls", lambda: self._read(RELATIONAL_NULLS))
 
     @cached_property
     def specificity(self) -> pl.DataFrame:
@@ -159,27 +176,31 @@ class Material:
         """Drops of the claim's target when something else is stripped."""
         return self._read(MISMATCH_CONTROLS).filter(stripped=self.mechanism)
 
-    @cached_property
+    @property
     def block_drops(self) -> pl.DataFrame:
         """Level-3 drops by outer block."""
-        return self._read(BLOCK_DROPS)
+        return self.once("block_drops", lambda: self._read(BLOCK_DROPS))
 
-    @cached_property
+    @property
     def ceiling_rows(self) -> pl.DataFrame:
         """Level-4 rows, labelled."""
-        return label_ceiling(self._read(NORMALIZED_SCORES), self.gates)
-
-    @cached_property
-    def bounded(self) -> pl.DataFrame:
-        """Level-4 rows whose fractions stand on a sufficient reliability."""
-        return self.ceiling_rows.filter(
-            pl.col("evidence").is_in([label.value for label in BOUNDED])
+        return self.once(
+            "ceiling_rows", lambda: label_ceiling(self._read(NORMALIZED_SCORES), self.gates)
         )
 
-    @cached_property
+    @property
+    def bounded(self) -> pl.DataFrame:
+        """Level-4 rows whose fractions stand on a sufficient reliability."""
+        fits = pl.col("evidence").is_in([label.value for label in BOUNDED])
+        return self.once("bounded", lambda: self.ceiling_rows.filter(fits))
+
+    @property
     def reliabilities(self) -> pl.DataFrame:
         """Brain–brain reliabilities of the dataset."""
-        return in_order(self._rows(BRAIN_CEILING.name, dataset=self.claim[0]), BRAIN_CEILING)
+        return self.once(
+            "reliabilities",
+            lambda: in_order(self._rows(BRAIN_CEILING.name, dataset=self.claim[0]), BRAIN_CEILING),
+        )
 
 
 def in_order(frame: pl.DataFrame, table: Table) -> pl.DataFrame:

@@ -29,9 +29,10 @@ Gives = Literal[
 """How the criterion's number follows from the distribution.
 
 ``mean``, ``median`` and ``smallest`` of its numbers; ``share_above``: the share of its numbers above ``bound``;
-``share_at_least``: the share at or above it, missing ones counted as below; ``rank``: the p-value of ``observed`` among draws
-(`lpact.math.randomization.draw_p_value`), 1 where the model is not ahead; ``block_test``, ``partial_conjunction`` and
-``bootstrap``: p-values of those names. Empty: it is shown beside the criterion, which does not rest on it alone.
+``share_at_least``: the share at or above it, missing ones counted as below; ``rank``: the p-value of ``observed`` among
+draws (`lpact.math.randomization.draw_p_value`), 1 where ``advantage`` is not above 0; ``block_test``,
+``partial_conjunction`` and ``bootstrap``: p-values of those names. Empty: it is shown beside the criterion, which does
+not rest on it alone.
 """
 
 
@@ -66,6 +67,8 @@ class Distribution:
         Further values worth a line, by name, such as the score of nuisance.
     p_value
         P-value of this one test; None where it is none.
+    advantage
+        Mean advantage of the model in similarity, at level 2; None elsewhere.
     """
 
     title: str
@@ -82,6 +85,7 @@ class Distribution:
     bound: float | None = None
     marks: tuple[tuple[str, float], ...] = ()
     p_value: float | None = None
+    advantage: float | None = None
 
 
 @dataclass(frozen=True)

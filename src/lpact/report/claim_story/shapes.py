@@ -73,9 +73,7 @@ def against_draws(
     """A number of the model's beside the same in every draw of something else."""
     there = draws[np.isfinite(draws)]
     n_reaching = int((there >= observed).sum())
-    said = (
-        f"{n_reaching} of {count(there.size, 'draw')} {'reaches' if n_reaching == 1 else 'reach'} it"
-    )
+    said = f"{n_reaching} of {count(there.size, 'draw')} {'reaches' if n_reaching == 1 else 'reach'} it"
     if p_value is not None:
         said += f": p = {number(p_value)}"
     return several(
@@ -106,9 +104,7 @@ def over_blocks(
 ) -> Distribution:
     """Contrasts in the held-out blocks of all given subject-runs; their mean is the observed one."""
     values = [v for run in contrasts for v in contrasts[run].tolist()]
-    labels = [
-        f"{place(run)}, block {i}" for run in contrasts for i in range(contrasts[run].size)
-    ]
+    labels = [f"{place(run)}, block {i}" for run in contrasts for i in range(contrasts[run].size)]
     there = [v for v in values if math.isfinite(v)]
     p = "" if p_value is None else f", p = {number(p_value)}"
     n_above = sum(v > 0 for v in there)

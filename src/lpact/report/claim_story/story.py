@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import polars as pl
@@ -16,6 +17,7 @@ from lpact.report.claim_story.material import Material, gates_behind
 from lpact.report.claim_story.model import Claim, ClaimStory, CriterionStory, GateStory
 from lpact.report.claim_story.rival import rival_of
 from lpact.report.claim_story.rows import Rows
+from lpact.tables import CLAIM_KEY
 from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 
 LETTERS = {
@@ -55,19 +57,43 @@ def claim_story(
         Metric of level 1 that the gates look at. Without it, the metric of the block scores, which are kept for it
         alone.
     """
-    dataset, model, layer, mechanism = claim
-    own = {"dataset": dataset, "model": model, "layer": layer, "mechanism": mechanism}
-    decision = rows(DECISIONS.name, **own, gate_profile=gate_profile)
-    if decision.height != 1:
-        raise _unknown(claim, gate_profile, decision.height)
-    evidence = rows(GATE_EVIDENCE.name, **own)
-    material = Material(rows, claim, gates or gates_behind(evidence), primary_metric)
-    row = decision.row(0, named=True)
-    judged = evidence.filter(gate_profile=gate_profile).sort("gate_order", "criterion_order")
+    return next(
+        claim_stories(rows, [claim], gate_profile, gates=gates, primary_metric=primary_metric)
+    )
+
+
+def claim_stories(
+    rows: Rows,
+    claims: Iterable[Claim],
+    gate_profile: str,
+    *,
+    gates: GatesConfig | None = None,
+    primary_metric: str | None = None,
+) -> Iterator[ClaimStory]:
+    """As `claim_story`, for several claims in turn; neighbours of one layer share what they rest on."""
+    material: Material | None = None
+    for claim in claims:
+        own: dict[str, str | int] = dict(zip(CLAIM_KEY, claim, strict=True))
+        decision = rows(DECISIONS.name, **own, gate_profile=gate_profile)
+        if decision.height != 1:
+            raise _unknown(claim, gate_profile, decision.height)
+        evidence = rows(GATE_EVIDENCE.name, **own)
+        if material is not None and material.layer == claim[:3]:
+            material = material.about(claim[3])
+        else:
+            material = Material(rows, claim, gates or gates_behind(evidence), primary_metric)
+        judged = evidence.filter(gate_profile=gate_profile).sort("gate_order", "criterion_order")
+        fdr = None if gates is None else gates.fdr
+        yield _story(material, rows, decision.row(0, named=True), judged, fdr)
+
+
+def _story(
+    material: Material, rows: Rows, row: dict[str, Any], judged: pl.DataFrame, fdr: float | None
+) -> ClaimStory:
     gate_stories = tuple(_gate(material, gate, judged) for gate in Gate)
     return ClaimStory(
-        claim=claim,
-        gate_profile=gate_profile,
+        claim=material.claim,
+        gate_profile=row["gate_profile"],
         label=row["label"],
         label_explanation=_EXPLANATIONS.get(row["label"], ""),
         reason=row["reason"],
@@ -78,9 +104,7 @@ def claim_story(
         p_value=row["p_value"],
         q_value=row["q_value"],
         gates=gate_stories,
-        what_would_change=what_would_change(
-            material, rows, row, gate_stories, None if gates is None else gates.fdr
-        ),
+        what_would_change=what_would_change(material, rows, row, gate_stories, fdr),
         role=row["role"],
         rival=rival_of(material, row, gate_stories),
         primary_metric=material.metric,

@@ -13,6 +13,7 @@ import polars as pl
 
 from lpact.decide import CALIBRATED, PAPER
 from lpact.report.figure import Material, Spec
+from lpact.report.figures.common import PROFILES
 from lpact.report.theme import DIVERGING, RAMP, colour, colours
 
 LAYER = ["dataset", "model", "layer"]
@@ -20,7 +21,7 @@ RUN = ["subject", "session", "run"]
 DECISIONS = "decisions/lpact_decision_table"
 REAL, NUISANCE = "real", "nuisance"
 
-PASS_SHAPES = {PAPER: "circle", CALIBRATED: "diamond"}
+PASS_SHAPES = {PAPER: "circle", CALIBRATED: "square"}
 """Shape of the mark for a passed gate, by gate profile."""
 
 MINUS = "\N{MINUS SIGN}"
@@ -76,18 +77,22 @@ def mechanism_order(material: Material, found: pl.Series) -> list[str]:
     return [*known, *sorted(set(found.to_list()) - set(known))]
 
 
-def round_up(value: float) -> float:
-    """The next of 1, 2, 3, 5, 7 times a power of ten."""
+def round_down(value: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten that is not above the value; 0.001 where there is none."""
     if not math.isfinite(value) or value <= 0:
         return 0.001
-    power = 10.0 ** math.floor(math.log10(value))
-    return float(next(m * power for m in (1, 2, 3, 5, 7, 10) if m * power >= value * (1 - 1e-9)))
+    power = math.floor(math.log10(value))
+    fits = (m * 10.0**power for m in (5, 2, 1) if m * 10.0**power <= value * (1 + 1e-9))
+    return float(next(fits, 10.0**power))
 
 
 def diverging_breaks(largest: float) -> list[float]:
-    """Six bounds of seven classes around zero, the outer ones open: ±u, ±3u, ±5u, with 5u below the largest value."""
-    unit = round_up(largest / 7)
-    return [round(k * unit, 12) for k in (-5, -3, -1, 1, 3, 5)]
+    """Six bounds of seven classes around zero, the outer ones open: ±b/10, ±0.4 b, ±b, with b about half the largest.
+
+    The classes widen outwards, so that one large value does not leave all others in the middle.
+    """
+    bound = round_down(largest / 2)
+    return [round(k * bound, 12) for k in (-1, -0.4, -0.1, 0.1, 0.4, 1)]
 
 
 def class_of(value: float | None, breaks: Sequence[float]) -> int | None:
@@ -108,11 +113,19 @@ def threshold_scale(roles: tuple[str, ...], breaks: Sequence[float]) -> Spec:
     return {"type": "threshold", "domain": list(breaks), "range": colours(roles)}
 
 
-def pass_shape_scale(labels: dict[str, str]) -> Spec:
-    """Shapes of passed gates, by the name of the gate profile in pictures."""
-    return {"domain": [labels[p] for p in PASS_SHAPES], "range": list(PASS_SHAPES.values())}
+def short_number(value: float) -> str:
+    """A bound of a class: as few digits as it has, with its sign."""
+    return f"{value:+g}".replace("-", MINUS)
 
 
 def own_colour(field: str) -> Spec:
     """A colour that the data bring along."""
     return {"field": field, "type": "nominal", "scale": None}
+
+
+def held_under(layer: dict[str, Any]) -> str:
+    """Under which gate profiles a gate is passed, in words; ``layer`` has a flag a profile."""
+    held = [profile for profile in PROFILES if layer.get(profile)]
+    if len(held) == len(PROFILES):
+        return "both profiles"
+    return f"{PROFILES[held[0]]} only" if held else "not passed"

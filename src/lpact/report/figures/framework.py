@@ -240,8 +240,8 @@ def _verdict_bars(canvas: Canvas, verdicts: pl.DataFrame, left: float, top: floa
 def _caption(rows: pl.DataFrame) -> str:
     n = rows["n_claims"][0]
     return (
-        f"The evidence chain from top to bottom, for {count(n, 'claim')} (one a dataset, model, layer and mechanism). Blue bars start "
-        "at zero and count claims that pass this step and every step above; the dashed end is what drops out here; the black line "
+        f"The evidence chain from top to bottom, for {count(n, 'claim')} (one a dataset, model, layer and mechanism). Filled bars start "
+        "at zero and count claims that pass this step and every step above; the dashed end is what drops out here; the upright line "
         "marks how many claims pass this step on its own, whatever the others say. Gates of datasets that are not confirmatory never "
         "pass. Left the point rules, right every gate a test; there the last step also asks for the correction over all claims. "
         "Below: the verdicts that follow."

@@ -14,7 +14,7 @@ from lpact.report.figures.rates import GATES, drawn, span
 from lpact.tables.calibration import RATES
 
 NAME, TITLE = "power", "Power: how often a gate passes where it should"
-COLUMNS, WIDTH, HEIGHT, SHIFT = 4, 160, 120, 3.5
+COLUMNS, WIDTH, HEIGHT, SHIFT = 4, 155, 120, 3.5
 CELL_WIDTH, CELL_HEIGHT, MOST_DESIGNS = 92, 20, 12
 DESIGN: dict[str, str] = {
     "model": "model",
@@ -160,23 +160,23 @@ def _panel(rows: pl.DataFrame, gate: str, profiles: list[str], *, is_first: bool
             "values": [0, 0.5, 1],
             "format": "~g",
             "title": "share of studies" if is_first else None,
-            "labels": is_first,
         },
     }
     look = looks(profiles)
-    line = {"field": PROFILE, "type": "nominal", "legend": None}
-    dash = {**line, "scale": {"domain": profiles, "range": [[3, 3], [1, 0]] * len(profiles)}}
     return {
-        "title": {"text": gate, "fontSize": 12, "fontWeight": "normal", "offset": 5},
+        "title": {
+            "text": gate,
+            "fontSize": 12,
+            "fontWeight": "normal",
+            "frame": "group",
+            "offset": 5,
+        },
         "data": data,
         "width": WIDTH,
         "height": HEIGHT,
         "encoding": {"x": x},
         "layer": [
-            {
-                "mark": {"type": "line", "strokeWidth": 1.2},
-                "encoding": {"y": y, "strokeDash": dash, "stroke": look["stroke"]},
-            },
+            *(_line(i, name, y, look) for i, name in enumerate(profiles)),
             {
                 "mark": {"type": "rule", "strokeWidth": 1.5},
                 "encoding": {
@@ -191,6 +191,16 @@ def _panel(rows: pl.DataFrame, gate: str, profiles: list[str], *, is_first: bool
                 "encoding": {"y": y, "description": DESCRIPTION, **look},
             },
         ],
+    }
+
+
+def _line(place: int, name: str, y: Spec, look: Spec) -> Spec:
+    """The curve of one profile: broken for the first, whole for the second."""
+    mark = {"type": "line", "strokeWidth": 1.2, "strokeDash": [3, 3] if place % 2 == 0 else [1, 0]}
+    return {
+        "transform": [{"filter": {"field": PROFILE, "equal": name}}],
+        "mark": mark,
+        "encoding": {"y": y, "stroke": look["stroke"]},
     }
 
 
@@ -264,10 +274,13 @@ def _caption(rows: pl.DataFrame) -> str:
 
 
 def _summary(rows: pl.DataFrame) -> str:
+    """Power of the last gate of the chain under each truth."""
     last = rows.filter("curve").filter(pl.col("place") == pl.col("place").max().over("truth"))
-    told = [
-        f"{row['gate_name']} under {row['truth']}, {row[PROFILE]}, signal {row['snr']:g}: "
-        f"{row['n_passes']:,} of {row['n_studies']:,} studies pass"
-        for row in last.iter_rows(named=True)
-    ]
-    return "; ".join(told) + "."
+    told = []
+    for (truth, gate, profile), own in last.group_by(
+        "truth", "gate_name", PROFILE, maintain_order=True
+    ):
+        counts = own.select("n_passes", "n_studies", "snr").iter_rows()
+        at = ", ".join(f"{k:,} of {n:,} at signal {snr:g}" for k, n, snr in counts)
+        told.append(f"{gate} under {truth}, {profile}: {at}")
+    return "Studies that pass. " + "; ".join(told) + "."

@@ -32,7 +32,7 @@ def with_profile(rows: pl.DataFrame) -> pl.DataFrame:
 
 def looks(names: list[str], *, legend: bool = True) -> Spec:
     """Encodings of shape, fill and line by profile; one legend for all three."""
-    shown = {"title": "gate profile", "symbolSize": 60, "symbolDash": [1, 0]} if legend else None
+    shown = {"title": "gate profile", "symbolSize": 60} if legend else None
     strong, paper = colour("real"), colour("paper")
     ink = [colour("ink") if i % 2 == 0 else strong for i in range(len(names))]
     fill = [paper if i % 2 == 0 else strong for i in range(len(names))]

@@ -15,23 +15,27 @@ import polars as pl
 
 from lpact.decide import CALIBRATED, PAPER
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
+from lpact.report.figures._key import Key
 from lpact.report.figures._layers import (
     DECISIONS,
     LAYER,
+    PASS_SHAPES,
     RUN,
     class_of,
     counted,
     diverging_breaks,
+    held_under,
     ink_on,
     layer_name,
     mechanism_order,
     number,
     own_colour,
-    pass_shape_scale,
     passes,
+    short_number,
     threshold_scale,
 )
 from lpact.report.figures.common import PROFILES
+from lpact.report.figures.level_rows import metric_name
 from lpact.report.theme import DIVERGING, colour
 
 NAME = "stripping_matrix"
@@ -44,7 +48,7 @@ MAX_PANELS = 9
 FEW = 6
 """So many layers are all drawn."""
 
-_CELL = (40, 25)
+_CELL = (40, 27)
 _CONTEXT = [*LAYER, *RUN]
 
 
@@ -93,7 +97,10 @@ def rows_of(material: Material) -> pl.DataFrame:
 
 
 def chosen_layers(material: Material, rows: pl.DataFrame) -> pl.DataFrame:
-    """Layers to draw: all if they are few; else those that pass P, and the best one of each other dataset."""
+    """Layers to draw: all if they are few; else those that pass P or M, and the best one of each other dataset.
+
+    Flags by gate profile say whether the layer passes P.
+    """
     best = rows.group_by(LAYER, maintain_order=True).agg(
         best=pl.col("drop").filter("matching").max().fill_null(-float("inf"))
     )
@@ -101,14 +108,18 @@ def chosen_layers(material: Material, rows: pl.DataFrame) -> pl.DataFrame:
     layers = layers.with_columns(pl.col(PAPER, CALIBRATED).fill_null(value=False))
     if layers.height <= FEW:
         return layers.sort(LAYER)
-    held = pl.col(PAPER) | pl.col(CALIBRATED)
-    order = layers.with_columns(held=held).sort(
+    specific = passes(material, "mechanism_specific").filter(pl.col(PAPER) | pl.col(CALIBRATED))
+    named = layers.join(
+        specific.select(*LAYER, specific=pl.lit(value=True)), on=LAYER, how="left", maintain_order="left"
+    )
+    held = pl.col(PAPER) | pl.col(CALIBRATED) | pl.col("specific").fill_null(value=False)
+    order = named.with_columns(held=held).sort(
         ["dataset", "held", "best", "model", "layer"], descending=[False, True, True, False, False]
     )
     place = pl.int_range(pl.len()).over("dataset")
     kept = order.with_columns(place=place).filter(pl.col("held") | (pl.col("place") == 0))
     first = kept.sort(["place", "dataset"]).head(MAX_PANELS)
-    return first.drop("held", "place").sort(LAYER)
+    return first.drop("held", "place", "specific").sort(LAYER)
 
 
 def make(material: Material) -> Figure | Missing:
@@ -127,14 +138,16 @@ def make(material: Material) -> Figure | Missing:
         return Missing(NAME, TITLE, f"No drop could be computed ({why}).")
     cells = _cells(drawn, order)
     gates = _gate_rows(material, cells)
+    breaks, metric = _breaks(drawn), metric_name(material.config.readout.primary_metric)
+    fill = _fill(breaks)
+    columns = _columns(layers.height)
     panels = [
-        _panel(layer, cells, gates, order, first=i % _columns(layers.height) == 0)
+        _panel(layer, cells, gates, _axes(order, first=i % columns == 0), fill)
         for i, layer in enumerate(layers.iter_rows(named=True))
     ]
     n_layers = rows.select(LAYER).n_unique()
-    return Figure(
-        NAME, TITLE, _caption(cells, layers, n_layers), _spec(panels), _summary(cells, gates)
-    )
+    spec = _spec(panels, breaks, f"held-out {metric}", any_missing=bool(cells["drop"].null_count()))
+    return Figure(NAME, TITLE, _caption(cells, layers, n_layers), spec, _summary(cells, gates))
 
 
 def _columns(n_panels: int) -> int:
@@ -212,84 +225,80 @@ def _sentences(material: Material) -> dict[tuple[Any, ...], str]:
 _DECIDING = ("methods_agreeing", "p_other_targets")
 
 
-def _panel(
-    layer: dict[str, Any], cells: pl.DataFrame, gates: pl.DataFrame, order: list[str], *, first: bool
-) -> Spec:
-    """One layer: cells, outlined diagonal, numbers, and marks of passed gates."""
-    same = [pl.col(name) == layer[name] for name in LAYER]
-    own, passed = cells.filter(same), gates.filter(same)
-    labels = [f"{i} {name}" for i, name in enumerate(order, 1)]
-    across = [str(i) for i in range(1, len(order) + 1)]
-    y: Spec = {
-        "field": "row",
-        "type": "nominal",
-        "scale": {"domain": labels},
-        "axis": {
-            "title": "stripped mechanism" if first else None,
-            "labelLimit": 170,
-            "ticks": False,
-            "domain": False,
-            **({} if first else {"labelExpr": "split(datum.label, ' ')[0]"}),
+def _axes(order: list[str], *, first: bool) -> Spec:
+    """Stripped mechanisms down, targets across; only the first panel of a line has the names in full."""
+    plain = {"ticks": False, "domain": False}
+    return {
+        "y": {
+            "field": "row",
+            "type": "nominal",
+            "scale": {"domain": [f"{i} {name}" for i, name in enumerate(order, 1)]},
+            "axis": {
+                **plain,
+                "title": "stripped mechanism" if first else None,
+                "labelLimit": 170,
+                **({} if first else {"labelExpr": "split(datum.label, ' ')[0]"}),
+            },
+        },
+        "x": {
+            "field": "column",
+            "type": "nominal",
+            "scale": {"domain": [str(i) for i in range(1, len(order) + 1)]},
+            "axis": {**plain, "title": "target units of mechanism", "labelAngle": 0},
         },
     }
-    x: Spec = {
-        "field": "column",
-        "type": "nominal",
-        "scale": {"domain": across},
-        "axis": {
-            "title": "target units of mechanism",
-            "orient": "bottom",
-            "labelAngle": 0,
-            "ticks": False,
-            "domain": False,
-        },
-    }
-    breaks = _breaks(cells)
-    fill: Spec = {
+
+
+def _fill(breaks: list[float]) -> Spec:
+    return {
         "condition": {"test": "!isValid(datum.drop)", "value": colour("missing")},
         "field": "drop",
         "type": "quantitative",
         "scale": threshold_scale(DIVERGING, breaks),
-        "legend": {"title": "drop, real − stripped (held-out score)", "gradientLength": 280},
+        "legend": None,
     }
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "rect", "stroke": colour("paper"), "strokeWidth": 1},
-            "encoding": {"color": fill, "description": DESCRIPTION},
-        },
-        {
-            "transform": [{"filter": "datum.matching"}],
-            "mark": {
-                "type": "rect",
-                "filled": False,
-                "stroke": colour("ink"),
-                "strokeWidth": 2,
-                "aria": False,
-            },
-        },
-        {
-            "mark": {"type": "text", "fontSize": 10, "aria": False},
-            "encoding": {"text": {"field": "shown"}, "color": own_colour("ink")},
-        },
-        *(_pass_marks(passed, profile) for profile in (PAPER, CALIBRATED)),
-    ]
+
+
+def _panel(
+    layer: dict[str, Any], cells: pl.DataFrame, gates: pl.DataFrame, axes: Spec, fill: Spec
+) -> Spec:
+    """One layer: cells, outlined diagonal, numbers, and marks of passed gates."""
+    same = [pl.col(name) == layer[name] for name in LAYER]
+    own, passed = cells.filter(same), gates.filter(same)
+    outline = {
+        "type": "rect",
+        "filled": False,
+        "stroke": colour("ink"),
+        "strokeWidth": 2,
+        "aria": False,
+    }
     return {
         "title": _panel_title(layer, own),
         "data": values(own),
         "width": {"step": _CELL[0]},
         "height": {"step": _CELL[1]},
-        "encoding": {"x": x, "y": y},
-        "layer": layers,
+        "encoding": axes,
+        "layer": [
+            {
+                "mark": {"type": "rect", "stroke": colour("paper"), "strokeWidth": 1},
+                "encoding": {"fill": fill, "description": DESCRIPTION},
+            },
+            {"transform": [{"filter": "datum.matching"}], "mark": outline},
+            {
+                "mark": {"type": "text", "fontSize": 10, "dy": -2, "aria": False},
+                "encoding": {"text": {"field": "shown"}, "color": own_colour("ink")},
+            },
+            *(_pass_marks(passed, profile) for profile in (PAPER, CALIBRATED)),
+        ],
     }
 
 
 def _panel_title(layer: dict[str, Any], own: pl.DataFrame) -> Spec:
-    held = [PROFILES[p] for p in (PAPER, CALIBRATED) if layer[p]]
     n = f"{counted(int(own['n_subject_runs'].max() or 0), 'subject-run')}"  # type: ignore[arg-type]
     n += f", {counted(int(own['n_methods'].max() or 0), 'method')}"  # type: ignore[arg-type]
     return {
         "text": layer_name(layer),
-        "subtitle": f"{n}; passes P: {', '.join(held) or 'no'}",
+        "subtitle": f"{n} · P: {held_under(layer)}",
         "fontSize": 12,
         "limit": 330,
         "frame": "group",
@@ -304,31 +313,35 @@ def _pass_marks(passed: pl.DataFrame, profile: str) -> Spec:
         "mark": {
             "type": "point",
             "filled": True,
+            "shape": PASS_SHAPES[profile],
             "size": 34,
-            "yOffset": 8,
+            "yOffset": 9,
             "xOffset": -14 if profile == PAPER else 14,
         },
         "encoding": {
             "color": own_colour("ink"),
-            "shape": {
-                "field": "profile_name",
-                "type": "nominal",
-                "scale": pass_shape_scale(PROFILES),
-                "legend": {"title": "gate M passed", "symbolFillColor": colour("ink")},
-            },
             "description": DESCRIPTION,
         },
     }
 
 
-def _spec(panels: list[Spec]) -> Spec:
-    return {
+def _spec(panels: list[Spec], breaks: list[float], metric: str, *, any_missing: bool) -> Spec:
+    """The key, and the panels beneath it in lines."""
+    key = Key(560).classes(
+        f"drop in {metric}, real − stripped", DIVERGING, [short_number(b) for b in breaks]
+    )
+    if any_missing:
+        key.box("not computed", "missing")
+    for profile, shape in PASS_SHAPES.items():
+        ink = colour("ink")
+        key.symbol(f"M passed, {PROFILES[profile]}", shape=shape, size=40, filled=True, color=ink)
+    matrix = {
         "concat": panels,
         "columns": _columns(len(panels)),
         "align": "each",
         "spacing": {"row": 26, "column": 26},
-        "resolve": {"scale": {"color": "shared", "shape": "shared"}},
     }
+    return {"vconcat": [key.spec(), matrix], "spacing": 14}
 
 
 def _caption(cells: pl.DataFrame, layers: pl.DataFrame, n_layers: int) -> str:
@@ -338,14 +351,14 @@ def _caption(cells: pl.DataFrame, layers: pl.DataFrame, n_layers: int) -> str:
         "predicted, by the number before its name. A cell is the drop of the held-out score, real − stripped: "
         "median over subject-runs, then over stripping methods. Outlined: the matching target. A mechanism is specific "
         "if the outlined cell is above zero, above the others of its row, and above strips of something else "
-        "(gate M); a circle marks a matching cell that passes M by point rules, a diamond one that passes with every "
+        "(gate M); a circle marks a matching cell that passes M by point rules, a square one that passes with every "
         "gate a test."
     ]
     left_out = n_layers - layers.height
     if left_out:
         parts.append(
-            f"Drawn are {layers.height} of {n_layers} layers: those that pass the predictive gate under "
-            f"either profile, and the layer with the largest matching drop of every other dataset (at most {MAX_PANELS}). "
+            f"Drawn are {layers.height} of {n_layers} layers: those that pass P or M under either "
+            f"profile, and the layer with the largest matching drop of every other dataset (at most {MAX_PANELS}). "
             f"The other {left_out} are in {DELTAS}."
         )
     if missing.height:

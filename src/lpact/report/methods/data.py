@@ -6,7 +6,13 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from lpact.config import DatasetConfig, GridConfig, LanguageModelConfig, PreprocessConfig, StudyConfig
+from lpact.config import (
+    DatasetConfig,
+    GridConfig,
+    LanguageModelConfig,
+    PreprocessConfig,
+    StudyConfig,
+)
 from lpact.report.methods.words import (
     amount,
     cite,
@@ -14,6 +20,7 @@ from lpact.report.methods.words import (
     listed,
     number,
     numbers,
+    percent,
     plain,
     spread,
 )
@@ -40,7 +47,7 @@ def datasets(config: StudyConfig, tables: Tables) -> list[str]:
         f"A dataset could support confirmatory claims if its role was primary and its evidence chain complete: "
         f"at least {amount(audit.min_subject_runs, 'usable subject-run')} with at least "
         f"{amount(audit.min_brain_units, 'usable unit')}, words, model features, a reliability estimate, and the "
-        f"required controls ({required}). A recording with more than {number(100 * audit.max_bad_units)} % unusable "
+        f"required controls ({required}). A recording with more than {percent(audit.max_bad_units)} unusable "
         "units was left out whole. Subject-runs (one run of one subject) are the unit of replication throughout."
     )
     return sentences
@@ -63,7 +70,7 @@ def _dataset(dataset: DatasetConfig, tables: Tables) -> str:
     used = recordings.filter("used")
     left_out = row["n_subject_runs_excluded"]
     n_events = int(used["n_events_excluded"].sum())
-    sentence = (
+    return (
         f"{name}: {role}; {amount(row['n_subjects'], 'subject')}, "
         f"{amount(row['n_subject_runs'], 'recording')} of {_stimuli(row['n_stimuli'])}"
         + (f" ({left_out} more left out)" if left_out else "")
@@ -74,7 +81,6 @@ def _dataset(dataset: DatasetConfig, tables: Tables) -> str:
         + f"; source: {plain(row['source']) or 'not named'}, version {plain(row['version']) or 'not named'}, licence "
         f"{plain(row['licence']) or 'not named'}."
     )
-    return sentence
 
 
 def _stimuli(n: int) -> str:
@@ -123,13 +129,17 @@ def _preprocessing(steps: PreprocessConfig) -> str:
         done.append(f"confounds regressed out: {listed([plain(c) for c in steps.confounds])}")
     if steps.zscore:
         done.append("units scaled to mean 0 and standard deviation 1")
-    text = "; ".join(done) if done else "recordings were taken as they are, without further preprocessing"
+    text = (
+        "; ".join(done)
+        if done
+        else "recordings were taken as they are, without further preprocessing"
+    )
     lost = "the unit" if steps.missing == "drop_units" else "the events whose windows touched them"
     text += f". Samples that are not finite cost {lost}."
     if steps.artefact_threshold is not None:
         text += (
-            f" Values beyond {number(steps.artefact_threshold)} (in units of the signal) counted as artefacts; an event "
-            f"with artefacts in more than {number(100 * steps.artefact_units)} % of units was left out."
+            f" Values beyond {number(steps.artefact_threshold)} (in units of the signal) counted as artefacts; "
+            f"an event with artefacts in more than {percent(steps.artefact_units)} of units was left out."
         )
     return text
 
@@ -143,7 +153,11 @@ def events(config: StudyConfig, tables: Tables) -> list[str]:
 def _epoched(dataset: DatasetConfig, tables: Tables) -> bool:
     """Whether recordings bring one response an event and lag, hence lags of their own."""
     used = rows(tables, UNIT_INVENTORY.name, dataset=dataset.name, used=True)
-    return used is not None and used.height > 0 and used["sampling_rate_hz"].null_count() == used.height
+    return (
+        used is not None
+        and used.height > 0
+        and used["sampling_rate_hz"].null_count() == used.height
+    )
 
 
 def _grid(grid: GridConfig, *, epoched: bool) -> str:
@@ -170,7 +184,11 @@ def _grid(grid: GridConfig, *, epoched: bool) -> str:
         text += f"; measures without a readout use the lag of {number(grid.reference_lag_ms)} ms"
     else:
         text += "; measures without a readout use the middle lag"
-    of = "region means" if grid.units == "regions" else "single units (electrodes, sensors, voxels or regions as read)"
+    of = (
+        "means over regions"
+        if grid.units == "regions"
+        else "electrodes, sensors or voxels as the dataset has them"
+    )
     return f"{text}; brain units are {of}."
 
 
@@ -208,5 +226,5 @@ def _model(model: LanguageModelConfig, tables: Tables) -> str:
     )
     offered = rows(tables, MODEL_INVENTORY.name, model=model.name, included=True)
     if offered is not None and offered.height:
-        text += f", {spread(offered['n_features'].explode(), 'column')} each"
+        text += f" of {spread(offered['n_features'].explode(), 'column')}"
     return text + "."

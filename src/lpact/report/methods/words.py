@@ -83,6 +83,11 @@ def number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
 
 
+def percent(share: float) -> str:
+    """A share as a percentage, with all of its digits."""
+    return f"{number(round(100 * share, 10))} %"
+
+
 def numbers(values: Iterable[float], unit: str = "") -> str:
     """Settings one after the other, with their unit once."""
     text = listed([number(value) for value in values])
@@ -106,14 +111,14 @@ def amount(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def spread(values: pl.Series, noun: str = "") -> str:
-    """``401`` or ``392 to 435``, with the noun behind."""
-    least, most = values.min(), values.max()
-    if least is None:
-        return f"no {noun}s".strip() if noun else "none"
-    if least == most:
-        return amount(int(str(least)), noun) if noun else str(least)
-    return f"{least} to {most} {noun}s" if noun else f"{least} to {most}"
+def spread(values: pl.Series, noun: str) -> str:
+    """``401 events`` or ``392 to 435 events``."""
+    counts = sorted(int(value) for value in values.drop_nulls().unique())
+    if not counts:
+        return f"no {noun}s"
+    if len(counts) == 1:
+        return amount(counts[0], noun)
+    return f"{counts[0]} to {counts[-1]} {noun}s"
 
 
 def meaning(name: str, words: Mapping[str, str]) -> str:

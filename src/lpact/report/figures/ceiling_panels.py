@@ -1,0 +1,289 @@
+"""Panels of the figure of ceilings: a line of panels a dataset, with modes or models under each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
+from lpact.report.figures.canvas import Canvas
+from lpact.report.figures.ceiling_rows import DELTA, PREDICTIVE, REAL, RELATIONAL, TYPICAL
+from lpact.report.figures.level_rows import MODES, number, plural
+from lpact.report.theme import colour
+
+_KINDS = {
+    "profile": "relational patterns",
+    "response": "responses, partner by partner",
+    "response_to_mean": "responses, mean of partners",
+}
+_LOOK = {
+    REAL: ("circle", "real", 56),
+    TYPICAL: ("M0,-1L0,1", "real", 110),
+    DELTA: ("diamond", "winner", 56),
+}
+_LEVELS = {
+    RELATIONAL: "fraction of the ceiling of relational patterns",
+    PREDICTIVE: "fraction of the ceiling of responses",
+}
+_ROW, _GAP, _LABELS = 16, 18, 190
+_NARROW, _WIDE = 205, 316
+
+
+def reliability_lines(rows: pl.DataFrame, least: float) -> list[Spec]:
+    """A line a dataset, with a panel a kind; modes from the strictest."""
+    known = rows.drop_nulls("reliability")["reliability"]
+    low = min(0.0, float(known.min() or 0.0))  # type: ignore[arg-type]
+    scale = {"domain": [low * 1.05, max(1.0, float(known.max() or 0.0))], "nice": False}  # type: ignore[arg-type]
+    datasets = rows["dataset"].unique(maintain_order=True).to_list()
+    out = []
+    for dataset in datasets:
+        panels = [
+            _reliability_panel(
+                rows.filter((pl.col("dataset") == dataset) & (pl.col("kind") == kind)),
+                scale,
+                least,
+                kind if dataset == datasets[0] else "",
+                first=i == 0,
+                last=dataset == datasets[-1],
+            )
+            for i, kind in enumerate(_KINDS)
+        ]
+        out.append({"title": _title(dataset), "hconcat": panels, "spacing": _GAP})
+    return out
+
+
+def _reliability_panel(
+    rows: pl.DataFrame, scale: Spec, least: float, kind: str, *, first: bool, last: bool
+) -> Spec:
+    rows = rows.with_columns(name=pl.col("mode").replace(MODES))
+    y = _names([*MODES.values()], first=first)
+    x = _along("reliability", scale, "reliability" if last else None, labels=last)
+    drawn = with_marks(rows, _told_reliability, "reliability")
+    known = drawn.filter("valid")
+    bars = with_marks(
+        known.group_by("dataset", "name", maintain_order=True).agg(
+            pl.col("reliability").mean(), n=pl.len()
+        ),
+        lambda row: (
+            f"{row['dataset']}, {row['name']}: mean reliability {number(row['reliability'])} over "
+            f"{plural(row['n'], 'recording')}"
+        ),
+        "reliability",
+    )
+    absent = with_marks(_absent(drawn), lambda row: f"{row['dataset']}, {row['name']}: {row['why']}")
+    layers: list[Spec] = [
+        {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"x": {"datum": 0}}},
+        _threshold(least),
+        _marks(bars, "reliability", x, y, {"type": "tick", "thickness": 2.5, "size": 13} | _ink("brain")),
+        _marks(
+            known,
+            "reliability",
+            x,
+            y,
+            {"type": "point", "size": 20, "opacity": 0.65} | _ink("brain"),
+        ),
+        {
+            "data": values(absent.select("name", "why", "mark")),
+            "mark": {"type": "text", "align": "right", "fontSize": 10, "limit": _NARROW - 8, "xOffset": -3}
+            | _ink("muted"),
+            "encoding": {
+                "y": y,
+                "x": {"datum": scale["domain"][1]},
+                "text": {"field": "why", "type": "nominal"},
+                "description": dict(DESCRIPTION),
+            },
+        },
+    ]
+    panel: Spec = {"width": _NARROW, "height": {"step": _ROW}, "layer": layers}
+    return panel | ({"title": _panel_title(_KINDS[kind])} if kind else {})
+
+
+def _absent(rows: pl.DataFrame) -> pl.DataFrame:
+    """Modes with recordings that have no reliability: the reason where none has, else how many have not."""
+    counts = rows.group_by("dataset", "name", maintain_order=True).agg(
+        n=(~pl.col("valid")).sum(),
+        n_all=pl.len(),
+        reason=pl.col("reason").filter(~pl.col("valid")).mode().sort().first(),
+    )
+    none = pl.col("n") == pl.col("n_all")
+    some = pl.format("{} of {}: {}", "n", "n_all", "reason")
+    why = pl.when(none).then(pl.col("reason")).otherwise(some).str.replace_all("_", " ", literal=True)
+    return counts.filter(pl.col("n") > 0).with_columns(why=why)
+
+
+def _told_reliability(row: dict[str, Any]) -> str:
+    where = f"{row['dataset']}, subject {row['subject']}, session {row['session']}, run {row['run']}"
+    kind = f"{_KINDS.get(row['kind'], row['kind'])}, {row['name']}"
+    if not row["valid"]:
+        return f"{where}: {kind} is not valid ({row['reason']})"
+    return f"{where}: {kind}, reliability {number(row['reliability'])} over {plural(row['n_summaries'], 'summary')}".replace(
+        "summarys", "summaries"
+    )
+
+
+def fraction_lines(rows: pl.DataFrame, dots: pl.DataFrame, least: float) -> list[Spec]:
+    """A line a dataset, with a panel a level; models and layers under each other."""
+    drawn = [0.0, 1.0, *rows["value"].drop_nulls(), *dots["value"]]
+    low, high = min(drawn), max(drawn)
+    room = 0.03 * (high - low)
+    scale = {"domain": [low - room, high + room], "nice": False}
+    levels = [level for level in _LEVELS if level in set(rows["level"])]
+    datasets = rows["dataset"].unique(maintain_order=True).to_list()
+    by_layer = "subject" in dots.columns
+    out = []
+    for dataset in datasets:
+        own = rows.filter(pl.col("dataset") == dataset)
+        panels = [
+            _fraction_panel(
+                own.filter(pl.col("level") == level),
+                dots.filter((pl.col("dataset") == dataset) & (pl.col("level") == level)),
+                scale,
+                least,
+                _order(own, by_layer=by_layer),
+                first=level == levels[0],
+                last=dataset == datasets[-1],
+                title=_LEVELS[level] if dataset == datasets[0] else "",
+            )
+            for level in levels
+        ]
+        out.append({"title": _title(dataset), "hconcat": panels, "spacing": _GAP})
+    return out
+
+
+def _order(rows: pl.DataFrame, *, by_layer: bool) -> list[str]:
+    names = rows.sort("model", "layer").select(_name(by_layer=by_layer)).to_series()
+    return [str(name) for name in names.unique(maintain_order=True)]
+
+
+def _name(*, by_layer: bool) -> pl.Expr:
+    return (
+        pl.format("{} · layer {}", "model", "layer") if by_layer else pl.col("model")
+    ).alias("name")
+
+
+def _fraction_panel(
+    rows: pl.DataFrame,
+    dots: pl.DataFrame,
+    scale: Spec,
+    least: float,
+    names: list[str],
+    *,
+    first: bool,
+    last: bool,
+    title: str,
+) -> Spec:
+    by_layer = "subject" in dots.columns
+    y = _names(names, first=first)
+    x = _along("value", scale, "fraction of the ceiling" if last else None, labels=last)
+    drawn = with_marks(rows.with_columns(_name(by_layer=by_layer)), _told_fraction, "value")
+    faint = with_marks(dots.with_columns(_name(by_layer=by_layer)), _told_dot, "value")
+    absent = drawn.filter((pl.col("quantity") == REAL) & pl.col("value").is_null())
+    absent = absent.with_columns(why=pl.col("reason").str.replace_all("_", " ", literal=True))
+    layers: list[Spec] = [
+        {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"x": {"datum": 0}}},
+        {
+            "data": {"values": [{}]},
+            "mark": {"type": "rule", "strokeWidth": 1.5} | _ink("brain"),
+            "encoding": {"x": {"datum": 1}},
+        },
+        _threshold(least),
+    ]
+    for quantity, (shape, role, size) in _LOOK.items():
+        own, its_dots = (
+            frame.filter((pl.col("quantity") == quantity) & pl.col("value").is_not_null())
+            for frame in (drawn, faint)
+        )
+        line = shape.startswith("M")
+        look = {"type": "point", "shape": shape, "size": size, "filled": not line}
+        look |= {"stroke": colour(role), "strokeWidth": 2} if line else {"fill": colour(role)}
+        small = {"type": "point", "shape": shape, "size": 12, "opacity": 0.4, "yOffset": 4}
+        layers.append(_marks(its_dots, "value", x, y, small | _ink(role)))
+        layers.append(_marks(own, "value", x, y, look))
+    layers.append(
+        {
+            "data": values(absent.select("name", "why", "mark")),
+            "mark": {"type": "text", "align": "left", "fontSize": 10, "limit": _WIDE - 8, "xOffset": 4}
+            | _ink("muted"),
+            "encoding": {
+                "y": y,
+                "x": {"datum": scale["domain"][0]},
+                "text": {"field": "why", "type": "nominal"},
+                "description": dict(DESCRIPTION),
+            },
+        }
+    )
+    panel: Spec = {"width": _WIDE, "height": {"step": _ROW}, "layer": layers}
+    return panel | ({"title": _panel_title(title)} if title else {})
+
+
+def _told_fraction(row: dict[str, Any]) -> str:
+    where = f"{row['dataset']}, {row['model']}, layer {row['layer']}, {row['level']}"
+    if row["value"] is None:
+        return f"{where}: {row['quantity']} has no fraction of the ceiling ({row['reason']})"
+    return (
+        f"{where}: {row['quantity']} is {number(row['value'])} of the ceiling, mean over "
+        f"{plural(row['n'], 'subject-run')}"
+    )
+
+
+def _told_dot(row: dict[str, Any]) -> str:
+    where = f"{row['dataset']}, {row['model']}, layer {row['layer']}, {row['level']}"
+    if "subject" in row:
+        where += f", subject {row['subject']}, session {row['session']}, run {row['run']}"
+    return f"{where}: {row['quantity']} is {number(row['value'])} of the ceiling"
+
+
+def legend() -> Spec:
+    """What the symbols of the fractions mean."""
+    canvas = Canvas(620, 22)
+    for i, (quantity, (shape, role, size)) in enumerate(_LOOK.items()):
+        line = shape.startswith("M")
+        canvas.symbols(
+            [{"x": 7 + i * 190, "y": 14}],
+            shape,
+            radius=size**0.5 / 2,
+            fill=None if line else role,
+            edge=role if line else None,
+        )
+        canvas.words([{"x": 18 + i * 190, "y": 14, "text": quantity}])
+    return canvas.spec()
+
+
+def _marks(rows: pl.DataFrame, field: str, x: Spec, y: Spec, own: Spec) -> Spec:
+    return {
+        "data": values(rows.select("name", field, "mark")),
+        "mark": own,
+        "encoding": {"x": x, "y": y, "description": dict(DESCRIPTION)},
+    }
+
+
+def _threshold(value: float) -> Spec:
+    return {
+        "data": {"values": [{}]},
+        "mark": {"type": "rule", "strokeDash": [4, 3]} | _ink("fail"),
+        "encoding": {"x": {"datum": value}},
+    }
+
+
+def _ink(role: str) -> Spec:
+    return {"color": colour(role)}
+
+
+def _along(field: str, scale: Spec, title: str | None, *, labels: bool) -> Spec:
+    axis = {"title": title, "labels": labels, "tickCount": 5, "format": "~g"}
+    return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
+
+
+def _names(names: list[str], *, first: bool) -> Spec:
+    axis: Spec = {"title": None, "grid": True, "ticks": False, "domain": False}
+    axis |= {"labelLimit": _LABELS} if first else {"labels": False}
+    return {"field": "name", "type": "nominal", "scale": {"domain": names}, "axis": axis}
+
+
+def _title(dataset: str) -> Spec:
+    return {"text": dataset, "limit": 600, "offset": 4, "fontSize": 12}
+
+
+def _panel_title(text: str) -> Spec:
+    return {"text": text, "fontSize": 11, "fontWeight": "normal", "offset": 4, "frame": "group"}

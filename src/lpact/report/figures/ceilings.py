@@ -1,0 +1,132 @@
+"""How well brains agree with brains, and which fraction of that models reach."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from lpact.report.figure import Figure, Material, Missing, Spec
+from lpact.report.figures.ceiling_panels import fraction_lines, legend, reliability_lines
+from lpact.report.figures.ceiling_rows import (
+    DELTA,
+    PREDICTIVE,
+    REAL,
+    RELATIONAL,
+    fraction_dots,
+    fraction_rows,
+    reliability_rows,
+)
+from lpact.report.figures.level_rows import LAYER, MODES, number, plural
+from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
+
+NAME = "ceilings"
+TITLE = "Brain–brain reliability, and the fraction of it that models reach"
+MOST_ROWS = 60
+"""With more layers than this, every model is one row, with its layers as dots."""
+BEST_LAYER = "best_layer"
+
+
+def make(material: Material) -> Figure | Missing:
+    """Reliability by dataset, mode and kind; fractions of the ceiling by dataset, model and layer."""
+    if not material.has(BRAIN_CEILING.name):
+        return Missing(NAME, TITLE, f"the run has no table {BRAIN_CEILING.name}")
+    reliability = reliability_rows(material)
+    if reliability.is_empty():
+        return Missing(NAME, TITLE, f"the table {BRAIN_CEILING.name} has no row")
+    gates = material.config.gates
+    parts: list[Spec] = reliability_lines(reliability, gates.min_reliability)
+    said = _about_reliability(reliability, gates.min_reliability)
+    seen = _seen_reliability(reliability)
+    if material.has(NORMALIZED_SCORES.name) or material.has(NORMALIZED_PREDICTIVE.name):
+        rows, dots = fraction_rows(material), fraction_dots(material)
+        n_layers = rows.select(LAYER).unique().height
+        by_layer = n_layers <= MOST_ROWS
+        if not by_layer:
+            rows, dots = best_layers(rows)
+        parts += [legend(), *fraction_lines(rows, dots, gates.min_ceiling_fraction)]
+        said += _about_fractions(rows, n_layers, material, by_layer=by_layer)
+        seen += _seen_fractions(rows)
+    spec = {"vconcat": parts, "spacing": 12}
+    return Figure(NAME, TITLE, " ".join(said), spec, " ".join(seen))
+
+
+def best_layers(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Of every dataset and model the layer with the highest contrast; and all layers, as dots.
+
+    The layer is chosen anew at each level, by real minus best control; ties go to the first.
+    """
+    by = ["dataset", "model", "level"]
+    contrast = rows.filter(pl.col("quantity") == DELTA).sort(
+        [*by, "value", "layer"], descending=[False, False, False, True, False], nulls_last=True
+    )
+    first = contrast.unique(by, keep="first", maintain_order=True).select(*by, "layer")
+    dots = rows.drop_nulls("value").select(*LAYER, "level", "quantity", "value")
+    return rows.join(first, on=[*by, "layer"], how="semi", maintain_order="left"), dots
+
+
+def _about_reliability(rows: pl.DataFrame, least: float) -> list[str]:
+    recordings = rows.select("dataset", "subject", "session", "run").unique().height
+    said = [
+        f"Above: brain–brain reliability of {plural(recordings, 'recording')}, each a dot, by mode from the strictest to the "
+        "most lenient; the bar is their mean. Relational patterns: mean over alignment measures and profile "
+        "similarities. Responses: correlation over events of the same stimulus, with each partner or with the mean of "
+        f"all partners. Dashed: the least reliability that a ceiling needs, {least:g}. A mode that is not possible "
+        "has its reason instead."
+    ]
+    alone = sorted(rows.filter(pl.col("alone"))["dataset"].unique().to_list())
+    if alone:
+        said.append(
+            f"In {', '.join(alone)} only split half is valid, which slow drift can inflate."
+        )
+    return said
+
+
+def _about_fractions(
+    rows: pl.DataFrame, n_layers: int, material: Material, *, by_layer: bool
+) -> list[str]:
+    gates = material.config.gates
+    said = [
+        "Below: fraction of the ceiling by the strictest valid mode, mean over subject-runs, for "
+        f"{plural(n_layers, 'layer')}: of relational patterns (similarity over reliability; over units and summaries "
+        "first) and of responses (held-out Pearson r over response reliability; shown, not gated). Only rows with a "
+        f"reliability of at least {gates.min_reliability:g} enter. The solid line at 1 is the ceiling, the dashed line "
+        f"the least fraction that gate T asks for, {gates.min_ceiling_fraction:g}; real minus best control must be above 0.",
+        "Faint dots are subject-runs."
+        if by_layer
+        else "For room, a model's marks are those of the layer with the largest real minus best control; faint dots are "
+        "its layers, which are in the tables.",
+    ]
+    absent = rows.filter((pl.col("quantity") == REAL) & pl.col("value").is_null()).height
+    if absent:
+        said.append(f"{plural(absent, 'row')} without a number; each has its reason.")
+    return said
+
+
+def _seen_reliability(rows: pl.DataFrame) -> list[str]:
+    said = []
+    own = rows.filter((pl.col("kind") == "profile") & pl.col("valid"))
+    for dataset in own["dataset"].unique(maintain_order=True):
+        mine = own.filter(pl.col("dataset") == dataset)
+        mode = next((m for m in MODES if m in set(mine["mode"])), None)
+        if mode is not None:
+            mean = mine.filter(pl.col("mode") == mode)["reliability"].mean()
+            said.append(f"{dataset} {number(mean, 2)} ({MODES[mode]})")  # type: ignore[arg-type]
+    if not said:
+        return ["No dataset has a valid reliability of relational patterns."]
+    return [f"Reliability of relational patterns by the strictest mode: {', '.join(said)}."]
+
+
+def _seen_fractions(rows: pl.DataFrame) -> list[str]:
+    said = []
+    for level in (RELATIONAL, PREDICTIVE):
+        own = rows.filter((pl.col("level") == level) & pl.col("value").is_not_null())
+        real = own.filter(pl.col("quantity") == REAL).sort("value", descending=True)
+        positive = own.filter((pl.col("quantity") == DELTA) & (pl.col("value") > 0)).height
+        if real.is_empty():
+            continue
+        top = real.row(0, named=True)
+        said.append(
+            f"Of the ceiling of {level}, {top['model']} layer {top['layer']} in {top['dataset']} reaches the largest "
+            f"fraction, {number(top['value'], 2)}; {positive} of {plural(real.height, 'row')} keep a positive fraction "
+            "after the best control is subtracted."
+        )
+    return said

@@ -1,0 +1,260 @@
+"""Scores along layers: a panel a dataset and model, every control a grey line with its number."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
+from lpact.report.figures.canvas import Canvas
+from lpact.report.figures.layer_score_look import chunks, domain_of, kind_channels, legend, told
+from lpact.report.figures.layer_score_rows import (
+    BEST,
+    BOTH,
+    CEILING,
+    KINDS,
+    NOT_COUNTED,
+    NUISANCE,
+    REAL,
+)
+from lpact.report.figures.level_rows import mode_names, number, plural
+from lpact.report.theme import colour
+
+MOST_PANELS = 6
+_ROOM, _HEIGHT, _GAP = 880, 150, 26
+_LABEL = 9
+"""Height of the number at the end of a line, in pixels."""
+_KEY_COLUMNS = 3
+
+
+def lines(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metric: str) -> Spec:
+    """Rows of panels, one or more a dataset, and the key of the controls below."""
+    controls = (
+        rows.filter(~pl.col("condition").is_in([REAL, NUISANCE, BOTH]))
+        .group_by("condition")
+        .agg(pl.col("mean").mean(), pl.col("counted").any())
+        .sort(["mean", "condition"], descending=[True, False], nulls_last=True)
+        .with_row_index("number", offset=1)
+    )
+    rows = rows.join(
+        controls.select("condition", "number"), on="condition", how="left", maintain_order="left"
+    )
+    most = max(own["model"].n_unique() for own in rows.partition_by("dataset"))
+    beside = len(chunks(range(most), MOST_PANELS)[0])
+    width = min(420, (_ROOM - 60) // beside - _GAP)
+    out: list[Spec] = []
+    for own in rows.partition_by("dataset", maintain_order=True):
+        dataset = own["dataset"][0]
+        its_dots = dots.filter(pl.col("dataset") == dataset)
+        ceiling = ceilings.filter(pl.col("dataset") == dataset)
+        domain = domain_of(own, its_dots, ceiling["reliability"].max())  # type: ignore[arg-type]
+        panels = own.partition_by("model", maintain_order=True)
+        for part_number, part in enumerate(chunks(panels, MOST_PANELS)):
+            drawn = [
+                _panel(panel, its_dots, ceiling, metric, domain, width, first=i == 0)
+                for i, panel in enumerate(part)
+            ]
+            title = {
+                "text": dataset + (" (continued)" if part_number else ""),
+                "subtitle": _about(own, ceiling),
+                "limit": 600,
+                "offset": 6,
+            }
+            out.append({"title": title, "hconcat": drawn, "spacing": _GAP})
+    kinds = [kind for kind in KINDS if kind in set(rows["kind"])]
+    shapes = legend([*kinds, CEILING] if ceilings.height else kinds, max(480, (width + _GAP) * beside), on_lines=True)
+    return {"vconcat": [shapes, *out, _key(controls)], "spacing": 16}
+
+
+def _about(own: pl.DataFrame, ceiling: pl.DataFrame) -> str:
+    fewest, most = own["n_all"].min(), own["n_all"].max()
+    text = f"{fewest} to {most} subject-runs" if fewest != most else plural(int(most), "subject-run")  # type: ignore[arg-type]
+    if not ceiling.height:
+        return f"{text}; no response reliability"
+    reliability, modes = number(ceiling["reliability"][0], 2), mode_names(ceiling["modes"][0])
+    return f"{text}; response reliability {reliability}, {modes}"
+
+
+def _panel(
+    rows: pl.DataFrame,
+    dots: pl.DataFrame,
+    ceiling: pl.DataFrame,
+    metric: str,
+    domain: tuple[float, float],
+    width: int,
+    *,
+    first: bool,
+) -> Spec:
+    model = rows["model"][0]
+    shown = rows["layer"].unique().sort().to_list()
+    y = {
+        "field": "mean",
+        "type": "quantitative",
+        "scale": {"domain": list(domain), "nice": False, "zero": False},
+        "axis": {
+            "title": f"held-out {metric}" if first else None,
+            "tickCount": 4,
+            "format": "~g",
+            "labels": first,
+        },
+    }
+    x = {
+        "field": "layer",
+        "type": "quantitative",
+        "scale": {"domain": [shown[0], shown[-1]], "nice": False, "zero": False, "padding": 6},
+        "axis": {"title": "layer", "tickMinStep": 1, "format": "d", "tickCount": 6},
+    }
+    both = {"x": x, "y": y}
+    drawn = with_marks(rows, lambda row: told(row, metric), "mean").filter(
+        pl.col("mean").is_not_null()
+    )
+    own = with_marks(
+        dots.filter(pl.col("model") == model),
+        lambda row: (
+            f"{row['dataset']}, {model}, layer {row['layer']}, subject {row['subject']}, session {row['session']}, "
+            f"run {row['run']}: {metric} of the real features {number(row['score'])}"
+        ),
+        "score",
+    )
+    data = drawn.select("layer", "mean", "low", "high", "condition", "kind", "number", "mark")
+    control = data.filter(pl.col("number").is_not_null())
+    loose = control.filter(pl.col("kind") == NOT_COUNTED)["condition"].unique().to_list()
+    named = pl.col("condition")
+    real = data.filter(named == REAL)
+    layers: list[Spec] = [
+        {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"y": {"datum": 0}}},
+        *([_ceiling(ceiling, y)] if ceiling.height else []),
+        _line(control.filter(~named.is_in(loose)), both, "control", 1.0, []),
+        _line(control.filter(named.is_in(loose)), both, "control", 1.0, [2, 2]),
+        _line(data.filter(named == NUISANCE), both, "nuisance", 1.4, []),
+        _line(data.filter(named == BOTH), both, "nuisance", 1.4, [5, 2]),
+        _points(own.select("layer", "mark", mean="score"), both, 9, 0.35),
+        {
+            "data": values(real),
+            "mark": {"type": "rule", "color": colour("real"), "strokeWidth": 1.2},
+            "encoding": {**both, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+            | {"description": dict(DESCRIPTION)},
+        },
+        _line(real, both, "real", 2.0, []),
+        {
+            "data": values(data.filter(pl.col("kind") != BEST)),
+            "mark": {"type": "point", "strokeWidth": 1},
+            "encoding": {**both, **kind_channels(on_lines=True)}
+            | {"description": dict(DESCRIPTION)},
+        },
+        {
+            "data": values(data.filter(pl.col("kind") == BEST)),
+            "mark": {"type": "point", "strokeWidth": 1},
+            "encoding": {**both, **kind_channels(on_lines=True)}
+            | {"description": dict(DESCRIPTION)},
+        },
+        *_numbers(control, domain, x, y),
+    ]
+    return {
+        "title": {"text": model, "fontSize": 11, "limit": width, "offset": 4, "frame": "group"},
+        "width": width,
+        "height": _HEIGHT,
+        "layer": layers,
+    }
+
+
+def _line(rows: pl.DataFrame, both: Spec, role: str, thick: float, dash: list[int]) -> Spec:
+    own: Spec = {"type": "line", "color": colour(role), "strokeWidth": thick}
+    if dash:
+        own["strokeDash"] = dash
+    detail = {"detail": {"field": "condition", "type": "nominal"}}
+    return {
+        "data": values(rows.select("layer", "mean", "condition")),
+        "mark": own,
+        "encoding": {**both, **detail},
+    }
+
+
+def _points(rows: pl.DataFrame, both: Spec, size: int, opacity: float) -> Spec:
+    return {
+        "data": values(rows),
+        "mark": {"type": "point", "size": size, "color": colour("real"), "opacity": opacity},
+        "encoding": {**both, "description": dict(DESCRIPTION)},
+    }
+
+
+def _ceiling(ceiling: pl.DataFrame, y: Spec) -> Spec:
+    rows = with_marks(
+        ceiling.select("dataset", "modes", "n", mean="reliability"),
+        lambda row: (
+            f"{row['dataset']}: {CEILING} {number(row['mean'])}, {mode_names(row['modes'])}, "
+            f"mean over {plural(row['n'], 'recording')}"
+        ),
+        "mean",
+    )
+    return {
+        "data": values(rows.select("mean", "mark")),
+        "mark": {"type": "rule", "color": colour("brain"), "strokeDash": [4, 3], "strokeWidth": 1.5},
+        "encoding": {"y": y, "description": dict(DESCRIPTION)},
+    }
+
+
+def _numbers(
+    control: pl.DataFrame, domain: tuple[float, float], x: Spec, y: Spec
+) -> list[Spec]:
+    """Number of every control at the end of its line, moved apart where they would lie on each other."""
+    last = control.sort(["condition", "layer"]).unique("condition", keep="last", maintain_order=True)
+    last = last.sort(["mean", "number"])
+    places = spread(last["mean"].to_list(), _LABEL * (domain[1] - domain[0]) / _HEIGHT, domain)
+    rows = last.with_columns(place=pl.Series(places, dtype=pl.Float64))
+    label = {"type": "text", "align": "left", "baseline": "middle", "dx": 14, "fontSize": _LABEL}
+    return [
+        {
+            "data": values(rows.select("layer", "mean", "place")),
+            "mark": {"type": "rule", "color": colour("missing"), "xOffset": 3, "x2Offset": 12},
+            "encoding": {"x": x, "x2": {"field": "layer"}, "y": y, "y2": {"field": "place"}},
+        },
+        {
+            "data": values(rows.select("layer", "place", "number", "mark")),
+            "mark": {**label, "color": colour("muted")},
+            "encoding": {
+                "x": x,
+                "y": {**y, "field": "place"},
+                "text": {"field": "number", "type": "quantitative"},
+                "description": dict(DESCRIPTION),
+            },
+        },
+    ]
+
+
+def spread(places: list[float], apart: float, domain: tuple[float, float]) -> list[float]:
+    """Rising places moved so that neighbours are at least ``apart``, as near to their own place as that allows.
+
+    Neighbours that would overlap form a block around their mean place; blocks that meet are merged. What would leave
+    ``domain`` is pushed back into it.
+    """
+    blocks: list[tuple[float, int]] = []  # middle, members
+    for place in places:
+        middle, n = place, 1
+        while blocks and blocks[-1][0] + apart * (blocks[-1][1] + n) / 2 > middle:
+            other, m = blocks.pop()
+            middle, n = (other * m + middle * n) / (m + n), m + n
+        blocks.append((middle, n))
+    out = [middle + apart * (i - (n - 1) / 2) for middle, n in blocks for i in range(n)]
+    for i in reversed(range(len(out))):
+        out[i] = min(out[i], domain[1] - apart * (len(out) - 1 - i))
+    for i in range(len(out)):
+        out[i] = max(out[i], domain[0] + apart * i)
+    return out
+
+
+def _key(controls: pl.DataFrame) -> Spec:
+    per_column = -(-controls.height // _KEY_COLUMNS)
+    canvas = Canvas(_ROOM, 14 * per_column + 16)
+    canvas.words([{"x": 0, "y": 4, "text": "Severe controls"}], bold=True)
+    canvas.words(
+        [
+            {
+                "x": (i // per_column) * (_ROOM / _KEY_COLUMNS),
+                "y": 20 + 14 * (i % per_column),
+                "text": f"{row['number']}  {row['condition']}" + ("" if row["counted"] else " (not counted)"),
+            }
+            for i, row in enumerate(controls.iter_rows(named=True))
+        ],
+        limit=_ROOM / _KEY_COLUMNS - 12,
+    )
+    return canvas.spec()

@@ -1,0 +1,127 @@
+"""How conditions of level 1 look: one shape, colour and size each, in strips and along layers alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from lpact.report.figure import Spec
+from lpact.report.figures.canvas import Canvas
+from lpact.report.figures.layer_score_rows import (
+    BEST,
+    BOTH,
+    CEILING,
+    COUNTED,
+    NOT_COUNTED,
+    NUISANCE,
+    REAL,
+)
+from lpact.report.figures.level_rows import number, plural
+from lpact.report.theme import colour
+
+_BROKEN = "M-1,0L-0.3,0M0.3,0L1,0"
+"""Outline of a broken line."""
+
+_IN_STRIPS = {
+    # kind: shape, fill, edge, size
+    REAL: ("circle", "real", "real", 46),
+    NUISANCE: ("diamond", "nuisance", "nuisance", 54),
+    BOTH: ("square", "paper", "nuisance", 40),
+    BEST: ("triangle-up", "winner", "winner", 80),
+    COUNTED: ("triangle-up", "control", "control", 20),
+    NOT_COUNTED: ("triangle-up", "paper", "control", 20),
+    CEILING: (_BROKEN, "brain", "brain", 120),
+}
+_ON_LINES = _IN_STRIPS | {
+    REAL: ("circle", "real", "real", 26),
+    NUISANCE: ("diamond", "nuisance", "nuisance", 22),
+    BOTH: ("square", "paper", "nuisance", 18),
+    BEST: ("triangle-up", "winner", "winner", 34),
+    COUNTED: ("circle", "control", "control", 3),
+    NOT_COUNTED: ("circle", "paper", "control", 3),
+}
+_IN_LEGEND = {COUNTED: "stroke", NOT_COUNTED: _BROKEN}
+"""Controls along layers are lines; their points are only there to be hovered over."""
+
+
+def kind_channels(*, on_lines: bool = False) -> Spec:
+    """Shape, colour and size by kind of condition."""
+    look = _ON_LINES if on_lines else _IN_STRIPS
+    ranges: dict[str, list[Any]] = {
+        "shape": [own[0] for own in look.values()],
+        "fill": [colour(own[1]) for own in look.values()],
+        "stroke": [colour(own[2]) for own in look.values()],
+        "size": [own[3] for own in look.values()],
+    }
+    return {
+        channel: {
+            "field": "kind",
+            "type": "nominal",
+            "scale": {"type": "ordinal", "domain": list(look), "range": own},
+            "legend": None,
+        }
+        for channel, own in ranges.items()
+    }
+
+
+def legend(kinds: Sequence[str], width: float, *, on_lines: bool = False) -> Spec:
+    """What the shapes mean, in columns."""
+    n_columns = min(4, max(2, int(width // 170)))
+    canvas = Canvas(width, 16 * -(-len(kinds) // n_columns))
+    for place, kind in enumerate(kinds):
+        shape, fill, edge, size = _IN_STRIPS[kind]
+        if on_lines and kind in _IN_LEGEND:
+            shape, size = _IN_LEGEND[kind], 120
+        x, y = (place % n_columns) * (width / n_columns), 8 + 16 * (place // n_columns)
+        at = [{"x": x + 7, "y": y}]
+        outline = shape in ("stroke", _BROKEN)
+        canvas.symbols(
+            at,
+            shape,
+            radius=size**0.5 / 2,
+            fill=None if outline else fill,
+            edge=edge,
+            thick=1.6 if outline else 1.2,
+        )
+        canvas.words([{"x": x + 18, "y": y, "text": kind}])
+    return canvas.spec()
+
+
+def told(row: dict[str, Any], metric: str) -> str:
+    """What a reader sees of a condition on hovering."""
+    where = f"{row['dataset']}, {row['model']}, layer {row['layer']}"
+    if row["mean"] is None:
+        return f"{where}: {row['condition']} was not computed ({row['reason']})"
+    text = f"{where}: {row['condition']}, mean {metric} {number(row['mean'])}"
+    if row["low"] is not None:
+        text += f" [{number(row['low'])}, {number(row['high'])}]"
+    text += f" over {plural(row['n'], 'subject-run')}"
+    if row["n"] < row["n_all"]:
+        text += f" of {row['n_all']}"
+    if row["delta"] is not None:
+        text += f"; real minus control {number(row['delta'])}"
+    if row["kind"] == BEST:
+        text += "; the strongest counted control here"
+    if row["kind"] == NOT_COUNTED:
+        text += "; shown, not counted"
+    return text
+
+
+def domain_of(rows: pl.DataFrame, dots: pl.DataFrame, ceiling: float | None) -> tuple[float, float]:
+    """Range of scores that a row of panels shows: everything that is drawn, zero, and a little room."""
+    drawn: list[float] = [0.0] if ceiling is None else [0.0, ceiling]
+    for column in (rows["mean"], rows["low"], rows["high"], dots["score"]):
+        drawn += [value for value in column.to_list() if value is not None and math.isfinite(value)]
+    low, high = min(drawn), max(drawn)
+    room = 0.05 * (high - low) or 0.01
+    return (low - room if low < 0 else low, high + room)
+
+
+def chunks(items: Sequence[Any], size: int) -> list[list[Any]]:
+    """Consecutive parts of at most ``size`` items, of about equal length."""
+    n_parts = max(1, -(-len(items) // size))
+    each = -(-len(items) // n_parts)
+    return [list(items[i : i + each]) for i in range(0, len(items), each)]

@@ -1,0 +1,82 @@
+"""Scores by layer, with the controls drawn in: the real features against nuisance and every severe control."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from lpact.report.figure import Figure, Material, Missing
+from lpact.report.figures.layer_score_lines import lines
+from lpact.report.figures.layer_score_rows import (
+    BEST,
+    REAL,
+    ceilings_of,
+    dots_of,
+    rows_of,
+)
+from lpact.report.figures.layer_score_strips import strips
+from lpact.report.figures.level_rows import LAYER, metric_name, number, plural, primary_deltas
+from lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
+
+NAME = "layer_scores"
+TITLE = "Held-out score of the real features, with nuisance and every severe control"
+FEW_LAYERS = 2
+"""Up to so many layers of a model stand beside each other as strips; more become a line."""
+
+
+def make(material: Material) -> Figure | Missing:
+    """The layer-wise brain score, and what it has to beat."""
+    lacking = material.lacks(CONTROL_DELTAS.name, CONTROL_NULLS.name)
+    if lacking:
+        return Missing(NAME, TITLE, f"the run has no table {', '.join(lacking)}")
+    metric = material.config.readout.primary_metric
+    if primary_deltas(material).drop_nulls("real_score").is_empty():
+        return Missing(NAME, TITLE, f"no held-out {metric_name(metric)} was computed at level 1")
+    rows, dots, ceilings = rows_of(material), dots_of(material), ceilings_of(material)
+    n_layers = rows.group_by("dataset", "model").agg(pl.col("layer").n_unique())["layer"]
+    as_strips = int(n_layers.max()) <= FEW_LAYERS  # type: ignore[call-overload]
+    draw = strips if as_strips else lines
+    return Figure(
+        NAME,
+        TITLE,
+        _caption(rows, ceilings, metric, as_strips=as_strips),
+        draw(rows, dots, ceilings, metric_name(metric)),
+        _summary(rows, metric_name(metric)),
+    )
+
+
+def _caption(rows: pl.DataFrame, ceilings: pl.DataFrame, metric: str, *, as_strips: bool) -> str:
+    panels = rows.select(LAYER).unique().height
+    said = [
+        f"Held-out {metric_name(metric)} (median over units, mean over subject-runs) in {plural(panels, 'layer')} of "
+        f"{plural(rows.select('dataset', 'model').unique().height, 'dataset and model pair')}.",
+        "Conditions run from the highest to the lowest mean over all panels; the thin line marks the real features."
+        if as_strips
+        else "Each severe control is a grey line with its number; the key is below the panels.",
+        "Faint dots are the subject-runs; the bar is the 95 % bootstrap interval of the real features over "
+        "subject-runs, which for two or three of them is no more than their range.",
+        "The strongest counted control has the smallest mean difference from the real features. "
+        "Controls that are not counted are shown and enter no gate.",
+    ]
+    if ceilings.height:
+        said.append(
+            "Dashed: brain–brain response reliability by the strictest valid mode, mean over recordings. "
+            "It correlates one noisy recording with another; a model without noise could reach its square root."
+        )
+    elif metric != "pearson":
+        said.append("Response reliability is a Pearson correlation and is not drawn for this metric.")
+    absent = rows.filter(pl.col("mean").is_null()).height
+    if absent:
+        said.append(f"{absent} of {rows.height} conditions were not computed; hovering says why.")
+    return " ".join(said)
+
+
+def _summary(rows: pl.DataFrame, metric: str) -> str:
+    real = rows.filter((pl.col("condition") == REAL) & pl.col("mean").is_not_null())
+    best = real.sort(["mean", *LAYER], descending=[True, False, False, False]).row(0, named=True)
+    rivals = rows.filter(pl.col("kind") == BEST)
+    beaten = rivals.filter(pl.col("delta") > 0).height
+    return (
+        f"The highest mean {metric} of real features is {number(best['mean'])} ({best['dataset']}, {best['model']}, "
+        f"layer {best['layer']}). In {beaten} of {plural(rivals.height, 'dataset, model and layer combination')} "
+        "the real features score above every counted control on average."
+    )

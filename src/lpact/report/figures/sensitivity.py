@@ -1,0 +1,214 @@
+"""What the verdicts hang on: counts if one threshold, control, dataset or subject-run were different."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values
+from lpact.report.figures.lanes import lane, separators
+from lpact.report.figures.profile_marks import PROFILE, looks, profile_names
+from lpact.report.figures.sensitivity_rows import SERIES, Block, Counts, blocks_of, run_counts
+from lpact.report.theme import colour
+from lpact.tables.robustness import THRESHOLD_SENSITIVITY
+
+NAME, TITLE = "sensitivity", "What the verdicts hang on"
+CLAIMS_WIDTH, SHARES_WIDTH, LANE = 200, 240, 18
+COUNT_AT, COUNT_GAP = 22, 34
+_OWN_LOOKS = {"scale": dict.fromkeys(("shape", "fill", "stroke"), "independent")}
+SHAPES = ("diamond", "diamond", "triangle-up", "triangle-down")
+"""Marks of the series of shares; the first is open."""
+
+
+def make(material: Material) -> Figure | Missing:
+    """Claims that pass every gate, and rows that pass, after each single change."""
+    if not material.has(THRESHOLD_SENSITIVITY.name):
+        return Missing(NAME, TITLE, "the robustness tables were not given")
+    blocks, counts = blocks_of(material), run_counts(material)
+    if not any(block.claims.height for block in blocks):
+        return Missing(NAME, TITLE, "no claims were decided again")
+    profiles = profile_names(sorted({p for b in blocks for p in b.claims["gate_profile"]}))
+    most = max(int(block.claims["n_high"].max() or 0) for block in blocks)  # type: ignore[call-overload]
+    spec: Spec = {
+        "vconcat": [
+            _block(block, profiles, most, is_first=i == 0, is_last=i == len(blocks) - 1)
+            for i, block in enumerate(blocks)
+        ],
+        "spacing": 14,
+        "resolve": _OWN_LOOKS,
+    }
+    return Figure(NAME, TITLE, _caption(blocks, counts), spec, _summary(blocks, counts))
+
+
+def _block(block: Block, profiles: list[str], most: int, *, is_first: bool, is_last: bool) -> Spec:
+    right = _shares(block) if block.shares.height else _told(block, profiles)
+    left = _claims(block, profiles, most, is_first=is_first, is_last=is_last)
+    left["title"] = {"text": block.title, "fontSize": 12, "frame": "group", "offset": 6}
+    return {"hconcat": [left, right], "spacing": 24, "resolve": _OWN_LOOKS}
+
+
+def _claims(block: Block, profiles: list[str], most: int, *, is_first: bool, is_last: bool) -> Spec:
+    """Claims that pass every gate: marks on a scale, and the same as numbers right of it."""
+    y = lane("lane", block.lanes)
+    top, step = max(most, 1), max(1, -(-most // 5))
+    axis = {
+        "title": "claims that pass every gate" if is_last else None,
+        "format": "d",
+        "values": list(range(0, top + 1, step)),
+        "grid": True,
+        "labelFlush": False,
+    }
+    scale = {"domain": [0, top], "padding": 8, "nice": False}
+    x: Spec = {"field": "n", "type": "quantitative", "axis": axis, "scale": scale}
+    within = {"paddingOuter": 0.3, "domain": profiles}
+    offset = {"field": PROFILE, "type": "nominal", "sort": None, "scale": within}
+    look = looks(profiles, legend=is_first)
+    told = pl.when(pl.col("n") == pl.col("n_high")).then(pl.col("n").cast(pl.String))
+    rows = block.claims.with_columns(told=told.otherwise(pl.format("{}–{}", "n", "n_high")))
+    place = {"y": y, "yOffset": offset}
+    return {
+        "data": values(rows),
+        "width": CLAIMS_WIDTH,
+        "height": {"step": LANE, "for": "position"},
+        "layer": [
+            separators(y),
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.5},
+                "encoding": {**place, "x": x, "x2": {"field": "n_high"}, "stroke": look["stroke"]},
+            },
+            *(
+                {
+                    "mark": {"type": "point", "size": 36, "strokeWidth": 1.3},
+                    "encoding": {
+                        **place,
+                        "x": {**x, "field": end},
+                        "description": DESCRIPTION,
+                        **look,
+                    },
+                }
+                for end in ("n_high", "n")
+            ),
+            *(_heads(profiles) if is_first else []),
+            *(_count(i, name, y) for i, name in enumerate(profiles)),
+        ],
+    }
+
+
+def _heads(profiles: list[str]) -> list[Spec]:
+    """The profiles' marks above the columns of numbers."""
+    return [
+        {
+            "data": {"values": [{PROFILE: name}]},
+            "mark": {
+                "type": "point",
+                "size": 36,
+                "strokeWidth": 1.3,
+                "x": CLAIMS_WIDTH + COUNT_AT + i * COUNT_GAP - 4,
+                "y": -8,
+            },
+            "encoding": looks(profiles),
+        }
+        for i, name in enumerate(profiles)
+    ]
+
+
+def _count(place: int, name: str, y: Spec) -> Spec:
+    """Numbers of one profile; bold where they differ from the run's."""
+    at = CLAIMS_WIDTH + COUNT_AT + place * COUNT_GAP
+    layers = [
+        {
+            "transform": [{"filter": {"field": "changed", "equal": changed}}],
+            "mark": {
+                "type": "text",
+                "align": "right",
+                "fontSize": 10,
+                "x": at,
+                "fontWeight": "bold" if changed else "normal",
+                "color": colour("fail" if changed else "ink"),
+            },
+            "encoding": {"y": y, "text": {"field": "told", "type": "nominal"}},
+        }
+        for changed in (False, True)
+    ]
+    return {"transform": [{"filter": {"field": PROFILE, "equal": name}}], "layer": layers}
+
+
+def _shares(block: Block) -> Spec:
+    """Shares of rows that pass, by series."""
+    y = lane("lane", block.lanes, labelled=False)
+    axis = {
+        "title": "share",
+        "values": [0, 0.25, 0.5, 0.75, 1],
+        "format": ".2~f",
+        "grid": True,
+        "labelFlush": False,
+    }
+    scale = {"domain": [0, 1]}
+    used = [name for name in SERIES if name in set(block.shares["series"])]
+    shapes = [SHAPES[SERIES.index(name)] for name in used]
+    fills = [colour("paper" if name == SERIES[0] else "control") for name in used]
+    mark = {"type": "point", "size": 44, "strokeWidth": 1.2}
+    field = {"field": "series", "type": "nominal", "legend": {"title": None, "columns": 2}}
+    return {
+        "data": values(block.shares),
+        "width": SHARES_WIDTH,
+        "height": {"step": LANE, "for": "position"},
+        "layer": [
+            separators(y),
+            {
+                "mark": mark,
+                "encoding": {
+                    "y": y,
+                    "x": {"field": "share", "type": "quantitative", "axis": axis, "scale": scale},
+                    "shape": {**field, "scale": {"domain": used, "range": shapes}},
+                    "fill": {**field, "scale": {"domain": used, "range": fills}},
+                    "stroke": {
+                        **field,
+                        "scale": {"domain": used, "range": [colour("ink")] * len(used)},
+                    },
+                    "description": DESCRIPTION,
+                },
+            },
+        ],
+    }
+
+
+def _told(block: Block, profiles: list[str]) -> Spec:
+    """What became of each change, in words, a column a profile."""
+    y = lane("lane", block.lanes, labelled=False)
+    wide = SHARES_WIDTH / max(len(profiles), 1)
+    layers: list[Spec] = [separators(y)]
+    for i, name in enumerate(profiles):
+        own = {"transform": [{"filter": {"field": PROFILE, "equal": name}}]}
+        x = 6 + i * wide * 1.15
+        layers.append(
+            {
+                **own,
+                "mark": {"type": "point", "size": 30, "strokeWidth": 1.3, "x": x},
+                "encoding": {"y": y, **looks(profiles, legend=False)},
+            }
+        )
+        layers.append(
+            {
+                **own,
+                "mark": {"type": "text", "align": "left", "fontSize": 10, "x": x + 8},
+                "encoding": {
+                    "y": y,
+                    "text": {"field": "words", "type": "nominal"},
+                    "description": DESCRIPTION,
+                },
+            }
+        )
+    return {
+        "data": values(block.told),
+        "width": SHARES_WIDTH,
+        "height": {"step": LANE, "for": "position"},
+        "layer": layers,
+    }
+
+
+def _caption(blocks: list[Block], counts: Counts) -> str:
+    return "caption"
+
+
+def _summary(blocks: list[Block], counts: Counts) -> str:
+    return "summary"

@@ -1,0 +1,304 @@
+"""What evidence each dataset can carry: links of the chain, levels it can support, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+
+from lpact.decide.wording import count, words
+from lpact.reasons import Reason
+from lpact.report.figure import MARK, Figure, Material, Missing, mark
+from lpact.report.figures.canvas import CROSS, Canvas, wedge
+from lpact.tables.audit import (
+    CONTROL_AVAILABILITY,
+    EVIDENCE_FEASIBILITY,
+    FINDINGS,
+    RELIABILITY_MODES,
+    UNIT_INVENTORY,
+)
+
+NAME = "source_audit"
+TITLE = "Source audit: what evidence each dataset can carry"
+
+LINKS: dict[str, tuple[str, str]] = {
+    "has_brain": ("brain", "brain units"),
+    "has_words": ("words", "words"),
+    "has_features": ("features", "models"),
+    "has_controls": ("controls", "severe controls"),
+    "has_reliability": ("reliability", "reliability modes"),
+    "has_coverage": ("coverage", "subject-runs"),
+}
+"""Flag of the audit, its name, and what is counted under it."""
+
+LEVELS = ("predictive", "relational", "stripping", "ceiling")
+_LEFT, _LINK, _LEVEL, _ROW, _TOP, _GAP = 236, 78, 62, 72, 56, 14
+_SPLIT = _LEFT + len(LINKS) * _LINK + _GAP
+
+
+def rows_of(material: Material) -> pl.DataFrame:
+    """One row a dataset: flags and counts of the audit.
+
+    ``n_words`` counts words of distinct stimuli; ``n_controls`` controls available in at least one layer, out of
+    ``n_controls_asked``; ``n_modes`` reliability modes that are possible, out of ``n_modes_asked``; ``predictive`` and ``ceiling``
+    are usable subject-runs with features, and the most recordings that any mode can pair.
+    """
+    audit = material.table(EVIDENCE_FEASIBILITY.name).sort("dataset")
+    return (
+        audit.join(_recordings(material), on="dataset", how="left")
+        .join(_controls(material), on="dataset", how="left")
+        .join(_modes(material), on="dataset", how="left")
+        .join(_findings(material), on="dataset", how="left")
+        .with_columns(
+            predictive=pl.when("has_features").then("n_subject_runs").otherwise(0),
+            relational="n_relational_runs",
+            stripping="n_stripping_runs",
+        )
+        .with_columns(
+            pl.col(
+                "n_words", "n_events", "n_events_excluded", "n_units_excluded", "n_controls",
+                "n_controls_asked", "n_modes", "n_modes_asked", "ceiling", "n_excluded", "n_notes",
+            ).fill_null(0)
+        )
+        .sort("dataset")
+    )
+
+
+def _recordings(material: Material) -> pl.DataFrame:
+    used = material.table(UNIT_INVENTORY.name).filter("used")
+    stimuli = used.unique(("dataset", "stimulus"), keep="first", maintain_order=True)
+    n_words = stimuli.group_by("dataset").agg(pl.col("n_words").sum())
+    sizes = used.group_by("dataset").agg(
+        pl.col("n_events", "n_events_excluded").sum(),
+        n_units_excluded=(pl.col("n_units") - pl.col("n_units_used")).sum(),
+    )
+    return n_words.join(sizes, on="dataset")
+
+
+def _controls(material: Material) -> pl.DataFrame:
+    return (
+        material.table(CONTROL_AVAILABILITY.name)
+        .group_by("dataset", "control")
+        .agg(pl.col("available").any())
+        .group_by("dataset")
+        .agg(
+            n_controls=pl.col("available").sum().cast(pl.Int64),
+            n_controls_asked=pl.len().cast(pl.Int64),
+        )
+    )
+
+
+def _modes(material: Material) -> pl.DataFrame:
+    possible = pl.col("possible")
+    return (
+        material.table(RELIABILITY_MODES.name)
+        .sort("dataset", "mode")
+        .group_by("dataset", maintain_order=True)
+        .agg(
+            n_modes=possible.sum().cast(pl.Int64),
+            n_modes_asked=pl.len().cast(pl.Int64),
+            ceiling=pl.col("n_recordings").filter(possible).max(),
+            modes=pl.col("mode").filter(possible).str.join(", "),
+        )
+    )
+
+
+def _findings(material: Material) -> pl.DataFrame:
+    severity = pl.col("severity")
+    return (
+        material.table(FINDINGS.name)
+        .group_by("dataset")
+        .agg(
+            n_excluded=(severity == "excluded").sum().cast(pl.Int64),
+            n_notes=(severity == "note").sum().cast(pl.Int64),
+        )
+    )
+
+
+def make(material: Material) -> Figure | Missing:
+    """Draw the audit."""
+    needed = (EVIDENCE_FEASIBILITY, UNIT_INVENTORY, FINDINGS, CONTROL_AVAILABILITY, RELIABILITY_MODES)
+    lacking = material.lacks(*(table.name for table in needed))
+    if lacking:
+        return Missing(NAME, TITLE, f"the run has no table {', '.join(lacking)}")
+    rows = rows_of(material)
+    if rows.is_empty():
+        return Missing(NAME, TITLE, "the audit knows no dataset")
+    return Figure(NAME, TITLE, _caption(rows), _draw(rows), _summary(rows))
+
+
+_COUNTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "has_brain": lambda row: count(row["n_brain_units"], "unit"),
+    "has_words": lambda row: count(row["n_words"], "word"),
+    "has_features": lambda row: count(row["n_models"], "model"),
+    "has_controls": lambda row: f"{row['n_controls']} of {row['n_controls_asked']}",
+    "has_reliability": lambda row: f"{row['n_modes']} of {row['n_modes_asked']} modes",
+    "has_coverage": lambda row: count(row["n_subject_runs"], "subject-run"),
+}
+
+
+def _draw(rows: pl.DataFrame) -> dict[str, Any]:
+    width = _SPLIT + len(LEVELS) * _LEVEL
+    canvas = Canvas(width, _TOP + rows.height * _ROW)
+    _heads(canvas, width)
+    placed = [(row, _TOP + i * _ROW) for i, row in enumerate(rows.iter_rows(named=True))]
+    bands = [{"x": 0, "x2": width, "y": y, "y2": y + _ROW} for _, y in placed[::2]]
+    canvas.boxes(bands, fill="band")
+    _names(canvas, placed)
+    _links(canvas, placed)
+    _levels(canvas, placed)
+    return canvas.spec()
+
+
+def _heads(canvas: Canvas, width: float) -> None:
+    canvas.words([{"x": 8, "y": _TOP - 16, "text": "dataset, role, size"}], size=10, ink="muted")
+    over = [(_LEFT, _SPLIT - _GAP, "links of the evidence chain"), (_SPLIT, width, "subject-runs for")]
+    canvas.words(
+        [{"x": (a + b) / 2, "y": 10, "text": text} for a, b, text in over], align="center", bold=True
+    )
+    canvas.lines([{"x": a + 4, "x2": b - 4, "y": 24, "y2": 24} for a, b, _ in over])
+    heads = [
+        {"x": _LEFT + (i + 0.5) * _LINK, "y": _TOP - 16, "text": name}
+        for i, (name, _) in enumerate(LINKS.values())
+    ]
+    heads += [
+        {"x": _SPLIT + (i + 0.5) * _LEVEL, "y": _TOP - 16, "text": name}
+        for i, name in enumerate(LEVELS)
+    ]
+    canvas.words(heads, align="center")
+
+
+def _names(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
+    """Name and role, what there is, and what was left out."""
+    names = [
+        {"x": 8, "y": y + 13, "text": row["dataset"], MARK: _dataset_mark(row)} for row, y in placed
+    ]
+    canvas.words(names, bold=True, limit=_LEFT - 16)
+    for offset, text in ((29, _role), (44, _there_is), (58, _left_out)):
+        shown = [{"x": 8, "y": y + offset, "text": text(row)} for row, y in placed]
+        canvas.words(
+            shown, size=10, ink="ink" if text is _role else "muted", limit=_LEFT - 16
+        )
+
+
+def _role(row: dict[str, Any]) -> str:
+    role = row["configured_role"]
+    if row["role"] != role:
+        role = f"{role} → {row['role']}"
+    return f"{role}, confirmatory" if row["confirmatory"] else f"{role}: {_reason(row)}"
+
+
+def _there_is(row: dict[str, Any]) -> str:
+    return (
+        f"{count(row['n_subjects'], 'subject')}, {count(row['n_runs'], 'run')}, "
+        + (f"{row['n_stimuli']} stimulus" if row["n_stimuli"] == 1 else f"{row['n_stimuli']} stimuli")
+    )
+
+
+def _left_out(row: dict[str, Any]) -> str:
+    left = [
+        count(row[column], noun)
+        for column, noun in (
+            ("n_subject_runs_excluded", "recording"),
+            ("n_units_excluded", "unit"),
+            ("n_events_excluded", "event"),
+        )
+        if row[column]
+    ]
+    return f"left out: {', '.join(left)}" if left else "nothing left out"
+
+
+def _reason(row: dict[str, Any]) -> str:
+    known = next((own.explanation for own in Reason if own.value == row["role_reason"]), "")
+    return str(row["role_detail"] or known or words(row["role_reason"]))
+
+
+def _why(row: dict[str, Any]) -> str:
+    return "confirmatory" if row["confirmatory"] else f"not confirmatory: {_reason(row)}"
+
+
+def _dataset_mark(row: dict[str, Any]) -> str:
+    return mark(
+        f"{row['dataset']}: role {row['configured_role']} in the study file, {row['role']} after the audit, {_why(row)}. "
+        f"{_there_is(row)}; {count(row['n_subject_runs'], 'usable subject-run')}; {_left_out(row)}; "
+        f"{count(row['n_excluded'], 'finding')} of exclusion, {count(row['n_notes'], 'note')}",
+        dataset=row["dataset"],
+    )
+
+
+def _links(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
+    cells = [
+        {
+            "x": _LEFT + (i + 0.5) * _LINK,
+            "y": y + 26,
+            "there": row[flag],
+            "text": _COUNTS[flag](row),
+            MARK: mark(
+                f"{row['dataset']}, link {name}: {'there' if row[flag] else 'missing'}; {_COUNTS[flag](row)} "
+                f"({noun})",
+                dataset=row["dataset"],
+                value=float(row[flag]),
+            ),
+        }
+        for row, y in placed
+        for i, (flag, (name, noun)) in enumerate(LINKS.items())
+    ]
+    frame = pl.DataFrame(cells, infer_schema_length=None)
+    canvas.symbols(frame.filter("there"), "circle", radius=6, fill="pass")
+    canvas.symbols(frame.filter(~pl.col("there")), CROSS, radius=6, edge="fail")
+    canvas.words(frame.drop(MARK).with_columns(y=pl.col("y") + 19), size=10, align="center", limit=_LINK - 4)
+
+
+def _levels(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
+    """Subject-runs that a level can use: a full disc for all of them, a part of it for some."""
+    cells = [
+        {
+            "x": _SPLIT + (i + 0.5) * _LEVEL,
+            "y": y + 26,
+            "share": min(row[level] / row["n_subject_runs"], 1.0) if row["n_subject_runs"] else 0.0,
+            "text": f"{row[level]} of {row['n_subject_runs']}",
+            MARK: mark(
+                f"{row['dataset']}, {level}: {row[level]} of {count(row['n_subject_runs'], 'subject-run')}"
+                + (f" can be paired ({words(row['modes'])})" if level == "ceiling" and row["modes"] else ""),
+                dataset=row["dataset"],
+                value=float(row[level]),
+            ),
+        }
+        for row, y in placed
+        for i, level in enumerate(LEVELS)
+    ]
+    frame = pl.DataFrame(cells, infer_schema_length=None)
+    part = frame.filter((pl.col("share") > 0) & (pl.col("share") < 1))
+    canvas.symbols(frame.filter(pl.col("share") >= 1), "circle", radius=6, fill="pass")
+    canvas.symbols(frame.filter(pl.col("share") <= 0), CROSS, radius=6, edge="fail")
+    canvas.symbols(part, "circle", radius=6, fill="paper", edge="pass", thick=1.2)
+    for (share,), own in part.group_by("share", maintain_order=True):
+        canvas.symbols(own.drop(MARK), wedge(float(str(share))), radius=6, fill="pass")
+    canvas.words(frame.drop(MARK).with_columns(y=pl.col("y") + 19), size=10, align="center")
+
+
+def _caption(rows: pl.DataFrame) -> str:
+    lowered = rows.filter(pl.col("role") != pl.col("configured_role")).height
+    changed = (
+        f" An arrow shows a role that the audit lowered ({lowered} of {rows.height})."
+        if lowered
+        else " The audit left every role as the study file has it."
+    )
+    return (
+        f"One row a dataset ({rows.height}), with its role.{changed} Disc: the link of the evidence chain is there; cross: it is missing, and the dataset "
+        "cannot be confirmatory. Below each: usable brain units (the largest count of one recording), words of all stimuli, models with features, "
+        "severe controls available in at least one layer, reliability modes that are possible, and usable subject-runs. Right: how many usable subject-runs "
+        "each level can use; a part of a disc stands for some of them."
+    )
+
+
+def _summary(rows: pl.DataFrame) -> str:
+    able = rows.filter("confirmatory")["dataset"].to_list()
+    told = [
+        f"{count(len(able), 'dataset')} of {rows.height} can carry confirmatory evidence"
+        + (f": {', '.join(able)}." if able else ".")
+    ]
+    for row in rows.filter(~pl.col("confirmatory")).iter_rows(named=True):
+        told.append(f"{row['dataset']} is {_why(row)}.")
+    return " ".join(told)

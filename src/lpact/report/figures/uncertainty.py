@@ -1,0 +1,256 @@
+"""How sure the contrasts are: intervals over subject-runs, and how far one subject-run moves them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values
+from lpact.report.figures.common import names
+from lpact.report.figures.lanes import lane, separators
+from lpact.report.figures.level_rows import metric_name
+from lpact.report.figures.rates import span
+from lpact.report.figures.uncertainty_rows import (
+    QUANTITIES,
+    has_interval,
+    is_brain,
+    level_rows,
+    level_words,
+    mechanism_rows,
+)
+from lpact.report.theme import colour
+from lpact.tables.robustness import CAUSAL_UNCERTAINTY, UNCERTAINTY
+
+NAME, TITLE = "uncertainty", "How sure the contrasts are"
+COLUMNS, WIDTH, LANE = 3, 185, 30
+MECHANISM_COLUMNS, MECHANISM_WIDTH, MECHANISM_LANE = 4, 140, 30
+LABEL_LIMIT = 150
+AXIS = "held-out score"
+SHAPES = ("circle", "square", "triangle-up")
+ROLES = ("real", "nuisance", "other")
+
+
+def make(material: Material) -> Figure | Missing:
+    """Forest plots by level and dataset, and by mechanism."""
+    if not material.has(UNCERTAINTY.name):
+        return Missing(NAME, TITLE, "the robustness tables were not given")
+    levels, mechanisms = level_rows(material), mechanism_rows(material)
+    if levels["mean"].is_null().all():
+        return Missing(NAME, TITLE, "no contrast of any level has a number")
+    metric = metric_name(material.config.readout.primary_metric)
+    blocks = [_levels(levels, metric)]
+    if not mechanisms.is_empty():
+        blocks.append(_mechanisms(mechanisms))
+    spec: Spec = {"vconcat": blocks, "spacing": 22}
+    return Figure(NAME, TITLE, _caption(levels, mechanisms), spec, _summary(levels, metric))
+
+
+def _drawn(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the ends of their intervals where there is one, and a filled point only there."""
+    known = [has_interval(row) for row in rows.iter_rows(named=True)]
+    rows = rows.with_columns(known=pl.Series(known, dtype=pl.Boolean))
+    return rows.with_columns(
+        low=pl.when("known").then("ci_low"),
+        high=pl.when("known").then("ci_high"),
+        told=_or_nothing(pl.col("mean").is_null(), pl.lit("not measured")),
+    )
+
+
+def _or_nothing(when: pl.Expr, told: pl.Expr) -> pl.Expr:
+    return pl.when(when).then(told).otherwise(pl.lit(""))
+
+
+def _zero(title: str) -> Spec:
+    rule = {"type": "rule", "color": colour("ink"), "strokeWidth": 1}
+    return {"data": {"values": [{"at": 0}]}, "mark": rule, "encoding": {"x": _across("at", title)}}
+
+
+def _across(field: str, title: str) -> Spec:
+    axis = {"title": title, "tickCount": 4, "format": "~g", "grid": True, "labelFlush": False}
+    return {"field": field, "type": "quantitative", "axis": axis, "scale": {"zero": True}}
+
+
+def _levels(rows: pl.DataFrame, metric: str) -> Spec:
+    """A panel a level, a lane a dataset."""
+    datasets = sorted(set(rows["dataset"]))
+    panels = [
+        _level(rows.filter(level=level), datasets, metric, labelled=i % COLUMNS == 0)
+        for i, level in enumerate(names(rows, "level"))
+    ]
+    return {"columns": COLUMNS, "concat": panels, "spacing": {"row": 18, "column": 14}}
+
+
+def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labelled: bool) -> Spec:
+    level = rows["level"][0]
+    title, axis = level_words(level, metric)
+    own = colour("brain" if is_brain(level) else "real")
+    drawn = _drawn(rows).with_columns(
+        fill=pl.when("known").then(pl.lit(own)).otherwise(pl.lit(colour("paper"))),
+        n_told=_or_nothing(pl.col("mean").is_not_null(), pl.format("n = {}", "n_units")),
+        flip_told=_or_nothing(pl.col("sign_flip"), pl.lit("sign flips")),
+    )
+    y = lane("dataset", datasets, labelled=labelled, limit=LABEL_LIMIT)
+    fill = {"field": "fill", "type": "nominal", "scale": None, "legend": None}
+    thin = {"color": colour("muted"), "yOffset": 9}
+    right = {"type": "text", "align": "left", "fontSize": 10, "x": WIDTH + 6}
+    text = {"type": "nominal"}
+    one_out = {"x": _across("leave_one_min", axis), "x2": {"field": "leave_one_max"}}
+    layers: list[Spec] = [
+        separators(y),
+        _zero(axis),
+        {
+            "mark": {"type": "rule", "strokeWidth": 1, **thin, "y2Offset": 9},
+            "encoding": {"y": y, **one_out},
+        },
+        *(
+            {
+                "mark": {"type": "tick", "thickness": 1, "size": 6, **thin},
+                "encoding": {"y": y, "x": _across(f"leave_one_{end}", axis)},
+            }
+            for end in ("min", "max")
+        ),
+        {
+            "mark": {"type": "rule", "strokeWidth": 3, "color": own},
+            "encoding": {
+                "y": y,
+                "x": _across("low", axis),
+                "x2": {"field": "high"},
+                "description": DESCRIPTION,
+            },
+        },
+        {
+            "mark": {"type": "point", "size": 46, "stroke": own, "strokeWidth": 1.5},
+            "encoding": {
+                "y": y,
+                "x": _across("mean", axis),
+                "fill": fill,
+                "description": DESCRIPTION,
+            },
+        },
+        {"mark": right, "encoding": {"y": y, "text": {"field": "n_told", **text}}},
+        {
+            "mark": {**right, "fontWeight": "bold", "yOffset": 10},
+            "encoding": {"y": y, "text": {"field": "flip_told", **text}},
+        },
+        _not_measured({"y": y}),
+    ]
+    return {
+        "title": {"text": title, "fontSize": 12, "frame": "group", "offset": 6},
+        "data": values(drawn),
+        "width": WIDTH,
+        "height": {"step": LANE},
+        "layer": layers,
+    }
+
+
+def _not_measured(place: Spec) -> Spec:
+    mark = {"type": "text", "align": "left", "x": 4, "fontSize": 10, "color": colour("muted")}
+    text = {"field": "told", "type": "nominal"}
+    return {"mark": mark, "encoding": {**place, "text": text, "description": DESCRIPTION}}
+
+
+def _mechanisms(rows: pl.DataFrame) -> Spec:
+    """A panel a dataset, a lane a stripped mechanism, three quantities in it."""
+    mechanisms = sorted(set(rows["mechanism"]))
+    panels = [
+        _mechanism(rows.filter(dataset=dataset), mechanisms, labelled=i % MECHANISM_COLUMNS == 0)
+        for i, dataset in enumerate(names(rows, "dataset"))
+    ]
+    return {
+        "title": {"text": "Level 3 by stripped mechanism", "offset": 8},
+        "columns": MECHANISM_COLUMNS,
+        "concat": panels,
+        "spacing": {"row": 18, "column": 18},
+    }
+
+
+def _mechanism(rows: pl.DataFrame, mechanisms: list[str], *, labelled: bool) -> Spec:
+    order = [QUANTITIES[name] for name in QUANTITIES]
+    drawn = _drawn(rows)
+    domain = {"field": "quantity_name", "type": "nominal", "legend": {"title": None}}
+    own = {**domain, "scale": {"domain": order, "range": [colour(role) for role in ROLES]}}
+    shape = {**domain, "scale": {"domain": order, "range": list(SHAPES)}}
+    is_open = {"test": "!datum.known", "value": colour("paper")}
+    offset = {"field": "quantity_name", "type": "nominal", "sort": order}
+    place: Spec = {
+        "y": lane("mechanism", mechanisms, labelled=labelled, limit=LABEL_LIMIT),
+        "yOffset": offset,
+    }
+    return {
+        "title": {
+            "text": rows["dataset"][0],
+            "subtitle": f"n = {span(rows['n_units'])} subject-runs",
+            "fontSize": 12,
+            "frame": "group",
+            "offset": 6,
+            "limit": MECHANISM_WIDTH,
+        },
+        "data": values(drawn),
+        "width": MECHANISM_WIDTH,
+        "height": {"step": MECHANISM_LANE, "for": "position"},
+        "layer": [
+            separators(place["y"]),
+            _zero(AXIS),
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.8},
+                "encoding": {
+                    **place,
+                    "x": _across("low", AXIS),
+                    "x2": {"field": "high"},
+                    "stroke": own,
+                    "description": DESCRIPTION,
+                },
+            },
+            {
+                "mark": {"type": "point", "size": 30, "strokeWidth": 1.3},
+                "encoding": {
+                    **place,
+                    "x": _across("mean", AXIS),
+                    "shape": shape,
+                    "stroke": own,
+                    "fill": {**own, "condition": is_open},
+                    "description": DESCRIPTION,
+                },
+            },
+            _not_measured(place),
+        ],
+    }
+
+
+def _caption(levels: pl.DataFrame, mechanisms: pl.DataFrame) -> str:
+    known = levels.filter(pl.col("mean").is_not_null())
+    draws = span(levels["n_draws"].drop_nulls())
+    alone = int(known["degenerate"].sum())
+    flips = int(known["sign_flip"].sum())
+    parts = [
+        "Points are means over subject-runs (over pairs of recordings where brains stand in the model's place), all "
+        f"models and layers together; bars are 95 % bootstrap intervals over those n units ({draws} draws). The thin "
+        "bracket below is the range of the mean when one subject-run is left out."
+    ]
+    if flips:
+        parts.append(f"“Sign flips”: leaving one out turns the sign ({flips} of {known.height}).")
+    if alone:
+        parts.append(f"Open points stand on one unit and have no interval ({alone}).")
+    n_missing = levels.height - known.height
+    if n_missing:
+        parts.append(f"{n_missing} of {levels.height} contrasts were not measured.")
+    if not mechanisms.is_empty():
+        parts.append(
+            "By mechanism: what stripping it costs its own target, and that cost over the largest of the other "
+            "targets' and over the mismatch controls'; the mechanism gate looks for all three above zero. The drop "
+            f"over all targets stands in {CAUSAL_UNCERTAINTY.name}."
+        )
+    return " ".join(parts)
+
+
+def _summary(levels: pl.DataFrame, metric: str) -> str:
+    told = []
+    for (level,), own in levels.filter(pl.col("mean").is_not_null()).group_by(
+        "level", maintain_order=True
+    ):
+        above = own.filter(~pl.col("degenerate") & (pl.col("ci_low") > 0)).height
+        below = own.filter(~pl.col("degenerate") & (pl.col("ci_high") < 0)).height
+        title, _ = level_words(str(level), metric)
+        told.append(
+            f"{title}: interval above zero in {above}, below zero in {below} of {own.height} datasets"
+        )
+    return "; ".join(told) + "."

@@ -1,0 +1,126 @@
+"""Contrasts with their intervals, as rows of the figure of uncertainty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from lpact.report.figure import Material, with_marks
+from lpact.tables.robustness import CAUSAL_UNCERTAINTY, LEAVE_SUBJECT_RUN_OUT, UNCERTAINTY
+
+LEVELS: dict[str, tuple[str, str]] = {
+    "predictive_delta": ("Level 1, predictive", "real − best control, {metric}"),
+    "relational_delta": ("Level 2, relational", "real − best control, profile similarity"),
+    "stripping_drop": ("Level 3, stripping", "drop of the held-out score, all targets"),
+    "ceiling_delta": ("Level 4, ceiling", "real − best control, share of ceiling"),
+}
+"""Title and axis of each level's panel, in the order of the chain."""
+
+_BRAIN = "brain_as_model_"
+_BRAIN_AXIS = "real − shuffled units, profile similarity"
+
+QUANTITIES: dict[str, str] = {
+    "matching_drop": "drop of the matching target",
+    "margin": "its margin over other targets",
+    "mismatch_margin": "its margin over mismatch controls",
+}
+"""Quantities of level 3 that are drawn by mechanism; row rules ask all three to be positive."""
+
+_UNITS = {"subject_run": "subject-runs", "source_target_pair": "pairs of recordings"}
+
+
+def is_brain(level: str) -> bool:
+    """Whether a level has brains in the model's place."""
+    return level.startswith(_BRAIN)
+
+
+def level_words(level: str, metric: str) -> tuple[str, str]:
+    """Title and axis of a level's panel."""
+    if is_brain(level):
+        return f"Brain as model, {level.removeprefix(_BRAIN).replace('_', ' ')}", _BRAIN_AXIS
+    title, axis = LEVELS.get(level, (level.replace("_", " "), "contrast"))
+    return title, axis.format(metric=metric)
+
+
+def level_rows(material: Material) -> pl.DataFrame:
+    """A row a level and dataset, levels in the order of the chain.
+
+    A pair that the table has no row for is there without numbers, so that every panel has the same lanes.
+    """
+    table = material.table(UNCERTAINTY.name)
+    left_out = ("full_mean", "leave_one_min", "leave_one_max", "sign_flip", "most_influential")
+    if material.has(LEAVE_SUBJECT_RUN_OUT.name):
+        one_out = material.table(LEAVE_SUBJECT_RUN_OUT.name).select("dataset", "level", *left_out)
+    else:
+        kinds = dict.fromkeys(left_out[:3], pl.Float64) | {"sign_flip": pl.Boolean}
+        kinds = {"dataset": pl.String, "level": pl.String, **kinds, "most_influential": pl.String}
+        one_out = pl.DataFrame(schema=kinds)
+    levels = sorted(set(table["level"]), key=_place)
+    grid = pl.DataFrame({"level": levels, "place": range(len(levels))}).join(
+        table.select("dataset").unique(), how="cross"
+    )
+    rows = grid.join(table, on=["dataset", "level"], how="left").join(
+        one_out, on=["dataset", "level"], how="left"
+    )
+    rows = rows.with_columns(pl.col("degenerate", "sign_flip").fill_null(value=False)).sort(
+        "place", "dataset"
+    )
+    return with_marks(rows, _level_text, value="mean")
+
+
+def _place(level: str) -> tuple[int, str]:
+    known = list(LEVELS)
+    return (known.index(level) if level in LEVELS else len(known), level)
+
+
+def mechanism_rows(material: Material) -> pl.DataFrame:
+    """A row a dataset, stripped mechanism and drawn quantity; none where the table is missing."""
+    if not material.has(CAUSAL_UNCERTAINTY.name):
+        return pl.DataFrame()
+    place = {name: i for i, name in enumerate(QUANTITIES)}
+    rows = (
+        material.table(CAUSAL_UNCERTAINTY.name)
+        .filter(pl.col("quantity").is_in(list(QUANTITIES)))
+        .with_columns(
+            quantity_name=pl.col("quantity").replace_strict(QUANTITIES, return_dtype=pl.String),
+            place=pl.col("quantity").replace_strict(place, return_dtype=pl.Int64),
+        )
+        .sort("dataset", "mechanism", "place")
+    )
+    return with_marks(rows, _mechanism_text, value="mean")
+
+
+def has_interval(row: dict[str, Any]) -> bool:
+    """Whether there is an interval to draw: a mean over more than one unit."""
+    return row["mean"] is not None and row["ci_low"] is not None and not row["degenerate"]
+
+
+def _numbers(row: dict[str, Any], unit: str) -> str:
+    if row["mean"] is None:
+        why = f" ({row['reason'].replace('_', ' ')})" if row["reason"] else ""
+        return f"not measured{why}"
+    told = f"{row['mean']:.4f}"
+    if has_interval(row):
+        told += f", 95 % interval {row['ci_low']:.4f} to {row['ci_high']:.4f}"
+    else:
+        told += ", one unit only, so no interval"
+    share = "" if row["positive_rate"] is None else f"; positive in {row['positive_rate']:.0%}"
+    missing = f"; {row['n_rows_missing']:,} rows without a number" if row["n_rows_missing"] else ""
+    return f"{told}; n = {row['n_units']} {unit}{share}{missing}"
+
+
+def _level_text(row: dict[str, Any]) -> str:
+    unit = _UNITS.get(row["unit"] or "", "units")
+    told = f"{row['dataset']}, {row['level'].replace('_', ' ')}: {_numbers(row, unit)}"
+    if row["leave_one_min"] is not None:
+        flip = ", the sign flips" if row["sign_flip"] else ""
+        told += (
+            f"; without one subject-run {row['leave_one_min']:.4f} to {row['leave_one_max']:.4f}{flip} "
+            f"(most by {row['most_influential']})"
+        )
+    return f"{told}."
+
+
+def _mechanism_text(row: dict[str, Any]) -> str:
+    return f"{row['dataset']}, {row['mechanism']} stripped, {row['quantity_name']}: {_numbers(row, 'subject-runs')}."

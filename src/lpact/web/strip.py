@@ -1,0 +1,169 @@
+"""A distribution as a small strip of SVG: its numbers, the model's own one, and the line it is held against.
+
+Few numbers are dots, stacked where they meet; many are a histogram. Colours and lines are classes of the style sheet. The
+text alternative says the same in words. Everything that comes from data is escaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from markupsafe import Markup
+
+from lpact.web.words import counted, number
+
+if TYPE_CHECKING:
+    from lpact.report.claim_story import Distribution
+
+Scale: TypeAlias = Callable[[float], float]
+
+WIDTH, PLOT_HEIGHT, SIDE = 460, 46, 14
+TOP, AXIS = 18, 18
+RADIUS, BIN = 3.2, 7.0
+MOST_DOTS = 80
+N_BINS = 46
+_NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+def strip(shown: Distribution) -> Markup:
+    """Draw a distribution; an empty one is said in words by the page."""
+    low, high = _range(shown)
+    height = TOP + PLOT_HEIGHT + AXIS
+    base = TOP + PLOT_HEIGHT
+
+    def x(value: float) -> float:
+        return SIDE + (WIDTH - 2 * SIDE) * (value - low) / (high - low)
+
+    parts = [
+        Markup('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
+            SIDE, WIDTH - SIDE, base, base
+        ),
+        *_ticks(low, high, x, base),
+        *(_histogram if len(shown.draws) > MOST_DOTS else _dots)(shown, x, base),
+        *_lines(shown, x, base),
+    ]
+    words = description(shown)
+    return Markup(
+        '<svg class="strip" viewBox="0 0 {w} {h}" role="img" aria-label="{words}"><title>{words}</title>{body}</svg>'
+    ).format(w=WIDTH, h=height, words=words, body=Markup("").join(parts))
+
+
+def description(shown: Distribution) -> str:
+    """The strip in words."""
+    n = len(shown.draws)
+    parts = [shown.title + (f", {shown.where}" if shown.where else "")]
+    if n:
+        middle = sorted(shown.draws)[n // 2] if n % 2 else _middle(shown.draws)
+        span = f"from {number(min(shown.draws))} to {number(max(shown.draws))}, median {number(middle)}"
+        parts.append(f"{counted(n, 'number')} {span if n > 1 else number(shown.draws[0])}")
+    else:
+        parts.append("no number")
+    if shown.n_missing:
+        parts.append(f"{shown.n_missing} missing")
+    if shown.observed is not None:
+        parts.append(f"the model's own {number(shown.observed)}")
+    if shown.bound is not None:
+        parts.append(f"held against {number(shown.bound)}")
+    parts += [f"{name} {number(value)}" for name, value in shown.marks]
+    return "; ".join(parts) + "."
+
+
+def _middle(draws: Sequence[float]) -> float:
+    ordered, half = sorted(draws), len(draws) // 2
+    return (ordered[half - 1] + ordered[half]) / 2
+
+
+def _range(shown: Distribution) -> tuple[float, float]:
+    """From the smallest to the largest of all that is drawn, with a margin."""
+    all_values = [*shown.draws, *(value for _, value in shown.marks)]
+    all_values += [value for value in (shown.observed, shown.bound) if value is not None]
+    finite = [value for value in all_values if math.isfinite(value)] or [0.0]
+    low, high = min(finite), max(finite)
+    margin = (high - low) * 0.05 or abs(high) * 0.1 or 1.0
+    return low - margin, high + margin
+
+
+def _ticks(low: float, high: float, x: Scale, base: float) -> Iterable[Markup]:
+    """Three to six round numbers under the axis."""
+    rough = (high - low) / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(nice * power for nice in _NICE if nice * power >= rough)
+    first = math.ceil(low / step)
+    for place in range(first, first + 10):
+        value = place * step
+        if value > high:
+            break
+        text = f"{value:.4g}" if place else "0"
+        at = f"{x(value):.1f}"
+        yield Markup('<line class="tick" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
+            at, at, base, base + 4
+        )
+        if SIDE <= x(value) <= WIDTH - SIDE:
+            yield Markup('<text class="label" x="{}" y="{}" text-anchor="middle">{}</text>').format(
+                at, base + 15, text
+            )
+
+
+def _dots(shown: Distribution, x: Scale, base: float) -> Iterable[Markup]:
+    """One dot a number; those that would overlap are stacked, closer where the stack is high."""
+    stacks: dict[int, int] = {}
+    placed = []
+    labels = shown.labels if len(shown.labels) == len(shown.draws) else [""] * len(shown.draws)
+    for value, label in sorted(zip(shown.draws, labels, strict=True), key=lambda pair: pair[0]):
+        bin_ = round(x(value) / BIN)
+        stacks[bin_] = stacks.get(bin_, 0) + 1
+        placed.append((value, label, stacks[bin_] - 1))
+    highest = max(stacks.values(), default=1)
+    step = min(2 * RADIUS + 0.4, (PLOT_HEIGHT - 2 * RADIUS - 2) / max(1, highest - 1))
+    for value, label, place in placed:
+        said = f"{label}: {number(value)}" if label else number(value)
+        yield Markup(
+            '<circle class="dot" cx="{}" cy="{}" r="{}"><title>{}</title></circle>'
+        ).format(f"{x(value):.1f}", f"{base - RADIUS - 2 - step * place:.1f}", RADIUS, said)
+
+
+def _histogram(shown: Distribution, x: Scale, base: float) -> Iterable[Markup]:
+    """Bars of equal width, as high as their share."""
+    low, high = min(shown.draws), max(shown.draws)
+    width = (high - low) / N_BINS or 1.0
+    counts = [0] * N_BINS
+    for value in shown.draws:
+        counts[min(N_BINS - 1, int((value - low) / width))] += 1
+    for place, n in enumerate(counts):
+        if n:
+            left = x(low + place * width)
+            right = x(low + (place + 1) * width)
+            tall = max(1.0, (PLOT_HEIGHT - 4) * n / max(counts))
+            yield Markup(
+                '<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>'
+            ).format(
+                f"{left:.1f}",
+                f"{base - tall:.1f}",
+                f"{max(0.8, right - left - 0.6):.1f}",
+                f"{tall:.1f}",
+                f"{n} from {number(low + place * width)} to {number(low + (place + 1) * width)}",
+            )
+
+
+def _lines(shown: Distribution, x: Scale, base: float) -> Iterable[Markup]:
+    """The bound (dashed), further marks (dotted), and the model's own number (solid, with a head)."""
+    drawn: list[tuple[str, str, float]] = [("mark", name, value) for name, value in shown.marks]
+    if shown.bound is not None:
+        drawn.append(("bound", "held against", shown.bound))
+    if shown.observed is not None:
+        drawn.append(("observed", "model", shown.observed))
+    for kind, name, value in drawn:
+        at = x(value)
+        yield Markup(
+            '<line class="{}" x1="{a}" x2="{a}" y1="{}" y2="{}"><title>{}</title></line>'
+        ).format(kind, TOP - 4, base, f"{name} {number(value)}", a=f"{at:.1f}")
+    if shown.observed is not None:
+        at = x(shown.observed)
+        points = f"{at - 5:.1f},{TOP - 10} {at + 5:.1f},{TOP - 10} {at:.1f},{TOP - 2}"
+        yield Markup('<polygon class="head" points="{}"/>').format(points)
+        anchor, shift = ("end", -8) if at > WIDTH / 2 else ("start", 8)
+        yield Markup('<text class="own" x="{}" y="{}" text-anchor="{}">{}</text>').format(
+            f"{at + shift:.1f}", TOP - 4, anchor, number(shown.observed)
+        )

@@ -1,0 +1,119 @@
+"""Marks of a picture say what they stand for, names stay text, and themes only exchange colours."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import polars as pl
+import pytest
+
+from lpact.report.figure import DESCRIPTION, Figure, Material, mark, values, with_marks
+from lpact.report.render import to_pdf, to_png, to_svg
+from lpact.report.theme import PALETTE, colour, dark, following_page, grey, strange_colours
+
+SVG = "{http://www.w3.org/2000/svg}"
+EVIL = """</title></svg><script>alert("1")</script>'&\n<img src=x onerror=alert(1)>"""
+
+
+@pytest.fixture(scope="module")
+def rows() -> pl.DataFrame:
+    raw = pl.DataFrame(
+        {
+            "dataset": [EVIL, "b"],
+            "model": ["m", EVIL],
+            "layer": [1, 2],
+            "score": [0.123456789012345, float("nan")],
+        }
+    )
+    return with_marks(raw, lambda row: f"{row['dataset']}: {row['score']}", value="score")
+
+
+@pytest.fixture(scope="module")
+def svg(rows: pl.DataFrame) -> str:
+    x = {"field": "dataset", "type": "nominal"}
+    encoding = {"x": x, "y": {"field": "layer", "type": "quantitative"}, "description": DESCRIPTION}
+    layers = [
+        {"mark": {"type": "point", "color": colour("real")}, "encoding": encoding},
+        {"mark": {"type": "bar", "color": colour("fail")}, "encoding": encoding},
+        {"mark": "text", "encoding": {**encoding, "text": {"field": "model"}}},
+    ]
+    return to_svg(Figure("f", EVIL, "c", {"data": values(rows), "layer": layers}, EVIL))
+
+
+def marks(svg: str) -> list[ElementTree.Element]:
+    return [e for e in ElementTree.fromstring(svg).iter() if e.get("class") == "m"]
+
+
+def test_every_mark_says_what_it_stands_for(svg: str) -> None:
+    found = marks(svg)
+    assert len(found) == 6
+    assert [e.get("data-layer") for e in found] == ["1", "2"] * 3
+    assert {e.get("data-value") for e in found} == {"0.123456789012345", None}
+    for element in found:
+        title = element.find(f"{SVG}title")
+        assert title is not None
+        assert title.text == element.get("aria-label")
+
+
+def test_names_from_data_stay_text(svg: str) -> None:
+    tags = {e.tag.removeprefix(SVG) for e in ElementTree.fromstring(svg).iter()}
+    assert tags <= {"svg", "rect", "g", "path", "line", "text", "title", "tspan"}
+    assert {"text", "title"} <= tags
+    assert "<script" not in svg
+    assert "<img" not in svg
+    first = marks(svg)[0]
+    assert first.get("data-dataset") == EVIL
+
+
+def test_a_label_that_only_looks_like_a_mark_is_left_alone() -> None:
+    rows = pl.DataFrame({"a": ['{"text": "no"}', "{}", "{broken"], "b": [1, 2, 3]})
+    spec = {
+        "data": values(rows),
+        "mark": "bar",
+        "encoding": {
+            "x": {"field": "a", "type": "nominal"},
+            "y": {"field": "b", "type": "quantitative"},
+        },
+    }
+    drawn = to_svg(Figure("f", "t", "c", spec, "s"))
+    assert marks(drawn) == []
+    assert "{broken" in drawn
+
+
+def test_themes_exchange_colours_and_nothing_else(svg: str) -> None:
+    assert strange_colours(svg) == []
+    in_dark, in_page, in_grey = dark(svg), following_page(svg), grey(svg)
+    colours = re.compile(r"var\(--\w+, #[0-9a-f]{6}\)|#[0-9a-f]{6}")
+    assert len({colours.sub("C", own) for own in (svg, in_dark, in_page, in_grey)}) == 1
+    assert PALETTE["fail"].light in svg
+    assert PALETTE["fail"].light not in in_dark
+    assert PALETTE["fail"].dark in in_dark
+    assert f"var(--fail, {PALETTE['fail'].light})" in in_page
+    assert all(c[1:3] == c[3:5] == c[5:7] for c in re.findall(r'"(#[0-9a-f]{6})"', in_grey))
+
+
+def test_a_colour_outside_the_palette_is_found(svg: str) -> None:
+    assert strange_colours(svg.replace(colour("fail"), "#abcdef")) == ["#abcdef"]
+
+
+def test_the_same_rows_give_the_same_bytes(svg: str, rows: pl.DataFrame) -> None:
+    again = mark("t", dataset="d", value=float("inf"))
+    assert again == '{"dataset": "d", "text": "t"}'
+    pdf, png = to_pdf(svg), to_png(svg)
+    assert pdf == to_pdf(svg)
+    assert png == to_png(svg)
+    assert pdf.startswith(b"%PDF-")
+    assert png.startswith(b"\x89PNG")
+    width = int.from_bytes(png[16:20])
+    assert width == round(3 * float(ElementTree.fromstring(svg).get("width", "0")))
+
+
+def test_material_knows_what_it_lacks() -> None:
+    frame = pl.DataFrame({"a": [1]})
+    material = Material({"x/y": frame}, None, {"z/z": frame})  # type: ignore[arg-type]
+    assert material.has("x/y", "z/z")
+    assert material.lacks("x/y", "q/q", "z/z") == ("q/q",)
+    assert material.table("z/z").equals(frame)
+    with pytest.raises(KeyError):
+        material.table("q/q")
