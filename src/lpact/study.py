@@ -93,7 +93,6 @@ class Run(StoredRun):
             tables, gates=gates or config.gates, primary_metric=config.readout.primary_metric
         )
 
-
     def robustness(self, tell: Callable[[str], None] = lambda _: None) -> dict[str, pl.DataFrame]:
         """What the verdicts hang on: the tables of `lpact.robustness`, computed from the stored tables alone.
 
@@ -116,6 +115,7 @@ class Run(StoredRun):
         *,
         tables: bool = True,
         sensitivity: bool | None = None,
+        workers: int = 0,
         tell: Callable[[str], None] = lambda _: None,
     ) -> WrittenReport:
         """Write figures and a page that explains the run, from its tables alone.
@@ -129,6 +129,9 @@ class Run(StoredRun):
         sensitivity
             Whether the verdicts are decided again under other thresholds and without single datasets, controls and
             subject-runs; by default unless that would take minutes.
+        workers
+            Processes that write pictures and tables meanwhile; with more than none, a script must guard its entry
+            point.
         tell
             Called with what is being done, for those who wait.
         """
@@ -140,14 +143,22 @@ class Run(StoredRun):
         if self._sensitive(sensitivity):
             more |= self.robustness(tell)
         return write_report(
-            self, config=self.config, out=out, more=more, with_tables=tables, tell=tell
+            self,
+            config=self.config,
+            out=out,
+            more=more,
+            with_tables=tables,
+            workers=workers,
+            tell=tell,
         )
 
     def _sensitive(self, wanted: bool | None) -> bool:
         if wanted is not None:
             return wanted
         n_claims = self.decisions.height
-        n_subject_runs = self.table("predictive_subject_run_summary").select(RECORDING_KEY).n_unique()
+        n_subject_runs = (
+            self.table("predictive_subject_run_summary").select(RECORDING_KEY).n_unique()
+        )
         return n_claims * n_subject_runs <= MOST_REDECIDED
 
 

@@ -1,4 +1,4 @@
-"""``lpact calibrate``: the shipped numbers, the biases, and what it refuses. Pictures of rates."""
+"""``lpact calibrate``: the shipped numbers, the biases, and what it refuses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
 from io import StringIO
-from xml.etree import ElementTree
 
 import polars as pl
 import pytest
@@ -21,7 +20,6 @@ from lpact.calibrate.reference_run import load_reference
 from lpact.cli import app
 from lpact.cli._calibration import QUANTITIES, show_biases
 from lpact.math.intervals import wilson_interval
-from lpact.report.operating_characteristics import false_pass_svg, power_svg
 
 NULL = ("independent", "drift", "nuisance", "shared_noise", "unknown_signal")
 SHIPPED = files("lpact.calibrate").joinpath("reference")
@@ -160,56 +158,3 @@ def test_biases_name_their_quantities_and_tell_of_the_largest():
         sizes = [abs(size) for size in own["bias_size"]]
         largest = own["meaning"][sizes.index(max(sizes))]
         assert [line for line in lines if line in own["meaning"].to_list()] == [largest]
-
-
-@pytest.fixture(scope="module")
-def rates() -> pl.DataFrame:
-    """Two gates, two profiles, three strengths; names that would break a careless picture."""
-    rows = [
-        {
-            "truth": "a<b&c",
-            "snr": snr,
-            "gate_profile": profile,
-            "gate": gate,
-            "role": role,
-            "n_studies": 20,
-            "n_passes": round(5 * snr),
-            "rate": 0.25 * snr,
-            "low": 0.2 * snr,
-            "high": 0.3 * snr,
-            "alpha": alpha,
-        }
-        for snr in (0.0, 1.0, 2.0)
-        for profile, alpha in (("paper", None), ("calibrated", 0.05))
-        for gate, role in (("predictive", "power"), ("relational", "false_pass"))
-    ]
-    return pl.DataFrame(rows, schema_overrides={"alpha": pl.Float64})
-
-
-def texts(svg: str) -> list[str]:
-    root = ElementTree.fromstring(svg)
-    return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
-
-
-def test_power_has_a_mark_for_each_strength_and_profile(rates):
-    svg = power_svg(rates)
-    # One more of each in the legend.
-    assert svg.count("<circle") == 3 + 1
-    assert svg.count('height="6.4"') == 3 + 1
-    assert "truth: a<b&c" in texts(svg)
-    assert "snr; n = 20 a point" in texts(svg)
-    assert "relational" not in texts(svg)
-
-
-def test_false_passes_have_a_nominal_line_where_there_is_one(rates):
-    one = rates.filter(snr=1.0)
-    told = texts(false_pass_svg(one))
-    assert {"relational", "paper 5 of 20", "calibrated 5 of 20", "nominal 0.05"} <= set(told)
-    assert "predictive" not in told
-    assert "nominal 0.05" not in texts(false_pass_svg(one.filter(gate_profile="paper")))
-
-
-def test_pictures_of_the_shipped_numbers_are_well_formed():
-    reference = load_reference()
-    assert len(texts(power_svg(reference.rates))) > 10
-    assert len(texts(false_pass_svg(reference.truth_rates))) > 10

@@ -166,12 +166,12 @@ def copied(resumed, tmp_path) -> Path:
 
 
 def test_a_stop_while_writing_leaves_no_checksums(copied, resumed, trials, monkeypatch):
-    def stop(_: pl.DataFrame) -> str:
+    def stop(_: object) -> str:
         raise KeyboardInterrupt
 
     pace = Pace(4, 60.0)
     with monkeypatch.context() as patched:
-        patched.setattr(output, "false_pass_svg", stop)
+        patched.setattr(output, "picture", stop)
         with pytest.raises(KeyboardInterrupt):
             write_calibration(copied, trials, SETTINGS, pace)
     assert not (copied / "calibration.json").exists()

@@ -240,8 +240,8 @@ def test_what_explains_positive_scores_is_counted():
     ]
     raw, failures, assay = why(*rows)
     assert raw == (
-        "5 of 7 confirmatory claims have a positive mean score; nuisance or a severe control accounts for 3 of them, "
-        "most often the control circular_shift (2), then nuisance features (1)."
+        "5 of 7 confirmatory claims have a positive mean score; under the point rules nuisance or a severe control "
+        "accounts for 3 of them, most often the control circular_shift (2), then nuisance features (1)."
     )
     assert failures == (
         "5 of 7 claims fail first at the predictive gate under the point rules and as tests."
@@ -269,8 +269,8 @@ def test_nothing_to_explain():
     )
     raw, failures, _ = why(*both(**WON))
     assert raw == (
-        "1 of 1 confirmatory claim has a positive mean score, and neither nuisance nor a severe control accounts for "
-        "any of them."
+        "1 of 1 confirmatory claim has a positive mean score; under the point rules neither nuisance nor a severe "
+        "control accounts for any of them."
     )
     assert failures == "No claim fails a gate under the point rules and as tests."
 

@@ -18,7 +18,8 @@ from lpact.calibrate.rates import cell_rates, n_null_studies, truth_rates
 from lpact.calibrate.settings import Settings
 from lpact.calibrate.study import Pace, numbers_digest
 from lpact.errors import RunError
-from lpact.report.operating_characteristics import false_pass_svg, power_svg
+from lpact.report.figures import false_passes, power
+from lpact.report.render import picture
 from lpact.store import atomic_write_bytes, sha256_file, storage_errors, table_path, write_table
 from lpact.store.manifest import MANIFEST_NAME, library_versions, lpact_version
 from lpact.tables import Table
@@ -116,11 +117,11 @@ def write_calibration(
         TRUTH_RATES: truth_rates(trials),
     }
     written = [path for table, made in tables.items() for path in write_table(made, table, folder)]
-    for name, picture in (
-        (POWER_FIGURE, power_svg(tables[RATES])),
-        (FALSE_PASS_FIGURE, false_pass_svg(tables[TRUTH_RATES])),
+    for name, figure in (
+        (POWER_FIGURE, power.figure(tables[RATES])),
+        (FALSE_PASS_FIGURE, false_passes.figure(tables[TRUTH_RATES])),
     ):
-        atomic_write_bytes(folder / name, picture.encode())
+        atomic_write_bytes(folder / name, picture(figure).encode())
         written.append(folder / name)
     studies = trials.select("cell", "trial").unique()
     meta = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lpact.cli._machine import n_cores
 from lpact.cli._render import console, counted, say, whole
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
     from lpact.report import WrittenReport
     from lpact.study import Run
+
+MOST_WORKERS = 4
+"""Processes that a report is made with, at most: this one and others that write pictures."""
 
 
 def command(
@@ -46,7 +50,13 @@ def make(
     from rich.console import Console
 
     with Console(stderr=True, markup=False).status("reading the tables") as status:
-        return run.report(out, tables=tables, sensitivity=sensitivity, tell=status.update)
+        return run.report(
+            out,
+            tables=tables,
+            sensitivity=sensitivity,
+            workers=min(n_cores(), MOST_WORKERS) - 1,
+            tell=status.update,
+        )
 
 
 def show_written(out: Console, written: WrittenReport) -> None:

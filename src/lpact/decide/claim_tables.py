@@ -10,8 +10,14 @@ import polars as pl
 from lpact.config import GatesConfig
 from lpact.decide.claims import Claim, Standing
 from lpact.decide.criteria import ClaimEvidence, Criterion, CriterionName
-from lpact.decide.discoveries import Discoveries, discover, everything_allowed
-from lpact.decide.verdict import RawEvidence, judge
+from lpact.decide.discoveries import (
+    RUNGS,
+    Discoveries,
+    discover,
+    everything_allowed,
+    rung_p_values,
+)
+from lpact.decide.verdict import RawEvidence, final_label, judge
 from lpact.reasons import FinalLabel, Gate
 from lpact.store import polars_schema, validate
 from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
@@ -78,6 +84,36 @@ def decision_table(
         for claim, gathered in by_claim.items()
     ]
     return pl.DataFrame(rows, schema=polars_schema(DECISIONS), orient="row")
+
+
+def integrated_table(
+    evidence: ProfileEvidence,
+    claims: Sequence[Claim],
+    standings: Mapping[str, Standing],
+    gates: GatesConfig,
+    gate_profile: str,
+    *,
+    tested: bool,
+) -> pl.DataFrame:
+    """What the decision table says about integrated claims, without its words and before any correction.
+
+    ``passed``: every gate is. ``uncovered``: the label is `insufficient_coverage`. ``p_value`` as in the decision
+    table, where the profile has tests.
+    """
+    rows = []
+    for claim in claims:
+        gathered, standing = evidence.of(claim), standings[claim[0]]
+        every = standing.confirmatory and all(gate.passed for gate in gathered.in_order())
+        label = final_label(gathered, standing, evidence.raw(claim), gates, frozenset(RUNGS))
+        p = None
+        if tested and standing.confirmatory:
+            p = rung_p_values(gathered, gates)[FinalLabel.INTEGRATED_CANDIDATE]
+        uncovered = label is FinalLabel.INSUFFICIENT_COVERAGE
+        rows.append((*claim, gate_profile, every, uncovered, p))
+    declared = polars_schema(DECISIONS)
+    schema = {name: declared[name] for name in DECISIONS.key}
+    schema |= {"passed": pl.Boolean(), "uncovered": pl.Boolean(), "p_value": pl.Float64()}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _decision_row(

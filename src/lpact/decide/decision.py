@@ -9,10 +9,16 @@ import polars as pl
 
 from lpact.config import GatesConfig
 from lpact.decide._frames import LAYER_KEY, attach, complete, read_measured
-from lpact.decide.calibrated.evidence import CalibratedEvidence, DrawTables, Known
-from lpact.decide.claim_tables import ProfileEvidence, claim_tables, decision_table
+from lpact.decide.calibrated.evidence import CalibratedEvidence, DrawTables
+from lpact.decide.claim_tables import (
+    ProfileEvidence,
+    claim_tables,
+    decision_table,
+    integrated_table,
+)
 from lpact.decide.claims import Claim, Standing, list_claims, list_layers, read_standings
 from lpact.decide.evidence import Evidence, LabelledRows, passed_by_layer
+from lpact.decide.known import Known
 from lpact.decide.outcome import explained_claims, study_outcome, summarise_decisions
 from lpact.decide.rows import (
     failure_modes,
@@ -107,9 +113,9 @@ def decide(
         By full name: every table with decided columns, complete, then the failure modes of level 1 and the tables
         of ``decisions/``. All are sorted by key, whatever the order of the given rows.
     """
-    return decide_measured(
-        read_all(tables), gates=gates, primary_metric=primary_metric, known=Known()
-    )[0]
+    measured = read_all(tables)
+    found = gather(measured, gates=gates, primary_metric=primary_metric, known=Known())
+    return decide_gathered(measured, found)
 
 
 def read_all(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -118,9 +124,10 @@ def read_all(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
 
 
 @dataclass(frozen=True)
-class _Gathered:
+class Gathered:
     """Labelled rows, and the gates of all claims under both profiles."""
 
+    gates: GatesConfig
     rows: LabelledRows
     claims: list[Claim]
     standings: Mapping[str, Standing]
@@ -131,11 +138,38 @@ class _Gathered:
         """Name, evidence, and whether labels are corrected over all claims."""
         return [(PAPER, self.paper, False), (CALIBRATED, self.calibrated, True)]
 
+    def without_dataset(self, dataset: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Decision table and study outcome of a study without one dataset.
 
-def _gather(
-    measured: Mapping[str, pl.DataFrame], gates: GatesConfig, primary_metric: str, known: Known
-) -> _Gathered:
-    _check_metric(measured[CONTROL_DELTAS.name], primary_metric)
+        What a layer shows depends on its own rows alone, so that no gate is evaluated again. The claims of a study
+        name the mechanisms that it strips anywhere, and are corrected together: both are those of the rest.
+        """
+        layers = [layer for layer in list_layers(self.rows.predictive) if layer[0] != dataset]
+        claims = list_claims(layers, self.rows.specificity.filter(pl.col("dataset") != dataset))
+        standings = {name: s for name, s in self.standings.items() if name != dataset}
+        decisions = {
+            name: decision_table(evidence, claims, standings, self.gates, name, corrected=corrected)
+            for name, evidence, corrected in self.profiles()
+        }
+        outcomes = [study_outcome(made, standings, p) for p, made in decisions.items()]
+        return pl.concat(decisions.values()), pl.concat(outcomes)
+
+
+def gather(
+    measured: Mapping[str, pl.DataFrame],
+    *,
+    gates: GatesConfig,
+    primary_metric: str,
+    known: Known,
+    stripped: pl.DataFrame | None = None,
+) -> Gathered:
+    """Label the rows and evaluate the gates, from what `read_all` returns.
+
+    ``stripped`` is the mechanism specificity of the whole study, where only some layers are looked at: a claim is made
+    about every mechanism that is stripped anywhere.
+    """
+    if stripped is None:
+        _check_metric(measured[CONTROL_DELTAS.name], primary_metric)
     rows = LabelledRows(
         predictive=label_predictive(measured[CONTROL_DELTAS.name]),
         nulls=measured[CONTROL_NULLS.name],
@@ -146,28 +180,27 @@ def _gather(
         ceiling=label_ceiling(measured[NORMALIZED_SCORES.name], gates),
     )
     layers = list_layers(rows.predictive)
-    claims = list_claims(layers, rows.specificity)
+    claims = list_claims(layers, rows.specificity if stripped is None else stripped)
     standings = read_standings(measured[EVIDENCE_FEASIBILITY.name], layers)
-    paper = Evidence(rows, layers, claims, gates, primary_metric)
+    paper = Evidence(rows, layers, claims, gates, primary_metric, known)
     calibrated = CalibratedEvidence(
         rows, _test_tables(measured), layers, claims, gates, primary_metric, paper, known
     )
-    return _Gathered(rows, claims, standings, paper, calibrated)
+    return Gathered(gates, rows, claims, standings, paper, calibrated)
 
 
-def decide_measured(
-    measured: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str, known: Known
-) -> tuple[dict[str, pl.DataFrame], Known]:
-    """As `decide`, from what `read_all` returns; also the tests that were made."""
-    found = _gather(measured, gates, primary_metric, known)
+def decide_gathered(
+    measured: Mapping[str, pl.DataFrame], found: Gathered
+) -> dict[str, pl.DataFrame]:
+    """The tables that `decide` returns, from the gates of all claims."""
     by_profile = {
         name: claim_tables(
-            evidence, found.claims, found.standings, gates, name, corrected=corrected
+            evidence, found.claims, found.standings, found.gates, name, corrected=corrected
         )
         for name, evidence, corrected in found.profiles()
     }
     decisions = _stack([made for made, _ in by_profile.values()], DECISIONS)
-    decided = {
+    return {
         **_row_tables(measured, found.rows, found.paper),
         DECISIONS.name: decisions,
         GATE_EVIDENCE.name: _stack([e for _, e in by_profile.values()], GATE_EVIDENCE),
@@ -178,22 +211,14 @@ def decide_measured(
             STUDY_OUTCOME,
         ),
     }
-    return decided, Known(found.calibrated.layers, found.calibrated.mechanisms)
 
 
-def decide_claims(
-    measured: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str, known: Known
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The decision table and the study outcome alone, for those who decide many times; nothing is validated."""
-    found = _gather(measured, gates, primary_metric, known)
-    decisions = {
-        name: decision_table(
-            evidence, found.claims, found.standings, gates, name, corrected=corrected
-        )
-        for name, evidence, corrected in found.profiles()
-    }
-    outcomes = [study_outcome(made, found.standings, p) for p, made in decisions.items()]
-    return pl.concat(decisions.values()), pl.concat(outcomes)
+def integrated_claims(found: Gathered) -> pl.DataFrame:
+    """Which claims pass every gate, before any correction: for those who decide many times and only count."""
+    return pl.concat(
+        integrated_table(evidence, found.claims, found.standings, found.gates, name, tested=tested)
+        for name, evidence, tested in found.profiles()
+    )
 
 
 def _stack(frames: Sequence[pl.DataFrame], table: Table) -> pl.DataFrame:

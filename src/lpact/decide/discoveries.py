@@ -70,7 +70,7 @@ def discover(
 ) -> dict[Claim, Discoveries]:
     """Correct every label over the confirmatory claims."""
     tested = [claim for claim in claims if standings[claim[0]].confirmatory]
-    p_values = {claim: _rung_p_values(evidence[claim], gates) for claim in tested}
+    p_values = {claim: rung_p_values(evidence[claim], gates) for claim in tested}
     q_values: dict[Claim, dict[FinalLabel, float]] = {claim: {} for claim in tested}
     for rung in RUNGS:
         # One entry a layer where the label does not depend on the mechanism.
@@ -93,7 +93,8 @@ def discover(
     return out
 
 
-def _rung_p_values(evidence: ClaimEvidence, gates: GatesConfig) -> dict[FinalLabel, float]:
+def rung_p_values(evidence: ClaimEvidence, gates: GatesConfig) -> dict[FinalLabel, float]:
+    """P-values of one claim by label, before correction: the largest of the gates that a label asks for."""
     severe = _p_value(evidence.severe_level1)
     both = max(severe, gate_p_value(evidence.severe_control))
     foundation = max(gate_p_value(evidence.predictive), gate_p_value(evidence.replication))

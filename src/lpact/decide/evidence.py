@@ -17,7 +17,9 @@ from lpact.decide.gates.predictive import predictive_gate, summarise_predictive
 from lpact.decide.gates.relational import relational_gate, summarise_relational, why_nothing
 from lpact.decide.gates.replication import replication_gate
 from lpact.decide.gates.severe import severe_gate
+from lpact.decide.known import Known
 from lpact.decide.verdict import RawEvidence
+from lpact.reasons import Gate
 
 
 @dataclass(frozen=True)
@@ -43,20 +45,38 @@ class Evidence:
         claims: Sequence[Claim],
         gates: GatesConfig,
         primary_metric: str,
+        known: Known,
     ) -> None:
-        self._predictive = summarise_predictive(rows.predictive, primary_metric)
-        self._relational = summarise_relational(rows.relational, rows.relational_summary, gates)
-        self._mechanisms = summarise_mechanisms(rows.specificity)
-        self._ceiling = summarise_ceiling(rows.ceiling)
+        level1 = known.still(Gate.PREDICTIVE, Gate.REPLICATION)
+        level2, level3 = known.still(Gate.RELATIONAL), known.still(Gate.MECHANISM)
+        level4, severe = known.still(Gate.CEILING), known.still(Gate.SEVERE_CONTROL)
+        self._predictive: dict[Layer, Row] = (
+            level1._predictive if level1 else summarise_predictive(rows.predictive, primary_metric)
+        )
+        self._relational: dict[Layer, Row] = (
+            level2._relational
+            if level2
+            else summarise_relational(rows.relational, rows.relational_summary, gates)
+        )
+        self._mechanisms: dict[Claim, Row] = (
+            level3._mechanisms if level3 else summarise_mechanisms(rows.specificity)
+        )
+        self._ceiling: dict[Layer, Row] = (
+            level4._ceiling if level4 else summarise_ceiling(rows.ceiling)
+        )
         self.predictive = predictive_gate(self._predictive, layers)
-        self.severe_control = severe_gate(
-            rows.nulls,
-            rows.similarities,
-            rows.relational,
-            self._relational,
-            layers,
-            gates,
-            primary_metric,
+        self.severe_control: dict[Layer, GateEvidence] = (
+            {layer: severe.severe_control[layer] for layer in layers}
+            if severe
+            else severe_gate(
+                rows.nulls,
+                rows.similarities,
+                rows.relational,
+                self._relational,
+                layers,
+                gates,
+                primary_metric,
+            )
         )
         self.relational = relational_gate(self._relational, layers, gates)
         self.mechanism = mechanism_gate(self._mechanisms, claims, gates)

@@ -5,6 +5,8 @@ All p-values are valid in the sense P(p ≤ α) ≤ α under the null that the f
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -52,11 +54,16 @@ def student_tail(t: float, degrees: int) -> float:
     return max(float(special.stdtr(degrees, -t)), float(np.finfo(np.float64).tiny))
 
 
-def sign_flip_p_value(values: FloatArray, rng: np.random.Generator, n_flips: int = 9_999) -> float:
+def sign_flip_p_value(
+    values: FloatArray,
+    rng: np.random.Generator | Callable[[], np.random.Generator],
+    n_flips: int = 9_999,
+) -> float:
     """P-value of a mean above 0 by flipping signs: exact if the values are independent and symmetric around 0.
 
     All 2ⁿ flips are enumerated for n ≤ 12; beyond, the observed signs and ``n_flips`` random ones. Values that are
-    not finite are left out; values that are all 0 give 1.
+    not finite are left out; values that are all 0 give 1. ``rng`` may be a function that makes the generator, which is
+    called only where one is needed.
 
     Reference: Fisher 1935; Nichols & Holmes 2002.
     """
@@ -69,6 +76,7 @@ def sign_flip_p_value(values: FloatArray, rng: np.random.Generator, n_flips: int
     slack = 1e-12 * float(np.abs(values).sum())
     if n <= MAX_EXACT:
         return float((_all_signs(n) @ values >= observed - slack).mean())
+    rng = rng() if callable(rng) else rng
     n_reaching, step = 0, 2 * max(1, _SIGNS_AT_ONCE // (2 * n))
     for start in range(0, n_flips, step):
         signs = random_signs(rng, (min(step, n_flips - start), n))
@@ -112,10 +120,12 @@ def one_sample_p_value(values: FloatArray) -> float:
     n = values.size
     if n < 2:
         return 1.0
-    spread = float(values.std(ddof=1))
+    mean = np.add.reduce(values) / n
+    around = values - mean
+    spread = math.sqrt(np.add.reduce(around * around) / (n - 1))
     if not spread > 0.0:
-        return 1.0 if values.mean() <= 0.0 else 1.0 / 2**n
-    return student_tail(float(values.mean()) * np.sqrt(n) / spread, n - 1)
+        return 1.0 if mean <= 0.0 else 1.0 / 2**n
+    return student_tail(float(mean) * math.sqrt(n) / spread, n - 1)
 
 
 def intersection_union(p_values: FloatArray) -> float:

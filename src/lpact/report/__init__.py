@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from lpact.report.claim_story import claim_story
+from lpact.report.compare import compare_runs
+from lpact.report.folder import REPORT_PAGE, report_contents
+from lpact.report.verdicts import verdict_pages, verdicts_markdown
+from lpact.report.write import WrittenReport, write_report
 
-import polars as pl
-
-from lpact.report.verdicts import verdicts_markdown
-from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
-
-REPORT_PAGE = "report.html"
-"""The page that explains a run, in its report folder."""
-
-REPORT_FILES = ("verdicts.md",)
-"""Files of a run's report folder that the run itself writes."""
-
-__all__ = ["REPORT_FILES", "report_files", "verdicts_markdown"]
-
-
-def report_files(tables: Mapping[str, pl.DataFrame]) -> dict[str, str]:
-    """Pages of a decided study that come with the run itself, by file name."""
-    decisions = tables[DECISIONS.name].filter(gate_profile="paper")
-    tested = tables[DECISIONS.name].filter(gate_profile="calibrated")
-    pages = (verdicts_markdown(decisions, tables[STUDY_OUTCOME.name], tested),)
-    return dict(zip(REPORT_FILES, pages, strict=True))
+__all__ = [
+    "REPORT_PAGE",
+    "WrittenReport",
+    "claim_story",
+    "compare_runs",
+    "report_contents",
+    "verdict_pages",
+    "verdicts_markdown",
+    "write_report",
+]

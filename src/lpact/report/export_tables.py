@@ -43,7 +43,7 @@ SUFFIXES: dict[str, str] = {"csv": ".csv", "latex": ".tex"}
 
 MISSING = "--"
 PACKAGES = r"% \usepackage{array,booktabs,longtable}"
-ROWS_PER_SLICE = 50_000
+ROWS_PER_SLICE = 10_000
 DIGITS, MOST_DECIMALS, LARGEST = 4, 6, 1e7
 WIDE_TEXT = 32
 """From this many characters on, text is set in a column of fixed width."""
@@ -295,4 +295,6 @@ def _numbers(cells: pl.Expr, decimals: int) -> pl.Expr:
     exponent = size.log10().floor().cast(pl.Int64, strict=False)
     leading = (cells / pl.lit(10.0).pow(exponent)).round(2).cast(pl.Decimal(38, 2), strict=False)
     power = _joined(leading, r"$\times10^{", exponent, "}$")
-    return _minus(pl.when(vanishes | (size >= LARGEST)).then(power).otherwise(fixed))
+    # The smallest numbers there are have no power of ten of their own: they come as Polars writes them.
+    extreme = pl.coalesce(power, cells.cast(pl.String))
+    return _minus(pl.when(vanishes | (size >= LARGEST)).then(extreme).otherwise(fixed))

@@ -11,11 +11,11 @@ import re
 from html import escape, unescape
 from typing import Any
 
-from lpact.report.figure import Figure
+from lpact.report.figure import Figure, Missing, Spec
 from lpact.report.theme import following_viewer, vega_config
 
 VEGA_LITE = "6.4"
-PNG_SCALE = 3.0
+PNG_SCALE = 2.5
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _DESCRIBED = re.compile(
     r'<(?P<tag>[a-z]+)(?P<before>[^<>]*?) aria-label="(?P<told>\{[^"]*\})"(?P<after>[^<>]*?)(?P<end>/?)>'
@@ -44,6 +44,23 @@ def to_svg(figure: Figure) -> str:
 def standalone(svg: str) -> str:
     """A picture for a file of its own: it follows the light or dark scheme of whoever looks at it."""
     return following_viewer(svg)
+
+
+def picture(made: Figure | Missing) -> str:
+    """A figure as the text of an SVG file; one that cannot be drawn is its title and the reason."""
+    return standalone(to_svg(made if isinstance(made, Figure) else _reason(made)))
+
+
+def _reason(missing: Missing) -> Figure:
+    text = {"type": "text", "text": f"Not drawn: {missing.reason}.", "align": "left", "x": 0}
+    spec: Spec = {
+        "title": missing.title,
+        "data": {"values": [{}]},
+        "mark": text,
+        "width": 600,
+        "height": 20,
+    }
+    return Figure(missing.name, missing.title, "", spec, missing.reason)
 
 
 def to_pdf(svg: str) -> bytes:

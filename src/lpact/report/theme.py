@@ -1,9 +1,10 @@
 """The look of every figure: palette roles with a light and a dark colour, and the Vega-Lite configuration.
 
 A figure is drawn once, in the light colours. Every colour that it uses is one of the roles below, so that the same
-picture becomes a dark one, or one that follows the page, by exchanging colours alone. The categorical colours are those
-of Okabe and Ito, which stay apart for all common kinds of colour vision; ramps change steadily in lightness, so that
-they read in grey.
+picture becomes a dark one, or one that follows the page, by exchanging colours alone. Categorical colours differ in
+lightness as well as in hue, so that they stay apart for all common kinds of colour vision; ramps change steadily in
+lightness, so that they read in grey. Text over a cell is ``on_strong`` from ``ramp4``, ``below2`` and ``above2`` on, and
+``on_light`` on weaker ones.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ _PALETTE = (
     ("grid", "#e3e5e8", "#2c3138"),
     ("band", "#f3f4f6", "#1e2228"),
     ("pass", "#0072b2", "#56b4e9"),
-    ("fail", "#d55e00", "#ff8c42"),
-    ("real", "#0071b1", "#57b5ea"),
-    ("nuisance", "#b37c00", "#e69f00"),
-    ("control", "#8b9098", "#8d939b"),
-    ("winner", "#d45d00", "#ff8d43"),
-    ("brain", "#00795a", "#2cc79b"),
-    ("other", "#a0558a", "#cc79a7"),
+    ("fail", "#c24e00", "#ff8c42"),
+    ("real", "#0b84c4", "#4ab4f5"),
+    ("nuisance", "#c28500", "#f5d95c"),
+    ("control", "#8b9098", "#a9aeb6"),
+    ("winner", "#ab4000", "#e0481f"),
+    ("brain", "#005c4d", "#2f8a72"),
+    ("other", "#8a4384", "#b04fa3"),
     ("missing", "#c9cdd2", "#454b54"),
     ("on_light", "#1b1b1b", "#ededef"),
     ("on_strong", "#fefefe", "#101214"),
@@ -46,17 +47,17 @@ _PALETTE = (
     ("ramp0", "#f0f4f8", "#1d242c"),
     ("ramp1", "#cfdfed", "#23394b"),
     ("ramp2", "#a3c6e0", "#29526f"),
-    ("ramp3", "#6ba6cd", "#3377a0"),
-    ("ramp4", "#3683b4", "#4a9fce"),
+    ("ramp3", "#6ba6cd", "#2f6d93"),
+    ("ramp4", "#2f7aab", "#4a9fce"),
     ("ramp5", "#126294", "#7cc1e8"),
     ("ramp6", "#084069", "#b5def7"),
     # A ramp from below to above, with the paper's own shade in the middle.
     ("below3", "#8f3a00", "#ffb27a"),
-    ("below2", "#cf6a1f", "#d97a35"),
+    ("below2", "#b85712", "#d97a35"),
     ("below1", "#f0b98a", "#7d4a26"),
     ("middle", "#f2f2f1", "#22262b"),
     ("above1", "#9cc3df", "#27506e"),
-    ("above2", "#3a82b3", "#3d8fc2"),
+    ("above2", "#2c78a9", "#3d8fc2"),
     ("above3", "#0a4a78", "#8fd0f5"),
 )
 PALETTE: Mapping[str, Colour] = {role: Colour(role, *both) for role, *both in _PALETTE}

@@ -159,29 +159,30 @@ def why_sentences(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> lis
     }
     made = []
     if any(rows.height for rows in claims.values()):
-        made += [_raw(next(iter(claims.values()))), _first_failures(claims)]
+        made += [_raw(*next(iter(claims.items()))), _first_failures(claims)]
     else:
         made.append(_no_confirmatory(tables))
     return [*made, _planted(tables), *_brains(tables, gates)]
 
 
-def _raw(claims: pl.DataFrame) -> str:
+def _raw(gate_profile: str, claims: pl.DataFrame) -> str:
     """How many have a positive score, and what accounts for them."""
     n, positive = claims.height, claims.filter(pl.col("raw_score") > 0)
     if positive.is_empty():
         return f"No confirmatory claim has a positive mean score ({n} in all)."
     said = f"{positive.height} of {count(n, 'confirmatory claim')} {_have(positive.height)} a positive mean score"
+    under = UNDER[gate_profile]
     explained = positive.filter(
         pl.col("first_failed_gate").is_in(["predictive", "severe_control"]),
         ~pl.col("beaten_by").is_in(list(_NO_RIVAL)),
     )
     if explained.is_empty():
-        return f"{said}, and neither nuisance nor a severe control accounts for any of them."
+        return f"{said}; {under} neither nuisance nor a severe control accounts for any of them."
     counts = explained.group_by("beaten_by").len().sort(-pl.col("len").cast(pl.Int64), "beaten_by")
     most = [f"{_rival(name)} ({number})" for name, number in counts.head(2).iter_rows()]
     often = "always" if counts.height == 1 else "most often"
     return (
-        f"{said}; nuisance or a severe control accounts for {explained.height} of them, "
+        f"{said}; {under} nuisance or a severe control accounts for {explained.height} of them, "
         f"{often} {', then '.join(most)}."
     )
 

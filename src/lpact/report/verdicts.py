@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 import polars as pl
 
+from lpact.decide import CALIBRATED, PAPER
 from lpact.reasons import FinalLabel
+from lpact.report.folder import VERDICTS
+from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 
 
 def verdicts_markdown(
@@ -36,6 +40,17 @@ def verdicts_markdown(
     used = set(decisions["label"]) | set([] if tested is None else tested["label"])
     lines += [f"- `{label}`: {label.explanation}" for label in FinalLabel if label in used]
     return "\n".join(lines) + "\n"
+
+
+def verdict_pages(tables: Mapping[str, pl.DataFrame]) -> dict[str, str]:
+    """Pages that come with a run itself, by their name in its report folder."""
+    decisions = tables[DECISIONS.name]
+    page = verdicts_markdown(
+        decisions.filter(gate_profile=PAPER),
+        tables[STUDY_OUTCOME.name],
+        decisions.filter(gate_profile=CALIBRATED),
+    )
+    return {VERDICTS: page}
 
 
 def _by_dataset(decisions: pl.DataFrame) -> list[str]:

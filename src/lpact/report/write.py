@@ -13,39 +13,29 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import polars as pl
 
 from lpact.config import StudyConfig
-from lpact.errors import RunError
+from lpact.report.aside import Aside
 from lpact.report.export_tables import SUFFIXES, export_tables
 from lpact.report.figure import Figure, Material, Missing
 from lpact.report.figures import SECTIONS, maker
+from lpact.report.folder import REPORT_PAGE, new_folder, refuse_foreign
 from lpact.report.methods import methods_latex, methods_markdown, methods_text
 from lpact.report.page import Drawn, PageParts, TableFile, page_html
+from lpact.report.pictures import write_pictures
 from lpact.report.references import bibtex, references_for
-from lpact.report.render import standalone, to_pdf, to_png, to_svg
-from lpact.report.theme import dark
+from lpact.report.render import to_svg
 from lpact.report.verdict_sentence import verdict_sentence, why_sentences
-from lpact.report.verdicts import verdicts_markdown
-from lpact.store import StoredRun, storage_errors, write_table
+from lpact.report.verdicts import verdict_pages
+from lpact.store import StoredRun, write_table
 from lpact.store.manifest import REPORT_FOLDER
 from lpact.tables import Table, find_table
 from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
-
-REPORT_PAGE = "report.html"
-CONTENTS = "contents.json"
-_FROM_THE_RUN = frozenset({"verdicts.md"})
-"""Files that a run writes into its report folder by itself."""
 
 Tell = Callable[[str], None]
 
@@ -69,6 +59,7 @@ def write_report(
     out: str | Path | None = None,
     more: Mapping[str, pl.DataFrame] | None = None,
     with_tables: bool = True,
+    workers: int = 0,
     tell: Tell = lambda _: None,
 ) -> WrittenReport:
     """Write the report of a finished run; nothing is fitted again.
@@ -84,27 +75,28 @@ def write_report(
         Tables that are not the run's own: those of `lpact.robustness`, and rates of the gates.
     with_tables
         Whether every table is written as CSV and LaTeX beside the page.
+    workers
+        Processes that write pictures and tables meanwhile; with more than none, a script must guard its entry point.
     tell
         Called with what is being done, for those who wait.
     """
     folder = run.root / REPORT_FOLDER if out is None else Path(out)
     refuse_foreign(folder)
     more = dict(more or {})
-    material = Material({t.name: run.table(t.name) for t in run.tables()}, config, more)
-    drawn = [*draw(material, tell)]
-    with _new_folder(folder) as made:
-        tell("writing figures")
-        for own in drawn:
-            if isinstance(own.figure, Figure):
-                _write_figure(own.figure.name, own.svg, made / "figures")
-        files = _write_tables(run, more, made / "tables", tell) if with_tables else ()
+    with new_folder(folder) as made, Aside(workers) as aside:
+        files = _write_tables(run, more, made / "tables", aside, tell) if with_tables else ()
+        material = Material({t.name: run.table(t.name) for t in run.tables()}, config, more)
+        drawn = []
+        for own in draw(material, tell):
+            drawn.append(own)
+            if own.svg:
+                aside.do(write_pictures, made / "figures", own.figure.name, own.svg)
         tell("writing the page")
         parts = _page_parts(run, material, drawn, files)
         page = page_html(parts)
-        texts = {REPORT_PAGE: page, **_words(run, material, parts)}
-        for name, text in texts.items():
+        for name, text in {REPORT_PAGE: page, **_words(run, material, parts)}.items():
             (made / name).write_text(text, encoding="utf-8", newline="\n")
-        _write_contents(made)
+        tell("waiting for pictures and tables")
     return WrittenReport(
         folder=folder,
         page=folder / REPORT_PAGE,
@@ -124,31 +116,18 @@ def draw(material: Material, tell: Tell = lambda _: None) -> Iterator[Drawn]:
             yield Drawn(section, figure, to_svg(figure) if isinstance(figure, Figure) else "")
 
 
-def _write_figure(name: str, svg: str, folder: Path) -> None:
-    in_dark = folder / "dark"
-    in_dark.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.svg").write_text(standalone(svg), encoding="utf-8", newline="\n")
-    for place, picture in ((folder, svg), (in_dark, dark(svg))):
-        (place / f"{name}.pdf").write_bytes(to_pdf(picture))
-        (place / f"{name}.png").write_bytes(to_png(picture))
-
-
 def _write_tables(
-    run: StoredRun, more: Mapping[str, pl.DataFrame], folder: Path, tell: Tell
+    run: StoredRun, more: Mapping[str, pl.DataFrame], folder: Path, aside: Aside, tell: Tell
 ) -> tuple[TableFile, ...]:
     """Every table as CSV and LaTeX; those that are not the run's own as Parquet too."""
-    listed = []
-    for table in run.tables():
-        tell(f"writing the table {table.name}")
-        export_tables(run.root, [table], folder)
-        listed.append(_listed(table, run.table(table.name).height))
-    for name, frame in sorted(more.items()):
-        table = find_table(name)
-        tell(f"writing the table {table.name}")
-        write_table(frame, table, folder)
-        export_tables(folder, [table], folder, formats=("latex",))
-        listed.append(_listed(table, frame.height))
-    return tuple(listed)
+    tell("writing tables")
+    aside.do(export_tables, run.root, run.tables(), folder)
+    added = [find_table(name) for name in sorted(more)]
+    for table in added:
+        write_table(more[table.name], table, folder)
+    aside.do(export_tables, folder, added, folder, ("latex",))
+    listed = [_listed(table, run.table(table.name).height) for table in run.tables()]
+    return (*listed, *(_listed(table, more[table.name].height) for table in added))
 
 
 def _listed(table: Table, n_rows: int) -> TableFile:
@@ -173,77 +152,10 @@ def _page_parts(
 
 
 def _words(run: StoredRun, material: Material, parts: PageParts) -> dict[str, str]:
-    decisions = material.table(DECISIONS.name)
     source = (run.manifest, material.config, material.tables)
     return {
-        "verdicts.md": verdicts_markdown(
-            decisions.filter(gate_profile="paper"),
-            material.table(STUDY_OUTCOME.name),
-            decisions.filter(gate_profile="calibrated"),
-        ),
+        **verdict_pages(material.tables),
         "methods.md": methods_markdown(*source),
         "methods.tex": methods_latex(*source),
         "references.bib": parts.bibtex,
     }
-
-
-def _write_contents(folder: Path) -> None:
-    """What the folder holds, with checksums: a later report knows by it which files it may replace."""
-    listed = {
-        path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-    (folder / CONTENTS).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
-
-
-def report_contents(folder: Path) -> set[str]:
-    """Files of a report folder that lpact wrote, by their path in it."""
-    try:
-        listed = json.loads((folder / CONTENTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        listed = {}
-    return {CONTENTS, *_FROM_THE_RUN, *(listed if isinstance(listed, dict) else {})}
-
-
-def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that is not new, empty, or an earlier report."""
-    if not folder.exists() and not folder.is_symlink():
-        return
-    refused = {
-        "where": str(folder),
-        "expected": "a new or empty folder, or an earlier report",
-        "remedy": "choose another folder with --out, or move the other files away",
-    }
-    if folder.is_symlink() or not folder.is_dir():
-        raise RunError("the report cannot be put there", got="not a plain folder", **refused)
-    own = report_contents(folder)
-    found = (p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if not p.is_dir())
-    foreign = next((path for path in found if path not in own), None)
-    if foreign is not None:
-        raise RunError(
-            "the folder holds more than a report, and is not replaced", got=foreign, **refused
-        )
-
-
-@contextmanager
-def _new_folder(target: Path) -> Iterator[Path]:
-    """A folder that takes the place of ``target`` when the block ends well, and vanishes when it does not."""
-    target = Path(os.path.abspath(target))
-    made = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial")
-    before = target.with_name(f".{target.name}.{uuid.uuid4().hex}.before")
-    with storage_errors(target, "the report cannot be written"):
-        made.mkdir(parents=True)
-        try:
-            yield made
-            if target.exists():
-                target.rename(before)
-            try:
-                made.rename(target)
-            except OSError:
-                if before.exists():
-                    before.rename(target)
-                raise
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
-            shutil.rmtree(before, ignore_errors=True)

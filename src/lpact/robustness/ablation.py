@@ -23,12 +23,14 @@ from lpact.robustness.best_control import (
     control_names,
     level1_rivals,
     level2_rivals,
+    nuisance_contrasts,
     only_nuisance,
+    predictive_contrasts,
+    relational_contrasts,
 )
-from lpact.robustness.deciding import Counts, Decider, Tables
+from lpact.robustness.counting import Counts
+from lpact.robustness.deciding import Decider, Tables
 from lpact.store import frame, validate
-from lpact.tables.predictive import CONTROL_DELTAS
-from lpact.tables.relational import PROFILE_DELTAS
 from lpact.tables.robustness import CONTROL_ABLATION
 
 TEMPORAL_CONTROLS = frozenset(
@@ -67,6 +69,7 @@ class Ablation:
         self._controls = control_names(decider.tables)
         self._level1: Rivals = level1_rivals(decider.tables)
         self._level2: Rivals = level2_rivals(decider.tables)
+        self._some: tuple[Tables, tuple[Rivals, Rivals]] | None = None
         self.rule = configured_rule(self._level1, self._level2)
         self.by_rule = {
             rule: self._choice(name, lambda _: True, rule, _BY_BEST_CONTROL)
@@ -82,29 +85,42 @@ class Ablation:
     ) -> Scenario:
         self._decider.tell(f"deciding with {name}")
         left = {stage: sum(map(keep, names)) for stage, names in self._controls.items()}
-        tables = altered(self._decider.tables, self._level1, self._level2, keep, rule)
+        rows = self._labelled(
+            predictive_contrasts(self._level1, keep, rule),
+            relational_contrasts(self._level2, keep, rule),
+        )
         if rule == self.rule and left == {s: len(names) for s, names in self._controls.items()}:
             counts = self._decider.unchanged()
         else:
-            counts = self._decider.counts_with_tables(tables, touched)
-        return Scenario(name, rule, left, self._labelled(tables), counts)
+            counts = self._decider.counts_with_change(
+                lambda tables: altered(tables, *self._rivals(tables), keep, rule), touched
+            )
+        return Scenario(name, rule, left, rows, counts)
 
-    def _labelled(self, tables: Tables) -> dict[str, pl.DataFrame]:
-        gates = self._decider.gates
+    def _rivals(self, tables: Tables) -> tuple[Rivals, Rivals]:
+        """Controls of some layers; the tables are the same for many choices."""
+        if self._some is None or self._some[0] is not tables:
+            self._some = tables, (level1_rivals(tables), level2_rivals(tables))
+        return self._some[1]
+
+    def _labelled(
+        self, predictive: pl.DataFrame, relational: pl.DataFrame
+    ) -> dict[str, pl.DataFrame]:
         return {
-            "predictive": label_predictive(_bare(tables[CONTROL_DELTAS.name])),
-            "relational": label_relational(_bare(tables[PROFILE_DELTAS.name]), gates),
+            "predictive": label_predictive(_bare(predictive)),
+            "relational": label_relational(_bare(relational), self._decider.gates),
         }
 
     def _nuisance(self) -> Scenario:
         """Point rules only: tests have nothing to draw from without surrogates."""
-        tables = only_nuisance(self._decider.tables, self._level1)
-        counts = self._decider.counts_with_tables(tables, _BY_LEVEL1)
+        counts = self._decider.counts_with_change(
+            lambda tables: only_nuisance(tables, self._rivals(tables)[0]), _BY_LEVEL1
+        )
         return Scenario(
             ONLY_NUISANCE,
             "nuisance",
             {PREDICTIVE: 0},
-            self._labelled(tables),
+            self._labelled(nuisance_contrasts(self._level1), self._level2.deltas),
             {profile: count for profile, count in counts.items() if profile == PAPER},
         )
 

@@ -73,16 +73,17 @@ class Rivals:
         best = best_of(scores, rule)
         count = np.isfinite(scores).sum(axis=0)
         names: list[str | None] = [None] * len(best)
-        if kept:
+        if kept and names:
             filled = np.where(np.isnan(scores), -np.inf, scores)
-            first, highest = filled.argmax(axis=0), filled.max(axis=0)
+            chosen, highest = filled.argmax(axis=0), filled.max(axis=0)
+            # Equal scores: the run named one of them, and that name stays.
             place = {self.controls[i]: row for row, i in enumerate(kept)}
-            for column in np.flatnonzero(count):
-                # Equal scores: the run named one of them, and that name stays.
-                stored = self.stored_best[column]
-                row = place.get(stored) if stored is not None else None
-                tied = row is not None and filled[row, column] == highest[column]
-                names[column] = stored if tied else self.controls[kept[first[column]]]
+            stored = np.array([place.get(name or "", -1) for name in self.stored_best])
+            columns = np.flatnonzero(stored >= 0)
+            tied = columns[filled[stored[columns], columns] == highest[columns]]
+            chosen[tied] = stored[tied]
+            left = [self.controls[i] for i in kept]
+            names = [left[row] if n else None for row, n in zip(chosen, count, strict=True)]
         return names, best, self.real - best, count
 
 
@@ -119,9 +120,10 @@ def _rivals(
     rows = deltas.select(key).with_row_index("_row")
     placed = scores.select(*key, name, value).join(rows, on=key, how="inner").drop_nulls(value)
     place = {control: i for i, control in enumerate(controls)}
-    which = placed[name].replace_strict(place, return_dtype=pl.Int64).to_numpy()
     matrix = np.full((len(controls), deltas.height), np.nan)
-    matrix[which, placed["_row"].to_numpy()] = placed[value].to_numpy()
+    if placed.height:
+        which = placed[name].replace_strict(place, return_dtype=pl.Int64).to_numpy()
+        matrix[which, placed["_row"].to_numpy()] = placed[value].to_numpy()
     return Rivals(
         deltas,
         controls,
@@ -180,31 +182,45 @@ def altered(
         for name, table in tables.items()
         if name not in (CONTROL_DELTAS.name, PROFILE_DELTAS.name) and _control_column(table)
     }
+    predictive = predictive_contrasts(level1, keep, rule)
+    return dropped | _followed(tables, predictive, relational_contrasts(level2, keep, rule))
+
+
+def predictive_contrasts(level1: Rivals, keep: Callable[[str], bool], rule: str) -> pl.DataFrame:
+    """The level-1 contrasts of `altered`."""
     names, best, delta, count = level1.contrast(keep, rule)
-    predictive = _with_contrast(
+    return _with_contrast(
         level1.deltas,
         {"best_control": names, "n_controls": count},
         {"best_control_score": best, "delta_control": delta},
         "delta_control",
     )
+
+
+def relational_contrasts(level2: Rivals, keep: Callable[[str], bool], rule: str) -> pl.DataFrame:
+    """The level-2 contrasts of `altered`."""
     names, best, delta, _ = level2.contrast(keep, rule)
-    relational = _with_contrast(
+    return _with_contrast(
         level2.deltas,
         {"best_control": names},
         {"best_control_similarity": best, "delta_rel": delta},
         "delta_rel",
     )
-    return dropped | _followed(tables, predictive, relational)
 
 
-def only_nuisance(tables: Tables, level1: Rivals) -> dict[str, pl.DataFrame]:
-    """Level 1 as if the nuisance features were the only rival; level 2, which has no such rival, stays as it is."""
-    deltas = level1.deltas.with_columns(
+def nuisance_contrasts(level1: Rivals) -> pl.DataFrame:
+    """The level-1 contrasts of `only_nuisance`."""
+    return level1.deltas.with_columns(
         best_control=pl.when(pl.col("nuisance_score").is_not_null()).then(pl.lit(NUISANCE)),
         best_control_score=pl.col("nuisance_score"),
         delta_control=pl.col("delta_nuisance"),
         n_controls=pl.col("nuisance_score").is_not_null().cast(pl.Int64),
     )
+
+
+def only_nuisance(tables: Tables, level1: Rivals) -> dict[str, pl.DataFrame]:
+    """Level 1 as if the nuisance features were the only rival; level 2, which has no such rival, stays as it is."""
+    deltas = nuisance_contrasts(level1)
     nuisance: dict[str, pl.Expr] = {
         "control": pl.lit(NUISANCE),
         "counted": pl.lit(True),

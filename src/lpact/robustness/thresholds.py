@@ -9,7 +9,8 @@ import polars as pl
 from lpact.decide.rows import label_ceiling
 from lpact.robustness.ablation import Ablation
 from lpact.robustness.brain_as_model import PASS_FRACTIONS, BrainAsModel
-from lpact.robustness.deciding import Counts, Decider
+from lpact.robustness.counting import Counts
+from lpact.robustness.deciding import Decider
 from lpact.store import frame, validate
 from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_SCORES
 from lpact.tables.robustness import THRESHOLD_SENSITIVITY

@@ -7,7 +7,7 @@ from pathlib import Path
 from lpact.config import RunConfig, StudyConfig
 from lpact.decide import decide
 from lpact.levels.prepare import check_device
-from lpact.report import report_files
+from lpact.report import verdict_pages
 from lpact.run.assay import run_assay
 from lpact.run.features import extract_features
 from lpact.run.inspect import StudyAudit, audit_study, plugin_packages
@@ -51,7 +51,7 @@ def execute(
         reporter.stage("decision", 2)
         decided = decide(measured, gates=config.gates, primary_metric=config.readout.primary_metric)
         reporter.advance()
-        run = writer.publish(measured | decided | controls, report=report_files(decided))
+        run = writer.publish(measured | decided | controls, report=verdict_pages(decided))
         reporter.advance()
     return run
 

@@ -1,8 +1,8 @@
 """DuckDB, locked: it reads the tables of the given runs, and nothing else on the machine.
 
 The connection is in memory, loads no extension, spills nothing to disk, and may open only the listed Parquet files;
-then its configuration is locked. Statements are made of fixed text and declared column names (`lpact.web.query`); what a
-request says is a parameter.
+then its configuration is locked. Statements are made of fixed text and declared column names (`lpact.web.query`);
+what a request says is a parameter.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What is shown, whole, as CSV or JSON: every row of the filters in the order of the page, streamed.
 
-CSV is written as in run directories: a missing value is an empty field, an empty text is ``""``, lists are JSON, numbers
-keep all digits. Cells that a spreadsheet would take for formulas are left as they are: a mark before them would change
-the data.
+CSV is written as in run directories: a missing value is an empty field, an empty text is ``""``, lists are JSON,
+numbers keep all digits. Cells that a spreadsheet would take for formulas are left as they are: a mark before them
+would change the data.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Source:
             return _scan(given, self.files[0], ", file_row_number = true")
         columns = ", ".join(quoted(c) for c in self.table.columns if c.name != "run")
         parts = [
-            f'SELECT {given.add(run)}::VARCHAR AS "run", {columns} FROM {_scan(given, file)}'
+            _select(f'{given.add(run)}::VARCHAR AS "run", {columns}', _scan(given, file))
             for run, file in zip(self.runs, self.files, strict=True)
         ]
         return f"({' UNION ALL '.join(parts)})"
@@ -115,9 +115,8 @@ def count(database: Database, question: Question) -> int:
 
     def look() -> int:
         given = _Parameters()
-        sql = (
-            f"SELECT count(*) FROM {question.source.sql(given)}{_where(database, question, given)}"
-        )
+        source = question.source.sql(given)
+        sql = _select("count(*)", source, _where(database, question, given))
         return int(database.rows(sql, given.values)[0][0])
 
     return database.answers.get(("count", question.filter_key), look)
@@ -129,10 +128,8 @@ def tally(database: Database, question: Question, column: Column) -> dict[Any, i
     def look() -> dict[Any, int]:
         given = _Parameters()
         source = question.source.sql(given)
-        sql = (
-            f"SELECT {quoted(column)}, count(*) FROM {source}"
-            f"{_where(database, question, given)} GROUP BY 1 ORDER BY 1"
-        )
+        where = _where(database, question, given)
+        sql = _select(f"{quoted(column)}, count(*)", source, where, "GROUP BY 1 ORDER BY 1")
         return dict(database.rows(sql, given.values))
 
     return database.answers.get(("tally", question.filter_key, column.name), look)
@@ -143,10 +140,9 @@ def values(database: Database, source: Source, column: Column) -> list[Any] | No
 
     def look() -> list[Any] | None:
         given = _Parameters()
-        sql = (
-            f"SELECT DISTINCT {quoted(column)} FROM {source.sql(given)} "
-            f"WHERE {quoted(column)} IS NOT NULL LIMIT {MOST_VALUES + 1}"
-        )
+        name = quoted(column)
+        there = f"WHERE {name} IS NOT NULL"
+        sql = _select(f"DISTINCT {name}", source.sql(given), there, f"LIMIT {MOST_VALUES + 1}")
         found = sorted(row[0] for row in database.rows(sql, given.values))
         return found if len(found) <= MOST_VALUES else None
 
@@ -157,26 +153,28 @@ def page(database: Database, question: Question, offset: int, limit: int) -> lis
     """One page of rows by column name; a list is cut to its head, with its length as ``(head, length)``."""
     columns = question.source.table.columns
     shown = ", ".join(_shortened(column) for column in columns)
+    part = f"LIMIT {limit:d} OFFSET {offset:d}"
     given = _Parameters()
     source = question.source.sql(given)
     if not question.source.position:
         where = _where(database, question, given)
         order = _order(question)
-        sql = f"SELECT {shown} FROM {source}{where}{order} LIMIT {limit:d} OFFSET {offset:d}"
+        sql = _select(shown, source, where, order, part)
         found = database.rows(sql, given.values)
     elif question.sort is None:
         where = _where(database, question, given)
         if not where:  # row groups before the page are skipped by their counts
             first, after = given.add(offset), given.add(offset + limit)
-            where = f" WHERE file_row_number >= {first} AND file_row_number < {after}"
-            sql = f"SELECT {shown} FROM {source}{where}"
+            where = f"WHERE file_row_number >= {first} AND file_row_number < {after}"
+            sql = _select(shown, source, where)
         else:
-            sql = f"SELECT {shown} FROM {source}{where} LIMIT {limit:d} OFFSET {offset:d}"
+            sql = _select(shown, source, where, part)
         found = database.rows(sql, given.values)
     else:
         places = _places(database, question, offset, limit)
         wanted = given.add(places)
-        sql = f"SELECT file_row_number, {shown} FROM {source} WHERE file_row_number IN {wanted}"
+        there = f"WHERE file_row_number IN {wanted}"
+        sql = _select(f"file_row_number, {shown}", source, there)
         by_place = {row[0]: row[1:] for row in database.rows(sql, given.values)}
         found = [by_place[place] for place in places]
     return [_named(columns, row) for row in found]
@@ -189,13 +187,18 @@ def select(
     given = _Parameters()
     source = question.source.sql(given)
     shown = ", ".join(quoted(column) for column in columns)
-    sql = f"SELECT {shown} FROM {source}{_where(database, question, given)}{_order(question)}"
-    return sql, given.values
+    where = _where(database, question, given)
+    return _select(shown, source, where, _order(question)), given.values
 
 
 def with_condition(question: Question, column: Column, value: Any) -> Question:
     """The question with one more column held to one value."""
     return replace(question, conditions=(*question.conditions, Condition(column, "is", value)))
+
+
+def _select(shown: str, source: str, *rest: str) -> str:
+    """A statement of parts that hold fixed text, declared names and names of parameters."""
+    return " ".join(part for part in ("SELECT", shown, "FROM", source, *rest) if part)
 
 
 def _scan(given: _Parameters, file: TableFile, options: str = "") -> str:
@@ -226,7 +229,7 @@ def _order(question: Question) -> str:
         parts += [question.source.position] if parts else []
     else:
         parts += ['"run"', *(f'"{name}"' for name in question.source.table.key)]
-    return f" ORDER BY {', '.join(parts)}" if parts else ""
+    return f"ORDER BY {', '.join(parts)}" if parts else ""
 
 
 def _places(database: Database, question: Question, offset: int, limit: int) -> list[int]:
@@ -235,11 +238,11 @@ def _places(database: Database, question: Question, offset: int, limit: int) -> 
     def sql(given: _Parameters, tail: str) -> str:
         source = question.source.sql(given)
         where = _where(database, question, given)
-        return f"SELECT file_row_number FROM {source}{where}{_order(question)}{tail}"
+        return _select("file_row_number", source, where, _order(question), tail)
 
     given = _Parameters()
     if offset + limit <= TOP_ROWS:
-        statement = sql(given, f" LIMIT {limit:d} OFFSET {offset:d}")
+        statement = sql(given, f"LIMIT {limit:d} OFFSET {offset:d}")
         return [int(row[0]) for row in database.rows(statement, given.values)]
     key = (question.filter_key, question.sort, question.descending)
     order = database.orders.get(key, lambda: database.array(sql(given, ""), given.values))
@@ -250,7 +253,7 @@ def _where(database: Database, question: Question, given: _Parameters) -> str:
     parts = [_condition(condition, given) for condition in question.conditions]
     if question.search:
         parts.append(_search(database, question, given))
-    return f" WHERE {' AND '.join(parts)}" if parts else ""
+    return f"WHERE {' AND '.join(parts)}" if parts else ""
 
 
 def _condition(condition: Condition, given: _Parameters) -> str:

@@ -137,6 +137,7 @@ def build_templates() -> Environment:
     templates.filters.update(filters)
     templates.globals.update(
         counted=words.counted,
+        kinds=words.KINDS,
         gates=GATES,
         profiles=PROFILES,
         profile_words=PROFILE_WORDS,

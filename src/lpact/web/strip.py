@@ -1,7 +1,7 @@
 """A distribution as a small strip of SVG: its numbers, the model's own one, and the line it is held against.
 
-Few numbers are dots, stacked where they meet; many are a histogram. Colours and lines are classes of the style sheet. The
-text alternative says the same in words. Everything that comes from data is escaped.
+Few numbers are dots, stacked where they meet; many are a histogram. Colours and lines are classes of the style sheet.
+The text alternative says the same in words. Everything that comes from data is escaped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from markupsafe import Markup
 
-from lpact.web.words import counted, number
+from lpact.web.words import KINDS, counted, number
 
 if TYPE_CHECKING:
     from lpact.report.claim_story import Distribution
@@ -57,7 +57,9 @@ def description(shown: Distribution) -> str:
     if n:
         middle = sorted(shown.draws)[n // 2] if n % 2 else _middle(shown.draws)
         span = f"from {number(min(shown.draws))} to {number(max(shown.draws))}, median {number(middle)}"
-        parts.append(f"{counted(n, 'number')} {span if n > 1 else number(shown.draws[0])}")
+        parts.append(
+            f"{counted(n, KINDS.get(shown.kind, 'number'))} {span if n > 1 else number(shown.draws[0])}"
+        )
     else:
         parts.append("no number")
     if shown.n_missing:

@@ -30,8 +30,22 @@ def whole(value: int) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """``1 claim``, ``2 claims``."""
-    return f"{whole(n)} {noun if n == 1 else noun + 's'}"
+    """``1 claim``, ``2 claims``, ``2 summaries``."""
+    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{whole(n)} {noun if n == 1 else many}"
+
+
+KINDS = {
+    "draws": "draw",
+    "subject_runs": "subject-run",
+    "blocks": "held-out block",
+    "rivals": "rival",
+    "summaries": "summary",
+    "methods": "method",
+    "units": "unit row",
+    "recordings": "recording",
+}
+"""What one number of a distribution is, in words."""
 
 
 def cell(value: Any) -> str:
@@ -40,8 +54,8 @@ def cell(value: Any) -> str:
         return MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return number(value)
+    if isinstance(value, float):  # with its last zeros, so that a column stands in line
+        return f"{value:#.4g}".removesuffix(".")
     if isinstance(value, tuple):
         head, n = value
         more = f", … {whole(n)} values" if n > len(head) else ""

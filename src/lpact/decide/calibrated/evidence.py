@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -23,6 +23,7 @@ from lpact.decide.claims import Claim
 from lpact.decide.criteria import ClaimEvidence, CriterionName, GateEvidence
 from lpact.decide.discoveries import gate_p_value
 from lpact.decide.evidence import Evidence, LabelledRows
+from lpact.decide.known import Known
 from lpact.decide.verdict import RawEvidence
 from lpact.reasons import Gate
 
@@ -35,20 +36,6 @@ class DrawTables:
     blocks: pl.DataFrame
     relational_nulls: pl.DataFrame
     block_drops: pl.DataFrame
-
-
-@dataclass(frozen=True)
-class Known:
-    """What need not be tested again where a study is decided several times.
-
-    ``layers`` and ``mechanisms`` hold gates whose tables and thresholds have not changed. ``enough`` is for those who
-    ask only whether a claim is integrated: a layer with a p-value above it at level 1 is not tested at level 2, nor one
-    with such a p-value anywhere at level 3. What is not tested is not passed.
-    """
-
-    layers: Mapping[Layer, Mapping[Gate, GateEvidence]] = field(default_factory=dict)
-    mechanisms: Mapping[Claim, GateEvidence] = field(default_factory=dict)
-    enough: float = 1.0
 
 
 class CalibratedEvidence:
@@ -66,11 +53,8 @@ class CalibratedEvidence:
         known: Known,
     ) -> None:
         self._paper = paper
-        asked = [layer for layer in layers if layer not in known.layers]
-        levels = _LevelTests(rows, tests, asked, gates, primary_metric, paper, known.enough)
-        self.layers: Mapping[Layer, Mapping[Gate, GateEvidence]] = {
-            layer: known.layers.get(layer) or levels.gates[layer] for layer in layers
-        }
+        levels = _LevelTests(rows, tests, layers, gates, primary_metric, paper, known)
+        self.layers: Mapping[Layer, Mapping[Gate, GateEvidence]] = levels.gates
         untested = {claim[:3] for claim in claims if claim not in known.mechanisms}
         drops = read_drops(of_layers(tests.block_drops, untested - levels.stopped))
         self.mechanisms: Mapping[Claim, GateEvidence] = {
@@ -80,7 +64,7 @@ class CalibratedEvidence:
                 drops.get(claim[:3]),
                 paper.mechanism[claim].criterion(CriterionName.N_TARGETS),
                 gates,
-                has_nuisance=levels.has_nuisance.get(claim[:3], True),
+                has_nuisance=levels.has_nuisance[claim[:3]],
             )
             for claim in claims
         }
@@ -105,7 +89,7 @@ class CalibratedEvidence:
 class _LevelTests:
     """Gates of levels 1, 2 and 4 of some layers.
 
-    ``stopped`` are those with a p-value above ``enough``; one that level 1 stops is not tested at level 2.
+    ``stopped`` are those with a p-value above what is enough; one that level 1 stops is not tested at level 2.
     """
 
     def __init__(
@@ -116,19 +100,19 @@ class _LevelTests:
         gates: GatesConfig,
         primary_metric: str,
         paper: Evidence,
-        enough: float,
+        known: Known,
     ) -> None:
         self.gates: dict[Layer, Mapping[Gate, GateEvidence]] = {}
         self.has_nuisance: dict[Layer, bool] = {}
-        if not layers:
-            self.stopped: set[Layer] = set()
-            return
         level1 = read_level1_by_layer(tests.scores, tests.blocks, rows.nulls, primary_metric)
         predictive = {
-            layer: PredictiveTests(layer, level1.get(layer, Level1()), gates) for layer in layers
+            layer: PredictiveTests(layer, level1.get(layer, Level1()), gates, known.block_tests)
+            for layer in layers
         }
         first = {layer: (test.gate(), test.replication()) for layer, test in predictive.items()}
-        going = {layer for layer in layers if not max(map(gate_p_value, first[layer])) > enough}
+        going = {
+            layer for layer in layers if not max(map(gate_p_value, first[layer])) > known.enough
+        }
         draws = read_null_draws(of_layers(tests.relational_nulls, going))
         units = reliable_units(of_layers(rows.relational, going))
         fractions = read_fractions(of_layers(rows.ceiling, going))
@@ -155,5 +139,7 @@ class _LevelTests:
                 Gate.REPLICATION: first[layer][1],
             }
         self.stopped = {
-            layer for layer in layers if max(map(gate_p_value, self.gates[layer].values())) > enough
+            layer
+            for layer in layers
+            if max(map(gate_p_value, self.gates[layer].values())) > known.enough
         }

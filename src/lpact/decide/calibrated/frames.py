@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -138,18 +138,25 @@ def mean_over_runs(by_run: Mapping[SubjectRun, FloatArray]) -> FloatArray:
 def typical(stacked: Sequence[FloatArray]) -> FloatArray:
     """Median over the first axis, entry by entry, of what is finite; NaN where nothing is."""
     length = min(len(values) for values in stacked)
-    table = np.stack([values[:length] for values in stacked])
+    return median_of_finite(np.stack([values[:length] for values in stacked]), 0)
+
+
+def median_of_finite(table: FloatArray, axis: int) -> FloatArray:
+    """Median along an axis of what is finite; NaN where nothing is."""
     finite = np.isfinite(table)
     if finite.all():
-        return np.asarray(np.median(table, axis=0))
-    columns = zip(table.T, finite.T, strict=True)
-    return np.array([np.median(column[ok]) if ok.any() else np.nan for column, ok in columns])
+        return np.asarray(np.median(table, axis=axis))
+    ranked = np.sort(np.where(finite, table, np.inf), axis=axis)
+    n = finite.sum(axis=axis, keepdims=True)
+    low = np.take_along_axis(ranked, np.maximum(n - 1, 0) // 2, axis)
+    high = np.take_along_axis(ranked, n // 2, axis)
+    return np.squeeze(np.where(n > 0, (low + high) / 2, np.nan), axis)
 
 
 def block_p_value(
     contrasts: Mapping[SubjectRun, FloatArray],
     stimulus: Mapping[SubjectRun, str],
-    rng: np.random.Generator,
+    rng: np.random.Generator | Callable[[], np.random.Generator],
 ) -> float:
     """P-value of a mean contrast above 0, from its values in the outer blocks of every subject-run.
 
@@ -178,6 +185,8 @@ def _mean_of_finite(parts: Sequence[FloatArray]) -> FloatArray:
     length = min(len(values) for values in parts)
     table = np.stack([values[:length] for values in parts])
     finite = np.isfinite(table)
+    if finite.all():
+        return np.asarray(np.add.reduce(table, axis=0) / len(table))
     total = np.where(finite, table, 0.0).sum(axis=0)
     count = finite.sum(axis=0)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)

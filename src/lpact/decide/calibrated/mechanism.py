@@ -10,6 +10,7 @@ M = every other target ∧ random directions                                    
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -21,6 +22,7 @@ from lpact.decide.calibrated.frames import (
     SubjectRun,
     block_p_value,
     cells,
+    median_of_finite,
     typical,
 )
 from lpact.decide.claims import NO_MECHANISM, Claim
@@ -156,30 +158,28 @@ def contrasts_with(claim: Claim, rival: str, by_run: ByRun) -> dict[SubjectRun, 
 def _contrasts_with_all(
     claim: Claim, rivals: Sequence[str], by_run: ByRun
 ) -> list[dict[SubjectRun, FloatArray]]:
-    """`contrasts_with` of several rivals; those of a subject-run together where all have all methods and blocks."""
+    """`contrasts_with` of several rivals; those of a subject-run together where all have the same blocks."""
     found: list[dict[SubjectRun, FloatArray]] = [{} for _ in rivals]
     for run, (_, blocks) in by_run.items():
         own = blocks[claim[-1]]
-        others = [blocks.get(rival) for rival in rivals if rival != NO_DROP]
-        table = _table([own, *(other or {} for other in others)], list(own))
-        if table is None or NO_DROP in blocks:
+        others = [blocks.get(rival, {}) for rival in rivals]
+        n_blocks = {len(values) for part in (own, *others) for values in part.values()}
+        if len(n_blocks) != 1 or NO_DROP in blocks:
             return [contrasts_with(claim, rival, by_run) for rival in rivals]
-        less = np.zeros((len(rivals), *table.shape[1:]))
-        less[[place for place, rival in enumerate(rivals) if rival != NO_DROP]] = table[1:]
-        for contrasts, values in zip(found, np.median(table[0] - less, axis=1), strict=True):
-            contrasts[run] = values
+        missing = np.full(n_blocks.pop(), np.nan)
+        none = dict.fromkeys(own, np.zeros_like(missing))
+        rows = [
+            (none if rival == NO_DROP else other).get(method, missing)
+            for rival, other in zip(rivals, others, strict=True)
+            for method in own
+        ]
+        matching = np.stack(list(own.values()))
+        less = np.concatenate(rows).reshape(len(rivals), *matching.shape)
+        values = median_of_finite(matching - less, 1)
+        for place, (rival, other) in enumerate(zip(rivals, others, strict=True)):
+            if rival == NO_DROP or not own.keys().isdisjoint(other):
+                found[place][run] = values[place]
     return found
-
-
-def _table(parts: Sequence[Mapping[str, FloatArray]], methods: Sequence[str]) -> FloatArray | None:
-    """Drops as [n_parts, n_methods, n_blocks]; None where one is missing or has other blocks."""
-    if any(part.keys() != parts[0].keys() for part in parts):
-        return None
-    arrays = [part[method] for part in parts for method in methods]
-    if len({len(values) for values in arrays}) != 1:
-        return None
-    table = np.concatenate(arrays).reshape(len(parts), len(methods), -1)
-    return table if np.isfinite(table).all() else None
 
 
 def compare_with(claim: Claim, rival: str, by_run: ByRun) -> Comparison:
@@ -191,7 +191,7 @@ def _comparison(
     claim: Claim, rival: str, contrasts: Mapping[SubjectRun, FloatArray], by_run: ByRun
 ) -> Comparison:
     stimulus = {run: name for run, (name, _) in by_run.items()}
-    p = block_p_value(contrasts, stimulus, keyed_rng(0, "sign flips", *claim, rival))
+    p = block_p_value(contrasts, stimulus, partial(keyed_rng, 0, "sign flips", *claim, rival))
     pooled = np.concatenate(list(contrasts.values())) if contrasts else np.empty(0)
     finite = pooled[np.isfinite(pooled)]
     mean = float(finite.mean()) if finite.size else float("nan")

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from lpact.decide._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
-from lpact.decide.calibrated.frames import cells, layer_of, typical
+from lpact.decide.calibrated.frames import cells, layer_of, median_of_finite, typical
 from lpact.decide.rows import OK
 from lpact.math.types import FloatArray
 
@@ -82,15 +82,14 @@ def _typical_draws(parts: Sequence[Sequence[FloatArray]]) -> list[FloatArray]:
         step = max(1, _AT_ONCE // max(1, n_rows * n_draws))
         for start in range(0, len(places), step):
             chosen = places[start : start + step]
-            if n_draws > 0:
-                joined = np.concatenate([v for i in chosen for v in parts[i]])
-                if np.isfinite(joined).all():
-                    table = np.median(joined.reshape(-1, n_rows, n_draws), axis=1)
-                    for row, i in zip(table, chosen, strict=True):
-                        out[i] = row
-                    continue
-            for i in chosen:
-                out[i] = typical(parts[i])
+            if n_draws < 0:
+                for i in chosen:
+                    out[i] = typical(parts[i])
+                continue
+            table = np.concatenate([v for i in chosen for v in parts[i]])
+            medians = median_of_finite(table.reshape(len(chosen), n_rows, n_draws), 1)
+            for i, values in zip(chosen, medians, strict=True):
+                out[i] = values
     return out
 
 

@@ -13,6 +13,7 @@ in its draws alike. Nuisance is a rival.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -37,9 +38,16 @@ REAL = "real"
 
 
 class PredictiveTests:
-    """All level-1 tests of one layer."""
+    """All level-1 tests of one layer; ``block_tests`` keeps p-values for those who test the same again."""
 
-    def __init__(self, layer: Layer, level: Level1, gates: GatesConfig) -> None:
+    def __init__(
+        self,
+        layer: Layer,
+        level: Level1,
+        gates: GatesConfig,
+        block_tests: dict[tuple[object, ...], float] | None = None,
+    ) -> None:
+        self._block_tests = {} if block_tests is None else block_tests
         self._gates = gates
         self._level = level
         self._differences: dict[str, dict[SubjectRun, FloatArray]] = {}
@@ -69,12 +77,17 @@ class PredictiveTests:
 
     def _rival(self, layer: Layer, name: str) -> Comparison:
         differences = self.differences(name)
-        p = block_p_value(
-            differences, self._level.stimulus, keyed_rng(0, "sign flips", *layer, name)
-        )
         pooled = np.concatenate(list(differences.values()))
         finite = pooled[np.isfinite(pooled)]
-        return Comparison(name, float(finite.mean()), p, finite.size)
+        stimuli = tuple((self._level.stimulus[run], len(v)) for run, v in differences.items())
+        test = (*layer, name, stimuli, pooled.tobytes())
+        if test not in self._block_tests:
+            self._block_tests[test] = block_p_value(
+                differences,
+                self._level.stimulus,
+                partial(keyed_rng, 0, "sign flips", *layer, name),
+            )
+        return Comparison(name, float(finite.mean()), self._block_tests[test], finite.size)
 
     def gate(self) -> GateEvidence:
         """Gate P."""

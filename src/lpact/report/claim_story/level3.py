@@ -28,6 +28,13 @@ COLUMNS = {
 }
 
 
+INSTEAD = {
+    RANDOM_DIRECTION: "a random direction",
+    "nonmatching_mechanism": "another mechanism",
+}
+"""Mismatched strips in words."""
+
+
 def methods(material: Material) -> pl.DataFrame:
     """Medians over subject-runs of the three numbers, one row a method."""
     return material.once(
@@ -126,7 +133,7 @@ def mismatched(material: Material, kind: str) -> tuple[Distribution, ...]:
         ]
         found.append(
             several(
-                f"Drop of {material.mechanism}'s target when {_instead(str(name[0]))} is stripped instead",
+                f"Drop of {material.mechanism}'s target when {INSTEAD[str(name[0])]} is stripped instead",
                 DROP,
                 rows["drop"].to_list(),
                 labels,
@@ -139,10 +146,6 @@ def mismatched(material: Material, kind: str) -> tuple[Distribution, ...]:
             )
         )
     return tuple(sorted(found, key=lambda d: (d.reference != kind, d.reference)))
-
-
-def _instead(kind: str) -> str:
-    return "a random direction" if kind == RANDOM_DIRECTION else "another mechanism"
 
 
 def other_targets(material: Material, compared_with: str, beside: str) -> tuple[Distribution, ...]:

@@ -160,9 +160,8 @@ def _methods(material: Material, criterion: CriterionStory) -> str:
         for column, words in _NAMES.items()
         if not nearest[column] > 0
     ]
-    return (
-        f"{said}; the nearest is {nearest['method']}: {' and '.join(short)} (it must be above 0)."
-    )
+    must = "it must" if len(short) == 1 else "each must"
+    return f"{said}; the nearest is {nearest['method']}: {' and '.join(short)} ({must} be above 0)."
 
 
 def _targets(_: Material, criterion: CriterionStory) -> str:

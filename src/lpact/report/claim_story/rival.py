@@ -9,13 +9,12 @@ import polars as pl
 
 from lpact.decide.criteria import CriterionName
 from lpact.decide.gates.severe import REAL
-from lpact.decide.wording import number
+from lpact.decide.wording import count, number
 from lpact.report.claim_story import level1, level3
 from lpact.report.claim_story.material import Material
 from lpact.report.claim_story.model import CriterionStory, GateStory, Rival
 
 _LEVEL1 = {
-    CriterionName.MEAN_DELTA_NUISANCE,
     CriterionName.SMALLEST_CONTROL_DELTA,
     CriterionName.P_NUISANCE,
     CriterionName.P_SURROGATES,
@@ -40,9 +39,15 @@ def rival_of(
         return None
     if failure.criterion == CriterionName.MEAN_DELTA_CONTROL:
         return _best_controls(material, name)
+    if failure.criterion == CriterionName.MEAN_DELTA_NUISANCE:
+        return _nuisance(material, name)
     if failure.criterion in _LEVEL1:
         return _level1(material, name)
-    return _level3(material, name) if failure.criterion in _LEVEL3 else _level2(material, name)
+    if failure.criterion in _LEVEL3:
+        return _level3(material, name)
+    if failure.criterion == CriterionName.SUMMARIES_PASSING:
+        return _failing_rows(material, name)
+    return _level2(material, name)
 
 
 def _failure(gate: str, gates: Sequence[GateStory]) -> CriterionStory | None:
@@ -58,11 +63,6 @@ def _failure(gate: str, gates: Sequence[GateStory]) -> CriterionStory | None:
     )
 
 
-def _rival(name: str, score: float, model: float, unit: str, what: str) -> Rival:
-    sentence = f"{name} has {number(score)}, the model {number(model)} ({what})."
-    return Rival(name, score, model, unit, sentence)
-
-
 def _best_controls(material: Material, name: str) -> Rival | None:
     means = level1.mean_scores(material)
     if means is None:
@@ -74,12 +74,36 @@ def _best_controls(material: Material, name: str) -> Rival | None:
     return Rival(name, means.best_control, means.real, material.score_unit, sentence)
 
 
+def _nuisance(material: Material, name: str) -> Rival | None:
+    means = level1.mean_scores(material)
+    if means is None:
+        return None
+    sentence = f"{name} scores {number(means.nuisance)} on average, the model {number(means.real)}."
+    return Rival(name, means.nuisance, means.real, material.score_unit, sentence)
+
+
 def _level1(material: Material, name: str) -> Rival | None:
     pair = level1.paired_scores(material, name)
     if pair is None:
         return None
     model, score = pair
-    return _rival(name, score, model, material.score_unit, "mean held-out score")
+    chance = "" if score >= model else "; that is not shown to be more than chance"
+    sentence = f"{name} scores {number(score)} on average, the model {number(model)}{chance}."
+    return Rival(name, score, model, material.score_unit, sentence)
+
+
+def _failing_rows(material: Material, name: str) -> Rival | None:
+    """Mean similarities in the unit rows that a control wins."""
+    rows = material.unit_rows.filter(pl.col("has_contrast") & pl.col("same_order"))
+    won = rows.filter((pl.col("best_control") == name) & (pl.col("delta_rel") <= 0))
+    if not won.height:
+        return None
+    score, model = _means(won, "best_control_similarity", "real_similarity")
+    sentence = (
+        f"{name} is the best control and not behind in {won.height} of {count(rows.height, 'unit row')}: its profile "
+        f"similarity is {number(score)} there on average, the model's {number(model)}."
+    )
+    return Rival(name, score, model, "profile similarity", sentence)
 
 
 def _level2(material: Material, name: str) -> Rival | None:
@@ -93,8 +117,16 @@ def _level2(material: Material, name: str) -> Rival | None:
     )
     if not pairs.height or name == REAL:
         return None
-    score, model = pairs["similarity"].mean(), pairs["real_similarity"].mean()
-    return _rival(name, float(score), float(model), "profile similarity", "mean profile similarity")  # type: ignore[arg-type]
+    score, model = _means(pairs, "similarity", "real_similarity")
+    sentence = (
+        f"The profile similarity of {name} is {number(score)} on average over {count(pairs.height, 'unit row')}, the "
+        f"model's {number(model)}."
+    )
+    return Rival(name, score, model, "profile similarity", sentence)
+
+
+def _means(frame: pl.DataFrame, *columns: str) -> tuple[float, ...]:
+    return tuple(float(v) for v in frame.select(pl.col(columns).mean()).row(0))
 
 
 def _level3(material: Material, name: str) -> Rival | None:
@@ -102,11 +134,19 @@ def _level3(material: Material, name: str) -> Rival | None:
     own = drops.pop(material.mechanism, None)
     if own is None:
         return None
-    what = "median drop in held-out score"
     if name in drops:
-        return _rival(name, drops[name], own, level3.DROP, what)
+        sentence = (
+            f"Stripping {material.mechanism} costs the target of {name} {number(drops[name])} of held-out score, and "
+            f"its own target {number(own)} (medians)."
+        )
+        return Rival(name, drops[name], own, level3.DROP, sentence)
     kind = name.replace(" direction", "_direction")
     instead = material.mismatches.filter(kind=kind)["drop"].drop_nulls()
     if not instead.len():
         return None
-    return _rival(name, float(instead.median()), own, level3.DROP, what)  # type: ignore[arg-type]
+    score = float(instead.median())  # type: ignore[arg-type]
+    sentence = (
+        f"Stripping {level3.INSTEAD[kind]} costs the target of {material.mechanism} {number(score)} of held-out score, "
+        f"and stripping {material.mechanism} {number(own)} (medians)."
+    )
+    return Rival(name, score, own, level3.DROP, sentence)

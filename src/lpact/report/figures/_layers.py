@@ -32,6 +32,24 @@ def layer_name(row: dict[str, Any]) -> str:
     return f"{row['dataset']} · {row['model']} · layer {row['layer']}"
 
 
+def clipped(name: str, letters: int) -> str:
+    """A name of at most so many letters, in one line; a longer one ends in an ellipsis."""
+    line = " ".join(str(name).split())
+    return line if len(line) <= letters else f"{line[: letters - 1].rstrip()}…"
+
+
+def short_layer_name(row: dict[str, Any], letters: int) -> str:
+    """A layer in at most so many letters: dataset and model are clipped, so that the layer's number stays."""
+    end = f" · layer {row['layer']}"
+    room = letters - len(end) - 3
+    dataset, model = (" ".join(str(row[name]).split()) for name in ("dataset", "model"))
+    if len(dataset) + len(model) > room:
+        kept = max(room // 2, room - len(model))
+        dataset = clipped(dataset, kept)
+        model = clipped(model, room - len(dataset))
+    return f"{dataset} · {model}{end}"
+
+
 def run_name(row: dict[str, Any]) -> str:
     """A subject-run in words."""
     return f"subject {row['subject']}, session {row['session']}, run {row['run']}"
@@ -50,6 +68,11 @@ def number(value: float | None, decimals: int = 3, *, sign: bool = True) -> str:
 def counted(n: int, one: str, many: str = "") -> str:
     """A count with its noun."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def span(low: int, high: int) -> str:
+    """A range of counts, or the one count."""
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def passes(material: Material, gate: str) -> pl.DataFrame:

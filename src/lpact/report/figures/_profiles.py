@@ -111,10 +111,14 @@ def layers_of(material: Material, nearest: pl.DataFrame) -> pl.DataFrame:
 def by_promise(layers: pl.DataFrame) -> pl.DataFrame:
     """Layers of each dataset, the most telling first: R under more profiles, then a larger typical advantage."""
     held = pl.col(PAPER).cast(pl.Int64) + pl.col(CALIBRATED).cast(pl.Int64)
-    return layers.with_columns(_held=held, _typical=pl.col("typical").fill_null(-float("inf"))).sort(
-        ["dataset", "_held", "_typical", "model", "layer"],
-        descending=[False, True, True, False, False],
-    ).drop("_held", "_typical")
+    return (
+        layers.with_columns(_held=held, _typical=pl.col("typical").fill_null(-float("inf")))
+        .sort(
+            ["dataset", "_held", "_typical", "model", "layer"],
+            descending=[False, True, True, False, False],
+        )
+        .drop("_held", "_typical")
+    )
 
 
 def telling_layers(layers: pl.DataFrame) -> pl.DataFrame:

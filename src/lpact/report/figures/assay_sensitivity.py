@@ -27,7 +27,7 @@ def leading_number(detail: str) -> str:
 
 
 def rows_of(material: Material) -> pl.DataFrame:
-    """One row a finding, in the order of the controls; ``fits`` says whether it is as it should be (null: not available)."""
+    """One row a finding, in the order of the controls; ``fits``: whether it is as expected (null: not available)."""
     found = findings(material.tables, material.config.gates)
     whats: dict[str, set[str]] = {}
     for own in found:
@@ -73,8 +73,7 @@ def make(material: Material) -> Figure | Missing:
 
 
 def _draw(rows: pl.DataFrame) -> dict[str, Any]:
-    datasets = sorted(set(rows["dataset"]) - {SIMULATED})
-    step = max(_NARROWEST, min(_WIDEST, (_WIDTH - _LEFT) / max(len(datasets), 1)))
+    datasets, step = _columns(rows)
     columns = {name: _LEFT + i * step for i, name in enumerate(datasets)} | {SIMULATED: _LEFT}
     width = max(_LEFT + max(len(datasets), 1) * step, 560)
     lines = rows.select("group", "line").unique(maintain_order=True)
@@ -89,6 +88,17 @@ def _draw(rows: pl.DataFrame) -> dict[str, Any]:
     _symbols(canvas, cells)
     _texts(canvas, cells, step, width)
     return canvas.spec()
+
+
+def _columns(rows: pl.DataFrame) -> tuple[list[str], float]:
+    """Datasets in order, and the width of their columns."""
+    datasets = sorted(set(rows["dataset"]) - {SIMULATED})
+    return datasets, max(_NARROWEST, min(_WIDEST, (_WIDTH - _LEFT) / max(len(datasets), 1)))
+
+
+def _numbered(datasets: list[str], step: float) -> bool:
+    """Whether names are too long for their columns, which then have numbers."""
+    return max((len(name) for name in datasets), default=0) * 5.9 > step - 8
 
 
 def _places(lines: pl.DataFrame) -> tuple[dict[tuple[str, str], float], dict[str, float], float]:
@@ -156,16 +166,22 @@ def _dataset_names(
 ) -> None:
     """Datasets beside every control's heading, so that no column is far from its name."""
     by_group = rows.group_by("group", maintain_order=True).agg(pl.col("dataset").unique())
-    narrow = step < 60
-    shown = []
+    datasets = [name for name in columns if name != SIMULATED]
+    numbered = _numbered(datasets, step)
+    shown, alone = [], []
     for group, own in by_group.iter_rows():
         if own == [SIMULATED]:
-            shown.append({"x": _LEFT + 6, "y": heads[group], "text": "simulated study"})
+            alone.append({"x": _LEFT + 6, "y": heads[group], "text": "simulated study"})
             continue
-        for place, (name, x) in enumerate(item for item in columns.items() if item[0] != SIMULATED):
-            text = str(place + 1) if narrow else name
-            shown.append({"x": x + 6, "y": heads[group], "text": text})
-    canvas.words(shown, ink="muted", limit=max(step - 8, 20))
+        shown += [
+            {
+                "x": columns[name] + 6,
+                "y": heads[group],
+                "text": str(place + 1) if numbered else name,
+            }
+            for place, name in enumerate(datasets)
+        ]
+    canvas.words([*shown, *alone], ink="muted")
 
 
 def _symbols(canvas: Canvas, cells: pl.DataFrame) -> None:
@@ -193,30 +209,35 @@ def _texts(canvas: Canvas, cells: pl.DataFrame, step: float, width: float) -> No
 
 def _legend(canvas: Canvas) -> None:
     y = 12
-    places = {"passes": 10, "does not pass": 90, "not available, with the reason": 200}
+    places = {"passes": 10, "does not pass": 90, "not available": 200}
     canvas.symbols([{"x": 10, "y": y}], "circle", radius=5, fill="pass")
     canvas.symbols([{"x": 90, "y": y}], CROSS, radius=5, edge="pass")
     canvas.symbols([{"x": 200, "y": y}], DASH, radius=5, edge="line", thick=1.5)
-    canvas.symbols([{"x": 400, "y": y}], "square", radius=7.5, edge="fail", thick=1)
-    canvas.symbols([{"x": 400, "y": y}], CROSS, radius=5, edge="fail")
-    places["framed: not as expected"] = 400
+    canvas.symbols([{"x": 310, "y": y}], "square", radius=7.5, edge="fail", thick=1)
+    canvas.symbols([{"x": 310, "y": y}], CROSS, radius=5, edge="fail")
+    places["framed: not as expected"] = 310
     canvas.words([{"x": x + 13, "y": y, "text": text} for text, x in places.items()])
 
 
 def _caption(rows: pl.DataFrame) -> str:
     known = rows.filter(pl.col("fits").is_not_null())
-    datasets = sorted(set(rows["dataset"]) - {SIMULATED})
-    step = max(_NARROWEST, min(_WIDEST, (_WIDTH - _LEFT) / max(len(datasets), 1)))
-    listed = (
-        " Columns: " + "; ".join(f"{i + 1} {name}" for i, name in enumerate(datasets)) + "."
-        if step < 60
-        else ""
+    datasets, step = _columns(rows)
+    columns = "; ".join(f"{i + 1} {name}" for i, name in enumerate(datasets))
+    listed = f" Columns: {columns}." if _numbered(datasets, step) else ""
+    numbers = (
+        "Numbers beside: recordings, rows, summaries or measures that pass, of how many; or the median "
+        "reliability. "
+        if step >= _ROOM
+        else "Numbers and reasons show on hovering, and in the tables of positive controls. "
     )
     return (
-        f"Positive controls ({count(rows.height, 'finding')} in {count(len(datasets), 'dataset')}). A negative verdict is worth something only where controls that should pass do. "
-        "Disc: passes; cross: does not pass; dash: not available, with the reason. Marks in a frame are not as expected: a control that should pass and "
-        "does not, or a sham that passes. Numbers beside: recordings, rows, summaries or measures that pass, of how many; or the median reliability. Blank: not asked there. "
-        f"{known.filter('fits').height} of {known.height} findings that could be computed are as expected; {rows.height - known.height} are not available.{listed}"
+        f"Positive controls ({count(rows.height, 'finding')} in {count(len(datasets), 'dataset')}). A "
+        "negative verdict is worth something only where controls that should pass do. "
+        "Disc: passes; cross: does not pass; dash: not available. Marks in a frame are not as expected: a "
+        "control that should pass and "
+        f"does not, or a sham that passes. {numbers}Blank: not asked there. "
+        f"{known.filter('fits').height} of {known.height} findings that could be computed are as expected; "
+        f"{rows.height - known.height} are not available.{listed}"
     )
 
 

@@ -24,7 +24,6 @@ DASH = "M-0.7,0L0.7,0"
 """Outline of a dash: what does not apply."""
 
 
-
 def wedge(share: float) -> str:
     """Outline of the part ``share`` (between 0 and 1) of a disc, clockwise from twelve o'clock."""
     turn = 2 * math.pi * share
@@ -32,13 +31,21 @@ def wedge(share: float) -> str:
     return f"M0,0L0,-1A1,1,0,{int(share > 0.5)},1,{x:.4f},{y:.4f}Z"
 
 
+def folded(name: str, wide: int, lines: int) -> list[str]:
+    """A name in at most ``lines`` pieces of ``wide`` characters; where that is too little, its middle is left out."""
+    room = max(wide, 4) * max(lines, 1)
+    if len(name) > room:
+        head = (room - 1) // 2
+        name = f"{name[:head]}…{name[len(name) - (room - 1 - head) :]}"
+    wide = max(wide, 4)
+    return [name[i : i + wide] for i in range(0, len(name), wide)] or [""]
+
+
 Rows = pl.DataFrame | Sequence[Mapping[str, Any]]
 
 
 def _frame(rows: Rows) -> pl.DataFrame:
-    return (
-        rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, infer_schema_length=None)
-    )
+    return rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, infer_schema_length=None)
 
 
 def _pixels(name: str) -> Spec:
@@ -141,9 +148,7 @@ class Canvas:
         else:
             own["aria"] = False
         used = [encoding[name]["field"] for name in encoding]
-        self.layers.append(
-            {"data": values(frame.select(used)), "mark": own, "encoding": encoding}
-        )
+        self.layers.append({"data": values(frame.select(used)), "mark": own, "encoding": encoding})
 
 
 def _second(*names: str) -> Spec:

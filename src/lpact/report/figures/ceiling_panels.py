@@ -9,7 +9,7 @@ import polars as pl
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.figures.canvas import Canvas
 from lpact.report.figures.ceiling_rows import DELTA, PREDICTIVE, REAL, RELATIONAL, TYPICAL
-from lpact.report.figures.level_rows import MODES, number, plural
+from lpact.report.figures.level_rows import MODES, layer_name, number, plural
 from lpact.report.theme import colour
 
 _KINDS = {
@@ -71,11 +71,19 @@ def _reliability_panel(
         ),
         "reliability",
     )
-    absent = with_marks(_absent(drawn), lambda row: f"{row['dataset']}, {row['name']}: {row['why']}")
+    absent = with_marks(
+        _absent(drawn), lambda row: f"{row['dataset']}, {row['name']}: {row['why']}"
+    )
     layers: list[Spec] = [
         {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"x": {"datum": 0}}},
         _threshold(least),
-        _marks(bars, "reliability", x, y, {"type": "tick", "thickness": 2.5, "size": 13} | _ink("brain")),
+        _marks(
+            bars,
+            "reliability",
+            x,
+            y,
+            {"type": "tick", "thickness": 2.5, "size": 13} | _ink("brain"),
+        ),
         _marks(
             known,
             "reliability",
@@ -83,17 +91,7 @@ def _reliability_panel(
             y,
             {"type": "point", "size": 20, "opacity": 0.65} | _ink("brain"),
         ),
-        {
-            "data": values(absent.select("name", "why", "mark")),
-            "mark": {"type": "text", "align": "right", "fontSize": 10, "limit": _NARROW - 8, "xOffset": -3}
-            | _ink("muted"),
-            "encoding": {
-                "y": y,
-                "x": {"datum": scale["domain"][1]},
-                "text": {"field": "why", "type": "nominal"},
-                "description": dict(DESCRIPTION),
-            },
-        },
+        *_reasons(absent, y, scale["domain"][1], "right", _NARROW),
     ]
     panel: Spec = {"width": _NARROW, "height": {"step": _ROW}, "layer": layers}
     return panel | ({"title": _panel_title(_KINDS[kind])} if kind else {})
@@ -108,18 +106,21 @@ def _absent(rows: pl.DataFrame) -> pl.DataFrame:
     )
     none = pl.col("n") == pl.col("n_all")
     some = pl.format("{} of {}: {}", "n", "n_all", "reason")
-    why = pl.when(none).then(pl.col("reason")).otherwise(some).str.replace_all("_", " ", literal=True)
+    why = (
+        pl.when(none).then(pl.col("reason")).otherwise(some).str.replace_all("_", " ", literal=True)
+    )
     return counts.filter(pl.col("n") > 0).with_columns(why=why)
 
 
 def _told_reliability(row: dict[str, Any]) -> str:
-    where = f"{row['dataset']}, subject {row['subject']}, session {row['session']}, run {row['run']}"
+    where = (
+        f"{row['dataset']}, subject {row['subject']}, session {row['session']}, run {row['run']}"
+    )
     kind = f"{_KINDS.get(row['kind'], row['kind'])}, {row['name']}"
     if not row["valid"]:
         return f"{where}: {kind} is not valid ({row['reason']})"
-    return f"{where}: {kind}, reliability {number(row['reliability'])} over {plural(row['n_summaries'], 'summary')}".replace(
-        "summarys", "summaries"
-    )
+    over = plural(row["n_summaries"], "summary", "summaries")
+    return f"{where}: {kind}, reliability {number(row['reliability'])} over {over}"
 
 
 def fraction_lines(rows: pl.DataFrame, dots: pl.DataFrame, least: float) -> list[Spec]:
@@ -131,6 +132,8 @@ def fraction_lines(rows: pl.DataFrame, dots: pl.DataFrame, least: float) -> list
     levels = [level for level in _LEVELS if level in set(rows["level"])]
     datasets = rows["dataset"].unique(maintain_order=True).to_list()
     by_layer = "subject" in dots.columns
+    dots = named(dots, rows, by_layer=by_layer)
+    rows = named(rows, rows, by_layer=by_layer)
     out = []
     for dataset in datasets:
         own = rows.filter(pl.col("dataset") == dataset)
@@ -140,7 +143,7 @@ def fraction_lines(rows: pl.DataFrame, dots: pl.DataFrame, least: float) -> list
                 dots.filter((pl.col("dataset") == dataset) & (pl.col("level") == level)),
                 scale,
                 least,
-                _order(own, by_layer=by_layer),
+                _order(own),
                 first=level == levels[0],
                 last=dataset == datasets[-1],
                 title=_LEVELS[level] if dataset == datasets[0] else "",
@@ -151,15 +154,20 @@ def fraction_lines(rows: pl.DataFrame, dots: pl.DataFrame, least: float) -> list
     return out
 
 
-def _order(rows: pl.DataFrame, *, by_layer: bool) -> list[str]:
-    names = rows.sort("model", "layer").select(_name(by_layer=by_layer)).to_series()
-    return [str(name) for name in names.unique(maintain_order=True)]
+def _order(rows: pl.DataFrame) -> list[str]:
+    return [str(name) for name in rows.sort("model", "layer")["name"].unique(maintain_order=True)]
 
 
-def _name(*, by_layer: bool) -> pl.Expr:
-    return (
-        pl.format("{} · layer {}", "model", "layer") if by_layer else pl.col("model")
-    ).alias("name")
+def named(rows: pl.DataFrame, lines: pl.DataFrame, *, by_layer: bool) -> pl.DataFrame:
+    """Rows with the name of their line; long model names are clipped where all ``lines`` stay different."""
+    if not by_layer:
+        return rows.with_columns(name=pl.col("model"))
+    known = lines.select("model", "layer").unique()
+    short = [layer_name(model, layer, _LABELS) for model, layer in known.iter_rows()]
+    if len(set(short)) < len(short):
+        return rows.with_columns(name=pl.format("{} · layer {}", "model", "layer"))
+    known = known.with_columns(name=pl.Series(short, dtype=pl.String))
+    return rows.join(known, on=["model", "layer"], how="left", maintain_order="left")
 
 
 def _fraction_panel(
@@ -173,11 +181,10 @@ def _fraction_panel(
     last: bool,
     title: str,
 ) -> Spec:
-    by_layer = "subject" in dots.columns
     y = _names(names, first=first)
     x = _along("value", scale, "fraction of the ceiling" if last else None, labels=last)
-    drawn = with_marks(rows.with_columns(_name(by_layer=by_layer)), _told_fraction, "value")
-    faint = with_marks(dots.with_columns(_name(by_layer=by_layer)), _told_dot, "value")
+    drawn = with_marks(rows, _told_fraction, "value")
+    faint = with_marks(dots, _told_dot, "value")
     absent = drawn.filter((pl.col("quantity") == REAL) & pl.col("value").is_null())
     absent = absent.with_columns(why=pl.col("reason").str.replace_all("_", " ", literal=True))
     layers: list[Spec] = [
@@ -200,19 +207,7 @@ def _fraction_panel(
         small = {"type": "point", "shape": shape, "size": 12, "opacity": 0.4, "yOffset": 4}
         layers.append(_marks(its_dots, "value", x, y, small | _ink(role)))
         layers.append(_marks(own, "value", x, y, look))
-    layers.append(
-        {
-            "data": values(absent.select("name", "why", "mark")),
-            "mark": {"type": "text", "align": "left", "fontSize": 10, "limit": _WIDE - 8, "xOffset": 4}
-            | _ink("muted"),
-            "encoding": {
-                "y": y,
-                "x": {"datum": scale["domain"][0]},
-                "text": {"field": "why", "type": "nominal"},
-                "description": dict(DESCRIPTION),
-            },
-        }
-    )
+    layers += _reasons(absent, y, scale["domain"][0], "left", _WIDE)
     panel: Spec = {"width": _WIDE, "height": {"step": _ROW}, "layer": layers}
     return panel | ({"title": _panel_title(title)} if title else {})
 
@@ -256,6 +251,19 @@ def _marks(rows: pl.DataFrame, field: str, x: Spec, y: Spec, own: Spec) -> Spec:
         "mark": own,
         "encoding": {"x": x, "y": y, "description": dict(DESCRIPTION)},
     }
+
+
+def _reasons(rows: pl.DataFrame, y: Spec, at: float, align: str, room: int) -> list[Spec]:
+    """Why there is no number, at one end of the line; on paper colour, so that the line does not cross it out."""
+    own = {"type": "text", "align": align, "fontSize": 10, "limit": room - 8}
+    own |= {"xOffset": 4 if align == "left" else -3, "color": colour("muted")}
+    encoding = {"y": y, "x": {"datum": at}, "text": {"field": "why", "type": "nominal"}}
+    shown = values(rows.select("name", "why", "mark"))
+    halo = {"stroke": colour("paper"), "strokeWidth": 5, "color": colour("paper"), "aria": False}
+    return [
+        {"data": shown, "mark": own | halo, "encoding": encoding},
+        {"data": shown, "mark": own, "encoding": {**encoding, "description": dict(DESCRIPTION)}},
+    ]
 
 
 def _threshold(value: float) -> Spec:

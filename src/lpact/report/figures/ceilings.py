@@ -66,8 +66,8 @@ def best_layers(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _about_reliability(rows: pl.DataFrame, least: float) -> list[str]:
     recordings = rows.select("dataset", "subject", "session", "run").unique().height
     said = [
-        f"Above: brain–brain reliability of {plural(recordings, 'recording')}, each a dot, by mode from the strictest to the "
-        "most lenient; the bar is their mean. Relational patterns: mean over alignment measures and profile "
+        f"Above: brain–brain reliability of {plural(recordings, 'recording')}, each a dot, by mode from the strictest "
+        "to the most lenient; the bar is their mean. Relational patterns: mean over alignment measures and profile "
         "similarities. Responses: correlation over events of the same stimulus, with each partner or with the mean of "
         f"all partners. Dashed: the least reliability that a ceiling needs, {least:g}. A mode that is not possible "
         "has its reason instead."
@@ -89,11 +89,12 @@ def _about_fractions(
         f"{plural(n_layers, 'layer')}: of relational patterns (similarity over reliability; over units and summaries "
         "first) and of responses (held-out Pearson r over response reliability; shown, not gated). Only rows with a "
         f"reliability of at least {gates.min_reliability:g} enter. The solid line at 1 is the ceiling, the dashed line "
-        f"the least fraction that gate T asks for, {gates.min_ceiling_fraction:g}; real minus best control must be above 0.",
+        f"the least fraction that gate T asks for, {gates.min_ceiling_fraction:g}; real minus best control "
+        "must be above 0.",
         "Faint dots are subject-runs."
         if by_layer
-        else "For room, a model's marks are those of the layer with the largest real minus best control; faint dots are "
-        "its layers, which are in the tables.",
+        else "For room, a model's marks are those of the layer with the largest real minus best control; faint dots "
+        "are its layers, which are in the tables.",
     ]
     absent = rows.filter((pl.col("quantity") == REAL) & pl.col("value").is_null()).height
     if absent:

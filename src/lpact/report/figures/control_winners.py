@@ -16,7 +16,7 @@ from lpact.report.figures.control_winner_rows import (
     rivals_of,
     rows_of,
 )
-from lpact.report.figures.level_rows import LAYER, plural, primary_deltas
+from lpact.report.figures.level_rows import LAYER, layer_name, plural, primary_deltas
 from lpact.report.theme import DIVERGING
 from lpact.tables.predictive import CONTROL_DELTAS
 
@@ -119,7 +119,7 @@ def _names(canvas: Canvas, lines: pl.DataFrame, top: float, *, by_layer: bool) -
         if row["dataset"] != previous:
             datasets.append({"x": 0, "y": y - _HEADING / 2 + 2, "text": row["dataset"]})
         previous = row["dataset"]
-        name = f"{row['model']} · layer {row['layer']}" if by_layer else row["model"]
+        name = layer_name(row["model"], row["layer"], _NAMES) if by_layer else row["model"]
         models.append({"x": _NAMES - 6, "y": y + _ROW / 2, "text": name})
     canvas.words(datasets, bold=True, limit=_NAMES + 300)
     canvas.words(models, align="right", limit=_NAMES - 8)
@@ -193,7 +193,10 @@ def _cells(
             if own:
                 canvas.boxes(own, fill=fill)
                 canvas.words(
-                    [{"x": c["tx"], "y": c["ty"], "text": c["text"], "mark": c["mark"]} for c in own],
+                    [
+                        {"x": c["tx"], "y": c["ty"], "text": c["text"], "mark": c["mark"]}
+                        for c in own
+                    ],
                     size=9,
                     align="center",
                     ink="on_strong" if fill in shades[1:] else "on_light",
@@ -247,16 +250,16 @@ def _caption(rows: pl.DataFrame, metric: str, *, by_layer: bool) -> str:
     n1 = rows.filter(pl.col("level") == LEVEL1)
     said = [
         "Each comparison has one strongest rival; cells count how often it is this one. Left half: real minus rival is "
-        "zero or less, the rival is not beaten. Right half: the real features beat it. Shades: up to a fifth, up to half, "
-        "more of the row's comparisons; an empty cell is never the strongest.",
+        "zero or less, the rival is not beaten. Right half: the real features beat it. Shades: up to a fifth, up to "
+        "half, more of the row's comparisons; an empty cell is never the strongest.",
         f"Level 1 ({metric}) compares {plural(int((n1['n_wins'] + n1['n_beaten']).sum()), 'subject-run row')} with the "
         "better of nuisance and the best counted control.",
     ]
     if LEVEL2 in set(rows["level"]):
         n2 = rows.filter(pl.col("level") == LEVEL2)
         said.append(
-            f"Level 2 compares {int((n2['n_wins'] + n2['n_beaten']).sum()):,} combinations of subject-run, unit, alignment "
-            "measure and profile similarity with the best counted control; nuisance is no rival there."
+            f"Level 2 compares {int((n2['n_wins'] + n2['n_beaten']).sum()):,} combinations of subject-run, unit, "
+            "alignment measure and profile similarity with the best counted control; nuisance is no rival there."
         )
     else:
         said.append("Level 2 has no table in this run.")

@@ -35,8 +35,8 @@ _ORDER = (
 def rows_of(material: Material) -> pl.DataFrame:
     """One row an analysis and gate profile: columns of `CONVENTIONAL_CONTRAST`, in the order of the chain.
 
-    Without that table two analyses are counted from the decisions alone: claims with a score above zero, and claims with any raw
-    positive.
+    Without that table two analyses are counted from the decisions alone: claims with a score above zero, and claims
+    with any raw positive.
     """
     if material.has(CONVENTIONAL_CONTRAST.name):
         table = material.table(CONVENTIONAL_CONTRAST.name)
@@ -64,7 +64,12 @@ def _from_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
             continue
         rules = (
             ("raw_score_above_zero", "raw_score > 0", own["raw_score"] > 0, "predictive"),
-            ("integrated_decision", "a raw positive at any level", own["raw_positive"], "integrated"),
+            (
+                "integrated_decision",
+                "a raw positive at any level",
+                own["raw_positive"],
+                "integrated",
+            ),
         )
         for analysis, rule, positive, gate in rules:
             passed = int(own[gate].sum())
@@ -87,7 +92,7 @@ def _from_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
 
 
 def scores_of(material: Material) -> pl.DataFrame:
-    """One row a gate profile, dataset, model and layer: mean real score and mean best-control score, and the strongest verdict.
+    """One row a gate profile, dataset, model and layer: mean score, mean score of the best control, strongest verdict.
 
     Both means run over the same ``n`` subject-runs, those with both numbers; ``n_left_out`` others are counted.
     """
@@ -136,11 +141,13 @@ def make(material: Material) -> Figure | Missing:
 
 
 def _caption(rows: pl.DataFrame) -> str:
-    n = rows["n_claims"].max()
+    n = max(rows["n_claims"].to_list())
     return (
-        "Above: for each kind of evidence, what a weaker rule alone would have called positive, and what passes; bars start at zero and are shares "
-        "of all rows (or claims), those without a number included, with the counts beside them. Rows are judged by the point rule for rows; the last two bars are the "
-        f"{n} claims that pass the gate of this evidence, by point rules and with every gate a test."
+        "Above: for each kind of evidence, what a weaker rule alone would have called positive, and what "
+        "passes; bars start at zero and are shares "
+        "of all rows (or claims), those without a number included, with the counts beside them. Rows are "
+        "judged by the point rule for rows; the last two bars are claims, of "
+        f"{n} in the study, that pass the gate of this evidence, by point rules and with every gate a test."
     )
 
 
@@ -150,8 +157,10 @@ def _scores_caption(scores: pl.DataFrame) -> str:
     absent = scores.select(LAYER).n_unique() - layers
     missing = f" {count(absent, 'layer')} without these numbers not drawn." if absent else ""
     return (
-        f" Below: {count(layers, 'layer')} (dataset × model × layer), mean held-out score of the real features against the mean score of the best severe control of each "
-        "subject-run, over the same subject-runs; below the line of equality a control scores higher. Shape: the strongest verdict of the layer."
+        f" Below: {count(layers, 'layer')} (dataset × model × layer), mean held-out score of the real "
+        "features against the mean score of the best severe control of each "
+        "subject-run, over the same subject-runs; below the line of equality a control scores higher. "
+        "Shape: the strongest verdict of the layer."
         f"{missing}"
     )
 
@@ -165,14 +174,16 @@ def _summary(rows: pl.DataFrame, scores: pl.DataFrame | None) -> str:
             for each in own.iter_rows(named=True)
         )
         told.append(
-            f"{words(row['analysis'])}: {row['n_positive']} of {row['n_total']} {row['counted']} positive, claims that pass {passes}."
+            f"{words(row['analysis'])}: {row['n_positive']} of {row['n_total']} {row['counted']} positive, "
+            f"claims that pass {passes}."
         )
     if scores is not None and scores["real"].count():
         layers = scores.filter(pl.col("real").is_not_null()).unique(LAYER, maintain_order=True)
         above = layers.filter(pl.col("real") > pl.col("control")).height
         best = layers.sort("real", descending=True).row(0, named=True)
         told.append(
-            f"{above} of {count(layers.height, 'layer')} score above their best control; the highest score is {number(best['real'])}, "
+            f"{above} of {count(layers.height, 'layer')} score above their best control; the highest score "
+            f"is {number(best['real'])}, "
             f"its best control {number(best['control'])}."
         )
     return " ".join(told)

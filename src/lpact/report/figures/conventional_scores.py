@@ -137,6 +137,8 @@ def _points(rows: pl.DataFrame, label: str, x: Spec, y: Spec) -> Spec:
 def _told(row: dict[str, Any]) -> str:
     left = f", {row['n_left_out']} more not computed" if row["n_left_out"] else ""
     return (
-        f"{row['dataset']}, {row['model']}, layer {row['layer']}; {PROFILES[row['gate_profile']]}: {words(row['label'])}. Real features "
-        f"{number(row['real'])}, best control {number(row['control'])} (mean over {count(row['n'], 'subject-run')}{left})"
+        f"{row['dataset']}, {row['model']}, layer {row['layer']}; {PROFILES[row['gate_profile']]}: "
+        f"{words(row['label'])}. Real features "
+        f"{number(row['real'])}, best control {number(row['control'])} (mean over "
+        f"{count(row['n'], 'subject-run')}{left})"
     )

@@ -24,9 +24,9 @@ LAYER = ("dataset", "model", "layer")
 def rows_of(material: Material) -> pl.DataFrame:
     """One row a gate profile, dataset, model and layer, in the order of the table's key.
 
-    Columns of a gate's letter count the mechanisms whose claim passes it, out of ``n_claims``. ``label`` is the strongest
-    verdict among the mechanisms and ``n_label`` how many have it; ``first_failed_gate`` and ``beaten_by`` are those of
-    the one that passes most gates among these.
+    Columns of a gate's letter count the mechanisms whose claim passes it, out of ``n_claims``. ``label`` is the
+    strongest verdict among the mechanisms and ``n_label`` how many have it; ``first_failed_gate`` and ``beaten_by`` are
+    those of the one that passes most gates among these.
     """
     decisions = material.table(DECISIONS.name)
     gates = list(GATES.values())
@@ -39,7 +39,7 @@ def rows_of(material: Material) -> pl.DataFrame:
     ).sort("place", *LAYER, "rank", -pl.col("n_passed"), "mechanism")
     return ranked.group_by("gate_profile", *LAYER, maintain_order=True).agg(
         pl.col("role").first(),
-        pl.col("raw_score").first(),
+        pl.col("raw_score").fill_nan(None).first(),
         pl.col("n_subject_runs").first(),
         pl.len().cast(pl.Int64).alias("n_claims"),
         *(pl.col(column).sum().cast(pl.Int64).alias(letter) for letter, column in GATES.items()),
@@ -110,19 +110,24 @@ def make(material: Material) -> Figure | Missing:
 def _caption(rows: pl.DataFrame, shown: pl.DataFrame) -> str:
     n_layers, n_shown = (own.select(LAYER).n_unique() for own in (rows, shown))
     left_out = (
-        f" {n_layers - n_shown} of {n_layers} rows are left out for room, those with weaker verdicts of each dataset and model; the "
+        f" {n_layers - n_shown} of {n_layers} rows are left out for room, those with weaker verdicts of "
+        "each dataset and model; the "
         f"table {DECISIONS.name} has all."
         if n_shown < n_layers
         else ""
     )
-    missing = rows.unique(LAYER)["raw_score"].is_null().sum()
+    missing = rows.filter(pl.col("raw_score").is_null()).select(LAYER).n_unique()
     absent = f" {count(missing, 'row')} without a score: n/a." if missing else ""
-    most = rows["n_claims"].max()
+    most = max(rows["n_claims"].to_list())
     return (
-        f"One row a dataset, model and layer ({n_shown} rows); each stands for up to {most} claims, one a mechanism. Filled disc: all of them pass "
-        "the gate; part of a disc: some (the numbers say how many of how many); cross: none; dash: the dataset is not confirmatory, and "
-        "no gate can pass. Only the mechanism gate (M) and the verdict can differ between mechanisms. The verdict is the strongest of "
-        "the row, followed by the first gate that failed and what it was beaten by. Bars: mean held-out score of the real features "
+        f"One row a dataset, model and layer ({count(n_shown, 'row')}); each stands for its claims, one a "
+        f"mechanism (at most {most}). Filled disc: all of them pass "
+        "the gate; part of a disc: some (the numbers say how many of how many); cross: none; dash: the "
+        "dataset is not confirmatory, and "
+        "no gate can pass. Only the mechanism gate (M) and the verdict can differ between mechanisms. The "
+        "verdict is the strongest of "
+        "the row, followed by the first gate that failed and what it was beaten by. Bars: mean held-out "
+        "score of the real features "
         "over subject-runs, what a conventional analysis reports; hollow where it is below zero."
         f"{absent}{left_out}"
     )
@@ -137,6 +142,7 @@ def _summary(rows: pl.DataFrame) -> str:
     best = rows.sort("raw_score", descending=True, nulls_last=True).row(0, named=True)
     if best["raw_score"] is not None:
         parts.append(
-            f"The highest raw score is {number(best['raw_score'])} ({best['dataset']}, {best['model']}, layer {best['layer']})."
+            f"The highest raw score is {number(best['raw_score'])} ({best['dataset']}, {best['model']}, "
+            f"layer {best['layer']})."
         )
     return " ".join(parts)

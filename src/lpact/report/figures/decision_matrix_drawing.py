@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import MARK, Spec, mark
-from lpact.report.figures.canvas import CROSS, DASH, Canvas, wedge
+from lpact.report.figures.canvas import CROSS, DASH, Canvas, folded, wedge
 from lpact.report.figures.common import GATE_NAMES, GATES, PROFILES
 from lpact.report.figures.level_rows import metric_name
 
@@ -88,7 +88,7 @@ def _legend(canvas: Canvas, y: float) -> None:
         ],
         size=10,
     )
-    letters = "   ".join(f"{letter} {name}" for letter, name in GATE_NAMES.items())
+    letters = " · ".join(f"{letter} {name}" for letter, name in GATE_NAMES.items())
     canvas.words([{"x": _MODEL - 5, "y": y + 17, "text": letters}], size=10, ink="muted")
 
 
@@ -118,22 +118,42 @@ def _names(canvas: Canvas, placed: pl.DataFrame, size: Size, width: float) -> No
     canvas.boxes(
         first.select(
             x=pl.lit(0.0),
-            x2=pl.lit(width),
+            x2=pl.lit(float(width)),
             y=pl.col("y") - size.row / 2 - 20,
             y2=pl.col("y") - size.row / 2 - 2,
         ),
         fill="band",
     )
     heads = first.select(x=pl.lit(4.0), y=pl.col("y") - size.row / 2 - 11, text="dataset")
-    canvas.words(heads, bold=True, limit=_SCORE - 4)
-    roles = first.select(x=pl.lit(float(_SCORE)), y=heads["y"], text=pl.col("role"))
-    canvas.words(roles, size=10, ink="muted")
-    models = placed.filter("new_model").select(x=pl.lit(float(_MODEL)), y="y", text="model")
-    canvas.words(models, size=size.font, limit=_LAYER_END - _MODEL - 22)
+    canvas.words(heads, bold=True, limit=_GATES_AT - 84)
+    end = pl.lit(_GATES_AT - 14.0)
+    canvas.words(
+        first.select(x=end, y=heads["y"], text="role"), size=10, ink="muted", align="right"
+    )
+    canvas.words(_model_names(placed, size), size=size.font)
     numbers = placed.select(
         x=pl.lit(float(_LAYER_END)), y="y", text=pl.col("layer").cast(pl.String)
     )
     canvas.words(numbers, size=size.font, align="right")
+
+
+def _model_names(placed: pl.DataFrame, size: Size) -> list[dict[str, Any]]:
+    """Each model's name at its first layer; a long one goes on beside the next ones."""
+    wide = int((_LAYER_END - _MODEL - 22) / (0.54 * size.font))
+    a_row, step = (2, 13.0) if size.two_lines else (1, float(size.row))
+    shown = []
+    for (_, model), own in placed.group_by("dataset", "model", maintain_order=True):
+        pieces = folded(str(model), wide, a_row * own.height)
+        shift = -step / 2 if size.two_lines and len(pieces) > 1 else 0.0
+        shown += [
+            {
+                "x": _MODEL,
+                "y": own["y"][i // a_row] + shift + step * (i % a_row),
+                "text": piece,
+            }
+            for i, piece in enumerate(pieces)
+        ]
+    return shown
 
 
 def _scores(canvas: Canvas, placed: pl.DataFrame, size: Size, metric: str) -> None:
@@ -143,9 +163,7 @@ def _scores(canvas: Canvas, placed: pl.DataFrame, size: Size, metric: str) -> No
     high = max(0.0, *known["raw_score"].to_list(), 0.0)
     per_unit = (_SCORE_WIDTH - 38) / (high - low) if high > low else 0.0
     zero = _SCORE + 38 - low * per_unit
-    canvas.words(
-        [{"x": _SCORE, "y": _HEAD - 22, "text": "raw score"}], size=10, ink="muted"
-    )
+    canvas.words([{"x": _SCORE, "y": _HEAD - 22, "text": "raw score"}], size=10, ink="muted")
     canvas.words(
         [{"x": _SCORE, "y": _HEAD - 8, "text": f"held-out {metric_name(metric)}"}],
         size=10,
@@ -196,9 +214,7 @@ def _score_mark(row: dict[str, Any]) -> str:
 
 def _profile_head(canvas: Canvas, profile: str, left: float) -> None:
     canvas.words([{"x": left, "y": 8, "text": PROFILES[profile]}], size=13, bold=True)
-    canvas.words(
-        [{"x": left, "y": 24, "text": f"gate profile {profile}"}], size=10, ink="muted"
-    )
+    canvas.words([{"x": left, "y": 24, "text": f"gate profile {profile}"}], size=10, ink="muted")
     canvas.words(
         [{"x": left + x, "y": _HEAD - 8, "text": letter} for letter, x in gate_places().items()],
         bold=True,
@@ -211,7 +227,9 @@ def _profile_head(canvas: Canvas, profile: str, left: float) -> None:
 
 def _cell(row: dict[str, Any], letter: str) -> str:
     gate = f"gate {letter}, {GATE_NAMES[letter]}"
-    where = f"{row['dataset']}, {row['model']}, layer {row['layer']}; {PROFILES[row['gate_profile']]}"
+    where = (
+        f"{row['dataset']}, {row['model']}, layer {row['layer']}; {PROFILES[row['gate_profile']]}"
+    )
     if not row["confirmatory"]:
         text = f"{where}, {gate}: not confirmatory, no gate can pass"
     else:
@@ -244,9 +262,7 @@ def _symbols(canvas: Canvas, rows: pl.DataFrame, left: float, size: Size) -> Non
     frame = pl.DataFrame(cells, infer_schema_length=None)
     judged = frame.filter("judged")
     part = judged.filter((pl.col("share") > 0) & (pl.col("share") < 1))
-    canvas.symbols(
-        judged.filter(pl.col("share") == 1), "circle", radius=size.radius, fill="pass"
-    )
+    canvas.symbols(judged.filter(pl.col("share") == 1), "circle", radius=size.radius, fill="pass")
     canvas.symbols(
         judged.filter(pl.col("share") == 0),
         CROSS,
@@ -259,15 +275,13 @@ def _symbols(canvas: Canvas, rows: pl.DataFrame, left: float, size: Size) -> Non
     )
     canvas.symbols(part, "circle", radius=size.radius, fill="paper", edge="pass", thick=1.2)
     for (share,), own in part.group_by("share", maintain_order=True):
-        canvas.symbols(
-            own.drop(MARK), wedge(float(str(share))), radius=size.radius, fill="pass"
-        )
+        canvas.symbols(own.drop(MARK), wedge(float(str(share))), radius=size.radius, fill="pass")
     beside = part.filter("numbered").with_columns(x=pl.col("x") + size.radius + 4).drop(MARK)
     canvas.words(beside, size=min(size.font, 10))
 
 
 def _verdicts(canvas: Canvas, rows: pl.DataFrame, left: float, size: Size) -> None:
-    """The verdict, in bold where it is a positive one, and what it failed on: beside it, or below where there is room."""
+    """The verdict, in bold where it is positive, and what it failed on: beside it, or below where there is room."""
     at = left + max(gate_places().values()) + 18
     marks = [
         mark(

@@ -38,12 +38,12 @@ _COLUMNS = {"still_in": ("still in", 44), "dropped": ("drop out", 94), "own": ("
 def rows_of(material: Material) -> pl.DataFrame:
     """One row a gate profile and step: ``own`` claims pass it, ``still_in`` pass it and every step before.
 
-    Where a claim's dataset is not confirmatory its verdict is `diagnostic_only`, and only there. ``dropped`` claims leave at
-    this step.
+    Where a claim's dataset is not confirmatory its verdict is `diagnostic_only`, and only there. ``dropped`` claims
+    leave at this step.
     """
     decisions = material.table(DECISIONS.name)
     steps: dict[str, pl.Expr] = {
-        CLAIMS: pl.lit(True),  # noqa: FBT003
+        CLAIMS: pl.lit(True),
         CONFIRMATORY: pl.col("label") != FinalLabel.DIAGNOSTIC_ONLY.value,
         RAW: pl.col("raw_positive"),
         **{letter: pl.col(column) for letter, column in GATES.items()},
@@ -54,7 +54,7 @@ def rows_of(material: Material) -> pl.DataFrame:
         claims = decisions.filter(gate_profile=profile).select(**steps)
         if claims.is_empty():
             continue
-        left, before = pl.repeat(True, claims.height, eager=True), claims.height  # noqa: FBT003
+        left, before = pl.repeat(True, claims.height, eager=True), claims.height
         for place, step in enumerate(steps):
             left = left & claims[step]
             made.append(
@@ -151,24 +151,20 @@ def _chain(canvas: Canvas, steps: list[str]) -> None:
 def _heads(canvas: Canvas, profile: str, left: float) -> None:
     canvas.words([{"x": left, "y": 10, "text": f"{PROFILES[profile]}"}], size=13, bold=True)
     canvas.words([{"x": left, "y": 27, "text": f"gate profile {profile}"}], size=10, ink="muted")
-    ends = [
-        {"x": left + _SCALE + x, "y": _TOP - 8, "text": head} for head, x in _COLUMNS.values()
-    ]
+    ends = [{"x": left + _SCALE + x, "y": _TOP - 8, "text": head} for head, x in _COLUMNS.values()]
     canvas.words(ends, size=10, ink="muted", align="right")
     # What bar, dashed end and line stand for, above the words that name their numbers.
     at = [left + _SCALE + x - 15 for _, x in _COLUMNS.values()]
     top, bottom = _TOP - 27, _TOP - 17
     box = {"y": top, "y2": bottom}
     canvas.boxes([{"x": at[0] - 9, "x2": at[0] + 9, **box}], fill="pass")
-    canvas.boxes(
-        [{"x": at[1] - 9, "x2": at[1] + 9, **box}], fill="paper", edge="fail", dash=(3, 2)
-    )
+    canvas.boxes([{"x": at[1] - 9, "x2": at[1] + 9, **box}], fill="paper", edge="fail", dash=(3, 2))
     canvas.lines([{"x": at[2], "x2": at[2], "y": top - 2, "y2": bottom + 2}], ink="ink", thick=2)
 
 
 def _bars(canvas: Canvas, rows: pl.DataFrame, left: float) -> None:
     """Claims still in as a bar from zero, those that drop out here as its missing end, those that pass as a line."""
-    scale = _SCALE / max(rows["n_claims"].max(), 1)  # type: ignore[call-overload]
+    scale = _SCALE / max(*rows["n_claims"].to_list(), 1)
     middle = _TOP + pl.col("place") * _STEP + _STEP / 2
     placed = rows.with_columns(
         x=pl.lit(left, pl.Float64),
@@ -216,7 +212,7 @@ def _verdict_names(canvas: Canvas, labels: list[str], top: float) -> None:
 
 
 def _verdict_bars(canvas: Canvas, verdicts: pl.DataFrame, left: float, top: float) -> None:
-    scale = _SCALE / max(verdicts["n_claims"].max(), 1)  # type: ignore[call-overload]
+    scale = _SCALE / max(*verdicts["n_claims"].to_list(), 1)
     placed = with_marks(
         verdicts,
         lambda row: (
@@ -240,10 +236,14 @@ def _verdict_bars(canvas: Canvas, verdicts: pl.DataFrame, left: float, top: floa
 def _caption(rows: pl.DataFrame) -> str:
     n = rows["n_claims"][0]
     return (
-        f"The evidence chain from top to bottom, for {count(n, 'claim')} (one a dataset, model, layer and mechanism). Filled bars start "
-        "at zero and count claims that pass this step and every step above; the dashed end is what drops out here; the upright line "
-        "marks how many claims pass this step on its own, whatever the others say. Gates of datasets that are not confirmatory never "
-        "pass. Left the point rules, right every gate a test; there the last step also asks for the correction over all claims. "
+        f"The evidence chain from top to bottom, for {count(n, 'claim')} (one a dataset, model, layer and "
+        "mechanism). Filled bars start "
+        "at zero and count claims that pass this step and every step above; the dashed end is what drops "
+        "out here; the upright line "
+        "marks how many claims pass this step on its own, whatever the others say. Gates of datasets that "
+        "are not confirmatory never "
+        "pass. Left the point rules, right every gate a test; there the last step also asks for the "
+        "correction over all claims. "
         "Below: the verdicts that follow."
     )
 
@@ -257,12 +257,11 @@ def _summary(rows: pl.DataFrame) -> str:
             key=lambda row: row["dropped"],
         )
         part = (
-            f"{PROFILES[str(profile)]}: of {count(at[CLAIMS]['still_in'], 'claim')} {at[CONFIRMATORY]['still_in']} are confirmatory, "
+            f"{PROFILES[str(profile)]}: of {count(at[CLAIMS]['still_in'], 'claim')} "
+            f"{at[CONFIRMATORY]['still_in']} are confirmatory, "
             f"{at[RAW]['still_in']} of these raw positive, {at[INTEGRATED]['still_in']} integrated"
         )
         if worst["dropped"]:
             part += f"; most drop out at gate {worst['step']} ({worst['dropped']})"
         told.append(part + ".")
     return " ".join(told)
-
-

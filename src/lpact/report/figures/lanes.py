@@ -6,8 +6,18 @@ from lpact.report.figure import Spec
 from lpact.report.theme import colour
 
 
+def short(name: str, most: int = 24) -> str:
+    """A name with its middle left out if it is long: the ends tell names apart."""
+    head, tail = (most - 1) // 2 + 1, (most - 1) // 2
+    return name if len(name) <= most else f"{name[:head]}…{name[-tail:]}"
+
+
 def lane(field: str, order: list[str], *, labelled: bool = True, limit: int = 240) -> Spec:
-    """The channel ``y`` of lanes in the given order; a panel beside another one needs no labels."""
+    """The channel ``y`` of lanes in the given order; a panel beside another one needs no labels.
+
+    Labels have room for ``limit`` pixels; the middle of a longer one is left out, in full it is in the marks.
+    """
+    most = limit // 6
     axis = {
         "title": None,
         "domain": False,
@@ -15,7 +25,9 @@ def lane(field: str, order: list[str], *, labelled: bool = True, limit: int = 24
         "grid": False,
         "labels": labelled,
         "labelPadding": 8,
-        "labelLimit": limit,
+        "labelLimit": 2 * limit,
+        "labelExpr": f"length(datum.label) > {most} ? slice(datum.label, 0, {most // 2}) + '…' + "
+        f"slice(datum.label, -{most // 2 - 1}) : datum.label",
         "labelOverlap": False,
     }
     scale = {"type": "band", "domain": order}

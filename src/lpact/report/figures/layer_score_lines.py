@@ -5,8 +5,17 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
+from lpact.report.figures._layers import clipped
 from lpact.report.figures.canvas import Canvas
-from lpact.report.figures.layer_score_look import chunks, domain_of, kind_channels, legend, told
+from lpact.report.figures.layer_score_look import (
+    chunks,
+    domain_of,
+    kind_channels,
+    legend,
+    panel_title,
+    told,
+    told_run,
+)
 from lpact.report.figures.layer_score_rows import (
     BEST,
     BOTH,
@@ -16,7 +25,7 @@ from lpact.report.figures.layer_score_rows import (
     NUISANCE,
     REAL,
 )
-from lpact.report.figures.level_rows import mode_names, number, plural
+from lpact.report.figures.level_rows import mode_names, n_subject_runs, number, plural
 from lpact.report.theme import colour
 
 MOST_PANELS = 6
@@ -61,13 +70,16 @@ def lines(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metric
             }
             out.append({"title": title, "hconcat": drawn, "spacing": _GAP})
     kinds = [kind for kind in KINDS if kind in set(rows["kind"])]
-    shapes = legend([*kinds, CEILING] if ceilings.height else kinds, max(480, (width + _GAP) * beside), on_lines=True)
+    shapes = legend(
+        [*kinds, CEILING] if ceilings.height else kinds,
+        max(480, (width + _GAP) * beside),
+        on_lines=True,
+    )
     return {"vconcat": [shapes, *out, _key(controls)], "spacing": 16}
 
 
 def _about(own: pl.DataFrame, ceiling: pl.DataFrame) -> str:
-    fewest, most = own["n_all"].min(), own["n_all"].max()
-    text = f"{fewest} to {most} subject-runs" if fewest != most else plural(int(most), "subject-run")  # type: ignore[arg-type]
+    text = n_subject_runs(own)
     if not ceiling.height:
         return f"{text}; no response reliability"
     reliability, modes = number(ceiling["reliability"][0], 2), mode_names(ceiling["modes"][0])
@@ -103,58 +115,57 @@ def _panel(
         "scale": {"domain": [shown[0], shown[-1]], "nice": False, "zero": False, "padding": 6},
         "axis": {"title": "layer", "tickMinStep": 1, "format": "d", "tickCount": 6},
     }
-    both = {"x": x, "y": y}
     drawn = with_marks(rows, lambda row: told(row, metric), "mean").filter(
         pl.col("mean").is_not_null()
     )
     own = with_marks(
-        dots.filter(pl.col("model") == model),
-        lambda row: (
-            f"{row['dataset']}, {model}, layer {row['layer']}, subject {row['subject']}, session {row['session']}, "
-            f"run {row['run']}: {metric} of the real features {number(row['score'])}"
-        ),
-        "score",
+        dots.filter(pl.col("model") == model), lambda row: told_run(row, metric), "score"
     )
     data = drawn.select("layer", "mean", "low", "high", "condition", "kind", "number", "mark")
     control = data.filter(pl.col("number").is_not_null())
+    return {
+        "title": panel_title(clipped(model, int(width / 6.2)), width),
+        "width": width,
+        "height": _HEIGHT,
+        "layer": [
+            {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"y": {"datum": 0}}},
+            *([_ceiling(ceiling, y)] if ceiling.height else []),
+            *_layers(data, control, own, {"x": x, "y": y}),
+            *_numbers(control, domain, x, y),
+        ],
+    }
+
+
+def _layers(
+    data: pl.DataFrame, control: pl.DataFrame, dots: pl.DataFrame, both: Spec
+) -> list[Spec]:
+    """Lines of all conditions, from the least to the most important, and their points."""
     loose = control.filter(pl.col("kind") == NOT_COUNTED)["condition"].unique().to_list()
-    named = pl.col("condition")
+    named, best = pl.col("condition"), pl.col("kind") == BEST
     real = data.filter(named == REAL)
-    layers: list[Spec] = [
-        {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"y": {"datum": 0}}},
-        *([_ceiling(ceiling, y)] if ceiling.height else []),
+    described = {"description": dict(DESCRIPTION)}
+    interval = {"y": {**both["y"], "field": "low"}, "y2": {"field": "high"}}
+    return [
         _line(control.filter(~named.is_in(loose)), both, "control", 1.0, []),
         _line(control.filter(named.is_in(loose)), both, "control", 1.0, [2, 2]),
         _line(data.filter(named == NUISANCE), both, "nuisance", 1.4, []),
         _line(data.filter(named == BOTH), both, "nuisance", 1.4, [5, 2]),
-        _points(own.select("layer", "mark", mean="score"), both, 9, 0.35),
+        _points(dots.select("layer", "mark", mean="score"), both, 9, 0.35),
         {
             "data": values(real),
             "mark": {"type": "rule", "color": colour("real"), "strokeWidth": 1.2},
-            "encoding": {**both, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
-            | {"description": dict(DESCRIPTION)},
+            "encoding": {**both, **interval, **described},
         },
         _line(real, both, "real", 2.0, []),
-        {
-            "data": values(data.filter(pl.col("kind") != BEST)),
-            "mark": {"type": "point", "strokeWidth": 1},
-            "encoding": {**both, **kind_channels(on_lines=True)}
-            | {"description": dict(DESCRIPTION)},
-        },
-        {
-            "data": values(data.filter(pl.col("kind") == BEST)),
-            "mark": {"type": "point", "strokeWidth": 1},
-            "encoding": {**both, **kind_channels(on_lines=True)}
-            | {"description": dict(DESCRIPTION)},
-        },
-        *_numbers(control, domain, x, y),
+        *(
+            {
+                "data": values(part),
+                "mark": {"type": "point", "strokeWidth": 1},
+                "encoding": {**both, **kind_channels(on_lines=True), **described},
+            }
+            for part in (data.filter(~best), data.filter(best))
+        ),
     ]
-    return {
-        "title": {"text": model, "fontSize": 11, "limit": width, "offset": 4, "frame": "group"},
-        "width": width,
-        "height": _HEIGHT,
-        "layer": layers,
-    }
 
 
 def _line(rows: pl.DataFrame, both: Spec, role: str, thick: float, dash: list[int]) -> Spec:
@@ -188,16 +199,21 @@ def _ceiling(ceiling: pl.DataFrame, y: Spec) -> Spec:
     )
     return {
         "data": values(rows.select("mean", "mark")),
-        "mark": {"type": "rule", "color": colour("brain"), "strokeDash": [4, 3], "strokeWidth": 1.5},
+        "mark": {
+            "type": "rule",
+            "color": colour("brain"),
+            "strokeDash": [4, 3],
+            "strokeWidth": 1.5,
+        },
         "encoding": {"y": y, "description": dict(DESCRIPTION)},
     }
 
 
-def _numbers(
-    control: pl.DataFrame, domain: tuple[float, float], x: Spec, y: Spec
-) -> list[Spec]:
+def _numbers(control: pl.DataFrame, domain: tuple[float, float], x: Spec, y: Spec) -> list[Spec]:
     """Number of every control at the end of its line, moved apart where they would lie on each other."""
-    last = control.sort(["condition", "layer"]).unique("condition", keep="last", maintain_order=True)
+    last = control.sort(["condition", "layer"]).unique(
+        "condition", keep="last", maintain_order=True
+    )
     last = last.sort(["mean", "number"])
     places = spread(last["mean"].to_list(), _LABEL * (domain[1] - domain[0]) / _HEIGHT, domain)
     rows = last.with_columns(place=pl.Series(places, dtype=pl.Float64))
@@ -251,7 +267,8 @@ def _key(controls: pl.DataFrame) -> Spec:
             {
                 "x": (i // per_column) * (_ROOM / _KEY_COLUMNS),
                 "y": 20 + 14 * (i % per_column),
-                "text": f"{row['number']}  {row['condition']}" + ("" if row["counted"] else " (not counted)"),
+                "text": f"{row['number']}  {row['condition']}"
+                + ("" if row["counted"] else " (not counted)"),
             }
             for i, row in enumerate(controls.iter_rows(named=True))
         ],

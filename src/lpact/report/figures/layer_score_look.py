@@ -110,6 +110,19 @@ def told(row: dict[str, Any], metric: str) -> str:
     return text
 
 
+def told_run(row: dict[str, Any], metric: str) -> str:
+    """What a reader sees of the real features in one subject-run on hovering."""
+    return (
+        f"{row['dataset']}, {row['model']}, layer {row['layer']}, subject {row['subject']}, session {row['session']}, "
+        f"run {row['run']}: {metric} of the real features {number(row['score'])}"
+    )
+
+
+def panel_title(text: str, width: int) -> Spec:
+    """Title of a panel, flush with its left edge."""
+    return {"text": text, "fontSize": 11, "limit": width, "offset": 4, "frame": "group"}
+
+
 def domain_of(rows: pl.DataFrame, dots: pl.DataFrame, ceiling: float | None) -> tuple[float, float]:
     """Range of scores that a row of panels shows: everything that is drawn, zero, and a little room."""
     drawn: list[float] = [0.0] if ceiling is None else [0.0, ceiling]

@@ -5,9 +5,17 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Spec, mark, values, with_marks
-from lpact.report.figures.layer_score_look import chunks, domain_of, kind_channels, legend, told
+from lpact.report.figures.layer_score_look import (
+    chunks,
+    domain_of,
+    kind_channels,
+    legend,
+    panel_title,
+    told,
+    told_run,
+)
 from lpact.report.figures.layer_score_rows import CEILING, KINDS, REAL
-from lpact.report.figures.level_rows import mode_names, number, plural
+from lpact.report.figures.level_rows import layer_name, mode_names, n_subject_runs, number, plural
 from lpact.report.theme import colour
 
 MOST_PANELS = 6
@@ -23,9 +31,7 @@ def strips(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metri
         .sort(["mean", "condition"], descending=[True, False], nulls_last=True)
     )
     conditions = order["condition"].to_list()
-    most = max(
-        len(own.select("model", "layer").unique()) for own in rows.partition_by("dataset")
-    )
+    most = max(len(own.select("model", "layer").unique()) for own in rows.partition_by("dataset"))
     beside = len(chunks(range(most), MOST_PANELS)[0])
     width = min(260, (_ROOM - _LABELS) // beside - _GAP)
     lines = []
@@ -37,7 +43,9 @@ def strips(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metri
         panels = own.partition_by(["model", "layer"], maintain_order=True)
         for part_number, part in enumerate(chunks(panels, MOST_PANELS)):
             drawn = [
-                _panel(panel, its_dots, its_ceiling, metric, conditions, domain, width, first=i == 0)
+                _panel(
+                    panel, its_dots, its_ceiling, metric, conditions, domain, width, first=i == 0
+                )
                 for i, panel in enumerate(part)
             ]
             lines.append(_line(dataset, its_ceiling, own, drawn, continued=part_number > 0))
@@ -49,8 +57,6 @@ def strips(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metri
 def _line(
     dataset: str, ceiling: pl.DataFrame, own: pl.DataFrame, panels: list[Spec], *, continued: bool
 ) -> Spec:
-    fewest, most = own["n_all"].min(), own["n_all"].max()
-    n = plural(int(most), "subject-run") if fewest == most else f"{fewest} to {most} subject-runs"  # type: ignore[arg-type]
     told_ceiling = (
         f"; response reliability {number(ceiling['reliability'][0], 2)}, {mode_names(ceiling['modes'][0])}"
         if ceiling.height
@@ -58,7 +64,7 @@ def _line(
     )
     title = {
         "text": dataset + (" (continued)" if continued else ""),
-        "subtitle": n + told_ceiling,
+        "subtitle": n_subject_runs(own) + told_ceiling,
         "limit": 600,
         "offset": 6,
     }
@@ -77,74 +83,72 @@ def _panel(
     first: bool,
 ) -> Spec:
     model, layer = rows["model"][0], rows["layer"][0]
-    scale = {"domain": list(domain), "nice": False, "zero": False}
-    axis = {"title": f"held-out {metric}", "tickCount": 4, "format": "~g"}
-    x = {"field": "mean", "type": "quantitative", "scale": scale, "axis": axis}
+    x = {
+        "field": "mean",
+        "type": "quantitative",
+        "scale": {"domain": list(domain), "nice": False, "zero": False},
+        "axis": {"title": f"held-out {metric}", "tickCount": 4, "format": "~g"},
+    }
+    bare: Spec = {"title": None, "grid": True, "ticks": False, "domain": False}
     y = {
         "field": "condition",
         "type": "nominal",
         "scale": {"domain": conditions},
-        "axis": {"title": None, "grid": True, "ticks": False, "domain": False, "labelLimit": _LABELS}
-        if first
-        else {"title": None, "labels": False, "grid": True, "ticks": False, "domain": False},
+        "axis": bare | ({"labelLimit": _LABELS} if first else {"labels": False}),
     }
-    own = dots.filter((pl.col("model") == model) & (pl.col("layer") == layer)).with_columns(
-        condition=pl.lit(REAL)
-    )
-    own = with_marks(
-        own,
-        lambda row: (
-            f"{row['dataset']}, {model}, layer {layer}, subject {row['subject']}, session {row['session']}, "
-            f"run {row['run']}: {metric} of the real features {number(row['score'])}"
-        ),
-        "score",
-    )
+    own = dots.filter((pl.col("model") == model) & (pl.col("layer") == layer))
     drawn = with_marks(rows, lambda row: told(row, metric), "mean")
-    known, absent = drawn.filter(pl.col("mean").is_not_null()), drawn.filter(
-        pl.col("mean").is_null()
-    )
+    known = drawn.filter(pl.col("mean").is_not_null())
+    absent = drawn.filter(pl.col("mean").is_null())
     real = known.filter(pl.col("condition") == REAL)
-    y_only = {"y": y, "description": dict(DESCRIPTION)}
+    place = {"y": y, "description": dict(DESCRIPTION)}
     layers: list[Spec] = [
         {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"x": {"datum": 0}}},
-        {
-            "data": values(real.select("mean")),
-            "mark": {"type": "rule", "color": colour("real"), "opacity": 0.6},
-            "encoding": {"x": x},
-        },
-        {
-            "data": values(own.select("condition", "score", "mark")),
-            "mark": {"type": "point", "size": 12, "color": colour("real"), "opacity": 0.45, "yOffset": 5},
-            "encoding": {**y_only, "x": {**x, "field": "score"}},
-        },
-        {
-            "data": values(real.select("condition", "low", "high", "mark")),
-            "mark": {"type": "rule", "color": colour("real"), "strokeWidth": 1.5},
-            "encoding": {**y_only, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
-        },
+        *([_ceiling(ceiling, x)] if ceiling.height else []),
+        *_real(real, with_marks(own, lambda row: told_run(row, metric), "score"), x, place),
         {
             "data": values(known.select("condition", "kind", "mean", "mark")),
             "mark": {"type": "point", "strokeWidth": 1.2},
-            "encoding": {**y_only, "x": x, **kind_channels()},
+            "encoding": {**place, "x": x, **kind_channels()},
         },
     ]
-    if ceiling.height:
-        layers.insert(1, _ceiling(ceiling, x))
     if absent.height:
+        small = {"fontSize": 9, "color": colour("muted")}
         layers.append(
             {
                 "data": values(absent.select("condition", "mark")),
-                "mark": {"type": "text", "text": "not computed", "align": "left", "dx": 3}
-                | {"color": colour("muted"), "fontSize": 9},
-                "encoding": {**y_only, "x": {"datum": domain[0]}},
+                "mark": {"type": "text", "text": "not computed", "align": "left", "dx": 3, **small},
+                "encoding": {**place, "x": {"datum": domain[0]}},
             }
         )
     return {
-        "title": {"text": f"{model} · layer {layer}", "fontSize": 11, "limit": width, "offset": 4, "frame": "group"},
+        "title": panel_title(layer_name(model, layer, width), width),
         "width": width,
         "height": {"step": _ROW},
         "layer": layers,
     }
+
+
+def _real(real: pl.DataFrame, dots: pl.DataFrame, x: Spec, place: Spec) -> list[Spec]:
+    """The real features: a line through the panel, subject-runs as dots below, and the interval."""
+    ink = {"color": colour("real")}
+    return [
+        {
+            "data": values(real.select("mean")),
+            "mark": {"type": "rule", "opacity": 0.6, **ink},
+            "encoding": {"x": x},
+        },
+        {
+            "data": values(dots.select("score", "mark", condition=pl.lit(REAL))),
+            "mark": {"type": "point", "size": 12, "opacity": 0.45, "yOffset": 5, **ink},
+            "encoding": {**place, "x": {**x, "field": "score"}},
+        },
+        {
+            "data": values(real.select("condition", "low", "high", "mark")),
+            "mark": {"type": "rule", "strokeWidth": 1.5, **ink},
+            "encoding": {**place, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+        },
+    ]
 
 
 def _ceiling(ceiling: pl.DataFrame, x: Spec) -> Spec:
@@ -158,6 +162,11 @@ def _ceiling(ceiling: pl.DataFrame, x: Spec) -> Spec:
     }
     return {
         "data": {"values": [data]},
-        "mark": {"type": "rule", "color": colour("brain"), "strokeDash": [4, 3], "strokeWidth": 1.5},
+        "mark": {
+            "type": "rule",
+            "color": colour("brain"),
+            "strokeDash": [4, 3],
+            "strokeWidth": 1.5,
+        },
         "encoding": {"x": x, "description": dict(DESCRIPTION)},
     }

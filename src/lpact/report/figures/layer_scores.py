@@ -14,7 +14,14 @@ from lpact.report.figures.layer_score_rows import (
     rows_of,
 )
 from lpact.report.figures.layer_score_strips import strips
-from lpact.report.figures.level_rows import LAYER, metric_name, number, plural, primary_deltas
+from lpact.report.figures.level_rows import (
+    LAYER,
+    largest,
+    metric_name,
+    number,
+    plural,
+    primary_deltas,
+)
 from lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
 
 NAME = "layer_scores"
@@ -33,7 +40,7 @@ def make(material: Material) -> Figure | Missing:
         return Missing(NAME, TITLE, f"no held-out {metric_name(metric)} was computed at level 1")
     rows, dots, ceilings = rows_of(material), dots_of(material), ceilings_of(material)
     n_layers = rows.group_by("dataset", "model").agg(pl.col("layer").n_unique())["layer"]
-    as_strips = int(n_layers.max()) <= FEW_LAYERS  # type: ignore[call-overload]
+    as_strips = largest(n_layers) <= FEW_LAYERS
     draw = strips if as_strips else lines
     return Figure(
         NAME,
@@ -63,7 +70,9 @@ def _caption(rows: pl.DataFrame, ceilings: pl.DataFrame, metric: str, *, as_stri
             "It correlates one noisy recording with another; a model without noise could reach its square root."
         )
     elif metric != "pearson":
-        said.append("Response reliability is a Pearson correlation and is not drawn for this metric.")
+        said.append(
+            "Response reliability is a Pearson correlation and is not drawn for this metric."
+        )
     absent = rows.filter(pl.col("mean").is_null()).height
     if absent:
         said.append(f"{absent} of {rows.height} conditions were not computed; hovering says why.")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from lpact.report.figure import Material
+from lpact.report.figures._layers import clipped
 from lpact.tables import RECORDING_KEY
 from lpact.tables.ceilings import NORMALIZED_PREDICTIVE
 from lpact.tables.predictive import CONTROL_DELTAS
@@ -49,7 +50,7 @@ def strictest(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def response_reliability(material: Material) -> pl.DataFrame:
-    """Response reliability of each recording by its strictest valid mode: columns of the key, ``mode``, ``reliability``."""
+    """Response reliability of each recording by its strictest valid mode."""
     key = list(RECORDING_KEY)
     if not material.has(NORMALIZED_PREDICTIVE.name):
         kinds = dict.fromkeys([*key, "mode"], pl.String) | {"reliability": pl.Float64}
@@ -74,6 +75,25 @@ def number(value: float | None, digits: int = 3) -> str:
     return ("0." + "0" * digits if float(text) == 0.0 else text).replace("-", "−")
 
 
-def plural(n: int, noun: str) -> str:
-    """A count with its noun."""
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+def plural(n: int, noun: str, many: str = "") -> str:
+    """A count with its noun; ``many`` where the plural is not the noun with an s."""
+    return f"{n:,} {noun if n == 1 else many or noun + 's'}"
+
+
+def largest(numbers: pl.Series) -> float:
+    """The largest of some numbers, 0 where there is none."""
+    return max((float(own) for own in numbers.drop_nulls()), default=0.0)
+
+
+def n_subject_runs(rows: pl.DataFrame) -> str:
+    """How many subject-runs the panels of a dataset rest on (column ``n_all``), in words."""
+    counts = sorted({int(n) for n in rows["n_all"]})
+    if len(counts) == 1:
+        return plural(counts[0], "subject-run")
+    return f"{counts[0]} to {counts[-1]} subject-runs"
+
+
+def layer_name(model: str, layer: int, room: float, *, pixels: float = 6.2) -> str:
+    """Model and layer in ``room`` pixels: a long model name is clipped, so that the layer's number stays."""
+    end = f" · layer {layer}"
+    return clipped(model, max(4, int(room / pixels) - len(end))) + end

@@ -29,5 +29,5 @@ def drawn(rates: pl.DataFrame, role: str) -> pl.DataFrame:
 
 def span(numbers: pl.Series) -> str:
     """One number, or the smallest and the largest of several."""
-    low, high = numbers.min(), numbers.max()
+    low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"

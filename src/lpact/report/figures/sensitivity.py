@@ -5,15 +5,24 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values
+from lpact.report.figures.common import PROFILES
 from lpact.report.figures.lanes import lane, separators
 from lpact.report.figures.profile_marks import PROFILE, looks, profile_names
-from lpact.report.figures.sensitivity_rows import SERIES, Block, Counts, blocks_of, run_counts
+from lpact.report.figures.sensitivity_rows import (
+    DATASETS,
+    SERIES,
+    SUBJECT_RUNS,
+    Block,
+    Counts,
+    blocks_of,
+    run_counts,
+)
 from lpact.report.theme import colour
 from lpact.tables.robustness import THRESHOLD_SENSITIVITY
 
 NAME, TITLE = "sensitivity", "What the verdicts hang on"
 CLAIMS_WIDTH, SHARES_WIDTH, LANE = 200, 240, 18
-COUNT_AT, COUNT_GAP = 22, 34
+COUNT_AT, COUNT_GAP = 36, 40
 _OWN_LOOKS = {"scale": dict.fromkeys(("shape", "fill", "stroke"), "independent")}
 SHAPES = ("diamond", "diamond", "triangle-up", "triangle-down")
 """Marks of the series of shares; the first is open."""
@@ -27,7 +36,7 @@ def make(material: Material) -> Figure | Missing:
     if not any(block.claims.height for block in blocks):
         return Missing(NAME, TITLE, "no claims were decided again")
     profiles = profile_names(sorted({p for b in blocks for p in b.claims["gate_profile"]}))
-    most = max(int(block.claims["n_high"].max() or 0) for block in blocks)  # type: ignore[call-overload]
+    most = max(max(block.claims["n_high"], default=0) for block in blocks)
     spec: Spec = {
         "vconcat": [
             _block(block, profiles, most, is_first=i == 0, is_last=i == len(blocks) - 1)
@@ -49,11 +58,11 @@ def _block(block: Block, profiles: list[str], most: int, *, is_first: bool, is_l
 def _claims(block: Block, profiles: list[str], most: int, *, is_first: bool, is_last: bool) -> Spec:
     """Claims that pass every gate: marks on a scale, and the same as numbers right of it."""
     y = lane("lane", block.lanes)
-    top, step = max(most, 1), max(1, -(-most // 5))
+    top = max(most, 1)
     axis = {
         "title": "claims that pass every gate" if is_last else None,
         "format": "d",
-        "values": list(range(0, top + 1, step)),
+        "values": list(range(0, top + 1, _step(top))),
         "grid": True,
         "labelFlush": False,
     }
@@ -91,6 +100,16 @@ def _claims(block: Block, profiles: list[str], most: int, *, is_first: bool, is_
             *(_count(i, name, y) for i, name in enumerate(profiles)),
         ],
     }
+
+
+def _step(top: int) -> int:
+    """Distance of ticks: 1, 2 or 5 times a power of ten, for at most six of them."""
+    step, grow = 1, (2.0, 2.5, 2.0)
+    for i in range(60):
+        if top // step <= 5:
+            break
+        step = int(step * grow[i % 3])
+    return step
 
 
 def _heads(profiles: list[str]) -> list[Spec]:
@@ -207,8 +226,45 @@ def _told(block: Block, profiles: list[str]) -> Spec:
 
 
 def _caption(blocks: list[Block], counts: Counts) -> str:
-    return "caption"
+    run = "; ".join(
+        f"{PROFILES.get(profile, profile)}: {n:,} of {total:,}"
+        for profile, (n, total) in counts.of_run.items()
+    )
+    parts = [
+        "Left: how many claims pass every gate if one thing alone is changed and the stored tables are decided again; "
+        "the same as numbers beside it, bold and coloured where they differ from the run"
+        f" ({run}). A lane marked “this run” is what the run used."
+    ]
+    titles = {block.title for block in blocks}
+    if any(block.shares.height for block in blocks):
+        parts.append(
+            "Right: the share of rows, or of dataset and level summaries, that pass; row rules are point rules under "
+            "both profiles."
+        )
+    if any(block.claims["gate_profile"].n_unique() > 1 and _uneven(block) for block in blocks):
+        parts.append("A lane without a mark was not decided under that profile.")
+    if DATASETS in titles:
+        parts.append("A dataset that is left out takes its own claims along.")
+    if SUBJECT_RUNS in titles:
+        parts.append(
+            "Subject-runs of a dataset share a lane: the smallest and the largest count, and how many change a claim."
+        )
+    return " ".join(parts)
+
+
+def _uneven(block: Block) -> bool:
+    return block.claims.height < len(block.lanes) * block.claims["gate_profile"].n_unique()
 
 
 def _summary(blocks: list[Block], counts: Counts) -> str:
-    return "summary"
+    told = []
+    for profile, (n, total) in counts.of_run.items():
+        changed = []
+        for block in blocks:
+            own = block.claims.filter(gate_profile=profile)
+            changed.append(f"{block.title.lower()}: {int(own['changed'].sum())} of {own.height}")
+        told.append(
+            f"{PROFILES.get(profile, profile)}: {n:,} of {total:,} claims pass every gate; changes that alter the "
+            f"count: {', '.join(changed)}"
+        )
+    return ". ".join(told) + "."

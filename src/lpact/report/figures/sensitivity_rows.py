@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import Material, with_marks
+from lpact.report.figures.common import PROFILES
 from lpact.report.figures.profile_marks import PROFILE, with_profile
 from lpact.tables.robustness import (
     CONTROL_ABLATION,
@@ -51,6 +52,7 @@ _SCENARIOS = {
     "only_nuisance": "nuisance features only",
 }
 _WITHOUT = "without_"
+DATASETS, SUBJECT_RUNS = "One dataset left out", "One subject-run left out"
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,9 @@ def run_counts(material: Material) -> Counts:
     used = material.table(THRESHOLD_SENSITIVITY.name).filter(
         pl.col("configured") & pl.col("family").str.starts_with("integrated_")
     )
-    rows = used.unique("gate_profile", keep="first", maintain_order=True)
-    return Counts({r["gate_profile"]: (r["n_pass"], r["n_eligible"]) for r in rows.to_dicts()})
+    found = {r["gate_profile"]: (r["n_pass"], r["n_eligible"]) for r in used.iter_rows(named=True)}
+    order = [*(p for p in PROFILES if p in found), *sorted(found.keys() - PROFILES.keys())]
+    return Counts({profile: found[profile] for profile in order})
 
 
 def blocks_of(material: Material) -> list[Block]:
@@ -141,7 +144,7 @@ def _claim(
     lane: str, row: dict[str, Any], counts: Counts, *, n: int, n_high: int, n_claims: int, more: str
 ) -> dict[str, Any]:
     profile = row["gate_profile"]
-    name = "point rules" if profile == "paper" else "every gate a test"
+    name = PROFILES.get(profile, profile)
     many = f"{n}" if n == n_high else f"{n} to {n_high}"
     return {
         "lane": lane,
@@ -219,7 +222,7 @@ def _scenario_words(scenario: str) -> str:
 
 def _datasets(material: Material, counts: Counts) -> Block:
     if not material.has(LEAVE_DATASET_OUT.name):
-        return _block("One dataset left out", [])
+        return _block(DATASETS, [])
     claims, told = [], []
     for row in material.table(LEAVE_DATASET_OUT.name).sort("omitted").iter_rows(named=True):
         lane = f"without {row['omitted']}"
@@ -230,24 +233,24 @@ def _datasets(material: Material, counts: Counts) -> Block:
         n = {"n": row["n_integrated"], "n_high": row["n_integrated"], "n_claims": row["n_claims"]}
         claims.append(_claim(lane, row, counts, **n, more=f"; {words}"))
         told.append({"lane": lane, "gate_profile": row["gate_profile"], "words": words})
-    return _block("One dataset left out", claims, told=told)
+    return _block(DATASETS, claims, told=told)
 
 
 def _subject_runs(material: Material, counts: Counts) -> Block:
     """Subject-runs of a dataset in one lane: the smallest and the largest count, and how many change a claim."""
     if not material.has(SUBJECT_RUN_DECISIONS.name):
-        return _block("One subject-run left out", [])
+        return _block(SUBJECT_RUNS, [])
     table = material.table(SUBJECT_RUN_DECISIONS.name).sort("dataset", "gate_profile")
     claims, told = [], []
     for _, own in table.group_by("dataset", "gate_profile", maintain_order=True):
         row = own.row(0, named=True)
-        lane = f"without one of {row['dataset']}"
+        lane = f"one of {row['dataset']}"
         moved = own.filter((pl.col("n_gained") > 0) | (pl.col("n_lost") > 0)).height
         words = f"{moved or 'none'} of {own.height} change a claim"
-        low, high = own["n_integrated"].to_list(), own["n_integrated"].to_list()
-        n = {"n": min(low), "n_high": max(high), "n_claims": row["n_claims"]}
-        gained, lost = own["n_gained"].max(), own["n_lost"].max()
+        found = own["n_integrated"].to_list()
+        n = {"n": min(found), "n_high": max(found), "n_claims": max(own["n_claims"])}
+        gained, lost = max(own["n_gained"]), max(own["n_lost"])
         more = f"; {words} (at most {gained} gained, {lost} lost)"
         claims.append(_claim(lane, row, counts, **n, more=more))
         told.append({"lane": lane, "gate_profile": row["gate_profile"], "words": words})
-    return _block("One subject-run left out", claims, told=told)
+    return _block(SUBJECT_RUNS, claims, told=told)

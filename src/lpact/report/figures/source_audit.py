@@ -33,7 +33,7 @@ LINKS: dict[str, tuple[str, str]] = {
 """Flag of the audit, its name, and what is counted under it."""
 
 LEVELS = ("predictive", "relational", "stripping", "ceiling")
-_LEFT, _LINK, _LEVEL, _ROW, _TOP, _GAP = 236, 78, 62, 72, 56, 14
+_LEFT, _LINK, _LEVEL, _ROW, _TOP, _GAP = 236, 78, 62, 76, 56, 14
 _SPLIT = _LEFT + len(LINKS) * _LINK + _GAP
 
 
@@ -41,8 +41,8 @@ def rows_of(material: Material) -> pl.DataFrame:
     """One row a dataset: flags and counts of the audit.
 
     ``n_words`` counts words of distinct stimuli; ``n_controls`` controls available in at least one layer, out of
-    ``n_controls_asked``; ``n_modes`` reliability modes that are possible, out of ``n_modes_asked``; ``predictive`` and ``ceiling``
-    are usable subject-runs with features, and the most recordings that any mode can pair.
+    ``n_controls_asked``; ``n_modes`` reliability modes that are possible, out of ``n_modes_asked``; ``predictive`` and
+    ``ceiling`` are usable subject-runs with features, and the most recordings that any mode can pair.
     """
     audit = material.table(EVIDENCE_FEASIBILITY.name).sort("dataset")
     return (
@@ -57,8 +57,17 @@ def rows_of(material: Material) -> pl.DataFrame:
         )
         .with_columns(
             pl.col(
-                "n_words", "n_events", "n_events_excluded", "n_units_excluded", "n_controls",
-                "n_controls_asked", "n_modes", "n_modes_asked", "ceiling", "n_excluded", "n_notes",
+                "n_words",
+                "n_events",
+                "n_events_excluded",
+                "n_units_excluded",
+                "n_controls",
+                "n_controls_asked",
+                "n_modes",
+                "n_modes_asked",
+                "ceiling",
+                "n_excluded",
+                "n_notes",
             ).fill_null(0)
         )
         .sort("dataset")
@@ -118,7 +127,13 @@ def _findings(material: Material) -> pl.DataFrame:
 
 def make(material: Material) -> Figure | Missing:
     """Draw the audit."""
-    needed = (EVIDENCE_FEASIBILITY, UNIT_INVENTORY, FINDINGS, CONTROL_AVAILABILITY, RELIABILITY_MODES)
+    needed = (
+        EVIDENCE_FEASIBILITY,
+        UNIT_INVENTORY,
+        FINDINGS,
+        CONTROL_AVAILABILITY,
+        RELIABILITY_MODES,
+    )
     lacking = material.lacks(*(table.name for table in needed))
     if lacking:
         return Missing(NAME, TITLE, f"the run has no table {', '.join(lacking)}")
@@ -153,9 +168,14 @@ def _draw(rows: pl.DataFrame) -> dict[str, Any]:
 
 def _heads(canvas: Canvas, width: float) -> None:
     canvas.words([{"x": 8, "y": _TOP - 16, "text": "dataset, role, size"}], size=10, ink="muted")
-    over = [(_LEFT, _SPLIT - _GAP, "links of the evidence chain"), (_SPLIT, width, "subject-runs for")]
+    over = [
+        (_LEFT, _SPLIT - _GAP, "links of the evidence chain"),
+        (_SPLIT, width, "subject-runs for"),
+    ]
     canvas.words(
-        [{"x": (a + b) / 2, "y": 10, "text": text} for a, b, text in over], align="center", bold=True
+        [{"x": (a + b) / 2, "y": 10, "text": text} for a, b, text in over],
+        align="center",
+        bold=True,
     )
     canvas.lines([{"x": a + 4, "x2": b - 4, "y": 24, "y2": 24} for a, b, _ in over])
     heads = [
@@ -172,27 +192,32 @@ def _heads(canvas: Canvas, width: float) -> None:
 def _names(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
     """Name and role, what there is, and what was left out."""
     names = [
-        {"x": 8, "y": y + 13, "text": row["dataset"], MARK: _dataset_mark(row)} for row, y in placed
+        {"x": 8, "y": y + 12, "text": row["dataset"], MARK: _dataset_mark(row)} for row, y in placed
     ]
     canvas.words(names, bold=True, limit=_LEFT - 16)
-    for offset, text in ((29, _role), (44, _there_is), (58, _left_out)):
-        shown = [{"x": 8, "y": y + offset, "text": text(row)} for row, y in placed]
-        canvas.words(
-            shown, size=10, ink="ink" if text is _role else "muted", limit=_LEFT - 16
-        )
+    for ink in ("ink", "muted"):
+        shown = [
+            {"x": 8, "y": y + 27 + 13 * i, "text": text}
+            for row, y in placed
+            for i, (own, text) in enumerate(_lines(row))
+            if own == ink
+        ]
+        canvas.words(shown, size=10, ink=ink, limit=_LEFT - 16)
 
 
-def _role(row: dict[str, Any]) -> str:
+def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
+    """What stands below the name, with its ink; the reason only where the dataset is not confirmatory."""
     role = row["configured_role"]
     if row["role"] != role:
         role = f"{role} → {row['role']}"
-    return f"{role}, confirmatory" if row["confirmatory"] else f"{role}: {_reason(row)}"
+    role = f"{role}, {'' if row['confirmatory'] else 'not '}confirmatory"
+    why = [] if row["confirmatory"] else [("ink", _reason(row))]
+    return [("ink", role), *why, ("muted", _there_is(row)), ("muted", _left_out(row))]
 
 
 def _there_is(row: dict[str, Any]) -> str:
-    return (
-        f"{count(row['n_subjects'], 'subject')}, {count(row['n_runs'], 'run')}, "
-        + (f"{row['n_stimuli']} stimulus" if row["n_stimuli"] == 1 else f"{row['n_stimuli']} stimuli")
+    return f"{count(row['n_subjects'], 'subject')}, {count(row['n_runs'], 'run')}, " + (
+        f"{row['n_stimuli']} stimulus" if row["n_stimuli"] == 1 else f"{row['n_stimuli']} stimuli"
     )
 
 
@@ -220,7 +245,8 @@ def _why(row: dict[str, Any]) -> str:
 
 def _dataset_mark(row: dict[str, Any]) -> str:
     return mark(
-        f"{row['dataset']}: role {row['configured_role']} in the study file, {row['role']} after the audit, {_why(row)}. "
+        f"{row['dataset']}: role {row['configured_role']} in the study file, {row['role']} after the "
+        f"audit, {_why(row)}. "
         f"{_there_is(row)}; {count(row['n_subject_runs'], 'usable subject-run')}; {_left_out(row)}; "
         f"{count(row['n_excluded'], 'finding')} of exclusion, {count(row['n_notes'], 'note')}",
         dataset=row["dataset"],
@@ -247,7 +273,9 @@ def _links(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
     frame = pl.DataFrame(cells, infer_schema_length=None)
     canvas.symbols(frame.filter("there"), "circle", radius=6, fill="pass")
     canvas.symbols(frame.filter(~pl.col("there")), CROSS, radius=6, edge="fail")
-    canvas.words(frame.drop(MARK).with_columns(y=pl.col("y") + 19), size=10, align="center", limit=_LINK - 4)
+    canvas.words(
+        frame.drop(MARK).with_columns(y=pl.col("y") + 19), size=10, align="center", limit=_LINK - 4
+    )
 
 
 def _levels(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
@@ -260,7 +288,11 @@ def _levels(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
             "text": f"{row[level]} of {row['n_subject_runs']}",
             MARK: mark(
                 f"{row['dataset']}, {level}: {row[level]} of {count(row['n_subject_runs'], 'subject-run')}"
-                + (f" can be paired ({words(row['modes'])})" if level == "ceiling" and row["modes"] else ""),
+                + (
+                    f" can be paired ({words(row['modes'])})"
+                    if level == "ceiling" and row["modes"]
+                    else ""
+                ),
                 dataset=row["dataset"],
                 value=float(row[level]),
             ),
@@ -286,9 +318,12 @@ def _caption(rows: pl.DataFrame) -> str:
         else " The audit left every role as the study file has it."
     )
     return (
-        f"One row a dataset ({rows.height}), with its role.{changed} Disc: the link of the evidence chain is there; cross: it is missing, and the dataset "
-        "cannot be confirmatory. Below each: usable brain units (the largest count of one recording), words of all stimuli, models with features, "
-        "severe controls available in at least one layer, reliability modes that are possible, and usable subject-runs. Right: how many usable subject-runs "
+        f"One row a dataset ({rows.height}), with its role.{changed} Disc: the link of the evidence chain "
+        "is there; cross: it is missing, and the dataset "
+        "cannot be confirmatory. Below each: usable brain units (the largest count of one recording), "
+        "words of all stimuli, models with features, "
+        "severe controls available in at least one layer, reliability modes that are possible, and usable "
+        "subject-runs. Right: how many usable subject-runs "
         "each level can use; a part of a disc stands for some of them."
     )
 
@@ -299,6 +334,6 @@ def _summary(rows: pl.DataFrame) -> str:
         f"{count(len(able), 'dataset')} of {rows.height} can carry confirmatory evidence"
         + (f": {', '.join(able)}." if able else ".")
     ]
-    for row in rows.filter(~pl.col("confirmatory")).iter_rows(named=True):
-        told.append(f"{row['dataset']} is {_why(row)}.")
+    rest = rows.filter(~pl.col("confirmatory")).iter_rows(named=True)
+    told += [f"{row['dataset']} is {_why(row)}." for row in rest]
     return " ".join(told)

@@ -6,7 +6,7 @@ import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values
 from lpact.report.figures.common import names
-from lpact.report.figures.lanes import lane, separators
+from lpact.report.figures.lanes import lane, separators, short
 from lpact.report.figures.level_rows import metric_name
 from lpact.report.figures.rates import span
 from lpact.report.figures.uncertainty_rows import (
@@ -25,6 +25,7 @@ COLUMNS, WIDTH, LANE = 3, 185, 30
 MECHANISM_COLUMNS, MECHANISM_WIDTH, MECHANISM_LANE = 4, 140, 30
 LABEL_LIMIT = 150
 AXIS = "held-out score"
+NOT_MEASURED, FLIPS = "not measured", "sign flips"
 SHAPES = ("circle", "square", "triangle-up")
 ROLES = ("real", "nuisance", "other")
 
@@ -40,7 +41,8 @@ def make(material: Material) -> Figure | Missing:
     blocks = [_levels(levels, metric)]
     if not mechanisms.is_empty():
         blocks.append(_mechanisms(mechanisms))
-    spec: Spec = {"vconcat": blocks, "spacing": 22}
+    own = dict.fromkeys(("shape", "fill", "stroke"), "independent")
+    spec: Spec = {"vconcat": blocks, "spacing": 22, "resolve": {"scale": own}}
     return Figure(NAME, TITLE, _caption(levels, mechanisms), spec, _summary(levels, metric))
 
 
@@ -51,7 +53,7 @@ def _drawn(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(
         low=pl.when("known").then("ci_low"),
         high=pl.when("known").then("ci_high"),
-        told=_or_nothing(pl.col("mean").is_null(), pl.lit("not measured")),
+        told=_or_nothing(pl.col("mean").is_null(), pl.lit(NOT_MEASURED)),
     )
 
 
@@ -59,14 +61,30 @@ def _or_nothing(when: pl.Expr, told: pl.Expr) -> pl.Expr:
     return pl.when(when).then(told).otherwise(pl.lit(""))
 
 
-def _zero(title: str) -> Spec:
+def _zero(title: str, n_ticks: int = 4) -> Spec:
     rule = {"type": "rule", "color": colour("ink"), "strokeWidth": 1}
-    return {"data": {"values": [{"at": 0}]}, "mark": rule, "encoding": {"x": _across("at", title)}}
+    return {
+        "data": {"values": [{"at": 0}]},
+        "mark": rule,
+        "encoding": {"x": _across("at", title, n_ticks)},
+    }
 
 
-def _across(field: str, title: str) -> Spec:
-    axis = {"title": title, "tickCount": 4, "format": "~g", "grid": True, "labelFlush": False}
-    return {"field": field, "type": "quantitative", "axis": axis, "scale": {"zero": True}}
+def _across(field: str, title: str, n_ticks: int = 4) -> Spec:
+    axis = {
+        "title": title,
+        "tickCount": n_ticks,
+        "format": "~g",
+        "grid": True,
+        "labelFlush": False,
+        "labelSeparation": 6,
+    }
+    return {
+        "field": field,
+        "type": "quantitative",
+        "axis": axis,
+        "scale": {"zero": True, "padding": 6},
+    }
 
 
 def _levels(rows: pl.DataFrame, metric: str) -> Spec:
@@ -86,7 +104,7 @@ def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labelled: bo
     drawn = _drawn(rows).with_columns(
         fill=pl.when("known").then(pl.lit(own)).otherwise(pl.lit(colour("paper"))),
         n_told=_or_nothing(pl.col("mean").is_not_null(), pl.format("n = {}", "n_units")),
-        flip_told=_or_nothing(pl.col("sign_flip"), pl.lit("sign flips")),
+        flip_told=_or_nothing(pl.col("sign_flip"), pl.lit(FLIPS)),
     )
     y = lane("dataset", datasets, labelled=labelled, limit=LABEL_LIMIT)
     fill = {"field": "fill", "type": "nominal", "scale": None, "legend": None}
@@ -128,10 +146,11 @@ def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labelled: bo
         },
         {"mark": right, "encoding": {"y": y, "text": {"field": "n_told", **text}}},
         {
+            "transform": [{"filter": {"field": "flip_told", "equal": FLIPS}}],
             "mark": {**right, "fontWeight": "bold", "yOffset": 10},
             "encoding": {"y": y, "text": {"field": "flip_told", **text}},
         },
-        _not_measured({"y": y}),
+        _not_measured({"y": y}, WIDTH),
     ]
     return {
         "title": {"text": title, "fontSize": 12, "frame": "group", "offset": 6},
@@ -142,10 +161,22 @@ def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labelled: bo
     }
 
 
-def _not_measured(place: Spec) -> Spec:
-    mark = {"type": "text", "align": "left", "x": 4, "fontSize": 10, "color": colour("muted")}
+def _not_measured(place: Spec, width: int) -> Spec:
+    """Words where there is no number, on a strip of paper, so that lines do not run through them."""
     text = {"field": "told", "type": "nominal"}
-    return {"mark": mark, "encoding": {**place, "text": text, "description": DESCRIPTION}}
+    mark = {"type": "text", "align": "center", "x": width / 2, "fontSize": 10}
+    encode = {**place, "text": text}
+    under = {**mark, "stroke": colour("paper"), "strokeWidth": 5, "color": colour("paper")}
+    return {
+        "transform": [{"filter": {"field": "told", "equal": NOT_MEASURED}}],
+        "layer": [
+            {"mark": under, "encoding": encode},
+            {
+                "mark": {**mark, "color": colour("muted")},
+                "encoding": {**encode, "description": DESCRIPTION},
+            },
+        ],
+    }
 
 
 def _mechanisms(rows: pl.DataFrame) -> Spec:
@@ -169,15 +200,15 @@ def _mechanism(rows: pl.DataFrame, mechanisms: list[str], *, labelled: bool) -> 
     domain = {"field": "quantity_name", "type": "nominal", "legend": {"title": None}}
     own = {**domain, "scale": {"domain": order, "range": [colour(role) for role in ROLES]}}
     shape = {**domain, "scale": {"domain": order, "range": list(SHAPES)}}
-    is_open = {"test": "!datum.known", "value": colour("paper")}
-    offset = {"field": "quantity_name", "type": "nominal", "sort": order}
+    within = {"domain": order, "paddingOuter": 0.4}
+    offset = {"field": "quantity_name", "type": "nominal", "sort": None, "scale": within}
     place: Spec = {
         "y": lane("mechanism", mechanisms, labelled=labelled, limit=LABEL_LIMIT),
         "yOffset": offset,
     }
     return {
         "title": {
-            "text": rows["dataset"][0],
+            "text": short(rows["dataset"][0], 20),
             "subtitle": f"n = {span(rows['n_units'])} subject-runs",
             "fontSize": 12,
             "frame": "group",
@@ -189,30 +220,35 @@ def _mechanism(rows: pl.DataFrame, mechanisms: list[str], *, labelled: bool) -> 
         "height": {"step": MECHANISM_LANE, "for": "position"},
         "layer": [
             separators(place["y"]),
-            _zero(AXIS),
+            _zero(AXIS, 3),
             {
                 "mark": {"type": "rule", "strokeWidth": 1.8},
                 "encoding": {
                     **place,
-                    "x": _across("low", AXIS),
+                    "x": _across("low", AXIS, 3),
                     "x2": {"field": "high"},
                     "stroke": own,
                     "description": DESCRIPTION,
                 },
             },
-            {
-                "mark": {"type": "point", "size": 30, "strokeWidth": 1.3},
-                "encoding": {
-                    **place,
-                    "x": _across("mean", AXIS),
-                    "shape": shape,
-                    "stroke": own,
-                    "fill": {**own, "condition": is_open},
-                    "description": DESCRIPTION,
-                },
-            },
-            _not_measured(place),
+            *(_points(place, shape, own, known=known) for known in (True, False)),
+            _not_measured(place, MECHANISM_WIDTH),
         ],
+    }
+
+
+def _points(place: Spec, shape: Spec, own: Spec, *, known: bool) -> Spec:
+    """Points of one quantity each: filled where they have an interval, open where they have none."""
+    mark: Spec = {"type": "point", "size": 30, "strokeWidth": 1.3}
+    encode: Spec = {**place, "x": _across("mean", AXIS, 3), "shape": shape, "stroke": own}
+    if known:
+        encode["fill"] = own
+    else:
+        mark["fill"] = colour("paper")
+    return {
+        "transform": [{"filter": {"field": "known", "equal": known}}],
+        "mark": mark,
+        "encoding": {**encode, "description": DESCRIPTION},
     }
 
 

@@ -27,6 +27,14 @@ QUANTITIES: dict[str, str] = {
 }
 """Quantities of level 3 that are drawn by mechanism; row rules ask all three to be positive."""
 
+_LEFT_OUT: dict[str, type[pl.DataType]] = {
+    "dataset": pl.String,
+    "level": pl.String,
+    "leave_one_min": pl.Float64,
+    "leave_one_max": pl.Float64,
+    "sign_flip": pl.Boolean,
+    "most_influential": pl.String,
+}
 _UNITS = {"subject_run": "subject-runs", "source_target_pair": "pairs of recordings"}
 
 
@@ -49,13 +57,11 @@ def level_rows(material: Material) -> pl.DataFrame:
     A pair that the table has no row for is there without numbers, so that every panel has the same lanes.
     """
     table = material.table(UNCERTAINTY.name)
-    left_out = ("full_mean", "leave_one_min", "leave_one_max", "sign_flip", "most_influential")
+    left_out = [*_LEFT_OUT]
     if material.has(LEAVE_SUBJECT_RUN_OUT.name):
-        one_out = material.table(LEAVE_SUBJECT_RUN_OUT.name).select("dataset", "level", *left_out)
+        one_out = material.table(LEAVE_SUBJECT_RUN_OUT.name).select(left_out)
     else:
-        kinds = dict.fromkeys(left_out[:3], pl.Float64) | {"sign_flip": pl.Boolean}
-        kinds = {"dataset": pl.String, "level": pl.String, **kinds, "most_influential": pl.String}
-        one_out = pl.DataFrame(schema=kinds)
+        one_out = pl.DataFrame(schema=_LEFT_OUT)
     levels = sorted(set(table["level"]), key=_place)
     grid = pl.DataFrame({"level": levels, "place": range(len(levels))}).join(
         table.select("dataset").unique(), how="cross"

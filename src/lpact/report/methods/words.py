@@ -73,9 +73,8 @@ def cite(*keys: str) -> str:
 
 
 def plain(text: object) -> str:
-    """A string from data on one line, without marks of our own."""
-    kept = str(text).replace(OPEN, "").replace(CLOSE, "")
-    return " ".join("".join(c if c.isprintable() else " " for c in kept).split())
+    """A string from data on one line; characters that cannot be printed go, our own marks among them."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
 
 
 def number(value: float) -> str:

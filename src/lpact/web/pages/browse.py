@@ -93,7 +93,7 @@ def ask(site: Site, address: Address, run: ShelfRun, table: Table) -> Question:
 
 def facets(site: Site, question: Question, address: Address) -> list[Facet]:
     """The key columns of more than one and not too many values, for lists to choose from."""
-    made = []
+    made: list[Facet] = []
     table = question.source.table
     for column in table.columns:
         if column.dtype not in ("str", "int", "bool") or column.name not in _offered(table):

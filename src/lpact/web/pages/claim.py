@@ -9,10 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lpact.config import GatesConfig, validate_model
+from lpact.report.claim_story import claim_story
 from lpact.store import empty
 from lpact.tables import CLAIM_KEY, Table
-from lpact.tables.decisions import DECISIONS
 from lpact.tables import find_table as declared_table
+from lpact.tables.decisions import DECISIONS
 from lpact.web.address import (
     FACET,
     Address,
@@ -41,8 +42,6 @@ BEHIND = (
 
 def show(site: Site, request: Request) -> Response:
     """The claim that an address names, under one gate profile."""
-    from lpact.report.claim_story import claim_story
-
     address, elsewhere = read_address(request, KNOWN)
     if elsewhere is not None:
         return elsewhere

@@ -1,13 +1,25 @@
-"""Two runs beside each other."""
+"""Two runs beside each other: what they were made from, and what came out otherwise."""
 
 from __future__ import annotations
+
+import json
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lpact.web.site import Site, read_address
+from lpact.report.compare import Comparison, compare_runs
+from lpact.store import StoredRun
+from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE, STUDY_OUTCOME
+from lpact.web.address import DEFAULT_SIZE, PAGE_SIZES, read_choice, read_number
+from lpact.web.paging import Paging
+from lpact.web.shelf import ShelfRun
+from lpact.web.site import PROFILES, Site, read_address
 
-KNOWN = ("a", "b")
+KNOWN = ("a", "b", "profile", "show", "page", "size")
+SHOWN = {"verdicts": "another verdict or gate", "all": "any difference"}
+READ = (DECISIONS, GATE_EVIDENCE, STUDY_OUTCOME)
+MOST_LISTED = 200
+"""Options, files and claims of one run only that are listed; the page says how many more there are."""
 
 
 def show(site: Site, request: Request) -> Response:
@@ -18,4 +30,42 @@ def show(site: Site, request: Request) -> Response:
     slugs = [run.slug for run in site.shelf.runs]
     a = site.run(address.get("a", slugs[0]))
     b = site.run(address.get("b", slugs[1 if len(slugs) > 1 else 0]))
-    return site.page(request, "compare.html", a=a, b=b, comparison=None)
+    if a is b:
+        return site.page(request, "compare.html", a=a, b=b, comparison=None)
+    compared = compare(site, a, b)
+    profile = read_choice(address, "profile", list(PROFILES), "paper")
+    wanted = read_choice(address, "show", list(SHOWN), "verdicts")
+    changes = [
+        change
+        for one in compared.profiles
+        if one.gate_profile == profile
+        for change in one.claims
+        if wanted == "all" or change.verdict_changed or change.gates
+    ]
+    size = int(read_choice(address, "size", [str(n) for n in PAGE_SIZES], str(DEFAULT_SIZE)))
+    paging = Paging(address, len(changes), size, read_number(address, "page", 1))
+    return site.page(
+        request,
+        "compare.html",
+        a=a,
+        b=b,
+        address=address,
+        comparison=compared,
+        profile=profile,
+        wanted=wanted,
+        shown=SHOWN,
+        changes=changes[paging.offset : paging.last_row],
+        paging=paging,
+        sizes=PAGE_SIZES,
+        most=MOST_LISTED,
+        as_json=lambda value: json.dumps(value, ensure_ascii=False),
+    )
+
+
+def compare(site: Site, a: ShelfRun, b: ShelfRun) -> Comparison:
+    """The comparison, made once for the files as they are now."""
+    files = [run.file(table) for run in (a, b) for table in READ]
+    key = ("compare", a.slug, b.slug, tuple(file.fingerprint for file in files))
+    return site.database.answers.get(
+        key, lambda: compare_runs(StoredRun(a.root), StoredRun(b.root))
+    )

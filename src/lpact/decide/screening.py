@@ -1,0 +1,54 @@
+"""Layers that level 1 stops, for those who decide many times and ask only which claims are integrated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from lpact.config import GatesConfig
+from lpact.decide._frames import Layer
+from lpact.decide.calibrated.frames import Level1, read_level1_by_layer
+from lpact.decide.calibrated.predictive import PredictiveTests
+from lpact.decide.claims import list_layers
+from lpact.decide.discoveries import gate_p_value
+from lpact.decide.gates.predictive import predictive_gate, summarise_predictive
+from lpact.decide.gates.replication import replication_gate
+from lpact.decide.known import Known
+from lpact.decide.rows import label_predictive
+from lpact.tables.predictive import (
+    BLOCK_SCORES,
+    CONTROL_DELTAS,
+    CONTROL_NULLS,
+    PREDICTIVE_SCORES,
+)
+
+
+def promising_layers(
+    measured: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str, known: Known
+) -> set[Layer]:
+    """Layers that pass gates P and Rep of a profile: by the point rules, or with p-values that are low enough.
+
+    No claim of any other layer passes every gate, whatever the other levels show.
+    """
+    deltas = measured[CONTROL_DELTAS.name]
+    layers = list_layers(deltas)
+    summaries = summarise_predictive(label_predictive(deltas), primary_metric)
+    predicted = predictive_gate(summaries, layers)
+    replicated = replication_gate(summaries, layers, gates)
+    level1 = read_level1_by_layer(
+        measured[PREDICTIVE_SCORES.name],
+        measured[BLOCK_SCORES.name],
+        measured[CONTROL_NULLS.name],
+        primary_metric,
+    )
+
+    def tested(layer: Layer) -> bool:
+        tests = PredictiveTests(layer, level1.get(layer, Level1()), gates, known.block_tests)
+        return not max(gate_p_value(tests.gate()), gate_p_value(tests.replication())) > known.enough
+
+    return {
+        layer
+        for layer in layers
+        if (predicted[layer].passed and replicated[layer].passed) or tested(layer)
+    }

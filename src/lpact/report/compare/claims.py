@@ -1,0 +1,195 @@
+"""What the claims of two runs differ in: verdicts, gates, and the numbers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from lpact.decide.criteria import ILLUSTRATIVE
+from lpact.reasons import Gate
+from lpact.report.claim_story.model import Claim
+from lpact.report.claim_story.story import LETTERS
+from lpact.report.compare.model import ClaimChange, CriterionChange, GateFlip, ProfileComparison
+from lpact.report.compare.wording import criterion_sentence
+from lpact.store import StoredRun
+from lpact.tables import CLAIM_KEY
+from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE, STUDY_OUTCOME
+
+COLUMNS = {
+    Gate.PREDICTIVE: "predictive",
+    Gate.SEVERE_CONTROL: "severe_control",
+    Gate.RELATIONAL: "relational",
+    Gate.MECHANISM: "mechanism_specific",
+    Gate.CEILING: "ceiling",
+    Gate.REPLICATION: "replication",
+}
+"""Column of the decision table of every gate."""
+MOST_NUMBERS = 3
+"""Criteria that are shown because their numbers changed most."""
+
+Row = dict[str, Any]
+_Criteria = dict[tuple[str, str], Row]
+
+
+def claims_of(run: StoredRun) -> set[Claim]:
+    """All claims of a run."""
+    return set(run.table(DECISIONS.name).select(CLAIM_KEY).unique().iter_rows())
+
+
+def compare_profiles(before: StoredRun, after: StoredRun) -> tuple[ProfileComparison, ...]:
+    """Common claims under every gate profile that both runs have, and outcomes under those that either has."""
+    first, second = _outcomes(before), _outcomes(after)
+    found = []
+    for profile in sorted({*first, *second}):
+        old, new = _by_claim(before, profile), _by_claim(after, profile)
+        common = sorted({*old} & {*new})
+        old_criteria, new_criteria = _evidence(before, profile), _evidence(after, profile)
+        changes = [
+            change
+            for claim in common
+            if (
+                change := _compare(
+                    claim,
+                    old[claim],
+                    new[claim],
+                    old_criteria.get(claim, {}),
+                    new_criteria.get(claim, {}),
+                )
+            )
+            is not None
+        ]
+        n_other = sum(c.verdict_changed or bool(c.gates) for c in changes)
+        found.append(
+            ProfileComparison(
+                gate_profile=profile,
+                outcome_before=first.get(profile),
+                outcome_after=second.get(profile),
+                n_common=len(common),
+                n_unchanged=len(common) - len(changes),
+                n_same_verdict=len(common) - n_other,
+                claims=tuple(changes),
+            )
+        )
+    return tuple(found)
+
+
+def _outcomes(run: StoredRun) -> dict[str, str]:
+    return dict(run.table(STUDY_OUTCOME.name).select("gate_profile", "outcome").iter_rows())
+
+
+def _by_claim(run: StoredRun, profile: str) -> dict[Claim, Row]:
+    rows = run.table(DECISIONS.name).filter(gate_profile=profile).iter_rows(named=True)
+    return {_claim(row): row for row in rows}
+
+
+def _claim(row: Mapping[str, Any]) -> Claim:
+    dataset, model, layer, mechanism = (row[name] for name in CLAIM_KEY)
+    return str(dataset), str(model), int(layer), str(mechanism)
+
+
+def _evidence(run: StoredRun, profile: str) -> dict[Claim, _Criteria]:
+    """Criteria by gate and name, in the order of the gates, for every claim."""
+    rows = run.table(GATE_EVIDENCE.name).filter(pl.col("gate_profile") == profile)
+    found: dict[Claim, _Criteria] = {}
+    for row in rows.sort(*CLAIM_KEY, "gate_order", "criterion_order").iter_rows(named=True):
+        found.setdefault(_claim(row), {})[row["gate"], row["criterion"]] = row
+    return found
+
+
+def _compare(
+    claim: Claim, before: Row, after: Row, old: _Criteria, new: _Criteria
+) -> ClaimChange | None:
+    """The change of one claim; None where every number is the same."""
+    keys = [*new, *(key for key in old if key not in new)]
+    order = {gate.value: place for place, gate in enumerate(Gate)}
+    keys.sort(key=lambda key: order.get(key[0], len(order)))
+    changed = [
+        change
+        for key in keys
+        if (change := _compare_criterion(key, old.get(key), new.get(key))) is not None
+    ]
+    flips = tuple(
+        GateFlip(gate.value, LETTERS[gate], before[column], after[column])
+        for gate, column in COLUMNS.items()
+        if before[column] != after[column]
+    )
+    same = all(
+        before[name] == after[name]
+        for name in ("label", "raw_score", "beaten_by", "p_value", "q_value", "reason", "role")
+    )
+    if same and not changed and not flips:
+        return None
+    criteria = _shown(changed)
+    return ClaimChange(
+        claim=claim,
+        label_before=before["label"],
+        label_after=after["label"],
+        gates=flips,
+        raw_score_before=before["raw_score"],
+        raw_score_after=after["raw_score"],
+        beaten_by_before=before["beaten_by"],
+        beaten_by_after=after["beaten_by"],
+        criteria=criteria,
+        n_criteria_changed=len(changed),
+        sentence=_sentence(before, after, flips, criteria),
+    )
+
+
+def _compare_criterion(
+    key: tuple[str, str], old: Row | None, new: Row | None
+) -> CriterionChange | None:
+    names = ("value", "passed", "threshold", "compared_with")
+    before = {name: None if old is None else old[name] for name in names}
+    after = {name: None if new is None else new[name] for name in names}
+    if (old is None) == (new is None) and before == after:
+        return None
+    change = CriterionChange(
+        gate=key[0],
+        criterion=key[1],
+        before=before["value"],
+        after=after["value"],
+        passed_before=before["passed"],
+        passed_after=after["passed"],
+        threshold_before=before["threshold"],
+        threshold_after=after["threshold"],
+        compared_before=before["compared_with"] or "",
+        compared_after=after["compared_with"] or "",
+        sentence="",
+    )
+    relation = str((new or old or {})["relation"])
+    return replace(change, sentence=criterion_sentence(change, relation))
+
+
+def _shown(changed: list[CriterionChange]) -> tuple[CriterionChange, ...]:
+    """Those whose pass changed, then those whose numbers changed most; typical values last."""
+    flipped = [c for c in changed if c.flipped and c.criterion not in ILLUSTRATIVE]
+    rest = [c for c in changed if c not in flipped]
+    rest.sort(key=lambda c: (c.criterion in ILLUSTRATIVE, -_size(c)))
+    return (*flipped, *rest[:MOST_NUMBERS])
+
+
+def _size(change: CriterionChange) -> float:
+    """Relative change of a number, from 0 to 2; 2 where it appeared or vanished."""
+    if change.before is None or change.after is None:
+        return 0.0 if change.before == change.after else 2.0
+    larger = max(abs(change.before), abs(change.after))
+    return abs(change.after - change.before) / larger if larger else 0.0
+
+
+def _sentence(
+    before: Row, after: Row, flips: tuple[GateFlip, ...], criteria: tuple[CriterionChange, ...]
+) -> str:
+    verdict = (
+        f"The verdict stays {after['label']}"
+        if before["label"] == after["label"]
+        else f"The verdict changes from {before['label']} to {after['label']}"
+    )
+    gates = "".join(
+        f"; the {flip.gate.replace('_', '-')} gate {'now passes' if flip.after else 'no longer passes'}"
+        for flip in flips
+    )
+    why = f" {criteria[0].sentence}" if criteria else ""
+    return f"{verdict}{gates}.{why}"

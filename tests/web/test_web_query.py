@@ -1,0 +1,128 @@
+"""Pages, orders and searches of the database beside the same done by Polars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from lpact.tables import ALL_TABLES
+from lpact.web import query
+from lpact.web.address import find_column
+from lpact.web.database import Cache, Database
+from lpact.web.query import Condition, Question, Source, count, page, tally, values
+from lpact.web.shelf import Shelf
+
+TABLE = ALL_TABLES["relational/profile_similarity_scores"]
+
+
+@pytest.fixture(scope="module")
+def source(tiny_run: Path) -> Iterator[Source]:
+    shelf = Shelf([tiny_run])
+    yield Source(TABLE, (shelf.runs[0].file(TABLE),))
+    shelf.close()
+
+
+@pytest.fixture(scope="module")
+def frame(tiny_run: Path) -> pl.DataFrame:
+    return pl.read_parquet(tiny_run / f"{TABLE.name}.parquet")
+
+
+@pytest.fixture
+def database(source: Source) -> Iterator[Database]:
+    made = Database([source.files[0].path])
+    yield made
+    made.close()
+
+
+def test_pages_follow_each_other(database: Database, source: Source, frame: pl.DataFrame) -> None:
+    question = Question(source)
+    seen = [row for at in range(0, frame.height, 100) for row in page(database, question, at, 100)]
+    assert seen == frame.to_dicts()
+    assert page(database, question, frame.height, 100) == []
+
+
+@pytest.mark.parametrize("top", [5_000, 10])
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("name", ["similarity", "condition", "counted"])
+def test_sorted_pages_are_those_of_a_stable_sort(
+    database: Database,
+    source: Source,
+    frame: pl.DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    descending: bool,
+    top: int,
+) -> None:
+    monkeypatch.setattr(query, "TOP_ROWS", top)  # 10: every page but the first uses a kept order
+    keep = Condition(find_column(TABLE, "model"), "is", "drift")
+    question = Question(source, (keep,), sort=find_column(TABLE, name), descending=descending)
+    expected = frame.filter(model="drift").sort(
+        name, descending=descending, nulls_last=True, maintain_order=True
+    )
+    seen = [row for at in range(0, expected.height, 7) for row in page(database, question, at, 7)]
+    assert seen == expected.to_dicts()
+
+
+def test_missing_numbers_come_last_both_ways(
+    database: Database, source: Source, frame: pl.DataFrame, tiny_run: Path
+) -> None:
+    table = ALL_TABLES["decisions/lpact_decision_table"]
+    shelf = Shelf([tiny_run])
+    own = Source(table, (shelf.runs[0].file(table),))
+    reader = Database([own.files[0].path])
+    for descending in (False, True):
+        question = Question(own, sort=find_column(table, "p_value"), descending=descending)
+        seen = [row["p_value"] for row in page(reader, question, 0, 100)]
+        n_missing = seen.count(None)
+        assert 0 < n_missing < len(seen)
+        assert seen[-n_missing:] == [None] * n_missing
+    reader.close()
+    shelf.close()
+
+
+@pytest.mark.parametrize("most", [2_000, 0])
+@pytest.mark.parametrize("text", ["DRIFT", "random_", "u00", "zzz", "Real"])
+def test_search_looks_into_every_text_column(
+    database: Database,
+    source: Source,
+    frame: pl.DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    most: int,
+) -> None:
+    monkeypatch.setattr(query, "MOST_VALUES", most)  # 0: rows are looked through, not values
+    found = pl.any_horizontal(
+        pl.col(pl.String).str.to_lowercase().str.contains(text.lower(), literal=True)
+    )
+    assert count(database, Question(source, search=text)) == frame.filter(found).height
+
+
+def test_values_and_tallies(database: Database, source: Source, frame: pl.DataFrame) -> None:
+    column = find_column(TABLE, "condition")
+    assert values(database, source, column) == sorted(frame["condition"].unique())
+    expected = dict(frame["condition"].value_counts().iter_rows())
+    assert tally(database, Question(source), column) == expected
+
+
+def test_a_cache_forgets_the_oldest() -> None:
+    cache = Cache(limit=3)
+    made: list[int] = []
+
+    def make(value: int) -> int:
+        made.append(value)
+        return value
+
+    for key in (1, 2, 3, 1, 4, 1, 2):  # 4 pushes out 2, which was asked longest ago
+        assert cache.get(key, lambda key=key: make(key)) == key  # type: ignore[misc]
+    assert made == [1, 2, 3, 4, 2]
+
+
+def test_a_cache_weighs_what_it_keeps() -> None:
+    cache = Cache(limit=10, weight=len)
+    assert cache.get("a", lambda: "x" * 6) == "x" * 6
+    assert cache.get("b", lambda: "y" * 6) == "y" * 6  # "a" has to go
+    assert cache.get("a", lambda: "new") == "new"
+    assert cache.get("b", lambda: "never") == "y" * 6
