@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "decide"))
-
-import synthetic_tables as made
+from story_tables import made, passing_tables
 
 from lpact.decide import decide
 from lpact.report.compare import compare_runs, comparison_json, comparison_text
@@ -21,7 +15,6 @@ from lpact.report.compare.text import plain
 from lpact.report.compare.wording import pair
 from lpact.store import InputFile, Provenance, RunWriter, StoredRun, write_manifest
 
-passing_tables = functools.cache(made.passing_tables)
 CONFIG = {
     "name": "first",
     "seed": 1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import duckdb
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 
 from explorer_runs import IN_SENTENCES, PLANTED
 from lpact.errors import ConfigError, RunError
+from lpact.store import sha256_file
 from lpact.tables import ALL_TABLES, Column
 from lpact.web import create_app
 from lpact.web.address import FACET, AddressError, parse_value
@@ -338,3 +340,35 @@ def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch, tiny_run: Path
     monkeypatch.setattr(lpact.web, "NEEDED", ("no_such_package",))
     with pytest.raises(ConfigError, match=r"lpact\[web\]"):
         create_app([tiny_run])
+
+
+def test_a_big_file_is_shown_while_it_is_hashed(
+    monkeypatch: pytest.MonkeyPatch, tiny_run: Path, tmp_path: Path
+) -> None:
+    """Big files are hashed in the background: shown at first, and refused once they are known to differ."""
+    from lpact.web import shelf
+
+    run = copied(tiny_run, tmp_path)
+    table = ALL_TABLES[TABLE]
+    held, started = threading.Event(), threading.Event()
+
+    def slow(path: Path) -> str:
+        started.set()
+        held.wait(20)
+        return sha256_file(path) + "changed"
+
+    monkeypatch.setattr(shelf, "BIG_FILE", 0)
+    monkeypatch.setattr(shelf, "sha256_file", slow)
+    opened = Shelf([run])
+    assert not opened.runs[0].file(table).verified
+    assert started.wait(20)
+    held.set()
+    opened.close()  # waits for the hash
+    with pytest.raises(RunError, match="has changed since"):
+        opened.runs[0].file(table)
+
+
+def test_a_small_file_is_checked_before_it_is_shown(tiny_run: Path) -> None:
+    opened = Shelf([tiny_run])
+    assert opened.runs[0].file(ALL_TABLES[TABLE]).verified
+    opened.close()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lpact.config import GatesConfig
-from lpact.decide._frames import LAYER_KEY, attach, complete, read_measured
+from lpact.decide._frames import LAYER_KEY, Layer, attach, complete, read_measured
 from lpact.decide.calibrated.evidence import CalibratedEvidence, DrawTables
 from lpact.decide.claim_tables import (
     ProfileEvidence,
@@ -17,6 +17,7 @@ from lpact.decide.claim_tables import (
     integrated_table,
 )
 from lpact.decide.claims import Claim, Standing, list_claims, list_layers, read_standings
+from lpact.decide.discoveries import gate_p_value
 from lpact.decide.evidence import Evidence, LabelledRows, passed_by_layer
 from lpact.decide.known import Known
 from lpact.decide.outcome import explained_claims, study_outcome, summarise_decisions
@@ -34,6 +35,7 @@ from lpact.decide.stripping_rows import (
     label_stripping_deltas,
 )
 from lpact.errors import TableError, did_you_mean
+from lpact.reasons import Gate
 from lpact.store import validate
 from lpact.tables import Table
 from lpact.tables.audit import EVIDENCE_FEASIBILITY
@@ -137,6 +139,17 @@ class Gathered:
     def profiles(self) -> list[tuple[str, ProfileEvidence, bool]]:
         """Name, evidence, and whether labels are corrected over all claims."""
         return [(PAPER, self.paper, False), (CALIBRATED, self.calibrated, True)]
+
+    def promising_layers(self, enough: float) -> set[Layer]:
+        """As `lpact.decide.screening.promising_layers`, from gates that are evaluated already."""
+        paper, tested = self.paper, self.calibrated.layers
+        level1 = (Gate.PREDICTIVE, Gate.REPLICATION)
+        return {
+            layer
+            for layer in tested
+            if (paper.predictive[layer].passed and paper.replication[layer].passed)
+            or not max(gate_p_value(tested[layer][gate]) for gate in level1) > enough
+        }
 
     def without_dataset(self, dataset: str) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Decision table and study outcome of a study without one dataset.

@@ -11,6 +11,7 @@ from lpact.decide.criteria import GateEvidence
 from lpact.reasons import Gate
 
 if TYPE_CHECKING:
+    from lpact.decide.calibrated.evidence import CalibratedEvidence
     from lpact.decide.evidence import Evidence
 
 
@@ -22,6 +23,8 @@ class Known:
     ----------
     paper, unchanged
         Point rules as they were evaluated before, and the gates whose rows and thresholds have not changed since.
+    tests
+        Tests as they were made before, where only thresholds have changed since.
     mechanisms
         Tests of gate M, by claim, where their rows and thresholds have not changed.
     block_tests
@@ -33,6 +36,7 @@ class Known:
 
     paper: Evidence | None = None
     unchanged: frozenset[Gate] = frozenset()
+    tests: CalibratedEvidence | None = None
     mechanisms: Mapping[Claim, GateEvidence] = field(default_factory=dict)
     block_tests: dict[tuple[object, ...], float] = field(default_factory=dict)
     enough: float = 1.0

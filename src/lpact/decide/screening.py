@@ -44,7 +44,7 @@ def promising_layers(
     )
 
     def tested(layer: Layer) -> bool:
-        tests = PredictiveTests(layer, level1.get(layer, Level1()), gates, known.block_tests)
+        tests = PredictiveTests(layer, level1.get(layer, Level1()), gates, known)
         return not max(gate_p_value(tests.gate()), gate_p_value(tests.replication())) > known.enough
 
     return {

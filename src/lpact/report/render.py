@@ -12,6 +12,7 @@ from html import escape, unescape
 from typing import Any
 
 from lpact.report.figure import Figure, Missing, Spec
+from lpact.report.pdf import same_bytes
 from lpact.report.theme import following_viewer, vega_config
 
 VEGA_LITE = "6.4"
@@ -67,7 +68,7 @@ def to_pdf(svg: str) -> bytes:
     """A picture as PDF."""
     import vl_convert
 
-    return bytes(vl_convert.svg_to_pdf(svg))
+    return same_bytes(bytes(vl_convert.svg_to_pdf(svg)))
 
 
 def to_png(svg: str) -> bytes:

@@ -3,8 +3,8 @@
 A figure is drawn once, in the light colours. Every colour that it uses is one of the roles below, so that the same
 picture becomes a dark one, or one that follows the page, by exchanging colours alone. Categorical colours differ in
 lightness as well as in hue, so that they stay apart for all common kinds of colour vision; ramps change steadily in
-lightness, so that they read in grey. Text over a cell is ``on_strong`` from ``ramp4``, ``below2`` and ``above2`` on, and
-``on_light`` on weaker ones.
+lightness, so that they read in grey. Text over a cell is ``on_strong`` from ``ramp4``, ``below2`` and ``above2`` on,
+and ``on_light`` on weaker ones.
 """
 
 from __future__ import annotations

@@ -154,14 +154,18 @@ class Decider:
             return self.unchanged()
         known = Known(
             paper=self._found.paper,
+            tests=self._found.calibrated if gates != self.gates else None,
             unchanged=frozenset(GATES.values()) - {GATES[gate] for gate in touched},
             mechanisms={} if MECHANISM in touched else self._found.calibrated.mechanisms,
             block_tests=self._block_tests,
             enough=gates.fdr,
         )
-        promising = promising_layers(
-            tables, gates=gates, primary_metric=self.primary_metric, known=known
-        )
+        if known.still(Gate.PREDICTIVE, Gate.REPLICATION):
+            promising = self._found.promising_layers(gates.fdr)
+        else:
+            promising = promising_layers(
+                tables, gates=gates, primary_metric=self.primary_metric, known=known
+            )
         # A claim that is lost is asked for its label, too.
         asked = layers.filter(_is_one_of(promising | self._claims.integrated_layers))
         decided = None

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from lpact.errors import RunError, did_you_mean
+from lpact.errors import LPactError, RunError, did_you_mean
 from lpact.store import StoredRun, sha256_file, storage_errors, table_path
 from lpact.store.manifest import MANIFEST_NAME
 from lpact.tables import Table
@@ -110,12 +110,25 @@ class ShelfRun:
         return TableFile(table, path, fingerprint, verified=True)
 
     def _check(self, table: Table, path: Path, fingerprint: Fingerprint) -> _Check:
+        """The check of a file as it is now; whoever asks first computes it, unless the file is big."""
         with self._lock:
             check = self._checks.get(table.name)
-            if check is None or check.fingerprint != fingerprint:
-                check = _Check(fingerprint, self._pool.submit(sha256_file, path))
-                self._checks[table.name] = check
-            return check
+            if check is not None and check.fingerprint == fingerprint:
+                return check
+            check = self._checks[table.name] = _Check(fingerprint, Future())
+        if fingerprint[1] > BIG_FILE:
+            self._pool.submit(self._hash, table, path, check)
+        else:
+            self._hash(table, path, check)
+        return check
+
+    def _hash(self, table: Table, path: Path, check: _Check) -> None:
+        try:
+            check.done.set_result(sha256_file(path))
+        except LPactError as error:
+            with self._lock:  # the next request tries again
+                self._checks.pop(table.name, None)
+            check.done.set_exception(error)
 
 
 class Shelf:

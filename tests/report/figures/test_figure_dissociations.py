@@ -13,9 +13,9 @@ from lpact.report.figures.dissociation_rows import (
     MAX_PANELS,
     chosen_layers,
     crossed_rows,
+    pair_tests,
     rows_of,
     strongest_pairs,
-    tests_of,
 )
 from lpact.report.figures.dissociations import make
 
@@ -112,7 +112,7 @@ def test_the_strongest_pairs_come_first_and_those_with_few_subject_runs_last():
 def test_crossed_rows_hold_every_subject_run_and_the_medians():
     table = dissociation_table()
     pair = rows_of(of(table)).row(0, named=True)
-    rows = crossed_rows(pair, tests_of(of(table)))
+    rows = crossed_rows(pair, pair_tests(of(table)))
     runs, medians = (rows.filter(level=level) for level in ("run", "median"))
     assert (runs.height, medians.height) == (20, 4)
     for row in medians.iter_rows(named=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import polars as pl
 import pytest
@@ -66,7 +67,13 @@ def tables(layers: tuple[int, ...] = (1,), name: str = "m", dataset: str = "d") 
         for i, (subject, real) in enumerate(REALS.items())
     ]
     nulls += [
-        {**where, "layer": layers[0], "control": "never", "counted": True, "reason": "too_few_events"}
+        {
+            **where,
+            "layer": layers[0],
+            "control": "never",
+            "counted": True,
+            "reason": "too_few_events",
+        }
     ]
     reliable = [
         {**where, "layer": layer, "subject": subject, "mode": mode, "reliability": value}
@@ -198,10 +205,10 @@ def test_many_layers_are_lines_with_a_key():
 
 
 def test_a_large_study_keeps_its_width():
-    name = "a model with a name as long as some people give to their models, of 700 million parameters"
-    parts = [
-        tables((0, 4, 8), f"{name} {i}") for i in range(6)
-    ]
+    name = (
+        "a model with a name as long as some people give to their models, of 700 million parameters"
+    )
+    parts = [tables((0, 4, 8), f"{name} {i}") for i in range(6)]
     joined = {key: pl.concat([part[key] for part in parts]) for key in parts[0]}
     root = checked_svg(make(material(joined)))
     assert width_of(root) <= 1000
@@ -210,7 +217,7 @@ def test_a_large_study_keeps_its_width():
 
 def test_numbers_at_line_ends_stand_apart():
     places = spread([0.0, 0.01, 0.02, 0.5], 0.1, (-0.2, 1.0))
-    gaps = [b - a for a, b in zip(places[:-1], places[1:], strict=True)]
+    gaps = [b - a for a, b in pairwise(places)]
     assert min(gaps) >= 0.1 - 1e-12
     assert places[:3] == pytest.approx([-0.09, 0.01, 0.11])  # around their own mean
     assert places[3] == 0.5  # what is alone stays

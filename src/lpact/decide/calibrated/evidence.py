@@ -20,11 +20,12 @@ from lpact.decide.calibrated.relational import (
     reliable_units,
 )
 from lpact.decide.claims import Claim
-from lpact.decide.criteria import ClaimEvidence, CriterionName, GateEvidence
+from lpact.decide.criteria import ClaimEvidence, Criterion, CriterionName, GateEvidence
 from lpact.decide.discoveries import gate_p_value
 from lpact.decide.evidence import Evidence, LabelledRows
 from lpact.decide.known import Known
 from lpact.decide.verdict import RawEvidence
+from lpact.math.types import FloatArray
 from lpact.reasons import Gate
 
 
@@ -54,6 +55,8 @@ class CalibratedEvidence:
     ) -> None:
         self._paper = paper
         levels = _LevelTests(rows, tests, layers, gates, primary_metric, paper, known)
+        self.predictive_tests = levels.predictive
+        self.relational_tests = levels.relational
         self.layers: Mapping[Layer, Mapping[Gate, GateEvidence]] = levels.gates
         untested = {claim[:3] for claim in claims if claim not in known.mechanisms}
         drops = read_drops(of_layers(tests.block_drops, untested - levels.stopped))
@@ -64,7 +67,8 @@ class CalibratedEvidence:
                 drops.get(claim[:3]),
                 paper.mechanism[claim].criterion(CriterionName.N_TARGETS),
                 gates,
-                has_nuisance=levels.has_nuisance[claim[:3]],
+                has_nuisance=bool(levels.predictive[claim[:3]].nuisance),
+                enough=known.enough,
             )
             for claim in claims
         }
@@ -102,44 +106,75 @@ class _LevelTests:
         paper: Evidence,
         known: Known,
     ) -> None:
-        self.gates: dict[Layer, Mapping[Gate, GateEvidence]] = {}
-        self.has_nuisance: dict[Layer, bool] = {}
-        level1 = read_level1_by_layer(tests.scores, tests.blocks, rows.nulls, primary_metric)
-        predictive = {
-            layer: PredictiveTests(layer, level1.get(layer, Level1()), gates, known.block_tests)
-            for layer in layers
-        }
-        first = {layer: (test.gate(), test.replication()) for layer, test in predictive.items()}
+        before = known.tests
+        self.predictive: dict[Layer, PredictiveTests] = (
+            {layer: before.predictive_tests[layer].under(gates) for layer in layers}
+            if before
+            else _predictive_tests(rows, tests, layers, gates, primary_metric, known)
+        )
+        first = {layer: (t.gate(), t.replication()) for layer, t in self.predictive.items()}
         going = {
             layer for layer in layers if not max(map(gate_p_value, first[layer])) > known.enough
         }
-        draws = read_null_draws(of_layers(tests.relational_nulls, going))
         units = reliable_units(of_layers(rows.relational, going))
         fractions = read_fractions(of_layers(rows.ceiling, going))
-        controls = controls_by_layer(rows.nulls)
+        draws = {} if before else read_null_draws(of_layers(tests.relational_nulls, going))
+        controls = {} if before else controls_by_layer(rows.nulls)
+        self.relational: dict[Layer, RelationalTests] = {}
+        self.gates: dict[Layer, Mapping[Gate, GateEvidence]] = {}
         for layer in layers:
-            self.has_nuisance[layer] = bool(predictive[layer].nuisance)
-            relational = RelationalTests(
-                draws.get(layer),
-                units.get(layer),
-                controls.get(layer, []),
-                gates,
-                paper.why_no_relation(layer),
+            why = paper.why_no_relation(layer)
+            self.relational[layer] = (
+                before.relational_tests[layer].under(units.get(layer), gates, why)
+                if before and layer in going
+                else RelationalTests(
+                    draws.get(layer), units.get(layer), controls.get(layer, []), gates, why
+                )
             )
-            reliability = paper.ceiling[layer].criterion(CriterionName.MEAN_RELIABILITY)
-            self.gates[layer] = {
-                Gate.PREDICTIVE: first[layer][0],
-                Gate.SEVERE_CONTROL: GateEvidence(
-                    Gate.SEVERE_CONTROL, (predictive[layer].severe(), relational.severe())
-                ),
-                Gate.RELATIONAL: relational.gate(),
-                Gate.CEILING: ceiling_gate(
-                    layer, fractions.get(layer), reliability, relational.contrast(), gates
-                ),
-                Gate.REPLICATION: first[layer][1],
-            }
-        self.stopped = {
+            self.gates[layer] = _layer_gates(
+                layer,
+                first[layer],
+                self.predictive[layer],
+                self.relational[layer],
+                fractions.get(layer),
+                paper.ceiling[layer].criterion(CriterionName.MEAN_RELIABILITY),
+                gates,
+            )
+        self.stopped: set[Layer] = {
             layer
             for layer in layers
             if max(map(gate_p_value, self.gates[layer].values())) > known.enough
         }
+
+
+def _predictive_tests(
+    rows: LabelledRows,
+    tests: DrawTables,
+    layers: Sequence[Layer],
+    gates: GatesConfig,
+    primary_metric: str,
+    known: Known,
+) -> dict[Layer, PredictiveTests]:
+    level1 = read_level1_by_layer(tests.scores, tests.blocks, rows.nulls, primary_metric)
+    return {
+        layer: PredictiveTests(layer, level1.get(layer, Level1()), gates, known) for layer in layers
+    }
+
+
+def _layer_gates(
+    layer: Layer,
+    level1: tuple[GateEvidence, GateEvidence],
+    predictive: PredictiveTests,
+    relational: RelationalTests,
+    fractions: Sequence[FloatArray] | None,
+    reliability: Criterion,
+    gates: GatesConfig,
+) -> dict[Gate, GateEvidence]:
+    severe = (predictive.severe(), relational.severe())
+    return {
+        Gate.PREDICTIVE: level1[0],
+        Gate.SEVERE_CONTROL: GateEvidence(Gate.SEVERE_CONTROL, severe),
+        Gate.RELATIONAL: relational.gate(),
+        Gate.CEILING: ceiling_gate(layer, fractions, reliability, relational.contrast(), gates),
+        Gate.REPLICATION: level1[1],
+    }

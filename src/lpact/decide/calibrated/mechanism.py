@@ -49,10 +49,12 @@ def mechanism_gate(
     gates: GatesConfig,
     *,
     has_nuisance: bool,
+    enough: float = 1.0,
 ) -> GateEvidence:
     """Evaluate M for one claim from the drops by block of its layer; ``targets`` is the rule on the number of targets.
 
     ``has_nuisance``: there are nuisance features. What could not be fitted beside them then counts against the claim.
+    How far a p-value lies above ``enough`` is not found out.
     """
     mechanism = claim[-1]
     alone, beside = ((drops or {}).get((name, mechanism), {}) for name in (NOTHING, NUISANCE))
@@ -66,7 +68,7 @@ def mechanism_gate(
         targets,
         criterion(
             CriterionName.P_OTHER_TARGETS,
-            _against_targets(claim, alone),
+            _against_targets(claim, alone, enough),
             gates.alpha,
             costs,
             by,
@@ -85,7 +87,7 @@ def mechanism_gate(
         criteria.append(
             criterion(
                 CriterionName.P_BEYOND_NUISANCE,
-                _against_targets(claim, beside),
+                _against_targets(claim, beside, enough),
                 gates.alpha,
                 f"beside nuisance, {costs}",
                 by,
@@ -129,11 +131,11 @@ def _has_random(by_run: ByRun) -> bool:
     return any(RANDOM_DIRECTION in blocks for _, blocks in by_run.values())
 
 
-def _against_targets(claim: Claim, by_run: ByRun) -> list[Comparison]:
+def _against_targets(claim: Claim, by_run: ByRun, enough: float) -> list[Comparison]:
     """Comparisons with every other target, and with no drop at all; none where there is no other target."""
     rivals = rival_targets(claim, by_run)
     return [
-        _comparison(claim, rival, contrasts, by_run)
+        _comparison(claim, rival, contrasts, by_run, enough)
         for rival, contrasts in zip(rivals, _contrasts_with_all(claim, rivals, by_run), strict=True)
     ]
 
@@ -188,10 +190,16 @@ def compare_with(claim: Claim, rival: str, by_run: ByRun) -> Comparison:
 
 
 def _comparison(
-    claim: Claim, rival: str, contrasts: Mapping[SubjectRun, FloatArray], by_run: ByRun
+    claim: Claim,
+    rival: str,
+    contrasts: Mapping[SubjectRun, FloatArray],
+    by_run: ByRun,
+    enough: float = 1.0,
 ) -> Comparison:
     stimulus = {run: name for run, (name, _) in by_run.items()}
-    p = block_p_value(contrasts, stimulus, partial(keyed_rng, 0, "sign flips", *claim, rival))
+    p = block_p_value(
+        contrasts, stimulus, partial(keyed_rng, 0, "sign flips", *claim, rival), enough
+    )
     pooled = np.concatenate(list(contrasts.values())) if contrasts else np.empty(0)
     finite = pooled[np.isfinite(pooled)]
     mean = float(finite.mean()) if finite.size else float("nan")

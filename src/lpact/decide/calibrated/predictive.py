@@ -13,7 +13,9 @@ in its draws alike. Nuisance is a rival.
 from __future__ import annotations
 
 import math
+from copy import copy
 from functools import partial
+from typing import Self
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from lpact.decide._frames import Layer
 from lpact.decide.calibrated.comparison import Comparison, criterion, unrivalled
 from lpact.decide.calibrated.frames import Level1, SubjectRun, block_p_value, mean_over_runs
 from lpact.decide.criteria import Criterion, CriterionName, GateEvidence
+from lpact.decide.known import Known
 from lpact.decide.wording import count, number
 from lpact.math.randomization import (
     draw_p_value,
@@ -38,18 +41,19 @@ REAL = "real"
 
 
 class PredictiveTests:
-    """All level-1 tests of one layer; ``block_tests`` keeps p-values for those who test the same again."""
+    """All level-1 tests of one layer; ``known`` keeps p-values over blocks for those who test the same again."""
 
     def __init__(
         self,
         layer: Layer,
         level: Level1,
         gates: GatesConfig,
-        block_tests: dict[tuple[object, ...], float] | None = None,
+        known: Known | None = None,
     ) -> None:
-        self._block_tests = {} if block_tests is None else block_tests
+        self._known = known or Known()
         self._gates = gates
         self._level = level
+        self._p_values: dict[SubjectRun, float] = {}
         self._differences: dict[str, dict[SubjectRun, FloatArray]] = {}
         self.surrogates = [self._surrogate(name) for name in sorted(level.draws)]
         rivals = sorted({*level.blocks} - {*level.draws, REAL})
@@ -81,13 +85,23 @@ class PredictiveTests:
         finite = pooled[np.isfinite(pooled)]
         stimuli = tuple((self._level.stimulus[run], len(v)) for run, v in differences.items())
         test = (*layer, name, stimuli, pooled.tobytes())
-        if test not in self._block_tests:
-            self._block_tests[test] = block_p_value(
+        p = self._known.block_tests.get(test)
+        if p is None:
+            p = block_p_value(
                 differences,
                 self._level.stimulus,
                 partial(keyed_rng, 0, "sign flips", *layer, name),
+                self._known.enough,
             )
-        return Comparison(name, float(finite.mean()), self._block_tests[test], finite.size)
+            if p <= self._known.enough:
+                self._known.block_tests[test] = p
+        return Comparison(name, float(finite.mean()), p, finite.size)
+
+    def under(self, gates: GatesConfig) -> Self:
+        """The same tests with other thresholds."""
+        other = copy(self)
+        other._gates = gates
+        return other
 
     def gate(self) -> GateEvidence:
         """Gate P."""
@@ -175,6 +189,11 @@ class PredictiveTests:
 
     def p_value_in(self, run: SubjectRun) -> float:
         """P-value that the model predicts in one subject-run, beyond surrogates, nuisance and rivals."""
+        if run not in self._p_values:
+            self._p_values[run] = self._find_p_value_in(run)
+        return self._p_values[run]
+
+    def _find_p_value_in(self, run: SubjectRun) -> float:
         real = self._level.real[run]
         surrogates = [draw_p_value(real, d[run]) for d in self._level.draws.values() if run in d]
         rivals = [

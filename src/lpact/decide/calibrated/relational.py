@@ -19,7 +19,9 @@ that noise with the real features, and an intersection–union test holds its le
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -64,6 +66,12 @@ class RelationalTests:
         swaps = sorted(found[SWAP], key=lambda t: t.against)
         self.nuisance = [t for t in swaps if t.against == NUISANCE]
         self.rivals = [t for t in swaps if t.against != NUISANCE]
+
+    def under(self, reliable: ReliableUnits | None, gates: GatesConfig, why_nothing: str) -> Self:
+        """The same tests with other thresholds, and what they make of the unit rows."""
+        other = copy(self)
+        other._units, other._gates, other._why = reliable, gates, why_nothing
+        return other
 
     def gate(self) -> GateEvidence:
         """Gate R."""

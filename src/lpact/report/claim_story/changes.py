@@ -44,11 +44,12 @@ def what_would_change(
                 said.setdefault(body, "")
                 continue
             heading = f"{gate.gate.replace('_', '-').capitalize()} gate"
-            if body in said:
-                sentences.append(f"{heading}: the same test as in the {said[body]}.")
-            else:
-                said[body] = heading[:1].lower() + heading[1:]
+            first = said.setdefault(body, heading)
+            if first == heading:
                 sentences.append(joined(heading, body))
+            else:
+                sentences.append(f"{heading}: the same as in the {first[:1].lower()}{first[1:]}.")
+    sentences = list(dict.fromkeys(sentences))
     corrected = _correction(material, rows, decision, gates, fdr)
     if corrected:
         sentences.append(corrected)

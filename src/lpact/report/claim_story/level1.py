@@ -13,6 +13,7 @@ from lpact.decide.calibrated.frames import SubjectRun, mean_over_runs, subject_r
 from lpact.decide.calibrated.predictive import NUISANCE, REAL
 from lpact.decide.gates.severe import means_by_control
 from lpact.decide.rows import OK
+from lpact.decide.wording import count
 from lpact.math.types import FloatArray
 from lpact.report.claim_story.material import Material, place
 from lpact.report.claim_story.model import Distribution
@@ -234,6 +235,7 @@ def _pooled(material: Material, control: str, test: Comparison | None = None) ->
         return []
     real = _real(material)
     draws = mean_over_runs(by_run)
+    left_out = max(len(values) for values in by_run.values()) - draws.size
     return [
         against_draws(
             f"Real score against draws of {control}",
@@ -245,6 +247,9 @@ def _pooled(material: Material, control: str, test: Comparison | None = None) ->
             gives="" if test is None else "rank",
             p_value=None if test is None else test.p_value,
             marks=_nuisance_mark(material, list(by_run)),
+            note=f"{count(left_out, 'draw')} left out that not every subject-run has."
+            if left_out
+            else "",
         )
     ]
 

@@ -14,7 +14,7 @@ import polars as pl
 from lpact.decide import CALIBRATED, PAPER
 from lpact.report.figure import Material, Spec
 from lpact.report.figures.common import PROFILES
-from lpact.report.theme import DIVERGING, RAMP, colour, colours
+from lpact.report.theme import DIVERGING, RAMP, colour
 
 LAYER = ["dataset", "model", "layer"]
 RUN = ["subject", "session", "run"]
@@ -131,9 +131,9 @@ def ink_on(roles: tuple[str, ...], place: int | None) -> str:
     return colour("on_strong" if place in strong else "on_light")
 
 
-def threshold_scale(roles: tuple[str, ...], breaks: Sequence[float]) -> Spec:
-    """Colours in classes."""
-    return {"type": "threshold", "domain": list(breaks), "range": colours(roles)}
+def fill_of(roles: tuple[str, ...], place: int | None) -> str:
+    """Colour of a cell of a class, or of a missing one."""
+    return colour("missing" if place is None else roles[place])
 
 
 def short_number(value: float) -> str:

@@ -230,7 +230,7 @@ def _column_heads(canvas: Canvas, columns: list[str], left: float, top: float) -
         limit=150,
         size=10,
     )
-    canvas.layers[-1]["mark"]["angle"] = -48
+    canvas.layers[-1]["mark"]["angle"] = 312
 
 
 def _legend(canvas: Canvas) -> None:

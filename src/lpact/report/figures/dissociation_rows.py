@@ -25,7 +25,7 @@ STRONGEST = 4
 _DROPS = ("drop_aa", "drop_ab", "drop_ba", "drop_bb")
 
 
-def tests_of(material: Material) -> pl.DataFrame:
+def pair_tests(material: Material) -> pl.DataFrame:
     """The tests, sorted; every pair in the order of the study file, with ``known`` and ``interaction``."""
     table = material.table(TABLE).sort([*LAYER, *RUN, "mechanism_a", "mechanism_b"])
     order = mechanism_order(material, pl.concat([table["mechanism_a"], table["mechanism_b"]]))
@@ -59,7 +59,7 @@ def tests_of(material: Material) -> pl.DataFrame:
 
 def rows_of(material: Material) -> pl.DataFrame:
     """One row a layer and pair: in how many subject-runs of how many the pair dissociates, and median drops."""
-    tests = tests_of(material)
+    tests = pair_tests(material)
     keys = [*LAYER, "a", "b", "mechanism_a", "mechanism_b"]
     return (
         tests.group_by(keys, maintain_order=True)

@@ -20,12 +20,12 @@ from lpact.report.figures._layers import (
     LAYER,
     class_of,
     counted,
+    fill_of,
     ink_on,
     layer_name,
     number,
     own_colour,
     span,
-    threshold_scale,
 )
 from lpact.report.figures.dissociation_lines import crossed, pair_title
 from lpact.report.figures.dissociation_rows import (
@@ -34,7 +34,7 @@ from lpact.report.figures.dissociation_rows import (
     chosen_layers,
     rows_of,
     strongest_pairs,
-    tests_of,
+    pair_tests,
 )
 from lpact.report.figures.level_rows import metric_name
 from lpact.report.theme import RAMP, colour
@@ -60,7 +60,7 @@ def make(material: Material) -> Figure | Missing:
     strongest = strongest_pairs(rows, material.config.gates.min_subject_runs)
     drawn = rows.join(layers.select(LAYER), on=LAYER, how="semi", maintain_order="left")
     metric = f"held-out {metric_name(material.config.readout.primary_metric)}"
-    spec = _spec(drawn, layers, strongest, tests_of(material), metric)
+    spec = _spec(drawn, layers, strongest, pair_tests(material), metric)
     caption = _caption(drawn, layers, rows, material.config.gates.min_subject_runs)
     return Figure(NAME, TITLE, caption, spec, _summary(rows, strongest))
 
@@ -83,6 +83,7 @@ def _cells(drawn: pl.DataFrame, labels: dict[int, str]) -> pl.DataFrame:
         column=(pl.col("a") + 1).cast(pl.String),
         shown=pl.Series(shown, dtype=pl.String),
         ink=pl.Series([ink_on(RAMP, place) for place in classes], dtype=pl.String),
+        fill=pl.Series([fill_of(RAMP, place) for place in classes], dtype=pl.String),
     )
     return with_marks(cells, _cell_text, "n_dissociated")
 
@@ -110,13 +111,6 @@ def _triangle(
         **({} if first else {"labelExpr": "split(datum.label, ' ')[0]"}),
     }
     places = sorted(labels)
-    fill: Spec = {
-        "condition": {"test": "!isValid(datum.share)", "value": colour("missing")},
-        "field": "share",
-        "type": "quantitative",
-        "scale": threshold_scale(RAMP, _SHARES),
-        "legend": None,
-    }
     return {
         "title": pair_title(layer, f"{layer['total']} of {layer['of']} tests dissociate"),
         "data": values(own),
@@ -139,7 +133,7 @@ def _triangle(
         "layer": [
             {
                 "mark": {"type": "rect", "stroke": colour("paper"), "strokeWidth": 1},
-                "encoding": {"fill": fill, "description": DESCRIPTION},
+                "encoding": {"fill": own_colour("fill"), "description": DESCRIPTION},
             },
             {
                 "mark": {"type": "text", "fontSize": 10, "aria": False},

@@ -96,7 +96,8 @@ def panel_of(
     model = model.filter(in_order).join(brain, on=both, how="semi", maintain_order="left")
     brain = brain.filter(in_order).join(model, on=both, how="semi", maintain_order="left")
     n_runs = brain.select(RUN).n_unique()
-    units = index.filter(in_order).unique("unit_index", keep="first").sort("unit_index")
+    units = index.filter(in_order).sort(["unit_index", *RUN])
+    units = units.unique("unit_index", keep="first", maintain_order=True)
     notes = []
     if n_runs < total:
         notes.append(
@@ -155,7 +156,8 @@ def _common_order(brain: pl.DataFrame, model: pl.DataFrame) -> str | None:
 def _square(brain: pl.DataFrame, n_units: int) -> FloatArray:
     """Mean over subject-runs of the units × units alignments; NaN where none is defined."""
     total, known = np.zeros((n_units, n_units)), np.zeros((n_units, n_units))
-    for place, pattern in brain.select("unit_index", "pattern").sort("unit_index").iter_rows():
+    ordered = brain.sort(["unit_index", *RUN])
+    for place, pattern in ordered.select("unit_index", "pattern").iter_rows():
         row = np.array(pattern, dtype=float)
         total[place] += np.nan_to_num(row)
         known[place] += np.isfinite(row)

@@ -23,6 +23,7 @@ from lpact.report.figures._layers import (
     class_of,
     counted,
     diverging_breaks,
+    fill_of,
     held_under,
     ink_on,
     layer_name,
@@ -31,7 +32,6 @@ from lpact.report.figures._layers import (
     own_colour,
     short_layer_name,
     short_number,
-    threshold_scale,
 )
 from lpact.report.figures.common import PROFILES
 from lpact.report.figures.level_rows import metric_name
@@ -67,10 +67,9 @@ def make(material: Material) -> Figure | Missing:
     cells = _cells(drawn, order)
     gates = _gate_rows(material, cells)
     breaks, metric = _breaks(drawn), metric_name(material.config.readout.primary_metric)
-    fill = _fill(breaks)
     columns = _columns(layers.height)
     panels = [
-        _panel(layer, cells, gates, _axes(order, first=i % columns == 0), fill)
+        _panel(layer, cells, gates, _axes(order, first=i % columns == 0))
         for i, layer in enumerate(layers.iter_rows(named=True))
     ]
     n_layers = rows.select(LAYER).n_unique()
@@ -95,6 +94,7 @@ def _cells(drawn: pl.DataFrame, order: list[str]) -> pl.DataFrame:
         ),
         shown=pl.Series([number(value, decimals) for value in drawn["drop"]], dtype=pl.String),
         ink=pl.Series([ink_on(DIVERGING, place) for place in classes], dtype=pl.String),
+        fill=pl.Series([fill_of(DIVERGING, place) for place in classes], dtype=pl.String),
     )
     return with_marks(cells, _cell_text, "drop")
 
@@ -179,19 +179,7 @@ def _axes(order: list[str], *, first: bool) -> Spec:
     }
 
 
-def _fill(breaks: list[float]) -> Spec:
-    return {
-        "condition": {"test": "!isValid(datum.drop)", "value": colour("missing")},
-        "field": "drop",
-        "type": "quantitative",
-        "scale": threshold_scale(DIVERGING, breaks),
-        "legend": None,
-    }
-
-
-def _panel(
-    layer: dict[str, Any], cells: pl.DataFrame, gates: pl.DataFrame, axes: Spec, fill: Spec
-) -> Spec:
+def _panel(layer: dict[str, Any], cells: pl.DataFrame, gates: pl.DataFrame, axes: Spec) -> Spec:
     """One layer: cells, outlined diagonal, numbers, and marks of passed gates."""
     same = [pl.col(name) == layer[name] for name in LAYER]
     own, passed = cells.filter(same), gates.filter(same)
@@ -211,7 +199,7 @@ def _panel(
         "layer": [
             {
                 "mark": {"type": "rect", "stroke": colour("paper"), "strokeWidth": 1},
-                "encoding": {"fill": fill, "description": DESCRIPTION},
+                "encoding": {"fill": own_colour("fill"), "description": DESCRIPTION},
             },
             {"transform": [{"filter": "datum.matching"}], "mark": outline},
             {

@@ -15,7 +15,7 @@ from lpact.report.layout import Layout, View, binned, layout_of, views_of
 from lpact.report.theme import DIVERGING, colour
 
 MOST_VIEWS = 96
-MOST_MARKS = 5000
+MOST_MARKS, _FEWEST = 5000, 60
 """Views and units that are drawn; further panels are left out, more units are put together in squares."""
 _ROOM = 920
 _SIDE = {Layout.SENSORS: 140.0, Layout.BRAIN: 102.0, Layout.NATIVE: 96.0}
@@ -68,7 +68,7 @@ def draw(sites: pl.DataFrame, metric: str) -> Drawn:
     known = sites["value"].drop_nulls().to_numpy()
     edges = edges_of(known)
     n_views = sum(_n_views(own["coordinate_frame"][0]) for own in kept)
-    page = _Page(edges, metric, max(60, MOST_MARKS // n_views))
+    page = _Page(edges, metric, max(_FEWEST, MOST_MARKS // n_views))
     y, previous, x = float(_LEGEND), None, 0.0
     line_height = 0.0
     for own in kept:
@@ -172,11 +172,8 @@ class _Page:
         """One dataset and model, in all views of its frame."""
         first = own.row(0, named=True)
         layout = layout_of(frame)
-        name = layer_name(
-            first["model"],
-            first["layer"],
-            _ACROSS[layout] * _SIDE[layout] - 80 * bool(first["panel"]),
-        )
+        room = _ACROSS[layout] * _SIDE[layout] - (80 if first["panel"] else 0)
+        name = layer_name(first["model"], first["layer"], room, pixels=5.7)
         name += f" · subject {first['panel']}" if first["panel"] else ""
         self.titles.setdefault(layout, []).append({"x": x, "y": y + 4, "text": name})
         scale = _scale(views, frame)

@@ -1,0 +1,129 @@
+"""The report folder: complete or not at all, the same bytes every time, nothing of anybody else's touched."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import lpact
+from lpact.errors import RunError
+from lpact.report import REPORT_PAGE, report_contents
+from lpact.report.figures import SECTIONS
+from lpact.report.folder import CONTENTS, new_folder, refuse_foreign
+from lpact.study import Run
+
+NAMES = [name for section in SECTIONS.values() for name in section]
+
+
+@pytest.fixture(scope="module")
+def report(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_run.report(tmp_path_factory.mktemp("report") / "made").folder
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.slow
+def test_everything_is_there(small_run: Run, report: Path) -> None:
+    found = set(files(report))
+    for name in NAMES:
+        for suffix in ("svg", "pdf", "png"):
+            assert f"figures/{name}.{suffix}" in found
+        assert f"figures/dark/{name}.pdf" in found
+    for table in small_run.tables():
+        assert f"tables/{table.name}.tex" in found
+        twin = small_run.root / f"{table.name}.csv"
+        assert (report / f"tables/{table.name}.csv").read_bytes() == twin.read_bytes()
+    assert {REPORT_PAGE, "verdicts.md", "methods.md", "methods.tex", "references.bib"} <= found
+    assert "tables/controls/main_table_conventional_vs_lpact_contrast.csv" in found
+
+
+@pytest.mark.slow
+def test_contents_lists_every_file_with_its_checksum(report: Path) -> None:
+    listed = json.loads((report / CONTENTS).read_text())
+    assert listed == {path: own for path, own in files(report).items() if path != CONTENTS}
+    assert report_contents(report) == set(files(report))
+
+
+@pytest.mark.slow
+def test_the_page_holds_every_figure_and_is_small(report: Path) -> None:
+    page = (report / REPORT_PAGE).read_text()
+    for name in NAMES:
+        assert f'id="figure-{name}"' in page
+    assert page.count("<svg ") == len(NAMES)
+    assert len(page) < 15e6
+    assert str(report) not in page
+
+
+@pytest.mark.slow
+def test_the_same_run_gives_the_same_bytes_with_processes_too(
+    small_run: Run, report: Path, tmp_path: Path
+) -> None:
+    again = small_run.report(tmp_path / "again", workers=2)
+    assert files(again.folder) == files(report)
+
+
+def test_a_report_replaces_an_earlier_one_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    for text in ("first", "second"):
+        refuse_foreign(target)
+        with new_folder(target) as made:
+            (made / REPORT_PAGE).write_text(text)
+    assert (target / REPORT_PAGE).read_text() == "second"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["report"]
+    (target / "notes").mkdir()
+    (target / "notes" / "mine.txt").write_text("keep me")
+    with pytest.raises(RunError, match="more than a report") as refused:
+        refuse_foreign(target)
+    assert refused.value.got == "notes/mine.txt"
+
+
+def test_what_goes_wrong_leaves_the_earlier_report(tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    with new_folder(target) as made:
+        (made / REPORT_PAGE).write_text("good")
+    with pytest.raises(ValueError, match="half way"), new_folder(target) as made:
+        (made / REPORT_PAGE).write_text("bad")
+        raise ValueError("half way")
+    assert (target / REPORT_PAGE).read_text() == "good"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["report"]
+
+
+def test_a_file_or_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for name in ("file", "link"):
+        with pytest.raises(RunError, match="cannot be put there"):
+            refuse_foreign(tmp_path / name)
+    refuse_foreign(tmp_path / "new")
+
+
+def test_a_changed_table_is_not_reported_on(small_run: Run, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(small_run.root, copy)
+    table = copy / "decisions" / "lpact_decision_table.parquet"
+    table.write_bytes(table.read_bytes() + b"x")
+    with pytest.raises(RunError, match="has changed since the run was published"):
+        lpact.open_run(copy).report(tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.slow
+def test_figures_that_cannot_be_drawn_are_named(small_run: Run, tmp_path: Path) -> None:
+    written = small_run.report(tmp_path / "report", tables=False, sensitivity=False)
+    assert {own.name for own in written.missing} >= {"uncertainty", "sensitivity"}
+    page = written.page.read_text()
+    for own in written.missing:
+        assert own.reason
+        assert "Not drawn: " in page
+    assert written.n_tables == 0
+    assert not (written.folder / "tables").exists()
