@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -39,6 +40,7 @@ ROUNDS, QUICK_ROUNDS = 15, 2
 TARGET_S = 1.0
 """Seconds that 95 % of the answers of every kind must stay under."""
 PORT = 18_321
+WEB = ("duckdb", "fastapi", "polars", "uvicorn")
 BIG = "relational/profile_similarity_scores"
 SCORES = "predictive/predictive_scores"
 DROPS = "causal/causal_block_drops"
@@ -296,7 +298,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         "rows": made,
         "rows_of_largest_table": n_big,
         "machine": machine(),
-        "versions": versions(),
+        "versions": versions() | {name: version(name) for name in WEB},
         "threads": os.cpu_count(),
     }
     out.parent.mkdir(parents=True, exist_ok=True)

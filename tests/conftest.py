@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,20 +44,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+def shared_folder(factory: pytest.TempPathFactory, name: str) -> Path:
+    """A folder of this session; parallel workers share the one above their own."""
+    alone = os.environ.get("PYTEST_XDIST_WORKER") is None
+    base = factory.getbasetemp()
+    return (base if alone else base.parent) / name
+
+
 @pytest.fixture(scope="session")
 def small_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A finished run of the small study; not to be changed, so copy its folder where a test must."""
     from filelock import FileLock
-    from small_study import SMALL
 
     import lpact
+    from small_study import SMALL
 
-    # Parallel workers share the folder above their own.
-    alone = os.environ.get("PYTEST_XDIST_WORKER") is None
-    base = tmp_path_factory.getbasetemp()
-    folder = (base if alone else base.parent) / "small-run"
+    folder = shared_folder(tmp_path_factory, "small-run")
     with FileLock(f"{folder}.lock"):
         return lpact.load_study(SMALL).run(folder, workers=1, progress=False)
+
+
+@pytest.fixture(scope="session")
+def small_report(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the small run's report; not to be changed."""
+    from filelock import FileLock
+
+    folder = shared_folder(tmp_path_factory, "small-report")
+    with FileLock(f"{folder}.lock"):
+        return folder if folder.exists() else small_run.report(folder).folder
 
 
 @pytest.fixture(scope="session")

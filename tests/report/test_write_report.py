@@ -19,11 +19,6 @@ from lpact.study import Run
 NAMES = [name for section in SECTIONS.values() for name in section]
 
 
-@pytest.fixture(scope="module")
-def report(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small_run.report(tmp_path_factory.mktemp("report") / "made").folder
-
-
 def files(folder: Path) -> dict[str, str]:
     return {
         path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest()
@@ -33,8 +28,8 @@ def files(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_everything_is_there(small_run: Run, report: Path) -> None:
-    found = set(files(report))
+def test_everything_is_there(small_run: Run, small_report: Path) -> None:
+    found = set(files(small_report))
     for name in NAMES:
         for suffix in ("svg", "pdf", "png"):
             assert f"figures/{name}.{suffix}" in found
@@ -42,34 +37,34 @@ def test_everything_is_there(small_run: Run, report: Path) -> None:
     for table in small_run.tables():
         assert f"tables/{table.name}.tex" in found
         twin = small_run.root / f"{table.name}.csv"
-        assert (report / f"tables/{table.name}.csv").read_bytes() == twin.read_bytes()
+        assert (small_report / f"tables/{table.name}.csv").read_bytes() == twin.read_bytes()
     assert {REPORT_PAGE, "verdicts.md", "methods.md", "methods.tex", "references.bib"} <= found
     assert "tables/controls/main_table_conventional_vs_lpact_contrast.csv" in found
 
 
 @pytest.mark.slow
-def test_contents_lists_every_file_with_its_checksum(report: Path) -> None:
-    listed = json.loads((report / CONTENTS).read_text())
-    assert listed == {path: own for path, own in files(report).items() if path != CONTENTS}
-    assert report_contents(report) == set(files(report))
+def test_contents_lists_every_file_with_its_checksum(small_report: Path) -> None:
+    listed = json.loads((small_report / CONTENTS).read_text())
+    assert listed == {path: own for path, own in files(small_report).items() if path != CONTENTS}
+    assert report_contents(small_report) == set(files(small_report))
 
 
 @pytest.mark.slow
-def test_the_page_holds_every_figure_and_is_small(report: Path) -> None:
-    page = (report / REPORT_PAGE).read_text()
+def test_the_page_holds_every_figure_and_is_small(small_report: Path) -> None:
+    page = (small_report / REPORT_PAGE).read_text()
     for name in NAMES:
         assert f'id="figure-{name}"' in page
     assert page.count("<svg ") == len(NAMES)
     assert len(page) < 15e6
-    assert str(report) not in page
+    assert str(small_report) not in page
 
 
 @pytest.mark.slow
 def test_the_same_run_gives_the_same_bytes_with_processes_too(
-    small_run: Run, report: Path, tmp_path: Path
+    small_run: Run, small_report: Path, tmp_path: Path
 ) -> None:
     again = small_run.report(tmp_path / "again", workers=2)
-    assert files(again.folder) == files(report)
+    assert files(again.folder) == files(small_report)
 
 
 def test_a_report_replaces_an_earlier_one_and_nothing_else(tmp_path: Path) -> None:
@@ -91,9 +86,14 @@ def test_what_goes_wrong_leaves_the_earlier_report(tmp_path: Path) -> None:
     target = tmp_path / "report"
     with new_folder(target) as made:
         (made / REPORT_PAGE).write_text("good")
-    with pytest.raises(ValueError, match="half way"), new_folder(target) as made:
-        (made / REPORT_PAGE).write_text("bad")
-        raise ValueError("half way")
+
+    def fail() -> None:
+        with new_folder(target) as made:
+            (made / REPORT_PAGE).write_text("bad")
+            raise ValueError("half way")
+
+    with pytest.raises(ValueError, match="half way"):
+        fail()
     assert (target / REPORT_PAGE).read_text() == "good"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["report"]
 

@@ -19,13 +19,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import polars as pl
 
 from lpact.config import GatesConfig
+from lpact.decide import NEEDED
 from lpact.decide.decision import decide_gathered, gather, integrated_claims, read_all
 from lpact.decide.known import Known
 from lpact.decide.screening import promising_layers
 from lpact.reasons import Gate, Reason
 from lpact.robustness.counting import Counts, StudyClaims
 from lpact.tables import RECORDING_KEY
-from lpact.tables.causal import SPECIFICITY
+from lpact.tables.causal import BLOCK_DROPS, DISSOCIATIONS, SPECIFICITY, STRIPPING_DELTAS
 from lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.tables.decisions import DECISIONS
 from lpact.tables.predictive import CONTROL_DELTAS
@@ -45,6 +46,8 @@ GATES: Mapping[str, Gate] = {
 """Gates by their column in the decision table."""
 
 LAYER_KEY = ("dataset", "model", "layer")
+_NOT_IN_GATES = (STRIPPING_DELTAS, DISSOCIATIONS)
+"""Tables whose rows are labelled by the decision, and that no gate reads."""
 _LEVELS = (CONTROL_DELTAS, PROFILE_DELTAS, SPECIFICITY, NORMALIZED_SCORES)
 
 
@@ -131,7 +134,8 @@ class Decider:
             layers = self._open_layers(touched)
             if datasets:
                 layers = layers.filter(pl.col("dataset").is_in(datasets))
-            self._opened[place] = layers, _of_layers(self.tables, layers)
+            read = {t.name: self.tables[t.name] for t in NEEDED if t not in _NOT_IN_GATES}
+            self._opened[place] = layers, _of_layers(read, layers)
         return self._opened[place]
 
     def _open_layers(self, touched: Sequence[str]) -> pl.DataFrame:
@@ -166,20 +170,26 @@ class Decider:
             promising = promising_layers(
                 tables, gates=gates, primary_metric=self.primary_metric, known=known
             )
+        present = tables[CONTROL_DELTAS.name].select(LAYER_KEY).unique().rows()
+        stripped = tables[SPECIFICITY.name]
         # A claim that is lost is asked for its label, too.
         asked = layers.filter(_is_one_of(promising | self._claims.integrated_layers))
         decided = None
         if asked.height:
+            if asked.height < layers.height:
+                # Drops by block are not read where the tests of their gate are known.
+                same = () if MECHANISM in touched else (BLOCK_DROPS.name,)
+                rest = {name: t for name, t in tables.items() if name not in same}
+                tables = {**tables, **_of_layers(rest, asked)}
             found = gather(
-                _of_layers(tables, asked) if asked.height < layers.height else tables,
+                tables,
                 gates=gates,
                 primary_metric=self.primary_metric,
                 known=known,
-                stripped=tables[SPECIFICITY.name],
+                stripped=stripped,
             )
             decided = integrated_claims(found)
-        present = tables[CONTROL_DELTAS.name].select(LAYER_KEY).unique()
-        return self._claims.counts(layers.rows(), present.rows(), decided, gates.fdr)
+        return self._claims.counts(layers.rows(), present, decided, gates.fdr)
 
 
 def _is_one_of(layers: Collection[tuple[str, str, int]]) -> pl.Expr:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from typing import TYPE_CHECKING, TypeAlias
 
 from markupsafe import Markup
@@ -30,24 +31,23 @@ _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 def strip(shown: Distribution) -> Markup:
     """Draw a distribution; an empty one is said in words by the page."""
     low, high = _range(shown)
-    height = TOP + PLOT_HEIGHT + AXIS
     base = TOP + PLOT_HEIGHT
 
     def x(value: float) -> float:
         return SIDE + (WIDTH - 2 * SIDE) * (value - low) / (high - low)
 
+    many = len(shown.draws) > MOST_DOTS
     parts = [
-        Markup('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
-            SIDE, WIDTH - SIDE, base, base
-        ),
+        f'<line class="axis" x1="{SIDE}" x2="{WIDTH - SIDE}" y1="{base}" y2="{base}"/>',
         *_ticks(low, high, x, base),
-        *(_histogram if len(shown.draws) > MOST_DOTS else _dots)(shown, x, base),
+        *(_histogram(shown, x, base) if many else _dots(shown, x, base)),
         *_lines(shown, x, base),
     ]
-    words = description(shown)
-    return Markup(
-        '<svg class="strip" viewBox="0 0 {w} {h}" role="img" aria-label="{words}"><title>{words}</title>{body}</svg>'
-    ).format(w=WIDTH, h=height, words=words, body=Markup("").join(parts))
+    words = escape(description(shown))
+    size = f"0 0 {WIDTH} {base + AXIS}"
+    opening = f'<svg class="strip" viewBox="{size}" role="img" aria-label="{words}">'
+    # Every text of a part went through `escape`; all else in it is a number of ours.
+    return Markup(f"{opening}<title>{words}</title>{''.join(parts)}</svg>")  # noqa: S704
 
 
 def description(shown: Distribution) -> str:
@@ -87,7 +87,7 @@ def _range(shown: Distribution) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _ticks(low: float, high: float, x: Scale, base: float) -> Iterable[Markup]:
+def _ticks(low: float, high: float, x: Scale, base: float) -> Iterable[str]:
     """Three to six round numbers under the axis."""
     rough = (high - low) / 4
     power = 10.0 ** math.floor(math.log10(rough))
@@ -97,18 +97,13 @@ def _ticks(low: float, high: float, x: Scale, base: float) -> Iterable[Markup]:
         value = place * step
         if value > high:
             break
-        text = f"{value:.4g}" if place else "0"
         at = f"{x(value):.1f}"
-        yield Markup('<line class="tick" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
-            at, at, base, base + 4
-        )
-        if SIDE <= x(value) <= WIDTH - SIDE:
-            yield Markup('<text class="label" x="{}" y="{}" text-anchor="middle">{}</text>').format(
-                at, base + 15, text
-            )
+        yield f'<line class="tick" x1="{at}" x2="{at}" y1="{base}" y2="{base + 4}"/>'
+        text = f"{value:.4g}" if place else "0"
+        yield f'<text class="label" x="{at}" y="{base + 15}" text-anchor="middle">{text}</text>'
 
 
-def _dots(shown: Distribution, x: Scale, base: float) -> Iterable[Markup]:
+def _dots(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
     """One dot a number; those that would overlap are stacked, closer where the stack is high."""
     stacks: dict[int, int] = {}
     placed = []
@@ -120,13 +115,13 @@ def _dots(shown: Distribution, x: Scale, base: float) -> Iterable[Markup]:
     highest = max(stacks.values(), default=1)
     step = min(2 * RADIUS + 0.4, (PLOT_HEIGHT - 2 * RADIUS - 2) / max(1, highest - 1))
     for value, label, place in placed:
-        said = f"{label}: {number(value)}" if label else number(value)
-        yield Markup(
-            '<circle class="dot" cx="{}" cy="{}" r="{}"><title>{}</title></circle>'
-        ).format(f"{x(value):.1f}", f"{base - RADIUS - 2 - step * place:.1f}", RADIUS, said)
+        said = escape(f"{label}: {number(value)}" if label else number(value))
+        height = base - RADIUS - 2 - step * place
+        where = f'cx="{x(value):.1f}" cy="{height:.1f}" r="{RADIUS}"'
+        yield f'<circle class="dot" {where}><title>{said}</title></circle>'
 
 
-def _histogram(shown: Distribution, x: Scale, base: float) -> Iterable[Markup]:
+def _histogram(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
     """Bars of equal width, as high as their share."""
     low, high = min(shown.draws), max(shown.draws)
     width = (high - low) / N_BINS or 1.0
@@ -134,22 +129,17 @@ def _histogram(shown: Distribution, x: Scale, base: float) -> Iterable[Markup]:
     for value in shown.draws:
         counts[min(N_BINS - 1, int((value - low) / width))] += 1
     for place, n in enumerate(counts):
-        if n:
-            left = x(low + place * width)
-            right = x(low + (place + 1) * width)
-            tall = max(1.0, (PLOT_HEIGHT - 4) * n / max(counts))
-            yield Markup(
-                '<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>'
-            ).format(
-                f"{left:.1f}",
-                f"{base - tall:.1f}",
-                f"{max(0.8, right - left - 0.6):.1f}",
-                f"{tall:.1f}",
-                f"{n} from {number(low + place * width)} to {number(low + (place + 1) * width)}",
-            )
+        if not n:
+            continue
+        start, end = low + place * width, low + (place + 1) * width
+        wide = max(0.8, min(x(end), WIDTH) - x(start) - 0.6)
+        tall = max(1.0, (PLOT_HEIGHT - 4) * n / max(counts))
+        where = f'x="{x(start):.1f}" y="{base - tall:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
+        said = f"{n} from {number(start)} to {number(end)}"
+        yield f'<rect class="bar" {where}><title>{said}</title></rect>'
 
 
-def _lines(shown: Distribution, x: Scale, base: float) -> Iterable[Markup]:
+def _lines(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
     """The bound (dashed), further marks (dotted), and the model's own number (solid, with a head)."""
     drawn: list[tuple[str, str, float]] = [("mark", name, value) for name, value in shown.marks]
     if shown.bound is not None:
@@ -157,15 +147,14 @@ def _lines(shown: Distribution, x: Scale, base: float) -> Iterable[Markup]:
     if shown.observed is not None:
         drawn.append(("observed", "model", shown.observed))
     for kind, name, value in drawn:
-        at = x(value)
-        yield Markup(
-            '<line class="{}" x1="{a}" x2="{a}" y1="{}" y2="{}"><title>{}</title></line>'
-        ).format(kind, TOP - 4, base, f"{name} {number(value)}", a=f"{at:.1f}")
+        at = f"{x(value):.1f}"
+        said = escape(f"{name} {number(value)}")
+        where = f'x1="{at}" x2="{at}" y1="{TOP - 4}" y2="{base}"'
+        yield f'<line class="{kind}" {where}><title>{said}</title></line>'
     if shown.observed is not None:
-        at = x(shown.observed)
-        points = f"{at - 5:.1f},{TOP - 10} {at + 5:.1f},{TOP - 10} {at:.1f},{TOP - 2}"
-        yield Markup('<polygon class="head" points="{}"/>').format(points)
-        anchor, shift = ("end", -8) if at > WIDTH / 2 else ("start", 8)
-        yield Markup('<text class="own" x="{}" y="{}" text-anchor="{}">{}</text>').format(
-            f"{at + shift:.1f}", TOP - 4, anchor, number(shown.observed)
-        )
+        place = x(shown.observed)
+        points = f"{place - 5:.1f},{TOP - 10} {place + 5:.1f},{TOP - 10} {place:.1f},{TOP - 2}"
+        yield f'<polygon class="head" points="{points}"/>'
+        anchor, shift = ("end", -8) if place > WIDTH / 2 else ("start", 8)
+        where = f'x="{place + shift:.1f}" y="{TOP - 4}" text-anchor="{anchor}"'
+        yield f'<text class="own" {where}>{number(shown.observed)}</text>'

@@ -27,8 +27,9 @@ from lpact.report.figures._profiles import (
     similarities,
     telling_layers,
 )
-from lpact.report.figures.relational_details import null_rows, unit_order_rows
+from lpact.report.figures.relational_details import unit_order_rows
 from lpact.report.figures.relational_profiles import MAX_DETAILS, MAX_ROWS, make, rows_of
+from lpact.report.figures.relational_tests import null_rows
 
 SUMMARY = ("alignment", "profile")
 

@@ -37,6 +37,11 @@ def crossed(pair: dict[str, Any], tests: pl.DataFrame, metric: str, *, first: bo
     """Two lines that cross where the strips dissociate."""
     rows = with_marks(crossed_rows(pair, tests), _crossed_text, "drop")
     rows = rows.with_columns(one=pl.concat_str([*RUN, "strip"], separator="/", ignore_nulls=True))
+    below = [
+        f"a  {pair['mechanism_a']}",
+        f"b  {pair['mechanism_b']}",
+        f"{pair['n_dissociated']} of {counted(pair['n_known'], 'subject-run')} dissociate",
+    ]
     medians, runs = (rows.filter(pl.col("level") == level) for level in ("median", "run"))
     ink = {"color": _by_strip([colour("real"), colour("winner")])}
     lines = {**ink, "strokeDash": _by_strip([[1, 0], [5, 3]])}
@@ -48,7 +53,7 @@ def crossed(pair: dict[str, Any], tests: pl.DataFrame, metric: str, *, first: bo
         "encoding": {"x": {"value": 0}, "x2": {"value": "width"}},
     }
     return {
-        "title": pair_title(pair, [f"a  {pair['mechanism_a']}", f"b  {pair['mechanism_b']}"]),
+        "title": pair_title(pair, below),
         "width": 132,
         "height": 130,
         "encoding": {

@@ -32,9 +32,9 @@ from lpact.report.figures.dissociation_rows import (
     MAX_PANELS,
     TABLE,
     chosen_layers,
+    pair_tests,
     rows_of,
     strongest_pairs,
-    pair_tests,
 )
 from lpact.report.figures.level_rows import metric_name
 from lpact.report.theme import RAMP, colour

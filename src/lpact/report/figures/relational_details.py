@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lpact.decide.calibrated.relational import SURROGATE, SWAP, UNIT_ORDER, pool
+from lpact.decide.calibrated.relational import UNIT_ORDER
 from lpact.math.types import FloatArray
 from lpact.report.figure import DESCRIPTION, Material, Spec, values, with_marks
 from lpact.report.figures._layers import (
@@ -22,15 +22,12 @@ from lpact.report.figures._layers import (
     short_layer_name,
 )
 from lpact.report.figures._profiles import SUMMARY, Similarities, nearest_rivals
+from lpact.report.figures.relational_tests import null_rows, tests_panel
 from lpact.report.theme import colour
 
 NULLS = "relational/relational_null_draws"
-FEW_DRAWS = 20
-"""Below so many draws they are shown one by one."""
-
 _STEP = 40
 _HEIGHT = 150
-_KINDS = {UNIT_ORDER: "shuffled unit orders", SURROGATE: "draws", SWAP: "exchanged units"}
 
 
 def detail(
@@ -56,7 +53,7 @@ def detail(
     left = {"title": title, **_similarity_panel(rows, runs, orders, order)}
     if nulls is None or not nulls.filter(pl.col("reason") == "ok").height:
         return left
-    return {"hconcat": [left, _tests_panel(null_rows(nulls))], "spacing": 20}
+    return {"hconcat": [left, tests_panel(null_rows(nulls), _HEIGHT)], "spacing": 20}
 
 
 def _no_orders() -> pl.DataFrame:
@@ -101,34 +98,6 @@ def _mean_draws(lists: list[list[float | None]]) -> FloatArray:
     mean = stacked.mean(axis=0)
     finite: FloatArray = mean[np.isfinite(mean)]
     return finite
-
-
-def null_rows(nulls: pl.DataFrame) -> pl.DataFrame:
-    """One row a test and rival: observed statistic, range of its draws, advantage and p-value, as gate R pools them."""
-    made = []
-    ok = nulls.filter(pl.col("reason") == "ok").sort(
-        [*LAYER, "test", "against", *RUN, "alignment", "profile"]
-    )
-    for _, part in ok.group_by([*LAYER, "test", "against"], maintain_order=True):
-        pooled = pool(part)
-        draws = pooled.draws[np.isfinite(pooled.draws)]
-        ends = np.percentile(draws, [2.5, 97.5]) if draws.size else (None, None)
-        made.append(
-            {
-                **part.select(*LAYER, "test", "against").row(0, named=True),
-                "observed": pooled.observed,
-                "low": ends[0],
-                "high": ends[1],
-                "draws": draws.tolist(),
-                "n_draws": int(draws.size),
-                "advantage": pooled.advantage,
-                "p_value": pooled.p_value if draws.size else None,
-            }
-        )
-    kinds = list(_KINDS)
-    frame = pl.DataFrame(made, infer_schema_length=None)
-    rank = pl.col("test").replace_strict({k: i for i, k in enumerate(kinds)}, default=len(kinds))
-    return frame.sort([*LAYER, rank, pl.col("against") != NUISANCE, "against"])
 
 
 def _similarity_panel(
@@ -241,99 +210,4 @@ def _order_text(row: dict[str, Any]) -> str:
     return (
         f"{_place_text(row)}: real pattern in {counted(row['n_draws'], 'shuffled unit order')}, "
         f"95 % between {low} and {high}"
-    )
-
-
-def _tests_panel(tests: pl.DataFrame) -> Spec:
-    """Tests down: bar or ticks for draws, a point for what is observed, and the p-value."""
-    shown = [f"p {_p_value(p)}" for p in tests["p_value"]]
-    rows = tests.with_columns(
-        label=pl.concat_str(
-            [
-                pl.when(pl.col("test") == UNIT_ORDER)
-                .then(pl.lit("unit order"))
-                .otherwise(pl.col("against")),
-                pl.col("test").replace_strict(
-                    {UNIT_ORDER: "shuffled", SURROGATE: "draws", SWAP: "exchanged"},
-                    default="",
-                    return_dtype=pl.String,
-                ),
-            ],
-            separator=", ",
-        ),
-        shown=pl.Series(shown, dtype=pl.String),
-    )
-    rows = with_marks(rows, _test_text, "observed")
-    many = rows.filter(pl.col("n_draws") >= FEW_DRAWS).drop("draws")
-    few = rows.filter(pl.col("n_draws") < FEW_DRAWS).explode("draws").drop_nulls("draws")
-    x = {
-        "field": "observed",
-        "type": "quantitative",
-        "axis": {"title": "relational statistic, and its draws", "grid": True, "tickCount": 5},
-    }
-    labels = rows["label"].to_list()
-    y = {
-        "field": "label",
-        "type": "nominal",
-        "scale": {"domain": labels},
-        "axis": {
-            "title": None,
-            "labelLimit": 190,
-            "labelFontSize": 10,
-            "ticks": False,
-            "domain": False,
-        },
-    }
-    bar = {"type": "bar", "height": 8, "color": colour("missing")}
-    span = {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}
-    tick = {"type": "tick", "thickness": 1.5, "size": 9, "color": colour("control")}
-    return {
-        "width": 170,
-        "height": {"step": _HEIGHT / max(len(labels), 8)},
-        "encoding": {"y": y},
-        "layer": [
-            {
-                "data": {"values": [{"observed": 0}]},
-                "mark": {"type": "rule", "color": colour("ink"), "aria": False},
-                "encoding": {"x": x, "y": {"value": 0}, "y2": {"value": "height"}},
-            },
-            {"data": values(many), "mark": bar, "encoding": {**span, "description": DESCRIPTION}},
-            {
-                "data": values(few),
-                "mark": tick,
-                "encoding": {
-                    "x": {"field": "draws", "type": "quantitative"},
-                    "description": DESCRIPTION,
-                },
-            },
-            {
-                "data": values(rows.drop("draws")),
-                "mark": {"type": "point", "size": 42, "color": colour("real")},
-                "encoding": {"x": x, "description": DESCRIPTION},
-            },
-            {
-                "data": values(rows.drop("draws")),
-                "mark": {"type": "text", "align": "left", "fontSize": 10, "aria": False},
-                "encoding": {"x": {"value": 176}, "text": {"field": "shown"}},
-            },
-        ],
-    }
-
-
-def _p_value(p: float | None) -> str:
-    if p is None:
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _test_text(row: dict[str, Any]) -> str:
-    against = "its own units in another order" if row["test"] == UNIT_ORDER else row["against"]
-    text = (
-        f"{layer_name(row)}: real pattern against {against}: statistic {number(row['observed'])}; "
-        f"{counted(row['n_draws'], 'draw')} ({_KINDS.get(row['test'], row['test'])})"
-    )
-    if row["low"] is not None:
-        text += f", 95 % between {number(row['low'])} and {number(row['high'])}"
-    return (
-        f"{text}; advantage in similarity {number(row['advantage'])}; p {_p_value(row['p_value'])}"
     )

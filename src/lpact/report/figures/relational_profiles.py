@@ -31,8 +31,9 @@ from lpact.report.figures._profiles import (
     telling_layers,
 )
 from lpact.report.figures.common import PROFILES
-from lpact.report.figures.relational_details import FEW_DRAWS, detail
+from lpact.report.figures.relational_details import detail
 from lpact.report.figures.relational_matrix import matrix, reasons_of
+from lpact.report.figures.relational_tests import FEW_DRAWS
 from lpact.report.theme import DIVERGING, colour
 
 NAME = "relational_profiles"
