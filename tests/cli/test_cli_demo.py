@@ -60,6 +60,9 @@ def test_demo_shows_verdicts_counts_and_places(lpact: Lpact, tiny_demo: Path) ->
         (line,) = [x for x in said.splitlines() if x.split()[:1] == [table.name]]
         assert line.split()[1] == f"{run.table(table.name).height:,}"
     assert f"{tiny_demo}/decisions/lpact_decision_table.csv" in said
+    (line,) = [x for x in said.splitlines() if x.split()[:1] == ["report"]]
+    assert line.endswith(f"{tiny_demo}/report/report.html")
+    assert (tiny_demo / "report" / "report.html").is_file()
 
 
 def test_line_to_copy_works_even_with_a_space_in_the_path(lpact: Lpact, tiny_demo: Path) -> None:

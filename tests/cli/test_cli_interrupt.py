@@ -50,7 +50,7 @@ def test_interrupted_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
     study.write_text(TINY.replace("\ndraws = 1", f"\ndraws = {DRAWS}"))
     out = tmp_path / "run"
     partial = tmp_path / "run.partial"
-    args = ("run", study, "--out", out, "--workers", 2)
+    args = ("run", study, "--out", out, "--workers", 2, "--no-report")
 
     process = lpact(*args)
     wait_for(lambda: len(list(partial.glob("tasks/*/*"))) >= 4, process)
@@ -69,7 +69,9 @@ def test_interrupted_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
     assert "what was finished of this very study is used again" in said
     assert not partial.exists()
 
-    undisturbed = lpact("run", study, "--out", tmp_path / "whole", "--workers", 1)
+    undisturbed = lpact(
+        "run", study, "--out", tmp_path / "whole", "--workers", 1, "--no-report"
+    )
     undisturbed.communicate(timeout=PATIENCE_S)
     assert contents(out) == contents(tmp_path / "whole")
 

@@ -91,6 +91,8 @@ def test_run_says_cost_verdicts_and_places(tiny_run: TinyRun) -> None:
     assert "Switched off ([assay] enabled = false)." in said
     assert f"Outcome {api.open_run(tiny_run.folder).outcome}" in said
     assert f"{tiny_run.folder}/decisions/lpact_decision_table.csv" in said
+    assert f"{tiny_run.folder}/report/report.html" in said
+    assert (tiny_run.folder / "report" / "report.html").is_file()
     assert f"lpact explain {tiny_run.folder} sim/integrated/2/" in said
     assert "\x1b" not in said
 
@@ -117,13 +119,17 @@ def test_run_refuses_a_folder_with_something_else(
 
 def test_workers_do_not_change_a_byte(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:
     out = tmp_path / "two"
-    result = lpact("run", tiny_run.study, "--out", out, "--workers", 2, "--no-progress")
+    result = lpact(
+        "run", tiny_run.study, "--out", out, "--workers", 2, "--no-progress", "--no-report"
+    )
     assert result.exit_code == 0
     assert (out / "manifest.json").read_bytes() == (tiny_run.folder / "manifest.json").read_bytes()
+    assert not (out / "report" / "report.html").exists()
+    assert f"lpact report {out}" in result.stdout
 
 
 def test_progress_goes_to_standard_error(lpact: Lpact, tiny_study: Path, tmp_path: Path) -> None:
-    result = lpact("run", tiny_study, "--out", tmp_path / "run", "--progress")
+    result = lpact("run", tiny_study, "--out", tmp_path / "run", "--progress", "--no-report")
     assert "levels 1 to 3: 6/6" in result.stderr
     assert "levels 1 to 3" not in result.stdout
     assert isinstance(api.open_run(tmp_path / "run").decisions, pl.DataFrame)

@@ -335,6 +335,45 @@ def test_a_table_that_is_not_there_leaves_its_pictures_out():
     assert criterion(story, "p_unit_order") == criterion(whole, "p_unit_order")
 
 
+def test_controls_that_the_study_does_not_have_are_not_shown():
+    whole = sound()
+    shown = criterion(claim_story(rows_of(decided(whole)), CLAIM, "calibrated"), "p_contrast")
+    assert "static_embedding" in {d.reference for d in shown.distributions}
+    without = whole[made.NULLS].filter(pl.col("control") != "static_embedding")
+    tables = decided({**whole, made.NULLS: without})
+    shown = criterion(claim_story(rows_of(tables), CLAIM, "calibrated"), "p_contrast")
+    assert {d.reference for d in shown.distributions} == {
+        "circular_shift",
+        "random_matched_dim",
+        "nuisance",
+    }
+
+
+def test_fractions_on_a_weak_reliability_do_not_enter():
+    weak = pl.col("run") == "1"
+    tables = made.put(sound(), made.CEILING, weak, reliability=0.05, fraction_of_ceiling=9.0)
+    for profile, name in (
+        ("paper", "mean_fraction_of_ceiling"),
+        ("paper", "median_fraction_of_ceiling"),
+        ("calibrated", "p_fraction"),
+    ):
+        found = criterion(claim_story(rows_of(decided(tables)), CLAIM, profile), name)
+        (shown,) = found.distributions
+        assert set(shown.draws) == {0.625}
+        if shown.kind == "subject_runs":
+            assert len(shown.draws) == 4
+
+
+def test_typical_values_do_not_shut_a_gate():
+    half = pl.col("method").is_in(["feature_zeroing", "layer_ablation"])
+    tables = made.put(passing_tables(), made.SPECIFICITY, half, margin=-0.05)
+    story = claim_story(rows_of(decided(tables)), CLAIM, "paper")
+    typical = criterion(story, "typical_margin")
+    assert typical.value == pytest.approx(-0.015)
+    assert (typical.passed, typical.decisive) == (False, False)
+    assert all(g.passed for g in story.gates)
+
+
 def test_draws_that_not_every_subject_run_has_are_left_out_and_counted():
     whole = sound()
     short = (pl.col("draw") < 7) | (pl.col("run") != "2")

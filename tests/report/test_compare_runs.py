@@ -73,6 +73,15 @@ def test_the_same_run_twice_differs_in_nothing(publish, passing):
     assert comparison_json(comparison)["identical"] is True
 
 
+def test_a_table_that_decides_nothing_can_still_differ(publish, passing):
+    other = publish(made.put(passing_tables(), made.CONTROL_DELTAS, n_train_min=400))
+    comparison = compare_runs(passing, other)
+    assert [(t.table, t.kind) for t in comparison.tables] == [(made.CONTROL_DELTAS, "changed")]
+    assert all(found.claims == () for found in comparison.profiles)
+    assert not comparison.identical
+    assert "Tables whose content differs (1)" in comparison_text(comparison)
+
+
 def test_a_control_that_wins_flips_the_gates_that_it_should(publish, passing):
     before = passing_tables()
     wins = {
@@ -116,6 +125,10 @@ def test_a_control_that_wins_flips_the_gates_that_it_should(publish, passing):
     back = profile(compare_runs(other, passing))
     mirrored = next(c for c in back.claims if c.claim == change.claim)
     assert mirrored.label_before == change.label_after
+    assert [(f.letter, f.before, f.after) for f in mirrored.gates] == [
+        ("P", False, True),
+        ("Rep", False, True),
+    ]
     assert mirrored.criteria[0].sentence == (
         "mean_delta_control rose from -0.01 to 0.04 against circular_shift (before against random_matched_dim), and "
         "now holds (needs > 0)."

@@ -29,7 +29,7 @@ def command(
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = False,
 ) -> None:
-    """Serve a local page over runs: verdicts, evidence, comparisons and tables."""
+    """Look at runs in a browser: claims, evidence, tables."""
     from lpact.web import serve
 
     serve(runs, host=host, port=port, allowed_hosts=allow_host or (), open_browser=open_browser)

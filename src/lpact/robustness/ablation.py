@@ -29,7 +29,8 @@ from lpact.robustness.best_control import (
     relational_contrasts,
 )
 from lpact.robustness.counting import Counts
-from lpact.robustness.deciding import Decider, Tables
+from lpact.robustness.decided import Tables
+from lpact.robustness.deciding import Decider
 from lpact.store import frame, validate
 from lpact.tables.robustness import CONTROL_ABLATION
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
 from lpact.config import GatesConfig
-from lpact.decide import NEEDED
+from lpact.decide import NEEDED, decide
 from lpact.errors import TableError, did_you_mean
 from lpact.robustness.ablation import Ablation
-from lpact.robustness.brain_as_model import read_brain_as_model
+from lpact.robustness.brain_as_model import BrainAsModel, read_brain_as_model
 from lpact.robustness.conventional import conventional_contrast
+from lpact.robustness.decided import DECIDED, DecidedRun
 from lpact.robustness.deciding import Decider
 from lpact.robustness.intervals import DRAWS
 from lpact.robustness.leave_out import (
@@ -27,6 +28,7 @@ from lpact.robustness.uncertainty import (
     uncertainty_by_level,
     uncertainty_by_mechanism,
 )
+from lpact.store import validate
 from lpact.tables import Table
 from lpact.tables.assay_brain import BRAIN_AS_MODEL
 from lpact.tables.audit import CONTROL_AVAILABILITY, MODEL_INVENTORY
@@ -45,8 +47,22 @@ from lpact.tables.robustness import (
 
 READS: tuple[Table, ...] = (*NEEDED, BRAIN_CEILING, CONTROL_AVAILABILITY, MODEL_INVENTORY)
 """Tables that the analyses need."""
+READS_DECIDED: tuple[Table, ...] = (*DECIDED, CONTROL_AVAILABILITY, MODEL_INVENTORY)
+"""Tables that `uncertainty_tables` needs of a run that is decided."""
 READS_IF_THERE: tuple[Table, ...] = (BRAIN_AS_MODEL,)
 """Tables whose rows are shown too, where a run has them."""
+
+_MAKES: tuple[Table, ...] = (
+    CONVENTIONAL_CONTRAST,
+    UNCERTAINTY,
+    CAUSAL_UNCERTAINTY,
+    THRESHOLD_SENSITIVITY,
+    CONTROL_ABLATION,
+    LEAVE_DATASET_OUT,
+    LEAVE_SUBJECT_RUN_OUT,
+    SUBJECT_RUN_DECISIONS,
+    MODEL_SUMMARY,
+)
 
 
 def robustness(
@@ -78,31 +94,82 @@ def robustness(
     dict
         The tables of `lpact.tables.robustness`, by full name, each sorted by its key.
     """
-    _check(tables, bootstrap_draws)
+    _check(tables, READS, bootstrap_draws)
     decider = Decider({t.name: tables[t.name] for t in READS}, gates, primary_metric, tell)
     brains = read_brain_as_model(tables)
-    datasets = claimed_datasets(decider)
-    quantities = level_quantities(decider)
-    shown = [*quantities, *(brains.quantities() if brains is not None else [])]
-    uncertainty = uncertainty_by_level(shown, datasets, seed=seed, draws=bootstrap_draws)
+    made = _of_decision(decider, brains, seed, bootstrap_draws)
     ablation = Ablation(decider)
-    return {
-        CONVENTIONAL_CONTRAST.name: conventional_contrast(decider),
-        UNCERTAINTY.name: uncertainty,
-        CAUSAL_UNCERTAINTY.name: uncertainty_by_mechanism(
-            mechanism_quantities(decider.base), seed=seed, draws=bootstrap_draws
+    made |= {
+        THRESHOLD_SENSITIVITY.name: threshold_sensitivity(
+            decider, ablation, made[UNCERTAINTY.name], brains
         ),
-        THRESHOLD_SENSITIVITY.name: threshold_sensitivity(decider, ablation, uncertainty, brains),
         CONTROL_ABLATION.name: ablation.table(),
         LEAVE_DATASET_OUT.name: leave_one_dataset_out(decider),
-        LEAVE_SUBJECT_RUN_OUT.name: leave_one_subject_run_out(quantities, datasets),
         SUBJECT_RUN_DECISIONS.name: leave_one_subject_run_out_decisions(decider),
-        MODEL_SUMMARY.name: model_summary(decider),
+    }
+    return {table.name: made[table.name] for table in _MAKES}
+
+
+def uncertainty_tables(
+    tables: Mapping[str, pl.DataFrame],
+    *,
+    gates: GatesConfig,
+    primary_metric: str,
+    seed: int,
+    bootstrap_draws: int = DRAWS,
+    as_decided: bool = False,
+) -> dict[str, pl.DataFrame]:
+    """The robustness tables that need the run's own decision and no other: `robustness` without what takes long.
+
+    Parameters
+    ----------
+    tables, gates, primary_metric, seed, bootstrap_draws
+        As for `robustness`.
+    as_decided
+        Take the labels, gates and claims that the tables hold, as the run stored them, in place of deciding here.
+        The tables of `READS_DECIDED` are needed then, and no others. They must have been decided with ``gates``.
+
+    Returns
+    -------
+    dict
+        By full name: what weaker rules call positive, intervals by level and by mechanism, means without each
+        subject-run, and the models. Each is equal to that of `robustness`.
+    """
+    reads = READS_DECIDED if as_decided else READS
+    _check(tables, reads, bootstrap_draws)
+    mine = {table.name: tables[table.name] for table in reads}
+    if as_decided:
+        base = {table.name: validate(mine[table.name], table) for table in DECIDED}
+        run = DecidedRun(mine, base, gates, primary_metric)
+    else:
+        run = DecidedRun(
+            mine, decide(mine, gates=gates, primary_metric=primary_metric), gates, primary_metric
+        )
+    return _of_decision(run, read_brain_as_model(tables), seed, bootstrap_draws)
+
+
+def _of_decision(
+    run: DecidedRun, brains: BrainAsModel | None, seed: int, draws: int
+) -> dict[str, pl.DataFrame]:
+    """Tables that decide nothing again."""
+    datasets = claimed_datasets(run)
+    quantities = level_quantities(run)
+    shown = [*quantities, *(brains.quantities() if brains is not None else [])]
+    return {
+        CONVENTIONAL_CONTRAST.name: conventional_contrast(run),
+        UNCERTAINTY.name: uncertainty_by_level(shown, datasets, seed=seed, draws=draws),
+        CAUSAL_UNCERTAINTY.name: uncertainty_by_mechanism(
+            mechanism_quantities(run.base), seed=seed, draws=draws
+        ),
+        LEAVE_SUBJECT_RUN_OUT.name: leave_one_subject_run_out(quantities, datasets),
+        MODEL_SUMMARY.name: model_summary(run),
     }
 
 
-def _check(tables: Mapping[str, pl.DataFrame], bootstrap_draws: int) -> None:
-    for table in READS:
+def _check(
+    tables: Mapping[str, pl.DataFrame], reads: Sequence[Table], bootstrap_draws: int
+) -> None:
+    for table in reads:
         if table.name not in tables:
             raise TableError(
                 f"the robustness analyses need the table '{table.name}'",

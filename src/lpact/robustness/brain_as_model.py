@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.reasons import Reason
-from lpact.robustness.deciding import Tables
+from lpact.robustness.decided import Tables
 from lpact.robustness.quantities import Quantity
 from lpact.tables.assay_brain import BRAIN_AS_MODEL
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from lpact.robustness.deciding import Decider
+from lpact.robustness.decided import DecidedRun
 from lpact.store import frame, validate
 from lpact.tables.causal import DISSOCIATIONS, STRIPPING_DELTAS
 from lpact.tables.ceilings import NORMALIZED_SCORES
@@ -30,13 +30,13 @@ class WeakerRule:
     interpretation: str
 
 
-def conventional_contrast(decider: Decider) -> pl.DataFrame:
+def conventional_contrast(run: DecidedRun) -> pl.DataFrame:
     """Seven weaker rules.
 
     Six count rows of the stored tables, with or without a number and whatever the dataset's role. The last counts
     claims with any raw positive.
     """
-    rules = [*_prediction(decider), *_structure(decider)]
+    rules = [*_prediction(run), *_structure(run)]
     rows = [
         {
             "analysis": weaker.analysis,
@@ -46,18 +46,18 @@ def conventional_contrast(decider: Decider) -> pl.DataFrame:
             "n_positive": int(weaker.positive.sum()),
             "n_total": len(weaker.positive),
             "n_lpact_pass": int(weaker.passed.sum()),
-            **_claims(decider.decisions.filter(gate_profile=profile), weaker.gate),
+            **_claims(run.decisions.filter(gate_profile=profile), weaker.gate),
             "interpretation": weaker.interpretation,
         }
-        for profile in decider.profiles
+        for profile in run.profiles
         for weaker in rules
     ]
-    rows += [_integrated(decider.decisions, profile) for profile in decider.profiles]
+    rows += [_integrated(run.decisions, profile) for profile in run.profiles]
     return validate(frame(CONVENTIONAL_CONTRAST, rows), CONVENTIONAL_CONTRAST)
 
 
-def _prediction(decider: Decider) -> list[WeakerRule]:
-    level1 = decider.base[CONTROL_DELTAS.name]
+def _prediction(run: DecidedRun) -> list[WeakerRule]:
+    level1 = run.base[CONTROL_DELTAS.name]
     pearson = level1.filter(pl.col("metric") == PEARSON)
     return [
         WeakerRule(
@@ -79,9 +79,9 @@ def _prediction(decider: Decider) -> list[WeakerRule]:
     ]
 
 
-def _structure(decider: Decider) -> list[WeakerRule]:
+def _structure(run: DecidedRun) -> list[WeakerRule]:
     """Levels 2 to 4. A double dissociation is a diagnostic that enters no gate, so that none passes."""
-    base, minimum = decider.base, decider.gates.min_ceiling_fraction
+    base, minimum = run.base, run.gates.min_ceiling_fraction
     level2, drops = base[PROFILE_DELTAS.name], base[STRIPPING_DELTAS.name]
     pairs, ceiling = base[DISSOCIATIONS.name], base[NORMALIZED_SCORES.name]
     return [

@@ -25,14 +25,12 @@ from lpact.decide.known import Known
 from lpact.decide.screening import promising_layers
 from lpact.reasons import Gate, Reason
 from lpact.robustness.counting import Counts, StudyClaims
+from lpact.robustness.decided import DecidedRun, Tables
 from lpact.tables import RECORDING_KEY
 from lpact.tables.causal import BLOCK_DROPS, DISSOCIATIONS, SPECIFICITY, STRIPPING_DELTAS
 from lpact.tables.ceilings import NORMALIZED_SCORES
-from lpact.tables.decisions import DECISIONS
 from lpact.tables.predictive import CONTROL_DELTAS
 from lpact.tables.relational import PROFILE_DELTAS
-
-Tables = Mapping[str, pl.DataFrame]
 
 MECHANISM = "mechanism_specific"
 GATES: Mapping[str, Gate] = {
@@ -51,7 +49,7 @@ _NOT_IN_GATES = (STRIPPING_DELTAS, DISSOCIATIONS)
 _LEVELS = (CONTROL_DELTAS, PROFILE_DELTAS, SPECIFICITY, NORMALIZED_SCORES)
 
 
-class Decider:
+class Decider(DecidedRun):
     """Decides a run's tables again; ``base`` is the decision with nothing altered."""
 
     def __init__(
@@ -61,32 +59,23 @@ class Decider:
         primary_metric: str,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.tell = tell
         tell("deciding the run")
         measured = read_all(tables)
-        self.tables: Tables = {**tables, **measured}
-        self.gates = gates
-        self.primary_metric = primary_metric
-        self._block_tests: dict[tuple[object, ...], float] = {}
-        self._found = gather(
+        block_tests: dict[tuple[object, ...], float] = {}
+        found = gather(
             measured,
             gates=gates,
             primary_metric=primary_metric,
-            known=Known(block_tests=self._block_tests),
+            known=Known(block_tests=block_tests),
         )
-        self.base: Tables = decide_gathered(measured, self._found)
+        super().__init__(
+            {**tables, **measured}, decide_gathered(measured, found), gates, primary_metric
+        )
+        self.tell = tell
+        self._found = found
+        self._block_tests = block_tests
         self._claims = StudyClaims(self.decisions, list(GATES))
         self._opened: dict[tuple[str, ...], tuple[pl.DataFrame, Tables]] = {}
-
-    @property
-    def decisions(self) -> pl.DataFrame:
-        """The decision table of the run."""
-        return self.base[DECISIONS.name]
-
-    @property
-    def profiles(self) -> list[str]:
-        """Gate profiles, sorted."""
-        return self._claims.profiles
 
     def without_dataset(self, dataset: str) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Decisions and outcomes without one dataset; layers of the others are as they were."""
@@ -122,10 +111,6 @@ class Decider:
         touched = tuple(GATES)
         layers, tables = self._open(touched, recording[0])
         return self._counts(_without(tables, recording), self.gates, layers, touched)
-
-    def n_open_layers(self, touched: Sequence[str]) -> int:
-        """Layers that have to be looked at again if the gates ``touched`` change."""
-        return self._open_layers(touched).height
 
     def _open(self, touched: Sequence[str], *datasets: str) -> tuple[pl.DataFrame, Tables]:
         """`_open_layers`, of one dataset where it is named, and the rows of all tables about them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.reasons import FinalLabel
+from lpact.robustness.decided import DecidedRun
 from lpact.robustness.deciding import Decider
 from lpact.store import frame, validate
 from lpact.tables import RECORDING_KEY
@@ -72,9 +73,9 @@ def leave_one_subject_run_out_decisions(decider: Decider) -> pl.DataFrame:
     return validate(frame(SUBJECT_RUN_DECISIONS, rows), SUBJECT_RUN_DECISIONS)
 
 
-def claimed_datasets(decider: Decider) -> list[str]:
+def claimed_datasets(run: DecidedRun) -> list[str]:
     """Datasets with claims, sorted."""
-    return decider.decisions["dataset"].unique().sort().to_list()
+    return run.decisions["dataset"].unique().sort().to_list()
 
 
 def _outcomes(table: pl.DataFrame) -> dict[str, str]:

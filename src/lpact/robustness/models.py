@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from lpact.reasons import Reason
-from lpact.robustness.deciding import Decider
+from lpact.robustness.decided import DecidedRun
 from lpact.store import frame, validate
 from lpact.tables import CLAIM_KEY
 from lpact.tables.audit import CONTROL_AVAILABILITY, MODEL_INVENTORY
@@ -16,11 +16,11 @@ from lpact.tables.robustness import MODEL_SUMMARY
 _EXPLANATIONS = {reason.value: reason.explanation for reason in Reason}
 
 
-def model_summary(decider: Decider) -> pl.DataFrame:
+def model_summary(run: DecidedRun) -> pl.DataFrame:
     """One row a model of the study file, from the audit's inventory and the claims."""
-    inventory = decider.tables[MODEL_INVENTORY.name].sort(MODEL_INVENTORY.key)
-    claims = decider.decisions.select(CLAIM_KEY).unique()
-    controls = decider.tables[CONTROL_AVAILABILITY.name]
+    inventory = run.tables[MODEL_INVENTORY.name].sort(MODEL_INVENTORY.key)
+    claims = run.decisions.select(CLAIM_KEY).unique()
+    controls = run.tables[CONTROL_AVAILABILITY.name]
     rows = [
         _summary(
             str(model), own, claims.filter(model=model), controls.filter(pl.col("model") == model)

@@ -9,7 +9,7 @@ import polars as pl
 
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason, RowLabel
-from lpact.robustness.deciding import Decider, Tables
+from lpact.robustness.decided import DecidedRun, Tables
 from lpact.tables.causal import SPECIFICITY, STRIPPING_DELTAS
 from lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.tables.predictive import CONTROL_DELTAS
@@ -52,16 +52,16 @@ def unit_means(rows: pl.DataFrame, unit: tuple[str, ...]) -> tuple[list[str], Fl
     return names, np.asarray(means["value"].to_numpy(), dtype=np.float64)
 
 
-def level_quantities(decider: Decider) -> list[Quantity]:
+def level_quantities(run: DecidedRun) -> list[Quantity]:
     """One contrast a level, under the conditions by which the gates use a row.
 
     Level 1 is the contrast with the best control at the primary metric, level 2 that of rows in the same unit order,
     level 3 the drop over all targets, level 4 the contrast as a share of a reliability that reaches its minimum.
     """
-    base = decider.base
+    base = run.base
     same_order = pl.col("model_unit_order_hash") == pl.col("brain_unit_order_hash")
-    bounded = pl.col("reliability") >= decider.gates.min_reliability
-    level1 = base[CONTROL_DELTAS.name].filter(pl.col("metric") == decider.primary_metric)
+    bounded = pl.col("reliability") >= run.gates.min_reliability
+    level1 = base[CONTROL_DELTAS.name].filter(pl.col("metric") == run.primary_metric)
     nobody = pl.lit(None, pl.String)
     return [
         _quantity(PREDICTIVE, level1, "delta_control", _OK, pl.col("best_control")),

@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 MISSING = "–"
 LONGEST_CELL = 160
+SHORT_NAME = 14
 
 
 def number(value: float | None) -> str:
@@ -69,8 +70,8 @@ def shortened(text: str, most: int = LONGEST_CELL) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """A name that may be broken after underlines, slashes and dots."""
-    parts = re.split(r"(?<=[_/.])", text)
+    """A name that may be broken after underlines, slashes and dots; a short one stays whole."""
+    parts = re.split(r"(?<=[_/.])", text) if len(text) > SHORT_NAME else [text]
     return Markup("<wbr>").join(escape(part) for part in parts)
 
 

@@ -133,11 +133,12 @@ def _has_random(by_run: ByRun) -> bool:
 
 def _against_targets(claim: Claim, by_run: ByRun, enough: float) -> list[Comparison]:
     """Comparisons with every other target, and with no drop at all; none where there is no other target."""
-    rivals = rival_targets(claim, by_run)
-    return [
-        _comparison(claim, rival, contrasts, by_run, enough)
-        for rival, contrasts in zip(rivals, _contrasts_with_all(claim, rivals, by_run), strict=True)
-    ]
+    rivals, made = rival_targets(claim, by_run), []
+    for rival, contrasts in zip(rivals, _contrasts_with_all(claim, rivals, by_run), strict=True):
+        made.append(_comparison(claim, rival, contrasts, by_run, enough))
+        if made[-1].p_value > enough:
+            break
+    return made
 
 
 def rival_targets(claim: Claim, by_run: ByRun) -> tuple[str, ...]:

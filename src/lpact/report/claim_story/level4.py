@@ -141,6 +141,7 @@ def bootstrapped(material: Material, mode: str, p_value: float | None) -> tuple[
     if not groups:
         return ()
     means = [sum(values) / len(values) for _, values in groups]
+    without = material.ceiling_rows.select(SUBJECT_RUN_KEY).n_unique() - len(groups)
     return (
         several(
             "Real similarity / reliability in the median summary, by subject-run",
@@ -156,5 +157,6 @@ def bootstrapped(material: Material, mode: str, p_value: float | None) -> tuple[
             note="Subject-runs and their units are drawn with replacement; "
             f"that the mean is above the bound: p = {number(p_value)}.",
             p_value=p_value,
+            n_missing=without,
         ),
     )

@@ -1,0 +1,64 @@
+"""``lpact report``: writes the page of a finished run and says where it is."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tiny_study import Lpact, TinyRun
+
+import lpact as api
+from lpact.errors import RunError
+from lpact.study import Run
+
+
+def test_report_says_where_it_is_and_what_is_missing(
+    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
+) -> None:
+    out = tmp_path / "report"
+    result = lpact("report", tiny_run.folder, "--out", out, "--no-tables", "--no-sensitivity")
+    assert result.exit_code == 0
+    assert f"Report: {out}/report.html" in result.stdout
+    assert (out / "report.html").is_file()
+    assert "one file, no network needed" in result.stdout
+    # The tiny study has no positive controls.
+    said = " ".join(result.stdout.split())
+    assert "Not drawn:" in said
+    assert "the run has no positive controls ([assay] enabled = false)" in said
+    assert not (out / "tables").exists()
+
+
+def test_a_folder_with_other_files_is_left_alone(
+    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.txt").write_text("keep")
+    result = lpact("report", tiny_run.folder, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "mine.txt" in result.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_what_is_no_run_is_refused(lpact: Lpact, tmp_path: Path) -> None:
+    result = lpact("report", tmp_path)
+    assert result.exit_code == 2
+    assert "manifest.json" in result.stderr
+
+
+def test_a_run_stays_good_when_its_report_cannot_be_written(
+    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(tiny_run.folder, copy)
+    shutil.rmtree(copy / "report")
+
+    def full(*args: object, **kwargs: object) -> None:
+        raise RunError("the report cannot be written", where=str(copy), got="no space")
+
+    monkeypatch.setattr(Run, "report", full)
+    result = lpact("run", tiny_run.study, "--out", copy)
+    assert result.exit_code == 0
+    assert "The run is complete, but its report could not be written" in result.stderr
+    assert "no space" in result.stderr
+    assert f"lpact report {copy}" in result.stdout
+    assert api.open_run(copy).outcome
