@@ -130,8 +130,7 @@ class Run(StoredRun):
             Whether the verdicts are decided again under other thresholds and without single datasets, controls and
             subject-runs; by default unless that would take minutes.
         workers
-            Processes that write pictures and tables meanwhile; with more than none, a script must guard its entry
-            point.
+            Processes that draw and write meanwhile; with more than none, a script must guard its entry point.
         tell
             Called with what is being done, for those who wait.
         """
@@ -140,13 +139,12 @@ class Run(StoredRun):
 
         reference = load_reference()
         more = {RATES.name: reference.rates, TRUTH_RATES.name: reference.truth_rates}
-        if self._sensitive(sensitivity):
-            more |= self.robustness(tell)
         return write_report(
             self,
             config=self.config,
             out=out,
             more=more,
+            late=self.robustness if self._sensitive(sensitivity) else None,
             with_tables=tables,
             workers=workers,
             tell=tell,

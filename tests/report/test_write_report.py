@@ -33,7 +33,7 @@ def test_everything_is_there(small_run: Run, small_report: Path) -> None:
     for name in NAMES:
         for suffix in ("svg", "pdf", "png"):
             assert f"figures/{name}.{suffix}" in found
-        assert f"figures/dark/{name}.pdf" in found
+        assert f"figures/dark/{name}.svg" in found
     for table in small_run.tables():
         assert f"tables/{table.name}.tex" in found
         twin = small_run.root / f"{table.name}.csv"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lpact.study import Run
-    from lpact.tables import Table
 
 DECISIONS = "decisions/lpact_decision_table"
 _VERDICT = ("label", "first_failed_gate", "beaten_by")
@@ -108,7 +107,7 @@ def show_row_counts(out: Console, run: Run) -> None:
     grid = Grid(("table", "rows"), right=frozenset({"rows"}))
     total = 0
     for table in run.tables():
-        n = n_rows(run, table)
+        n = run.n_rows(table.name)
         total += n
         grid.add(table.name, whole(n))
     show(out, grid)
@@ -153,16 +152,3 @@ def most_telling_claim(decisions: pl.DataFrame) -> str | None:
         ),
     )
     return "/".join(str(ranked[0][key]) for key in CLAIM_KEY) if ranked else None
-
-
-def n_rows(run: Run, table: Table) -> int:
-    """Rows of a table, from the file's footer alone."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from lpact.store import table_path
-
-    try:
-        return int(pq.read_metadata(table_path(run.root, table)).num_rows)
-    except (OSError, pa.ArrowException):
-        return run.table(table.name).height

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lpact.study import Run
 
 MOST_WORKERS = 4
-"""Processes that a report is made with, at most: this one and others that write pictures."""
+"""Processes that draw and write, at most."""
 
 
 def command(
@@ -54,7 +54,7 @@ def make(
             out,
             tables=tables,
             sensitivity=sensitivity,
-            workers=min(n_cores(), MOST_WORKERS) - 1,
+            workers=min(n_cores(), MOST_WORKERS),
             tell=status.update,
         )
 

@@ -10,7 +10,6 @@ import typer
 
 from lpact.cli._layout import Grid
 from lpact.cli._render import console, counted, say, show, whole, width_of
-from lpact.cli._results import n_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +45,7 @@ def command(
 def _list(out: Console, run: Run) -> None:
     listed = Grid(("table", "rows", "meaning"), right=frozenset({"rows"}))
     for table in run.tables():
-        listed.add(table.name, whole(n_rows(run, table)), table.meaning)
+        listed.add(table.name, whole(run.n_rows(table.name)), table.meaning)
     show(out, listed, indent=0)
 
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lpact.decide._frames import Layer
 from lpact.decide.claims import Claim
 from lpact.decide.criteria import GateEvidence
 from lpact.reasons import Gate
 
 if TYPE_CHECKING:
     from lpact.decide.calibrated.evidence import CalibratedEvidence
+    from lpact.decide.calibrated.predictive import PredictiveTests
     from lpact.decide.evidence import Evidence
 
 
@@ -25,6 +27,8 @@ class Known:
         Point rules as they were evaluated before, and the gates whose rows and thresholds have not changed since.
     tests
         Tests as they were made before, where only thresholds have changed since.
+    level1
+        Tests of level 1, by layer, from these very tables and thresholds.
     mechanisms
         Tests of gate M, by claim, where their rows and thresholds have not changed.
     block_tests
@@ -37,6 +41,7 @@ class Known:
     paper: Evidence | None = None
     unchanged: frozenset[Gate] = frozenset()
     tests: CalibratedEvidence | None = None
+    level1: Mapping[Layer, PredictiveTests] = field(default_factory=dict)
     mechanisms: Mapping[Claim, GateEvidence] = field(default_factory=dict)
     block_tests: dict[tuple[object, ...], float] = field(default_factory=dict)
     enough: float = 1.0

@@ -26,10 +26,10 @@ from lpact.tables.predictive import (
 
 def promising_layers(
     measured: Mapping[str, pl.DataFrame], *, gates: GatesConfig, primary_metric: str, known: Known
-) -> set[Layer]:
+) -> tuple[set[Layer], dict[Layer, PredictiveTests]]:
     """Layers that pass gates P and Rep of a profile: by the point rules, or with p-values that are low enough.
 
-    No claim of any other layer passes every gate, whatever the other levels show.
+    No claim of any other layer passes every gate, whatever the other levels show. Also the tests of all layers.
     """
     deltas = measured[CONTROL_DELTAS.name]
     layers = list_layers(deltas)
@@ -42,13 +42,14 @@ def promising_layers(
         measured[CONTROL_NULLS.name],
         primary_metric,
     )
-
-    def tested(layer: Layer) -> bool:
-        tests = PredictiveTests(layer, level1.get(layer, Level1()), gates, known)
-        return not max(gate_p_value(tests.gate()), gate_p_value(tests.replication())) > known.enough
-
-    return {
+    tests = {
+        layer: PredictiveTests(layer, level1.get(layer, Level1()), gates, known) for layer in layers
+    }
+    promising = {
         layer
         for layer in layers
-        if (predicted[layer].passed and replicated[layer].passed) or tested(layer)
+        if (predicted[layer].passed and replicated[layer].passed)
+        or not max(map(gate_p_value, (tests[layer].gate(), tests[layer].replication())))
+        > known.enough
     }
+    return promising, tests

@@ -1,4 +1,4 @@
-"""Work that other processes do meanwhile: turning pictures into pixels takes longer than drawing them."""
+"""Work that other processes do meanwhile: turning specifications into pictures, and pictures into pixels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Aside:
@@ -34,9 +37,12 @@ class Aside:
             for job in self._jobs:
                 job.result()
 
-    def do(self, job: Callable[..., Any], *args: Any) -> None:
+    def do(self, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Do one job, now or soon."""
         if self._pool is None:
-            job(*args)
-        else:
-            self._jobs.append(self._pool.submit(job, *args))
+            done: Future[T] = Future()
+            done.set_result(job(*args, **kwargs))
+            return done
+        made = self._pool.submit(job, *args, **kwargs)
+        self._jobs.append(made)
+        return made

@@ -6,14 +6,15 @@
     verdicts.md          every verdict in plain words
     methods.md, .tex     a Methods section with this run's parameters
     references.bib       what it cites
-    figures/             every figure as SVG, PDF and PNG; dark/ holds the dark ones
+    figures/             every figure as SVG, PDF and PNG; dark/ holds dark SVGs
     tables/              every table as CSV and LaTeX
     contents.json        what was written, with checksums
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Set
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,21 +24,24 @@ from lpact.config import StudyConfig
 from lpact.report.aside import Aside
 from lpact.report.export_tables import SUFFIXES, export_tables
 from lpact.report.figure import Figure, Material, Missing
-from lpact.report.figures import SECTIONS, maker
+from lpact.report.figures import LATE, SECTIONS, maker
 from lpact.report.folder import REPORT_PAGE, new_folder, refuse_foreign
 from lpact.report.methods import methods_latex, methods_markdown, methods_text
 from lpact.report.page import Drawn, PageParts, TableFile, page_html
 from lpact.report.pictures import write_pictures
 from lpact.report.references import bibtex, references_for
-from lpact.report.render import to_svg
 from lpact.report.verdict_sentence import verdict_sentence, why_sentences
 from lpact.report.verdicts import verdict_pages
-from lpact.store import StoredRun, write_table
+from lpact.store import RunTables, StoredRun, write_table
 from lpact.store.manifest import REPORT_FOLDER
 from lpact.tables import Table, find_table
 from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 
 Tell = Callable[[str], None]
+
+_PLACES = [(section, name) for section, names in SECTIONS.items() for name in names]
+NAMES = tuple(name for _, name in _PLACES)
+"""Every figure, in the order of the page."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ def write_report(
     config: StudyConfig,
     out: str | Path | None = None,
     more: Mapping[str, pl.DataFrame] | None = None,
+    late: Callable[[Tell], Mapping[str, pl.DataFrame]] | None = None,
     with_tables: bool = True,
     workers: int = 0,
     tell: Tell = lambda _: None,
@@ -72,31 +77,37 @@ def write_report(
         Folder of the report; by default ``report/`` in the run. An earlier report there is replaced, and a folder that
         holds anything else is refused.
     more
-        Tables that are not the run's own: those of `lpact.robustness`, and rates of the gates.
+        Tables that are not the run's own, such as rates of the gates.
+    late
+        Computes the tables of `lpact.robustness`; called while other figures are drawn.
     with_tables
         Whether every table is written as CSV and LaTeX beside the page.
     workers
-        Processes that write pictures and tables meanwhile; with more than none, a script must guard its entry point.
+        Processes that draw and write meanwhile; with more than none, a script must guard its entry point.
     tell
         Called with what is being done, for those who wait.
     """
     folder = run.root / REPORT_FOLDER if out is None else Path(out)
     refuse_foreign(folder)
-    more = dict(more or {})
     with new_folder(folder) as made, Aside(workers) as aside:
-        files = _write_tables(run, more, made / "tables", aside, tell) if with_tables else ()
-        material = Material({t.name: run.table(t.name) for t in run.tables()}, config, more)
-        drawn = []
-        for own in draw(material, tell):
-            drawn.append(own)
-            if own.svg:
-                aside.do(write_pictures, made / "figures", own.figure.name, own.svg)
+        if with_tables:
+            aside.do(export_tables, run.root, run.tables(), made / "tables")
+        tell("drawing figures")
+        tables = RunTables(run)
+        material = Material(tables, config, more or {})
+        pictures = _draw(material, set(NAMES) - LATE, made, aside)
+        if late is not None:
+            material = Material(tables, config, {**material.more, **late(tell)})
+        tell("drawing figures")
+        pictures |= _draw(material, LATE, made, aside)
+        files = _write_tables(run, material.more, made / "tables", aside) if with_tables else ()
+        tell("drawing figures and writing tables")
+        drawn = [_drawn(section, *pictures[name]) for section, name in _PLACES]
         tell("writing the page")
         parts = _page_parts(run, material, drawn, files)
         page = page_html(parts)
         for name, text in {REPORT_PAGE: page, **_words(run, material, parts)}.items():
             (made / name).write_text(text, encoding="utf-8", newline="\n")
-        tell("waiting for pictures and tables")
     return WrittenReport(
         folder=folder,
         page=folder / REPORT_PAGE,
@@ -107,26 +118,33 @@ def write_report(
     )
 
 
-def draw(material: Material, tell: Tell = lambda _: None) -> Iterator[Drawn]:
-    """Every figure of the page with its picture, in order."""
-    for section, names in SECTIONS.items():
-        for name in names:
-            tell(f"drawing {name.replace('_', ' ')}")
-            figure = maker(name)(material)
-            yield Drawn(section, figure, to_svg(figure) if isinstance(figure, Figure) else "")
+def _draw(
+    material: Material, names: Set[str], folder: Path, aside: Aside
+) -> dict[str, tuple[Figure | Missing, Future[str] | None]]:
+    """Make these figures and have them drawn; a picture may still be under way."""
+    made: dict[str, tuple[Figure | Missing, Future[str] | None]] = {}
+    for name in (own for own in NAMES if own in names):
+        figure = maker(name)(material)
+        picture = None
+        if isinstance(figure, Figure):
+            picture = aside.do(write_pictures, folder / "figures", figure)
+        made[name] = figure, picture
+    return made
+
+
+def _drawn(section: str, figure: Figure | Missing, picture: Future[str] | None) -> Drawn:
+    return Drawn(section, figure, "" if picture is None else picture.result())
 
 
 def _write_tables(
-    run: StoredRun, more: Mapping[str, pl.DataFrame], folder: Path, aside: Aside, tell: Tell
+    run: StoredRun, more: Mapping[str, pl.DataFrame], folder: Path, aside: Aside
 ) -> tuple[TableFile, ...]:
-    """Every table as CSV and LaTeX; those that are not the run's own as Parquet too."""
-    tell("writing tables")
-    aside.do(export_tables, run.root, run.tables(), folder)
+    """Add tables that are not the run's own, as Parquet too; return the list of all."""
     added = [find_table(name) for name in sorted(more)]
     for table in added:
         write_table(more[table.name], table, folder)
     aside.do(export_tables, folder, added, folder, ("latex",))
-    listed = [_listed(table, run.table(table.name).height) for table in run.tables()]
+    listed = [_listed(table, run.n_rows(table.name)) for table in run.tables()]
     return (*listed, *(_listed(table, more[table.name].height) for table in added))
 
 

@@ -15,6 +15,7 @@ test has stopped: its p-value is above the false discovery rate, and how far abo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -152,9 +153,10 @@ class Decider(DecidedRun):
         if known.still(Gate.PREDICTIVE, Gate.REPLICATION):
             promising = self._found.promising_layers(gates.fdr)
         else:
-            promising = promising_layers(
+            promising, level1 = promising_layers(
                 tables, gates=gates, primary_metric=self.primary_metric, known=known
             )
+            known = replace(known, level1=level1 if known.tests is None else {})
         present = tables[CONTROL_DELTAS.name].select(LAYER_KEY).unique().rows()
         stripped = tables[SPECIFICITY.name]
         # A claim that is lost is asked for its label, too.

@@ -21,7 +21,7 @@ from lpact.store.manifest import (
     write_manifest,
 )
 from lpact.store.rundir import RunWriter
-from lpact.store.stored import RunState, StoredRun, existing_run
+from lpact.store.stored import RunState, RunTables, StoredRun, existing_run
 from lpact.store.tasks import TaskStore
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "OutputFile",
     "Provenance",
     "RunState",
+    "RunTables",
     "RunWriter",
     "StoredRun",
     "TaskStore",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lpact.errors import RunError, did_you_mean
 from lpact.store._disk import sha256_file, storage_errors
@@ -39,6 +42,16 @@ class StoredRun:
             self._frames[declared.name] = self._read(declared)
         return self._frames[declared.name]
 
+    def n_rows(self, name: str) -> int:
+        """Rows of a table, from the file's footer where it has not been read."""
+        declared = find_table(name)
+        if declared.name in self._frames:
+            return self._frames[declared.name].height
+        try:
+            return int(pq.read_metadata(table_path(self.root, declared)).num_rows)
+        except (OSError, pa.ArrowException):
+            return self.table(name).height
+
     def _read(self, table: Table) -> pl.DataFrame:
         path = table_path(self.root, table)
         checksum = self._checksums.get(f"{table.name}.parquet")
@@ -59,6 +72,25 @@ class StoredRun:
                 remedy="restore the file from a copy, or run the study again",
             )
         return read_table(self.root, table)
+
+
+class RunTables(Mapping[str, pl.DataFrame]):
+    """The tables of a run by full name, each read when it is first asked for."""
+
+    def __init__(self, run: StoredRun) -> None:
+        self._run = run
+        self._names = tuple(table.name for table in run.tables())
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._run.table(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def existing_run(out: str | Path, digest: str) -> RunState:

@@ -155,6 +155,8 @@ def _predictive_tests(
     primary_metric: str,
     known: Known,
 ) -> dict[Layer, PredictiveTests]:
+    if known.level1:
+        return {layer: known.level1[layer] for layer in layers}
     level1 = read_level1_by_layer(tests.scores, tests.blocks, rows.nulls, primary_metric)
     return {
         layer: PredictiveTests(layer, level1.get(layer, Level1()), gates, known) for layer in layers

@@ -63,12 +63,15 @@ def mechanism_gate(
         if mechanism == NO_MECHANISM
         else f"No drop of {mechanism} could be compared."
     )
+    others = _against_targets(claim, alone, enough)
+    # A claim that one test stops is not tested further by those who ask for no more.
+    going = all(test.p_value <= enough for test in others)
     by, costs = "blocks", f"stripping {mechanism} costs its own target more than"
     criteria = [
         targets,
         criterion(
             CriterionName.P_OTHER_TARGETS,
-            _against_targets(claim, alone, enough),
+            others,
             gates.alpha,
             costs,
             by,
@@ -76,7 +79,7 @@ def mechanism_gate(
         ),
         criterion(
             CriterionName.P_RANDOM_DIRECTIONS,
-            [compare_with(claim, RANDOM_DIRECTION, alone)] if _has_random(alone) else [],
+            [compare_with(claim, RANDOM_DIRECTION, alone)] if going and _has_random(alone) else [],
             gates.alpha,
             f"{costs} stripping a",
             by,
@@ -87,7 +90,7 @@ def mechanism_gate(
         criteria.append(
             criterion(
                 CriterionName.P_BEYOND_NUISANCE,
-                _against_targets(claim, beside, enough),
+                _against_targets(claim, beside, enough) if going else [],
                 gates.alpha,
                 f"beside nuisance, {costs}",
                 by,

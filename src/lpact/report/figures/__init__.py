@@ -24,6 +24,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """Figures by section of the page; the name is that of the file and of the picture."""
 
+LATE = frozenset({"conventional", "uncertainty", "sensitivity"})
+"""Figures that show what the verdicts hang on, which is computed while the others are drawn."""
+
 
 def maker(name: str) -> MakeFigure:
     """The function that makes a figure."""
