@@ -7,7 +7,7 @@ from operator import ne
 import numpy as np
 import polars as pl
 import pytest
-from robustness_tables import decider, passing_study, with_control
+from robustness_tables import ABLATION, analysed, decider, passing_study, with_control
 from synthetic_tables import (
     BLOCKS,
     CEILING,
@@ -172,3 +172,15 @@ def test_rows_recomputed_from_a_stored_run_are_the_stored_ones(simulated_run):
         assert again[name].select(tables[name].columns).equals(tables[name]), name
     other = altered(tables, level1, level2, lambda _: True, "mean_top_3")
     assert (other[CONTROL_DELTAS]["delta_control"] > tables[CONTROL_DELTAS]["delta_control"]).any()
+
+
+def test_a_run_without_relational_rows_is_analysed():
+    """Level 2 was not measured: nothing is integrated whatever changes, and level 1 is counted all the same."""
+    tables = passing_study(runs=RUNS)
+    bare = {n: t.clear() if n.startswith("relational/") else t for n, t in tables.items()}
+    made = analysed(bare)
+    ablation = made[ABLATION]
+    assert ablation.filter(stage="predictive")["n_rows"].unique().to_list() == [6]
+    assert ablation.filter(stage="relational")["n_rows"].unique().to_list() == [0]
+    assert ablation["n_integrated"].sum() == 0
+    assert analysed(tables)[ABLATION]["n_integrated"].sum() > 0

@@ -15,7 +15,7 @@ grows with more than the size of the text.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import floor, log10
 from pathlib import Path
@@ -28,7 +28,6 @@ import pyarrow.parquet as pq
 from lpact.errors import ConfigError, RunError, TableError
 from lpact.report.latex import CELL, latex_cell, latex_prose
 from lpact.store import (
-    atomic_write,
     polars_schema,
     read_manifest,
     sha256_file,
@@ -127,12 +126,20 @@ def _check_source(path: Path, table: Table, checksum: str | None) -> None:
         )
 
 
+def _put(target: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a file; not flushed to the disk one by one, because a report takes its place as a whole."""
+    with storage_errors(target, "a file cannot be written"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as handle:
+            write(handle)
+
+
 def _copy(source: Path, target: Path, table: Table) -> None:  # noqa: ARG001
     def write(handle: BinaryIO) -> None:
         with source.open("rb") as own:
             shutil.copyfileobj(own, handle)
 
-    atomic_write(target, write)
+    _put(target, write)
 
 
 def _write_latex(source: Path, target: Path, table: Table) -> None:
@@ -151,7 +158,7 @@ def _write_latex(source: Path, target: Path, table: Table) -> None:
                     into.write(text.encode())
                 into.write(_foot().encode())
 
-            atomic_write(target, write)
+            _put(target, write)
         except (pa.ArrowException, pl.exceptions.ComputeError) as error:
             raise RunError(
                 f"the table '{table.name}' is damaged",
