@@ -11,6 +11,7 @@ import re
 from html import escape, unescape
 from typing import Any
 
+from lpact.report.converter import converter
 from lpact.report.figure import Figure, Missing, Spec
 from lpact.report.pdf import same_bytes
 from lpact.report.theme import following_viewer, vega_config
@@ -36,9 +37,7 @@ def complete_spec(figure: Figure) -> dict[str, Any]:
 
 def to_svg(figure: Figure) -> str:
     """The figure as a self-contained SVG in light colours; strings from data are escaped."""
-    import vl_convert
-
-    drawn = vl_convert.vegalite_to_svg(complete_spec(figure), vl_version=VEGA_LITE)
+    drawn = converter().vegalite_to_svg(complete_spec(figure), vl_version=VEGA_LITE)
     return _named(_DESCRIBED.sub(_mark, drawn), figure)
 
 
@@ -66,16 +65,12 @@ def _reason(missing: Missing) -> Figure:
 
 def to_pdf(svg: str) -> bytes:
     """A picture as PDF."""
-    import vl_convert
-
-    return same_bytes(bytes(vl_convert.svg_to_pdf(svg)))
+    return same_bytes(bytes(converter().svg_to_pdf(svg)))
 
 
 def to_png(svg: str) -> bytes:
     """A picture as PNG, in a resolution for print."""
-    import vl_convert
-
-    return bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
+    return bytes(converter().svg_to_png(svg, scale=PNG_SCALE))
 
 
 def _mark(found: re.Match[str]) -> str:
