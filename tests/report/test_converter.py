@@ -12,7 +12,8 @@ DRAW = """
 import hashlib, os
 from lpact.report.converter import converter
 before = os.environ.get("FONTCONFIG_FILE")
-svg = '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="30"><text x="2" y="20" font-family="{}">Hamburg 123</text></svg>'
+text = '<text x="2" y="20" font-family="{}">Hamburg 123</text>'
+svg = '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="30">' + text + '</svg>'
 print(hashlib.sha256(converter().svg_to_png(svg)).hexdigest(), os.environ.get("FONTCONFIG_FILE") == before)
 """
 
