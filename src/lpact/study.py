@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -19,7 +19,14 @@ from lpact.config import (
 )
 from lpact.decide import CALIBRATED, NEEDED, PAPER, decide, explain
 from lpact.errors import ConfigError, LPactError, RunError
-from lpact.robustness import READS, READS_IF_THERE, robustness
+from lpact.robustness import (
+    READS,
+    READS_DECIDED,
+    READS_IF_THERE,
+    robustness,
+    robustness_cost,
+    uncertainty_tables,
+)
 from lpact.run.assay import execute_assay
 from lpact.run.execute import execute, provenance
 from lpact.run.features import extract_features, extraction_cost
@@ -29,7 +36,7 @@ from lpact.run.plan import Plan, make_plan
 from lpact.run.progress import Silent, reporter
 from lpact.run.workspace import Workspace
 from lpact.store import StoredRun, differences, existing_run
-from lpact.tables import RECORDING_KEY
+from lpact.tables import Table
 from lpact.tables.calibration import RATES, TRUTH_RATES
 
 if TYPE_CHECKING:
@@ -38,8 +45,8 @@ if TYPE_CHECKING:
     from lpact.report import WrittenReport
 
 
-MOST_REDECIDED = 20_000
-"""Claims times subject-runs up to which a report decides them again by itself."""
+MOST_DECIDED_AGAIN = 20_000
+"""Claims that a report decides again by itself, at most; a thousand take about a second."""
 
 
 class Run(StoredRun):
@@ -98,15 +105,24 @@ class Run(StoredRun):
 
         ``tell`` is called with what is being done, for those who wait.
         """
+        return self._analysed(robustness, READS, tell=tell)
+
+    def _uncertainty(self, _: Callable[[str], None]) -> dict[str, pl.DataFrame]:
+        """The part of it that decides nothing again."""
+        return self._analysed(uncertainty_tables, READS_DECIDED, as_decided=True)
+
+    def _analysed(
+        self, analyse: Callable[..., dict[str, pl.DataFrame]], reads: Sequence[Table], **more: Any
+    ) -> dict[str, pl.DataFrame]:
         config = self.config
         present = {table.name for table in self.tables()}
-        wanted = [*READS, *(table for table in READS_IF_THERE if table.name in present)]
-        return robustness(
+        wanted = [*reads, *(table for table in READS_IF_THERE if table.name in present)]
+        return analyse(
             {table.name: self.table(table.name) for table in wanted},
             gates=config.gates,
             primary_metric=config.readout.primary_metric,
             seed=config.seed,
-            tell=tell,
+            **more,
         )
 
     def report(
@@ -144,7 +160,7 @@ class Run(StoredRun):
             config=self.config,
             out=out,
             more=more,
-            late=self.robustness if self._sensitive(sensitivity) else None,
+            late=self.robustness if self._sensitive(sensitivity) else self._uncertainty,
             with_tables=tables,
             workers=workers,
             tell=tell,
@@ -153,11 +169,8 @@ class Run(StoredRun):
     def _sensitive(self, wanted: bool | None) -> bool:
         if wanted is not None:
             return wanted
-        n_claims = self.decisions.height
-        n_subject_runs = (
-            self.table("predictive_subject_run_summary").select(RECORDING_KEY).n_unique()
-        )
-        return n_claims * n_subject_runs <= MOST_REDECIDED
+        cost = robustness_cost({table.name: self.table(table.name) for table in READS})
+        return cost.n_claim_decisions <= MOST_DECIDED_AGAIN
 
 
 class Study:

@@ -106,7 +106,7 @@ def test_the_same_rows_give_the_same_bytes(svg: str, rows: pl.DataFrame) -> None
     assert pdf.startswith(b"%PDF-")
     assert png.startswith(b"\x89PNG")
     width = int.from_bytes(png[16:20])
-    assert width == round(2.5 * float(ElementTree.fromstring(svg).get("width", "0")))
+    assert width == round(2 * float(ElementTree.fromstring(svg).get("width", "0")))
 
 
 def test_material_knows_what_it_lacks() -> None:

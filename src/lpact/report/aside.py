@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -12,6 +13,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def _give_way() -> None:
+    """What this process does itself takes longest, and comes first."""
+    if hasattr(os, "nice"):
+        os.nice(5)
+
+
 class Aside:
     """Does jobs in ``workers`` processes beside this one, or at once where there are none.
 
@@ -19,7 +26,11 @@ class Aside:
     """
 
     def __init__(self, workers: int) -> None:
-        self._pool = ProcessPoolExecutor(workers, get_context("spawn")) if workers else None
+        self._pool = (
+            ProcessPoolExecutor(workers, get_context("spawn"), initializer=_give_way)
+            if workers
+            else None
+        )
         self._jobs: list[Future[Any]] = []
 
     def __enter__(self) -> Self:

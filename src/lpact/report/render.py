@@ -17,7 +17,7 @@ from lpact.report.pdf import same_bytes
 from lpact.report.theme import following_viewer, vega_config
 
 VEGA_LITE = "6.4"
-PNG_SCALE = 2.5
+PNG_SCALE = 2.0
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _DESCRIBED = re.compile(
     r'<(?P<tag>[a-z]+)(?P<before>[^<>]*?) aria-label="(?P<told>\{[^"]*\})"(?P<after>[^<>]*?)(?P<end>/?)>'
