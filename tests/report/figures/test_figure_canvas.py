@@ -8,7 +8,8 @@ import pytest
 from figure_checks import checked_svg, marks, texts
 
 from lpact.report.figure import Figure, mark
-from lpact.report.figures.canvas import CROSS, Canvas, folded, wedge
+from lpact.report.figures.canvas import CROSS, Canvas, wedge
+from lpact.report.figures.short_names import folded
 
 
 def test_marks_stand_where_they_are_told_to():

@@ -21,15 +21,15 @@ from level2_rows import (
 )
 
 from lpact.report.figure import Missing
-from lpact.report.figures._profiles import (
+from lpact.report.figures.relational_details import unit_order_rows
+from lpact.report.figures.relational_profiles import MAX_DETAILS, MAX_ROWS, make, rows_of
+from lpact.report.figures.relational_tests import null_rows
+from lpact.report.figures.similarities import (
     layers_of,
     nearest_rivals,
     similarities,
     telling_layers,
 )
-from lpact.report.figures.relational_details import unit_order_rows
-from lpact.report.figures.relational_profiles import MAX_DETAILS, MAX_ROWS, make, rows_of
-from lpact.report.figures.relational_tests import null_rows
 
 SUMMARY = ("alignment", "profile")
 

@@ -9,7 +9,8 @@ import polars as pl
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.figures.canvas import Canvas
 from lpact.report.figures.ceiling_rows import DELTA, PREDICTIVE, REAL, RELATIONAL, TYPICAL
-from lpact.report.figures.level_rows import MODES, layer_name, number, plural
+from lpact.report.figures.layers import ShortLayerNames
+from lpact.report.figures.wording import MODES, counted, number
 from lpact.report.theme import colour
 
 _KINDS = {
@@ -119,7 +120,7 @@ def _told_reliability(row: dict[str, Any]) -> str:
     kind = f"{_KINDS.get(row['kind'], row['kind'])}, {row['name']}"
     if not row["valid"]:
         return f"{where}: {kind} is not valid ({row['reason']})"
-    over = plural(row["n_summaries"], "summary", "summaries")
+    over = counted(row["n_summaries"], "summary", "summaries")
     return f"{where}: {kind}, reliability {number(row['reliability'])} over {over}"
 
 
@@ -163,7 +164,7 @@ def named(rows: pl.DataFrame, lines: pl.DataFrame, *, by_layer: bool) -> pl.Data
     if not by_layer:
         return rows.with_columns(name=pl.col("model"))
     known = lines.select("model", "layer").unique()
-    short = [layer_name(model, layer, _LABELS) for model, layer in known.iter_rows()]
+    short = [ShortLayerNames(model, layer, _LABELS) for model, layer in known.iter_rows()]
     if len(set(short)) < len(short):
         return rows.with_columns(name=pl.format("{} · layer {}", "model", "layer"))
     known = known.with_columns(name=pl.Series(short, dtype=pl.String))

@@ -6,7 +6,8 @@ import polars as pl
 
 from lpact.reasons import Reason
 from lpact.report.figure import Material
-from lpact.report.figures.level_rows import LAYER, SUBJECT_RUN, strictest
+from lpact.report.figures.layers import LAYER, SUBJECT_RUN
+from lpact.report.figures.predictive_rows import strictest
 from lpact.tables import RECORDING_KEY
 from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
 

@@ -15,7 +15,8 @@ from lpact.report.figures.ceiling_rows import (
     fraction_rows,
     reliability_rows,
 )
-from lpact.report.figures.level_rows import LAYER, MODES, number, plural
+from lpact.report.figures.layers import LAYER
+from lpact.report.figures.wording import MODES, number
 from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
 
 NAME = "ceilings"

@@ -6,7 +6,8 @@ import polars as pl
 
 from lpact.reasons import Reason
 from lpact.report.figure import Material
-from lpact.report.figures.level_rows import LAYER, primary_deltas
+from lpact.report.figures.layers import LAYER
+from lpact.report.figures.predictive_rows import primary_deltas
 from lpact.tables.audit import CONTROL_AVAILABILITY
 from lpact.tables.predictive import CONTROL_NULLS
 from lpact.tables.relational import PROFILE_DELTAS

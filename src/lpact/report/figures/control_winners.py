@@ -16,7 +16,8 @@ from lpact.report.figures.control_winner_rows import (
     rivals_of,
     rows_of,
 )
-from lpact.report.figures.level_rows import LAYER, layer_name, plural, primary_deltas
+from lpact.report.figures.layers import LAYER, ShortLayerNames
+from lpact.report.figures.predictive_rows import primary_deltas
 from lpact.report.theme import DIVERGING
 from lpact.tables.predictive import CONTROL_DELTAS
 
@@ -119,7 +120,7 @@ def _names(canvas: Canvas, lines: pl.DataFrame, top: float, *, by_layer: bool) -
         if row["dataset"] != previous:
             datasets.append({"x": 0, "y": y - _HEADING / 2 + 2, "text": row["dataset"]})
         previous = row["dataset"]
-        name = layer_name(row["model"], row["layer"], _NAMES) if by_layer else row["model"]
+        name = ShortLayerNames(row["model"], row["layer"], _NAMES) if by_layer else row["model"]
         models.append({"x": _NAMES - 6, "y": y + _ROW / 2, "text": name})
     canvas.words(datasets, bold=True, limit=_NAMES + 300)
     canvas.words(models, align="right", limit=_NAMES - 8)

@@ -11,7 +11,9 @@ from lpact.report.figure import Figure, Material, Missing, Spec
 from lpact.report.figures.common import LABEL_RANK, PROFILES
 from lpact.report.figures.conventional_bars import bars_spec
 from lpact.report.figures.conventional_scores import scores_spec
-from lpact.report.figures.level_rows import LAYER, metric_name, primary_deltas
+from lpact.report.figures.layers import LAYER
+from lpact.report.figures.predictive_rows import primary_deltas
+from lpact.report.figures.wording import metric_name
 from lpact.tables.decisions import DECISIONS
 from lpact.tables.predictive import CONTROL_DELTAS
 from lpact.tables.robustness import CONVENTIONAL_CONTRAST

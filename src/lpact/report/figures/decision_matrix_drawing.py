@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import MARK, Spec, mark
-from lpact.report.figures.canvas import CROSS, DASH, Canvas, folded, wedge
+from lpact.report.figures.canvas import CROSS, DASH, Canvas, wedge
 from lpact.report.figures.common import GATE_NAMES, GATES, PROFILES
-from lpact.report.figures.level_rows import metric_name
+from lpact.report.figures.short_names import folded
+from lpact.report.figures.wording import metric_name
 
 LAYER = ("dataset", "model", "layer")
 _MODEL, _LAYER_END, _SCORE, _SCORE_WIDTH, _GATES_AT = 12, 142, 152, 96, 264

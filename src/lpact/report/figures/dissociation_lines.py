@@ -7,8 +7,10 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
-from lpact.report.figures._layers import RUN, clipped, counted, layer_name, number, run_name
 from lpact.report.figures.dissociation_rows import crossed_rows
+from lpact.report.figures.layers import SUBJECT_RUN, layer_name, run_name
+from lpact.report.figures.short_names import short
+from lpact.report.figures.wording import counted
 from lpact.report.theme import colour
 
 
@@ -16,7 +18,7 @@ def pair_title(layer: dict[str, Any], below: str | list[str]) -> Spec:
     """Title of a panel in two lines, with what stands beneath it."""
     return {
         "text": [
-            clipped(layer["dataset"], 24),
+            short(layer["dataset"], 24),
             f"{clipped(layer['model'], 14)} · layer {layer['layer']}",
         ],
         "subtitle": below,
@@ -36,7 +38,9 @@ def _by_strip(range_: list[Any]) -> Spec:
 def crossed(pair: dict[str, Any], tests: pl.DataFrame, metric: str, *, first: bool) -> Spec:
     """Two lines that cross where the strips dissociate."""
     rows = with_marks(crossed_rows(pair, tests), _crossed_text, "drop")
-    rows = rows.with_columns(one=pl.concat_str([*RUN, "strip"], separator="/", ignore_nulls=True))
+    rows = rows.with_columns(
+        one=pl.concat_str([*SUBJECT_RUN, "strip"], separator="/", ignore_nulls=True)
+    )
     below = [
         f"a  {pair['mechanism_a']}",
         f"b  {pair['mechanism_b']}",

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import Material
-from lpact.report.figures._layers import LAYER, RUN, mechanism_order
+from lpact.report.figures.layers import LAYER, SUBJECT_RUN, mechanism_order
 
 TABLE = "causal/double_dissociation_tests"
 MAX_PANELS = 8
@@ -27,7 +27,7 @@ _DROPS = ("drop_aa", "drop_ab", "drop_ba", "drop_bb")
 
 def pair_tests(material: Material) -> pl.DataFrame:
     """The tests, sorted; every pair in the order of the study file, with ``known`` and ``interaction``."""
-    table = material.table(TABLE).sort([*LAYER, *RUN, "mechanism_a", "mechanism_b"])
+    table = material.table(TABLE).sort([*LAYER, *SUBJECT_RUN, "mechanism_a", "mechanism_b"])
     order = mechanism_order(material, pl.concat([table["mechanism_a"], table["mechanism_b"]]))
     place = {name: i for i, name in enumerate(order)}
     place_of = {
@@ -118,7 +118,7 @@ def crossed_rows(pair: dict[str, Any], tests: pl.DataFrame) -> pl.DataFrame:
     long = pl.concat(
         own.select(
             *LAYER,
-            *RUN,
+            *SUBJECT_RUN,
             stripped=f"mechanism_{strip}",
             target=f"mechanism_{target}",
             strip=pl.lit(strip),
@@ -134,4 +134,4 @@ def crossed_rows(pair: dict[str, Any], tests: pl.DataFrame) -> pl.DataFrame:
     )
     runs = long.with_columns(n=pl.lit(1, dtype=pl.Int64), level=pl.lit("run"))
     both = pl.concat([typical.with_columns(level=pl.lit("median")), runs], how="diagonal")
-    return both.sort(["level", *RUN, "strip", "at"], nulls_last=True)
+    return both.sort(["level", *SUBJECT_RUN, "strip", "at"], nulls_last=True)

@@ -15,18 +15,7 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
-from lpact.report.figures._key import Key
-from lpact.report.figures._layers import (
-    LAYER,
-    class_of,
-    counted,
-    fill_of,
-    ink_on,
-    layer_name,
-    number,
-    own_colour,
-    span,
-)
+from lpact.report.figures.cell_colours import class_of, fill_of, ink_on, own_colour
 from lpact.report.figures.dissociation_lines import crossed, pair_title
 from lpact.report.figures.dissociation_rows import (
     MAX_PANELS,
@@ -36,7 +25,9 @@ from lpact.report.figures.dissociation_rows import (
     rows_of,
     strongest_pairs,
 )
-from lpact.report.figures.level_rows import metric_name
+from lpact.report.figures.key import Key
+from lpact.report.figures.layers import LAYER, layer_name
+from lpact.report.figures.wording import counted, metric_name, span
 from lpact.report.theme import RAMP, colour
 
 NAME = "dissociations"
@@ -190,7 +181,7 @@ def _ends(drawn: pl.DataFrame) -> tuple[int, int]:
 def _caption(drawn: pl.DataFrame, layers: pl.DataFrame, rows: pl.DataFrame, enough: int) -> str:
     n_layers = rows.select(LAYER).n_unique()
     parts = [
-        "Above: for every pair of mechanisms (by the number before the name), in how many subject-runs stripping "
+        "Above: for every pair of mechanisms (by the signed before the name), in how many subject-runs stripping "
         "either costs its own target units more than the crossed strip and target do, and more than nothing. "
         f"Drops are medians over stripping methods; {span(*_ends(drawn))} subject-runs a layer. "
         "Below: the pairs that dissociate in the largest share of subject-runs (ties: the larger interaction; "

@@ -9,7 +9,8 @@ import polars as pl
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
 from lpact.report.figures.common import names
 from lpact.report.figures.profile_marks import PROFILE, looks, profile_names, with_profile
-from lpact.report.figures.rates import GATES, drawn, span
+from lpact.report.figures.rates import GATES, drawn
+from lpact.report.figures.wording import span
 from lpact.report.theme import colour
 from lpact.tables.calibration import TRUTH_RATES
 

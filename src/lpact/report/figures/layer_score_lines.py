@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
-from lpact.report.figures._layers import clipped
 from lpact.report.figures.canvas import Canvas
 from lpact.report.figures.layer_score_look import (
     chunks,
@@ -25,7 +24,9 @@ from lpact.report.figures.layer_score_rows import (
     NUISANCE,
     REAL,
 )
-from lpact.report.figures.level_rows import mode_names, n_subject_runs, number, plural
+from lpact.report.figures.predictive_rows import n_subject_runs
+from lpact.report.figures.short_names import short
+from lpact.report.figures.wording import mode_names, number
 from lpact.report.theme import colour
 
 MOST_PANELS = 6
@@ -124,7 +125,7 @@ def _panel(
     data = drawn.select("layer", "mean", "low", "high", "condition", "kind", "number", "mark")
     control = data.filter(pl.col("number").is_not_null())
     return {
-        "title": panel_title(clipped(model, int(width / 6.2)), width),
+        "title": panel_title(short(model, int(width / 6.2)), width),
         "width": width,
         "height": _HEIGHT,
         "layer": [

@@ -19,7 +19,7 @@ from lpact.report.figures.layer_score_rows import (
     NUISANCE,
     REAL,
 )
-from lpact.report.figures.level_rows import number, plural
+from lpact.report.figures.wording import number
 from lpact.report.theme import colour
 
 _BROKEN = "M-1,0L-0.3,0M0.3,0L1,0"

@@ -7,7 +7,8 @@ import polars as pl
 
 from lpact.reasons import Reason
 from lpact.report.figure import Material
-from lpact.report.figures.level_rows import LAYER, SUBJECT_RUN, primary_deltas, response_reliability
+from lpact.report.figures.layers import LAYER, SUBJECT_RUN
+from lpact.report.figures.predictive_rows import primary_deltas, response_reliability
 from lpact.robustness.intervals import DRAWS, bootstrap_mean
 from lpact.tables.audit import CONTROL_AVAILABILITY
 from lpact.tables.predictive import CONTROL_NULLS

@@ -15,7 +15,9 @@ from lpact.report.figures.layer_score_look import (
     told_run,
 )
 from lpact.report.figures.layer_score_rows import CEILING, KINDS, REAL
-from lpact.report.figures.level_rows import layer_name, mode_names, n_subject_runs, number, plural
+from lpact.report.figures.layers import ShortLayerNames
+from lpact.report.figures.predictive_rows import n_subject_runs
+from lpact.report.figures.wording import mode_names, number
 from lpact.report.theme import colour
 
 MOST_PANELS = 6
@@ -122,7 +124,7 @@ def _panel(
             }
         )
     return {
-        "title": panel_title(layer_name(model, layer, width), width),
+        "title": panel_title(ShortLayerNames(model, layer, width), width),
         "width": width,
         "height": {"step": _ROW},
         "layer": layers,

@@ -14,14 +14,9 @@ from lpact.report.figures.layer_score_rows import (
     rows_of,
 )
 from lpact.report.figures.layer_score_strips import strips
-from lpact.report.figures.level_rows import (
-    LAYER,
-    largest,
-    metric_name,
-    number,
-    plural,
-    primary_deltas,
-)
+from lpact.report.figures.layers import LAYER
+from lpact.report.figures.predictive_rows import largest, primary_deltas
+from lpact.report.figures.wording import metric_name, number
 from lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
 
 NAME = "layer_scores"

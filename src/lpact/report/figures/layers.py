@@ -45,7 +45,9 @@ class ShortLayerNames:
         long = max(map(len, self._datasets)), max(map(len, self._models))
         kept = max(room // 2, room - long[1])
         dataset = told_apart(self._datasets, min(kept, long[0]))[row["dataset"]]
-        return f"{dataset} · {self.of_model(row['model'], row['layer'], letters - len(dataset) - 3)}"
+        return (
+            f"{dataset} · {self.of_model(row['model'], row['layer'], letters - len(dataset) - 3)}"
+        )
 
 
 def passes(material: Material, gate: str) -> pl.DataFrame:

@@ -10,7 +10,8 @@ from lpact.math.intervals import wilson_interval
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
 from lpact.report.figures.common import names
 from lpact.report.figures.profile_marks import PROFILE, looks, profile_names, with_profile
-from lpact.report.figures.rates import GATES, drawn, span
+from lpact.report.figures.rates import GATES, drawn
+from lpact.report.figures.wording import span
 from lpact.tables.calibration import RATES
 
 NAME, TITLE = "power", "Power: how often a gate passes where it should"

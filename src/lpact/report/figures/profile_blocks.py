@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from lpact.math.types import FloatArray
-from lpact.report.figures._layers import NUISANCE, REAL, RUN, counted, layer_name
+from lpact.report.figures.layers import NUISANCE, REAL, SUBJECT_RUN, layer_name
+from lpact.report.figures.wording import counted
 
 MAX_UNITS = 120
 """More units than these are drawn as means over regions."""
@@ -90,13 +91,13 @@ def panel_of(
     order = _common_order(brain, model)
     if order is None:
         return f"{layer_name(layer)} is not drawn: brain and model patterns have no unit order in common."
-    total = brain.select(RUN).n_unique()
+    total = brain.select(SUBJECT_RUN).n_unique()
     in_order = pl.col("unit_order_hash") == order
-    both = [*RUN, "unit_order_hash"]
+    both = [*SUBJECT_RUN, "unit_order_hash"]
     model = model.filter(in_order).join(brain, on=both, how="semi", maintain_order="left")
     brain = brain.filter(in_order).join(model, on=both, how="semi", maintain_order="left")
-    n_runs = brain.select(RUN).n_unique()
-    units = index.filter(in_order).sort(["unit_index", *RUN])
+    n_runs = brain.select(SUBJECT_RUN).n_unique()
+    units = index.filter(in_order).sort(["unit_index", *SUBJECT_RUN])
     units = units.unique("unit_index", keep="first", maintain_order=True)
     notes = []
     if n_runs < total:
@@ -143,7 +144,7 @@ def _first(asked: tuple[str, ...], found: pl.Series) -> str:
 
 def _common_order(brain: pl.DataFrame, model: pl.DataFrame) -> str | None:
     """The unit order of most subject-runs, among those that brain and model both have; ties by name."""
-    keys = [*RUN, "unit_order_hash"]
+    keys = [*SUBJECT_RUN, "unit_order_hash"]
     both = brain.select(keys).unique().join(model.select(keys).unique(), on=keys)
     counts = (
         both.group_by("unit_order_hash")
@@ -156,7 +157,7 @@ def _common_order(brain: pl.DataFrame, model: pl.DataFrame) -> str | None:
 def _square(brain: pl.DataFrame, n_units: int) -> FloatArray:
     """Mean over subject-runs of the units × units alignments; NaN where none is defined."""
     total, known = np.zeros((n_units, n_units)), np.zeros((n_units, n_units))
-    ordered = brain.sort(["unit_index", *RUN])
+    ordered = brain.sort(["unit_index", *SUBJECT_RUN])
     for place, pattern in ordered.select("unit_index", "pattern").iter_rows():
         row = np.array(pattern, dtype=float)
         total[place] += np.nan_to_num(row)
@@ -171,11 +172,11 @@ def _mean(total: FloatArray, known: FloatArray) -> FloatArray:
 
 def _strip(model: pl.DataFrame, condition: str, n_units: int) -> FloatArray | None:
     """Mean over draws, then over subject-runs, of a condition's alignment with every unit, [1, N]."""
-    own = model.filter(pl.col("condition") == condition).sort([*RUN, "draw"])
+    own = model.filter(pl.col("condition") == condition).sort([*SUBJECT_RUN, "draw"])
     if not own.height:
         return None
     means = []
-    for _, part in own.group_by(RUN, maintain_order=True):
+    for _, part in own.group_by(SUBJECT_RUN, maintain_order=True):
         stacked = np.array(part["pattern"].to_list(), dtype=float).reshape(-1, n_units)
         means.append(_finite_mean(stacked))
     return _finite_mean(np.stack(means))[None]

@@ -12,17 +12,18 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import Figure, Material, Missing, Spec
-from lpact.report.figures._key import Key
-from lpact.report.figures._layers import LAYER, counted, layer_name, number
-from lpact.report.figures._profiles import (
+from lpact.report.figures.key import Key
+from lpact.report.figures.layers import LAYER, layer_name
+from lpact.report.figures.profile_blocks import Panel, panel_of
+from lpact.report.figures.profile_panels import drawn_panel
+from lpact.report.figures.similarities import (
     SCORES,
     layers_of,
     nearest_rivals,
     similarities,
     telling_layers,
 )
-from lpact.report.figures.profile_blocks import Panel, panel_of
-from lpact.report.figures.profile_panels import drawn_panel
+from lpact.report.figures.wording import counted
 from lpact.report.theme import RAMP
 
 NAME = "profile_heatmaps"

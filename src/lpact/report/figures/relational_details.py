@@ -10,19 +10,18 @@ import polars as pl
 from lpact.decide.calibrated.relational import UNIT_ORDER
 from lpact.math.types import FloatArray
 from lpact.report.figure import DESCRIPTION, Material, Spec, values, with_marks
-from lpact.report.figures._layers import (
+from lpact.report.figures.layers import (
     LAYER,
     NUISANCE,
     REAL,
-    RUN,
-    counted,
+    SUBJECT_RUN,
+    ShortLayerNames,
     layer_name,
-    number,
     run_name,
-    short_layer_name,
 )
-from lpact.report.figures._profiles import SUMMARY, Similarities, nearest_rivals
 from lpact.report.figures.relational_tests import null_rows, tests_panel
+from lpact.report.figures.similarities import SUMMARY, Similarities, nearest_rivals
+from lpact.report.figures.wording import counted, signed
 from lpact.report.theme import colour
 
 NULLS = "relational/relational_null_draws"
@@ -40,10 +39,10 @@ def detail(
     same = [pl.col(name) == layer[name] for name in LAYER]
     rows, runs = found.rows.filter(same), found.runs.filter(same)
     nulls = material.table(NULLS).filter(same) if material.has(NULLS) else None
-    n_runs = runs.select(RUN).n_unique()
+    n_runs = runs.select(SUBJECT_RUN).n_unique()
     n_units = int(rows["n_units"].max() or 0)  # type: ignore[arg-type]
     title = {
-        "text": short_layer_name(layer, 60),
+        "text": ShortLayerNames(layer, 60),
         "subtitle": f"{counted(n_runs, 'subject-run')}, up to {counted(n_units, 'unit')}",
         "fontSize": 12,
         "limit": 420,
@@ -80,7 +79,7 @@ def unit_order_rows(nulls: pl.DataFrame) -> pl.DataFrame:
     """
     own = nulls.filter((pl.col("test") == UNIT_ORDER) & (pl.col("reason") == "ok"))
     made = []
-    for _, part in own.sort([*LAYER, *SUMMARY, *RUN]).group_by(
+    for _, part in own.sort([*LAYER, *SUMMARY, *SUBJECT_RUN]).group_by(
         [*LAYER, *SUMMARY], maintain_order=True
     ):
         draws = _mean_draws(part["draws"].to_list())
@@ -198,7 +197,7 @@ def _condition_text(row: dict[str, Any]) -> str:
 
 
 def _run_text(row: dict[str, Any]) -> str:
-    similarity = number(row["similarity"], sign=False)
+    similarity = signed(row["similarity"], sign=False)
     return (
         f"{_place_text(row)}: {row['condition']} {similarity}, {run_name(row)}, "
         f"mean over {counted(row['n_units'], 'unit')}"
@@ -206,7 +205,7 @@ def _run_text(row: dict[str, Any]) -> str:
 
 
 def _order_text(row: dict[str, Any]) -> str:
-    low, high = number(row["low"], sign=False), number(row["high"], sign=False)
+    low, high = signed(row["low"], sign=False), signed(row["high"], sign=False)
     return (
         f"{_place_text(row)}: real pattern in {counted(row['n_draws'], 'shuffled unit order')}, "
         f"95 % between {low} and {high}"

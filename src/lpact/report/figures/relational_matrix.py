@@ -9,19 +9,13 @@ import polars as pl
 
 from lpact.decide import CALIBRATED, PAPER
 from lpact.report.figure import Material, Spec, with_marks
-from lpact.report.figures._layers import (
-    LAYER,
-    PASS_SHAPES,
-    class_of,
-    counted,
-    ink_on,
-    layer_name,
-    number,
-    short_layer_name,
-)
-from lpact.report.figures._profiles import SUMMARIES
 from lpact.report.figures.canvas import DASH, Canvas
+from lpact.report.figures.cell_colours import class_of, ink_on
 from lpact.report.figures.common import PROFILES
+from lpact.report.figures.layers import LAYER, ShortLayerNames, layer_name
+from lpact.report.figures.profile_marks import PASS_SHAPES
+from lpact.report.figures.similarities import SUMMARIES
+from lpact.report.figures.wording import counted, signed
 from lpact.report.theme import DIVERGING, colour
 
 _LABELS = 218
@@ -96,7 +90,7 @@ def _cells(
                     "why": reasons.get((*layer, *summary), "not_computed"),
                     "place": place,
                     "ink": ink_on(DIVERGING, place),
-                    "shown": number(value, 2),
+                    "shown": signed(value, 2),
                     "x": _LABELS + 8 + across * cell,
                     "x2": _LABELS + 8 + (across + 1) * cell,
                     "y": float(_HEAD + down * _ROW),
@@ -145,7 +139,7 @@ def _sides(canvas: Canvas, shown: pl.DataFrame, gates: float) -> None:
     """Names at the left; passed gates and the nearest rival at the right; lines between datasets."""
     rows = shown.with_columns(y=_HEAD + _ROW * (pl.int_range(pl.len()) + 0.5)).to_dicts()
     canvas.words(
-        [{"x": float(_LABELS), "y": row["y"], "text": short_layer_name(row, 38)} for row in rows],
+        [{"x": float(_LABELS), "y": row["y"], "text": ShortLayerNames(row, 38)} for row in rows],
         align="right",
         limit=_LABELS - 4,
     )

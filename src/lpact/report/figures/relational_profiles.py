@@ -9,18 +9,15 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.report.figure import Figure, Material, Missing, Spec
-from lpact.report.figures._key import Key
-from lpact.report.figures._layers import (
-    LAYER,
-    PASS_SHAPES,
-    counted,
-    diverging_breaks,
-    layer_name,
-    number,
-    short_number,
-    span,
-)
-from lpact.report.figures._profiles import (
+from lpact.report.figures.cell_colours import diverging_breaks
+from lpact.report.figures.common import PROFILES
+from lpact.report.figures.key import Key
+from lpact.report.figures.layers import LAYER, layer_name
+from lpact.report.figures.profile_marks import PASS_SHAPES
+from lpact.report.figures.relational_details import detail
+from lpact.report.figures.relational_matrix import matrix, reasons_of
+from lpact.report.figures.relational_tests import FEW_DRAWS
+from lpact.report.figures.similarities import (
     SCORES,
     Similarities,
     by_promise,
@@ -30,10 +27,7 @@ from lpact.report.figures._profiles import (
     summary_order,
     telling_layers,
 )
-from lpact.report.figures.common import PROFILES
-from lpact.report.figures.relational_details import detail
-from lpact.report.figures.relational_matrix import matrix, reasons_of
-from lpact.report.figures.relational_tests import FEW_DRAWS
+from lpact.report.figures.wording import bound, counted, span
 from lpact.report.theme import DIVERGING, colour
 
 NAME = "relational_profiles"
@@ -96,7 +90,7 @@ def _any_missing(nearest: pl.DataFrame, shown: pl.DataFrame, order: list[tuple[s
 
 def _key(breaks: list[float], *, any_missing: bool) -> Spec:
     key = Key(820).classes(
-        "real − nearest rival, profile similarity", DIVERGING, [short_number(b) for b in breaks]
+        "real − nearest rival, profile similarity", DIVERGING, [bound(b) for b in breaks]
     )
     if any_missing:
         key.box("not computed", "missing")

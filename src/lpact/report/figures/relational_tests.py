@@ -9,7 +9,8 @@ import polars as pl
 
 from lpact.decide.calibrated.relational import SURROGATE, SWAP, UNIT_ORDER, pool
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
-from lpact.report.figures._layers import LAYER, NUISANCE, RUN, counted, layer_name, number
+from lpact.report.figures.layers import LAYER, NUISANCE, SUBJECT_RUN, layer_name
+from lpact.report.figures.wording import counted
 from lpact.report.theme import colour
 
 FEW_DRAWS = 20
@@ -22,7 +23,7 @@ def null_rows(nulls: pl.DataFrame) -> pl.DataFrame:
     """One row a test and rival: observed statistic, range of its draws, advantage and p-value, as gate R pools them."""
     made = []
     ok = nulls.filter(pl.col("reason") == "ok").sort(
-        [*LAYER, "test", "against", *RUN, "alignment", "profile"]
+        [*LAYER, "test", "against", *SUBJECT_RUN, "alignment", "profile"]
     )
     for _, part in ok.group_by([*LAYER, "test", "against"], maintain_order=True):
         pooled = pool(part)

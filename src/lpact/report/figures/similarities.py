@@ -15,13 +15,13 @@ import polars as pl
 
 from lpact.decide import CALIBRATED, PAPER
 from lpact.report.figure import Material
-from lpact.report.figures._layers import LAYER, REAL, RUN, passes
+from lpact.report.figures.layers import LAYER, REAL, SUBJECT_RUN, passes
 
 SCORES = "relational/profile_similarity_scores"
 DELTAS = "relational/profile_similarity_deltas"
 SUMMARIES = "relational/relational_subject_run_summary"
 SUMMARY = ["alignment", "profile"]
-_UNIT_ROW = [*LAYER, *RUN, "unit", *SUMMARY]
+_UNIT_ROW = [*LAYER, *SUBJECT_RUN, "unit", *SUMMARY]
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ def similarities(material: Material) -> Similarities:
         advantage=pl.col("own") - pl.col("similarity")
     )
     keys = [*LAYER, *SUMMARY, "condition"]
-    runs = paired.group_by([*keys, *RUN], maintain_order=True).agg(
+    runs = paired.group_by([*keys, *SUBJECT_RUN], maintain_order=True).agg(
         pl.col("similarity", "advantage").mean(),
         pl.col("counted").first(),
         n_units=pl.len().cast(pl.Int64),
     )
-    runs = runs.sort([*keys, *RUN])
+    runs = runs.sort([*keys, *SUBJECT_RUN])
     rows = runs.group_by(keys, maintain_order=True).agg(
         pl.col("similarity", "advantage").mean(),
         pl.col("counted").first(),

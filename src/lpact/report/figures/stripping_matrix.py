@@ -15,26 +15,23 @@ import polars as pl
 
 from lpact.decide import CALIBRATED, PAPER
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
-from lpact.report.figures._key import Key
-from lpact.report.figures._layers import (
-    DECISIONS,
-    LAYER,
-    PASS_SHAPES,
+from lpact.report.figures.cell_colours import (
     class_of,
-    counted,
     diverging_breaks,
     fill_of,
-    held_under,
     ink_on,
-    layer_name,
-    mechanism_order,
-    number,
     own_colour,
-    short_layer_name,
-    short_number,
 )
 from lpact.report.figures.common import PROFILES
-from lpact.report.figures.level_rows import metric_name
+from lpact.report.figures.key import Key
+from lpact.report.figures.layers import (
+    LAYER,
+    ShortLayerNames,
+    held_under,
+    layer_name,
+    mechanism_order,
+)
+from lpact.report.figures.profile_marks import PASS_SHAPES
 from lpact.report.figures.stripping_rows import (
     DELTAS,
     MAX_PANELS,
@@ -42,7 +39,9 @@ from lpact.report.figures.stripping_rows import (
     chosen_layers,
     rows_of,
 )
+from lpact.report.figures.wording import bound, counted, metric_name, signed
 from lpact.report.theme import DIVERGING, colour
+from lpact.tables.decisions import DECISIONS
 
 NAME = "stripping_matrix"
 TITLE = "What stripping a mechanism costs: matching targets on the diagonal"
@@ -92,7 +91,7 @@ def _cells(drawn: pl.DataFrame, order: list[str]) -> pl.DataFrame:
         column=pl.col("target").replace_strict(
             {name: str(i) for i, name in enumerate(order, 1)}, return_dtype=pl.String
         ),
-        shown=pl.Series([number(value, decimals) for value in drawn["drop"]], dtype=pl.String),
+        shown=pl.Series([signed(value, decimals) for value in drawn["drop"]], dtype=pl.String),
         ink=pl.Series([ink_on(DIVERGING, place) for place in classes], dtype=pl.String),
         fill=pl.Series([fill_of(DIVERGING, place) for place in classes], dtype=pl.String),
     )
@@ -215,7 +214,7 @@ def _panel_title(layer: dict[str, Any], own: pl.DataFrame) -> Spec:
     n = f"{counted(int(own['n_subject_runs'].max() or 0), 'subject-run')}"  # type: ignore[arg-type]
     n += f", {counted(int(own['n_methods'].max() or 0), 'method')}"  # type: ignore[arg-type]
     return {
-        "text": short_layer_name(layer, 38),
+        "text": ShortLayerNames(layer, 38),
         "subtitle": f"{n} · P: {held_under(layer)}",
         "fontSize": 12,
         "limit": 250,
@@ -246,7 +245,7 @@ def _pass_marks(passed: pl.DataFrame, profile: str) -> Spec:
 def _spec(panels: list[Spec], breaks: list[float], metric: str, *, any_missing: bool) -> Spec:
     """The key, and the panels beneath it in lines."""
     key = Key(560).classes(
-        f"drop in {metric}, real − stripped", DIVERGING, [short_number(b) for b in breaks]
+        f"drop in {metric}, real − stripped", DIVERGING, [bound(b) for b in breaks]
     )
     if any_missing:
         key.box("not computed", "missing")
@@ -266,7 +265,7 @@ def _caption(cells: pl.DataFrame, layers: pl.DataFrame, n_layers: int) -> str:
     missing = cells.filter(pl.col("drop").is_null())
     parts = [
         "Rows: the mechanism that is stripped from the features; columns: the mechanism whose target units are "
-        "predicted, by the number before its name. A cell is the drop of the held-out score, real − stripped: "
+        "predicted, by the signed before its name. A cell is the drop of the held-out score, real − stripped: "
         "median over subject-runs, then over stripping methods. Outlined: the matching target. A mechanism is specific "
         "if the outlined cell is above zero, above the others of its row, and above strips of something else "
         "(gate M); a circle marks a matching cell that passes M by point rules, a square one that passes with every "

@@ -13,7 +13,7 @@ import polars as pl
 
 from lpact.decide import CALIBRATED, PAPER
 from lpact.report.figure import Material
-from lpact.report.figures._layers import LAYER, RUN, passes
+from lpact.report.figures.layers import LAYER, SUBJECT_RUN, passes
 
 DELTAS = "causal/causal_stripping_deltas"
 SPECIFICITY = "causal/mechanism_specificity_summary"
@@ -22,7 +22,7 @@ MAX_PANELS = 9
 FEW = 6
 """So many layers are all drawn."""
 
-_CONTEXT = [*LAYER, *RUN]
+_CONTEXT = [*LAYER, *SUBJECT_RUN]
 
 
 def usable_strips(specificity: pl.DataFrame) -> pl.DataFrame:
@@ -51,7 +51,7 @@ def rows_of(material: Material) -> pl.DataFrame:
     )
     drops = (
         usable.group_by([*keys, "method"], maintain_order=True)
-        .agg(pl.col("drop").median(), runs=pl.struct(RUN).n_unique())
+        .agg(pl.col("drop").median(), runs=pl.struct(SUBJECT_RUN).n_unique())
         .group_by(keys, maintain_order=True)
         .agg(
             pl.col("drop").median(),

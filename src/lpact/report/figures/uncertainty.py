@@ -6,9 +6,8 @@ import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values
 from lpact.report.figures.common import names
-from lpact.report.figures.lanes import lane, separators, short
-from lpact.report.figures.level_rows import metric_name
-from lpact.report.figures.rates import span
+from lpact.report.figures.lanes import lane, separators
+from lpact.report.figures.short_names import short
 from lpact.report.figures.uncertainty_rows import (
     QUANTITIES,
     has_interval,
@@ -17,6 +16,7 @@ from lpact.report.figures.uncertainty_rows import (
     level_words,
     mechanism_rows,
 )
+from lpact.report.figures.wording import metric_name, span
 from lpact.report.theme import colour
 from lpact.tables.robustness import CAUSAL_UNCERTAINTY, UNCERTAINTY
 

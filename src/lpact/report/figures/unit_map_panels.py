@@ -10,7 +10,9 @@ import polars as pl
 
 from lpact.report.figure import Spec, mark
 from lpact.report.figures.canvas import DASH, Canvas
-from lpact.report.figures.level_rows import largest, layer_name, number, plural
+from lpact.report.figures.layers import ShortLayerNames
+from lpact.report.figures.predictive_rows import largest
+from lpact.report.figures.wording import number
 from lpact.report.layout import Layout, View, binned, layout_of, views_of
 from lpact.report.theme import DIVERGING, colour
 
@@ -173,7 +175,7 @@ class _Page:
         first = own.row(0, named=True)
         layout = layout_of(frame)
         room = _ACROSS[layout] * _SIDE[layout] - (80 if first["panel"] else 0)
-        name = layer_name(first["model"], first["layer"], room, pixels=5.7)
+        name = ShortLayerNames(first["model"], first["layer"], room, pixels=5.7)
         name += f" · subject {first['panel']}" if first["panel"] else ""
         self.titles.setdefault(layout, []).append({"x": x, "y": y + 4, "text": name})
         scale = _scale(views, frame)

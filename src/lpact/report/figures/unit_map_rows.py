@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from lpact.report.figure import Material
-from lpact.report.figures.level_rows import LAYER, SUBJECT_RUN, primary_deltas
+from lpact.report.figures.layers import LAYER, SUBJECT_RUN
+from lpact.report.figures.predictive_rows import primary_deltas
 from lpact.report.layout import Layout, layout_of
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
 from lpact.tables.predictive import UNIT_SCORES

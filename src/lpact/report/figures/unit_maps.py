@@ -5,9 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.report.figure import Figure, Material, Missing
-from lpact.report.figures.level_rows import metric_name, number, plural, primary_deltas
+from lpact.report.figures.predictive_rows import primary_deltas
 from lpact.report.figures.unit_map_panels import Drawn, draw
 from lpact.report.figures.unit_map_rows import UnitRows, rows_of
+from lpact.report.figures.wording import metric_name, number
 from lpact.report.layout import Layout, has_outlines, layout_of
 from lpact.tables.predictive import CONTROL_DELTAS, UNIT_SCORES
 from lpact.tables.relational import BRAIN_UNIT_INDEX
