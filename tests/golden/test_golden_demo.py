@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from lpact.report.figure import Material
+from lpact.report.figures import maker
+from lpact.report.render import picture
+from lpact.store import RunTables
+
+DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).with_name("demo_decisions.csv")
 COLUMNS = [
     "dataset", "model", "layer", "mechanism", "role", "n_subject_runs", "raw_score", "predictive", "relational",
@@ -127,6 +134,23 @@ def test_plan_of_the_demo_is_exact(demo):
 def test_the_page_of_verdicts_names_the_outcome(demo):
     _, run = demo
     assert "Outcome A" in (run.root / "report" / "verdicts.md").read_text()
+
+
+def test_the_readme_shows_the_verdicts_of_the_demo(demo):
+    """Words and labels of the picture; coordinates may differ in the last digit between machines."""
+    _, run = demo
+
+    def told(svg):
+        elements = list(ElementTree.fromstring(svg).iter())
+        return [
+            (e.tag, e.text, e.get("aria-label"))
+            for e in elements
+            if e.text or e.get("class") == "m"
+        ]
+
+    drawn = told(picture(maker("decision_matrix")(Material(RunTables(run), run.config))))
+    assert drawn == told((DOCS / "images" / "demo-verdicts.svg").read_text(encoding="utf-8"))
+    assert any("integrated candidate" in (text or "") for _, text, _ in drawn)
 
 
 def test_positive_controls_pass_where_signal_is_planted_and_only_there(demo):

@@ -43,7 +43,10 @@ _WHOLE = "acoustic envelope"
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: whether a control passes (None: not available), and whether it should."""
+    """One line: whether a control passes (None: not available), and whether it should.
+
+    ``number`` is what its detail rests on, in few letters: a count, or a median; empty where there is none.
+    """
 
     control: str
     dataset: str
@@ -52,6 +55,7 @@ class Finding:
     detail: str
     reason: str = Reason.OK.value
     expected: bool = True
+    number: str = ""
 
     @property
     def result(self) -> str:
@@ -110,6 +114,7 @@ def _reliability(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # n
             _passes(row),
             _reliability_detail(row),
             row["reason"],
+            number=f"median {row['median_reliability']:.3f}" if _passes(row) is not None else "",
         )
         for row in table.iter_rows(named=True)
     ]
@@ -132,19 +137,31 @@ def _explained(code: str) -> str:
 def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:
     made = []
     for (dataset, comparison), part in table.group_by("dataset", "comparison", maintain_order=True):
-        done = part.filter(pl.col("reason") == Reason.OK.value)
         key = ("brain as model", str(dataset), words(str(comparison)))
-        if done.is_empty():
-            code = str(part["reason"][0])
-            made.append(Finding(*key, None, _explained(code), code))
+        done = _computed(part)
+        if done is None:
+            made.append(_not_available(key, part))
             continue
         n_pass = done.filter("gate_pass").height
+        share = f"{n_pass} of {done.height}"
         detail = (
-            f"{n_pass} of {done.height} summaries; {done['n_pass'].sum()} of {done['n_rows'].sum()} unit rows; "
+            f"{share} summaries; {done['n_pass'].sum()} of {done['n_rows'].sum()} unit rows; "
             f"mean delta {number(_mean(done['mean_delta']))}; median p {number(_median(done['p_value']))}"
         )
-        made.append(Finding(*key, n_pass / done.height > gates.summary_majority, detail))
+        passes = n_pass / done.height > gates.summary_majority
+        made.append(Finding(*key, passes, detail, number=share))
     return made
+
+
+def _computed(part: pl.DataFrame) -> pl.DataFrame | None:
+    """The rows with a result; none where there is not one."""
+    done = part.filter(pl.col("reason") == Reason.OK.value)
+    return None if done.is_empty() else done
+
+
+def _not_available(key: tuple[str, str, str], part: pl.DataFrame) -> Finding:
+    code = str(part["reason"][0])
+    return Finding(*key, None, _explained(code), code)
 
 
 def _mean(values: pl.Series) -> float | None:
@@ -158,36 +175,37 @@ def _median(values: pl.Series) -> float | None:
 
 
 def _oracle(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
-    return [
-        Finding(
-            "brain as model, with ceiling",
-            row["dataset"],
-            words(row["comparison"]),
-            _passes(row),
-            f"{row['n_joint_pass']} of {row['n_summaries']} summaries pass both"
-            if row["reason"] == Reason.OK.value
-            else _explained(row["reason"]),
-            row["reason"],
+    made = []
+    for row in table.iter_rows(named=True):
+        share, known = f"{row['n_joint_pass']} of {row['n_summaries']}", _passes(row) is not None
+        made.append(
+            Finding(
+                "brain as model, with ceiling",
+                row["dataset"],
+                words(row["comparison"]),
+                _passes(row),
+                f"{share} summaries pass both" if known else _explained(row["reason"]),
+                row["reason"],
+                number=share if known else "",
+            )
         )
-        for row in table.iter_rows(named=True)
-    ]
+    return made
 
 
 def _order(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
     made = []
     for (dataset, profile), part in table.group_by("dataset", "profile", maintain_order=True):
-        done = part.filter(pl.col("reason") == Reason.OK.value)
         key = ("profile order", str(dataset), str(profile))
-        if done.is_empty():
-            code = str(part["reason"][0])
-            made.append(Finding(*key, None, _explained(code), code))
+        done = _computed(part)
+        if done is None:
+            made.append(_not_available(key, part))
             continue
         n_pass = done.filter("gate_pass").height
+        share = f"{n_pass} of {done.height}"
         detail = (
-            f"{n_pass} of {done.height} measures; right minus shuffled order "
-            f"{number(_mean(done['median_delta']))}"
+            f"{share} measures; right minus shuffled order {number(_mean(done['median_delta']))}"
         )
-        made.append(Finding(*key, n_pass == done.height, detail))
+        made.append(Finding(*key, n_pass == done.height, detail, number=share))
     return made
 
 
@@ -198,6 +216,9 @@ def _stimulus(control: str, table: Table, frame: pl.DataFrame) -> list[Finding]:
         what = ", ".join(words(str(row[key])) for key in table.key if key != "dataset")
         what = what or _WHOLE
         passes = {"pass": True, "no": False}.get(row["gate"])
+        share = "" if passes is None else f"{row['n_passing']} of {row['n_computed']}"
         detail = row["interpretation"]
-        made.append(Finding(control, row["dataset"], what, passes, detail, row["reason"]))
+        made.append(
+            Finding(control, row["dataset"], what, passes, detail, row["reason"], number=share)
+        )
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import polars as pl
@@ -9,7 +10,7 @@ import pytest
 from figure_checks import checked_svg, marks, material, texts, width_of
 
 from lpact.report.figure import Figure, Material, Missing
-from lpact.report.figures.assay_sensitivity import leading_number, make, rows_of
+from lpact.report.figures.assay_sensitivity import make, rows_of
 from lpact.report.positive_controls import findings
 from lpact.study import Run
 from lpact.tables.assay_brain import IMPLANT
@@ -86,18 +87,24 @@ def test_a_sham_that_passes_is_framed_and_one_that_does_not_is_fine(passes: bool
     assert "nothing is planted." in texts(root)
 
 
-@pytest.mark.parametrize(
-    ("detail", "number"),
-    [
-        ("Seen in 6 of 6 recordings, more than chance allows", "6 of 6"),
-        ("median 0.934; 12 of 16 rows reach 0.2", "median 0.934"),
-        ("median -0.02; 0 of 3 rows", "median -0.02"),
-        ("3 of 3 measures; right minus shuffled order 1.01", "3 of 3"),
-        ("The subject has no second run.", ""),
-    ],
-)
-def test_the_leading_number_is_the_first_one(detail: str, number: str):
-    assert leading_number(detail) == number
+def test_numbers_are_those_of_the_tables(of_run: Material):
+    """Counts and medians beside the symbols, read from the tables another way."""
+    rows = rows_of(of_run)
+    known = rows.filter(pl.col("passes").is_not_null() & (pl.col("dataset") != "(simulated)"))
+    assert known.height
+    for row in known.iter_rows(named=True):
+        told = re.search(r"\d+ of \d+|median -?[\d.]+", row["detail"])
+        assert told is not None
+        if told[0].startswith("median"):
+            assert row["number"].startswith("median ")
+            assert float(row["number"].split()[1]) == pytest.approx(
+                float(told[0].split()[1]), abs=6e-4
+            )
+        else:
+            assert row["number"] == told[0]
+    absent = rows.filter(pl.col("passes").is_null())
+    assert absent.height
+    assert set(absent["number"]) == {""}
 
 
 def test_many_datasets_have_numbers_that_the_caption_explains(of_run: Material):

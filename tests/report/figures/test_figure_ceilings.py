@@ -174,8 +174,11 @@ def test_reasons_stand_where_there_is_no_number():
 
 def test_thresholds_are_those_of_the_study():
     made = make(material(tables(), gates={"min_reliability": 0.3, "min_ceiling_fraction": 0.45}))
-    assert "needs, 0.3." in made.caption  # type: ignore[union-attr]
-    assert "asks for, 0.45;" in made.caption  # type: ignore[union-attr]
+    assert "below 0.3 are left out" in made.caption  # type: ignore[union-attr]
+    assert "at least 0.45" in made.caption  # type: ignore[union-attr]
+    told = texts(checked_svg(made))
+    assert "least reliability of a ceiling, 0.3" in told
+    assert "least fraction for gate T, 0.45" in told
 
 
 def test_many_layers_become_dots_of_their_model():

@@ -18,7 +18,7 @@ from lpact.report.figures.control_winner_rows import (
     rivals_of,
     rows_of,
 )
-from lpact.report.figures.control_winners import grouped, make, short
+from lpact.report.figures.control_winners import grouped, make, short_count
 from lpact.study import Run
 from lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
 from lpact.tables.relational import PROFILE_DELTAS
@@ -166,7 +166,7 @@ def test_many_layers_are_added_up():
 
 
 def test_counts_stay_short():
-    assert [short(n) for n in (7, 999, 1000, 9949, 9950, 123456)] == [
+    assert [short_count(n) for n in (7, 999, 1000, 9949, 9950, 123456)] == [
         "7",
         "999",
         "1.0k",

@@ -75,8 +75,8 @@ def _kind(element) -> str:
 def test_verdicts_scores_and_names_are_written(root):
     written = texts(root)
     assert written.count("integrated candidate, 1 of 3") == 2
-    assert written.count("P: circular shift") == 2
-    assert {"0.50", "−0.25", "n/a"} <= set(written)
+    assert written.count("P: circular_shift") == 2
+    assert {"0.50", "−0.25", "–"} <= set(written)
     bars = {own.value: own for own in marks(root) if "raw score" in own.text}
     assert set(bars) == {0.5, -0.25}
     assert width_of(root) <= 1000

@@ -65,7 +65,7 @@ def test_marks_stand_where_the_square_root_of_their_rate_is(root):
 def test_counts_nominal_rate_and_names_are_written(root):
     told = texts(root)
     assert {"nominal 0.05", "predictive", "relational", "all gates, others"} <= set(told)
-    assert {"planted, 20 studies", "point rules", "every gate a test"} <= set(told)
+    assert {"truth: planted", "n = 20 studies", "point rules", "every gate a test"} <= set(told)
     counts = [own for own in told if re.fullmatch(r"\d+", own)]
     # Axis ends are 0 and 1; the rest are the counts of the five rows.
     for panel_ends in ("0", "1") * 2:

@@ -89,7 +89,7 @@ def test_other_designs_are_a_table_of_counts(root):
     assert "12 units, signal 2.0 (n = 12)" in told
     assert "100 words, 9 subjects, signal 2.0 (n = 12)" in told
     assert {"6", "7", "8"} <= set(told)
-    assert "300 words, 4 subjects, 20 units; n = 10–20 studies a point" in told
+    assert "300 words, 4 subjects, 20 units; n = 10 to 20 studies a point" in told
 
 
 def test_designs_that_find_no_room_are_counted_in_the_caption():

@@ -91,7 +91,7 @@ def test_the_picture_has_a_mark_a_number_and_its_own_scale_a_block():
     assert len(undefined) == 3
     assert {m.element.get("fill") for m in undefined} == {colour("missing")}
     low, high = blocks[2].ends
-    heading = f"real features: similarity {blocks[2].similarity:.2f} ({low:.2f} to {high:.2f})"
+    heading = f"real features: {blocks[2].similarity:.2f} ({low:.2f} to {high:.2f})"
     assert heading.replace("-", "−") in texts(root)
     assert texts(root).count("left") == 2
     assert "linear alignment; mean over 2 subject-runs, 3 units" in texts(root)

@@ -150,7 +150,7 @@ def test_the_summary_counts_intervals_beside_zero(made):
 
 
 def test_axes_name_metric_and_units(root):
-    assert "real − best control, Pearson r" in texts(root)
+    assert "real − best control, held-out Pearson r" in texts(root)
     assert {"n = 7", "n = 4", "n = 1"} <= set(texts(root))
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import polars as pl
 
-from lpact.decide.wording import count, words
+from lpact.decide.wording import words
 from lpact.report.figure import MARK, Figure, Material, Missing, mark
 from lpact.report.figures.canvas import CROSS, DASH, Canvas
+from lpact.report.figures.common import PROFILES
+from lpact.report.figures.short_names import letters_in
+from lpact.report.figures.wording import counted
 from lpact.report.positive_controls import SIMULATED, Finding, findings
 
 NAME = "assay_sensitivity"
@@ -17,13 +19,6 @@ TITLE = "Assay sensitivity: could the assay have said yes?"
 
 _LEFT, _WIDTH, _ROW, _HEAD, _GROUP = 236, 960, 18, 30, 24
 _WIDEST, _NARROWEST, _ROOM = 176, 26, 84
-_NUMBER = re.compile(r"\d+ of \d+|median -?[\d.e-]+")
-
-
-def leading_number(detail: str) -> str:
-    """The first count or median of a finding's detail, for which there is room in a cell; empty where there is none."""
-    found = _NUMBER.search(detail)
-    return found[0] if found else ""
 
 
 def rows_of(material: Material) -> pl.DataFrame:
@@ -46,7 +41,7 @@ def rows_of(material: Material) -> pl.DataFrame:
                 "result": own.result,
                 "detail": own.detail,
                 "reason": own.reason,
-                "number": leading_number(own.detail) if own.passes is not None else "",
+                "number": own.number,
             }
             for own in found
         ],
@@ -60,6 +55,9 @@ def _line(finding: Finding, whats: dict[str, set[str]]) -> tuple[str, str]:
     heading, _, rest = finding.control.partition(", ")
     if len(whats[finding.control]) == 1 and rest:
         return heading, rest
+    profile = finding.what.rpartition("gate profile ")[2]
+    if profile in PROFILES:
+        return finding.control, finding.what.replace(f"gate profile {profile}", PROFILES[profile])
     return finding.control, finding.what
 
 
@@ -98,7 +96,7 @@ def _columns(rows: pl.DataFrame) -> tuple[list[str], float]:
 
 def _numbered(datasets: list[str], step: float) -> bool:
     """Whether names are too long for their columns, which then have numbers."""
-    return max((len(name) for name in datasets), default=0) * 5.9 > step - 8
+    return max((len(name) for name in datasets), default=0) > letters_in(step - 8)
 
 
 def _places(lines: pl.DataFrame) -> tuple[dict[tuple[str, str], float], dict[str, float], float]:
@@ -225,19 +223,16 @@ def _caption(rows: pl.DataFrame) -> str:
     columns = "; ".join(f"{i + 1} {name}" for i, name in enumerate(datasets))
     listed = f" Columns: {columns}." if _numbered(datasets, step) else ""
     numbers = (
-        "Numbers beside: recordings, rows, summaries or measures that pass, of how many; or the median "
-        "reliability. "
+        "Numbers: recordings, rows, summaries or measures that pass, or the median reliability; "
         if step >= _ROOM
-        else "Numbers and reasons show on hovering, and in the tables of positive controls. "
+        else "Numbers and reasons show on hovering, and in the tables of positive controls; "
     )
     return (
-        f"Positive controls ({count(rows.height, 'finding')} in {count(len(datasets), 'dataset')}). A "
-        "negative verdict is worth something only where controls that should pass do. "
-        "Disc: passes; cross: does not pass; dash: not available. Marks in a frame are not as expected: a "
-        "control that should pass and "
-        f"does not, or a sham that passes. {numbers}Blank: not asked there. "
-        f"{known.filter('fits').height} of {known.height} findings that could be computed are as expected; "
-        f"{rows.height - known.height} are not available.{listed}"
+        f"Positive controls: {counted(rows.height, 'finding')} in {counted(len(datasets), 'dataset')}. A negative "
+        "verdict is worth something only where controls that should pass do: "
+        f"{known.filter('fits').height} of {known.height} findings that could be computed are as expected, "
+        f"{rows.height - known.height} are not available. A frame marks what is not: a control that should pass and "
+        f"does not, or a sham that passes. {numbers}blank: not asked there.{listed}"
     )
 
 

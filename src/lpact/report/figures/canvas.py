@@ -31,16 +31,6 @@ def wedge(share: float) -> str:
     return f"M0,0L0,-1A1,1,0,{int(share > 0.5)},1,{x:.4f},{y:.4f}Z"
 
 
-def folded(name: str, wide: int, lines: int) -> list[str]:
-    """A name in at most ``lines`` pieces of ``wide`` characters; where that is too little, its middle is left out."""
-    room = max(wide, 4) * max(lines, 1)
-    if len(name) > room:
-        head = (room - 1) // 2
-        name = f"{name[:head]}…{name[len(name) - (room - 1 - head) :]}"
-    wide = max(wide, 4)
-    return [name[i : i + wide] for i in range(0, len(name), wide)] or [""]
-
-
 Rows = pl.DataFrame | Sequence[Mapping[str, Any]]
 
 
@@ -121,6 +111,7 @@ class Canvas:
         fill: str | None = None,
         edge: str | None = None,
         thick: float = 2,
+        opacity: float = 1,
     ) -> None:
         """Symbols of one shape, ``radius`` pixels from their middle to their edge."""
         # Vega draws circles and outlines within a square of this area.
@@ -130,6 +121,8 @@ class Canvas:
             own["fill"] = colour(fill)
         if edge:
             own |= {"stroke": colour(edge), "strokeWidth": thick}
+        if opacity < 1:
+            own["opacity"] = opacity
         if shape in (CROSS, DASH):
             own["strokeCap"] = "round"
         self._add(rows, own, {})

@@ -7,9 +7,10 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
-from lpact.report.figures.canvas import Canvas
 from lpact.report.figures.ceiling_rows import DELTA, PREDICTIVE, REAL, RELATIONAL, TYPICAL
+from lpact.report.figures.key import Key
 from lpact.report.figures.layers import ShortLayerNames
+from lpact.report.figures.short_names import letters_in, told_apart
 from lpact.report.figures.wording import MODES, counted, number
 from lpact.report.theme import colour
 
@@ -18,9 +19,10 @@ _KINDS = {
     "response": "responses, partner by partner",
     "response_to_mean": "responses, mean of partners",
 }
+_UPRIGHT = "M0,-1L0,1"
 _LOOK = {
     REAL: ("circle", "real", 56),
-    TYPICAL: ("M0,-1L0,1", "real", 110),
+    TYPICAL: (_UPRIGHT, "real", 110),
     DELTA: ("diamond", "winner", 56),
 }
 _LEVELS = {
@@ -68,7 +70,7 @@ def _reliability_panel(
         ),
         lambda row: (
             f"{row['dataset']}, {row['name']}: mean reliability {number(row['reliability'])} over "
-            f"{plural(row['n'], 'recording')}"
+            f"{counted(row['n'], 'recording')}"
         ),
         "reliability",
     )
@@ -160,14 +162,16 @@ def _order(rows: pl.DataFrame) -> list[str]:
 
 
 def named(rows: pl.DataFrame, lines: pl.DataFrame, *, by_layer: bool) -> pl.DataFrame:
-    """Rows with the name of their line; long model names are clipped where all ``lines`` stay different."""
+    """Rows with the name of their line; long model names are shortened so that those of ``lines`` stay different."""
+    letters = letters_in(_LABELS)
     if not by_layer:
-        return rows.with_columns(name=pl.col("model"))
-    known = lines.select("model", "layer").unique()
-    short = [ShortLayerNames(model, layer, _LABELS) for model, layer in known.iter_rows()]
-    if len(set(short)) < len(short):
-        return rows.with_columns(name=pl.format("{} · layer {}", "model", "layer"))
-    known = known.with_columns(name=pl.Series(short, dtype=pl.String))
+        models = told_apart(lines["model"], letters)
+        return rows.with_columns(
+            name=pl.col("model").replace_strict(models, return_dtype=pl.String)
+        )
+    known, names = lines.select("model", "layer").unique(), ShortLayerNames(lines.sort("model"))
+    made = [names.of_model(model, layer, letters) for model, layer in known.iter_rows()]
+    known = known.with_columns(name=pl.Series(made, dtype=pl.String))
     return rows.join(known, on=["model", "layer"], how="left", maintain_order="left")
 
 
@@ -202,9 +206,7 @@ def _fraction_panel(
             frame.filter((pl.col("quantity") == quantity) & pl.col("value").is_not_null())
             for frame in (drawn, faint)
         )
-        line = shape.startswith("M")
-        look = {"type": "point", "shape": shape, "size": size, "filled": not line}
-        look |= {"stroke": colour(role), "strokeWidth": 2} if line else {"fill": colour(role)}
+        look = {"type": "point", "shape": shape, "size": size, **_paint(shape, role)}
         small = {"type": "point", "shape": shape, "size": 12, "opacity": 0.4, "yOffset": 4}
         layers.append(_marks(its_dots, "value", x, y, small | _ink(role)))
         layers.append(_marks(own, "value", x, y, look))
@@ -219,7 +221,7 @@ def _told_fraction(row: dict[str, Any]) -> str:
         return f"{where}: {row['quantity']} has no fraction of the ceiling ({row['reason']})"
     return (
         f"{where}: {row['quantity']} is {number(row['value'])} of the ceiling, mean over "
-        f"{plural(row['n'], 'subject-run')}"
+        f"{counted(row['n'], 'subject-run')}"
     )
 
 
@@ -230,20 +232,35 @@ def _told_dot(row: dict[str, Any]) -> str:
     return f"{where}: {row['quantity']} is {number(row['value'])} of the ceiling"
 
 
-def legend() -> Spec:
-    """What the symbols of the fractions mean."""
-    canvas = Canvas(620, 22)
-    for i, (quantity, (shape, role, size)) in enumerate(_LOOK.items()):
-        line = shape.startswith("M")
-        canvas.symbols(
-            [{"x": 7 + i * 190, "y": 14}],
-            shape,
-            radius=size**0.5 / 2,
-            fill=None if line else role,
-            edge=role if line else None,
-        )
-        canvas.words([{"x": 18 + i * 190, "y": 14, "text": quantity}])
-    return canvas.spec()
+def reliability_key(least: float) -> Spec:
+    """What the marks of the reliabilities mean."""
+    brain = colour("brain")
+    return (
+        Key(800)
+        .symbol("one recording", shape="circle", size=20, opacity=0.65, color=brain)
+        .symbol("mean", shape=_UPRIGHT, size=110, filled=False, stroke=brain, strokeWidth=2.5)
+        .line(f"least reliability of a ceiling, {least:g}", role="fail", dash=(4, 3), thick=1)
+        .spec()
+    )
+
+
+def fraction_key(least: float, *, by_layer: bool) -> Spec:
+    """What the marks of the fractions mean."""
+    key = Key(640)
+    for quantity, (shape, role, size) in _LOOK.items():
+        key.symbol(quantity, shape=shape, size=size, **_paint(shape, role))
+    small = "one subject-run" if by_layer else "one layer"
+    key.symbol(small, shape="circle", size=12, opacity=0.4, color=colour("real"))
+    key.line("the ceiling", role="brain", thick=1.5)
+    return key.line(
+        f"least fraction for gate T, {least:g}", role="fail", dash=(4, 3), thick=1
+    ).spec()
+
+
+def _paint(shape: str, role: str) -> Spec:
+    if shape == _UPRIGHT:
+        return {"filled": False, "stroke": colour(role), "strokeWidth": 2}
+    return {"filled": True, "fill": colour(role)}
 
 
 def _marks(rows: pl.DataFrame, field: str, x: Spec, y: Spec, own: Spec) -> Spec:
@@ -280,13 +297,13 @@ def _ink(role: str) -> Spec:
 
 
 def _along(field: str, scale: Spec, title: str | None, *, labels: bool) -> Spec:
-    axis = {"title": title, "labels": labels, "tickCount": 5, "format": "~g"}
+    axis = {"title": title, "labels": labels, "tickCount": 5, "format": "~g", "labelLimit": 0}
     return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
 def _names(names: list[str], *, first: bool) -> Spec:
     axis: Spec = {"title": None, "grid": True, "ticks": False, "domain": False}
-    axis |= {"labelLimit": _LABELS} if first else {"labels": False}
+    axis |= {"labelLimit": 0, "labelOverlap": False} if first else {"labels": False}
     return {"field": "name", "type": "nominal", "scale": {"domain": names}, "axis": axis}
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from lpact.report.figure import Figure, Material, Missing, Spec
-from lpact.report.figures.ceiling_panels import fraction_lines, legend, reliability_lines
+from lpact.report.figures.ceiling_panels import (
+    fraction_key,
+    fraction_lines,
+    reliability_key,
+    reliability_lines,
+)
 from lpact.report.figures.ceiling_rows import (
     DELTA,
     PREDICTIVE,
@@ -16,7 +21,7 @@ from lpact.report.figures.ceiling_rows import (
     reliability_rows,
 )
 from lpact.report.figures.layers import LAYER
-from lpact.report.figures.wording import MODES, number
+from lpact.report.figures.wording import MODES, counted, number
 from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
 
 NAME = "ceilings"
@@ -34,8 +39,11 @@ def make(material: Material) -> Figure | Missing:
     if reliability.is_empty():
         return Missing(NAME, TITLE, f"the table {BRAIN_CEILING.name} has no row")
     gates = material.config.gates
-    parts: list[Spec] = reliability_lines(reliability, gates.min_reliability)
-    said = _about_reliability(reliability, gates.min_reliability)
+    parts: list[Spec] = [
+        reliability_key(gates.min_reliability),
+        *reliability_lines(reliability, gates.min_reliability),
+    ]
+    said = _about_reliability(reliability)
     seen = _seen_reliability(reliability)
     if material.has(NORMALIZED_SCORES.name) or material.has(NORMALIZED_PREDICTIVE.name):
         rows, dots = fraction_rows(material), fraction_dots(material)
@@ -43,11 +51,14 @@ def make(material: Material) -> Figure | Missing:
         by_layer = n_layers <= MOST_ROWS
         if not by_layer:
             rows, dots = best_layers(rows)
-        parts += [legend(), *fraction_lines(rows, dots, gates.min_ceiling_fraction)]
+        parts += [
+            fraction_key(gates.min_ceiling_fraction, by_layer=by_layer),
+            *fraction_lines(rows, dots, gates.min_ceiling_fraction),
+        ]
         said += _about_fractions(rows, n_layers, material, by_layer=by_layer)
         seen += _seen_fractions(rows)
     spec = {"vconcat": parts, "spacing": 12}
-    return Figure(NAME, TITLE, " ".join(said), spec, " ".join(seen))
+    return Figure(NAME, TITLE, " ".join(filter(None, said)), spec, " ".join(seen))
 
 
 def best_layers(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -64,14 +75,13 @@ def best_layers(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return rows.join(first, on=[*by, "layer"], how="semi", maintain_order="left"), dots
 
 
-def _about_reliability(rows: pl.DataFrame, least: float) -> list[str]:
+def _about_reliability(rows: pl.DataFrame) -> list[str]:
     recordings = rows.select("dataset", "subject", "session", "run").unique().height
     said = [
-        f"Above: brain–brain reliability of {plural(recordings, 'recording')}, each a dot, by mode from the strictest "
-        "to the most lenient; the bar is their mean. Relational patterns: mean over alignment measures and profile "
-        "similarities. Responses: correlation over events of the same stimulus, with each partner or with the mean of "
-        f"all partners. Dashed: the least reliability that a ceiling needs, {least:g}. A mode that is not possible "
-        "has its reason instead."
+        f"Above: brain–brain reliability of {counted(recordings, 'recording')} (dots) and their mean (bar) by "
+        "mode, from "
+        "the strictest to the most lenient, or why a mode is not possible; relational patterns: mean over alignment "
+        "measures and profile similarities; responses: correlation over events of the same stimulus."
     ]
     alone = sorted(rows.filter(pl.col("alone"))["dataset"].unique().to_list())
     if alone:
@@ -86,20 +96,20 @@ def _about_fractions(
 ) -> list[str]:
     gates = material.config.gates
     said = [
-        "Below: fraction of the ceiling by the strictest valid mode, mean over subject-runs, for "
-        f"{plural(n_layers, 'layer')}: of relational patterns (similarity over reliability; over units and summaries "
-        "first) and of responses (held-out Pearson r over response reliability; shown, not gated). Only rows with a "
-        f"reliability of at least {gates.min_reliability:g} enter. The solid line at 1 is the ceiling, the dashed line "
-        f"the least fraction that gate T asks for, {gates.min_ceiling_fraction:g}; real minus best control "
-        "must be above 0.",
-        "Faint dots are subject-runs."
+        "Below: fraction of the ceiling by the strictest valid mode, mean over subject-runs, in "
+        f"{counted(n_layers, 'layer')}: similarity over reliability for relational patterns, held-out Pearson r over "
+        f"reliability for responses (shown, not gated); rows with a reliability below {gates.min_reliability:g} are "
+        "left out.",
+        f"Gate T asks for a fraction of at least {gates.min_ceiling_fraction:g}, and for real minus best "
+        "control above 0.",
+        ""
         if by_layer
-        else "For room, a model's marks are those of the layer with the largest real minus best control; faint dots "
+        else "For room, a model's marks are those of the layer with the largest real minus best control; small marks "
         "are its layers, which are in the tables.",
     ]
     absent = rows.filter((pl.col("quantity") == REAL) & pl.col("value").is_null()).height
     if absent:
-        said.append(f"{plural(absent, 'row')} without a number; each has its reason.")
+        said.append(f"{counted(absent, 'row')} without a number; each has its reason.")
     return said
 
 
@@ -128,7 +138,8 @@ def _seen_fractions(rows: pl.DataFrame) -> list[str]:
         top = real.row(0, named=True)
         said.append(
             f"Of the ceiling of {level}, {top['model']} layer {top['layer']} in {top['dataset']} reaches the largest "
-            f"fraction, {number(top['value'], 2)}; {positive} of {plural(real.height, 'row')} keep a positive fraction "
+            f"fraction, {number(top['value'], 2)}; {positive} of {counted(real.height, 'row')} keep a positive "
+            "fraction "
             "after the best control is subtracted."
         )
     return said

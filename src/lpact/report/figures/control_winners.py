@@ -18,6 +18,8 @@ from lpact.report.figures.control_winner_rows import (
 )
 from lpact.report.figures.layers import LAYER, ShortLayerNames
 from lpact.report.figures.predictive_rows import primary_deltas
+from lpact.report.figures.short_names import letters_in, short, told_apart
+from lpact.report.figures.wording import counted, metric_name
 from lpact.report.theme import DIVERGING
 from lpact.tables.predictive import CONTROL_DELTAS
 
@@ -32,8 +34,8 @@ _WINS, _BEATEN = DIVERGING[2::-1], DIVERGING[4:]
 """Shades for up to a fifth, up to half and more of a row's comparisons."""
 _UNIT = {LEVEL1: "subject-run", LEVEL2: "unit and summary comparison"}
 _HEAD = {
-    LEVEL1: "Level 1: prediction, by subject-run",
-    LEVEL2: "Level 2: relational patterns, by unit and summary",
+    LEVEL1: ("Level 1, predictive:", "subject-runs"),
+    LEVEL2: ("Level 2, relational:", "units × summaries"),
 }
 
 
@@ -78,7 +80,7 @@ def _spec(rows: pl.DataFrame, columns: list[str], *, by_layer: bool) -> Spec:
     body = len(lines) * _ROW + _HEADING * lines["dataset"].n_unique()
     total = _NAMES + (sum(width) + _GAP * (len(width) - 1) if both else max(width))
     height = (head + body) if both else (head + body + 24) * len(panels)
-    canvas = Canvas(max(total, 560), height + 34)
+    canvas = Canvas(max(total, 660), height + 34)
     _legend(canvas)
     x, y = float(_NAMES), 34.0
     for own_width, (level, own) in zip(width, panels.items(), strict=True):
@@ -115,15 +117,22 @@ def _tops(lines: pl.DataFrame, top: float) -> list[float]:
 
 
 def _names(canvas: Canvas, lines: pl.DataFrame, top: float, *, by_layer: bool) -> None:
-    datasets, models, previous = [], [], None
+    letters = letters_in(_NAMES - 8)
+    names, models = ShortLayerNames(lines), told_apart(lines["model"], letters)
+    heads = told_apart(lines["dataset"], letters)
+    datasets, shown, previous = [], [], None
     for y, row in zip(_tops(lines, top), lines.iter_rows(named=True), strict=True):
         if row["dataset"] != previous:
-            datasets.append({"x": 0, "y": y - _HEADING / 2 + 2, "text": row["dataset"]})
+            datasets.append({"x": 0, "y": y - _HEADING / 2 + 2, "text": heads[row["dataset"]]})
         previous = row["dataset"]
-        name = ShortLayerNames(row["model"], row["layer"], _NAMES) if by_layer else row["model"]
-        models.append({"x": _NAMES - 6, "y": y + _ROW / 2, "text": name})
-    canvas.words(datasets, bold=True, limit=_NAMES + 300)
-    canvas.words(models, align="right", limit=_NAMES - 8)
+        name = (
+            names.of_model(row["model"], row["layer"], letters)
+            if by_layer
+            else models[row["model"]]
+        )
+        shown.append({"x": _NAMES - 6, "y": y + _ROW / 2, "text": name})
+    canvas.words(datasets, bold=True)
+    canvas.words(shown, align="right")
 
 
 def _panel(
@@ -136,7 +145,10 @@ def _panel(
     level: str,
 ) -> None:
     left, top = corner
-    canvas.words([{"x": left, "y": top + 6, "text": _HEAD[level]}], bold=True)
+    canvas.words(
+        [{"x": left, "y": top - 2 + 14 * i, "text": text} for i, text in enumerate(_HEAD[level])],
+        bold=True,
+    )
     _column_heads(canvas, columns, left, top + head)
     tops = dict(zip(lines.rows(), _tops(lines, top + head), strict=True))
     wide = len(columns) * 2 * _HALF
@@ -187,7 +199,7 @@ def _cells(
             wide = 2 * _HALF - 2 if row["rival"] == NOT_COMPUTED else _HALF - 1
             fill = "missing" if row["rival"] == NOT_COMPUTED else shades[shade]
             box = {"x": x, "x2": x + wide, "y": y + 1, "y2": y + _ROW - 1, "mark": row["mark"]}
-            middle = {"tx": x + wide / 2, "ty": y + _ROW / 2, "text": short(row[column])}
+            middle = {"tx": x + wide / 2, "ty": y + _ROW / 2, "text": short_count(row[column])}
             cells.append({**box, **middle, "fill": fill})
         for fill in ("missing", *shades):
             own = [cell for cell in cells if cell["fill"] == fill]
@@ -205,7 +217,7 @@ def _cells(
                 )
 
 
-def short(n: int) -> str:
+def short_count(n: int) -> str:
     """A count in at most four characters."""
     if n < 1000:
         return str(n)
@@ -215,7 +227,7 @@ def short(n: int) -> str:
 def _told(row: dict[str, Any], column: str, level: str) -> str:
     where = f"{row['dataset']}, {row['model']}"
     where += f", layer {row['layer']}" if "layer" in row else ", all layers"
-    of = f"{row[column]:,} of {plural(row['n_all'], _UNIT[level])}"
+    of = f"{row[column]:,} of {counted(row['n_all'], _UNIT[level])}"
     if row["rival"] == NOT_COMPUTED:
         return f"{where}, {level}: {of} not computed"
     ends = "is not beaten by" if column == "n_wins" else "is beaten by"
@@ -225,10 +237,9 @@ def _told(row: dict[str, Any], column: str, level: str) -> str:
 def _column_heads(canvas: Canvas, columns: list[str], left: float, top: float) -> None:
     canvas.words(
         [
-            {"x": left + i * 2 * _HALF + _HALF, "y": top + _HEADING - 8, "text": name}
+            {"x": left + i * 2 * _HALF + _HALF, "y": top + _HEADING - 8, "text": short(name, 27)}
             for i, name in enumerate(columns)
         ],
-        limit=150,
         size=10,
     )
     canvas.layers[-1]["mark"]["angle"] = 312
@@ -237,24 +248,25 @@ def _column_heads(canvas: Canvas, columns: list[str], left: float, top: float) -
 def _legend(canvas: Canvas) -> None:
     x = 0.0
     for shades, words in (
-        (_WINS, "left half, orange: the rival is not beaten"),
-        (_BEATEN, "right half, blue: the real features beat it"),
+        (_WINS, "left half: comparisons in which the rival is not beaten"),
+        (_BEATEN, "right half: comparisons in which the real features beat it"),
     ):
         for i, shade in enumerate(shades):
             at = {"x": x + 16 * i, "x2": x + 16 * i + 15, "y": 2, "y2": 14}
             canvas.boxes([at], fill=shade)
         canvas.words([{"x": x + 54, "y": 8, "text": words}])
-        x += 300
+        x += 54 + 5.6 * len(words)
 
 
 def _caption(rows: pl.DataFrame, metric: str, *, by_layer: bool) -> str:
     n1 = rows.filter(pl.col("level") == LEVEL1)
+    n_first = int((n1["n_wins"] + n1["n_beaten"]).sum())
     said = [
-        "Each comparison has one strongest rival; cells count how often it is this one. Left half: real minus rival is "
-        "zero or less, the rival is not beaten. Right half: the real features beat it. Shades: up to a fifth, up to "
-        "half, more of the row's comparisons; an empty cell is never the strongest.",
-        f"Level 1 ({metric}) compares {plural(int((n1['n_wins'] + n1['n_beaten']).sum()), 'subject-run row')} with the "
-        "better of nuisance and the best counted control.",
+        "Each comparison has one strongest rival; a cell counts how often it is this one: left where real minus rival "
+        "is zero or less, right where it is above zero. The darker, the more of the row's comparisons (up to a fifth, "
+        "up to half, more); an empty cell is never the strongest.",
+        f"Level 1 ({metric_name(metric)}) compares {counted(n_first, 'subject-run row')} "
+        "with the better of nuisance and the best counted control.",
     ]
     if LEVEL2 in set(rows["level"]):
         n2 = rows.filter(pl.col("level") == LEVEL2)
@@ -286,6 +298,6 @@ def _summary(rows: pl.DataFrame) -> str:
             .sort(["n_wins", "rival"], descending=[True, False])
             .row(0)
         )
-        text = f"At {level}, the strongest rival is not beaten in {wins:,} of {plural(total, 'comparison')}"
+        text = f"At {level}, the strongest rival is not beaten in {wins:,} of {counted(total, 'comparison')}"
         said.append(f"{text}; most often {first[0]} ({first[1]:,})." if wins else f"{text}.")
     return " ".join(said) or "No comparison was computed."

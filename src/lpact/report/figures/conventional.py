@@ -6,14 +6,14 @@ from typing import Any
 
 import polars as pl
 
-from lpact.decide.wording import count, number, words
+from lpact.decide.wording import words
 from lpact.report.figure import Figure, Material, Missing, Spec
 from lpact.report.figures.common import LABEL_RANK, PROFILES
 from lpact.report.figures.conventional_bars import bars_spec
 from lpact.report.figures.conventional_scores import scores_spec
 from lpact.report.figures.layers import LAYER
 from lpact.report.figures.predictive_rows import primary_deltas
-from lpact.report.figures.wording import metric_name
+from lpact.report.figures.wording import counted, metric_name, number
 from lpact.tables.decisions import DECISIONS
 from lpact.tables.predictive import CONTROL_DELTAS
 from lpact.tables.robustness import CONVENTIONAL_CONTRAST
@@ -145,11 +145,9 @@ def make(material: Material) -> Figure | Missing:
 def _caption(rows: pl.DataFrame) -> str:
     n = max(rows["n_claims"].to_list())
     return (
-        "Above: for each kind of evidence, what a weaker rule alone would have called positive, and what "
-        "passes; bars start at zero and are shares "
-        "of all rows (or claims), those without a number included, with the counts beside them. Rows are "
-        "judged by the point rule for rows; the last two bars are claims, of "
-        f"{n} in the study, that pass the gate of this evidence, by point rules and with every gate a test."
+        "Above: for each kind of evidence, what a weaker rule alone would have called positive, and what passes, as "
+        "shares of all rows or claims, those without a number included. Rows are judged by the point rule for rows, "
+        f"the {counted(n, 'claim')} of the study by the gate of this evidence."
     )
 
 
@@ -157,13 +155,11 @@ def _scores_caption(scores: pl.DataFrame) -> str:
     drawn = scores.filter(pl.col("real").is_not_null())
     layers = drawn.select(LAYER).n_unique()
     absent = scores.select(LAYER).n_unique() - layers
-    missing = f" {count(absent, 'layer')} without these numbers not drawn." if absent else ""
+    missing = f" {counted(absent, 'layer')} without these numbers not drawn." if absent else ""
     return (
-        f" Below: {count(layers, 'layer')} (dataset × model × layer), mean held-out score of the real "
-        "features against the mean score of the best severe control of each "
-        "subject-run, over the same subject-runs; below the line of equality a control scores higher. "
-        "Shape: the strongest verdict of the layer."
-        f"{missing}"
+        f" Below: {counted(layers, 'layer')}, mean held-out score of the real features against that of the best severe "
+        "control of each subject-run, over the same subject-runs; below the line of equality a control scores higher. "
+        f"Symbols are the layer's strongest verdict.{missing}"
     )
 
 
@@ -172,11 +168,11 @@ def _summary(rows: pl.DataFrame, scores: pl.DataFrame | None) -> str:
     for (_,), own in rows.group_by("analysis", maintain_order=True):
         row = own.row(0, named=True)
         passes = " and ".join(
-            f"{each['n_claims_pass']} of {each['n_claims']} ({PROFILES[each['gate_profile']]})"
+            f"{each['n_claims_pass']:,} of {each['n_claims']:,} ({PROFILES[each['gate_profile']]})"
             for each in own.iter_rows(named=True)
         )
         told.append(
-            f"{words(row['analysis'])}: {row['n_positive']} of {row['n_total']} {row['counted']} positive, "
+            f"{words(row['analysis'])}: {row['n_positive']:,} of {row['n_total']:,} {row['counted']} positive, "
             f"claims that pass {passes}."
         )
     if scores is not None and scores["real"].count():
@@ -184,7 +180,7 @@ def _summary(rows: pl.DataFrame, scores: pl.DataFrame | None) -> str:
         above = layers.filter(pl.col("real") > pl.col("control")).height
         best = layers.sort("real", descending=True).row(0, named=True)
         told.append(
-            f"{above} of {count(layers.height, 'layer')} score above their best control; the highest score "
+            f"{above} of {counted(layers.height, 'layer')} score above their best control; the highest score "
             f"is {number(best['real'])}, "
             f"its best control {number(best['control'])}."
         )

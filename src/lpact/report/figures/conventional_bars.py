@@ -18,8 +18,8 @@ _FAR, _LEFT, _SCALE, _BAR, _TOP, _BETWEEN = -52, 196, 500, 13, 40, 14
 _LOOKS: dict[str, tuple[str, str | None]] = {
     WEAKER: ("nuisance", None),
     ROWS: ("missing", "control"),
-    PAPER: ("pass", None),
-    CALIBRATED: ("paper", "pass"),
+    PAPER: ("paper", "pass"),
+    CALIBRATED: ("pass", None),
 }
 """Fill and edge of each kind of bar, in the order in which they stand."""
 
@@ -77,7 +77,7 @@ def bars_spec(rows: pl.DataFrame) -> Spec:
     numbers = placed.select(
         x=pl.col("x2") + 5,
         y=pl.col("y") + _BAR / 2 - 0.5,
-        text=pl.format("{} of {} {}", "n", "total", "what"),
+        text=pl.Series([_counts(row) for row in placed.iter_rows(named=True)], dtype=pl.String),
     )
     canvas.words(numbers, size=10)
     first = bars.unique("analysis", keep="first", maintain_order=True)
@@ -111,7 +111,7 @@ def _legend(canvas: Canvas, kinds: list[str]) -> None:
             [{"x": x, "x2": x + 18, "y": 3, "y2": 14}], fill=fill, edge=edge, edge_width=1.2
         )
         canvas.words([{"x": x + 24, "y": 8.5, "text": _KEYS[kind]}])
-        x += 44 + 5.35 * len(_KEYS[kind])
+        x += 44 + 5.1 * len(_KEYS[kind])
 
 
 def _scale(canvas: Canvas, bottom: float) -> None:
@@ -124,8 +124,12 @@ def _scale(canvas: Canvas, bottom: float) -> None:
     canvas.words([middle], align="center")
 
 
+def _counts(row: dict[str, Any]) -> str:
+    return f"{row['n']:,} of {row['total']:,} {row['what']}"
+
+
 def _told(row: dict[str, Any]) -> str:
-    share = f"{row['n']} of {row['total']} {row['what']} ({100 * row['share']:.3g} %)"
+    share = f"{_counts(row)} ({100 * row['share']:.3g} %)"
     if row["kind"] == WEAKER:
         return f"{words(row['analysis'])}, weaker rule ({row['rule']}): {share} positive"
     if row["kind"] == ROWS:

@@ -6,10 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from lpact.decide.wording import count, number, words
+from lpact.decide.wording import words
 from lpact.report.figure import DESCRIPTION, MARK, Spec, values, with_marks
 from lpact.report.figures.canvas import CROSS, DASH, Canvas
 from lpact.report.figures.common import LABEL_RANK, PROFILES
+from lpact.report.figures.wording import counted, number
 from lpact.report.theme import colour
 
 LOOKS: dict[str, tuple[str, str | None, str]] = {
@@ -48,11 +49,11 @@ def scores_spec(scores: pl.DataFrame, metric: str) -> Spec:
 
 
 def _legend(labels: list[str]) -> Spec:
-    """Symbols of the verdicts that occur, three in a line."""
-    canvas = Canvas(3 * 230, 18 * -(-len(labels) // 3))
+    """Symbols of the verdicts that occur, four in a line."""
+    canvas = Canvas(4 * 200, 18 * -(-len(labels) // 4))
     for i, label in enumerate(labels):
         shape, fill, edge = LOOKS[label]
-        x, y = 10 + 230 * (i % 3), 9 + 18 * (i // 3)
+        x, y = 10 + 200 * (i % 4), 9 + 18 * (i // 4)
         radius = 5.5 if shape.startswith("M") else 4.7
         canvas.symbols(
             [{"x": x, "y": y}], shape, radius=radius, fill=fill, edge=edge, thick=_thick(fill)
@@ -140,5 +141,5 @@ def _told(row: dict[str, Any]) -> str:
         f"{row['dataset']}, {row['model']}, layer {row['layer']}; {PROFILES[row['gate_profile']]}: "
         f"{words(row['label'])}. Real features "
         f"{number(row['real'])}, best control {number(row['control'])} (mean over "
-        f"{count(row['n'], 'subject-run')}{left})"
+        f"{counted(row['n'], 'subject-run')}{left})"
     )

@@ -6,19 +6,21 @@ from typing import Any
 
 import polars as pl
 
-from lpact.decide.wording import count, number, words
+from lpact.decide.wording import words
 from lpact.reasons import FinalLabel
 from lpact.report.figure import Figure, Material, Missing
 from lpact.report.figures.common import GATES, LABEL_RANK, PROFILES
 from lpact.report.figures.decision_matrix_drawing import draw
+from lpact.report.figures.layers import LAYER
+from lpact.report.figures.wording import counted, number
 from lpact.tables.decisions import DECISIONS
 
 NAME = "decision_matrix"
 TITLE = "Decision matrix: claims by gates"
+_BY_CONTROLS = ("P", "S", "R")
+"""Gates whose failures name a control, by the code that all pictures use."""
 MOST_ROWS = 400
 """Layers that are drawn; of larger studies those with the best verdicts."""
-
-LAYER = ("dataset", "model", "layer")
 
 
 def rows_of(material: Material) -> pl.DataFrame:
@@ -79,7 +81,7 @@ def verdict_text(row: dict[str, Any]) -> tuple[str, str]:
         return label, ""
     letters = {"mechanism": "M"} | {column: letter for letter, column in GATES.items()}
     gate = letters.get(row["first_failed_gate"])
-    beaten = words(row["beaten_by"])
+    beaten = row["beaten_by"] if gate in _BY_CONTROLS else words(row["beaten_by"])
     return label, f"{gate}: {beaten}" if gate else beaten
 
 
@@ -88,7 +90,7 @@ def told(row: dict[str, Any]) -> str:
     own = f"{row['dataset']}, {row['model']}, layer {row['layer']}; {PROFILES[row['gate_profile']]}"
     passed = ", ".join(f"{letter} {row[letter]}" for letter in GATES)
     return (
-        f"{own}: {words(row['label'])} for {row['n_label']} of {count(row['n_claims'], 'claim')}. "
+        f"{own}: {words(row['label'])} for {row['n_label']} of {counted(row['n_claims'], 'claim')}. "
         f"Claims that pass: {passed}. {row['reason']}"
     )
 
@@ -109,28 +111,23 @@ def make(material: Material) -> Figure | Missing:
 
 def _caption(rows: pl.DataFrame, shown: pl.DataFrame) -> str:
     n_layers, n_shown = (own.select(LAYER).n_unique() for own in (rows, shown))
-    left_out = (
-        f" {n_layers - n_shown} of {n_layers} rows are left out for room, those with weaker verdicts of "
-        "each dataset and model; the "
-        f"table {DECISIONS.name} has all."
-        if n_shown < n_layers
-        else ""
-    )
+    said = [
+        f"One row a layer of a model in a dataset ({counted(n_shown, 'row')}); its claims, one a mechanism, "
+        "are at most "
+        f"{max(rows['n_claims'].to_list())}, and only gate M and the verdict can differ between them.",
+        "The verdict is the strongest of the row, with the first gate that failed and what it was beaten by.",
+        "Bars: mean held-out score of the real features over subject-runs, what a conventional analysis reports; "
+        "hollow where it is below zero.",
+    ]
     missing = rows.filter(pl.col("raw_score").is_null()).select(LAYER).n_unique()
-    absent = f" {count(missing, 'row')} without a score: n/a." if missing else ""
-    most = max(rows["n_claims"].to_list())
-    return (
-        f"One row a dataset, model and layer ({count(n_shown, 'row')}); each stands for its claims, one a "
-        f"mechanism (at most {most}). Filled disc: all of them pass "
-        "the gate; part of a disc: some (the numbers say how many of how many); cross: none; dash: the "
-        "dataset is not confirmatory, and "
-        "no gate can pass. Only the mechanism gate (M) and the verdict can differ between mechanisms. The "
-        "verdict is the strongest of "
-        "the row, followed by the first gate that failed and what it was beaten by. Bars: mean held-out "
-        "score of the real features "
-        "over subject-runs, what a conventional analysis reports; hollow where it is below zero."
-        f"{absent}{left_out}"
-    )
+    if missing:
+        said.append(f"{counted(missing, 'row')} without a score: a dash.")
+    if n_shown < n_layers:
+        said.append(
+            f"{n_layers - n_shown} of {n_layers} rows are left out for room, those with weaker verdicts of each "
+            f"dataset and model; the table {DECISIONS.name} has all."
+        )
+    return " ".join(said)
 
 
 def _summary(rows: pl.DataFrame) -> str:

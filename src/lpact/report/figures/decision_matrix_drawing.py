@@ -10,10 +10,10 @@ import polars as pl
 from lpact.report.figure import MARK, Spec, mark
 from lpact.report.figures.canvas import CROSS, DASH, Canvas, wedge
 from lpact.report.figures.common import GATE_NAMES, GATES, PROFILES
-from lpact.report.figures.short_names import folded
-from lpact.report.figures.wording import metric_name
+from lpact.report.figures.layers import LAYER
+from lpact.report.figures.short_names import folded, short
+from lpact.report.figures.wording import counted, metric_name, number
 
-LAYER = ("dataset", "model", "layer")
 _MODEL, _LAYER_END, _SCORE, _SCORE_WIDTH, _GATES_AT = 12, 142, 152, 96, 264
 _STEP, _WIDE, _VERDICT = 21, 42, 206
 _HEAD = 58
@@ -81,7 +81,7 @@ def _legend(canvas: Canvas, y: float) -> None:
     canvas.symbols([second], wedge(1 / 3), radius=5, fill="pass")
     canvas.symbols([third], CROSS, radius=5, edge="fail", thick=1.8)
     canvas.symbols([fourth], DASH, radius=5, edge="line", thick=1.5)
-    told = ("all claims pass", "some do, n/m", "none passes", "not confirmatory: no gate can pass")
+    told = ("all claims pass", "some do, n/m", "none passes", "not confirmatory, no gate can pass")
     canvas.words(
         [
             {"x": own["x"] + 10, "y": y, "text": text}
@@ -192,20 +192,16 @@ def _scores(canvas: Canvas, placed: pl.DataFrame, size: Size, metric: str) -> No
         )
     )
     shown = [
-        {"x": _SCORE + 30, "y": row["y"], "text": _signed(row["raw_score"])}
+        {"x": _SCORE + 30, "y": row["y"], "text": number(row["raw_score"], 2)}
         for row in placed.iter_rows(named=True)
     ]
     canvas.words(shown, size=size.font, align="right")
 
 
-def _signed(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
-
-
 def _score_mark(row: dict[str, Any]) -> str:
     where = f"{row['dataset']}, {row['model']}, layer {row['layer']}"
     return mark(
-        f"{where}: raw score {row['raw_score']:.3g}, mean over {row['n_subject_runs']} subject-runs",
+        f"{where}: raw score {number(row['raw_score'])}, mean over {counted(row['n_subject_runs'], 'subject-run')}",
         dataset=row["dataset"],
         model=row["model"],
         layer=row["layer"],
@@ -303,6 +299,10 @@ def _verdicts(canvas: Canvas, rows: pl.DataFrame, left: float, size: Size) -> No
         text=pl.col("verdict") if size.two_lines else both.otherwise(pl.col("verdict")),
     )
     font = min(size.font, 10)
+    letters = int(_VERDICT / (0.5 * font))
+    shown = shown.with_columns(
+        pl.col("text", "failed").map_elements(lambda t: short(t, letters), pl.String)
+    )
     strong = pl.col("label").str.ends_with("_candidate") | (pl.col("label") == "predictive_only")
     for best, own in ((True, shown.filter(strong)), (False, shown.filter(~strong))):
         canvas.words(own, size=font, bold=best, limit=_VERDICT - 4)

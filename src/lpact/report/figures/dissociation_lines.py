@@ -10,17 +10,14 @@ from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.figures.dissociation_rows import crossed_rows
 from lpact.report.figures.layers import SUBJECT_RUN, layer_name, run_name
 from lpact.report.figures.short_names import short
-from lpact.report.figures.wording import counted
+from lpact.report.figures.wording import counted, signed
 from lpact.report.theme import colour
 
 
-def pair_title(layer: dict[str, Any], below: str | list[str]) -> Spec:
+def pair_title(names: tuple[str, str], below: str | list[str]) -> Spec:
     """Title of a panel in two lines, with what stands beneath it."""
     return {
-        "text": [
-            short(layer["dataset"], 24),
-            f"{clipped(layer['model'], 14)} · layer {layer['layer']}",
-        ],
+        "text": list(names),
         "subtitle": below,
         "fontSize": 11,
         "limit": 150,
@@ -35,15 +32,17 @@ def _by_strip(range_: list[Any]) -> Spec:
     return {"field": "strip", "type": "nominal", "scale": scale, "legend": None}
 
 
-def crossed(pair: dict[str, Any], tests: pl.DataFrame, metric: str, *, first: bool) -> Spec:
+def crossed(
+    pair: dict[str, Any], tests: pl.DataFrame, metric: str, names: tuple[str, str], *, first: bool
+) -> Spec:
     """Two lines that cross where the strips dissociate."""
     rows = with_marks(crossed_rows(pair, tests), _crossed_text, "drop")
     rows = rows.with_columns(
         one=pl.concat_str([*SUBJECT_RUN, "strip"], separator="/", ignore_nulls=True)
     )
     below = [
-        f"a  {pair['mechanism_a']}",
-        f"b  {pair['mechanism_b']}",
+        f"a  {short(pair['mechanism_a'], 24)}",
+        f"b  {short(pair['mechanism_b'], 24)}",
         f"{pair['n_dissociated']} of {counted(pair['n_known'], 'subject-run')} dissociate",
     ]
     medians, runs = (rows.filter(pl.col("level") == level) for level in ("median", "run"))
@@ -57,7 +56,7 @@ def crossed(pair: dict[str, Any], tests: pl.DataFrame, metric: str, *, first: bo
         "encoding": {"x": {"value": 0}, "x2": {"value": "width"}},
     }
     return {
-        "title": pair_title(pair, below),
+        "title": pair_title(names, below),
         "width": 132,
         "height": 130,
         "encoding": {
@@ -65,7 +64,7 @@ def crossed(pair: dict[str, Any], tests: pl.DataFrame, metric: str, *, first: bo
                 "field": "at",
                 "type": "nominal",
                 "scale": {"domain": ["a", "b"], "padding": 0.6},
-                "axis": {"title": "target units of", "labelAngle": 0},
+                "axis": {"title": "target units of mechanism", "labelAngle": 0},
             },
             "y": {
                 "field": "drop",
@@ -93,7 +92,7 @@ def _layer(rows: pl.DataFrame, mark: Spec, encoding: Spec) -> Spec:
 
 
 def _crossed_text(row: dict[str, Any]) -> str:
-    what = f"{layer_name(row)}: strip {row['stripped']}, target {row['target']}: drop {number(row['drop'], 4)}"
+    what = f"{layer_name(row)}: strip {row['stripped']}, target {row['target']}: drop {signed(row['drop'], 4)}"
     if row["level"] == "median":
         return f"{what} (median of {counted(row['n'], 'subject-run')})"
     return f"{what} ({run_name(row)})"

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
-from lpact.report.figures.cell_colours import class_of, fill_of, ink_on, own_colour
+from lpact.report.figures.cell_colours import class_of, fill_of, ink_on, own_colour, painted
 from lpact.report.figures.dissociation_lines import crossed, pair_title
 from lpact.report.figures.dissociation_rows import (
     MAX_PANELS,
@@ -26,8 +26,8 @@ from lpact.report.figures.dissociation_rows import (
     strongest_pairs,
 )
 from lpact.report.figures.key import Key
-from lpact.report.figures.layers import LAYER, layer_name
-from lpact.report.figures.wording import counted, metric_name, span
+from lpact.report.figures.layers import LAYER, ShortLayerNames, layer_name
+from lpact.report.figures.wording import counted, metric_name, signed, span
 from lpact.report.theme import RAMP, colour
 
 NAME = "dissociations"
@@ -73,8 +73,8 @@ def _cells(drawn: pl.DataFrame, labels: dict[int, str]) -> pl.DataFrame:
         row=pl.col("b").replace_strict(labels, return_dtype=pl.String),
         column=(pl.col("a") + 1).cast(pl.String),
         shown=pl.Series(shown, dtype=pl.String),
-        ink=pl.Series([ink_on(RAMP, place) for place in classes], dtype=pl.String),
-        fill=pl.Series([fill_of(RAMP, place) for place in classes], dtype=pl.String),
+        ink=pl.Series(painted([ink_on(RAMP, place) for place in classes]), dtype=pl.String),
+        fill=pl.Series(painted([fill_of(RAMP, place) for place in classes]), dtype=pl.String),
     )
     return with_marks(cells, _cell_text, "n_dissociated")
 
@@ -85,12 +85,17 @@ def _cell_text(row: dict[str, Any]) -> str:
         return f"{what}: not computed ({row['why'] or 'not_computed'})"
     return (
         f"{what}: double dissociation in {row['n_dissociated']} of {counted(row['n_known'], 'subject-run')}; "
-        f"median interaction {number(row['interaction'])}"
+        f"median interaction {signed(row['interaction'])}"
     )
 
 
 def _triangle(
-    layer: dict[str, Any], cells: pl.DataFrame, labels: dict[int, str], *, first: bool
+    layer: dict[str, Any],
+    cells: pl.DataFrame,
+    labels: dict[int, str],
+    names: ShortLayerNames,
+    *,
+    first: bool,
 ) -> Spec:
     """One layer: the pairs below the diagonal."""
     own = cells.filter(pl.col(name) == layer[name] for name in LAYER)
@@ -103,7 +108,9 @@ def _triangle(
     }
     places = sorted(labels)
     return {
-        "title": pair_title(layer, f"{layer['total']} of {layer['of']} tests dissociate"),
+        "title": pair_title(
+            names.in_two_lines(layer, 24), f"{layer['total']} of {layer['of']} tests dissociate"
+        ),
         "data": values(own),
         "width": {"step": _CELL[0]},
         "height": {"step": _CELL[1]},
@@ -141,7 +148,10 @@ def _spec(
     tests: pl.DataFrame,
     metric: str,
 ) -> Spec:
-    labels = _labels(drawn)
+    labels, names = (
+        _labels(drawn),
+        ShortLayerNames(pl.concat([layers.select(LAYER), strongest.select(LAYER)])),
+    )
     cells = _cells(drawn, labels)
     key = Key(640).classes(
         "subject-runs with a double dissociation, %",
@@ -151,13 +161,13 @@ def _spec(
     if cells["share"].null_count():
         key.box("not computed", "missing")
     triangles = [
-        _triangle(layer, cells, labels, first=i % _COLUMNS == 0)
+        _triangle(layer, cells, labels, names, first=i % _COLUMNS == 0)
         for i, layer in enumerate(layers.iter_rows(named=True))
     ]
     lines = Key(640).line("strip a (circles)", role="real")
     lines.line("strip b (squares)", role="winner", dash=(5, 3))
     pairs = [
-        crossed(pair, tests, metric, first=i == 0)
+        crossed(pair, tests, metric, names.in_two_lines(pair, 24), first=i == 0)
         for i, pair in enumerate(strongest.iter_rows(named=True))
     ]
     space = {"align": "each", "spacing": {"row": 22, "column": 24}}
@@ -172,22 +182,18 @@ def _spec(
     }
 
 
-def _ends(drawn: pl.DataFrame) -> tuple[int, int]:
-    """Fewest and most subject-runs behind a drawn cell."""
-    counts = drawn["n_known"].to_list()
-    return min(counts), max(counts)
-
-
 def _caption(drawn: pl.DataFrame, layers: pl.DataFrame, rows: pl.DataFrame, enough: int) -> str:
     n_layers = rows.select(LAYER).n_unique()
     parts = [
-        "Above: for every pair of mechanisms (by the signed before the name), in how many subject-runs stripping "
-        "either costs its own target units more than the crossed strip and target do, and more than nothing. "
-        f"Drops are medians over stripping methods; {span(*_ends(drawn))} subject-runs a layer. "
-        "Below: the pairs that dissociate in the largest share of subject-runs (ties: the larger interaction; "
-        f"pairs with fewer than {enough} subject-runs last), with the drop of both targets after either strip. "
-        "Large marks are medians over subject-runs, faint ones single subject-runs. In a double dissociation the "
-        "circle at a and the square at b lie above zero and above the other two. It is diagnostic and enters no gate."
+        "Above: for every pair of mechanisms (by the number before the name), in how many subject-runs "
+        f"({span(drawn['n_known'])} a layer) stripping either costs its own target units something, and more than the "
+        "crossed strip and target; drops are medians over stripping methods.",
+        "Below: the pairs that dissociate in the largest share of subject-runs (ties: the larger "
+        "interaction; pairs with "
+        f"fewer than {enough} subject-runs last); large marks are medians over subject-runs, faint ones single "
+        "subject-runs.",
+        "A pair dissociates where the circle at a and the square at b lie above zero and above the other two; this is "
+        "diagnostic and enters no gate.",
     ]
     if layers.height < n_layers:
         parts.append(

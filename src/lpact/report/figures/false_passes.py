@@ -9,7 +9,7 @@ import polars as pl
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
 from lpact.report.figures.common import names
 from lpact.report.figures.profile_marks import PROFILE, looks, profile_names, with_profile
-from lpact.report.figures.rates import GATES, drawn
+from lpact.report.figures.rates import DRAWN_GATES, drawn
 from lpact.report.figures.wording import span
 from lpact.report.theme import colour
 from lpact.tables.calibration import TRUTH_RATES
@@ -66,8 +66,8 @@ def _spec(rows: pl.DataFrame) -> Spec:
 
 def _panel(rows: pl.DataFrame, truth: str, profiles: list[str], *, is_last: bool) -> Spec:
     """One truth: lanes of gates; counts stand right of the panel, a column a profile."""
-    gates = [name for gate, name in GATES.items() if gate in rows["gate"]]
-    title = "share of studies (square-root scale)" if is_last else None
+    gates = [name for gate, name in DRAWN_GATES.items() if gate in rows["gate"]]
+    title = "share of studies, square-root scale" if is_last else None
     lane = {"field": "gate_name", "type": "nominal", "sort": gates, "title": None}
     axis_y = {"grid": False, "domain": False, "ticks": False, "labelPadding": 9}
     axis_x = {"values": list(TICKS), "grid": True, "title": title, "format": "~g"}
@@ -100,8 +100,9 @@ def _panel(rows: pl.DataFrame, truth: str, profiles: list[str], *, is_last: bool
     ]
     return {
         "title": {
-            "text": f"{truth}, {span(rows['n_studies'])} studies",
-            "offset": 0,
+            "text": f"truth: {truth}",
+            "subtitle": f"n = {span(rows['n_studies'])} studies",
+            "offset": 4,
             "fontSize": 12,
             "frame": "group",
         },
@@ -168,16 +169,13 @@ def _caption(rows: pl.DataFrame) -> str:
     )
     n = rows.unique("truth")["n_studies"].sum()
     others = rows["gate"].str.starts_with("other_").any()
-    other = (
-        " Lanes with “others” count studies in which a mechanism passes that was not planted."
-        if others
-        else ""
-    )
+    other = " Lanes with “others” are about mechanisms that were not planted." if others else ""
     return (
         f"A panel is a known truth that studies were simulated from (n = {n:,} in all); a lane is a gate that has "
-        "nothing to find there, so that every pass is an error. Marks are shares of studies, lines their 95 % Wilson "
-        "intervals, on a square-root scale; the numbers on the right are the studies in which the gate passed."
-        f"{line}{other} “All gates” is an integrated claim."
+        "nothing to find there, so that every pass is an error. Marks are shares of studies with 95 % Wilson "
+        "intervals; "
+        f"the numbers on the right are the studies in which the gate passed.{line}{other} “All gates” is an integrated "
+        "claim."
     )
 
 

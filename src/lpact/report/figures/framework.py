@@ -6,11 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from lpact.decide.wording import count
+from lpact.decide.wording import words
 from lpact.reasons import FinalLabel
 from lpact.report.figure import Figure, Material, Missing, with_marks
 from lpact.report.figures.canvas import Canvas
 from lpact.report.figures.common import GATE_NAMES, GATES, LABEL_RANK, PROFILES
+from lpact.report.figures.wording import counted
 from lpact.tables.decisions import DECISIONS
 
 NAME = "framework"
@@ -21,12 +22,12 @@ _ABOUT: dict[str, tuple[str, str]] = {
     CLAIMS: ("claims", "dataset × model × layer × mechanism"),
     CONFIRMATORY: ("confirmatory", "the dataset can carry evidence"),
     RAW: ("raw positive", "a weaker analysis reports something"),
-    "P": ("predictive", "beats nuisance and the best control"),
-    "S": ("severe controls", "no control reaches it"),
-    "R": ("relational", "pattern over units as in the brain"),
-    "M": ("mechanism", "stripping costs the right units most"),
-    "T": ("brain–brain ceiling", "a fair part of what brains share"),
-    "Rep": ("replication", "holds in enough subject-runs"),
+    "P": (GATE_NAMES["P"], "beats nuisance and the best control"),
+    "S": (GATE_NAMES["S"], "no control reaches it"),
+    "R": (GATE_NAMES["R"], "pattern over units as in the brain"),
+    "M": (GATE_NAMES["M"], "stripping costs the right units most"),
+    "T": (GATE_NAMES["T"], "a fair part of what brains share"),
+    "Rep": (GATE_NAMES["Rep"], "holds in enough subject-runs"),
     INTEGRATED: ("integrated", "all six; tests: corrected over claims"),
 }
 _STEP, _TOP, _BAR = 34, 66, 20
@@ -197,7 +198,7 @@ def _bars(canvas: Canvas, rows: pl.DataFrame, left: float) -> None:
 def _told(row: dict[str, Any]) -> str:
     name = GATE_NAMES.get(row["step"], row["step"])
     return (
-        f"{PROFILES[row['gate_profile']]}, {name}: {row['still_in']} of {count(row['n_claims'], 'claim')} "
+        f"{PROFILES[row['gate_profile']]}, {name}: {row['still_in']} of {counted(row['n_claims'], 'claim')} "
         f"still in; {row['dropped']} drop out here; {row['own']} pass this step on its own"
     )
 
@@ -205,8 +206,7 @@ def _told(row: dict[str, Any]) -> str:
 def _verdict_names(canvas: Canvas, labels: list[str], top: float) -> None:
     canvas.words([{"x": 8, "y": top - 12, "text": "verdicts"}], bold=True)
     names = [
-        {"x": 54, "y": top + 10 + 20 * i, "text": label.replace("_", " ")}
-        for i, label in enumerate(labels)
+        {"x": 54, "y": top + 10 + 20 * i, "text": words(label)} for i, label in enumerate(labels)
     ]
     canvas.words(names)
 
@@ -217,7 +217,7 @@ def _verdict_bars(canvas: Canvas, verdicts: pl.DataFrame, left: float, top: floa
         verdicts,
         lambda row: (
             f"{PROFILES[row['gate_profile']]}, verdict {row['label']}: {row['n']} of "
-            f"{count(row['n_claims'], 'claim')}"
+            f"{counted(row['n_claims'], 'claim')}"
         ),
         value="n",
     ).with_row_index("place")
@@ -236,15 +236,12 @@ def _verdict_bars(canvas: Canvas, verdicts: pl.DataFrame, left: float, top: floa
 def _caption(rows: pl.DataFrame) -> str:
     n = rows["n_claims"][0]
     return (
-        f"The evidence chain from top to bottom, for {count(n, 'claim')} (one a dataset, model, layer and "
-        "mechanism). Filled bars start "
-        "at zero and count claims that pass this step and every step above; the dashed end is what drops "
-        "out here; the upright line "
-        "marks how many claims pass this step on its own, whatever the others say. Gates of datasets that "
-        "are not confirmatory never "
-        "pass. Left the point rules, right every gate a test; there the last step also asks for the "
-        "correction over all claims. "
-        "Below: the verdicts that follow."
+        f"{counted(n, 'claim')} (one a dataset, model, layer and mechanism) on the way down the chain of "
+        "gates, by point "
+        "rules (left) and with every gate a test (right; its last step also corrects over all claims). Filled bar: "
+        "claims that pass this step and every step above it; dashed end: claims that drop out here; upright line: "
+        "claims that pass this step on its own. Gates of datasets that are not confirmatory never pass. Below: the "
+        "verdicts that follow."
     )
 
 
@@ -257,7 +254,7 @@ def _summary(rows: pl.DataFrame) -> str:
             key=lambda row: row["dropped"],
         )
         part = (
-            f"{PROFILES[str(profile)]}: of {count(at[CLAIMS]['still_in'], 'claim')} "
+            f"{PROFILES[str(profile)]}: of {counted(at[CLAIMS]['still_in'], 'claim')} "
             f"{at[CONFIRMATORY]['still_in']} are confirmatory, "
             f"{at[RAW]['still_in']} of these raw positive, {at[INTEGRATED]['still_in']} integrated"
         )

@@ -9,8 +9,7 @@ from lpact.report.figure import Spec
 from lpact.report.theme import colour, colours
 
 _BOX = (34, 12)
-_LETTER = 5.1
-"""Mean width of a letter at the base size, in pixels."""
+_NARROW, _WIDE = " .,:;'|!()[]fijlrtI-", "mwMW%@"
 
 
 class Key:
@@ -18,7 +17,7 @@ class Key:
 
     def __init__(self, width: float = 800) -> None:
         self._width = width
-        self._x = 0.0
+        self._x = self._used = 0.0
         self._y = 8.0
         self._below = 8.0
         self._layers: list[Spec] = []
@@ -34,8 +33,14 @@ class Key:
         for i, bound in enumerate(bounds):
             at = left + (i + shift) * _BOX[0]
             self._text(bound, at, align="center", y=self._y + 14, size=10)
+        self._used = max(self._used, left + _BOX[0] * len(roles))
         self._x, self._below = left + _BOX[0] * len(roles) + 24, 18.0
         return self
+
+    def words(self, text: str) -> Key:
+        """Words alone."""
+        self._room(_length(text))
+        return self._labelled(text, 0)
 
     def box(self, label: str, role: str) -> Key:
         """One box with its meaning."""
@@ -66,7 +71,7 @@ class Key:
 
     def spec(self) -> Spec:
         """The key as a picture of its own."""
-        return {"width": self._width, "height": self._y + self._below, "layer": self._layers}
+        return {"width": self._used, "height": self._y + self._below, "layer": self._layers}
 
     def _room(self, needed: float) -> None:
         """Go to the next line where this one has no room."""
@@ -75,6 +80,7 @@ class Key:
 
     def _labelled(self, label: str, at: float) -> Key:
         self._text(label, self._x + at)
+        self._used = max(self._used, self._x + at + _length(label))
         self._x += at + _length(label) + 20
         return self
 
@@ -105,4 +111,5 @@ class Key:
 
 
 def _length(words: str) -> float:
-    return _LETTER * len(words)
+    """About how wide words of the base size are, in pixels."""
+    return sum(3.3 if c in _NARROW else 9.2 if c in _WIDE else 6.3 for c in words)

@@ -6,12 +6,6 @@ from lpact.report.figure import Spec
 from lpact.report.theme import colour
 
 
-def short(name: str, most: int = 24) -> str:
-    """A name with its middle left out if it is long: the ends tell names apart."""
-    head, tail = (most - 1) // 2 + 1, (most - 1) // 2
-    return name if len(name) <= most else f"{name[:head]}…{name[-tail:]}"
-
-
 def lane(field: str, order: list[str], *, labelled: bool = True, limit: int = 240) -> Spec:
     """The channel ``y`` of lanes in the given order; a panel beside another one needs no labels.
 
@@ -25,7 +19,7 @@ def lane(field: str, order: list[str], *, labelled: bool = True, limit: int = 24
         "grid": False,
         "labels": labelled,
         "labelPadding": 8,
-        "labelLimit": 2 * limit,
+        "labelLimit": 0,
         "labelExpr": f"length(datum.label) > {most} ? slice(datum.label, 0, {most // 2}) + '…' + "
         f"slice(datum.label, -{most // 2 - 1}) : datum.label",
         "labelOverlap": False,

@@ -7,6 +7,8 @@ import polars as pl
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.figures.canvas import Canvas
 from lpact.report.figures.layer_score_look import (
+    about,
+    ceiling_rule,
     chunks,
     domain_of,
     kind_channels,
@@ -18,15 +20,11 @@ from lpact.report.figures.layer_score_look import (
 from lpact.report.figures.layer_score_rows import (
     BEST,
     BOTH,
-    CEILING,
-    KINDS,
     NOT_COUNTED,
     NUISANCE,
     REAL,
 )
-from lpact.report.figures.predictive_rows import n_subject_runs
-from lpact.report.figures.short_names import short
-from lpact.report.figures.wording import mode_names, number
+from lpact.report.figures.short_names import letters_in, short, told_apart
 from lpact.report.theme import colour
 
 MOST_PANELS = 6
@@ -52,6 +50,7 @@ def lines(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metric
     beside = len(chunks(range(most), MOST_PANELS)[0])
     width = min(420, (_ROOM - 60) // beside - _GAP)
     out: list[Spec] = []
+    models = told_apart(rows["model"].unique(maintain_order=True), letters_in(width))
     for own in rows.partition_by("dataset", maintain_order=True):
         dataset = own["dataset"][0]
         its_dots = dots.filter(pl.col("dataset") == dataset)
@@ -60,31 +59,26 @@ def lines(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metric
         panels = own.partition_by("model", maintain_order=True)
         for part_number, part in enumerate(chunks(panels, MOST_PANELS)):
             drawn = [
-                _panel(panel, its_dots, ceiling, metric, domain, width, first=i == 0)
+                _panel(
+                    panel,
+                    its_dots,
+                    ceiling,
+                    metric,
+                    domain,
+                    (width, models[panel["model"][0]]),
+                    first=i == 0,
+                )
                 for i, panel in enumerate(part)
             ]
             title = {
                 "text": dataset + (" (continued)" if part_number else ""),
-                "subtitle": _about(own, ceiling),
+                "subtitle": about(own, ceiling),
                 "limit": 600,
                 "offset": 6,
             }
-            out.append({"title": title, "hconcat": drawn, "spacing": _GAP})
-    kinds = [kind for kind in KINDS if kind in set(rows["kind"])]
-    shapes = legend(
-        [*kinds, CEILING] if ceilings.height else kinds,
-        max(480, (width + _GAP) * beside),
-        on_lines=True,
-    )
+            out.append({"title": title, "hconcat": drawn, "spacing": _GAP + 14, "bounds": "flush"})
+    shapes = legend(rows, ceilings, max(680, (width + _GAP) * beside), on_lines=True)
     return {"vconcat": [shapes, *out, _key(controls)], "spacing": 16}
-
-
-def _about(own: pl.DataFrame, ceiling: pl.DataFrame) -> str:
-    text = n_subject_runs(own)
-    if not ceiling.height:
-        return f"{text}; no response reliability"
-    reliability, modes = number(ceiling["reliability"][0], 2), mode_names(ceiling["modes"][0])
-    return f"{text}; response reliability {reliability}, {modes}"
 
 
 def _panel(
@@ -93,11 +87,12 @@ def _panel(
     ceiling: pl.DataFrame,
     metric: str,
     domain: tuple[float, float],
-    width: int,
+    named: tuple[int, str],
     *,
     first: bool,
 ) -> Spec:
-    model = rows["model"][0]
+    """One model; ``named`` are width and title."""
+    model, (width, title) = rows["model"][0], named
     shown = rows["layer"].unique().sort().to_list()
     y = {
         "field": "mean",
@@ -125,12 +120,12 @@ def _panel(
     data = drawn.select("layer", "mean", "low", "high", "condition", "kind", "number", "mark")
     control = data.filter(pl.col("number").is_not_null())
     return {
-        "title": panel_title(short(model, int(width / 6.2)), width),
+        "title": panel_title(title, width),
         "width": width,
         "height": _HEIGHT,
         "layer": [
             {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"y": {"datum": 0}}},
-            *([_ceiling(ceiling, y)] if ceiling.height else []),
+            *([ceiling_rule(ceiling, "y", y)] if ceiling.height else []),
             *_layers(data, control, own, {"x": x, "y": y}),
             *_numbers(control, domain, x, y),
         ],
@@ -186,27 +181,6 @@ def _points(rows: pl.DataFrame, both: Spec, size: int, opacity: float) -> Spec:
         "data": values(rows),
         "mark": {"type": "point", "size": size, "color": colour("real"), "opacity": opacity},
         "encoding": {**both, "description": dict(DESCRIPTION)},
-    }
-
-
-def _ceiling(ceiling: pl.DataFrame, y: Spec) -> Spec:
-    rows = with_marks(
-        ceiling.select("dataset", "modes", "n", mean="reliability"),
-        lambda row: (
-            f"{row['dataset']}: {CEILING} {number(row['mean'])}, {mode_names(row['modes'])}, "
-            f"mean over {plural(row['n'], 'recording')}"
-        ),
-        "mean",
-    )
-    return {
-        "data": values(rows.select("mean", "mark")),
-        "mark": {
-            "type": "rule",
-            "color": colour("brain"),
-            "strokeDash": [4, 3],
-            "strokeWidth": 1.5,
-        },
-        "encoding": {"y": y, "description": dict(DESCRIPTION)},
     }
 
 
@@ -268,7 +242,7 @@ def _key(controls: pl.DataFrame) -> Spec:
             {
                 "x": (i // per_column) * (_ROOM / _KEY_COLUMNS),
                 "y": 20 + 14 * (i % per_column),
-                "text": f"{row['number']}  {row['condition']}"
+                "text": f"{row['number']}  {short(row['condition'], 30)}"
                 + ("" if row["counted"] else " (not counted)"),
             }
             for i, row in enumerate(controls.iter_rows(named=True))

@@ -8,18 +8,21 @@ from typing import Any
 
 import polars as pl
 
-from lpact.report.figure import Spec
+from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.figures.canvas import Canvas
 from lpact.report.figures.layer_score_rows import (
     BEST,
     BOTH,
     CEILING,
     COUNTED,
+    KINDS,
     NOT_COUNTED,
     NUISANCE,
+    ONE_RUN,
     REAL,
 )
-from lpact.report.figures.wording import number
+from lpact.report.figures.predictive_rows import n_subject_runs
+from lpact.report.figures.wording import counted, mode_names, number
 from lpact.report.theme import colour
 
 _BROKEN = "M-1,0L-0.3,0M0.3,0L1,0"
@@ -33,6 +36,7 @@ _IN_STRIPS = {
     BEST: ("triangle-up", "winner", "winner", 80),
     COUNTED: ("triangle-up", "control", "control", 20),
     NOT_COUNTED: ("triangle-up", "paper", "control", 20),
+    ONE_RUN: ("circle", "real", "paper", 16),
     CEILING: (_BROKEN, "brain", "brain", 120),
 }
 _ON_LINES = _IN_STRIPS | {
@@ -49,7 +53,9 @@ _IN_LEGEND = {COUNTED: "stroke", NOT_COUNTED: _BROKEN}
 
 def kind_channels(*, on_lines: bool = False) -> Spec:
     """Shape, colour and size by kind of condition."""
-    look = _ON_LINES if on_lines else _IN_STRIPS
+    look = {
+        kind: own for kind, own in (_ON_LINES if on_lines else _IN_STRIPS).items() if kind in KINDS
+    }
     ranges: dict[str, list[Any]] = {
         "shape": [own[0] for own in look.values()],
         "fill": [colour(own[1]) for own in look.values()],
@@ -67,8 +73,12 @@ def kind_channels(*, on_lines: bool = False) -> Spec:
     }
 
 
-def legend(kinds: Sequence[str], width: float, *, on_lines: bool = False) -> Spec:
-    """What the shapes mean, in columns."""
+def legend(
+    rows: pl.DataFrame, ceilings: pl.DataFrame, width: float, *, on_lines: bool = False
+) -> Spec:
+    """What the shapes of the conditions that occur mean, in columns."""
+    kinds = [REAL, ONE_RUN, *(kind for kind in KINDS[1:] if kind in set(rows["kind"]))]
+    kinds += [CEILING] if ceilings.height else []
     n_columns = min(4, max(2, int(width // 170)))
     canvas = Canvas(width, 16 * -(-len(kinds) // n_columns))
     for place, kind in enumerate(kinds):
@@ -84,6 +94,7 @@ def legend(kinds: Sequence[str], width: float, *, on_lines: bool = False) -> Spe
             radius=size**0.5 / 2,
             fill=None if outline else fill,
             edge=edge,
+            opacity=0.5 if kind == ONE_RUN else 1,
             thick=1.6 if outline else 1.2,
         )
         canvas.words([{"x": x + 18, "y": y, "text": kind}])
@@ -98,7 +109,7 @@ def told(row: dict[str, Any], metric: str) -> str:
     text = f"{where}: {row['condition']}, mean {metric} {number(row['mean'])}"
     if row["low"] is not None:
         text += f" [{number(row['low'])}, {number(row['high'])}]"
-    text += f" over {plural(row['n'], 'subject-run')}"
+    text += f" over {counted(row['n'], 'subject-run')}"
     if row["n"] < row["n_all"]:
         text += f" of {row['n_all']}"
     if row["delta"] is not None:
@@ -131,6 +142,33 @@ def domain_of(rows: pl.DataFrame, dots: pl.DataFrame, ceiling: float | None) -> 
     low, high = min(drawn), max(drawn)
     room = 0.05 * (high - low) or 0.01
     return (low - room if low < 0 else low, high + room)
+
+
+def about(rows: pl.DataFrame, ceiling: pl.DataFrame) -> str:
+    """How many subject-runs a dataset has, and their response reliability."""
+    text = n_subject_runs(rows)
+    if not ceiling.height:
+        return f"{text}; no response reliability"
+    reliability, modes = number(ceiling["reliability"][0], 2), mode_names(ceiling["modes"][0])
+    return f"{text}; response reliability {reliability}, {modes}"
+
+
+def ceiling_rule(ceiling: pl.DataFrame, channel: str, axis: Spec) -> Spec:
+    """A broken line at the response reliability, across ``channel``."""
+    rows = with_marks(
+        ceiling.select("dataset", "modes", "n", mean="reliability"),
+        lambda row: (
+            f"{row['dataset']}: {CEILING} {number(row['mean'])}, {mode_names(row['modes'])}, "
+            f"mean over {counted(row['n'], 'recording')}"
+        ),
+        "mean",
+    )
+    dashed = {"type": "rule", "color": colour("brain"), "strokeDash": [4, 3], "strokeWidth": 1.5}
+    return {
+        "data": values(rows.select("mean", "mark")),
+        "mark": dashed,
+        "encoding": {channel: axis, "description": dict(DESCRIPTION)},
+    }
 
 
 def chunks(items: Sequence[Any], size: int) -> list[list[Any]]:

@@ -19,6 +19,7 @@ BEST, COUNTED, NOT_COUNTED = (
     "other counted control",
     "control that is not counted",
 )
+ONE_RUN = "real features, one subject-run"
 CEILING = "brain–brain response reliability"
 KINDS = (REAL, NUISANCE, BOTH, BEST, COUNTED, NOT_COUNTED)
 

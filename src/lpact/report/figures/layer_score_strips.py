@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from lpact.report.figure import DESCRIPTION, Spec, mark, values, with_marks
+from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.figures.layer_score_look import (
+    about,
+    ceiling_rule,
     chunks,
     domain_of,
     kind_channels,
@@ -14,10 +16,9 @@ from lpact.report.figures.layer_score_look import (
     told,
     told_run,
 )
-from lpact.report.figures.layer_score_rows import CEILING, KINDS, REAL
+from lpact.report.figures.layer_score_rows import REAL
 from lpact.report.figures.layers import ShortLayerNames
-from lpact.report.figures.predictive_rows import n_subject_runs
-from lpact.report.figures.wording import mode_names, number
+from lpact.report.figures.short_names import letters_in
 from lpact.report.theme import colour
 
 MOST_PANELS = 6
@@ -36,7 +37,7 @@ def strips(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metri
     most = max(len(own.select("model", "layer").unique()) for own in rows.partition_by("dataset"))
     beside = len(chunks(range(most), MOST_PANELS)[0])
     width = min(260, (_ROOM - _LABELS) // beside - _GAP)
-    lines = []
+    short, lines = ShortLayerNames(rows), []
     for own in rows.partition_by("dataset", maintain_order=True):
         dataset = own["dataset"][0]
         its_dots = dots.filter(pl.col("dataset") == dataset)
@@ -46,27 +47,31 @@ def strips(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metri
         for part_number, part in enumerate(chunks(panels, MOST_PANELS)):
             drawn = [
                 _panel(
-                    panel, its_dots, its_ceiling, metric, conditions, domain, width, first=i == 0
+                    panel,
+                    its_dots,
+                    its_ceiling,
+                    metric,
+                    conditions,
+                    domain,
+                    panel_title(
+                        short.of_model(panel["model"][0], panel["layer"][0], letters_in(width)),
+                        width,
+                    ),
+                    first=i == 0,
                 )
                 for i, panel in enumerate(part)
             ]
             lines.append(_line(dataset, its_ceiling, own, drawn, continued=part_number > 0))
-    kinds = [kind for kind in KINDS if kind in set(rows["kind"])]
-    key = legend([*kinds, CEILING] if ceilings.height else kinds, max(480, (width + _GAP) * beside))
+    key = legend(rows, ceilings, max(680, (width + _GAP) * beside))
     return {"vconcat": [key, *lines], "spacing": 14}
 
 
 def _line(
     dataset: str, ceiling: pl.DataFrame, own: pl.DataFrame, panels: list[Spec], *, continued: bool
 ) -> Spec:
-    told_ceiling = (
-        f"; response reliability {number(ceiling['reliability'][0], 2)}, {mode_names(ceiling['modes'][0])}"
-        if ceiling.height
-        else "; no response reliability"
-    )
     title = {
         "text": dataset + (" (continued)" if continued else ""),
-        "subtitle": n_subject_runs(own) + told_ceiling,
+        "subtitle": about(own, ceiling),
         "limit": 600,
         "offset": 6,
     }
@@ -80,7 +85,7 @@ def _panel(
     metric: str,
     conditions: list[str],
     domain: tuple[float, float],
-    width: int,
+    title: Spec,
     *,
     first: bool,
 ) -> Spec:
@@ -89,7 +94,7 @@ def _panel(
         "field": "mean",
         "type": "quantitative",
         "scale": {"domain": list(domain), "nice": False, "zero": False},
-        "axis": {"title": f"held-out {metric}", "tickCount": 4, "format": "~g"},
+        "axis": {"title": f"held-out {metric}", "tickCount": 4, "format": "~g", "labelLimit": 0},
     }
     bare: Spec = {"title": None, "grid": True, "ticks": False, "domain": False}
     y = {
@@ -106,7 +111,7 @@ def _panel(
     place = {"y": y, "description": dict(DESCRIPTION)}
     layers: list[Spec] = [
         {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"x": {"datum": 0}}},
-        *([_ceiling(ceiling, x)] if ceiling.height else []),
+        *([ceiling_rule(ceiling, "x", x)] if ceiling.height else []),
         *_real(real, with_marks(own, lambda row: told_run(row, metric), "score"), x, place),
         {
             "data": values(known.select("condition", "kind", "mean", "mark")),
@@ -124,8 +129,8 @@ def _panel(
             }
         )
     return {
-        "title": panel_title(ShortLayerNames(model, layer, width), width),
-        "width": width,
+        "title": title,
+        "width": title["limit"],
         "height": {"step": _ROW},
         "layer": layers,
     }
@@ -151,24 +156,3 @@ def _real(real: pl.DataFrame, dots: pl.DataFrame, x: Spec, place: Spec) -> list[
             "encoding": {**place, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
         },
     ]
-
-
-def _ceiling(ceiling: pl.DataFrame, x: Spec) -> Spec:
-    row = ceiling.row(0, named=True)
-    text = (
-        f"{row['dataset']}: {CEILING} {number(row['reliability'])}, {mode_names(row['modes'])}, "
-        f"mean over {plural(row['n'], 'recording')}"
-    )
-    data = {"mean": row["reliability"]} | {
-        "mark": mark(text, dataset=row["dataset"], value=row["reliability"])
-    }
-    return {
-        "data": {"values": [data]},
-        "mark": {
-            "type": "rule",
-            "color": colour("brain"),
-            "strokeDash": [4, 3],
-            "strokeWidth": 1.5,
-        },
-        "encoding": {"x": x, "description": dict(DESCRIPTION)},
-    }

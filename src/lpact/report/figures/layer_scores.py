@@ -16,7 +16,7 @@ from lpact.report.figures.layer_score_rows import (
 from lpact.report.figures.layer_score_strips import strips
 from lpact.report.figures.layers import LAYER
 from lpact.report.figures.predictive_rows import largest, primary_deltas
-from lpact.report.figures.wording import metric_name, number
+from lpact.report.figures.wording import counted, metric_name, number
 from lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
 
 NAME = "layer_scores"
@@ -48,21 +48,22 @@ def make(material: Material) -> Figure | Missing:
 
 def _caption(rows: pl.DataFrame, ceilings: pl.DataFrame, metric: str, *, as_strips: bool) -> str:
     panels = rows.select(LAYER).unique().height
+    pairs = rows.select("dataset", "model").unique().height
     said = [
-        f"Held-out {metric_name(metric)} (median over units, mean over subject-runs) in {plural(panels, 'layer')} of "
-        f"{plural(rows.select('dataset', 'model').unique().height, 'dataset and model pair')}.",
+        f"Held-out {metric_name(metric)}, median over units and mean over subject-runs, in "
+        f"{counted(panels, 'layer')} of "
+        f"{counted(pairs, 'dataset and model pair')}; the bar is the 95 % bootstrap interval over subject-runs, which "
+        "for two or three of them is no more than their range.",
         "Conditions run from the highest to the lowest mean over all panels; the thin line marks the real features."
         if as_strips
-        else "Each severe control is a grey line with its number; the key is below the panels.",
-        "Faint dots are the subject-runs; the bar is the 95 % bootstrap interval of the real features over "
-        "subject-runs, which for two or three of them is no more than their range.",
-        "The strongest counted control has the smallest mean difference from the real features. "
-        "Controls that are not counted are shown and enter no gate.",
+        else "Each severe control is a grey line with its number in the key below the panels.",
+        "The strongest counted control has the smallest mean difference from the real features; controls that are not "
+        "counted enter no gate.",
     ]
     if ceilings.height:
         said.append(
-            "Dashed: brain–brain response reliability by the strictest valid mode, mean over recordings. "
-            "It correlates one noisy recording with another; a model without noise could reach its square root."
+            "Response reliability (strictest valid mode, mean over recordings) correlates one noisy recording with "
+            "another; a model without noise could reach its square root."
         )
     elif metric != "pearson":
         said.append(
@@ -81,6 +82,6 @@ def _summary(rows: pl.DataFrame, metric: str) -> str:
     beaten = rivals.filter(pl.col("delta") > 0).height
     return (
         f"The highest mean {metric} of real features is {number(best['mean'])} ({best['dataset']}, {best['model']}, "
-        f"layer {best['layer']}). In {beaten} of {plural(rivals.height, 'dataset, model and layer combination')} "
+        f"layer {best['layer']}). In {beaten} of {counted(rivals.height, 'layer')} "
         "the real features score above every counted control on average."
     )

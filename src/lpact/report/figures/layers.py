@@ -39,6 +39,11 @@ class ShortLayerNames:
         end = f" · layer {layer}"
         return told_apart(self._models, max(4, letters - len(end)))[model] + end
 
+    def in_two_lines(self, row: dict[str, Any], letters: int) -> tuple[str, str]:
+        """Dataset, and model with layer, each in at most so many letters."""
+        dataset = told_apart(self._datasets, letters)[row["dataset"]]
+        return dataset, self.of_model(row["model"], row["layer"], letters)
+
     def of(self, row: dict[str, Any], letters: int) -> str:
         """Dataset, model and layer in at most so many letters."""
         room = letters - len(f" · layer {row['layer']}") - 3

@@ -10,7 +10,7 @@ from lpact.math.intervals import wilson_interval
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
 from lpact.report.figures.common import names
 from lpact.report.figures.profile_marks import PROFILE, looks, profile_names, with_profile
-from lpact.report.figures.rates import GATES, drawn
+from lpact.report.figures.rates import DRAWN_GATES, drawn
 from lpact.report.figures.wording import span
 from lpact.tables.calibration import RATES
 
@@ -216,7 +216,7 @@ def _lanes(rows: pl.DataFrame) -> list[str]:
 def _table(rows: pl.DataFrame, profiles: list[str]) -> Spec:
     """Other designs, a line each, a column a gate: studies that pass by each profile."""
     lanes = _lanes(rows)[:MOST_DESIGNS]
-    gates = [name for name in GATES.values() if name in set(rows["gate_name"])]
+    gates = [name for name in DRAWN_GATES.values() if name in set(rows["gate_name"])]
     rows = rows.with_columns(lane=_LANE).filter(pl.col("lane").is_in(lanes))
     x = {"field": "gate_name", "type": "nominal", "sort": gates, "title": None}
     axis_x = {"orient": "top", "labelAngle": 0, "domain": False, "ticks": False}
@@ -255,8 +255,8 @@ def _caption(rows: pl.DataFrame) -> str:
         for _, own in others.group_by("truth", maintain_order=True)
     )
     below = (
-        " Below, a line a design that differs from the curve's in what it names: the number of studies that pass; "
-        "studies of different designs are never taken together."
+        " Below: studies that pass in designs that differ from the curves' in what they name; designs are never taken "
+        "together."
         if not others.is_empty()
         else ""
     )
@@ -267,10 +267,10 @@ def _caption(rows: pl.DataFrame) -> str:
     )
     n = rows.unique(["truth", *DESIGN, "snr"])["n_studies"].sum()
     return (
-        f"Studies were simulated with something to find for each gate (n = {n:,} in all). Marks are shares of studies "
-        "in which the gate passes, lines their 95 % Wilson intervals; the two profiles stand side by side at the same "
-        "signal, a factor on everything that is planted. “All gates” is an integrated claim."
-        f"{below}{more}"
+        f"Shares of simulated studies (n = {n:,} in all) in which a gate passes that has something to find, with 95 % "
+        "Wilson intervals, by the signal-to-noise ratio, a factor on everything that is planted; the two "
+        "profiles stand "
+        f"side by side at the same signal. “All gates” is an integrated claim.{below}{more}"
     )
 
 

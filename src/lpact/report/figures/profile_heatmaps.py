@@ -13,7 +13,7 @@ import polars as pl
 
 from lpact.report.figure import Figure, Material, Missing, Spec
 from lpact.report.figures.key import Key
-from lpact.report.figures.layers import LAYER, layer_name
+from lpact.report.figures.layers import LAYER, ShortLayerNames, layer_name
 from lpact.report.figures.profile_blocks import Panel, panel_of
 from lpact.report.figures.profile_panels import drawn_panel
 from lpact.report.figures.similarities import (
@@ -23,7 +23,7 @@ from lpact.report.figures.similarities import (
     similarities,
     telling_layers,
 )
-from lpact.report.figures.wording import counted
+from lpact.report.figures.wording import counted, number
 from lpact.report.theme import RAMP
 
 NAME = "profile_heatmaps"
@@ -72,18 +72,22 @@ def make(material: Material) -> Figure | Missing:
     if not panels:
         why = " ".join(failed) or "No layer has a profile similarity that can be compared."
         return Missing(NAME, TITLE, why)
-    key = Key(700).classes(
-        "alignment, from the lowest to the highest of each block",
+    names = ShortLayerNames(pl.DataFrame([panel.layer for panel in panels]))
+    key = Key(900).classes(
+        "alignment within its block",
         RAMP,
         ["lowest", *[""] * 5, "highest"],
     )
     if any(value is None for panel in panels for block in panel.blocks for value in block.values()):
-        key.box("undefined (a unit with itself, or missing)", "missing")
+        key.box("undefined: a unit with itself, or missing", "missing")
+    key.words(
+        "in words: profile similarity with the brain, and in brackets the lowest to highest alignment"
+    )
     spec: Spec = {
         "vconcat": [
             key.spec(),
             {
-                "concat": [drawn_panel(panel) for panel in panels],
+                "concat": [drawn_panel(panel, names.of(panel.layer, 50)) for panel in panels],
                 "columns": _COLUMNS,
                 "align": "each",
                 "spacing": {"row": 30, "column": 40},
@@ -97,15 +101,14 @@ def make(material: Material) -> Figure | Missing:
 def _caption(material: Material, panels: list[Panel], failed: list[str]) -> str:
     first = panels[0]
     parts = [
-        "Brain units in canonical order, grouped by region; n above each panel. "
-        f"Square: {first.alignment} alignment of every brain unit (row) with every other (column). "
-        "Strips: alignment of the mean brain unit, the real features, nuisance, and the control whose pattern is "
-        "most like the brain's, with the same units (mean over draws of random controls). Profile similarity "
-        "compares shapes, not sizes: every block runs from its own lowest to its own highest value, which are "
-        f"written above it in brackets. Similarity is {first.profile}, mean over units, then over subject-runs, as "
-        "in the tables. Drawn is the most telling layer of each dataset: gate R under most profiles, then the "
-        f"largest median advantage over the nearest rival; {first.alignment} and {first.profile} are the first that "
-        "the study asks for."
+        f"Square: {first.alignment} alignment of every brain unit (row) with every other (column), grouped by region.",
+        "Strips: alignment of the mean brain unit, the real features, nuisance and the most similar control with the "
+        f"same units, and their {first.profile} profile similarity with the brain's (mean over units, subject-runs and "
+        "draws of random controls).",
+        "Similarity compares shapes, not sizes: every block is shaded from its own lowest to its own highest value.",
+        "Drawn is the most telling layer of each dataset: gate R under most profiles, then the largest "
+        "median advantage "
+        f"over the nearest rival, by {first.alignment} and {first.profile}, the first that the study asks for.",
     ]
     parts.extend(note for panel in panels for note in panel.notes)
     parts.extend(failed)
@@ -119,7 +122,7 @@ def _summary(panels: list[Panel]) -> str:
     words = []
     for panel in panels:
         likes = ", ".join(
-            f"{strip.name} {number(strip.similarity, 2, sign=False)}"
+            f"{strip.name} {number(strip.similarity, 2)}"
             for strip in panel.blocks
             if strip.similarity is not None
         )

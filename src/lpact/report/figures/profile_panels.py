@@ -10,10 +10,10 @@ import polars as pl
 
 from lpact.report.figure import MARK, Spec, mark, with_marks
 from lpact.report.figures.canvas import Canvas
-from lpact.report.figures.layers import LAYER, ShortLayerNames, layer_name
+from lpact.report.figures.layers import LAYER, layer_name
 from lpact.report.figures.profile_blocks import Block, Panel
 from lpact.report.figures.short_names import short
-from lpact.report.figures.wording import counted, signed
+from lpact.report.figures.wording import counted, number
 from lpact.report.theme import RAMP
 
 _CLASSES: list[tuple[int | None, str]] = [*enumerate(RAMP), (None, "missing")]
@@ -26,7 +26,7 @@ _ONE_BY_ONE = 40
 """Up to so many units, every cell of the square can be pointed at; beyond, only the strips' cells."""
 
 
-def drawn_panel(panel: Panel) -> Spec:
+def drawn_panel(panel: Panel, title: str) -> Spec:
     """The panel as a picture."""
     square, *strips = panel.blocks
     step = _SIDE / len(panel.places)
@@ -38,7 +38,7 @@ def drawn_panel(panel: Panel) -> Spec:
     canvas.words([_heading(panel, square, 8.0)], size=10)
     top = _LINE + _SIDE
     for strip in strips:
-        canvas.words([_heading(panel, strip, top + _LINE / 2)], size=10, limit=_SIDE + 24)
+        canvas.words([_heading(panel, strip, top + _LINE / 2)], size=10)
         rows.extend(_cells(panel, strip, top + _LINE, step, _STRIP))
         top += _LINE + _STRIP
     cells = with_marks(
@@ -51,7 +51,7 @@ def drawn_panel(panel: Panel) -> Spec:
     n = f"{counted(panel.n_subject_runs, 'subject-run')}, {counted(len(panel.places), _kind(panel))}"
     return {
         "title": {
-            "text": ShortLayerNames(panel.layer, 50),
+            "text": title,
             "subtitle": f"{panel.alignment} alignment; mean over {n}",
             "fontSize": 12,
             "limit": 370,
@@ -90,11 +90,11 @@ def _where(panel: Panel) -> dict[str, Any]:
 def _heading(panel: Panel, block: Block, y: float) -> dict[str, Any]:
     """Name, similarity and ends of a block, above it."""
     kind = _kind(panel)
-    words = short(block.name, 40) if block.strip else f"brain, {kind} with {kind}"
+    words = short(block.name, 38) if block.strip else f"brain, {kind} with {kind}"
     if block.similarity is not None:
-        words += f": similarity {number(block.similarity, 2, sign=False)}"
+        words += f": {number(block.similarity, 2)}"
     if block.ends is not None:
-        low, high = (signed(end, 2, sign=False) for end in block.ends)
+        low, high = (number(end, 2) for end in block.ends)
         words += f" ({low} to {high})"
     return {"x": _LEFT, "y": y, "text": words}
 
@@ -132,7 +132,7 @@ def _class(value: float, block: Block) -> int:
 def _words(panel: Panel, block: Block, down: int | None, across: int, value: float) -> str:
     at = _named(panel, across)
     who = block.name if down is None else f"brain, {_named(panel, down)}"
-    shown = signed(value, 3, sign=False) if np.isfinite(value) else "undefined"
+    shown = number(value, 3) if np.isfinite(value) else "undefined"
     return f"{layer_name(panel.layer)}: {who} with {at}: {panel.alignment} alignment {shown}"
 
 

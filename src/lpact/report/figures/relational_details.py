@@ -15,13 +15,12 @@ from lpact.report.figures.layers import (
     NUISANCE,
     REAL,
     SUBJECT_RUN,
-    ShortLayerNames,
     layer_name,
     run_name,
 )
 from lpact.report.figures.relational_tests import null_rows, tests_panel
 from lpact.report.figures.similarities import SUMMARY, Similarities, nearest_rivals
-from lpact.report.figures.wording import counted, signed
+from lpact.report.figures.wording import counted, number, signed
 from lpact.report.theme import colour
 
 NULLS = "relational/relational_null_draws"
@@ -32,17 +31,18 @@ _HEIGHT = 150
 def detail(
     material: Material,
     found: Similarities,
-    layer: dict[str, Any],
+    named: tuple[dict[str, Any], str],
     order: list[tuple[str, str]],
 ) -> Spec:
-    """Similarities by summary at the left, tests at the right."""
+    """Similarities by summary at the left, tests at the right; ``named`` is a layer with its short name."""
+    layer, title_text = named
     same = [pl.col(name) == layer[name] for name in LAYER]
     rows, runs = found.rows.filter(same), found.runs.filter(same)
     nulls = material.table(NULLS).filter(same) if material.has(NULLS) else None
     n_runs = runs.select(SUBJECT_RUN).n_unique()
     n_units = int(rows["n_units"].max() or 0)  # type: ignore[arg-type]
     title = {
-        "text": ShortLayerNames(layer, 60),
+        "text": title_text,
         "subtitle": f"{counted(n_runs, 'subject-run')}, up to {counted(n_units, 'unit')}",
         "fontSize": 12,
         "limit": 420,
@@ -118,7 +118,7 @@ def _similarity_panel(
         "labelExpr": "split(datum.label, '\\n')",
         "ticks": False,
         "domain": False,
-        "labelLimit": _STEP + 4,
+        "labelLimit": 0,
         "labelOverlap": False,
     }
     x = {
@@ -189,15 +189,15 @@ def _place_text(row: dict[str, Any]) -> str:
 
 
 def _condition_text(row: dict[str, Any]) -> str:
-    text = f"{_place_text(row)}: {row['condition']} {number(row['similarity'], sign=False)}"
+    text = f"{_place_text(row)}: {row['condition']} {number(row['similarity'])}"
     if row["condition"] != REAL:
         counts = "counted" if row["counted"] else "not counted"
-        text += f"; real ahead by {number(row['advantage'])} ({counts} by point rules)"
+        text += f"; real ahead by {signed(row['advantage'])} ({counts} by point rules)"
     return f"{text}; mean over {counted(row['n_subject_runs'], 'subject-run')}"
 
 
 def _run_text(row: dict[str, Any]) -> str:
-    similarity = signed(row["similarity"], sign=False)
+    similarity = number(row["similarity"])
     return (
         f"{_place_text(row)}: {row['condition']} {similarity}, {run_name(row)}, "
         f"mean over {counted(row['n_units'], 'unit')}"
@@ -205,7 +205,7 @@ def _run_text(row: dict[str, Any]) -> str:
 
 
 def _order_text(row: dict[str, Any]) -> str:
-    low, high = signed(row["low"], sign=False), signed(row["high"], sign=False)
+    low, high = number(row["low"]), number(row["high"])
     return (
         f"{_place_text(row)}: real pattern in {counted(row['n_draws'], 'shuffled unit order')}, "
         f"95 % between {low} and {high}"

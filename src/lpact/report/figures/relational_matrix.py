@@ -13,10 +13,11 @@ from lpact.report.figures.canvas import DASH, Canvas
 from lpact.report.figures.cell_colours import class_of, ink_on
 from lpact.report.figures.common import PROFILES
 from lpact.report.figures.layers import LAYER, ShortLayerNames, layer_name
-from lpact.report.figures.profile_marks import PASS_SHAPES
+from lpact.report.figures.profile_marks import draw_passed
+from lpact.report.figures.short_names import short
 from lpact.report.figures.similarities import SUMMARIES
 from lpact.report.figures.wording import counted, signed
-from lpact.report.theme import DIVERGING, colour
+from lpact.report.theme import DIVERGING
 
 _LABELS = 218
 _ROW = 18
@@ -50,7 +51,7 @@ def matrix(
         own = cells.filter(pl.col("place").eq_missing(place))
         canvas.boxes(own, fill=role, edge="paper")
     for ink in ("on_light", "on_strong"):
-        text = cells.filter(pl.col("ink") == colour(ink)).select(
+        text = cells.filter(pl.col("ink") == ink).select(
             x=(pl.col("x") + pl.col("x2")) / 2, y=(pl.col("y") + pl.col("y2")) / 2, text="shown"
         )
         canvas.words(text, size=10, align="center", ink=ink)
@@ -107,7 +108,7 @@ def _cell_text(row: dict[str, Any]) -> str:
         return f"{what}: not computed ({row['why']})"
     counts = "" if row["counted"] else ", not counted by point rules"
     return (
-        f"{what}: real − nearest rival {number(row['advantage'])} ({row['rival']}{counts}; "
+        f"{what}: real − nearest rival {signed(row['advantage'])} ({row['rival']}{counts}; "
         f"mean over units, then over {counted(row['n_subject_runs'], 'subject-run')})"
     )
 
@@ -137,11 +138,11 @@ def _heads(canvas: Canvas, order: list[tuple[str, str]], cell: float, gates: flo
 
 def _sides(canvas: Canvas, shown: pl.DataFrame, gates: float) -> None:
     """Names at the left; passed gates and the nearest rival at the right; lines between datasets."""
+    names = ShortLayerNames(shown)
     rows = shown.with_columns(y=_HEAD + _ROW * (pl.int_range(pl.len()) + 0.5)).to_dicts()
     canvas.words(
-        [{"x": float(_LABELS), "y": row["y"], "text": ShortLayerNames(row, 38)} for row in rows],
+        [{"x": float(_LABELS), "y": row["y"], "text": names.of(row, 38)} for row in rows],
         align="right",
-        limit=_LABELS - 4,
     )
     for profile, at in ((PAPER, 8), (CALIBRATED, 24)):
         marks = pl.DataFrame(
@@ -158,19 +159,19 @@ def _sides(canvas: Canvas, shown: pl.DataFrame, gates: float) -> None:
             marks.filter(~held),
             lambda row, w=words: f"{layer_name(row)}: R not passed, {w}",  # type: ignore[misc]
         )
-        canvas.symbols(passed, PASS_SHAPES[profile], radius=4, fill="ink")
+        draw_passed(canvas, passed, profile)
         canvas.symbols(failed, DASH, radius=4, edge="line", thick=1)
-    names = [
+    rivals = [
         {
             "x": gates + 44,
             "y": row["y"],
-            "text": f"{row['rival']} ({row['times']} of {row['n_summaries']})"
+            "text": f"{short(row['rival'], 30)} ({row['times']} of {row['n_summaries']})"
             if row["rival"]
             else "–",
         }
         for row in rows
     ]
-    canvas.words(names, limit=_RIVAL, ink="muted", size=10)
+    canvas.words(rivals, ink="muted", size=10)
     changes = [
         {"x": 0.0, "x2": gates + 44 + _RIVAL, "y": now["y"] - _ROW / 2, "y2": now["y"] - _ROW / 2}
         for before, now in pairwise(rows)

@@ -12,8 +12,8 @@ from lpact.report.figure import Figure, Material, Missing, Spec
 from lpact.report.figures.cell_colours import diverging_breaks
 from lpact.report.figures.common import PROFILES
 from lpact.report.figures.key import Key
-from lpact.report.figures.layers import LAYER, layer_name
-from lpact.report.figures.profile_marks import PASS_SHAPES
+from lpact.report.figures.layers import LAYER, ShortLayerNames, layer_name
+from lpact.report.figures.profile_marks import explain_passed
 from lpact.report.figures.relational_details import detail
 from lpact.report.figures.relational_matrix import matrix, reasons_of
 from lpact.report.figures.relational_tests import FEW_DRAWS
@@ -27,7 +27,7 @@ from lpact.report.figures.similarities import (
     summary_order,
     telling_layers,
 )
-from lpact.report.figures.wording import bound, counted, span
+from lpact.report.figures.wording import bound, counted, signed, span
 from lpact.report.theme import DIVERGING, colour
 
 NAME = "relational_profiles"
@@ -56,12 +56,15 @@ def make(material: Material) -> Figure | Missing:
     shown = _shown_layers(layers)
     order = summary_order(material, nearest)
     telling = telling_layers(layers).head(MAX_DETAILS)
-    breaks = _breaks(nearest)
+    breaks, names = _breaks(nearest), ShortLayerNames(layers)
     parts = [
         _key(breaks, any_missing=_any_missing(nearest, shown, order)),
         matrix(material, nearest, shown, order, breaks),
         _detail_key(),
-        *(detail(material, found, layer, order) for layer in telling.iter_rows(named=True)),
+        *(
+            detail(material, found, (layer, names.of(layer, 60)), order)
+            for layer in telling.iter_rows(named=True)
+        ),
     ]
     spec: Spec = {"vconcat": parts, "spacing": 16}
     caption = _caption(found, layers, shown, telling)
@@ -89,15 +92,14 @@ def _any_missing(nearest: pl.DataFrame, shown: pl.DataFrame, order: list[tuple[s
 
 
 def _key(breaks: list[float], *, any_missing: bool) -> Spec:
-    key = Key(820).classes(
+    key = Key(900).classes(
         "real − nearest rival, profile similarity", DIVERGING, [bound(b) for b in breaks]
     )
     if any_missing:
         key.box("not computed", "missing")
-    for profile, shape in PASS_SHAPES.items():
-        ink = colour("ink")
-        key.symbol(f"R passed, {PROFILES[profile]}", shape=shape, size=40, filled=True, color=ink)
-    return key.spec()
+    explain_passed(key, "R")
+    dash = {"filled": False, "stroke": colour("line"), "strokeWidth": 1}
+    return key.symbol("not passed", shape="stroke", size=60, **dash).spec()
 
 
 def _detail_key() -> Spec:
@@ -128,17 +130,16 @@ def _caption(
     runs = found.rows["n_subject_runs"].to_list()
     rivals = found.rows.filter(pl.col("condition") != "real")["condition"].n_unique()
     parts = [
-        "Profile similarity: how much a model's alignment with all units resembles a brain unit's own alignment with "
-        f"them; mean over units, then over subject-runs ({span(min(runs), max(runs))} a layer). Above: how far the "
-        f"real features are ahead of the nearest of {counted(rivals, 'rival')} (nuisance and every control), for "
-        "every alignment measure (bold) and profile similarity beneath it; below zero the rival is more like the "
-        "brain. At the right: gate R, and which rival is nearest most often.",
-        f"Below, for the most telling layer of {counted(telling.height, 'dataset')} (gate R under most profiles, "
-        "then the largest median advantage): left, the similarities themselves; the bar is 95 % of the real "
-        "pattern's similarities in shuffled unit orders. Right, the statistic of the tests (similarity times the "
-        "spread of the pattern, median over summaries, mean over subject-runs; real − rival where units are "
-        f"exchanged) beside its draws: 95 % of them as a bar, or each one where there are fewer than {FEW_DRAWS}. "
-        "Where a rival is at least as similar, p is 1 by rule.",
+        "Profile similarity is how much a model's alignment with all units resembles a brain unit's own; mean over "
+        f"units, then over subject-runs ({span(runs)} a layer).",
+        f"Above: real features minus the nearest of {counted(rivals, 'rival')} (nuisance and every control) for every "
+        "alignment measure (bold) and profile similarity beneath it; at the right, which rival is nearest most often.",
+        f"Below, for the most telling layer of {counted(telling.height, 'dataset')} (gate R under most profiles, then "
+        "the largest median advantage): similarities, with 95 % of the real pattern's own in shuffled unit orders "
+        "(left), and the statistic of the tests beside its draws, 95 % of them as a bar or, if fewer than "
+        f"{FEW_DRAWS}, each one (right).",
+        "The statistic is similarity times the spread of the pattern, median over summaries and mean over "
+        "subject-runs, real − rival where units are exchanged; p is 1 by rule where a rival is at least as similar.",
     ]
     if shown.height < layers.height:
         parts.append(
@@ -164,6 +165,6 @@ def _summary(layers: pl.DataFrame) -> str:
     summaries = counted(top["n_summaries"], "summary", "summaries")
     return (
         f"In {ahead.height} of {counted(known.height, 'layer')} the real pattern is above every rival in every "
-        f"summary. Furthest ahead: {layer_name(top)}, median advantage {number(top['typical'])} over the nearest "
+        f"summary. Furthest ahead: {layer_name(top)}, median advantage {signed(top['typical'])} over the nearest "
         f"rival (above it in {top['n_ahead']} of {summaries}). Gate R passes {' and '.join(passed)}."
     )

@@ -10,7 +10,8 @@ import polars as pl
 from lpact.decide.calibrated.relational import SURROGATE, SWAP, UNIT_ORDER, pool
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.figures.layers import LAYER, NUISANCE, SUBJECT_RUN, layer_name
-from lpact.report.figures.wording import counted
+from lpact.report.figures.short_names import told_apart
+from lpact.report.figures.wording import counted, signed
 from lpact.report.theme import colour
 
 FEW_DRAWS = 20
@@ -50,12 +51,13 @@ def null_rows(nulls: pl.DataFrame) -> pl.DataFrame:
 def tests_panel(tests: pl.DataFrame, height: float) -> Spec:
     """Tests down, in about ``height`` pixels: bar or ticks for draws, a point for what is observed, and the p-value."""
     shown = [f"p {_p_value(p)}" for p in tests["p_value"]]
+    rivals = told_apart(tests["against"], 26)
     rows = tests.with_columns(
         label=pl.concat_str(
             [
                 pl.when(pl.col("test") == UNIT_ORDER)
                 .then(pl.lit("unit order"))
-                .otherwise(pl.col("against")),
+                .otherwise(pl.col("against").replace_strict(rivals, return_dtype=pl.String)),
                 pl.col("test").replace_strict(
                     {UNIT_ORDER: "shuffled", SURROGATE: "draws", SWAP: "exchanged"},
                     default="",
@@ -72,8 +74,13 @@ def tests_panel(tests: pl.DataFrame, height: float) -> Spec:
     x = {
         "field": "observed",
         "type": "quantitative",
-        "scale": {"nice": 4},
-        "axis": {"title": "relational statistic, and its draws", "grid": True, "tickCount": 4},
+        "scale": {"nice": 3},
+        "axis": {
+            "title": "relational statistic, and its draws",
+            "grid": True,
+            "tickCount": 3,
+            "labelLimit": 0,
+        },
     }
     labels = rows["label"].to_list()
     y = {
@@ -82,7 +89,8 @@ def tests_panel(tests: pl.DataFrame, height: float) -> Spec:
         "scale": {"domain": labels},
         "axis": {
             "title": None,
-            "labelLimit": 190,
+            "labelLimit": 0,
+            "labelOverlap": False,
             "labelFontSize": 10,
             "ticks": False,
             "domain": False,
@@ -133,11 +141,11 @@ def _p_value(p: float | None) -> str:
 def _test_text(row: dict[str, Any]) -> str:
     against = "its own units in another order" if row["test"] == UNIT_ORDER else row["against"]
     text = (
-        f"{layer_name(row)}: real pattern against {against}: statistic {number(row['observed'])}; "
+        f"{layer_name(row)}: real pattern against {against}: statistic {signed(row['observed'])}; "
         f"{counted(row['n_draws'], 'draw')} ({_KINDS.get(row['test'], row['test'])})"
     )
     if row["low"] is not None:
-        text += f", 95 % between {number(row['low'])} and {number(row['high'])}"
+        text += f", 95 % between {signed(row['low'])} and {signed(row['high'])}"
     return (
-        f"{text}; advantage in similarity {number(row['advantage'])}; p {_p_value(row['p_value'])}"
+        f"{text}; advantage in similarity {signed(row['advantage'])}; p {_p_value(row['p_value'])}"
     )

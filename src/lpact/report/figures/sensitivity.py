@@ -22,6 +22,7 @@ from lpact.tables.robustness import THRESHOLD_SENSITIVITY
 
 NAME, TITLE = "sensitivity", "What the verdicts hang on"
 CLAIMS_WIDTH, SHARES_WIDTH, LANE = 200, 240, 18
+TOLD_WIDTH = 276
 COUNT_AT, COUNT_GAP = 36, 40
 _OWN_LOOKS = {"scale": dict.fromkeys(("shape", "fill", "stroke"), "independent")}
 SHAPES = ("diamond", "diamond", "triangle-up", "triangle-down")
@@ -155,7 +156,7 @@ def _shares(block: Block) -> Spec:
     """Shares of rows that pass, by series."""
     y = lane("lane", block.lanes, labelled=False)
     axis = {
-        "title": "share",
+        "title": "share of rows or summaries",
         "values": [0, 0.25, 0.5, 0.75, 1],
         "format": ".2~f",
         "grid": True,
@@ -194,11 +195,11 @@ def _shares(block: Block) -> Spec:
 def _told(block: Block, profiles: list[str]) -> Spec:
     """What became of each change, in words, a column a profile."""
     y = lane("lane", block.lanes, labelled=False)
-    wide = SHARES_WIDTH / max(len(profiles), 1)
+    wide = TOLD_WIDTH / max(len(profiles), 1)
     layers: list[Spec] = [separators(y)]
     for i, name in enumerate(profiles):
         own = {"transform": [{"filter": {"field": PROFILE, "equal": name}}]}
-        x = 6 + i * wide * 1.15
+        x = 6 + i * wide
         layers.append(
             {
                 **own,
@@ -219,7 +220,7 @@ def _told(block: Block, profiles: list[str]) -> Spec:
         )
     return {
         "data": values(block.told),
-        "width": SHARES_WIDTH,
+        "width": TOLD_WIDTH,
         "height": {"step": LANE, "for": "position"},
         "layer": layers,
     }
@@ -231,9 +232,9 @@ def _caption(blocks: list[Block], counts: Counts) -> str:
         for profile, (n, total) in counts.of_run.items()
     )
     parts = [
-        "Left: how many claims pass every gate if one thing alone is changed and the stored tables are decided again; "
-        "the same as numbers beside it, bold and coloured where they differ from the run"
-        f" ({run}). A lane marked “this run” is what the run used."
+        "Left: claims that pass every gate if one thing alone is changed and the stored tables are decided "
+        "again; their "
+        f"numbers are bold and coloured where they differ from the run ({run})."
     ]
     titles = {block.title for block in blocks}
     if any(block.shares.height for block in blocks):

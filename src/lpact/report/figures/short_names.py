@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from os.path import commonprefix
 
 _LETTER = 5.9
 """Mean width of a letter of a name at the base size, in pixels."""
@@ -24,18 +23,25 @@ def short(name: str, letters: int) -> str:
 
 
 def told_apart(names: Iterable[str], letters: int) -> dict[str, str]:
-    """Short forms of several names; where leaving out the middle makes two of them the same, their common beginning goes.
+    """Short forms of several names: their middle is left out or, where two would be the same, their common beginning.
 
     Forms that cannot be told apart in so few letters are numbered.
     """
     all_names = list(dict.fromkeys(str(name) for name in names))
     forms = {name: short(name, letters) for name in all_names}
     if len(set(forms.values())) < len(all_names):
-        begin = len(commonprefix(all_names))
+        begin = _n_common(all_names)
         forms = {name: f"…{short(name[begin:], letters - 1)}" for name in all_names}
     if len(set(forms.values())) < len(all_names):
         forms = {name: f"{i} {short(name, letters - 3)}" for i, name in enumerate(all_names, 1)}
     return forms
+
+
+def _n_common(names: list[str]) -> int:
+    """How many letters all names begin with."""
+    first, last = min(names), max(names)
+    pairs = zip(first, last, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), len(first))
 
 
 def folded(name: str, wide: int, lines: int) -> list[str]:

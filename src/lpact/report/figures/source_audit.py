@@ -7,10 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from lpact.decide.wording import count, words
+from lpact.decide.wording import words
 from lpact.reasons import Reason
 from lpact.report.figure import MARK, Figure, Material, Missing, mark
 from lpact.report.figures.canvas import CROSS, Canvas, wedge
+from lpact.report.figures.source_audit_rows import rows_of
+from lpact.report.figures.wording import counted
 from lpact.tables.audit import (
     CONTROL_AVAILABILITY,
     EVIDENCE_FEASIBILITY,
@@ -33,96 +35,8 @@ LINKS: dict[str, tuple[str, str]] = {
 """Flag of the audit, its name, and what is counted under it."""
 
 LEVELS = ("predictive", "relational", "stripping", "ceiling")
-_LEFT, _LINK, _LEVEL, _ROW, _TOP, _GAP = 236, 78, 62, 76, 56, 14
+_LEFT, _LINK, _LEVEL, _TOP, _GAP = 236, 78, 62, 56, 14
 _SPLIT = _LEFT + len(LINKS) * _LINK + _GAP
-
-
-def rows_of(material: Material) -> pl.DataFrame:
-    """One row a dataset: flags and counts of the audit.
-
-    ``n_words`` counts words of distinct stimuli; ``n_controls`` controls available in at least one layer, out of
-    ``n_controls_asked``; ``n_modes`` reliability modes that are possible, out of ``n_modes_asked``; ``predictive`` and
-    ``ceiling`` are usable subject-runs with features, and the most recordings that any mode can pair.
-    """
-    audit = material.table(EVIDENCE_FEASIBILITY.name).sort("dataset")
-    return (
-        audit.join(_recordings(material), on="dataset", how="left")
-        .join(_controls(material), on="dataset", how="left")
-        .join(_modes(material), on="dataset", how="left")
-        .join(_findings(material), on="dataset", how="left")
-        .with_columns(
-            predictive=pl.when("has_features").then("n_subject_runs").otherwise(0),
-            relational="n_relational_runs",
-            stripping="n_stripping_runs",
-        )
-        .with_columns(
-            pl.col(
-                "n_words",
-                "n_events",
-                "n_events_excluded",
-                "n_units_excluded",
-                "n_controls",
-                "n_controls_asked",
-                "n_modes",
-                "n_modes_asked",
-                "ceiling",
-                "n_excluded",
-                "n_notes",
-            ).fill_null(0)
-        )
-        .sort("dataset")
-    )
-
-
-def _recordings(material: Material) -> pl.DataFrame:
-    used = material.table(UNIT_INVENTORY.name).filter("used")
-    stimuli = used.unique(("dataset", "stimulus"), keep="first", maintain_order=True)
-    n_words = stimuli.group_by("dataset").agg(pl.col("n_words").sum())
-    sizes = used.group_by("dataset").agg(
-        pl.col("n_events", "n_events_excluded").sum(),
-        n_units_excluded=(pl.col("n_units") - pl.col("n_units_used")).sum(),
-    )
-    return n_words.join(sizes, on="dataset")
-
-
-def _controls(material: Material) -> pl.DataFrame:
-    return (
-        material.table(CONTROL_AVAILABILITY.name)
-        .group_by("dataset", "control")
-        .agg(pl.col("available").any())
-        .group_by("dataset")
-        .agg(
-            n_controls=pl.col("available").sum().cast(pl.Int64),
-            n_controls_asked=pl.len().cast(pl.Int64),
-        )
-    )
-
-
-def _modes(material: Material) -> pl.DataFrame:
-    possible = pl.col("possible")
-    return (
-        material.table(RELIABILITY_MODES.name)
-        .sort("dataset", "mode")
-        .group_by("dataset", maintain_order=True)
-        .agg(
-            n_modes=possible.sum().cast(pl.Int64),
-            n_modes_asked=pl.len().cast(pl.Int64),
-            ceiling=pl.col("n_recordings").filter(possible).max(),
-            modes=pl.col("mode").filter(possible).str.join(", "),
-        )
-    )
-
-
-def _findings(material: Material) -> pl.DataFrame:
-    severity = pl.col("severity")
-    return (
-        material.table(FINDINGS.name)
-        .group_by("dataset")
-        .agg(
-            n_excluded=(severity == "excluded").sum().cast(pl.Int64),
-            n_notes=(severity == "note").sum().cast(pl.Int64),
-        )
-    )
 
 
 def make(material: Material) -> Figure | Missing:
@@ -144,26 +58,53 @@ def make(material: Material) -> Figure | Missing:
 
 
 _COUNTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "has_brain": lambda row: count(row["n_brain_units"], "unit"),
-    "has_words": lambda row: count(row["n_words"], "word"),
-    "has_features": lambda row: count(row["n_models"], "model"),
+    "has_brain": lambda row: counted(row["n_brain_units"], "unit"),
+    "has_words": lambda row: counted(row["n_words"], "word"),
+    "has_features": lambda row: counted(row["n_models"], "model"),
     "has_controls": lambda row: f"{row['n_controls']} of {row['n_controls_asked']}",
     "has_reliability": lambda row: f"{row['n_modes']} of {row['n_modes_asked']} modes",
-    "has_coverage": lambda row: count(row["n_subject_runs"], "subject-run"),
+    "has_coverage": lambda row: counted(row["n_subject_runs"], "subject-run"),
 }
 
 
 def _draw(rows: pl.DataFrame) -> dict[str, Any]:
     width = _SPLIT + len(LEVELS) * _LEVEL
-    canvas = Canvas(width, _TOP + rows.height * _ROW)
+    placed, bottom = _placed(rows)
+    canvas = Canvas(width, bottom + 26)
     _heads(canvas, width)
-    placed = [(row, _TOP + i * _ROW) for i, row in enumerate(rows.iter_rows(named=True))]
-    bands = [{"x": 0, "x2": width, "y": y, "y2": y + _ROW} for _, y in placed[::2]]
+    bands = [{"x": 0, "x2": width, "y": y, "y2": y + _height(row)} for row, y in placed[::2]]
     canvas.boxes(bands, fill="band")
     _names(canvas, placed)
     _links(canvas, placed)
     _levels(canvas, placed)
+    _legend(canvas, bottom + 16)
     return canvas.spec()
+
+
+def _height(row: dict[str, Any]) -> float:
+    """A row is as high as what is said of its dataset."""
+    return 24.0 + 13 * len(_lines(row))
+
+
+def _placed(rows: pl.DataFrame) -> tuple[list[tuple[dict[str, Any], float]], float]:
+    """The rows with their upper edges, and the bottom."""
+    placed, y = [], float(_TOP)
+    for row in rows.iter_rows(named=True):
+        placed.append((row, y))
+        y += _height(row)
+    return placed, y
+
+
+def _legend(canvas: Canvas, y: float) -> None:
+    """What the symbols mean, below the rows."""
+    at = [{"x": x, "y": y} for x in (_LEFT + 20, _LEFT + 110, _LEFT + 290)]
+    canvas.symbols(at[:1], "circle", radius=5, fill="pass")
+    canvas.symbols(at[1:2], CROSS, radius=5, edge="fail")
+    canvas.symbols(at[2:], "circle", radius=5, fill="paper", edge="pass", thick=1.2)
+    canvas.symbols(at[2:], wedge(1 / 3), radius=5, fill="pass")
+    told = ("there, or all", "missing: not confirmatory", "some subject-runs")
+    words_at = zip(at, told, strict=True)
+    canvas.words([{**own, "x": own["x"] + 11, "text": text} for own, text in words_at], size=10)
 
 
 def _heads(canvas: Canvas, width: float) -> None:
@@ -189,7 +130,7 @@ def _heads(canvas: Canvas, width: float) -> None:
     canvas.words(heads, align="center")
 
 
-def _names(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
+def _names(canvas: Canvas, placed: list[tuple[dict[str, Any], float]]) -> None:
     """Name and role, what there is, and what was left out."""
     names = [
         {"x": 8, "y": y + 12, "text": row["dataset"], MARK: _dataset_mark(row)} for row, y in placed
@@ -216,14 +157,14 @@ def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _there_is(row: dict[str, Any]) -> str:
-    return f"{count(row['n_subjects'], 'subject')}, {count(row['n_runs'], 'run')}, " + (
+    return f"{counted(row['n_subjects'], 'subject')}, {counted(row['n_runs'], 'run')}, " + (
         f"{row['n_stimuli']} stimulus" if row["n_stimuli"] == 1 else f"{row['n_stimuli']} stimuli"
     )
 
 
 def _left_out(row: dict[str, Any]) -> str:
     left = [
-        count(row[column], noun)
+        counted(row[column], noun)
         for column, noun in (
             ("n_subject_runs_excluded", "recording"),
             ("n_units_excluded", "unit"),
@@ -247,13 +188,13 @@ def _dataset_mark(row: dict[str, Any]) -> str:
     return mark(
         f"{row['dataset']}: role {row['configured_role']} in the study file, {row['role']} after the "
         f"audit, {_why(row)}. "
-        f"{_there_is(row)}; {count(row['n_subject_runs'], 'usable subject-run')}; {_left_out(row)}; "
-        f"{count(row['n_excluded'], 'finding')} of exclusion, {count(row['n_notes'], 'note')}",
+        f"{_there_is(row)}; {counted(row['n_subject_runs'], 'usable subject-run')}; {_left_out(row)}; "
+        f"{counted(row['n_excluded'], 'finding')} of exclusion, {counted(row['n_notes'], 'note')}",
         dataset=row["dataset"],
     )
 
 
-def _links(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
+def _links(canvas: Canvas, placed: list[tuple[dict[str, Any], float]]) -> None:
     cells = [
         {
             "x": _LEFT + (i + 0.5) * _LINK,
@@ -278,7 +219,7 @@ def _links(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
     )
 
 
-def _levels(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
+def _levels(canvas: Canvas, placed: list[tuple[dict[str, Any], float]]) -> None:
     """Subject-runs that a level can use: a full disc for all of them, a part of it for some."""
     cells = [
         {
@@ -287,7 +228,7 @@ def _levels(canvas: Canvas, placed: list[tuple[dict[str, Any], int]]) -> None:
             "share": min(row[level] / row["n_subject_runs"], 1.0) if row["n_subject_runs"] else 0.0,
             "text": f"{row[level]} of {row['n_subject_runs']}",
             MARK: mark(
-                f"{row['dataset']}, {level}: {row[level]} of {count(row['n_subject_runs'], 'subject-run')}"
+                f"{row['dataset']}, {level}: {row[level]} of {counted(row['n_subject_runs'], 'subject-run')}"
                 + (
                     f" can be paired ({words(row['modes'])})"
                     if level == "ceiling" and row["modes"]
@@ -318,20 +259,18 @@ def _caption(rows: pl.DataFrame) -> str:
         else " The audit left every role as the study file has it."
     )
     return (
-        f"One row a dataset ({rows.height}), with its role.{changed} Disc: the link of the evidence chain "
-        "is there; cross: it is missing, and the dataset "
-        "cannot be confirmatory. Below each: usable brain units (the largest count of one recording), "
-        "words of all stimuli, models with features, "
-        "severe controls available in at least one layer, reliability modes that are possible, and usable "
-        "subject-runs. Right: how many usable subject-runs "
-        "each level can use; a part of a disc stands for some of them."
+        f"One row a dataset ({rows.height}), with its role.{changed} Left: links of the evidence chain, with "
+        "usable brain "
+        "units (the largest count of one recording), words of all stimuli, models with features, severe controls "
+        "available in at least one layer, possible reliability modes, and usable subject-runs; a dataset that lacks a "
+        "link cannot be confirmatory. Right: how many of its usable subject-runs each level can use."
     )
 
 
 def _summary(rows: pl.DataFrame) -> str:
     able = rows.filter("confirmatory")["dataset"].to_list()
     told = [
-        f"{count(len(able), 'dataset')} of {rows.height} can carry confirmatory evidence"
+        f"{counted(len(able), 'dataset')} of {rows.height} can carry confirmatory evidence"
         + (f": {', '.join(able)}." if able else ".")
     ]
     rest = rows.filter(~pl.col("confirmatory")).iter_rows(named=True)

@@ -21,6 +21,7 @@ from lpact.report.figures.cell_colours import (
     fill_of,
     ink_on,
     own_colour,
+    painted,
 )
 from lpact.report.figures.common import PROFILES
 from lpact.report.figures.key import Key
@@ -31,7 +32,7 @@ from lpact.report.figures.layers import (
     layer_name,
     mechanism_order,
 )
-from lpact.report.figures.profile_marks import PASS_SHAPES
+from lpact.report.figures.profile_marks import PROFILE_SHAPES, explain_passed
 from lpact.report.figures.stripping_rows import (
     DELTAS,
     MAX_PANELS,
@@ -66,9 +67,9 @@ def make(material: Material) -> Figure | Missing:
     cells = _cells(drawn, order)
     gates = _gate_rows(material, cells)
     breaks, metric = _breaks(drawn), metric_name(material.config.readout.primary_metric)
-    columns = _columns(layers.height)
+    columns, names = _columns(layers.height), ShortLayerNames(layers)
     panels = [
-        _panel(layer, cells, gates, _axes(order, first=i % columns == 0))
+        _panel(layer, cells, gates, _axes(order, first=i % columns == 0), names)
         for i, layer in enumerate(layers.iter_rows(named=True))
     ]
     n_layers = rows.select(LAYER).n_unique()
@@ -92,8 +93,8 @@ def _cells(drawn: pl.DataFrame, order: list[str]) -> pl.DataFrame:
             {name: str(i) for i, name in enumerate(order, 1)}, return_dtype=pl.String
         ),
         shown=pl.Series([signed(value, decimals) for value in drawn["drop"]], dtype=pl.String),
-        ink=pl.Series([ink_on(DIVERGING, place) for place in classes], dtype=pl.String),
-        fill=pl.Series([fill_of(DIVERGING, place) for place in classes], dtype=pl.String),
+        ink=pl.Series(painted([ink_on(DIVERGING, place) for place in classes]), dtype=pl.String),
+        fill=pl.Series(painted([fill_of(DIVERGING, place) for place in classes]), dtype=pl.String),
     )
     return with_marks(cells, _cell_text, "drop")
 
@@ -109,15 +110,15 @@ def _cell_text(row: dict[str, Any]) -> str:
         return f"{what}: not computed ({row['why']})"
     kind = "matching" if row["matching"] else "other target"
     n = f"{counted(row['n_methods'], 'method')}, {counted(row['n_subject_runs'], 'subject-run')}"
-    return f"{what} ({kind}): drop {number(row['drop'], 4)} (median over {n})"
+    return f"{what} ({kind}): drop {signed(row['drop'], 4)} (median over {n})"
 
 
 def _gate_rows(material: Material, cells: pl.DataFrame) -> pl.DataFrame:
     """Matching cells whose claim passes M, one row a gate profile."""
     diagonal = cells.filter("matching").select(*LAYER, "stripped", "row", "column", "ink", "drop")
-    if not material.has(DECISIONS):
+    if not material.has(DECISIONS.name):
         return diagonal.head(0).with_columns(gate_profile=pl.lit(""), profile_name=pl.lit(""))
-    held = material.table(DECISIONS).filter("mechanism_specific")
+    held = material.table(DECISIONS.name).filter("mechanism_specific")
     marks = held.select(*LAYER, stripped="mechanism", gate_profile="gate_profile")
     found = diagonal.join(marks, on=[*LAYER, "stripped"], maintain_order="left")
     found = found.sort([*LAYER, "stripped", "gate_profile"]).with_columns(
@@ -178,7 +179,13 @@ def _axes(order: list[str], *, first: bool) -> Spec:
     }
 
 
-def _panel(layer: dict[str, Any], cells: pl.DataFrame, gates: pl.DataFrame, axes: Spec) -> Spec:
+def _panel(
+    layer: dict[str, Any],
+    cells: pl.DataFrame,
+    gates: pl.DataFrame,
+    axes: Spec,
+    names: ShortLayerNames,
+) -> Spec:
     """One layer: cells, outlined diagonal, numbers, and marks of passed gates."""
     same = [pl.col(name) == layer[name] for name in LAYER]
     own, passed = cells.filter(same), gates.filter(same)
@@ -190,7 +197,7 @@ def _panel(layer: dict[str, Any], cells: pl.DataFrame, gates: pl.DataFrame, axes
         "aria": False,
     }
     return {
-        "title": _panel_title(layer, own),
+        "title": _panel_title(layer, own, names),
         "data": values(own),
         "width": {"step": _CELL[0]},
         "height": {"step": _CELL[1]},
@@ -210,13 +217,14 @@ def _panel(layer: dict[str, Any], cells: pl.DataFrame, gates: pl.DataFrame, axes
     }
 
 
-def _panel_title(layer: dict[str, Any], own: pl.DataFrame) -> Spec:
+def _panel_title(layer: dict[str, Any], own: pl.DataFrame, names: ShortLayerNames) -> Spec:
+    dataset, model = names.in_two_lines(layer, 38)
     n = f"{counted(int(own['n_subject_runs'].max() or 0), 'subject-run')}"  # type: ignore[arg-type]
     n += f", {counted(int(own['n_methods'].max() or 0), 'method')}"  # type: ignore[arg-type]
     return {
-        "text": ShortLayerNames(layer, 38),
+        "text": [dataset, model],
         "subtitle": f"{n} · P: {held_under(layer)}",
-        "fontSize": 12,
+        "fontSize": 11,
         "limit": 250,
         "frame": "group",
         "offset": 6,
@@ -229,14 +237,15 @@ def _pass_marks(passed: pl.DataFrame, profile: str) -> Spec:
         "data": values(passed.filter(pl.col("gate_profile") == profile)),
         "mark": {
             "type": "point",
-            "filled": True,
-            "shape": PASS_SHAPES[profile],
+            "filled": profile != PAPER,
+            "strokeWidth": 1.3,
+            "shape": PROFILE_SHAPES[profile],
             "size": 34,
             "yOffset": 9,
             "xOffset": -14 if profile == PAPER else 14,
         },
         "encoding": {
-            "color": own_colour("ink"),
+            "stroke" if profile == PAPER else "color": own_colour("ink"),
             "description": DESCRIPTION,
         },
     }
@@ -244,14 +253,12 @@ def _pass_marks(passed: pl.DataFrame, profile: str) -> Spec:
 
 def _spec(panels: list[Spec], breaks: list[float], metric: str, *, any_missing: bool) -> Spec:
     """The key, and the panels beneath it in lines."""
-    key = Key(560).classes(
+    key = Key(810).classes(
         f"drop in {metric}, real − stripped", DIVERGING, [bound(b) for b in breaks]
     )
     if any_missing:
         key.box("not computed", "missing")
-    for profile, shape in PASS_SHAPES.items():
-        ink = colour("ink")
-        key.symbol(f"M passed, {PROFILES[profile]}", shape=shape, size=40, filled=True, color=ink)
+    explain_passed(key, "M")
     matrix = {
         "concat": panels,
         "columns": _columns(len(panels)),
@@ -264,19 +271,22 @@ def _spec(panels: list[Spec], breaks: list[float], metric: str, *, any_missing: 
 def _caption(cells: pl.DataFrame, layers: pl.DataFrame, n_layers: int) -> str:
     missing = cells.filter(pl.col("drop").is_null())
     parts = [
-        "Rows: the mechanism that is stripped from the features; columns: the mechanism whose target units are "
-        "predicted, by the signed before its name. A cell is the drop of the held-out score, real − stripped: "
-        "median over subject-runs, then over stripping methods. Outlined: the matching target. A mechanism is specific "
-        "if the outlined cell is above zero, above the others of its row, and above strips of something else "
-        "(gate M); a circle marks a matching cell that passes M by point rules, a square one that passes with every "
-        "gate a test."
+        "Drop of the held-out score, real − stripped, by stripped mechanism (rows) and the mechanism whose "
+        "target units "
+        "are predicted (columns, by the number before its name): median over subject-runs, then over "
+        "stripping methods.",
+        "Outlined: the matching target. Gate M asks that this cell is above zero, above the others of its "
+        "row, and above "
+        "strips of something else.",
     ]
     left_out = n_layers - layers.height
     if left_out:
         parts.append(
-            f"Drawn are {layers.height} of {n_layers} layers: those that pass P or M under either "
-            f"profile, and the layer with the largest matching drop of every other dataset (at most {MAX_PANELS}). "
-            f"The other {left_out} are in {DELTAS}."
+            f"Drawn are {layers.height} of {n_layers} layers: those that pass P or M under either profile, and the "
+            "layer "
+            f"with the largest matching drop of every other dataset (at most {MAX_PANELS}); the other {left_out} "
+            "are in "
+            f"{DELTAS}."
         )
     if missing.height:
         why = ", ".join(missing["why"].unique().sort().to_list())
@@ -295,7 +305,7 @@ def _summary(cells: pl.DataFrame, gates: pl.DataFrame) -> str:
     if top.height:
         best = top.row(0, named=True)
         words.append(
-            f"The largest matching drop is {number(best['drop'])}, of {best['stripped']} in {layer_name(best)}."
+            f"The largest matching drop is {signed(best['drop'])}, of {best['stripped']} in {layer_name(best)}."
         )
     passed = gates.select(*LAYER, "stripped", "gate_profile") if gates.height else gates
     by_profile = [

@@ -6,6 +6,7 @@ import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values
 from lpact.report.figures.common import names
+from lpact.report.figures.key import Key
 from lpact.report.figures.lanes import lane, separators
 from lpact.report.figures.short_names import short
 from lpact.report.figures.uncertainty_rows import (
@@ -24,7 +25,6 @@ NAME, TITLE = "uncertainty", "How sure the contrasts are"
 COLUMNS, WIDTH, LANE = 3, 185, 30
 MECHANISM_COLUMNS, MECHANISM_WIDTH, MECHANISM_LANE = 4, 140, 30
 LABEL_LIMIT = 150
-AXIS = "held-out score"
 NOT_MEASURED, FLIPS = "not measured", "sign flips"
 SHAPES = ("circle", "square", "triangle-up")
 ROLES = ("real", "nuisance", "other")
@@ -38,9 +38,9 @@ def make(material: Material) -> Figure | Missing:
     if levels["mean"].is_null().all():
         return Missing(NAME, TITLE, "no contrast of any level has a number")
     metric = metric_name(material.config.readout.primary_metric)
-    blocks = [_levels(levels, metric)]
+    blocks = [_key(levels), _levels(levels, metric)]
     if not mechanisms.is_empty():
-        blocks.append(_mechanisms(mechanisms))
+        blocks.append(_mechanisms(mechanisms, metric))
     own = dict.fromkeys(("shape", "fill", "stroke"), "independent")
     spec: Spec = {"vconcat": blocks, "spacing": 22, "resolve": {"scale": own}}
     return Figure(NAME, TITLE, _caption(levels, mechanisms), spec, _summary(levels, metric))
@@ -85,6 +85,16 @@ def _across(field: str, title: str, n_ticks: int = 4) -> Spec:
         "axis": axis,
         "scale": {"zero": True, "padding": 6},
     }
+
+
+def _key(rows: pl.DataFrame) -> Spec:
+    """What points, bars and brackets mean."""
+    real, key = colour("real"), Key(760)
+    key.symbol("mean, model", shape="circle", size=46, color=real)
+    if any(is_brain(level) for level in rows["level"]):
+        key.symbol("mean, brain as model", shape="circle", size=46, color=colour("brain"))
+    key.line("95 % bootstrap interval", role="real", thick=3)
+    return key.line("range of the mean without one subject-run", role="muted", thick=1).spec()
 
 
 def _levels(rows: pl.DataFrame, metric: str) -> Spec:
@@ -147,7 +157,7 @@ def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labelled: bo
         {"mark": right, "encoding": {"y": y, "text": {"field": "n_told", **text}}},
         {
             "transform": [{"filter": {"field": "flip_told", "equal": FLIPS}}],
-            "mark": {**right, "fontWeight": "bold", "yOffset": 10},
+            "mark": {**right, "fontWeight": "bold", "yOffset": 12},
             "encoding": {"y": y, "text": {"field": "flip_told", **text}},
         },
         _not_measured({"y": y}, WIDTH),
@@ -179,11 +189,13 @@ def _not_measured(place: Spec, width: int) -> Spec:
     }
 
 
-def _mechanisms(rows: pl.DataFrame) -> Spec:
+def _mechanisms(rows: pl.DataFrame, metric: str) -> Spec:
     """A panel a dataset, a lane a stripped mechanism, three quantities in it."""
-    mechanisms = sorted(set(rows["mechanism"]))
+    mechanisms, axis = names(rows, "mechanism"), f"held-out {metric}"
     panels = [
-        _mechanism(rows.filter(dataset=dataset), mechanisms, labelled=i % MECHANISM_COLUMNS == 0)
+        _mechanism(
+            rows.filter(dataset=dataset), mechanisms, axis, labelled=i % MECHANISM_COLUMNS == 0
+        )
         for i, dataset in enumerate(names(rows, "dataset"))
     ]
     return {
@@ -194,7 +206,7 @@ def _mechanisms(rows: pl.DataFrame) -> Spec:
     }
 
 
-def _mechanism(rows: pl.DataFrame, mechanisms: list[str], *, labelled: bool) -> Spec:
+def _mechanism(rows: pl.DataFrame, mechanisms: list[str], axis: str, *, labelled: bool) -> Spec:
     order = [QUANTITIES[name] for name in QUANTITIES]
     drawn = _drawn(rows)
     domain = {"field": "quantity_name", "type": "nominal", "legend": {"title": None}}
@@ -220,27 +232,27 @@ def _mechanism(rows: pl.DataFrame, mechanisms: list[str], *, labelled: bool) -> 
         "height": {"step": MECHANISM_LANE, "for": "position"},
         "layer": [
             separators(place["y"]),
-            _zero(AXIS, 3),
+            _zero(axis, 3),
             {
                 "mark": {"type": "rule", "strokeWidth": 1.8},
                 "encoding": {
                     **place,
-                    "x": _across("low", AXIS, 3),
+                    "x": _across("low", axis, 3),
                     "x2": {"field": "high"},
                     "stroke": own,
                     "description": DESCRIPTION,
                 },
             },
-            *(_points(place, shape, own, known=known) for known in (True, False)),
+            *(_points(place, shape, own, axis, known=known) for known in (True, False)),
             _not_measured(place, MECHANISM_WIDTH),
         ],
     }
 
 
-def _points(place: Spec, shape: Spec, own: Spec, *, known: bool) -> Spec:
+def _points(place: Spec, shape: Spec, own: Spec, axis: str, *, known: bool) -> Spec:
     """Points of one quantity each: filled where they have an interval, open where they have none."""
     mark: Spec = {"type": "point", "size": 30, "strokeWidth": 1.3}
-    encode: Spec = {**place, "x": _across("mean", AXIS, 3), "shape": shape, "stroke": own}
+    encode: Spec = {**place, "x": _across("mean", axis, 3), "shape": shape, "stroke": own}
     if known:
         encode["fill"] = own
     else:
@@ -258,9 +270,9 @@ def _caption(levels: pl.DataFrame, mechanisms: pl.DataFrame) -> str:
     alone = int(known["degenerate"].sum())
     flips = int(known["sign_flip"].sum())
     parts = [
-        "Points are means over subject-runs (over pairs of recordings where brains stand in the model's place), all "
-        f"models and layers together; bars are 95 % bootstrap intervals over those n units ({draws} draws). The thin "
-        "bracket below is the range of the mean when one subject-run is left out."
+        "Means over n subject-runs (pairs of recordings where brains stand in the model's place), all models "
+        "and layers "
+        f"together; intervals over these n from {draws} draws."
     ]
     if flips:
         parts.append(f"“Sign flips”: leaving one out turns the sign ({flips} of {known.height}).")
@@ -271,9 +283,9 @@ def _caption(levels: pl.DataFrame, mechanisms: pl.DataFrame) -> str:
         parts.append(f"{n_missing} of {levels.height} contrasts were not measured.")
     if not mechanisms.is_empty():
         parts.append(
-            "By mechanism: what stripping it costs its own target, and that cost over the largest of the other "
-            "targets' and over the mismatch controls'; the mechanism gate looks for all three above zero. The drop "
-            f"over all targets stands in {CAUSAL_UNCERTAINTY.name}."
+            "Level 3: what stripping a mechanism costs its own target, and by how much more than the largest of the "
+            "other targets and than the mismatch controls; gate M asks for all three above zero (the drop over all "
+            f"targets: {CAUSAL_UNCERTAINTY.name})."
         )
     return " ".join(parts)
 

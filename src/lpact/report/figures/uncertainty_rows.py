@@ -7,13 +7,14 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import Material, with_marks
+from lpact.report.figures.layers import mechanism_order
 from lpact.tables.robustness import CAUSAL_UNCERTAINTY, LEAVE_SUBJECT_RUN_OUT, UNCERTAINTY
 
 LEVELS: dict[str, tuple[str, str]] = {
-    "predictive_delta": ("Level 1, predictive", "real − best control, {metric}"),
+    "predictive_delta": ("Level 1, predictive", "real − best control, held-out {metric}"),
     "relational_delta": ("Level 2, relational", "real − best control, profile similarity"),
-    "stripping_drop": ("Level 3, stripping", "drop of the held-out score, all targets"),
-    "ceiling_delta": ("Level 4, ceiling", "real − best control, share of ceiling"),
+    "stripping_drop": ("Level 3, stripping", "drop in held-out {metric}, all targets"),
+    "ceiling_delta": ("Level 4, ceiling", "real − best control, fraction of the ceiling"),
 }
 """Title and axis of each level's panel, in the order of the chain."""
 
@@ -92,8 +93,11 @@ def mechanism_rows(material: Material) -> pl.DataFrame:
             quantity_name=pl.col("quantity").replace_strict(QUANTITIES, return_dtype=pl.String),
             place=pl.col("quantity").replace_strict(place, return_dtype=pl.Int64),
         )
-        .sort("dataset", "mechanism", "place")
     )
+    order = mechanism_order(material, rows["mechanism"])
+    at = {name: i for i, name in enumerate(order)}
+    turn = pl.col("mechanism").replace_strict(at, return_dtype=pl.Int64)
+    rows = rows.sort("dataset", turn, "place")
     return with_marks(rows, _mechanism_text, value="mean")
 
 

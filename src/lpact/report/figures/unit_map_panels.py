@@ -12,18 +12,24 @@ from lpact.report.figure import Spec, mark
 from lpact.report.figures.canvas import DASH, Canvas
 from lpact.report.figures.layers import ShortLayerNames
 from lpact.report.figures.predictive_rows import largest
-from lpact.report.figures.wording import number
-from lpact.report.layout import Layout, View, binned, layout_of, views_of
+from lpact.report.figures.short_names import letters_in
+from lpact.report.figures.unit_map_places import (
+    ACROSS,
+    SIDE,
+    n_views,
+    offsets,
+    scale_of,
+    size_of,
+    views_at,
+)
+from lpact.report.figures.wording import counted, number
+from lpact.report.layout import Layout, View, binned, layout_of
 from lpact.report.theme import DIVERGING, colour
 
 MOST_VIEWS = 96
 MOST_MARKS, _FEWEST = 5000, 60
 """Views and units that are drawn; further panels are left out, more units are put together in squares."""
 _ROOM = 920
-_SIDE = {Layout.SENSORS: 140.0, Layout.BRAIN: 102.0, Layout.NATIVE: 96.0}
-"""Width of a view, in pixels."""
-_ACROSS = {Layout.SENSORS: 1, Layout.BRAIN: 2, Layout.NATIVE: 3}
-"""Views beside each other."""
 _RADIUS = (2.2, 3.2, 4.2, 5.2)
 _TITLE, _GAP, _HEADING, _LEGEND, _LEGEND_WIDTH = 18, 14, 40, 40, 760
 
@@ -64,19 +70,19 @@ def draw(sites: pl.DataFrame, metric: str) -> Drawn:
         ["dataset", "coordinate_frame", "model", "layer", "panel"], maintain_order=True
     )
     panels.sort(key=lambda own: (own["dataset"][0], own["coordinate_frame"][0], own["model"][0]))
-    views_before = np.cumsum([_n_views(own["coordinate_frame"][0]) for own in panels])
+    views_before = np.cumsum([n_views(own["coordinate_frame"][0]) for own in panels])
     kept = [own for own, n in zip(panels, views_before, strict=True) if n <= MOST_VIEWS]
     left_out = len(panels) - len(kept)
     known = sites["value"].drop_nulls().to_numpy()
     edges = edges_of(known)
-    n_views = sum(_n_views(own["coordinate_frame"][0]) for own in kept)
-    page = _Page(edges, metric, max(_FEWEST, MOST_MARKS // n_views))
+    total = sum(n_views(own["coordinate_frame"][0]) for own in kept)
+    page = _Page(edges, metric, max(_FEWEST, MOST_MARKS // total), ShortLayerNames(sites))
     y, previous, x = float(_LEGEND), None, 0.0
     line_height = 0.0
     for own in kept:
         group = (own["dataset"][0], own["coordinate_frame"][0])
-        views = _views(own)
-        width, height = _size(views, group[1])
+        views = views_at(own)
+        width, height = size_of(views, group[1])
         if group != previous:
             y += line_height
             page.heading(y, own, kept)
@@ -90,53 +96,13 @@ def draw(sites: pl.DataFrame, metric: str) -> Drawn:
     return Drawn(page.spec(y + line_height), left_out, page.binned)
 
 
-def _n_views(frame: str) -> int:
-    return {Layout.SENSORS: 1, Layout.BRAIN: 4, Layout.NATIVE: 3}[layout_of(frame)]
-
-
-def _views(own: pl.DataFrame) -> tuple[View, ...]:
-    places = own.select("x_mm", "y_mm", "z_mm").to_numpy().astype(np.float64)
-    return views_of(own["coordinate_frame"][0], places)
-
-
-def _scale(views: tuple[View, ...], frame: str) -> float:
-    """Pixels for a mm, the same in all views of a panel."""
-    return _SIDE[layout_of(frame)] / max(
-        max(view.high[0] - view.low[0], view.high[1] - view.low[1]) for view in views
-    )
-
-
-def _offsets(views: tuple[View, ...], frame: str) -> list[tuple[float, float]]:
-    """Upper left corners of the views: side by side, a brain's two by two."""
-    scale = _scale(views, frame)
-    wide = [(view.high[0] - view.low[0]) * scale for view in views]
-    tall = [(view.high[1] - view.low[1]) * scale for view in views]
-    if layout_of(frame) is Layout.BRAIN:
-        middle = wide[0] + 8
-        return [
-            (0.0, 12.0),
-            (middle, 12.0),
-            ((wide[0] - wide[2]) / 2, tall[0] + 26),
-            (middle + (wide[1] - wide[3]) / 2, tall[0] + 26),
-        ]
-    if layout_of(frame) is Layout.NATIVE:
-        return [(24 + i * (_SIDE[Layout.NATIVE] + 42), 4.0) for i in range(len(views))]
-    return [(0.0, 0.0)]
-
-
-def _size(views: tuple[View, ...], frame: str) -> tuple[float, float]:
-    scale, below = _scale(views, frame), 28 if layout_of(frame) is Layout.NATIVE else 0
-    ends = [
-        (x + (view.high[0] - view.low[0]) * scale, y + (view.high[1] - view.low[1]) * scale + below)
-        for (x, y), view in zip(_offsets(views, frame), views, strict=True)
-    ]
-    return max(x for x, _ in ends), max(y for _, y in ends)
-
-
 class _Page:
     """Everything that is drawn, by kind of mark; the canvas is made at the end."""
 
-    def __init__(self, edges: tuple[float, float, float], metric: str, most: int) -> None:
+    def __init__(
+        self, edges: tuple[float, float, float], metric: str, most: int, names: ShortLayerNames
+    ) -> None:
+        self.names = names
         self.edges, self.metric, self.most = edges, metric, most
         self.binned, self.width = False, float(_LEGEND_WIDTH)
         self.bold: list[dict[str, Any]] = []
@@ -162,9 +128,9 @@ class _Page:
             Layout.BRAIN: "glass brain",
             Layout.NATIVE: "projections in mm",
         }
-        said = f"{known}, {view[layout_of(frame)]}; {plural(n, 'place')}"
+        said = f"{known}, {view[layout_of(frame)]}; {counted(n, 'place')}"
         if subjects:
-            said += f", up to {plural(subjects, 'subject')} each"
+            said += f", up to {counted(subjects, 'subject')} each"
         self.bold.append({"x": 0, "y": y + 6, "text": dataset})
         self.plain.append({"x": 0, "y": y + 22, "text": said})
 
@@ -174,13 +140,13 @@ class _Page:
         """One dataset and model, in all views of its frame."""
         first = own.row(0, named=True)
         layout = layout_of(frame)
-        room = _ACROSS[layout] * _SIDE[layout] - (80 if first["panel"] else 0)
-        name = ShortLayerNames(first["model"], first["layer"], room, pixels=5.7)
+        room = ACROSS[layout] * SIDE[layout] - (80 if first["panel"] else 0)
+        name = self.names.of_model(first["model"], first["layer"], letters_in(room))
         name += f" · subject {first['panel']}" if first["panel"] else ""
         self.titles.setdefault(layout, []).append({"x": x, "y": y + 4, "text": name})
-        scale = _scale(views, frame)
+        scale = scale_of(views, frame)
         rows = own.to_dicts()
-        for view, (left, top) in zip(views, _offsets(views, frame), strict=True):
+        for view, (left, top) in zip(views, offsets(views, frame), strict=True):
             corner = (x + left, y + _TITLE + top)
             self._outline(view, corner, scale)
             if len(views) > 1 and view.axes is None:
@@ -258,9 +224,7 @@ class _Page:
         text += f" ({row['x_mm']:.0f}, {row['y_mm']:.0f}, {row['z_mm']:.0f} mm)"
         if value is None:
             return f"{text}: no finite difference"
-        over = (
-            f"{plural(row['n_recordings'], 'recording')} of {plural(row['n_subjects'], 'subject')}"
-        )
+        over = f"{counted(row['n_recordings'], 'recording')} of {counted(row['n_subjects'], 'subject')}"
         return f"{text}: real {number(row['real'])}, minus best control {number(value)} ({self.metric}); {over}"
 
     def spec(self, height: float) -> Spec:
@@ -270,7 +234,7 @@ class _Page:
         canvas.words(self.bold, bold=True, size=12, limit=_ROOM)
         canvas.words(self.plain, ink="muted", limit=_ROOM)
         for layout, titles in self.titles.items():
-            canvas.words(titles, limit=_ACROSS[layout] * _SIDE[layout], bold=True, size=10)
+            canvas.words(titles, limit=ACROSS[layout] * SIDE[layout] + _GAP, bold=True, size=10)
         canvas.boxes(self.frames, fill=None, edge="line")
         _lines(canvas, self.outline)
         canvas.words(self.centred, size=9, align="center", ink="muted")
@@ -282,7 +246,7 @@ class _Page:
 
     def _legend(self, canvas: Canvas) -> None:
         canvas.words([{"x": 0, "y": 8, "text": f"real minus best control, held-out {self.metric}"}])
-        x = 268.0
+        x = 232.0
         for shade in range(-3, 4):
             for ahead in (False, True) if shade == 0 else (shade > 0,):
                 _triangles(canvas, [{"x": x, "y": 8}], shade, ahead=ahead)

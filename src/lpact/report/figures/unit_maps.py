@@ -8,7 +8,7 @@ from lpact.report.figure import Figure, Material, Missing
 from lpact.report.figures.predictive_rows import primary_deltas
 from lpact.report.figures.unit_map_panels import Drawn, draw
 from lpact.report.figures.unit_map_rows import UnitRows, rows_of
-from lpact.report.figures.wording import metric_name, number
+from lpact.report.figures.wording import counted, metric_name, number
 from lpact.report.layout import Layout, has_outlines, layout_of
 from lpact.tables.predictive import CONTROL_DELTAS, UNIT_SCORES
 from lpact.tables.relational import BRAIN_UNIT_INDEX
@@ -26,9 +26,9 @@ def make(material: Material) -> Figure | Missing:
         return Missing(NAME, TITLE, "level 1 has no contrast with a severe control")
     rows = rows_of(material)
     if rows.sites.is_empty():
-        why = f"none of {plural(rows.n_units, 'unit')} has coordinates"
+        why = f"none of {counted(rows.n_units, 'unit')} has coordinates"
         if rows.n_other_order:
-            why = f"scores and coordinates are in different unit orders for {plural(rows.n_other_order, 'unit')}"
+            why = f"scores and coordinates are in different unit orders for {counted(rows.n_other_order, 'unit')}"
         return Missing(NAME, TITLE, why)
     if rows.sites["value"].drop_nulls().is_empty():
         return Missing(NAME, TITLE, "no unit with coordinates has a held-out score")
@@ -42,10 +42,11 @@ def _caption(rows: UnitRows, drawn: Drawn, metric: str) -> str:
     frames = sorted({str(frame) for frame in sites["coordinate_frame"]})
     kinds = {layout_of(frame) for frame in frames}
     said = [
-        f"Held-out {metric} of the real features minus that of the best counted control of the subject-run, for every "
+        f"Held-out {metric} of the real features minus that of the best counted control of the subject-run, at every "
         "unit with coordinates: mean over runs of a subject, then over subjects where the unit has the same name and "
-        "place. Shown is the layer of each dataset and model with the largest mean difference. Triangles that point "
-        "up: real features ahead; down: not ahead; size and shade: how far."
+        "place.",
+        "Triangles point up where the real features are ahead and down where they are not; size and shade say how far.",
+        "Shown is the layer of each dataset and model with the largest mean difference.",
     ]
     if Layout.SENSORS in kinds:
         said.append(
@@ -67,7 +68,7 @@ def _caption(rows: UnitRows, drawn: Drawn, metric: str) -> str:
     for n, words in (
         (
             rows.n_without_place,
-            f"of {plural(rows.n_units, 'unit')} of all recordings have no coordinates",
+            f"of {counted(rows.n_units, 'unit')} of all recordings have no coordinates",
         ),
         (
             rows.n_other_order,
