@@ -69,9 +69,7 @@ def test_interrupted_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
     assert "what was finished of this very study is used again" in said
     assert not partial.exists()
 
-    undisturbed = lpact(
-        "run", study, "--out", tmp_path / "whole", "--workers", 1, "--no-report"
-    )
+    undisturbed = lpact("run", study, "--out", tmp_path / "whole", "--workers", 1, "--no-report")
     undisturbed.communicate(timeout=PATIENCE_S)
     assert contents(out) == contents(tmp_path / "whole")
 

@@ -45,20 +45,26 @@ def test_what_is_no_run_is_refused(lpact: Lpact, tmp_path: Path) -> None:
     assert "manifest.json" in result.stderr
 
 
+@pytest.mark.parametrize("kind", [RunError, RuntimeError])
 def test_a_run_stays_good_when_its_report_cannot_be_written(
-    lpact: Lpact, tiny_run: TinyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lpact: Lpact,
+    tiny_run: TinyRun,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Exception],
 ) -> None:
     copy = tmp_path / "run"
     shutil.copytree(tiny_run.folder, copy)
     shutil.rmtree(copy / "report")
 
     def full(*args: object, **kwargs: object) -> None:
-        raise RunError("the report cannot be written", where=str(copy), got="no space")
+        raise kind("there is no space")
 
     monkeypatch.setattr(Run, "report", full)
     result = lpact("run", tiny_run.study, "--out", copy)
     assert result.exit_code == 0
     assert "The run is complete, but its report could not be written" in result.stderr
     assert "no space" in result.stderr
+    assert ("RuntimeError" in result.stderr) == (kind is RuntimeError)
     assert f"lpact report {copy}" in result.stdout
     assert api.open_run(copy).outcome

@@ -11,7 +11,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("setup", "demo", "dev", "test", "chain", "check", "docs", "bench", "build", "clean")
+TARGETS = (
+    "setup",
+    "demo",
+    "dev",
+    "browser",
+    "test",
+    "chain",
+    "check",
+    "docs",
+    "bench",
+    "build",
+    "clean",
+)
 
 RequireTool = Callable[[str], str]
 Make = Callable[..., subprocess.CompletedProcess[str]]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from lpact.report.figure import DESCRIPTION, Figure, Material, mark, values, with_marks
-from lpact.report.render import to_pdf, to_png, to_svg
+from lpact.report.render import standalone, to_pdf, to_png, to_svg
 from lpact.report.theme import PALETTE, colour, dark, following_page, grey, strange_colours
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -79,6 +79,31 @@ def test_a_label_that_only_looks_like_a_mark_is_left_alone() -> None:
     drawn = to_svg(Figure("f", "t", "c", spec, "s"))
     assert marks(drawn) == []
     assert "{broken" in drawn
+
+
+@pytest.mark.parametrize("odd", ["a\x00b", "a\x1bb", "a\ufffeb", "a\ud800b"])
+def test_characters_that_no_picture_can_hold_are_boxes(odd: str) -> None:
+    rows = with_marks(pl.DataFrame({"model": ["x"], "b": [1]}), lambda row: odd)
+    data = {"values": [{**row, "model": odd} for row in rows.to_dicts()]}
+    encoding = {"x": {"field": "model", "type": "nominal"}, "description": DESCRIPTION}
+    drawn = to_svg(Figure("f", odd, "c", {"data": data, "mark": "bar", "encoding": encoding}, odd))
+    assert [e.get("aria-label") for e in marks(drawn)] == ["a\ufffdb"]
+    assert to_png(drawn)
+    assert to_pdf(drawn)
+
+
+def test_a_name_that_looks_like_a_colour_keeps_its_text() -> None:
+    name = '" fill="#ffffff" x="'
+    rows = pl.DataFrame({"model": [name], "b": [1]})
+    spec = {
+        "data": values(rows),
+        "mark": {"type": "bar", "color": colour("real")},
+        "encoding": {"x": {"field": "model", "type": "nominal"}},
+    }
+    svg = to_svg(Figure("f", name, "c", spec, name))
+    for look in (svg, dark(svg), following_page(svg), grey(svg), standalone(svg)):
+        texts = [e.text for e in ElementTree.fromstring(look).iter(f"{SVG}text")]
+        assert name in texts
 
 
 def test_themes_exchange_colours_and_nothing_else(svg: str) -> None:

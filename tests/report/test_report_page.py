@@ -122,8 +122,8 @@ def test_every_claim_is_a_row_with_both_profiles(
 def test_evidence_of_the_page_is_that_of_the_table(tables: dict[str, pl.DataFrame]) -> None:
     data = evidence_data(tables)
     rebuilt = [
-        (*key.rsplit("/", 3), profile, *data["criteria"][index])
-        for key, profiles in data["claims"].items()
+        (row.dataset, row.model, str(row.layer), row.mechanism, profile, *data["criteria"][index])
+        for row, profiles in zip(claim_rows(tables), data["claims"], strict=True)
         for profile, indices in profiles.items()
         for index in indices
     ]
@@ -180,8 +180,8 @@ def test_names_from_data_stay_text(small_run: Run, tables: dict[str, pl.DataFram
     assert scripts == [{"type": "application/json", "id": "evidence"}, {}]
     assert "alert" not in "".join(page.texts["script"][1:])
     assert page.texts["h1"] == [EVIL]
-    key = json.loads(page.texts["script"][0])["claims"]
-    assert all(EVIL in name for name in key)
+    criteria = json.loads(page.texts["script"][0])["criteria"]
+    assert {sentence for _, _, sentence in criteria} == {EVIL}
 
 
 def test_nothing_runs_but_the_pages_own_script(
@@ -261,3 +261,29 @@ def test_a_claim_row_tells_score_and_verdict(tables: dict[str, pl.DataFrame]) ->
     assert row.judged["paper"].label == expected["label"]
     assert row.judged["paper"].reason == expected["reason"]
     assert list(row.judged) == ["paper", "calibrated"]
+
+
+def test_a_claim_that_only_the_correction_stops_says_so(
+    small_run: Run, tables: dict[str, pl.DataFrame]
+) -> None:
+    stopped = tables[DECISIONS.name].with_columns(
+        first_failed_gate=pl.lit("none"),
+        beaten_by=pl.lit("false_discovery_rate"),
+        q_value=pl.lit(0.25),
+    )
+    html = page_html(parts(small_run, tables | {DECISIONS.name: stopped}))
+    said = "passes every test, but not the correction over claims (q = 0.25)"
+    assert html.count(said) == stopped.height
+    failed = claim_rows(tables)[0].judged["paper"].why
+    assert failed.startswith("predictive: ")
+
+
+def test_characters_that_no_page_can_hold_are_boxes(
+    small_run: Run, tables: dict[str, pl.DataFrame]
+) -> None:
+    odd = "a\x00b\x1b\ufffe"
+    named = tables[DECISIONS.name].with_columns(model=pl.lit(odd))
+    html = page_html(parts(small_run, tables | {DECISIONS.name: named}, verdict=odd))
+    assert not set("\x00\x1b\ufffe") & set(html)
+    assert Page(html).texts["h1"] == ["a\ufffdb\ufffd\ufffd"]
+    assert 'data-model="a\ufffdb\ufffd\ufffd"' in html

@@ -67,19 +67,77 @@ def test_the_same_run_gives_the_same_bytes_with_processes_too(
     assert files(again.folder) == files(small_report)
 
 
+def put(target: Path, text: str) -> None:
+    refuse_foreign(target)
+    with new_folder(target) as made:
+        (made / REPORT_PAGE).write_text(text)
+
+
 def test_a_report_replaces_an_earlier_one_and_nothing_else(tmp_path: Path) -> None:
     target = tmp_path / "report"
     for text in ("first", "second"):
-        refuse_foreign(target)
-        with new_folder(target) as made:
-            (made / REPORT_PAGE).write_text(text)
+        put(target, text)
     assert (target / REPORT_PAGE).read_text() == "second"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["report"]
     (target / "notes").mkdir()
     (target / "notes" / "mine.txt").write_text("keep me")
-    with pytest.raises(RunError, match="more than a report") as refused:
+    with pytest.raises(RunError, match="did not write") as refused:
         refuse_foreign(target)
     assert refused.value.got == "notes/mine.txt"
+
+
+def test_a_file_that_was_edited_is_not_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    put(target, "first")
+    (target / REPORT_PAGE).write_text("my notes")
+    with pytest.raises(RunError, match="changed since") as refused:
+        refuse_foreign(target)
+    assert refused.value.got in {REPORT_PAGE, CONTENTS}
+
+
+def test_verdicts_alone_are_a_report_in_a_run_only(tmp_path: Path) -> None:
+    folder = tmp_path / "report"
+    folder.mkdir()
+    (folder / "verdicts.md").write_text("mine")
+    with pytest.raises(RunError, match="did not write"):
+        refuse_foreign(folder)
+    (tmp_path / "manifest.json").write_text("{}")
+    refuse_foreign(folder)
+
+
+def test_a_file_that_comes_meanwhile_is_kept(tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    put(target, "first")
+
+    def meanwhile() -> None:
+        with new_folder(target) as made:
+            (made / REPORT_PAGE).write_text("second")
+            (target / "mine.txt").write_text("keep me")
+
+    with pytest.raises(RunError, match="did not write"):
+        meanwhile()
+    assert (target / "mine.txt").read_text() == "keep me"
+    assert (target / REPORT_PAGE).read_text() == "first"
+
+
+@pytest.mark.parametrize("fault", [OSError("no"), KeyboardInterrupt()])
+def test_a_fault_between_the_two_renames_leaves_the_earlier_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException
+) -> None:
+    target = tmp_path / "report"
+    put(target, "first")
+    rename = Path.rename
+
+    def fail(self: Path, to: Path) -> Path:
+        if self.name.endswith(".partial"):
+            raise fault
+        return rename(self, to)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises((RunError, KeyboardInterrupt)):
+        put(target, "second")
+    assert (target / REPORT_PAGE).read_text() == "first"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["report"]
 
 
 def test_what_goes_wrong_leaves_the_earlier_report(tmp_path: Path) -> None:

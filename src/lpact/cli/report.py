@@ -88,5 +88,8 @@ def add_report(run: Run) -> None:
         return
     try:
         make(run)
-    except LPactError as error:
-        typer.echo(f"The run is complete, but its report could not be written: {error}", err=True)
+    except Exception as error:  # whatever it is, the run is good, and its verdicts must be shown
+        kind = "" if isinstance(error, LPactError) else f"{type(error).__name__}: "
+        typer.echo(
+            f"The run is complete, but its report could not be written: {kind}{error}", err=True
+        )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
+
+from lpact.errors import RunError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,9 +47,18 @@ class Aside:
     ) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=error is not None)
-        if error is None:
-            for job in self._jobs:
-                job.result()
+        if error is None or isinstance(error, BrokenProcessPool):
+            try:
+                for job in self._jobs:
+                    job.result()
+            except BrokenProcessPool as broken:
+                raise RunError(
+                    "a process that draws and writes has died",
+                    where="the processes of the report",
+                    got=str(broken),
+                    expected="processes that live until their work is done",
+                    remedy="in a script, guard the entry point (if __name__ == '__main__'), or ask for no workers",
+                ) from broken
 
     def do(self, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Do one job, now or soon."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,6 +83,20 @@ class Material:
 MakeFigure = Callable[[Material], Figure | Missing]
 
 
+_UNDRAWABLE = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+
+
+def drawable(value: Any) -> Any:
+    """A value in whose texts every character that no picture can hold (a control character, half a pair) is a box."""
+    if isinstance(value, str):
+        return _UNDRAWABLE.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {drawable(key): drawable(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [drawable(own) for own in value]
+    return value
+
+
 def mark(
     text: str,
     *,
@@ -103,7 +118,8 @@ def mark(
         "value": value if value is not None and math.isfinite(value) else None,
         "text": text,
     }
-    return json.dumps({key: own for key, own in known.items() if own is not None}, sort_keys=True)
+    told = {key: drawable(own) for key, own in known.items() if own is not None}
+    return json.dumps(told, sort_keys=True)
 
 
 def with_marks(

@@ -12,7 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from lpact.errors import RunError
-from lpact.store import storage_errors
+from lpact.store import sha256_file, storage_errors
+from lpact.store.manifest import MANIFEST_NAME
 
 REPORT_PAGE = "report.html"
 """The page that explains a run."""
@@ -35,12 +36,19 @@ def _write_contents(folder: Path) -> None:
 
 
 def report_contents(folder: Path) -> set[str]:
-    """Files of a report folder that lpact wrote, by their path in it."""
+    """Files of a report folder that lpact wrote and nobody has changed since, by their path in it."""
     try:
         listed = json.loads((folder / CONTENTS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         listed = {}
-    return {CONTENTS, VERDICTS, *(listed if isinstance(listed, dict) else {})}
+    own = {
+        path
+        for path, checksum in (listed.items() if isinstance(listed, dict) else ())
+        if (folder / path).is_file() and sha256_file(folder / path) == checksum
+    }
+    # A run writes its verdicts into its report folder by itself.
+    run_wrote = {VERDICTS} if (folder.parent / MANIFEST_NAME).is_file() else set()
+    return own | run_wrote | ({CONTENTS} if own else set())
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -52,14 +60,16 @@ def refuse_foreign(folder: Path) -> None:
         "expected": "a new or empty folder, or an earlier report",
         "remedy": "choose another folder with --out, or move the other files away",
     }
-    if folder.is_symlink() or not folder.is_dir():
+    if folder.is_symlink() or not folder.is_dir() or os.path.ismount(folder):
         raise RunError("the report cannot be put there", got="not a plain folder", **refused)
     own = report_contents(folder)
     found = (p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if not p.is_dir())
     foreign = next((path for path in found if path not in own), None)
     if foreign is not None:
         raise RunError(
-            "the folder holds more than a report, and is not replaced", got=foreign, **refused
+            "the folder holds files that lpact did not write, or that were changed since",
+            got=foreign,
+            **refused,
         )
 
 
@@ -74,14 +84,24 @@ def new_folder(target: Path) -> Iterator[Path]:
         try:
             yield made
             _write_contents(made)
-            if target.exists():
-                target.rename(before)
-            try:
-                made.rename(target)
-            except OSError:
-                if before.exists():
-                    before.rename(target)
-                raise
+            # Somebody may have put a file there meanwhile.
+            refuse_foreign(target)
+            _exchange(made, target, before)
         finally:
             shutil.rmtree(made, ignore_errors=True)
-            shutil.rmtree(before, ignore_errors=True)
+            if target.exists():
+                shutil.rmtree(before, ignore_errors=True)
+
+
+def _exchange(made: Path, target: Path, before: Path) -> None:
+    """Put ``made`` in the place of ``target``; whatever goes wrong, there is one of the two."""
+    if not target.exists():
+        made.rename(target)
+        return
+    target.rename(before)
+    try:
+        made.rename(target)
+    except BaseException:
+        if not target.exists():
+            before.rename(target)
+        raise

@@ -12,7 +12,7 @@ from html import escape, unescape
 from typing import Any
 
 from lpact.report.converter import converter
-from lpact.report.figure import Figure, Missing, Spec
+from lpact.report.figure import Figure, Missing, Spec, drawable
 from lpact.report.pdf import same_bytes
 from lpact.report.theme import following_viewer, vega_config
 
@@ -22,6 +22,7 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _DESCRIBED = re.compile(
     r'<(?P<tag>[a-z]+)(?P<before>[^<>]*?) aria-label="(?P<told>\{[^"]*\})"(?P<after>[^<>]*?)(?P<end>/?)>'
 )
+_TEXT = re.compile(r">[^<>]+<")
 _FILTERS = ("dataset", "model", "layer", "profile", "value")
 
 
@@ -29,16 +30,16 @@ def complete_spec(figure: Figure) -> dict[str, Any]:
     """The specification with schema, configuration and description, as Vega-Lite takes it."""
     return {
         "$schema": _SCHEMA,
-        "description": figure.summary,
+        "description": drawable(figure.summary),
         "config": vega_config(),
-        **figure.spec,
+        **drawable(figure.spec),
     }
 
 
 def to_svg(figure: Figure) -> str:
     """The figure as a self-contained SVG in light colours; strings from data are escaped."""
     drawn = converter().vegalite_to_svg(complete_spec(figure), vl_version=VEGA_LITE)
-    return _named(_DESCRIBED.sub(_mark, drawn), figure)
+    return _named(_DESCRIBED.sub(_mark, _TEXT.sub(_without_quotes, drawn)), figure)
 
 
 def standalone(svg: str) -> str:
@@ -87,6 +88,11 @@ def _mark(found: re.Match[str]) -> str:
     return f"{head}</{found['tag']}>" if found["end"] else head
 
 
+def _without_quotes(text: re.Match[str]) -> str:
+    """Text between tags, in which nothing can be taken for an attribute."""
+    return text[0].replace('"', "&quot;")
+
+
 def _attribute(text: str) -> str:
     """Text for an attribute; a parser would turn bare line ends into spaces."""
     return escape(text).replace("\n", "&#10;")
@@ -94,5 +100,5 @@ def _attribute(text: str) -> str:
 
 def _named(svg: str, figure: Figure) -> str:
     """The picture with its title and summary for screen readers."""
-    label = _attribute(f"{figure.title}. {figure.summary}")
+    label = _attribute(drawable(f"{figure.title}. {figure.summary}"))
     return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)

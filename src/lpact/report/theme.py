@@ -82,7 +82,7 @@ def colours(roles: tuple[str, ...]) -> list[str]:
 
 _BY_LIGHT = {own.light: own for own in PALETTE.values()}
 _PAINT = re.compile(r' (?P<what>fill|stroke|stop-color)="(?P<colour>[^"]*)"')
-"""A colour of a mark. Names from data are in other attributes, whatever they look like."""
+"""A colour of a mark. Names from data have no bare quotes, so that none of them looks like this."""
 
 _NO_COLOUR = frozenset({"none", "transparent", "currentColor"})
 

@@ -13,8 +13,8 @@ from lpact.config import GatesConfig
 from lpact.decide import CALIBRATED, PAPER
 from lpact.decide.verdict import FALSE_DISCOVERY_RATE
 from lpact.decide.wording import count
-from lpact.reasons import FinalLabel, Outcome, Reason
-from lpact.report.positive_controls import Finding, findings
+from lpact.reasons import FinalLabel, Gate, Outcome, Reason
+from lpact.report.positive_controls import findings
 from lpact.tables import Table
 from lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY, IMPLANT, IMPLANTED, SHAM
 from lpact.tables.assay_stimulus import FULL_SUMMARY, LOW_LEVEL_SUMMARY, STANDALONE_SUMMARY
@@ -35,7 +35,18 @@ _SUPPORTS = {
     Outcome.D: "the study shows no robust predictive or structural alignment under its controls",
     Outcome.I: "the study is inconclusive",
 }
-_NO_RIVAL = {"none", "not_computed", *(reason.value for reason in Reason)}
+_NO_RIVAL = {
+    "none",
+    "not_computed",
+    "unnamed",
+    "split_half_reliability",
+    "unit_order",
+    *(reason.value for reason in Reason),
+}
+"""What a gate can fail by without any rival: reasons, and faults of the recording."""
+_LAYER = ["dataset", "model", "layer"]
+_OF_LAYERS = (Gate.PREDICTIVE, Gate.SEVERE_CONTROL, Gate.RELATIONAL)
+"""Gates before the mechanism gate: all claims of a layer have the same result."""
 
 
 def verdict_sentence(decisions: pl.DataFrame, outcomes: pl.DataFrame) -> str:
@@ -150,8 +161,13 @@ def _structural(claims: pl.DataFrame) -> str:
     return " and ".join(word for label, word in kinds if label.value in labels) or "structural"
 
 
-def why_sentences(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> list[str]:
-    """Why the verdict is what it is, in two to four sentences; ``tables`` are those of the run, by name."""
+def why_sentences(
+    tables: Mapping[str, pl.DataFrame], gates: GatesConfig, implant_snr: float | None = None
+) -> list[str]:
+    """Why the verdict is what it is, in two to four sentences.
+
+    ``tables`` are those of the run, by name; ``implant_snr`` is the signal-to-noise ratio of the planted signal.
+    """
     decisions = tables[DECISIONS.name]
     profiles = set(tables[STUDY_OUTCOME.name]["gate_profile"])
     claims = {
@@ -162,29 +178,49 @@ def why_sentences(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> lis
         made += [_raw(*next(iter(claims.items()))), _first_failures(claims)]
     else:
         made.append(_no_confirmatory(tables))
-    return [*made, _planted(tables), *_brains(tables, gates)]
+    return [*made, _planted(tables, implant_snr), *_brains(tables, gates)]
 
 
 def _raw(gate_profile: str, claims: pl.DataFrame) -> str:
-    """How many have a positive score, and what accounts for them."""
-    n, positive = claims.height, claims.filter(pl.col("raw_score") > 0)
+    """How many layers have a positive score, and which of them nuisance or a control explains at level 1.
+
+    A score belongs to a layer: the claims about its mechanisms share it, and count once.
+    """
+    layers = claims.unique(_LAYER, keep="first", maintain_order=True)
+    positive = layers.filter(pl.col("raw_score") > 0)
+    whole = f"{count(layers.height, 'layer')} ({_about(claims.height)}; a score has no mechanism)"
     if positive.is_empty():
-        return f"No confirmatory claim has a positive mean score ({n} in all)."
-    said = f"{positive.height} of {count(n, 'confirmatory claim')} {_have(positive.height)} a positive mean score"
+        return f"None of {whole} has a positive mean score."
+    said = f"{positive.height} of {whole} {_have(positive.height)} a positive mean score"
     under = UNDER[gate_profile]
     explained = positive.filter(
-        pl.col("first_failed_gate").is_in(["predictive", "severe_control"]),
+        ~(pl.col("predictive") & pl.col("severe_control_level1")),
+        pl.col("first_failed_gate").is_in([Gate.PREDICTIVE.value, Gate.SEVERE_CONTROL.value]),
         ~pl.col("beaten_by").is_in(list(_NO_RIVAL)),
+        label=FinalLabel.CONTROL_EXPLAINED.value,
     )
     if explained.is_empty():
-        return f"{said}; {under} neither nuisance nor a severe control accounts for any of them."
+        return f"{said}; {under} none of them is control-explained by nuisance or a severe control at level 1."
     counts = explained.group_by("beaten_by").len().sort(-pl.col("len").cast(pl.Int64), "beaten_by")
     most = [f"{_rival(name)} ({number})" for name, number in counts.head(2).iter_rows()]
     often = "always" if counts.height == 1 else "most often"
+    n = explained.height
+    fails = {
+        PAPER: f"{'scores' if n == 1 else 'score'} no higher than",
+        CALIBRATED: f"{_is(n)} not shown to exceed",
+    }[gate_profile]
     return (
-        f"{said}; {under} nuisance or a severe control accounts for {explained.height} of them, "
-        f"{often} {', then '.join(most)}."
+        f"{said}; {under} {n} of them {_is(n)} control-explained at level 1: {'it' if n == 1 else 'they'} {fails} "
+        f"nuisance or a severe control, {often} {', then '.join(most)}."
     )
+
+
+def _about(n_claims: int) -> str:
+    return f"of a model on a dataset, with {count(n_claims, 'confirmatory claim')} about them"
+
+
+def _is(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def _have(n: int) -> str:
@@ -196,18 +232,10 @@ def _rival(name: str) -> str:
 
 
 def _first_failures(claims: Mapping[str, pl.DataFrame]) -> str:
-    """The gate at which most claims fail first, profile by profile."""
+    """Where most layers fail first, and where most claims of the others do, profile by profile."""
     failures: dict[str, list[str]] = {}
     for name, rows in claims.items():
-        failed = rows.filter(pl.col("first_failed_gate") != "none")
-        text = "no claim fails a gate"
-        if failed.height:
-            counts = failed.group_by("first_failed_gate").len()
-            gate, n = counts.sort(-pl.col("len").cast(pl.Int64), "first_failed_gate").row(0)
-            verb = "fails" if n == 1 else "fail"
-            gate = str(gate).replace("_", "-")
-            text = f"{n} of {count(rows.height, 'claim')} {verb} first at the {gate} gate"
-        failures.setdefault(text, []).append(UNDER[name])
+        failures.setdefault(_where_first(rows), []).append(UNDER[name])
     said = [f"{text} {' and '.join(under)}" for text, under in failures.items()]
     corrected = sum(
         rows.filter(beaten_by=FALSE_DISCOVERY_RATE, first_failed_gate="none").height
@@ -215,9 +243,32 @@ def _first_failures(claims: Mapping[str, pl.DataFrame]) -> str:
     )
     if corrected:
         verb = "passes" if corrected == 1 else "pass"
-        said.append(f"{corrected} {verb} every test, but not the correction over claims")
+        said.append(
+            f"{count(corrected, 'claim')} {verb} every test, but not the correction over claims"
+        )
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _where_first(claims: pl.DataFrame) -> str:
+    """The commonest first failure of layers, then that of claims about layers that pass what all of them share."""
+    early = pl.col("first_failed_gate").is_in([gate.value for gate in _OF_LAYERS])
+    layers = claims.filter(early).unique(_LAYER, keep="first", maintain_order=True)
+    n_layers = claims.select(_LAYER).n_unique()
+    parts = _commonest(layers, f"of {count(n_layers, 'layer')}")
+    later = claims.filter(~early)
+    of = f"of {count(later.height, 'claim')}{' about layers that pass P, S and R' if parts else ''}"
+    parts += _commonest(later.filter(pl.col("first_failed_gate") != "none"), of)
+    return " and ".join(parts) or "no claim fails a gate"
+
+
+def _commonest(failed: pl.DataFrame, of: str) -> list[str]:
+    if failed.is_empty():
+        return []
+    counts = failed.group_by("first_failed_gate").len()
+    gate, n = counts.sort(-pl.col("len").cast(pl.Int64), "first_failed_gate").row(0)
+    verb = "fails" if n == 1 else "fail"
+    return [f"{n} {of} {verb} first at the {str(gate).replace('_', '-')} gate"]
 
 
 def _no_confirmatory(tables: Mapping[str, pl.DataFrame]) -> str:
@@ -235,8 +286,8 @@ def _no_confirmatory(tables: Mapping[str, pl.DataFrame]) -> str:
     return f"Not confirmatory: {named}{more}."
 
 
-def _planted(tables: Mapping[str, pl.DataFrame]) -> str:
-    """Whether a planted signal is found, and its twin without is not."""
+def _planted(tables: Mapping[str, pl.DataFrame], snr: float | None) -> str:
+    """Whether a signal planted in a simulated study is found, and its twin without is not."""
     implant = tables.get(IMPLANT.name)
     if implant is None or implant.is_empty():
         return "Positive controls were not computed, so that it is not known what the assay could have seen."
@@ -251,9 +302,7 @@ def _planted(tables: Mapping[str, pl.DataFrame]) -> str:
     }
     if passes[SHAM]:
         where = " and ".join(passes[SHAM])
-        return (
-            f"A study without any signal passes every gate {where}: these gates cannot be trusted."
-        )
+        return f"A small simulated study without any signal passes every gate {where}: these gates cannot be trusted."
     asked = [
         words
         for name, words in UNDER.items()
@@ -262,43 +311,63 @@ def _planted(tables: Mapping[str, pl.DataFrame]) -> str:
     missed = [words for words in asked if words not in passes[IMPLANTED]]
     if not asked:
         return "No planted signal could be judged, so that it is not known what the assay could have seen."
+    ratio = "" if snr is None else f" (signal-to-noise ratio {snr:g})"
+    planted = f"In a small simulated study that is not this one{ratio}, a planted signal"
     if not missed:
         where = " and ".join(asked)
-        return f"The assay can see: a planted signal passes every gate {where}, and its twin without signal does not."
+        return (
+            f"{planted} passes every gate {where}, and its twin without signal does not: these gates can say yes, "
+            "which says nothing of how often they would on these recordings."
+        )
     if passes[IMPLANTED]:
         return (
-            f"A planted signal passes every gate {passes[IMPLANTED][0]}, but not {missed[0]}: "
+            f"{planted} passes every gate {passes[IMPLANTED][0]}, but not {missed[0]}: "
             "there, a negative verdict says little."
         )
-    return "A planted signal does not pass every gate with these settings: a negative verdict says little."
+    return (
+        f"{planted} does not pass every gate with these settings: a negative verdict says little."
+    )
 
 
 def _brains(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> list[str]:
-    """In how many datasets brains agree, and the stimulus is seen."""
+    """In how many datasets a brain passes for a model, and the stimulus is seen, by at least one of several tests."""
     brain = _by_dataset(tables, gates, BRAIN_AS_MODEL_SUMMARY)
     stimulus = _by_dataset(tables, gates, LOW_LEVEL_SUMMARY, STANDALONE_SUMMARY, FULL_SUMMARY)
     said = []
     if brain:
         said.append(
-            f"another brain in the model's place passes the relational rule in {sum(brain.values())} of "
-            f"{count(len(brain), 'dataset')} where it could be tried"
+            f"another brain in the model's place passes the relational rule in {_share(brain)} where it could be "
+            f"tried ({_at_least_one(brain, 'comparison')})"
         )
     if stimulus:
         said.append(
-            f"a response to word onset, word rate or sound is seen in {sum(stimulus.values())} of "
-            f"{count(len(stimulus), 'dataset')}"
+            f"a response to word onset, word rate or sound is seen in {_share(stimulus)} "
+            f"({_at_least_one(stimulus, 'test')})"
         )
     text = "; ".join(said)
     return [f"{text[:1].upper()}{text[1:]}."] if said else []
 
 
+def _share(found: Mapping[str, list[bool]]) -> str:
+    return f"{sum(any(passes) for passes in found.values())} of {count(len(found), 'dataset')}"
+
+
+def _at_least_one(found: Mapping[str, list[bool]], noun: str) -> str:
+    """By how many tests a dataset counts: one that passes is enough, and nothing is corrected for their number."""
+    sizes = sorted({len(passes) for passes in found.values()})
+    if sizes == [1]:
+        return f"by 1 {noun} in each"
+    tried = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    return f"by at least one of {tried} {noun}s in each, not corrected for their number"
+
+
 def _by_dataset(
     tables: Mapping[str, pl.DataFrame], gates: GatesConfig, *wanted: Table
-) -> dict[str, bool]:
-    """Datasets in which a control could be computed: whether it passes anywhere."""
+) -> dict[str, list[bool]]:
+    """Datasets in which a control could be computed: which of its tests pass."""
     own = {table.name: tables[table.name] for table in wanted if table.name in tables}
-    computed: list[Finding] = [f for f in findings(own, gates) if f.passes is not None]
-    made: dict[str, bool] = {}
-    for finding in computed:
-        made[finding.dataset] = made.get(finding.dataset, False) or bool(finding.passes)
+    made: dict[str, list[bool]] = {}
+    for finding in findings(own, gates):
+        if finding.passes is not None:
+            made.setdefault(finding.dataset, []).append(finding.passes)
     return made

@@ -161,7 +161,9 @@ def _page_parts(
         manifest=run.manifest,
         tables=material.tables,
         verdict=verdict_sentence(decisions, outcomes),
-        why=why_sentences(material.tables, material.config.gates),
+        why=why_sentences(
+            material.tables, material.config.gates, material.config.assay.implant_snr
+        ),
         drawn=drawn,
         methods=methods_text(run.manifest, material.config, material.tables),
         bibtex=bibtex(references_for(run.manifest)),

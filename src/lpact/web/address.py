@@ -12,6 +12,9 @@ from lpact.tables import Column, Table
 from lpact.web.query import OPERATORS, Condition, is_list
 
 LONGEST_TEXT = 500
+"""Characters of a search or a number."""
+LONGEST_NAME = 8_000
+"""Characters of a text that a column is held to; names in tables may be long, the head of a request ends somewhere."""
 MOST_CONDITIONS = 12
 PAGE_SIZES = (25, 50, 100, 200)
 DEFAULT_SIZE = 50
@@ -72,15 +75,15 @@ class Address:
         return self.path + (f"?{urlencode(self.pairs)}" if self.pairs else "")
 
 
-def read_text(address: Address, name: str) -> str:
+def read_text(address: Address, name: str, longest: int = LONGEST_TEXT) -> str:
     """A parameter of bounded length."""
     value = address.get(name)
-    if len(value) > LONGEST_TEXT:
+    if len(value) > longest:
         raise AddressError(
             f"the value of '{name}' is too long",
             where=f"parameter '{name}'",
             got=f"{len(value)} characters",
-            expected=f"at most {LONGEST_TEXT}",
+            expected=f"at most {longest}",
             remedy="search for a part of it",
         )
     return value
@@ -206,7 +209,7 @@ def find_column(table: Table, name: str) -> Column:
 def parse_value(column: Column, text: str) -> str | int | float | bool:
     """A value of the column's own type."""
     value: str | int | float | bool | None = None
-    if len(text) <= LONGEST_TEXT:
+    if len(text) <= (LONGEST_NAME if column.dtype == "str" else LONGEST_TEXT):
         if column.dtype == "str":
             value = text
         elif column.dtype == "int":
@@ -220,7 +223,7 @@ def parse_value(column: Column, text: str) -> str | int | float | bool:
             "a value does not fit its column",
             where=f"column '{column.name}'",
             got=text[:80],
-            expected={"bool": "yes or no", "str": f"at most {LONGEST_TEXT} characters"}.get(
+            expected={"bool": "yes or no", "str": f"at most {LONGEST_NAME} characters"}.get(
                 column.dtype, f"a value of type {column.dtype}"
             ),
             remedy="mend the value, or take the condition out",
@@ -245,9 +248,10 @@ def _finite(text: str) -> float | None:
 
 
 def canonical(path: str, given: Iterable[tuple[str, str]], known: Sequence[str]) -> Address:
-    """The address in its one form: known parameters that say something.
+    """The address in its one form: known parameters that say something, each once.
 
-    Forms send empty fields and what holds anyway. A condition whose column is empty goes with its three parts.
+    Forms send empty fields and what holds anyway. A condition whose column is empty goes with its three parts. Columns
+    held to a value (``is.…``) and conditions may be several; only pages that know them (`FACET`, ``col``) keep them.
     """
     pairs = list(given)
     parts = [[value for name, value in pairs if name == key] for key in ("col", "op", "val")]
@@ -256,11 +260,13 @@ def canonical(path: str, given: Iterable[tuple[str, str]], known: Sequence[str])
         for column, operator, text in zip(*parts, strict=True):
             if column:
                 pairs += [("col", column), ("op", operator), ("val", text)]
+    last = {name: place for place, (name, _) in enumerate(pairs)}
     kept = [
         (name, value)
-        for name, value in pairs
+        for place, (name, value) in enumerate(pairs)
         if (value or name == "val")
-        and (name in known or name.startswith(FACET))
+        and (name in known or (FACET in known and name.startswith(FACET)))
+        and (place == last[name] or name in ("col", "op", "val") or name.startswith(FACET))
         and (name, value) not in (("page", "1"), ("size", str(DEFAULT_SIZE)), ("dir", "asc"))
     ]
     return Address(path, tuple(kept))

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 
 from lpact.errors import RunError
 
@@ -36,6 +37,7 @@ class Database:
                 "allow_community_extensions": "false",
             },
         )
+        self._paths = frozenset(map(str, paths))
         allowed = ", ".join(_literal(str(path)) for path in paths)
         for statement in (
             "SET temp_directory = ''",
@@ -49,36 +51,41 @@ class Database:
 
     def rows(self, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         """All rows of an answer."""
-        with _told():
+        with self._told(parameters):
             return self._connection.cursor().execute(sql, parameters).fetchall()
 
     def array(self, sql: str, parameters: dict[str, Any]) -> Any:
         """The first column of an answer, as a NumPy array."""
-        with _told():
+        with self._told(parameters):
             columns = self._connection.cursor().execute(sql, parameters).fetchnumpy()
         return next(iter(columns.values()))
 
     def frame(self, sql: str, parameters: dict[str, Any]) -> pl.DataFrame:
         """All rows of an answer, as a Polars data frame."""
-        with _told():
+        with self._told(parameters):
             table = self._connection.cursor().sql(sql, params=parameters).to_arrow_table()
-        return cast(pl.DataFrame, pl.from_arrow(table))
+            return cast(pl.DataFrame, pl.from_arrow(table))
 
     def batches(self, sql: str, parameters: dict[str, Any]) -> Iterator[pl.DataFrame]:
         """The rows of an answer, in pieces; the first piece is made before this returns."""
-        with _told():
+        with self._told(parameters):
             cursor = self._connection.cursor()
             reader = cursor.sql(sql, params=parameters).to_arrow_reader(BATCH_ROWS)
             first = next(iter(reader), None)
 
         def pieces() -> Iterator[pl.DataFrame]:
-            if first is not None:
-                yield cast(pl.DataFrame, pl.from_arrow(first))
-            with _told():
-                for batch in reader:
-                    yield cast(pl.DataFrame, pl.from_arrow(batch))
+            batch = first
+            while batch is not None:
+                yield cast(pl.DataFrame, pl.from_arrow(batch))
+                with self._told(parameters):
+                    batch = next(iter(reader), None)
 
         return pieces()
+
+    def _told(self, parameters: dict[str, Any]) -> _told:
+        """Errors of the block are about the files among the parameters."""
+        files = [value for value in parameters.values() if value in self._paths]
+        return _told(", ".join(dict.fromkeys(files)))
 
     def close(self) -> None:
         """Close the connection."""
@@ -112,7 +119,10 @@ class Cache:
 
 
 class _told:
-    """Turns an error of DuckDB into a `RunError`."""
+    """Turns an error of DuckDB, or of Arrow while it reads from DuckDB, into a `RunError` about ``files``."""
+
+    def __init__(self, files: str) -> None:
+        self._files = files or None
 
     def __enter__(self) -> None:
         return None
@@ -121,14 +131,16 @@ class _told:
         if isinstance(error, duckdb.OutOfMemoryException):
             raise RunError(
                 "the answer needs more memory than there is",
+                where=self._files,
                 got=str(error).splitlines()[0],
                 expected="a question that fits into memory",
                 remedy="filter to fewer rows, or sort by another column",
             ) from error
-        if isinstance(error, duckdb.Error):
+        if isinstance(error, duckdb.Error | pa.ArrowException | OSError):
             raise RunError(
                 "a table cannot be read",
-                got=str(error).splitlines()[0],
+                where=self._files,
+                got=(str(error).splitlines() or [type(error).__name__])[0],
                 expected="a Parquet file that lpact wrote",
                 remedy="restore the file from a copy, or run the study again",
             ) from error

@@ -7,6 +7,7 @@ whose name was made to point here), and answers that a browser treats as nothing
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,6 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 ANY_ADDRESS = "*"
 """Among the names: any address in numbers. Such a ``Host`` cannot be a foreign name."""
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_][a-z0-9._-]*)(:[0-9]{0,5})?", re.ASCII)
+"""A ``Host`` header, whole: a name, or an address in numbers, and perhaps a port."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -74,20 +77,23 @@ class Guard:
 
     def _is_ours(self, host: str) -> bool:
         name = host_name(host)
-        return name in self._hosts or (ANY_ADDRESS in self._hosts and _is_address(name))
+        return (
+            bool(name) and name in self._hosts or (ANY_ADDRESS in self._hosts and _is_address(name))
+        )
 
 
 def host_name(host: str) -> str:
-    """The name of a ``Host`` header without its port, in small letters."""
-    host = host.strip().lower()
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0].removesuffix(".")
+    """The name of a ``Host`` header without its port, in small letters; nothing where the header is not one."""
+    found = _HOST.fullmatch(host.lower())
+    return found[1].removesuffix(".") if found else ""
 
 
 def _is_address(name: str) -> bool:
     try:
-        ipaddress.ip_address(name.strip("[]"))
+        if name.startswith("["):
+            ipaddress.IPv6Address(name[1:-1])
+        else:
+            ipaddress.IPv4Address(name)
     except ValueError:
         return False
     return True

@@ -9,6 +9,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
+
 from lpact.tables import Column, Table
 from lpact.web.database import Database
 from lpact.web.shelf import TableFile
@@ -178,6 +180,13 @@ def page(database: Database, question: Question, offset: int, limit: int) -> lis
         by_place = {row[0]: row[1:] for row in database.rows(sql, given.values)}
         found = [by_place[place] for place in places]
     return [_named(columns, row) for row in found]
+
+
+def head(database: Database, file: TableFile) -> pl.DataFrame:
+    """The declared columns of a file without rows; an error where one is not there."""
+    given = _Parameters()
+    shown = ", ".join(quoted(column) for column in file.table.columns)
+    return database.frame(_select(shown, _scan(given, file), "LIMIT 0"), given.values)
 
 
 def select(

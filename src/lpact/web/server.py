@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
 import sys
 import webbrowser
@@ -14,9 +15,8 @@ import uvicorn
 
 from lpact.errors import ConfigError
 from lpact.web.app import build
-from lpact.web.guard import ANY_ADDRESS, LOOPBACK_NAMES
+from lpact.web.guard import ANY_ADDRESS, LOOPBACK_NAMES, host_name
 
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _EVERYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, never a default
 
 
@@ -31,16 +31,17 @@ class Address:
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        return self.host in _LOOPBACK
+        return self.host.lower() == "localhost" or _is_loopback(self.host)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names that a request may address it by."""
+        own = f"[{self.host}]" if ":" in self.host else self.host
         if self.loopback:
-            return LOOPBACK_NAMES
+            return tuple(dict.fromkeys((*LOOPBACK_NAMES, own)))
         if self.host in _EVERYWHERE:
             return (*LOOPBACK_NAMES, ANY_ADDRESS, socket.gethostname())
-        return (f"[{self.host}]" if ":" in self.host else self.host,)
+        return (own,)
 
     def url(self, port: int) -> str:
         """What a browser on this machine opens."""
@@ -56,9 +57,14 @@ def run_server(
     open_browser: bool,
 ) -> None:
     """Open the runs, take the port, say where it is, and serve."""
-    app = build(runs, (*address.names, *allowed_hosts))
+    app = build(runs, (*address.names, *map(_allowed, allowed_hosts)))
     listening = listen(address)
-    url = address.url(listening.getsockname()[1])
+    port = listening.getsockname()[1]
+    url = address.url(port)
+    if address.port is None and port != address.default_port:
+        _say(
+            f"port {address.default_port} is in use (another explorer?): port {port} is used instead"
+        )
     if not address.loopback:
         _say("warning: anyone who can reach this machine over the network can read these runs")
     _say(f"explorer: {url}  (Ctrl-C ends it)")
@@ -106,6 +112,27 @@ def _bound(host: str, port: int) -> socket.socket:
         listening.close()
         raise
     return listening
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _allowed(name: str) -> str:
+    """A further name; patterns are refused, since any name would let every page on the web read the runs."""
+    plain = host_name(name)
+    if not plain or plain != name.lower().removesuffix("."):
+        raise ConfigError(
+            "the explorer cannot be opened by such a name",
+            where="--allow-host",
+            got=name[:80],
+            expected="one name or address without port, such as lab.example or [2001:db8::1]",
+            remedy="give --allow-host once for every name",
+        )
+    return plain
 
 
 def _say(text: str) -> None:

@@ -48,6 +48,14 @@ class ShelfRun:
 
     def __init__(self, slug: str, root: Path, pool: ThreadPoolExecutor) -> None:
         self.slug = slug
+        if not root.exists():
+            raise RunError(
+                "there is no such folder",
+                where=str(root),
+                got="nothing",
+                expected="the folder of a finished run",
+                remedy="mend the path, or make the run: lpact run STUDY --out RUN",
+            )
         self.root = root.resolve()
         _refuse_link(self.root / MANIFEST_NAME, self.root)
         self.stored = StoredRun(self.root)

@@ -11,23 +11,33 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from lpact.errors import LPactError, did_you_mean
+from lpact.errors import LPactError, RunError, did_you_mean
 from lpact.reasons import FinalLabel, Gate, Outcome
+from lpact.store import empty
 from lpact.tables import ALL_TABLES, Column, Table
 from lpact.tables.decisions import DECISIONS
 from lpact.web import words
 from lpact.web.address import Address, NotHereError, canonical
 from lpact.web.database import Database
-from lpact.web.query import Source
-from lpact.web.shelf import Shelf, ShelfRun
+from lpact.web.query import Source, head
+from lpact.web.shelf import Shelf, ShelfRun, TableFile
 from lpact.web.strip import description, strip
 
 HERE = Path(__file__).parent
-PROFILES = {"paper": "paper", "calibrated": "calibrated"}
-PROFILE_WORDS = {
-    "paper": "point rules of the paper",
-    "calibrated": "every gate a test",
-}
+PROFILES = {"paper": "point rules (paper)", "calibrated": "every gate a test (calibrated)"}
+"""Gate profiles, and how a reader sees them."""
+VERDICTS = (
+    FinalLabel.INTEGRATED_CANDIDATE,
+    FinalLabel.MECHANISM_SPECIFIC_CANDIDATE,
+    FinalLabel.RELATIONAL_CANDIDATE,
+    FinalLabel.PREDICTIVE_ONLY,
+    FinalLabel.CONTROL_EXPLAINED,
+    FinalLabel.NULL,
+    FinalLabel.INSUFFICIENT_BRAIN_CEILING,
+    FinalLabel.INSUFFICIENT_COVERAGE,
+    FinalLabel.DIAGNOSTIC_ONLY,
+)
+"""Verdicts from the strongest to none, then those that say why nothing could be judged."""
 GATES: dict[str, tuple[str, Gate]] = {
     "P": ("predictive", Gate.PREDICTIVE),
     "S": ("severe_control", Gate.SEVERE_CONTROL),
@@ -45,6 +55,14 @@ MATRIX = Table(
     (RUN_COLUMN, *DECISIONS.columns),
 )
 """The decision tables of all runs, one below the other."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A run whose decisions cannot be read, and why."""
+
+    run: ShelfRun
+    problem: LPactError
 
 
 @dataclass(frozen=True)
@@ -84,10 +102,33 @@ class Site:
         """One table of one run, checked."""
         return Source(table, (run.file(table),))
 
-    def matrix(self, runs: Sequence[ShelfRun]) -> Source:
-        """The decision tables of some runs."""
-        files = tuple(run.file(DECISIONS) for run in runs)
-        return Source(MATRIX, files, tuple(run.slug for run in runs))
+    def matrix(self, runs: Sequence[ShelfRun]) -> tuple[Source, list[Unread]]:
+        """The decision tables of those runs that can be read, and the other runs; an error where none can be."""
+        files: dict[str, TableFile] = {}
+        unread: list[Unread] = []
+        for run in runs:
+            try:
+                files[run.slug] = self._readable(run.file(DECISIONS))
+            except LPactError as error:
+                unread.append(Unread(run, error))
+        if not files:
+            raise unread[0].problem
+        return Source(MATRIX, tuple(files.values()), tuple(files)), unread
+
+    def _readable(self, file: TableFile) -> TableFile:
+        """The file, whose columns are those that are declared; looked at once for the file as it is now."""
+        key = ("columns", file.path, file.fingerprint)
+        found = self.database.answers.get(key, lambda: head(self.database, file).schema)
+        if found != (declared := empty(file.table).schema):
+            other = [name for name in declared if found[name] != declared[name]]
+            raise RunError(
+                f"the table '{file.table.name}' has columns of another type",
+                where=str(file.path),
+                got=", ".join(f"{name}: {found[name]}" for name in other),
+                expected=", ".join(f"{name}: {declared[name]}" for name in other),
+                remedy="run the study again with this version of lpact",
+            )
+        return file
 
 
 def find_table(run: ShelfRun, name: str) -> Table:
@@ -129,6 +170,7 @@ def build_templates() -> Environment:
         "whole": words.whole,
         "cell": words.cell,
         "spoken": words.spoken,
+        "needed": words.needed,
         "size": words.size,
         "shortened": words.shortened,
         "strip": strip,
@@ -140,7 +182,6 @@ def build_templates() -> Environment:
         kinds=words.KINDS,
         gates=GATES,
         profiles=PROFILES,
-        profile_words=PROFILE_WORDS,
         verdicts={label.value: label.explanation for label in FinalLabel},
         outcomes={outcome.value: outcome.explanation for outcome in Outcome},
         claim_address=claim_address,

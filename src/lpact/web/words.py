@@ -20,6 +20,21 @@ def number(value: float | None) -> str:
     return f"{value:.4g}"
 
 
+_NEEDED = {
+    ">": "must be above",
+    ">=": "must be at least",
+    "<": "must be below",
+    "<=": "must be at most",
+}
+
+
+def needed(value: float | None, relation: str, threshold: float | None) -> str:
+    """What a number must be: ``−0.0026; must be above 0``."""
+    found = "missing" if number(value) == MISSING else number(value)
+    wanted = f"{_NEEDED.get(relation, f'must be {relation}')} {number(threshold)}"
+    return f"{found}; {wanted}".replace("-", "−")
+
+
 def score(value: float | None) -> str:
     """Three decimals, for numbers of one kind below each other."""
     return MISSING if value is None or not isfinite(value) else f"{value:.3f}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -14,7 +15,9 @@ from lpact.report.figures.conventional import make, rows_of, scores_of
 from lpact.report.figures.conventional_bars import ROWS, WEAKER, bars_of
 from lpact.robustness import READS, READS_IF_THERE, robustness
 from lpact.study import Run
+from lpact.tables.causal import DISSOCIATIONS, STRIPPING_DELTAS
 from lpact.tables.predictive import CONTROL_DELTAS
+from lpact.tables.relational import PROFILE_DELTAS
 from lpact.tables.robustness import CONVENTIONAL_CONTRAST
 
 
@@ -46,14 +49,17 @@ def deltas(**changes) -> dict:
         "metric": "pearson",
         "real_score": 0.4,
         "best_control_score": 0.1,
+        "delta_nuisance": 0.1,
+        "confirmatory": True,
+        "gate_pass": False,
         **changes,
     }
 
 
 CONTRAST = pl.DataFrame(
     [
-        contrast("integrated_decision", "calibrated", 0, counted="claims", n_total=8, n_positive=6),
-        contrast("integrated_decision", "paper", 1, counted="claims", n_total=8, n_positive=6),
+        contrast("integrated_decision", "calibrated", 0, counted="claims", gate="integrated"),
+        contrast("integrated_decision", "paper", 1, counted="claims", gate="integrated"),
         contrast("raw_predictive_pearson", "calibrated", 2),
         contrast("raw_predictive_pearson", "paper", 4),
     ]
@@ -68,7 +74,15 @@ DELTAS = pl.DataFrame(
     ]
 )
 CLAIMS = [
-    claim(gate_profile=profile, layer=i, mechanism=mechanism, label=label, raw_score=score)
+    claim(
+        "P" if mechanism == "b" else "",
+        gate_profile=profile,
+        layer=i,
+        mechanism=mechanism,
+        label=label,
+        raw_score=score,
+        raw_positive=label != "null",
+    )
     for profile in ("paper", "calibrated")
     for i, score, mechanism, label in (
         (1, 0.3, "a", "control_explained"),
@@ -92,12 +106,109 @@ def test_bars_are_counts_in_the_order_of_the_chain():
     assert bars == [
         ("raw_predictive_pearson", WEAKER, 30, 40),
         ("raw_predictive_pearson", ROWS, 10, 40),
-        ("raw_predictive_pearson", "paper", 4, 8),
-        ("raw_predictive_pearson", "calibrated", 2, 8),
-        ("integrated_decision", WEAKER, 6, 8),
-        ("integrated_decision", "paper", 1, 8),
-        ("integrated_decision", "calibrated", 0, 8),
+        ("raw_predictive_pearson", "paper", 1, 3),
+        ("raw_predictive_pearson", "calibrated", 1, 3),
+        ("integrated_decision", WEAKER, 2, 3),
+        ("integrated_decision", "paper", 0, 3),
+        ("integrated_decision", "calibrated", 0, 3),
     ]
+
+
+def similar(profile: str, value: float | None, **changes) -> dict:
+    own = {"dataset": "d", "profile": profile, "real_similarity": value}
+    return {**own, "confirmatory": True, "gate_pass": False, **changes}
+
+
+def drop(value: float, **changes) -> dict:
+    own = {"dataset": "d", "drop": value, "matching": True}
+    return {**own, "confirmatory": True, "gate_pass": False, **changes}
+
+
+ROWS_OF_RUN = {
+    CONTROL_DELTAS.name: pl.DataFrame(
+        [
+            deltas(gate_pass=True),
+            deltas(subject="2", real_score=-0.2, delta_nuisance=-0.1),
+            deltas(subject="3", delta_nuisance=-0.1),
+            deltas(metric="spearman", real_score=-0.2, delta_nuisance=0.3),
+            deltas(dataset="e", confirmatory=False),
+        ]
+    ),
+    PROFILE_DELTAS.name: pl.DataFrame(
+        [
+            *(similar("cosine", 0.5, gate_pass=i == 0) for i in range(4)),
+            *(similar("pearson", value) for value in (0.2, -0.2, None, -0.1)),
+            similar("cosine", -0.5, dataset="e", confirmatory=False),
+        ]
+    ),
+    STRIPPING_DELTAS.name: pl.DataFrame(
+        [
+            drop(0.1, gate_pass=True),
+            drop(-0.1),
+            *(drop(0.1, matching=False) for _ in range(5)),
+            drop(0.1, dataset="e", confirmatory=False),
+        ]
+    ),
+    DISSOCIATIONS.name: pl.DataFrame(
+        {"dataset": ["d", "d", "e"], "double_dissociation": [True, False, True]}
+    ),
+}
+FAIR = [
+    "raw_predictive_pearson",
+    "nuisance_only_improvement",
+    "raw_relational_similarity",
+    "raw_stripping_drop",
+    "pairwise_double_dissociation",
+]
+
+
+def of_a_run(metric: str = "pearson") -> Material:
+    claims = [*CLAIMS, claim(dataset="e", label="diagnostic_only")]
+    told = [contrast(name, "paper", 0, n_positive=99, n_total=999) for name in FAIR]
+    own = material(
+        decisions(*claims) | ROWS_OF_RUN, {CONVENTIONAL_CONTRAST.name: pl.DataFrame(told)}
+    )
+    readout = own.config.readout.model_copy(update={"primary_metric": metric})
+    return replace(own, config=own.config.model_copy(update={"readout": readout}))
+
+
+def test_only_what_can_pass_is_counted():
+    rows = rows_of(of_a_run())
+    assert rows.select("analysis", "n_positive", "n_total", "n_lpact_pass", "n_claims").rows() == [
+        (FAIR[0], 2, 3, 1, 3),  # one metric, and not the diagnostic dataset
+        (FAIR[1], 1, 3, 1, 3),
+        (FAIR[2], 5, 8, 1, 3),
+        (FAIR[3], 1, 2, 1, 3),  # matching targets
+        (FAIR[4], 1, 2, None, 3),
+    ]
+    assert rows["fair"].all()
+    kinds = bars_of(rows).group_by("analysis", maintain_order=True).agg("kind")
+    assert dict(kinds.iter_rows())[FAIR[3]] == [WEAKER, ROWS, "paper"]
+    assert dict(kinds.iter_rows())[FAIR[4]] == [WEAKER, "paper"]  # a diagnostic has no row rule
+
+
+def test_the_weaker_rule_uses_the_primary_metric():
+    first, second = rows_of(of_a_run("spearman")).head(2).iter_rows(named=True)
+    assert (first["n_positive"], first["n_total"], first["rule"]) == (
+        0,
+        1,
+        "held-out Spearman ρ > 0",
+    )
+    assert (second["n_positive"], second["n_total"]) == (1, 1)
+
+
+def test_the_caption_says_what_is_counted():
+    caption = make(of_a_run()).caption
+    assert "level 1 at the primary metric (Pearson r), level 3 at the matching target" in caption
+    assert (
+        "The 3 claims are of 2 layers; claims of a layer share everything but the mechanism"
+        in caption
+    )
+    assert "of profile cosines 100% are, of the other similarities 25%" in caption
+    assert "no rule for rows, so no bar" in caption
+    assert "not at hand" not in caption
+    alone = make(material(decisions(*CLAIMS), {CONVENTIONAL_CONTRAST.name: CONTRAST}))
+    assert "not at hand, and all rows are counted: raw predictive score" in alone.caption
 
 
 def test_means_run_over_subject_runs_with_both_numbers():
@@ -120,20 +231,21 @@ def test_the_picture_shows_both(figure: Figure):
         shape = re.match(r"M([\d.]+),[\d.]+h([\d.]+)v", own.element.get("d", ""))
         if shape:
             lengths[own.text] = (float(shape[1]), float(shape[2]))
+    # Of layer 1 three subject-runs have a positive Pearson r, layer 2 has no number: 3 of 4 rows.
     longest = lengths[
-        "raw predictive pearson, weaker rule (score > 0): 30 of 40 rows (75 %) positive"
+        "raw predictive score, weaker rule (held-out Pearson r > 0): 3 of 4 rows (75 %) positive"
     ]
     passed = lengths[
-        "raw predictive pearson, gate predictive, point rules: 4 of 8 claims (50 %) pass"
+        "raw predictive score, gate predictive, point rules: 1 of 3 claims (33.3 %) pass"
     ]
     assert longest[0] == passed[0]
-    assert longest[1] / passed[1] == pytest.approx(1.5)
+    assert longest[1] / passed[1] == pytest.approx(2.25, abs=0.01)
     points = [own for own in found if own.dataset == "d"]
     assert {own.profile for own in points} == {"paper", "calibrated"}
     assert len(points) == 2  # layer 2 has no number
     assert [own.value for own in points] == pytest.approx([0.3, 0.3])
     assert "1 layer without these numbers not drawn" in figure.caption
-    assert {"30 of 40 rows", "4 of 8 claims", "relational candidate", "equal"} <= set(texts(root))
+    assert {"3 of 4 rows", "1 of 3 claims", "relational candidate", "equal"} <= set(texts(root))
     assert width_of(root) <= 1000
 
 
@@ -180,7 +292,12 @@ def test_a_real_run_agrees_with_the_level_1_table(small_run: Run):
     )
     rows = rows_of(Material(tables, config, more))
     positive = tables[CONTROL_DELTAS.name].filter(
-        pl.col("metric") == "pearson", pl.col("real_score") > 0
+        pl.col("metric") == config.readout.primary_metric,
+        pl.col("real_score") > 0,
+        pl.col("confirmatory"),
     )
     first = rows.row(0, named=True)
     assert (first["analysis"], first["n_positive"]) == ("raw_predictive_pearson", positive.height)
+    table = more[CONVENTIONAL_CONTRAST.name]
+    whole = table.filter(analysis="raw_predictive_pearson")["n_total"][0]
+    assert first["n_total"] < whole  # one of the two datasets is diagnostic

@@ -4,6 +4,7 @@ from statistics import median
 
 import polars as pl
 import pytest
+from decision_rows import claim, decisions
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level3_rows import DISSOCIATIONS, MECHANISMS, dissociation_table
 
@@ -150,7 +151,7 @@ def test_of_many_layers_every_dataset_has_its_best_and_the_caption_counts_the_re
     layers = [(d * 30, "a model with a very long name", i) for d in "de" for i in range(FEW)]
     table = dissociation_table(layers, 2)
     shares = table.group_by("dataset", "layer").agg(pl.col("double_dissociation").mean())
-    chosen = chosen_layers(rows_of(of(table)))
+    chosen = chosen_layers(of(table), rows_of(of(table)))
     assert chosen.height == MAX_PANELS
     for dataset in ("d" * 30, "e" * 30):
         top = shares.filter(dataset=dataset)["double_dissociation"].max()
@@ -159,6 +160,18 @@ def test_of_many_layers_every_dataset_has_its_best_and_the_caption_counts_the_re
     made = make(of(table))
     assert f"Drawn are {MAX_PANELS} of 12 layers" in made.caption
     assert width_of(checked_svg(made)) < 1000
+
+
+def test_layers_that_pass_a_gate_are_drawn_whatever_their_share():
+    layers = [("d", "m", i) for i in range(3 * FEW)]
+    table = dissociation_table(layers, 2)
+    counts = rows_of(of(table)).group_by("layer").agg(pl.col("n_dissociated").sum())
+    worst = counts.sort("n_dissociated", "layer")["layer"][0]
+    drawn = {row["layer"] for row in chosen_layers(of(table), rows_of(of(table))).to_dicts()}
+    assert worst not in drawn
+    for letter in ("P", "M"):
+        told = material({DISSOCIATIONS: table, **decisions(claim(letter, layer=worst))})
+        assert worst in set(chosen_layers(told, rows_of(told))["layer"])
 
 
 def test_names_from_data_stay_text():

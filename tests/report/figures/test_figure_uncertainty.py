@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from statistics import fmean
 from xml.etree import ElementTree
 
 import polars as pl
@@ -14,23 +15,24 @@ from lpact.report.figure import Figure, Material, Missing
 from lpact.report.figures.uncertainty import make
 from lpact.report.figures.uncertainty_rows import level_rows, mechanism_rows
 from lpact.report.theme import colour
+from lpact.tables.causal import SPECIFICITY
 from lpact.tables.robustness import CAUSAL_UNCERTAINTY, LEAVE_SUBJECT_RUN_OUT, UNCERTAINTY
 
 P, S, BRAIN = "predictive_delta", "stripping_drop", "brain_as_model_run_to_run"
 LEVELS = table(
     UNCERTAINTY,
-    level("b", P, 0.4, 0.1, 0.8),
+    level("b", P, 0.4, 0.1, 0.8, 6),
     level("a", P, -0.2, -0.3, -0.1, 7),
     level("a", S, 0.05),
     level("b", S, None),
-    level("a", BRAIN, 0.6, 0.5, 0.7, unit="source_target_pair"),
+    level("a", BRAIN, 0.6, 0.5, 0.7, 6, unit="source_target_pair"),
 )
 ONE_OUT = table(LEAVE_SUBJECT_RUN_OUT, one_out("a", P, -0.4, 0.2), one_out("b", P, 0.3, 0.5))
 MECHANISMS = table(
     CAUSAL_UNCERTAINTY,
     mechanism("a", "surprisal", "drop", 0.5, 0.4, 0.6),
-    mechanism("a", "surprisal", "matching_drop", 0.3, 0.2, 0.4),
-    mechanism("a", "surprisal", "margin", -0.1, -0.2, 0.1),
+    mechanism("a", "surprisal", "matching_drop", 0.3, 0.2, 0.4, 6),
+    mechanism("a", "surprisal", "margin", -0.1, -0.2, 0.1, 6),
     mechanism("a", "surprisal", "mismatch_margin", 0.2),
 )
 
@@ -95,7 +97,7 @@ def test_one_unit_is_an_open_point_without_an_interval(root):
     assert alone.element.get("fill") == colour("paper")
     assert sure.element.get("fill") == colour("real")
     assert "one unit only, so no interval" in alone.text
-    assert "95 % interval 0.1000 to 0.8000; n = 4 subject-runs" in sure.text
+    assert "95 % interval 0.1000 to 0.8000; n = 6 subject-runs" in sure.text
     lines = {own.text for own in marks(root) if own.element.tag == f"{SVG}line"}
     assert sure.text in lines
     mismatch = [text for text in by_text if "mismatch" in text]
@@ -146,12 +148,86 @@ def test_the_drop_over_all_targets_is_left_to_its_table(given, made):
 
 def test_the_summary_counts_intervals_beside_zero(made):
     assert "Level 1, predictive: interval above zero in 1, below zero in 1 of 2" in made.summary
-    assert "Level 3, stripping: interval above zero in 0, below zero in 0 of 1" in made.summary
+    assert (
+        "Level 3, stripping, any target: 1 with fewer than 5 units, without an interval"
+        in made.summary
+    )
+    brains = (
+        "Brain as model, run to run: interval (too narrow, pairs share recordings) above zero in 1"
+    )
+    assert brains in made.summary
+
+
+UNITS = {"b": (0.1, 0.3, 0.8), "a": (0.2, 0.25, 0.3, 0.35)}
+
+
+@pytest.fixture(scope="module")
+def few() -> Material:
+    """Levels and mechanisms over three and four subject-runs, with bootstrap ends that all lie above zero."""
+    rows, left_out, drops, units = [], [], [], []
+    for name, values in UNITS.items():
+        n, mean = len(values), fmean(values)
+        without = [(n * mean - own) / (n - 1) for own in values]
+        rows += [level(name, own, mean, 0.15, 0.75, n) for own in (P, S)]
+        left_out += [
+            one_out(name, own, min(without), max(without)) | {"n_units": n, "full_mean": mean}
+            for own in (P, S)
+        ]
+        drops.append(mechanism(name, "surprisal", "matching_drop", mean, 0.15, 0.75, n))
+        units += [
+            {
+                "dataset": name,
+                "subject": str(i),
+                "session": "1",
+                "run": "1",
+                "stripped": "surprisal",
+                "matching_drop": own + shift,  # two layers, whose mean is the unit's
+                "margin": None,
+                "mismatch_margin": None,
+                "reason": "ok",
+            }
+            for i, own in enumerate(values)
+            for shift in (-1.0, 1.0)
+        ]
+    specificity = {SPECIFICITY.name: pl.DataFrame(units, infer_schema_length=None)}
+    more = table(UNCERTAINTY, *rows) | table(LEAVE_SUBJECT_RUN_OUT, *left_out)
+    return material(specificity, more | table(CAUSAL_UNCERTAINTY, *drops))
+
+
+def test_few_units_have_their_range_in_place_of_an_interval(few):
+    for rows in (level_rows(few), mechanism_rows(few)):
+        assert rows.height >= 2
+        for row in rows.iter_rows(named=True):
+            ends = min(UNITS[row["dataset"]]), max(UNITS[row["dataset"]])
+            assert (row["unit_min"], row["unit_max"]) == pytest.approx(ends)
+    figure = make(few)
+    assert isinstance(figure, Figure)
+    root = checked_svg(figure)
+    drawn = [own for own in marks(root) if "b, predictive" in own.text]
+    assert {own.element.get("fill") for own in points(root)} == {colour("paper")}
+    lines = [own.element for own in drawn if own.element.tag == f"{SVG}line"]
+    assert [own.get("stroke-dasharray") for own in lines] == ["3,2"]
+    assert "3 units, too few for an interval, from 0.1000 to 0.8000; n = 3" in drawn[0].text
+    assert not [own for own in marks(root) if "95 % interval" in own.text]
+    assert "fewer than 5 units hold far less often than 95 %: 4 of 4 contrasts" in figure.caption
+    assert "above zero in" not in figure.summary
+
+
+def test_what_intervals_do_not_prove_is_said(made, few, root):
+    assert "share recordings and are not independent" in made.caption
+    assert "share recordings" not in make(few).caption  # no brain in a model's place
+    assert "above zero for every model that predicts" in made.caption
+    assert "Level 3, stripping, any target" in texts(root)
+    told = [
+        own.text for own in marks(root) if "brain as model" in own.text and "interval" in own.text
+    ]
+    assert told
+    assert all("this interval is too narrow" in own for own in told)
 
 
 def test_axes_name_metric_and_units(root):
     assert "real − best control, held-out Pearson r" in texts(root)
-    assert {"n = 7", "n = 4", "n = 1"} <= set(texts(root))
+    assert {"n = 7", "n = 6", "n = 1"} <= set(texts(root))
 
 
 def test_a_large_study_stays_narrow_and_names_stay_text():

@@ -14,6 +14,7 @@ from lpact.report.claim_story.distributions import OF_MECHANISM
 from lpact.report.claim_story.material import Material
 from lpact.report.claim_story.model import CriterionStory, GateStory
 from lpact.report.claim_story.nearest import nearest_sentence
+from lpact.report.claim_story.needed import rounded_down
 from lpact.report.claim_story.p_changes import p_change
 from lpact.report.claim_story.point_changes import point_change
 from lpact.report.claim_story.rows import Rows
@@ -93,16 +94,17 @@ def _correction(
             ""
             if fdr is None
             else f": with the other claims as they are, p would have to fall from {number(decision['p_value'])} to "
-            f"{number(p_that_is_enough(others, fdr))} or less"
+            f"{rounded_down(p_that_is_enough(others, fdr))} or less"
         )
         return f"Correction over {count(len(others) + 1, 'claim')}: q would have to fall from {number(q)}{to}{enough}."
     earned = _earned(gates, all_levels=material.gates.severe_scope == "all_levels")
     label = decision["label"]
     covered = label not in (FinalLabel.DIAGNOSTIC_ONLY, FinalLabel.INSUFFICIENT_COVERAGE)
     if earned is not None and covered and _rank(label) > _rank(earned.value):
+        family = "layers" if earned in RUNGS[:2] else "claims"
         return (
-            f"Correction over claims: the gates that '{earned.value}' asks for pass, but not after correction over the "
-            "study's claims: their p-values would have to be smaller, or the claims fewer."
+            f"Correction over {family}: the gates that '{earned.value}' asks for pass, but not after correction over "
+            f"the study's {family}: their p-values would have to be smaller, or the {family} fewer."
         )
     return ""
 

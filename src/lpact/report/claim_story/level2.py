@@ -103,18 +103,29 @@ def summaries_passing(material: Material, control: str) -> tuple[Distribution, .
     return (votes, *pass_shares(material), *contrasts(material, control), *beside)
 
 
-def not_reached(material: Material, control: str) -> tuple[Distribution, ...]:
-    """Advantage over the strongest control in every summary, and what share of summaries every control leaves."""
-    found = advantages_by_summary(material.similarities, material.unit_rows)
-    own = found.filter(condition=control)
-    unreached = (
-        found.group_by("condition", maintain_order=True)
+def votes_by_control(material: Material) -> pl.DataFrame:
+    """In how many summaries the model is ahead of every control, the worst first.
+
+    Columns ``condition``, ``n``, ``n_ahead``, ``share`` (as the decision computes it) and ``advantage``.
+    """
+    return (
+        advantages_by_summary(material.similarities, material.unit_rows)
+        .group_by("condition", maintain_order=True)
         .agg(
+            n=pl.len().cast(pl.Int64),
+            n_ahead=(pl.col("advantage") > 0).sum().cast(pl.Int64),
             share=1 - (pl.col("advantage") <= 0).sum() / pl.len(),
             advantage=pl.col("advantage").mean(),
         )
         .sort("share", "advantage", "condition")
     )
+
+
+def not_reached(material: Material, control: str) -> tuple[Distribution, ...]:
+    """Advantage over the strongest control in every summary, and what share of summaries every control leaves."""
+    found = advantages_by_summary(material.similarities, material.unit_rows)
+    own = found.filter(condition=control)
+    unreached = votes_by_control(material)
     if not own.height:
         return ()
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
 from scipy import special
@@ -26,6 +27,25 @@ class Needed:
     value: float | None
     smallest_p: float
     why: str = ""
+
+
+def rounded_down(value: float, digits: int = 3) -> str:
+    """A bound that a number must not exceed, with so many digits and never above it: 0.000555 for 1/1800."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def rounded_up(value: float, digits: int = 3) -> str:
+    """A bound that a number must exceed, with so many digits and never below it."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def _rounded(value: float, digits: int, how: str) -> str:
+    if not math.isfinite(value) or value == 0.0:
+        return f"{value:.{digits}g}"
+    # Fifteen digits are what a double holds for certain; beyond them is noise of the arithmetic.
+    exact = Decimal(f"{value:.15g}")
+    place = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(place, rounding=how)):.{digits}g}"
 
 
 def fewest_draws(alpha: float) -> int:
@@ -73,6 +93,12 @@ def above_blocks(
     if means.size < 2 or smallest > alpha:
         return Needed(None, 1.0 if means.size < 2 else smallest)
     spread = float(means.std(ddof=1))
+    if not spread > 0.0 and 0.5**means.size > alpha:
+        why = (
+            f"all of them are the same, and p cannot be smaller than 1/2^{means.size} = {0.5**means.size:.3g} with "
+            f"{means.size} blocks of the stimuli that do not differ"
+        )
+        return Needed(None, 0.5**means.size, why)
     critical = -float(special.stdtrit(means.size - 1, alpha)) * spread / math.sqrt(means.size)
 
     def passes(shift: float) -> bool:
@@ -89,7 +115,7 @@ def above_blocks(
             break
         high += width
     else:
-        return Needed(None, smallest, "the blocks differ too much")
+        return Needed(None, smallest, "no common rise of all of them passes")
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (low, middle) if passes(middle) else (middle, high)

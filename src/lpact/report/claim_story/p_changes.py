@@ -29,6 +29,8 @@ from lpact.report.claim_story.needed import (
     above_blocks,
     above_draws,
     fewest_draws,
+    rounded_down,
+    rounded_up,
 )
 
 _BOUND_LEVEL = 0.05
@@ -92,7 +94,8 @@ def _by_draws(criterion: CriterionStory, test: Distribution) -> str:
         else ""
     )
     joined = f"{first}, and then" if first else ":"
-    return f"{joined} {what} would have to rise from {number(now)} to above {number(needed.value)}{finer}"
+    stay = ", if the draws stayed as they are" if test.advantage is not None else ""
+    return f"{joined} {what} would have to rise from {number(now)} to above {rounded_up(needed.value)}{stay}{finer}"
 
 
 def _too_few_draws(needed: Needed, m: int, alpha: float) -> str:
@@ -113,11 +116,13 @@ def _by_blocks(material: Material, criterion: CriterionStory, test: Distribution
     )
     if needed.value is None:
         if needed.why:
-            return f"; {needed.why} for any mean to show it"
+            return f"; {count(n, 'held-out block')} cannot show that, since {needed.why}"
         return (
             f"; with {count(n, 'held-out block')} the smallest p-value that this test can give is "
             f"{number(needed.smallest_p)}, so that no score could pass: more blocks are needed"
         )
+    if number(test.observed) == number(needed.value):
+        return f": any rise of the mean advantage over {count(n, 'held-out block')} above {number(needed.value)} would do"
     return (
         f": the mean advantage over {count(n, 'held-out block')} would have to rise from {number(test.observed)} to "
         f"about {number(needed.value)}, if the blocks keep their spread"
@@ -158,7 +163,7 @@ def _replication(material: Material, criterion: CriterionStory) -> str:
     each = criterion.threshold / (n - needed + 1)
     reach = sum(p <= each for p in found.draws)
     return (
-        f"{said}: at least {needed} of {count(n, 'subject-run')} would have to reach p = {number(each)} on their own, "
+        f"{said}: at least {needed} of {count(n, 'subject-run')} would have to reach p = {rounded_down(each)} on their own, "
         f"and {reach} {'does' if reach == 1 else 'do'}."
     )
 

@@ -93,15 +93,15 @@ def _listed(names: list[str], most: int = 3) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
-def _not_reached(_: Material, criterion: CriterionStory) -> str:
+def _not_reached(material: Material, criterion: CriterionStory) -> str:
+    """Every control that reaches the model too often must lose that: one that still does is enough to fail."""
     control, threshold = criterion.compared_with, criterion.threshold
     found = next((d for d in criterion.distributions if d.kind == "summaries"), None)
     if found is None:
         return f"{rise('The share of summaries in which no control is ahead', criterion)}."
     n, ahead = len(found.draws), sum(v > 0 for v in found.draws)
-    needed = fewest(n, lambda share: share >= threshold)
     said = (
-        f"The model would have to be ahead of {control} in at least {needed} of "
+        f"The model would have to be ahead of {control} in at least {_fewest_ahead(n, threshold)} of "
         f"{n} relational {'summary' if n == 1 else 'summaries'}, and is in {ahead}"
     )
     behind = sorted(
@@ -109,7 +109,25 @@ def _not_reached(_: Material, criterion: CriterionStory) -> str:
         reverse=True,
     )
     nearest = f"; it is nearest in {behind[0][1]} ({number(behind[0][0])})" if behind else ""
-    return f"{said}{nearest}."
+    others = level2.votes_by_control(material).filter(
+        pl.col("share") < threshold, pl.col("condition") != control
+    )
+    return f"{said}{nearest}.{_ahead_of_others(others, threshold)}"
+
+
+def _fewest_ahead(n: int, threshold: float) -> int | None:
+    """Fewest summaries that are enough, by the decision's own arithmetic."""
+    return next((k for k in range(n + 1) if 1 - (n - k) / n >= threshold), None)
+
+
+def _ahead_of_others(others: pl.DataFrame, threshold: float) -> str:
+    if not others.height:
+        return ""
+    each = [
+        f"{row['condition']} (ahead in {row['n_ahead']} of {row['n']}, {_fewest_ahead(row['n'], threshold)} needed)"
+        for row in others.iter_rows(named=True)
+    ]
+    return f" The same is needed against {', '.join(each)}."
 
 
 def _summaries_passing(material: Material, criterion: CriterionStory) -> str:

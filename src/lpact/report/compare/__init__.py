@@ -45,14 +45,15 @@ def compare_runs(before: StoredRun, after: StoredRun) -> Comparison:
     Claims are the same if dataset, model, layer and mechanism have the same names.
     """
     first, second = claims_of(before), claims_of(after)
+    options = option_changes(before.manifest.config, after.manifest.config)
     return Comparison(
         study_before=before.manifest.study,
         study_after=after.manifest.study,
-        options=option_changes(before.manifest.config, after.manifest.config),
+        options=options,
         versions=version_changes(before.manifest, after.manifest),
         inputs=input_changes(before.manifest, after.manifest),
         tables=table_changes(before.manifest, after.manifest),
         claims_removed=tuple(sorted(first - second)),
         claims_added=tuple(sorted(second - first)),
-        profiles=compare_profiles(before, after),
+        profiles=compare_profiles(before, after, options),
     )

@@ -12,7 +12,14 @@ from lpact.decide.criteria import ILLUSTRATIVE
 from lpact.reasons import Gate
 from lpact.report.claim_story.model import Claim
 from lpact.report.claim_story.story import LETTERS
-from lpact.report.compare.model import ClaimChange, CriterionChange, GateFlip, ProfileComparison
+from lpact.report.compare.causes import Side, side_of, why_other_verdict
+from lpact.report.compare.model import (
+    ClaimChange,
+    CriterionChange,
+    GateFlip,
+    OptionChange,
+    ProfileComparison,
+)
 from lpact.report.compare.wording import criterion_sentence
 from lpact.store import StoredRun
 from lpact.tables import CLAIM_KEY
@@ -39,7 +46,9 @@ def claims_of(run: StoredRun) -> set[Claim]:
     return set(run.table(DECISIONS.name).select(CLAIM_KEY).unique().iter_rows())
 
 
-def compare_profiles(before: StoredRun, after: StoredRun) -> tuple[ProfileComparison, ...]:
+def compare_profiles(
+    before: StoredRun, after: StoredRun, options: tuple[OptionChange, ...] = ()
+) -> tuple[ProfileComparison, ...]:
     """Common claims under every gate profile that both runs have, and outcomes under those that either has."""
     first, second = _outcomes(before), _outcomes(after)
     found = []
@@ -47,16 +56,17 @@ def compare_profiles(before: StoredRun, after: StoredRun) -> tuple[ProfileCompar
         old, new = _by_claim(before, profile), _by_claim(after, profile)
         common = sorted({*old} & {*new})
         old_criteria, new_criteria = _evidence(before, profile), _evidence(after, profile)
+        sides = (_side(before, profile), _side(after, profile))
         changes = [
             change
             for claim in common
             if (
                 change := _compare(
                     claim,
-                    old[claim],
-                    new[claim],
-                    old_criteria.get(claim, {}),
-                    new_criteria.get(claim, {}),
+                    (old[claim], new[claim]),
+                    (old_criteria.get(claim, {}), new_criteria.get(claim, {})),
+                    sides,
+                    options,
                 )
             )
             is not None
@@ -74,6 +84,13 @@ def compare_profiles(before: StoredRun, after: StoredRun) -> tuple[ProfileCompar
             )
         )
     return tuple(found)
+
+
+def _side(run: StoredRun, profile: str) -> Side:
+    decisions, evidence = (
+        run.table(table.name).filter(gate_profile=profile) for table in (DECISIONS, GATE_EVIDENCE)
+    )
+    return side_of(run.manifest.config, decisions, evidence)
 
 
 def _outcomes(run: StoredRun) -> dict[str, str]:
@@ -100,9 +117,14 @@ def _evidence(run: StoredRun, profile: str) -> dict[Claim, _Criteria]:
 
 
 def _compare(
-    claim: Claim, before: Row, after: Row, old: _Criteria, new: _Criteria
+    claim: Claim,
+    rows: tuple[Row, Row],
+    criteria: tuple[_Criteria, _Criteria],
+    sides: tuple[Side, Side],
+    options: tuple[OptionChange, ...],
 ) -> ClaimChange | None:
     """The change of one claim; None where every number is the same."""
+    (before, after), (old, new) = rows, criteria
     keys = [*new, *(key for key in old if key not in new)]
     order = {gate.value: place for place, gate in enumerate(Gate)}
     keys.sort(key=lambda key: order.get(key[0], len(order)))
@@ -122,7 +144,11 @@ def _compare(
     )
     if same and not changed and not flips:
         return None
-    criteria = _shown(changed)
+    shown = _shown(changed)
+    if before["label"] == after["label"]:
+        why = shown[0].sentence if shown else ""
+    else:
+        why = why_other_verdict(claim, rows, sides, _flipped(changed), options)
     return ClaimChange(
         claim=claim,
         label_before=before["label"],
@@ -132,9 +158,9 @@ def _compare(
         raw_score_after=after["raw_score"],
         beaten_by_before=before["beaten_by"],
         beaten_by_after=after["beaten_by"],
-        criteria=criteria,
+        criteria=shown,
         n_criteria_changed=len(changed),
-        sentence=_sentence(before, after, flips, criteria),
+        sentence=_sentence(before, after, flips, why),
     )
 
 
@@ -165,10 +191,15 @@ def _compare_criterion(
 
 def _shown(changed: list[CriterionChange]) -> tuple[CriterionChange, ...]:
     """Those whose pass changed, then those whose numbers changed most; typical values last."""
-    flipped = [c for c in changed if c.flipped and c.criterion not in ILLUSTRATIVE]
+    flipped = _flipped(changed)
     rest = [c for c in changed if c not in flipped]
     rest.sort(key=lambda c: (c.criterion in ILLUSTRATIVE, -_size(c)))
     return (*flipped, *rest[:MOST_NUMBERS])
+
+
+def _flipped(changed: list[CriterionChange]) -> tuple[CriterionChange, ...]:
+    """Those whose pass changed and that a gate depends on, in the order of the gates."""
+    return tuple(c for c in changed if c.flipped and c.criterion not in ILLUSTRATIVE)
 
 
 def _size(change: CriterionChange) -> float:
@@ -179,9 +210,7 @@ def _size(change: CriterionChange) -> float:
     return abs(change.after - change.before) / larger if larger else 0.0
 
 
-def _sentence(
-    before: Row, after: Row, flips: tuple[GateFlip, ...], criteria: tuple[CriterionChange, ...]
-) -> str:
+def _sentence(before: Row, after: Row, flips: tuple[GateFlip, ...], why: str) -> str:
     verdict = (
         f"The verdict stays {after['label']}"
         if before["label"] == after["label"]
@@ -191,5 +220,4 @@ def _sentence(
         f"; the {flip.gate.replace('_', '-')} gate {'now passes' if flip.after else 'no longer passes'}"
         for flip in flips
     )
-    why = f" {criteria[0].sentence}" if criteria else ""
-    return f"{verdict}{gates}.{why}"
+    return f"{verdict}{gates}. {why}".rstrip()

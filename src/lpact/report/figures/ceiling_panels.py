@@ -7,7 +7,14 @@ from typing import Any
 import polars as pl
 
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
-from lpact.report.figures.ceiling_rows import DELTA, PREDICTIVE, REAL, RELATIONAL, TYPICAL
+from lpact.report.figures.ceiling_rows import (
+    DELTA,
+    NOISE_FREE,
+    PREDICTIVE,
+    REAL,
+    RELATIONAL,
+    TYPICAL,
+)
 from lpact.report.figures.key import Key
 from lpact.report.figures.layers import ShortLayerNames
 from lpact.report.figures.short_names import letters_in, told_apart
@@ -26,9 +33,11 @@ _LOOK = {
     DELTA: ("diamond", "winner", 56),
 }
 _LEVELS = {
-    RELATIONAL: "fraction of the ceiling of relational patterns",
-    PREDICTIVE: "fraction of the ceiling of responses",
+    RELATIONAL: "relational patterns: fraction of the ceiling",
+    PREDICTIVE: "responses: ratio to response reliability (no gate)",
 }
+_ALONG = {RELATIONAL: "fraction of the ceiling", PREDICTIVE: "ratio to response reliability"}
+_REACH: Spec = {"thickness": 2, "color": colour("brain"), "opacity": 0.8}
 _ROW, _GAP, _LABELS = 16, 18, 190
 _NARROW, _WIDE = 205, 316
 
@@ -149,6 +158,7 @@ def fraction_lines(rows: pl.DataFrame, dots: pl.DataFrame, least: float) -> list
                 _order(own),
                 first=level == levels[0],
                 last=dataset == datasets[-1],
+                level=level,
                 title=_LEVELS[level] if dataset == datasets[0] else "",
             )
             for level in levels
@@ -184,22 +194,18 @@ def _fraction_panel(
     *,
     first: bool,
     last: bool,
+    level: str,
     title: str,
 ) -> Spec:
     y = _names(names, first=first)
-    x = _along("value", scale, "fraction of the ceiling" if last else None, labels=last)
+    x = _along("value", scale, _ALONG[level] if last else None, labels=last)
     drawn = with_marks(rows, _told_fraction, "value")
     faint = with_marks(dots, _told_dot, "value")
     absent = drawn.filter((pl.col("quantity") == REAL) & pl.col("value").is_null())
     absent = absent.with_columns(why=pl.col("reason").str.replace_all("_", " ", literal=True))
     layers: list[Spec] = [
         {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"x": {"datum": 0}}},
-        {
-            "data": {"values": [{}]},
-            "mark": {"type": "rule", "strokeWidth": 1.5} | _ink("brain"),
-            "encoding": {"x": {"datum": 1}},
-        },
-        _threshold(least),
+        *(_gated(least) if level == RELATIONAL else _reach(drawn, x, y)),
     ]
     for quantity, (shape, role, size) in _LOOK.items():
         own, its_dots = (
@@ -215,21 +221,40 @@ def _fraction_panel(
     return panel | ({"title": _panel_title(title)} if title else {})
 
 
+def _gated(least: float) -> list[Spec]:
+    """The ceiling and the least fraction that gate T asks for."""
+    ceiling: Spec = {
+        "data": {"values": [{}]},
+        "mark": {"type": "rule", "strokeWidth": 1.5} | _ink("brain"),
+        "encoding": {"x": {"datum": 1}},
+    }
+    return [ceiling, _threshold(least)]
+
+
+def _reach(rows: pl.DataFrame, x: Spec, y: Spec) -> list[Spec]:
+    """What a model without noise could reach, in every line of its own; no gate reads these ratios."""
+    own = rows.filter((pl.col("quantity") == NOISE_FREE) & pl.col("value").is_not_null())
+    return [_marks(own, "value", x, y, {"type": "tick", "size": _ROW, **_REACH})]
+
+
+_OF = {RELATIONAL: "of the ceiling", PREDICTIVE: "times the response reliability"}
+
+
 def _told_fraction(row: dict[str, Any]) -> str:
     where = f"{row['dataset']}, {row['model']}, layer {row['layer']}, {row['level']}"
     if row["value"] is None:
-        return f"{where}: {row['quantity']} has no fraction of the ceiling ({row['reason']})"
-    return (
-        f"{where}: {row['quantity']} is {number(row['value'])} of the ceiling, mean over "
-        f"{counted(row['n'], 'subject-run')}"
-    )
+        return f"{where}: {row['quantity']} has no {_ALONG[row['level']]} ({row['reason']})"
+    over = f"mean over {counted(row['n'], 'subject-run')}"
+    if row["quantity"] == NOISE_FREE:
+        return f"{where}: a noise-free model could reach about {number(row['value'])} {_OF[row['level']]}, {over}"
+    return f"{where}: {row['quantity']} is {number(row['value'])} {_OF[row['level']]}, {over}"
 
 
 def _told_dot(row: dict[str, Any]) -> str:
     where = f"{row['dataset']}, {row['model']}, layer {row['layer']}, {row['level']}"
     if "subject" in row:
         where += f", subject {row['subject']}, session {row['session']}, run {row['run']}"
-    return f"{where}: {row['quantity']} is {number(row['value'])} of the ceiling"
+    return f"{where}: {row['quantity']} is {number(row['value'])} {_OF[row['level']]}"
 
 
 def reliability_key(least: float) -> Spec:
@@ -244,17 +269,20 @@ def reliability_key(least: float) -> Spec:
     )
 
 
-def fraction_key(least: float, *, by_layer: bool) -> Spec:
-    """What the marks of the fractions mean."""
-    key = Key(640)
+def fraction_key(least: float, levels: set[str], *, by_layer: bool) -> Spec:
+    """What the marks of the fractions at these levels mean."""
+    key = Key(800)
     for quantity, (shape, role, size) in _LOOK.items():
         key.symbol(quantity, shape=shape, size=size, **_paint(shape, role))
     small = "one subject-run" if by_layer else "one layer"
     key.symbol(small, shape="circle", size=12, opacity=0.4, color=colour("real"))
-    key.line("the ceiling", role="brain", thick=1.5)
-    return key.line(
-        f"least fraction for gate T, {least:g}", role="fail", dash=(4, 3), thick=1
-    ).spec()
+    if RELATIONAL in levels:
+        key.line("relational patterns: the ceiling", role="brain", thick=1.5)
+        key.line(f"least fraction for gate T, {least:g}", role="fail", dash=(4, 3), thick=1)
+    if PREDICTIVE in levels:
+        upright = {"shape": _UPRIGHT, "size": 190, "filled": False, "strokeWidth": 2}
+        key.symbol("responses: a noise-free model", stroke=colour("brain"), **upright)
+    return key.spec()
 
 
 def _paint(shape: str, role: str) -> Spec:

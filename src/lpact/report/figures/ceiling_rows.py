@@ -13,6 +13,7 @@ from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZ
 
 RELATIONAL, PREDICTIVE = "relational patterns", "responses"
 REAL, DELTA, TYPICAL = "real features", "real minus best control", "real, median summary"
+NOISE_FREE = "noise-free model"
 FRACTION, CONTRAST = "fraction_of_ceiling", "delta_fraction"
 _OK = pl.col("reason") == Reason.OK.value
 _DOTS = [*LAYER, *SUBJECT_RUN, "level", "quantity", "value"]
@@ -57,7 +58,11 @@ def fraction_dots(material: Material) -> pl.DataFrame:
 def fraction_rows(material: Material) -> pl.DataFrame:
     """One row a layer, level and quantity: mean over subject-runs (``n``), or why there is none.
 
-    `TYPICAL` is, as in gate T, the median over relational summaries of the mean over subject-runs.
+    `TYPICAL` is, as in gate T, the median over relational summaries of the mean over subject-runs. `NOISE_FREE` is the
+    ratio to response reliability that a model of the shared response without noise could reach, mean over the
+    subject-runs of the layer. Reliability r correlates two noisy recordings, such a model meets only one:
+
+        score = √r, so score / r = 1 / √r
     """
     by = [*LAYER, "level", "quantity"]
     means = (
@@ -68,7 +73,10 @@ def fraction_rows(material: Material) -> pl.DataFrame:
     grids = [_grid(material, table, level) for table, level in _TABLES if material.has(table)]
     grid = pl.concat(grids).sort(by)
     rows = grid.join(
-        pl.concat([means, *_typical(material)]), on=by, how="left", maintain_order="left"
+        pl.concat([means, *_typical(material), *_noise_free(material)]),
+        on=by,
+        how="left",
+        maintain_order="left",
     )
     why = pl.when(pl.col("value").is_null()).then(pl.col("reason"))
     return rows.with_columns(n=pl.col("n").fill_null(0), reason=why.fill_null(Reason.OK.value))
@@ -122,6 +130,23 @@ def _typical(material: Material) -> list[pl.DataFrame]:
     ]
 
 
+def _noise_free(material: Material) -> list[pl.DataFrame]:
+    rows = _bounded(material).get(PREDICTIVE)
+    if rows is None:
+        return []
+    ratio = 1 / pl.col("reliability").sqrt()
+    return [
+        rows.filter(pl.col("reliability") > 0)
+        .group_by(LAYER, maintain_order=True)
+        .agg(
+            level=pl.lit(PREDICTIVE),
+            quantity=pl.lit(NOISE_FREE),
+            value=ratio.mean(),
+            n=pl.len().cast(pl.Int64),
+        )
+    ]
+
+
 def _grid(material: Material, table: str, level: str) -> pl.DataFrame:
     """Every layer with every quantity, and why there may be no number."""
     rows = material.table(table)
@@ -131,6 +156,6 @@ def _grid(material: Material, table: str, level: str) -> pl.DataFrame:
     layers = rows.group_by(LAYER).agg(
         reason=pl.when(reliable).then(pl.lit("reliability_below_minimum")).otherwise(why)
     )
-    quantities = [REAL, DELTA, TYPICAL] if level == RELATIONAL else [REAL, DELTA]
+    quantities = [REAL, DELTA, TYPICAL] if level == RELATIONAL else [REAL, DELTA, NOISE_FREE]
     kinds = pl.DataFrame({"level": [level] * len(quantities), "quantity": quantities})
     return layers.join(kinds, how="cross")

@@ -1,4 +1,4 @@
-"""How well brains agree with brains, and which fraction of that models reach."""
+"""How well brains agree with brains, and how models compare with that."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lpact.report.figures.ceiling_panels import (
 )
 from lpact.report.figures.ceiling_rows import (
     DELTA,
+    NOISE_FREE,
     PREDICTIVE,
     REAL,
     RELATIONAL,
@@ -25,7 +26,7 @@ from lpact.report.figures.wording import MODES, counted, number
 from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
 
 NAME = "ceilings"
-TITLE = "Brain–brain reliability, and the fraction of it that models reach"
+TITLE = "Brain–brain reliability, and model scores relative to it"
 MOST_ROWS = 60
 """With more layers than this, every model is one row, with its layers as dots."""
 BEST_LAYER = "best_layer"
@@ -52,7 +53,7 @@ def make(material: Material) -> Figure | Missing:
         if not by_layer:
             rows, dots = best_layers(rows)
         parts += [
-            fraction_key(gates.min_ceiling_fraction, by_layer=by_layer),
+            fraction_key(gates.min_ceiling_fraction, set(rows["level"]), by_layer=by_layer),
             *fraction_lines(rows, dots, gates.min_ceiling_fraction),
         ]
         said += _about_fractions(rows, n_layers, material, by_layer=by_layer)
@@ -71,7 +72,8 @@ def best_layers(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         [*by, "value", "layer"], descending=[False, False, False, True, False], nulls_last=True
     )
     first = contrast.unique(by, keep="first", maintain_order=True).select(*by, "layer")
-    dots = rows.drop_nulls("value").select(*LAYER, "level", "quantity", "value")
+    known = rows.filter(pl.col("value").is_not_null() & (pl.col("quantity") != NOISE_FREE))
+    dots = known.select(*LAYER, "level", "quantity", "value")
     return rows.join(first, on=[*by, "layer"], how="semi", maintain_order="left"), dots
 
 
@@ -95,13 +97,23 @@ def _about_fractions(
     rows: pl.DataFrame, n_layers: int, material: Material, *, by_layer: bool
 ) -> list[str]:
     gates = material.config.gates
+    levels = set(rows["level"])
     said = [
-        "Below: fraction of the ceiling by the strictest valid mode, mean over subject-runs, in "
-        f"{counted(n_layers, 'layer')}: similarity over reliability for relational patterns, held-out Pearson r over "
-        f"reliability for responses (shown, not gated); rows with a reliability below {gates.min_reliability:g} are "
-        "left out.",
-        f"Gate T asks for a fraction of at least {gates.min_ceiling_fraction:g}, and for real minus best "
-        "control above 0.",
+        f"Below: mean over subject-runs in {counted(n_layers, 'layer')}, by the strictest valid mode."
+    ]
+    if RELATIONAL in levels:
+        said.append(
+            "Relational patterns: similarity as a fraction of the ceiling, which is the reliability (solid line at 1); "
+            f"gate T asks for at least {gates.min_ceiling_fraction:g}, and for real minus best control above 0."
+        )
+    if PREDICTIVE in levels:
+        said.append(
+            "Responses: held-out Pearson r as a ratio to response reliability r, which no gate reads. 1 is not the "
+            "most that can be reached: reliability correlates two noisy recordings, and a model without noise could "
+            "reach about a score of √r, so a ratio of 1/√r (upright line, mean over the layer's subject-runs)."
+        )
+    said += [
+        f"Rows with a reliability below {gates.min_reliability:g} are left out.",
         ""
         if by_layer
         else "For room, a model's marks are those of the layer with the largest real minus best control; small marks "
@@ -136,10 +148,22 @@ def _seen_fractions(rows: pl.DataFrame) -> list[str]:
         if real.is_empty():
             continue
         top = real.row(0, named=True)
+        who = f"{top['model']} layer {top['layer']} in {top['dataset']}"
+        if level == RELATIONAL:
+            text = f"Of the ceiling of {level}, {who} reaches the largest fraction, {number(top['value'], 2)}"
+            kept = "fraction"
+        else:
+            reach = own.filter(
+                (pl.col("quantity") == NOISE_FREE), *(pl.col(name) == top[name] for name in LAYER)
+            )
+            text = f"For {level}, {who} has the largest ratio to response reliability, {number(top['value'], 2)}"
+            if reach.height:
+                text += (
+                    f", where a noise-free model could reach about {number(reach['value'][0], 2)}"
+                )
+            kept = "ratio"
         said.append(
-            f"Of the ceiling of {level}, {top['model']} layer {top['layer']} in {top['dataset']} reaches the largest "
-            f"fraction, {number(top['value'], 2)}; {positive} of {counted(real.height, 'row')} keep a positive "
-            "fraction "
-            "after the best control is subtracted."
+            f"{text}; {positive} of {counted(real.height, 'row')} keep a positive {kept} after the best control is "
+            "subtracted."
         )
     return said

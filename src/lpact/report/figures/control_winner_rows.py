@@ -16,6 +16,7 @@ NUISANCE = "nuisance"
 NOT_COMPUTED = "not computed"
 LEVEL1, LEVEL2 = "level 1", "level 2"
 _OK = pl.col("reason") == Reason.OK.value
+_SAME_ORDER = pl.col("model_unit_order_hash") == pl.col("brain_unit_order_hash")
 
 
 def rows_of(material: Material) -> pl.DataFrame:
@@ -24,12 +25,21 @@ def rows_of(material: Material) -> pl.DataFrame:
     Level 1 compares a subject-run: the strongest rival is the better of nuisance and the best counted control (a tie
     goes to nuisance). Level 2 compares a subject-run, unit and relational summary, with the best counted control only.
     A rival wins where real − rival is not positive. What has no contrast is the rival `NOT_COMPUTED`, with ``n_wins``
-    the number of such comparisons.
+    the number of such comparisons. Level-2 rows whose unit orders differ compare different units; as in the decision,
+    they are no evidence, and are left out (`n_other_order`).
     """
     parts = [_counts(_level1(material), LEVEL1)]
     if material.has(PROFILE_DELTAS.name):
         parts.append(_counts(_level2(material), LEVEL2))
     return pl.concat(parts).sort(["level", *LAYER, "rival"])
+
+
+def n_other_order(material: Material) -> int:
+    """Level-2 rows with a contrast that are left out, since brain and model have different unit orders."""
+    if not material.has(PROFILE_DELTAS.name):
+        return 0
+    known = _OK & pl.col("delta_rel").is_not_null()
+    return material.table(PROFILE_DELTAS.name).filter(known & ~_SAME_ORDER).height
 
 
 def rivals_of(material: Material, rows: pl.DataFrame) -> list[str]:
@@ -66,10 +76,14 @@ def _level1(material: Material) -> pl.DataFrame:
 
 def _level2(material: Material) -> pl.DataFrame:
     known = _OK & pl.col("delta_rel").is_not_null()
-    return material.table(PROFILE_DELTAS.name).select(
-        *LAYER,
-        rival=pl.when(known).then(pl.col("best_control")).otherwise(pl.lit(NOT_COMPUTED)),
-        delta=pl.when(known).then(pl.col("delta_rel")),
+    return (
+        material.table(PROFILE_DELTAS.name)
+        .filter(~known | _SAME_ORDER)
+        .select(
+            *LAYER,
+            rival=pl.when(known).then(pl.col("best_control")).otherwise(pl.lit(NOT_COMPUTED)),
+            delta=pl.when(known).then(pl.col("delta_rel")),
+        )
     )
 
 

@@ -13,6 +13,7 @@ from lpact.report.figures.control_winner_rows import (
     LEVEL2,
     NOT_COMPUTED,
     NUISANCE,
+    n_other_order,
     rivals_of,
     rows_of,
 )
@@ -50,7 +51,7 @@ def make(material: Material) -> Figure | Missing:
     return Figure(
         NAME,
         TITLE,
-        _caption(rows, material.config.readout.primary_metric, by_layer=by_layer),
+        _caption(rows, material, by_layer=by_layer),
         _spec(rows, columns, by_layer=by_layer),
         _summary(rows),
     )
@@ -258,7 +259,8 @@ def _legend(canvas: Canvas) -> None:
         x += 54 + 5.6 * len(words)
 
 
-def _caption(rows: pl.DataFrame, metric: str, *, by_layer: bool) -> str:
+def _caption(rows: pl.DataFrame, material: Material, *, by_layer: bool) -> str:
+    metric, other_order = material.config.readout.primary_metric, n_other_order(material)
     n1 = rows.filter(pl.col("level") == LEVEL1)
     n_first = int((n1["n_wins"] + n1["n_beaten"]).sum())
     said = [
@@ -272,10 +274,18 @@ def _caption(rows: pl.DataFrame, metric: str, *, by_layer: bool) -> str:
         n2 = rows.filter(pl.col("level") == LEVEL2)
         said.append(
             f"Level 2 compares {int((n2['n_wins'] + n2['n_beaten']).sum()):,} combinations of subject-run, unit, "
-            "alignment measure and profile similarity with the best counted control; nuisance is no rival there."
+            "alignment measure and profile similarity with the best counted control, as the point rules do; nuisance is "
+            "no rival there under the point rules, but it is one in the tests of gates R and T."
         )
     else:
-        said.append("Level 2 has no table in this run.")
+        why = (
+            "no comparison to draw" if material.has(PROFILE_DELTAS.name) else "no table in this run"
+        )
+        said.append(f"Level 2 has {why}.")
+    if other_order:
+        said.append(
+            f"{counted(other_order, 'level-2 comparison')} of different unit orders left out, as in the decision."
+        )
     if not by_layer:
         said.append("Layers of a model are added up for room; each layer is in the tables.")
     absent = rows.filter(pl.col("rival") == NOT_COMPUTED)

@@ -6,10 +6,15 @@ from typing import Any
 
 import polars as pl
 
-from lpact.decide.wording import words
 from lpact.report.figure import Figure, Material, Missing, Spec
 from lpact.report.figures.common import LABEL_RANK, PROFILES
-from lpact.report.figures.conventional_bars import bars_spec
+from lpact.report.figures.conventional_bars import analysis_name, bars_spec
+from lpact.report.figures.conventional_counts import (
+    DISSOCIATION,
+    fair_counts,
+    judged_claims,
+    positive_shares,
+)
 from lpact.report.figures.conventional_scores import scores_spec
 from lpact.report.figures.layers import LAYER
 from lpact.report.figures.predictive_rows import primary_deltas
@@ -37,6 +42,8 @@ _ORDER = (
 def rows_of(material: Material) -> pl.DataFrame:
     """One row an analysis and gate profile: columns of `CONVENTIONAL_CONTRAST`, in the order of the chain.
 
+    Counts are of what can pass at all (`fair_counts`), not those of the table, which has every row.
+
     Without that table two analyses are counted from the decisions alone: claims with a score above zero, and claims
     with any raw positive.
     """
@@ -46,7 +53,8 @@ def rows_of(material: Material) -> pl.DataFrame:
         table = _from_decisions(material.table(DECISIONS.name))
     analyses = {name: place for place, name in enumerate(_ORDER)}
     profiles = {name: place for place, name in enumerate(PROFILES)}
-    return (
+    return fair_counts(
+        material,
         table.with_columns(
             place=pl.col("analysis").replace_strict(
                 analyses, default=len(analyses), return_dtype=pl.Int64
@@ -54,7 +62,7 @@ def rows_of(material: Material) -> pl.DataFrame:
             turn=pl.col("gate_profile").replace_strict(profiles, return_dtype=pl.Int64),
         )
         .sort("place", "analysis", "turn")
-        .drop("place", "turn")
+        .drop("place", "turn"),
     )
 
 
@@ -139,16 +147,35 @@ def make(material: Material) -> Figure | Missing:
         panels.append(scores_spec(scores, metric))
         told = _scores_caption(scores)
     spec: Spec = {"vconcat": panels, "spacing": 34}
-    return Figure(NAME, TITLE, _caption(rows) + told, spec, _summary(rows, scores))
+    return Figure(NAME, TITLE, _caption(material, rows) + told, spec, _summary(rows, scores))
 
 
-def _caption(rows: pl.DataFrame) -> str:
-    n = max(rows["n_claims"].to_list())
-    return (
+def _caption(material: Material, rows: pl.DataFrame) -> str:
+    claims = judged_claims(material)
+    n, layers = max(rows["n_claims"].to_list()), claims.select(LAYER).n_unique()
+    parts = [
         "Above: for each kind of evidence, what a weaker rule alone would have called positive, and what passes, as "
-        "shares of all rows or claims, those without a number included. Rows are judged by the point rule for rows, "
-        f"the {counted(n, 'claim')} of the study by the gate of this evidence."
-    )
+        "shares of what can pass at all, that without a number included: rows and claims of confirmatory datasets, "
+        f"level 1 at the primary metric ({metric_name(material.config.readout.primary_metric)}), level 3 at the "
+        "matching target. Rows are judged by the point rule for rows, claims by the gate of this evidence.",
+        f"The {counted(n, 'claim')} are of {counted(layers, 'layer')}; claims of a layer share everything but the "
+        "mechanism.",
+    ]
+    if DISSOCIATION in set(rows["analysis"]):
+        parts.append("Double dissociations are a diagnostic: no rule for rows, so no bar of rows.")
+    shares = positive_shares(material)
+    if shares:
+        parts.append(
+            "Similarities above zero are no achievement where patterns are all positive: of profile cosines "
+            f"{shares[0]:.0%} are, of the other similarities {shares[1]:.0%}; fractions of the ceiling inherit this."
+        )
+    uneven = rows.filter(~pl.col("fair"))["analysis"].unique(maintain_order=True)
+    if uneven.len():
+        names = ", ".join(analysis_name(name) for name in uneven)
+        parts.append(
+            f"Of these the run's own table is not at hand, and all rows are counted: {names}."
+        )
+    return " ".join(parts)
 
 
 def _scores_caption(scores: pl.DataFrame) -> str:
@@ -172,7 +199,7 @@ def _summary(rows: pl.DataFrame, scores: pl.DataFrame | None) -> str:
             for each in own.iter_rows(named=True)
         )
         told.append(
-            f"{words(row['analysis'])}: {row['n_positive']:,} of {row['n_total']:,} {row['counted']} positive, "
+            f"{analysis_name(row['analysis'])}: {row['n_positive']:,} of {row['n_total']:,} {row['counted']} positive, "
             f"claims that pass {passes}."
         )
     if scores is not None and scores["real"].count():

@@ -31,15 +31,27 @@ _KEYS = {
 }
 
 
+_NAMES = {"raw_predictive_pearson": "raw predictive score"}
+"""Names of analyses that are not their keys in words."""
+
+
+def analysis_name(analysis: str) -> str:
+    """An analysis in words."""
+    return _NAMES.get(analysis) or words(analysis)
+
+
 def bars_of(rows: pl.DataFrame) -> pl.DataFrame:
-    """One row a bar: ``n`` of ``total``; rows are the same for both profiles and are shown once."""
+    """One row a bar: ``n`` of ``total``; rows are the same for both profiles and are shown once.
+
+    Where ``n_lpact_pass`` is null no rule for rows exists, and there is no bar of rows that pass.
+    """
     made: list[dict[str, Any]] = []
     for (analysis,), own in rows.group_by("analysis", maintain_order=True):
         first = own.row(0, named=True)
         base = {"analysis": str(analysis), "rule": first["rule"]}
         weaker = {"kind": WEAKER, "n": first["n_positive"], "total": first["n_total"]}
         made.append({**base, **weaker, "what": first["counted"]})
-        if first["counted"] == "rows":
+        if first["counted"] == "rows" and first["n_lpact_pass"] is not None:
             passed = {"kind": ROWS, "n": first["n_lpact_pass"], "total": first["n_total"]}
             made.append({**base, **passed, "what": "rows"})
         made += [
@@ -83,7 +95,9 @@ def bars_spec(rows: pl.DataFrame) -> Spec:
     first = bars.unique("analysis", keep="first", maintain_order=True)
     for (analysis, rule), y in zip(first.select("analysis", "rule").iter_rows(), tops, strict=True):
         canvas.words(
-            [{"x": _FAR, "y": y + 8, "text": words(analysis)}], bold=True, limit=_LEFT - _FAR - 10
+            [{"x": _FAR, "y": y + 8, "text": analysis_name(analysis)}],
+            bold=True,
+            limit=_LEFT - _FAR - 10,
         )
         lines = wrap(rule, 46)[:2]
         told = [{"x": _FAR, "y": y + 23 + 13 * i, "text": own} for i, own in enumerate(lines)]
@@ -120,7 +134,7 @@ def _scale(canvas: Canvas, bottom: float) -> None:
         [{"x": t["x"], "x2": t["x"], "y": _TOP, "y2": bottom} for t in ticks[1:]], ink="grid"
     )
     canvas.words([{**t, "y": bottom + 10} for t in ticks], size=10, align="center")
-    middle = {"x": _LEFT + _SCALE / 2, "y": bottom + 27, "text": "share of all rows or claims"}
+    middle = {"x": _LEFT + _SCALE / 2, "y": bottom + 27, "text": "share of rows or claims"}
     canvas.words([middle], align="center")
 
 
@@ -131,7 +145,7 @@ def _counts(row: dict[str, Any]) -> str:
 def _told(row: dict[str, Any]) -> str:
     share = f"{_counts(row)} ({100 * row['share']:.3g} %)"
     if row["kind"] == WEAKER:
-        return f"{words(row['analysis'])}, weaker rule ({row['rule']}): {share} positive"
+        return f"{analysis_name(row['analysis'])}, weaker rule ({row['rule']}): {share} positive"
     if row["kind"] == ROWS:
-        return f"{words(row['analysis'])}: {share} pass their row rule"
-    return f"{words(row['analysis'])}, gate {words(row['gate'])}, {PROFILES[row['kind']]}: {share} pass"
+        return f"{analysis_name(row['analysis'])}: {share} pass their row rule"
+    return f"{analysis_name(row['analysis'])}, gate {words(row['gate'])}, {PROFILES[row['kind']]}: {share} pass"

@@ -12,8 +12,9 @@ from typing import Any
 
 import polars as pl
 
+from lpact.decide import CALIBRATED, PAPER
 from lpact.report.figure import Material
-from lpact.report.figures.layers import LAYER, SUBJECT_RUN, mechanism_order
+from lpact.report.figures.layers import LAYER, SUBJECT_RUN, mechanism_order, passes
 
 TABLE = "causal/double_dissociation_tests"
 MAX_PANELS = 8
@@ -78,8 +79,11 @@ def rows_of(material: Material) -> pl.DataFrame:
     )
 
 
-def chosen_layers(rows: pl.DataFrame) -> pl.DataFrame:
-    """Layers to draw: all if they are few; else those with most dissociations, the best one of each dataset first."""
+def chosen_layers(material: Material, rows: pl.DataFrame) -> pl.DataFrame:
+    """Layers to draw: all if they are few; else those that pass P or M, then those with most dissociations.
+
+    Of the latter the best one of each dataset comes first.
+    """
     counts = rows.group_by(LAYER, maintain_order=True).agg(
         total=pl.col("n_dissociated").sum(),
         of=pl.col("n_known").sum(),
@@ -92,11 +96,19 @@ def chosen_layers(rows: pl.DataFrame) -> pl.DataFrame:
         ["dataset", "part", "strength", "model", "layer"],
         descending=[False, True, True, False, False],
     )
-    ranked = ranked.with_columns(place=pl.int_range(pl.len()).over("dataset"))
-    best = ranked.with_columns(first=pl.col("place") == 0).sort(
-        ["first", "part", "strength", *LAYER], descending=[True, True, True, False, False, False]
+    passing = pl.concat(
+        passes(material, gate).filter(pl.col(PAPER) | pl.col(CALIBRATED)).select(LAYER)
+        for gate in ("predictive", "mechanism_specific")
+    ).unique()
+    ranked = ranked.with_columns(place=pl.int_range(pl.len()).over("dataset")).join(
+        passing.with_columns(held=pl.lit(value=True)), on=LAYER, how="left", maintain_order="left"
     )
-    return best.head(MAX_PANELS).drop("part", "place", "first").sort(LAYER)
+    best = ranked.with_columns(pl.col("held").fill_null(value=False), first=pl.col("place") == 0)
+    best = best.sort(
+        ["held", "first", "part", "strength", *LAYER],
+        descending=[True, True, True, True, False, False, False],
+    )
+    return best.head(MAX_PANELS).drop("part", "place", "first", "held").sort(LAYER)
 
 
 def strongest_pairs(rows: pl.DataFrame, enough: int) -> pl.DataFrame:

@@ -47,7 +47,7 @@ def make(material: Material) -> Figure | Missing:
     if not rows["n_known"].sum():
         why = ", ".join(rows["why"].drop_nulls().unique().sort().to_list()) or "not_computed"
         return Missing(NAME, TITLE, f"No pair has all four drops ({why}).")
-    layers = chosen_layers(rows)
+    layers = chosen_layers(material, rows)
     strongest = strongest_pairs(rows, material.config.gates.min_subject_runs)
     drawn = rows.join(layers.select(LAYER), on=LAYER, how="semi", maintain_order="left")
     metric = f"held-out {metric_name(material.config.readout.primary_metric)}"
@@ -197,8 +197,8 @@ def _caption(drawn: pl.DataFrame, layers: pl.DataFrame, rows: pl.DataFrame, enou
     ]
     if layers.height < n_layers:
         parts.append(
-            f"Drawn are {layers.height} of {n_layers} layers: of every dataset the one with the largest share of "
-            f"dissociations, then the largest of all (at most {MAX_PANELS}); the others are in {TABLE}."
+            f"Drawn are {layers.height} of {n_layers} layers: those that pass P or M, then of every dataset the one "
+            f"with the largest share of dissociations (at most {MAX_PANELS}); the others are in {TABLE}."
         )
     lost = int(rows["n_subject_runs"].sum()) - int(rows["n_known"].sum())
     if lost:

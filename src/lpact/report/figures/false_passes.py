@@ -9,7 +9,7 @@ import polars as pl
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
 from lpact.report.figures.common import names
 from lpact.report.figures.profile_marks import PROFILE, looks, profile_names, with_profile
-from lpact.report.figures.rates import DRAWN_GATES, drawn
+from lpact.report.figures.rates import DRAWN_GATES, drawn, of_reference
 from lpact.report.figures.wording import span
 from lpact.report.theme import colour
 from lpact.tables.calibration import TRUTH_RATES
@@ -25,7 +25,7 @@ def make(material: Material) -> Figure | Missing:
     """The shipped calibration's false-pass rates."""
     if not material.has(TRUTH_RATES.name):
         return Missing(NAME, TITLE, "the rates of the gates were not given")
-    return figure(material.table(TRUTH_RATES.name))
+    return of_reference(figure(material.table(TRUTH_RATES.name)))
 
 
 def figure(truth_rates: pl.DataFrame) -> Figure | Missing:

@@ -39,8 +39,8 @@ def lines(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metric
     controls = (
         rows.filter(~pl.col("condition").is_in([REAL, NUISANCE, BOTH]))
         .group_by("condition")
-        .agg(pl.col("mean").mean(), pl.col("counted").any())
-        .sort(["mean", "condition"], descending=[True, False], nulls_last=True)
+        .agg(pl.col("place").mean(), pl.col("counted").any())
+        .sort(["place", "condition"], descending=[True, False], nulls_last=True)
         .with_row_index("number", offset=1)
     )
     rows = rows.join(
@@ -93,9 +93,10 @@ def _panel(
 ) -> Spec:
     """One model; ``named`` are width and title."""
     model, (width, title) = rows["model"][0], named
+    rows, absent = with_stretches(rows), _absent(rows)
     shown = rows["layer"].unique().sort().to_list()
     y = {
-        "field": "mean",
+        "field": "place",
         "type": "quantitative",
         "scale": {"domain": list(domain), "nice": False, "zero": False},
         "axis": {
@@ -109,27 +110,70 @@ def _panel(
         "field": "layer",
         "type": "quantitative",
         "scale": {"domain": [shown[0], shown[-1]], "nice": False, "zero": False, "padding": 6},
-        "axis": {"title": "layer", "tickMinStep": 1, "format": "d", "tickCount": 6},
+        "axis": {"title": "layer", "values": ticks_of(shown), "format": "d"},
     }
-    drawn = with_marks(rows, lambda row: told(row, metric), "mean").filter(
-        pl.col("mean").is_not_null()
-    )
+    marked = with_marks(rows, lambda row: told(row, metric), "place")
+    data = marked.select(
+        "layer", "place", "low", "high", "condition", "kind", "number", "mark", "stretch"
+    ).filter(pl.col("place").is_not_null())
     own = with_marks(
         dots.filter(pl.col("model") == model), lambda row: told_run(row, metric), "score"
     )
-    data = drawn.select("layer", "mean", "low", "high", "condition", "kind", "number", "mark")
     control = data.filter(pl.col("number").is_not_null())
     return {
-        "title": panel_title(title, width),
+        "title": panel_title(title, width) | ({"offset": 14} if absent.height else {}),
         "width": width,
         "height": _HEIGHT,
         "layer": [
             {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"y": {"datum": 0}}},
-            *([ceiling_rule(ceiling, "y", y)] if ceiling.height else []),
+            *([ceiling_rule(ceiling, "y", {**y, "field": "mean"})] if ceiling.height else []),
             *_layers(data, control, own, {"x": x, "y": y}),
             *_numbers(control, domain, x, y),
+            *_crosses(absent, x),
         ],
     }
+
+
+def ticks_of(layers: list[int], most: int = 7) -> list[int]:
+    """At most so many of the layers, evenly spaced in their order, from the first."""
+    return layers[:: -(-len(layers) // most)]
+
+
+def with_stretches(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a panel, sorted; ``stretch`` rises at every layer where a condition is missing, and lines end there."""
+    missing = pl.col("place").is_null().cast(pl.Int64)
+    return rows.sort(["condition", "layer"]).with_columns(
+        stretch=missing.cum_sum().over("condition")
+    )
+
+
+def _absent(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row a layer in which conditions have no place, with what hovering says of them."""
+    found = rows.filter(pl.col("place").is_null()).sort(["layer", "condition"])
+    each = pl.format("{} ({})", "condition", "reason")
+    layers = found.group_by(["dataset", "model", "layer"], maintain_order=True).agg(
+        why=each.str.join(", ")
+    )
+    return with_marks(
+        layers,
+        lambda row: (
+            f"{row['dataset']}, {row['model']}, layer {row['layer']}: not computed: {row['why']}"
+        ),
+    )
+
+
+def _crosses(absent: pl.DataFrame, x: Spec) -> list[Spec]:
+    """A cross above the panel at every layer in which something was not computed."""
+    if absent.is_empty():
+        return []
+    own = {"type": "point", "shape": "cross", "size": 26, "fill": colour("muted"), "opacity": 1}
+    return [
+        {
+            "data": values(absent.select("layer", "mark")),
+            "mark": {**own, "strokeWidth": 0},
+            "encoding": {"x": x, "y": {"value": -7}, "description": dict(DESCRIPTION)},
+        }
+    ]
 
 
 def _layers(
@@ -146,9 +190,9 @@ def _layers(
         _line(control.filter(named.is_in(loose)), both, "control", 1.0, [2, 2]),
         _line(data.filter(named == NUISANCE), both, "nuisance", 1.4, []),
         _line(data.filter(named == BOTH), both, "nuisance", 1.4, [5, 2]),
-        _points(dots.select("layer", "mark", mean="score"), both, 9, 0.35),
+        _points(dots.select("layer", "mark", place="score"), both, 9, 0.35),
         {
-            "data": values(real),
+            "data": values(real.drop_nulls("low")),
             "mark": {"type": "rule", "color": colour("real"), "strokeWidth": 1.2},
             "encoding": {**both, **interval, **described},
         },
@@ -168,9 +212,9 @@ def _line(rows: pl.DataFrame, both: Spec, role: str, thick: float, dash: list[in
     own: Spec = {"type": "line", "color": colour(role), "strokeWidth": thick}
     if dash:
         own["strokeDash"] = dash
-    detail = {"detail": {"field": "condition", "type": "nominal"}}
+    detail = {"detail": [{"field": name, "type": "nominal"} for name in ("condition", "stretch")]}
     return {
-        "data": values(rows.select("layer", "mean", "condition")),
+        "data": values(rows.select("layer", "place", "condition", "stretch")),
         "mark": own,
         "encoding": {**both, **detail},
     }
@@ -189,22 +233,22 @@ def _numbers(control: pl.DataFrame, domain: tuple[float, float], x: Spec, y: Spe
     last = control.sort(["condition", "layer"]).unique(
         "condition", keep="last", maintain_order=True
     )
-    last = last.sort(["mean", "number"])
-    places = spread(last["mean"].to_list(), _LABEL * (domain[1] - domain[0]) / _HEIGHT, domain)
-    rows = last.with_columns(place=pl.Series(places, dtype=pl.Float64))
+    last = last.sort(["place", "number"])
+    moved = spread(last["place"].to_list(), _LABEL * (domain[1] - domain[0]) / _HEIGHT, domain)
+    rows = last.with_columns(moved=pl.Series(moved, dtype=pl.Float64))
     label = {"type": "text", "align": "left", "baseline": "middle", "dx": 14, "fontSize": _LABEL}
     return [
         {
-            "data": values(rows.select("layer", "mean", "place")),
+            "data": values(rows.select("layer", "place", "moved")),
             "mark": {"type": "rule", "color": colour("missing"), "xOffset": 3, "x2Offset": 12},
-            "encoding": {"x": x, "x2": {"field": "layer"}, "y": y, "y2": {"field": "place"}},
+            "encoding": {"x": x, "x2": {"field": "layer"}, "y": y, "y2": {"field": "moved"}},
         },
         {
-            "data": values(rows.select("layer", "place", "number", "mark")),
+            "data": values(rows.select("layer", "moved", "number", "mark")),
             "mark": {**label, "color": colour("muted")},
             "encoding": {
                 "x": x,
-                "y": {**y, "field": "place"},
+                "y": {**y, "field": "moved"},
                 "text": {"field": "number", "type": "quantitative"},
                 "description": dict(DESCRIPTION),
             },

@@ -11,6 +11,7 @@ import polars as pl
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.figures.canvas import Canvas
 from lpact.report.figures.layer_score_rows import (
+    ABSENT,
     BEST,
     BOTH,
     CEILING,
@@ -38,6 +39,7 @@ _IN_STRIPS = {
     NOT_COUNTED: ("triangle-up", "paper", "control", 20),
     ONE_RUN: ("circle", "real", "paper", 16),
     CEILING: (_BROKEN, "brain", "brain", 120),
+    ABSENT: ("cross", "muted", "paper", 40),
 }
 _ON_LINES = _IN_STRIPS | {
     REAL: ("circle", "real", "real", 26),
@@ -79,6 +81,7 @@ def legend(
     """What the shapes of the conditions that occur mean, in columns."""
     kinds = [REAL, ONE_RUN, *(kind for kind in KINDS[1:] if kind in set(rows["kind"]))]
     kinds += [CEILING] if ceilings.height else []
+    kinds += [ABSENT] if on_lines and rows["place"].null_count() else []
     n_columns = min(4, max(2, int(width // 170)))
     canvas = Canvas(width, 16 * -(-len(kinds) // n_columns))
     for place, kind in enumerate(kinds):
@@ -104,7 +107,7 @@ def legend(
 def told(row: dict[str, Any], metric: str) -> str:
     """What a reader sees of a condition on hovering."""
     where = f"{row['dataset']}, {row['model']}, layer {row['layer']}"
-    if row["mean"] is None:
+    if row["place"] is None:
         return f"{where}: {row['condition']} was not computed ({row['reason']})"
     text = f"{where}: {row['condition']}, mean {metric} {number(row['mean'])}"
     if row["low"] is not None:
@@ -113,11 +116,16 @@ def told(row: dict[str, Any], metric: str) -> str:
     if row["n"] < row["n_all"]:
         text += f" of {row['n_all']}"
     if row["delta"] is not None:
-        text += f"; real minus control {number(row['delta'])}"
+        text += f"; real minus {'control' if row['kind'] not in (NUISANCE, BOTH) else 'this'} {number(row['delta'])}"
+        if row["n_both"] < max(row["n"], row["n_real"]):
+            text += (
+                f" over the {counted(row['n_both'], 'subject-run')} with both (the real features have "
+                f"{row['n_real']}), so drawn at {number(row['place'])}"
+            )
     if row["kind"] == BEST:
         text += "; the strongest counted control here"
     if row["kind"] == NOT_COUNTED:
-        text += "; shown, not counted"
+        text += "; not counted by the point rules"
     return text
 
 
@@ -137,7 +145,7 @@ def panel_title(text: str, width: int) -> Spec:
 def domain_of(rows: pl.DataFrame, dots: pl.DataFrame, ceiling: float | None) -> tuple[float, float]:
     """Range of scores that a row of panels shows: everything that is drawn, zero, and a little room."""
     drawn: list[float] = [0.0] if ceiling is None else [0.0, ceiling]
-    for column in (rows["mean"], rows["low"], rows["high"], dots["score"]):
+    for column in (rows["place"], rows["low"], rows["high"], dots["score"]):
         drawn += [value for value in column.to_list() if value is not None and math.isfinite(value)]
     low, high = min(drawn), max(drawn)
     room = 0.05 * (high - low) or 0.01

@@ -30,8 +30,8 @@ def strips(rows: pl.DataFrame, dots: pl.DataFrame, ceilings: pl.DataFrame, metri
     """Rows of panels, one or more a dataset; conditions from the highest to the lowest mean over all panels."""
     order = (
         rows.group_by("condition")
-        .agg(pl.col("mean").mean())
-        .sort(["mean", "condition"], descending=[True, False], nulls_last=True)
+        .agg(pl.col("place").mean())
+        .sort(["place", "condition"], descending=[True, False], nulls_last=True)
     )
     conditions = order["condition"].to_list()
     most = max(len(own.select("model", "layer").unique()) for own in rows.partition_by("dataset"))
@@ -91,7 +91,7 @@ def _panel(
 ) -> Spec:
     model, layer = rows["model"][0], rows["layer"][0]
     x = {
-        "field": "mean",
+        "field": "place",
         "type": "quantitative",
         "scale": {"domain": list(domain), "nice": False, "zero": False},
         "axis": {"title": f"held-out {metric}", "tickCount": 4, "format": "~g", "labelLimit": 0},
@@ -104,17 +104,17 @@ def _panel(
         "axis": bare | ({"labelLimit": _LABELS} if first else {"labels": False}),
     }
     own = dots.filter((pl.col("model") == model) & (pl.col("layer") == layer))
-    drawn = with_marks(rows, lambda row: told(row, metric), "mean")
-    known = drawn.filter(pl.col("mean").is_not_null())
-    absent = drawn.filter(pl.col("mean").is_null())
+    drawn = with_marks(rows, lambda row: told(row, metric), "place")
+    known = drawn.filter(pl.col("place").is_not_null())
+    absent = drawn.filter(pl.col("place").is_null())
     real = known.filter(pl.col("condition") == REAL)
     place = {"y": y, "description": dict(DESCRIPTION)}
     layers: list[Spec] = [
         {"data": {"values": [{}]}, "mark": {"type": "rule"}, "encoding": {"x": {"datum": 0}}},
-        *([ceiling_rule(ceiling, "x", x)] if ceiling.height else []),
+        *([ceiling_rule(ceiling, "x", {**x, "field": "mean"})] if ceiling.height else []),
         *_real(real, with_marks(own, lambda row: told_run(row, metric), "score"), x, place),
         {
-            "data": values(known.select("condition", "kind", "mean", "mark")),
+            "data": values(known.select("condition", "kind", "place", "mark")),
             "mark": {"type": "point", "strokeWidth": 1.2},
             "encoding": {**place, "x": x, **kind_channels()},
         },
@@ -141,7 +141,7 @@ def _real(real: pl.DataFrame, dots: pl.DataFrame, x: Spec, place: Spec) -> list[
     ink = {"color": colour("real")}
     return [
         {
-            "data": values(real.select("mean")),
+            "data": values(real.select("place")),
             "mark": {"type": "rule", "opacity": 0.6, **ink},
             "encoding": {"x": x},
         },
@@ -151,7 +151,7 @@ def _real(real: pl.DataFrame, dots: pl.DataFrame, x: Spec, place: Spec) -> list[
             "encoding": {**place, "x": {**x, "field": "score"}},
         },
         {
-            "data": values(real.select("condition", "low", "high", "mark")),
+            "data": values(real.select("condition", "low", "high", "mark").drop_nulls("low")),
             "mark": {"type": "rule", "strokeWidth": 1.5, **ink},
             "encoding": {**place, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
         },

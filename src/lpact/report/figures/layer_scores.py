@@ -53,13 +53,20 @@ def _caption(rows: pl.DataFrame, ceilings: pl.DataFrame, metric: str, *, as_stri
         f"Held-out {metric_name(metric)}, median over units and mean over subject-runs, in "
         f"{counted(panels, 'layer')} of "
         f"{counted(pairs, 'dataset and model pair')}; the bar is the 95 % bootstrap interval over subject-runs, which "
-        "for two or three of them is no more than their range.",
+        "for two or three of them is no more than their range; a single subject-run has none.",
         "Conditions run from the highest to the lowest mean over all panels; the thin line marks the real features."
         if as_strips
         else "Each severe control is a grey line with its number in the key below the panels.",
-        "The strongest counted control has the smallest mean difference from the real features; controls that are not "
-        "counted enter no gate.",
+        "The strongest counted control has the smallest mean difference from the real features; those that are not "
+        "counted by the point rules are counted by the tests.",
     ]
+    apart = rows.filter(pl.col("n_both") < pl.max_horizontal("n", "n_real")).drop_nulls("place")
+    if apart.height:
+        said.append(
+            f"{apart.height} of {counted(rows.height, 'condition')} have other subject-runs than the real features; "
+            "each is drawn at the mean of the real features minus the mean difference over the subject-runs with "
+            "both, which the gates use; hovering gives its own mean and both numbers."
+        )
     if ceilings.height:
         said.append(
             "Response reliability (strictest valid mode, mean over recordings) correlates one noisy recording with "
@@ -69,9 +76,12 @@ def _caption(rows: pl.DataFrame, ceilings: pl.DataFrame, metric: str, *, as_stri
         said.append(
             "Response reliability is a Pearson correlation and is not drawn for this metric."
         )
-    absent = rows.filter(pl.col("mean").is_null()).height
+    absent = rows["place"].null_count()
     if absent:
-        said.append(f"{absent} of {rows.height} conditions were not computed; hovering says why.")
+        where = "" if as_strips else " over the crosses above the panels"
+        said.append(
+            f"{absent} of {counted(rows.height, 'condition')} were not computed; hovering{where} says why."
+        )
     return " ".join(said)
 
 

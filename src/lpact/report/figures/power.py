@@ -10,7 +10,7 @@ from lpact.math.intervals import wilson_interval
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
 from lpact.report.figures.common import names
 from lpact.report.figures.profile_marks import PROFILE, looks, profile_names, with_profile
-from lpact.report.figures.rates import DRAWN_GATES, drawn
+from lpact.report.figures.rates import DRAWN_GATES, drawn, of_reference
 from lpact.report.figures.wording import span
 from lpact.tables.calibration import RATES
 
@@ -31,7 +31,7 @@ def make(material: Material) -> Figure | Missing:
     """The shipped calibration's power."""
     if not material.has(RATES.name):
         return Missing(NAME, TITLE, "the rates of the gates were not given")
-    return figure(material.table(RATES.name))
+    return of_reference(figure(material.table(RATES.name)))
 
 
 def figure(rates: pl.DataFrame) -> Figure | Missing:

@@ -21,11 +21,15 @@ MAX_UNITS = 120
 
 @dataclass(frozen=True)
 class Block:
-    """A matrix [rows, places] of alignments with its name and, for strips, its profile similarity."""
+    """A matrix [rows, places] of alignments with its name and, for strips, its profile similarity.
+
+    The similarity is the mean over ``n_similar`` of the panel's subject-runs.
+    """
 
     name: str
     numbers: FloatArray
     similarity: float | None = None
+    n_similar: int = 0
     strip: bool = True
 
     def values(self) -> list[float | None]:
@@ -75,18 +79,18 @@ def panel_of(
     brain: pl.DataFrame,
     model: pl.DataFrame,
     index: pl.DataFrame,
-    rows: pl.DataFrame,
+    runs: pl.DataFrame,
     asked: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> Panel | str:
     """The panel of a layer from its tables, or a sentence why there is none.
 
-    ``rows`` are the layer's mean similarities by summary and condition; ``asked`` the alignment measures and profile
-    similarities of the study file.
+    ``runs`` are the layer's similarities by summary, condition and subject-run; ``asked`` the alignment measures and
+    profile similarities of the study file. Similarities are averaged over the subject-runs whose patterns are drawn.
     """
-    alignment = _first(asked[0], rows["alignment"])
-    rows = rows.filter(pl.col("alignment") == alignment)
-    profile = _first(asked[1], rows["profile"])
-    rows = rows.filter(pl.col("profile") == profile)
+    alignment = _first(asked[0], runs["alignment"])
+    runs = runs.filter(pl.col("alignment") == alignment)
+    profile = _first(asked[1], runs["profile"])
+    runs = runs.filter(pl.col("profile") == profile)
     brain, model = (frame.filter(pl.col("alignment") == alignment) for frame in (brain, model))
     order = _common_order(brain, model)
     if order is None:
@@ -97,6 +101,10 @@ def panel_of(
     model = model.filter(in_order).join(brain, on=both, how="semi", maintain_order="left")
     brain = brain.filter(in_order).join(model, on=both, how="semi", maintain_order="left")
     n_runs = brain.select(SUBJECT_RUN).n_unique()
+    drawn = runs.join(brain, on=SUBJECT_RUN, how="semi", maintain_order="left")
+    rows = drawn.group_by("condition", maintain_order=True).agg(
+        pl.col("similarity").mean(), n=pl.len().cast(pl.Int64)
+    )
     units = index.filter(in_order).sort(["unit_index", *SUBJECT_RUN])
     units = units.unique("unit_index", keep="first", maintain_order=True)
     notes = []
@@ -132,7 +140,7 @@ def _blocks(
     for condition, name in names.items():
         strip = _strip(model, condition, n_units)
         if strip is not None:
-            blocks.append(Block(name, strip, _similarity(rows, condition)))
+            blocks.append(Block(name, strip, *_similarity(rows, condition)))
     return blocks
 
 
@@ -193,9 +201,10 @@ def _best_control(rows: pl.DataFrame) -> str:
     return str(ranked["condition"][0]) if ranked.height else ""
 
 
-def _similarity(rows: pl.DataFrame, condition: str) -> float | None:
-    own = rows.filter(pl.col("condition") == condition)["similarity"]
-    return float(own[0]) if len(own) else None
+def _similarity(rows: pl.DataFrame, condition: str) -> tuple[float | None, int]:
+    """Mean similarity of a condition, and over how many subject-runs."""
+    own = rows.filter(pl.col("condition") == condition)
+    return (float(own["similarity"][0]), int(own["n"][0])) if own.height else (None, 0)
 
 
 def _grouped(panel: Panel) -> Panel:

@@ -46,7 +46,7 @@ def panels_of(material: Material) -> list[Panel | str]:
             brain=_of_dataset(material, BRAIN, layer),
             model=_of_layer(material, MODEL, layer),
             index=_of_dataset(material, INDEX, layer),
-            rows=found.rows.filter(pl.col(name) == layer[name] for name in LAYER),
+            runs=found.runs.filter(pl.col(name) == layer[name] for name in LAYER),
             asked=(material.config.relational.alignments, material.config.relational.profiles),
         )
         for layer in layers.iter_rows(named=True)
@@ -103,8 +103,8 @@ def _caption(material: Material, panels: list[Panel], failed: list[str]) -> str:
     parts = [
         f"Square: {first.alignment} alignment of every brain unit (row) with every other (column), grouped by region.",
         "Strips: alignment of the mean brain unit, the real features, nuisance and the most similar control with the "
-        f"same units, and their {first.profile} profile similarity with the brain's (mean over units, subject-runs and "
-        "draws of random controls).",
+        f"same units, and their {first.profile} profile similarity with the brain's (mean over units, "
+        "draws of random controls and the panel's subject-runs; where fewer have one, their number stands with it).",
         "Similarity compares shapes, not sizes: every block is shaded from its own lowest to its own highest value.",
         "Drawn is the most telling layer of each dataset: gate R under most profiles, then the largest "
         "median advantage "

@@ -93,6 +93,8 @@ def _heading(panel: Panel, block: Block, y: float) -> dict[str, Any]:
     words = short(block.name, 38) if block.strip else f"brain, {kind} with {kind}"
     if block.similarity is not None:
         words += f": {number(block.similarity, 2)}"
+        if block.n_similar != panel.n_subject_runs:
+            words += f" in {block.n_similar} of {counted(panel.n_subject_runs, 'subject-run')}"
     if block.ends is not None:
         low, high = (number(end, 2) for end in block.ends)
         words += f" ({low} to {high})"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
+from lpact.report.figure import Figure, Missing
 from lpact.report.figures.common import GATE_NAMES, GATES
 
 DRAWN_GATES: dict[str, str] = {
@@ -24,3 +27,11 @@ def drawn(rates: pl.DataFrame, role: str) -> pl.DataFrame:
         gate_name=pl.col("gate").replace_strict(DRAWN_GATES, return_dtype=pl.String),
         place=pl.col("gate").replace_strict(place, return_dtype=pl.Int64),
     )
+
+
+def of_reference(made: Figure | Missing) -> Figure | Missing:
+    """The figure of the calibration that ships with lpact; its caption says that these studies are not the reader's."""
+    if isinstance(made, Missing):
+        return made
+    note = "From reference studies that lpact simulated, not from this study or its design."
+    return replace(made, caption=f"{note} {made.caption}")

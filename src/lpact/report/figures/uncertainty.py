@@ -10,8 +10,10 @@ from lpact.report.figures.key import Key
 from lpact.report.figures.lanes import lane, separators
 from lpact.report.figures.short_names import short
 from lpact.report.figures.uncertainty_rows import (
+    FEWEST,
     QUANTITIES,
     has_interval,
+    has_range,
     is_brain,
     level_rows,
     level_words,
@@ -47,12 +49,18 @@ def make(material: Material) -> Figure | Missing:
 
 
 def _drawn(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the ends of their intervals where there is one, and a filled point only there."""
-    known = [has_interval(row) for row in rows.iter_rows(named=True)]
-    rows = rows.with_columns(known=pl.Series(known, dtype=pl.Boolean))
+    """The rows with the ends of their intervals, or of their units where few; intervals have filled points."""
+    known, few = (
+        [has(row) for row in rows.iter_rows(named=True)] for has in (has_interval, has_range)
+    )
+    rows = rows.with_columns(
+        known=pl.Series(known, dtype=pl.Boolean), few=pl.Series(few, dtype=pl.Boolean)
+    )
     return rows.with_columns(
         low=pl.when("known").then("ci_low"),
         high=pl.when("known").then("ci_high"),
+        from_unit=pl.when("few").then("unit_min"),
+        to_unit=pl.when("few").then("unit_max"),
         told=_or_nothing(pl.col("mean").is_null(), pl.lit(NOT_MEASURED)),
     )
 
@@ -94,6 +102,7 @@ def _key(rows: pl.DataFrame) -> Spec:
     if any(is_brain(level) for level in rows["level"]):
         key.symbol("mean, brain as model", shape="circle", size=46, color=colour("brain"))
     key.line("95 % bootstrap interval", role="real", thick=3)
+    key.line(f"range of the units, fewer than {FEWEST}", role="real", thick=1.2, dash=[3, 2])
     return key.line("range of the mean without one subject-run", role="muted", thick=1).spec()
 
 
@@ -142,6 +151,15 @@ def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labelled: bo
                 "y": y,
                 "x": _across("low", axis),
                 "x2": {"field": "high"},
+                "description": DESCRIPTION,
+            },
+        },
+        {
+            "mark": {"type": "rule", "strokeWidth": 1.2, "strokeDash": [3, 2], "color": own},
+            "encoding": {
+                "y": y,
+                "x": _across("from_unit", axis),
+                "x2": {"field": "to_unit"},
                 "description": DESCRIPTION,
             },
         },
@@ -233,16 +251,22 @@ def _mechanism(rows: pl.DataFrame, mechanisms: list[str], axis: str, *, labelled
         "layer": [
             separators(place["y"]),
             _zero(axis, 3),
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.8},
-                "encoding": {
-                    **place,
-                    "x": _across("low", axis, 3),
-                    "x2": {"field": "high"},
-                    "stroke": own,
-                    "description": DESCRIPTION,
-                },
-            },
+            *(
+                {
+                    "mark": {"type": "rule", **line},
+                    "encoding": {
+                        **place,
+                        "x": _across(start, axis, 3),
+                        "x2": {"field": end},
+                        "stroke": own,
+                        "description": DESCRIPTION,
+                    },
+                }
+                for start, end, line in (
+                    ("low", "high", {"strokeWidth": 1.8}),
+                    ("from_unit", "to_unit", {"strokeWidth": 1.2, "strokeDash": [3, 2]}),
+                )
+            ),
             *(_points(place, shape, own, axis, known=known) for known in (True, False)),
             _not_measured(place, MECHANISM_WIDTH),
         ],
@@ -267,17 +291,30 @@ def _points(place: Spec, shape: Spec, own: Spec, axis: str, *, known: bool) -> S
 def _caption(levels: pl.DataFrame, mechanisms: pl.DataFrame) -> str:
     known = levels.filter(pl.col("mean").is_not_null())
     draws = span(levels["n_draws"].drop_nulls())
-    alone = int(known["degenerate"].sum())
+    few = known.filter(pl.col("n_units") < FEWEST).height
     flips = int(known["sign_flip"].sum())
     parts = [
         "Means over n subject-runs (pairs of recordings where brains stand in the model's place), all models "
         "and layers "
         f"together; intervals over these n from {draws} draws."
     ]
+    if few:
+        parts.append(
+            f"Bootstrap intervals over fewer than {FEWEST} units hold far less often than 95 %: {few} of "
+            f"{known.height} contrasts have none; an open point, with the range of their units where there are several."
+        )
+    if any(is_brain(level) for level in known["level"]):
+        parts.append(
+            "Pairs of recordings share recordings and are not independent: intervals of brains as models are too "
+            "narrow."
+        )
+    if "stripping_drop" in set(known["level"]):
+        parts.append(
+            "The drop over any target is above zero for every model that predicts, whatever is stripped; only margins "
+            "of the matching target speak for a mechanism."
+        )
     if flips:
         parts.append(f"“Sign flips”: leaving one out turns the sign ({flips} of {known.height}).")
-    if alone:
-        parts.append(f"Open points stand on one unit and have no interval ({alone}).")
     n_missing = levels.height - known.height
     if n_missing:
         parts.append(f"{n_missing} of {levels.height} contrasts were not measured.")
@@ -295,10 +332,15 @@ def _summary(levels: pl.DataFrame, metric: str) -> str:
     for (level,), own in levels.filter(pl.col("mean").is_not_null()).group_by(
         "level", maintain_order=True
     ):
-        above = own.filter(~pl.col("degenerate") & (pl.col("ci_low") > 0)).height
-        below = own.filter(~pl.col("degenerate") & (pl.col("ci_high") < 0)).height
+        enough = own.filter(pl.col("n_units") >= FEWEST)
+        above = enough.filter(pl.col("ci_low") > 0).height
+        below = enough.filter(pl.col("ci_high") < 0).height
         title, _ = level_words(str(level), metric)
+        narrow = " (too narrow, pairs share recordings)" if is_brain(str(level)) else ""
+        said = f"interval{narrow} above zero in {above}, below zero in {below} of {enough.height} datasets"
+        few = own.height - enough.height
+        rest = f"{few} with fewer than {FEWEST} units, without an interval" if few else ""
         told.append(
-            f"{title}: interval above zero in {above}, below zero in {below} of {own.height} datasets"
+            f"{title}: {', '.join(part for part in (said if enough.height else '', rest) if part)}"
         )
     return "; ".join(told) + "."

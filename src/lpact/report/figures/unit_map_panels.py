@@ -225,7 +225,7 @@ class _Page:
         if value is None:
             return f"{text}: no finite difference"
         over = f"{counted(row['n_recordings'], 'recording')} of {counted(row['n_subjects'], 'subject')}"
-        return f"{text}: real {number(row['real'])}, minus best control {number(value)} ({self.metric}); {over}"
+        return f"{text}: real {number(row['real'])}, real minus best control {number(value)} ({self.metric}); {over}"
 
     def spec(self, height: float) -> Spec:
         """The whole picture."""

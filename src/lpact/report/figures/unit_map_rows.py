@@ -16,7 +16,9 @@ from lpact.tables.relational import BRAIN_UNIT_INDEX
 
 REAL = "real"
 _PLACE = ("x_mm", "y_mm", "z_mm")
-_SITE = ("coordinate_frame", "unit", *_PLACE)
+_NEAR = ("x_near", "y_near", "z_near")
+"""Coordinates rounded to 0.1 mm: units of one name that agree in these are at the same place."""
+_SITE = ("coordinate_frame", "unit", *_NEAR)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ def rows_of(material: Material) -> UnitRows:
     """Contrast of every unit with a place, in the best layer of every dataset and model.
 
     value = mean over subjects of the mean over recordings of (real − best control of the subject-run), for units of the
-    same name at the same place; a random control's score is its mean over draws.
+    same name at the same place (to 0.1 mm); a random control's score is its mean over draws. ``real`` is the mean over
+    the same recordings, those that have a contrast.
     """
     index = material.table(BRAIN_UNIT_INDEX.name)
     placed = pl.all_horizontal(pl.col(_PLACE).is_finite()).fill_null(value=False)
@@ -57,17 +60,33 @@ def rows_of(material: Material) -> UnitRows:
     by = ["dataset", "model", "layer", "panel", *_SITE]
     keep = pl.col("value").is_not_null()
     within = (
-        _with_panels(units)
+        _with_panels(_near(units))
         .sort([*by, *SUBJECT_RUN])
         .group_by([*by, "subject"], maintain_order=True)
-        .agg(pl.col("value", "real").mean(), n_recordings=keep.sum())
+        .agg(
+            pl.col("value").mean(),
+            pl.col("real").filter(keep).mean(),
+            pl.col(_PLACE).first(),
+            n_recordings=keep.sum(),
+        )
     )
     sites = within.group_by(by, maintain_order=True).agg(
-        pl.col("value", "real").mean(),
+        pl.col("value").mean(),
+        pl.col("real").filter(keep).mean(),
+        pl.col(_PLACE).first(),
         n_subjects=keep.sum().cast(pl.Int64),
         n_recordings=pl.col("n_recordings").sum().cast(pl.Int64),
     )
+    sites = sites.drop(_NEAR)
     return UnitRows(sites, index.height, index.filter(~placed).height, other_order)
+
+
+def _near(units: pl.DataFrame) -> pl.DataFrame:
+    """Adds the rounded coordinates; adding zero makes a negative zero a positive one."""
+    rounded = {
+        near: pl.col(place).round(1) + 0.0 for near, place in zip(_NEAR, _PLACE, strict=True)
+    }
+    return units.with_columns(**rounded)
 
 
 def _contrasts(material: Material, index: pl.DataFrame) -> tuple[pl.DataFrame, int]:

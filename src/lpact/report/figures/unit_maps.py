@@ -44,7 +44,7 @@ def _caption(rows: UnitRows, drawn: Drawn, metric: str) -> str:
     said = [
         f"Held-out {metric} of the real features minus that of the best counted control of the subject-run, at every "
         "unit with coordinates: mean over runs of a subject, then over subjects where the unit has the same name and "
-        "place.",
+        "place (to 0.1 mm).",
         "Triangles point up where the real features are ahead and down where they are not; size and shade say how far.",
         "Shown is the layer of each dataset and model with the largest mean difference.",
     ]

@@ -54,7 +54,7 @@ def methods_parts(
         "Events and responses": data.events(config, tables),
         "Models": data.models(config, tables),
         "Readout": levels.readout(config),
-        "Nuisance features": levels.nuisance(config),
+        "Nuisance features": levels.nuisance(config, tables),
         "Severe controls": levels.controls(config, tables),
         "Relational patterns": levels.relational(config),
         "Mechanism stripping": levels.stripping(config),

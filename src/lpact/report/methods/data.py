@@ -48,7 +48,15 @@ def datasets(config: StudyConfig, tables: Tables) -> list[str]:
         f"at least {amount(audit.min_subject_runs, 'usable subject-run')} with at least "
         f"{amount(audit.min_brain_units, 'usable unit')}, words, model features, a reliability estimate, and the "
         f"required controls ({required}). A recording with more than {percent(audit.max_bad_units)} unusable "
-        "units was left out whole. Subject-runs (one run of one subject) are the unit of replication throughout."
+        "units was left out whole."
+    )
+    sentences.append(
+        "Subject-runs (one run of one subject) are the replicates of the point rules: all else is averaged within them "
+        "first, but for the share of units with a positive relational contrast, which pools the units of all. Of the "
+        "tests, those of replication and of the fraction of the ceiling sample subject-runs (the latter units within "
+        "them, too). Those against nuisance and other rivals take outer blocks of the recordings as the sample, those "
+        "of relational patterns against shuffled orders and rivals take units, and those against surrogate controls "
+        "rank a mean over subject-runs among draws."
     )
     return sentences
 

@@ -16,6 +16,8 @@ from lpact.report.references import (
 )
 from lpact.tables.decisions import STUDY_OUTCOME
 
+LAYER_ABLATION = "layer_ablation"
+
 
 def point_rules(config: StudyConfig, tables: Tables) -> list[str]:
     """The six gates as point rules."""
@@ -38,12 +40,23 @@ def point_rules(config: StudyConfig, tables: Tables) -> list[str]:
         f"{number(gates.min_reliability)}.",
         "Mechanism: more than one mechanism has target units, and at least "
         f"{percent(gates.method_majority)} of stripping methods show a positive median drop that exceeds the drops of "
-        "other targets and of the mismatched strip. Ceiling: mean reliability is at least "
+        f"other targets and of the mismatched strip{_never_agrees(config)}. Ceiling: mean reliability is at least "
         f"{number(gates.min_reliability)}, the normalised contrast is positive, and mean and median fraction of the "
         f"ceiling are at least {number(gates.min_ceiling_fraction)}. Replication: at least "
         f"{amount(gates.min_subject_runs, 'subject-run')}, of which at least {share} have both contrasts positive.",
         scope,
     ]
+
+
+def _never_agrees(config: StudyConfig) -> str:
+    """A method that takes out the same whatever the mechanism cannot be specific; it has a vote all the same."""
+    methods = config.stripping.methods
+    if LAYER_ABLATION not in methods:
+        return ""
+    return (
+        f" ({LAYER_ABLATION} takes out the same whatever the mechanism, so that it can never agree; it counts among "
+        f"the methods all the same: where all are possible, at most {len(methods) - 1} of {len(methods)} can)"
+    )
 
 
 def _claims(tables: Tables) -> str:
@@ -73,8 +86,10 @@ def tests(config: StudyConfig) -> list[str]:
         f"was tested with a bootstrap over subject-runs and units, widened for few subject-runs{cite(*BOUND)}. "
         "Replication is the partial conjunction of the subject-runs' own p-values"
         f"{cite(*CONJUNCTION)}.",
-        f"Labels were corrected over the confirmatory claims at a false discovery rate of {number(gates.fdr)}"
-        f"{cite(*CORRECTION)}.",
+        f"Labels were corrected one by one at a false discovery rate of {number(gates.fdr)}{cite(*CORRECTION)}: those "
+        "that name a mechanism (mechanism_specific_candidate, integrated_candidate) over the confirmatory claims, the "
+        "others (predictive_only, relational_candidate) over the confirmatory layers, since they do not depend on a "
+        "mechanism.",
     ]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from lpact.config import StudyConfig
@@ -16,6 +19,7 @@ from lpact.report.methods.words import (
     STRIPPINGS,
     amount,
     cite,
+    grouped,
     listed,
     meaning,
     number,
@@ -39,6 +43,7 @@ from lpact.report.references import CONTROLS as CONTROL_KEYS
 from lpact.report.references import MEASURES as MEASURE_KEYS
 from lpact.tables.audit import CONTROL_AVAILABILITY, RELIABILITY_MODES
 from lpact.tables.ceilings import NORMALIZED_SCORES
+from lpact.tables.media import AUDIO_SOURCES
 
 
 def readout(config: StudyConfig) -> list[str]:
@@ -84,16 +89,16 @@ def _device(device: str) -> str:
     )
 
 
-def nuisance(config: StudyConfig) -> list[str]:
+def nuisance(config: StudyConfig, tables: Tables) -> list[str]:
     """What a model must beat first."""
-    parts = [_nuisance(name, config) for name in config.nuisance.include]
+    parts = [_nuisance(name, config, tables) for name in config.nuisance.include]
     return [
         f"Nuisance features were {listed(parts)}. Together they form one predictor, scored by the same readout; "
         "a model's contrast is its score minus that of nuisance."
     ]
 
 
-def _nuisance(name: str, config: StudyConfig) -> str:
+def _nuisance(name: str, config: StudyConfig, tables: Tables) -> str:
     chosen = config.nuisance
     shown = plain(name).replace("_", " ")
     if name == "word_rate":
@@ -103,11 +108,43 @@ def _nuisance(name: str, config: StudyConfig) -> str:
     if name == "log_frequency" and chosen.language is not None:
         return f"{shown} (list for '{chosen.language}' of wordfreq{cite(*WORD_LISTS)} where words bring none)"
     if name == "acoustic_envelope":
-        return (
-            f"{shown} (from audio files: {number(chosen.envelope_rate_hz)} Hz, low-pass at "
-            f"{number(chosen.envelope_lowpass_hz)} Hz)"
-        )
+        return f"{shown} ({_envelope(config, tables)})"
     return shown
+
+
+def _envelope(config: StudyConfig, tables: Tables) -> str:
+    """Where the envelope came from, dataset by dataset; what a dataset brings goes before its audio files."""
+    chosen = config.nuisance
+    settings = (
+        f"{number(chosen.envelope_rate_hz)} Hz, low-pass at {number(chosen.envelope_lowpass_hz)} Hz"
+    )
+    audited = tables.get(AUDIO_SOURCES.name)
+    if audited is None:
+        return f"as the dataset brings it, else from audio files: {settings}"
+    texts = {plain(d.name): _envelope_of(d.name, audited, settings) for d in config.datasets}
+    groups = grouped(texts)
+    if len(groups) == 1:
+        return groups[0][0]
+    return "; ".join(f"{listed(who)}: {text}" for text, who in groups)
+
+
+def _envelope_of(dataset: str, audited: pl.DataFrame, settings: str) -> str:
+    rows = audited.filter(dataset=dataset).iter_rows(named=True)
+    found = {row["source"]: row for row in rows if row["n_stimuli_with"]}
+    parts = []
+    own = found.get("envelope_in_dataset")
+    if own is not None:
+        parts.append(f"as the dataset brought it{_of_stimuli(own)}")
+    files = found.get("wav_file")
+    if files is not None and (own is None or own["n_stimuli_with"] < own["n_stimuli"]):
+        parts.append(f"from audio files{_of_stimuli(files)}: {settings}")
+    return ", else ".join(parts) or "no source"
+
+
+def _of_stimuli(row: Mapping[str, Any]) -> str:
+    """How many stimuli have a source, where not all do."""
+    n, whole = row["n_stimuli_with"], row["n_stimuli"]
+    return "" if n == whole else f" for {n} of {whole} stimuli"
 
 
 def controls(config: StudyConfig, tables: Tables) -> list[str]:
@@ -193,8 +230,9 @@ def stripping(config: StudyConfig) -> list[str]:
         f"training set: {'; '.join(methods)}. Held-out scores were then computed again; the drop is the score before "
         "minus the score after.",
         "A drop counts as specific if it exceeds that of every other mechanism's targets and that of a mismatched "
-        f"strip: random directions that carry as much feature variance ({amount(chosen.mismatch_draws, 'draw')} for "
-        "each method and mechanism).",
+        "strip of the same target. In every recording the mismatched strip is the harder of two: random directions "
+        f"that carry as much feature variance (mean over {amount(chosen.mismatch_draws, 'draw')} for each method and "
+        "mechanism), and other mechanisms, stripped in this one's place (largest drop).",
     ]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lpact.report.figure import Figure, Missing
+from lpact.report.figure import Figure, Missing, drawable
 from lpact.report.figures.common import PROFILES
 from lpact.report.page.claims import claim_rows, evidence_data, legend
 from lpact.report.page.provenance import inputs, options, outputs, unavailable
@@ -68,7 +68,9 @@ def page_html(parts: PageParts) -> str:
     """The report as one HTML document."""
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown
+    )
     rows = claim_rows(parts.tables)
     style, script = _style(), _read("page.js")
     html: str = environment.from_string(_read("page.html.j2")).render(
@@ -98,6 +100,11 @@ def page_html(parts: PageParts) -> str:
     return html
 
 
+def _shown(value: Any) -> Any:
+    """What stands in the page: text without characters that no page can hold."""
+    return drawable(value) if type(value) is str else value
+
+
 def _as_it_is(made: str) -> Markup:
     """What needs no escaping: the page's own files, and what was escaped when it was made."""
     from markupsafe import Markup
@@ -113,7 +120,7 @@ def in_page(svg: str) -> str:
 
 def script_json(value: Any) -> str:
     """JSON that can stand in a script element: nothing in it ends the element or starts a comment."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(drawable(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for unsafe, safe in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
         text = text.replace(unsafe, safe)
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from lpact.decide.wording import number
+from lpact.decide.verdict import FALSE_DISCOVERY_RATE
+from lpact.decide.wording import number, words
 from lpact.reasons import FinalLabel, Gate
 from lpact.report.figures.common import GATE_NAMES, GATES, PROFILES
 from lpact.tables import CLAIM_KEY
@@ -26,8 +27,7 @@ class Judged:
     label: str
     explanation: str
     reason: str
-    failed: str
-    beaten_by: str
+    why: str
     q_value: str
 
 
@@ -74,32 +74,43 @@ def _judged(row: Mapping[str, Any]) -> Judged:
         label=row["label"],
         explanation=_EXPLAINED.get(row["label"], ""),
         reason=row["reason"],
-        failed="" if row["first_failed_gate"] == "none" else row["first_failed_gate"],
-        beaten_by="" if row["beaten_by"] == "none" else row["beaten_by"],
+        why=_why(row),
         q_value="" if row["q_value"] is None else number(row["q_value"]),
     )
+
+
+def _why(row: Mapping[str, Any]) -> str:
+    """What a claim failed on, in a few words; empty where it failed on nothing."""
+    if row["first_failed_gate"] != "none":
+        return f"{words(row['first_failed_gate'])}: {row['beaten_by']}"
+    if row["beaten_by"] == FALSE_DISCOVERY_RATE:
+        return (
+            f"passes every test, but not the correction over claims (q = {number(row['q_value'])})"
+        )
+    return ""
 
 
 def evidence_data(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
     """The chain of evidence of every claim, for the page's script.
 
     Mechanisms of a layer share most of their evidence, so criteria are listed once: ``criteria`` holds
-    [gate, passed, sentence], and ``claims`` maps a claim to {profile: indices into it}.
+    [gate, passed, sentence], and ``claims`` has for each claim, in the order of `claim_rows`, {profile: indices}.
     """
     evidence = tables[GATE_EVIDENCE.name].sort(
         *CLAIM_KEY, "gate_profile", "gate_order", "criterion_order"
     )
     columns = [*CLAIM_KEY, "gate_profile", "gate", "passed", "sentence"]
     known: dict[tuple[str, bool, str], int] = {}
-    claims: dict[str, dict[str, list[int]]] = {}
+    claims: dict[tuple[Any, ...], dict[str, list[int]]] = {}
     for *key, profile, gate, passed, sentence in evidence.select(columns).iter_rows():
         index = known.setdefault((gate, passed, sentence), len(known))
-        claims.setdefault("/".join(map(str, key)), {}).setdefault(profile, []).append(index)
+        claims.setdefault(tuple(key), {}).setdefault(profile, []).append(index)
+    keys = [(row.dataset, row.model, row.layer, row.mechanism) for row in claim_rows(tables)]
     return {
         "gates": _GATE_OF_EVIDENCE,
         "profiles": PROFILES,
         "criteria": [list(criterion) for criterion in known],
-        "claims": claims,
+        "claims": [claims.get(key, {}) for key in keys],
     }
 
 

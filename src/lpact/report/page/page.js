@@ -99,15 +99,17 @@
 
   // A claim opens to its chain of evidence.
   let evidence = null;
-  const chain = (key) => {
+  const chain = (row) => {
     evidence = evidence || JSON.parse(one("#evidence").textContent);
     const box = make("div", undefined, "chains");
     for (const [profile, called] of Object.entries(evidence.profiles)) {
       const part = make("div");
       part.append(make("h4", called + " (" + profile + ")"));
+      const verdict = one('td[title][data-profile="' + profile + '"]', row);
+      if (verdict) part.append(make("p", verdict.title));
       const list = make("ul");
       let last = null;
-      for (const index of (evidence.claims[key] || {})[profile] || []) {
+      for (const index of (evidence.claims[row.dataset.at] || {})[profile] || []) {
         const [gate, passed, sentence] = evidence.criteria[index];
         if (gate !== last) {
           const head = make("li");
@@ -139,7 +141,7 @@
     if (row.classList.contains("open")) return;
     const cell = make("td");
     cell.colSpan = row.cells.length;
-    cell.append(chain(row.dataset.key));
+    cell.append(chain(row));
     const more = make("tr", undefined, "chain");
     more.append(cell);
     row.after(more);
@@ -172,10 +174,11 @@
     const lines = [columns.join(",")];
     for (const row of rows.filter((own) => !own.hidden)) {
       const cells = Array.from(row.cells).filter((own) => !own.hidden);
-      lines.push(cells.map((own) => {
+      lines.push(cells.flatMap((own) => {
         const sign = one("[role=img]", own);
         const label = one(".label", own);
-        return quoted(sign ? sign.getAttribute("aria-label") : label ? label.textContent : own.textContent.trim());
+        const text = sign ? sign.getAttribute("aria-label") : label ? label.textContent : own.textContent.trim();
+        return Array(own.colSpan).fill(quoted(text));
       }).join(","));
     }
     const link = make("a");
@@ -200,6 +203,13 @@
       setTimeout(() => { own.textContent = "Copy"; }, 1500);
     });
   }
+  // Print what is folded, too.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = all("details:not([open])");
+    for (const own of folded) own.open = true;
+  });
+  addEventListener("afterprint", () => { for (const own of folded) own.open = false; });
   addEventListener("hashchange", restore);
   restore();
 })();

@@ -27,7 +27,7 @@ from lpact.web.shelf import ShelfRun
 from lpact.web.site import Site, find_table, read_address
 from lpact.web.words import cell
 
-KNOWN = ("q", "col", "op", "val", "sort", "dir", "page", "size")
+KNOWN = (FACET, "q", "col", "op", "val", "sort", "dir", "page", "size")
 MOST_OPTIONS = 200
 MOST_FACETS = 8
 

@@ -7,8 +7,8 @@ import json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lpact.errors import LPactError
 from lpact.report.compare import Comparison, compare_runs
-from lpact.store import StoredRun
 from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE, STUDY_OUTCOME
 from lpact.web.address import DEFAULT_SIZE, PAGE_SIZES, read_choice, read_number
 from lpact.web.paging import Paging
@@ -31,8 +31,13 @@ def show(site: Site, request: Request) -> Response:
     a = site.run(address.get("a", slugs[0]))
     b = site.run(address.get("b", slugs[1 if len(slugs) > 1 else 0]))
     if a is b:
-        return site.page(request, "compare.html", a=a, b=b, comparison=None)
-    compared = compare(site, a, b)
+        return site.page(request, "compare.html", a=a, b=b, comparison=None, problem=None)
+    try:
+        compared = compare(site, a, b)
+    except LPactError as error:  # the form stays, for another choice
+        return site.page(
+            request, "compare.html", status=500, a=a, b=b, comparison=None, problem=error
+        )
     profile = read_choice(address, "profile", list(PROFILES), "paper")
     wanted = read_choice(address, "show", list(SHOWN), "verdicts")
     changes = [
@@ -63,9 +68,7 @@ def show(site: Site, request: Request) -> Response:
 
 
 def compare(site: Site, a: ShelfRun, b: ShelfRun) -> Comparison:
-    """The comparison, made once for the files as they are now."""
+    """The comparison, made once for the files as they are now, with the manifests that were checked at the start."""
     files = [run.file(table) for run in (a, b) for table in READ]
     key = ("compare", a.slug, b.slug, tuple(file.fingerprint for file in files))
-    return site.database.answers.get(
-        key, lambda: compare_runs(StoredRun(a.root), StoredRun(b.root))
-    )
+    return site.database.answers.get(key, lambda: compare_runs(a.stored, b.stored))

@@ -8,10 +8,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lpact.reasons import FinalLabel, Gate
+from lpact.errors import RunError
+from lpact.reasons import Gate
 from lpact.tables import Column
 from lpact.web.address import (
     DEFAULT_SIZE,
+    LONGEST_NAME,
     PAGE_SIZES,
     Address,
     find_column,
@@ -23,8 +25,8 @@ from lpact.web.address import (
 )
 from lpact.web.downloads import attachment
 from lpact.web.paging import Paging
-from lpact.web.query import Condition, Question, count, page, tally, values
-from lpact.web.site import MATRIX, PROFILES, Site, read_address
+from lpact.web.query import Condition, Question, Source, count, page, tally, values
+from lpact.web.site import MATRIX, PROFILES, VERDICTS, Site, Unread, read_address
 
 FACETS = {
     "run": "run",
@@ -56,7 +58,8 @@ def show(site: Site, request: Request) -> Response:
     address, elsewhere = read_address(request, KNOWN)
     if elsewhere is not None:
         return elsewhere
-    question = ask(site, address)
+    question, left_out = ask(site, address)
+    everything, unread = site.matrix(site.shelf.runs)
     total = count(site.database, question)
     size = int(read_choice(address, "size", [str(n) for n in PAGE_SIZES], str(DEFAULT_SIZE)))
     paging = Paging(address, total, size, read_number(address, "page", 1))
@@ -68,9 +71,11 @@ def show(site: Site, request: Request) -> Response:
         address=address,
         rows=rows,
         paging=paging,
-        facets=facets(site, address),
+        facets=facets(site, address, everything),
+        unread=unread,
+        complete=not left_out,
         profile=address.get("profile", "paper"),
-        counts={label.value: counts[label.value] for label in FinalLabel if label.value in counts},
+        counts={label.value: counts[label.value] for label in VERDICTS if label.value in counts},
         sort=question.sort.name if question.sort else "",
         descending=question.descending,
         sizes=PAGE_SIZES,
@@ -78,20 +83,29 @@ def show(site: Site, request: Request) -> Response:
 
 
 def download(site: Site, request: Request, form: str) -> Response:
-    """Every claim of the filters, in the order of the page."""
+    """Every claim of the filters, in the order of the page; refused where a run that is asked for cannot be read."""
     address, elsewhere = read_address(request, KNOWN)
     if elsewhere is not None:
         return elsewhere
-    return attachment(site.database, ask(site, address), "decisions", form)
+    question, left_out = ask(site, address)
+    if left_out:
+        raise RunError(
+            "the file would not hold every claim: not all runs can be read",
+            where=", ".join(one.run.slug for one in left_out),
+            got=left_out[0].problem.what,
+            expected="runs whose decisions can be read",
+            remedy="choose one run in the decision matrix, or start the explorer without the broken one",
+        ) from left_out[0].problem
+    return attachment(site.database, question, "decisions", form)
 
 
-def ask(site: Site, address: Address) -> Question:
-    """The question that an address stands for."""
+def ask(site: Site, address: Address) -> tuple[Question, list[Unread]]:
+    """The question that an address stands for, and the runs that it leaves out because they cannot be read."""
     profile = read_choice(address, "profile", PROFILE_CHOICES, "paper")
     conditions = []
     runs = site.shelf.runs
     for name, column_name in FACETS.items():
-        text = read_text(address, name)
+        text = read_text(address, name, LONGEST_NAME)
         if not text:
             continue
         column = find_column(MATRIX, column_name)
@@ -102,14 +116,15 @@ def ask(site: Site, address: Address) -> Question:
     if profile != "both":
         conditions.append(Condition(find_column(MATRIX, "gate_profile"), "is", profile))
     sort, descending = read_sort(address, MATRIX)
-    return Question(site.matrix(runs), tuple(conditions), read_text(address, "q"), sort, descending)
+    source, left_out = site.matrix(runs)
+    search = read_text(address, "q")
+    return Question(source, tuple(conditions), search, sort, descending), left_out
 
 
-def facets(site: Site, address: Address) -> list[Facet]:
+def facets(site: Site, address: Address, everything: Source) -> list[Facet]:
     """All filters with what may be chosen: codes in their own order, everything else sorted."""
-    everything = site.matrix(site.shelf.runs)
     orders: dict[str, list[str]] = {
-        "verdict": [label.value for label in FinalLabel],
+        "verdict": [label.value for label in VERDICTS],
         "gate": [*(gate.value for gate in Gate), "none"],
     }
     made = []

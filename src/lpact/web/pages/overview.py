@@ -10,13 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lpact.errors import LPactError
-from lpact.reasons import FinalLabel
 from lpact.tables import Table
 from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.web.address import find_column
 from lpact.web.query import Question, count, page, tally, with_condition
 from lpact.web.shelf import ShelfRun
-from lpact.web.site import GATES, PROFILES, Site
+from lpact.web.site import GATES, PROFILES, VERDICTS, Site
 
 _PROFILE = find_column(DECISIONS, "gate_profile")
 _LABEL = find_column(DECISIONS, "label")
@@ -65,7 +64,7 @@ def summarise(site: Site, run: ShelfRun) -> Summary:
         return Summary(run, problem=error)
     verdicts = [
         (label.value, {profile: labels[profile].get(label.value, 0) for profile in PROFILES})
-        for label in FinalLabel
+        for label in VERDICTS
     ]
     return Summary(
         run,

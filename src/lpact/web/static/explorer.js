@@ -26,8 +26,7 @@ function addTools() {
   const theme = element("button", "", { type: "button" });
   const name = () => {
     const now = storage.get();
-    theme.textContent = { system: "Auto", light: "Light", dark: "Dark" }[now] || "Auto";
-    theme.setAttribute("aria-label", `Theme: ${now}`);
+    theme.textContent = `Theme: ${now === "light" || now === "dark" ? now : "auto"}`;
     theme.title = "Change the theme";
   };
   theme.addEventListener("click", () => {
