@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
-from explorer_runs import PLANTED, make_run, planted_run
+from explorer_runs import PLANTED, make_run, planted_run, rewrite
 
 pytestmark = pytest.mark.browser
 
@@ -40,6 +41,7 @@ class Explorer:
 
     url: str
     decisions: pl.DataFrame
+    tiny: Path
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +49,14 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     folder = tmp_path_factory.mktemp("explorer")
     runs = [make_run(folder / "tiny")]
     runs.append(planted_run(runs[0], folder / "planted"))
+    tables = [pl.read_parquet(run / "decisions" / "lpact_decision_table.parquet") for run in runs]
+    with served(runs) as url:
+        yield Explorer(url, pl.concat(tables), runs[0])
+
+
+@contextmanager
+def served(runs: list[Path]) -> Iterator[str]:
+    """The address of an explorer that runs meanwhile."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -55,10 +65,7 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         assert "explorer:" in server.stdout.readline()
-        tables = [
-            pl.read_parquet(run / "decisions" / "lpact_decision_table.parquet") for run in runs
-        ]
-        yield Explorer(f"http://127.0.0.1:{port}", pl.concat(tables))
+        yield f"http://127.0.0.1:{port}"
         server.terminate()
 
 
@@ -86,6 +93,29 @@ def test_a_planted_wide_page_would_be_found(page: Page, explorer: Explorer) -> N
         "document.querySelector('pre').className = 'plain'; document.querySelector('pre').style.overflow = 'visible'"
     )
     assert page.evaluate("document.documentElement.scrollWidth") > 360
+
+
+def test_changed_claims_are_cards_on_a_phone(
+    page: Page, explorer: Explorer, tmp_path: Path
+) -> None:
+    def lower(frame: pl.DataFrame) -> pl.DataFrame:
+        if not {"raw_score", "label"} <= set(frame.columns):
+            return frame
+        return frame.with_columns(pl.col("raw_score") - 1.0)
+
+    changed = rewrite(explorer.tiny, tmp_path / "changed", lower, "changed")
+    fits = """() => { const e = document.querySelector('.compared').closest('.scroll');
+      return e.scrollWidth <= e.clientWidth; }"""
+    with served([explorer.tiny, changed]) as url:
+        for width, layout in ((1280, "table-row"), (360, "flex")):
+            page.set_viewport_size({"width": width, "height": 740})
+            page.goto(f"{url}/compare?show=all")
+            row = page.locator(".compared tbody tr").first
+            expect(row).to_be_visible()
+            assert row.evaluate("e => getComputedStyle(e).display") == layout
+            assert page.evaluate(fits)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        expect(row.get_by_role("cell").first).to_be_visible()
 
 
 def test_a_claim_opens_by_click(page: Page, explorer: Explorer) -> None:
@@ -210,7 +240,7 @@ def test_the_theme_is_kept(page: Page, explorer: Explorer) -> None:
     page.goto(explorer.url)
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
-    page.get_by_role("button", name="Theme: system").click()
+    page.get_by_role("button", name="Theme: auto").click()
     page.get_by_role("button", name="Theme: light").click()
     dark = page.evaluate(background)
     assert dark != light

@@ -114,6 +114,29 @@ def test_a_claim_opens_to_its_evidence_by_mouse_and_keyboard(
     expect(page.locator("tr.chain")).to_have_count(1)
 
 
+@pytest.mark.parametrize("media", ["screen", "print"])
+def test_names_of_claims_are_whole_and_cover_nothing(page: Page, address: str, media: str) -> None:
+    page.goto(address)
+    page.emulate_media(media=media)
+    wrong = page.locator("#claim-table tbody tr[data-key]").evaluate_all(
+        """rows => rows.filter(row => {
+          const [cell, name] = [row.cells[0], row.querySelector(".open-claim")].map(e => e.getBoundingClientRect());
+          return name.width < 40 || name.right > cell.right + 1 || name.bottom > cell.bottom + 1;
+        }).length"""
+    )
+    assert wrong == 0
+
+
+def test_what_is_folded_is_printed(page: Page, address: str) -> None:
+    page.goto(address)
+    folded = page.locator("details:not([open])")
+    assert folded.count() > 0
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert folded.count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert folded.count() > 0
+
+
 def test_hovering_shows_the_rows_behind_a_mark(page: Page, address: str) -> None:
     page.goto(address)
     mark = page.locator("#figure-framework .m").first

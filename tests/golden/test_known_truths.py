@@ -49,12 +49,12 @@ def verdicts(
 
 
 NOTHING = [([], "integrated"), ([], "null"), (["drift"], "drift"), (["lexical"], "lexical")]
-SEEDS = range(4)
+SEEDS = range(3)
 
 
 @pytest.fixture(scope="module")
 def null_verdicts(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
-    """Four kinds of nothing, four seeds each: 16 studies, 96 claims."""
+    """Four kinds of nothing, three seeds each: 12 studies, 72 claims; the shipped calibration has 1,020."""
     root = tmp_path_factory.mktemp("nothing")
     studies = [(truths, model, seed) for truths, model in NOTHING for seed in SEEDS]
     spawn = multiprocessing.get_context("spawn")
@@ -79,7 +79,7 @@ def test_null_studies_give_no_candidate(null_verdicts, model):
 
 
 def test_null_studies_are_seldom_called_predictive(null_verdicts):
-    """Point rules have no error rate of their own; a single chance finding in 16 studies is let pass."""
+    """Point rules have no error rate of their own; a single chance finding in 12 studies is let pass."""
     layers = null_verdicts.unique(["model", "seed"])
     assert layers.height == len(NOTHING) * len(SEEDS)
     assert layers.filter(label="predictive_only").height <= 1

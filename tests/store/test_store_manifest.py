@@ -185,3 +185,12 @@ def test_whatever_changed_since_a_run_was_made_is_named(run) -> None:
     assert "configuration" in differences(manifest, provenance(config={"seed": 4}))[0]
     older = manifest.model_copy(update={"lpact_code": "0" * 16})
     assert "lpact's code" in differences(older, provenance())[0]
+
+
+def test_a_folder_that_is_not_there_is_said_so(tmp_path) -> None:
+    with pytest.raises(RunError) as missing:
+        read_manifest(tmp_path / "gone")
+    assert missing.value.got == "no such folder"
+    with pytest.raises(RunError) as empty:
+        read_manifest(tmp_path)
+    assert empty.value.got == "no manifest.json"

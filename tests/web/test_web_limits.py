@@ -24,9 +24,26 @@ from lpact.web.shelf import Shelf, unique_slugs
 
 BASE = "http://127.0.0.1"
 TABLE = "decisions/lpact_decision_table"
+CLAIM = "/claim?run=tiny&dataset=sim&model=integrated&layer=2&mechanism=surprisal"
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80", ""])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "evil.example:80",
+        "",
+        "[::1",
+        "[::1]evil.com",
+        "[::1]:80evil.com",
+        "localhost:@evil.com",
+        "localhost:80@evil.com",
+        "localhost/evil",
+        "localhost:80:80",
+        "evil.com@localhost",
+    ],
+)
 def test_another_host_name_is_refused(client: TestClient, host: str) -> None:
     assert client.get("/", headers={"Host": host}).status_code == 421
 
@@ -41,12 +58,14 @@ def test_further_names_are_answered_if_allowed(tiny_run: Path) -> None:
         assert client.get("/", headers={"Host": "lab.example:80"}).status_code == 200
         assert client.get("/", headers={"Host": "192.0.2.7"}).status_code == 200
         assert client.get("/", headers={"Host": "[2001:db8::1]:80"}).status_code == 200
-        assert client.get("/", headers={"Host": "other.example"}).status_code == 421
+        for other in ("other.example", "[2001:db8::1", "[192.0.2.7]", "192.0.2.7:@other.example"):
+            assert client.get("/", headers={"Host": other}).status_code == 421, other
 
 
 def test_host_names_lose_port_case_and_last_dot() -> None:
     assert host_name("LocalHost.:80") == "localhost"
     assert host_name("[::1]:8321") == "[::1]"
+    assert host_name("[::1]8321") == ""
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"])
@@ -149,6 +168,22 @@ def test_an_odd_address_is_an_error_page(client: TestClient, query: str) -> None
 )
 def test_odd_conditions_are_an_error_page(client: TestClient, query: str) -> None:
     assert client.get(f"/runs/tiny/tables/{TABLE}?{query}").status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/decisions", "/compare", CLAIM])
+def test_parameters_that_a_page_does_not_know_are_dropped(client: TestClient, path: str) -> None:
+    """Or every link of the page would carry them."""
+    more = "&".join(f"is.x{i}=1" for i in range(50))
+    answer = client.get(f"{path}{'&' if '?' in path else '?'}{more}", follow_redirects=False)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == path
+    page = client.get(f"/runs/tiny/tables/{TABLE}?is.model=drift", follow_redirects=False)
+    assert page.status_code == 200  # a page that knows it
+
+
+def test_a_parameter_counts_once(client: TestClient) -> None:
+    answer = client.get("/decisions?model=a&q=x&model=drift&q=y", follow_redirects=False)
+    assert answer.headers["location"] == "/decisions?model=drift&q=y"
 
 
 def test_quotes_nulls_and_long_pages_are_only_text(client: TestClient) -> None:
@@ -313,6 +348,9 @@ def test_downloads_are_not_changed_for_spreadsheets(two: TestClient) -> None:
 def test_folders_that_are_no_runs(tmp_path: Path, tiny_run: Path) -> None:
     with pytest.raises(RunError, match="not a finished run"):
         create_app([tiny_run, tmp_path])
+    with pytest.raises(RunError, match="there is no such folder") as told:
+        create_app([tiny_run, tmp_path / "nowhere"])
+    assert told.value.where == str(tmp_path / "nowhere")
     with pytest.raises(RunError, match="no run to show"):
         create_app([])
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from lpact.cli import app
 from lpact.errors import ConfigError
-from lpact.web.server import Address, listen
+from lpact.web.server import Address, listen, run_server
 
 
 def taken() -> socket.socket:
@@ -42,6 +42,11 @@ def test_a_free_port_is_taken_as_asked() -> None:
 
 def test_names_that_an_address_answers_to() -> None:
     assert Address("127.0.0.1", 1, 1).names == ("127.0.0.1", "localhost", "[::1]")
+    assert Address("127.0.0.2", 1, 1).names == ("127.0.0.1", "localhost", "[::1]", "127.0.0.2")
+    assert Address("127.0.0.2", 1, 1).loopback
+    assert Address("::1", 1, 1).loopback
+    assert not Address("192.0.2.7", 1, 1).loopback
+    assert not Address("lab.example", 1, 1).loopback
     assert Address("192.0.2.7", 1, 1).names == ("192.0.2.7",)
     everywhere = Address("0.0.0.0", 1, 1)
     assert "*" in everywhere.names
@@ -54,6 +59,34 @@ def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["explore", str(tmp_path)])
     assert result.exit_code == 2
     assert "not a finished run" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["*", "*.example", "lab.example:80", "::1", "", "a b"])
+def test_names_that_are_no_names_are_refused(tiny_run: Path, name: str) -> None:
+    result = CliRunner().invoke(app, ["explore", str(tiny_run), "--allow-host", name])
+    assert result.exit_code == 2
+    assert "--allow-host" in result.stderr
+    assert "cannot be opened by such a name" in result.stderr
+
+
+@pytest.mark.parametrize("in_use", [True, False])
+def test_another_port_is_explained(
+    tiny_run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    in_use: bool,
+) -> None:
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
+    held = taken()
+    port = held.getsockname()[1]
+    if not in_use:
+        held.close()
+    run_server([tiny_run], Address("127.0.0.1", None, port), ("lab.example",), open_browser=False)
+    held.close()
+    said = capsys.readouterr().out
+    assert (f"port {port} is in use" in said) is in_use
+    assert (f"http://127.0.0.1:{port}/" in said) is not in_use
+    assert "over the network" not in said
 
 
 def raw(port: int, path: str) -> tuple[int, str]:

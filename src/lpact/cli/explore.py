@@ -22,7 +22,8 @@ def command(
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            "--allow-host", help="A further name that the page may be opened by; can be repeated."
+            "--allow-host",
+            help="A further name that the page may be opened by; can be repeated. No patterns.",
         ),
     ] = None,
     open_browser: Annotated[

@@ -92,8 +92,8 @@ def _implant(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa:
             "implanted signal",
             SIMULATED,
             f"{row['arm']}, gate profile {row['gate_profile']}",
-            row["gate_pass"],
-            row["interpretation"],
+            _passes(row),
+            row["interpretation"] if _passes(row) is not None else _explained(row["reason"]),
             row["reason"],
             expected=row["arm"] == IMPLANTED,
         )

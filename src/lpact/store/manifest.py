@@ -192,7 +192,7 @@ def read_manifest(root: Path) -> Manifest:
         raise RunError(
             "the folder is not a finished run",
             where=str(root),
-            got=f"no {MANIFEST_NAME}",
+            got=f"no {MANIFEST_NAME}" if root.is_dir() else "no such folder",
             expected="a run directory that `lpact run` has published",
             remedy="check the path, or run the study to the end",
         )

@@ -84,7 +84,9 @@ class Database:
 
     def _told(self, parameters: dict[str, Any]) -> _told:
         """Errors of the block are about the files among the parameters."""
-        files = [value for value in parameters.values() if value in self._paths]
+        files = [
+            text for text in parameters.values() if isinstance(text, str) and text in self._paths
+        ]
         return _told(", ".join(dict.fromkeys(files)))
 
     def close(self) -> None:

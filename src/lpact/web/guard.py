@@ -40,7 +40,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
         self._app = app
-        self._hosts = frozenset(host.lower() for host in hosts)
+        self._hosts = frozenset(host.lower() for host in hosts) - {""}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or pass on; either way with the headers."""
@@ -77,9 +77,7 @@ class Guard:
 
     def _is_ours(self, host: str) -> bool:
         name = host_name(host)
-        return (
-            bool(name) and name in self._hosts or (ANY_ADDRESS in self._hosts and _is_address(name))
-        )
+        return name in self._hosts or (ANY_ADDRESS in self._hosts and _is_address(name))
 
 
 def host_name(host: str) -> str:

@@ -67,6 +67,18 @@ def test_every_finding_of_a_run_has_its_symbol(of_run: Material):
     assert width_of(root) <= 1000
 
 
+def test_an_implant_that_could_not_be_judged_is_not_available():
+    unjudged = sham(gate_pass=False) | {"reason": "nothing_measured"}
+    own = material(
+        {IMPLANT.name: pl.DataFrame([unjudged, sham(gate_pass=False) | {"arm": "implant"}])}
+    )
+    first, second = findings(own.tables, own.config.gates)
+    assert (first.passes, first.result) == (None, "not available")
+    assert first.detail != "nothing is planted."
+    assert (second.passes, second.detail) == (False, "nothing is planted.")
+    assert kinds(checked_svg(make(own))) == {"disc": 0, "cross": 1, "dash": 1}
+
+
 def test_reasons_stand_where_nothing_could_be_computed(of_run: Material):
     rows = rows_of(of_run)
     absent = rows.filter(pl.col("passes").is_null())

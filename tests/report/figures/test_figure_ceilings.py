@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
@@ -10,6 +11,7 @@ from level_tables import table
 from lpact.report.figure import Material, Missing
 from lpact.report.figures.ceiling_rows import (
     DELTA,
+    NOISE_FREE,
     PREDICTIVE,
     REAL,
     RELATIONAL,
@@ -19,6 +21,7 @@ from lpact.report.figures.ceiling_rows import (
     reliability_rows,
 )
 from lpact.report.figures.ceilings import best_layers, make
+from lpact.report.theme import colour
 from lpact.study import Run
 from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
 
@@ -121,6 +124,64 @@ def test_fractions_by_hand():
     assert found[RELATIONAL, TYPICAL] == (pytest.approx(1.1 * 0.575), 2)
     # Subject 1 by subject_to_subject, subject 2 by the strictest mode that it has.
     assert found[PREDICTIVE, REAL] == (pytest.approx((0.4 + 0.6) / 2), 2)
+
+
+def test_responses_are_beside_what_a_noise_free_model_could_reach():
+    own = material(tables())
+    rows = fraction_rows(own).filter(quantity=NOISE_FREE)
+    # Reliabilities 0.5 and 0.5 (strictest modes): a score of √0.5 is 1/√0.5 of the reliability.
+    assert rows["level"].to_list() == [PREDICTIVE]
+    assert rows["value"].to_list() == pytest.approx([2**0.5])
+    made = make(own)
+    root = checked_svg(made)
+    reach = [m for m in marks(root) if "a noise-free model could reach about 1.414 times" in m.text]
+    assert len(reach) == 1
+    assert any(
+        "responses: real features is 0.500 times the response rel" in m.text for m in marks(root)
+    )
+    assert "ratio to response reliability" in texts(root)
+    assert "1/√r" in made.caption  # type: ignore[union-attr]
+    assert (
+        "largest ratio to response reliability, 0.50, where a noise-free model could reach about 1.41"
+        in made.summary
+    )
+
+
+def test_a_perfect_model_of_the_shared_response_lies_on_the_line():
+    """Two recordings are signal plus noise; the signal itself is the model."""
+    rng = np.random.default_rng(0)
+    signal, one, other = (rng.normal(size=200_000) for _ in range(3))
+    r = np.corrcoef(signal + one, signal + other)[0, 1]
+    score = np.corrcoef(signal, signal + one)[0, 1]
+    exact = tables()
+    exact[NORMALIZED_PREDICTIVE.name] = exact[NORMALIZED_PREDICTIVE.name].with_columns(
+        reliability=pl.lit(r), fraction_of_ceiling=pl.lit(score / r), reason=pl.lit("ok")
+    )
+    rows = fraction_rows(material(exact)).filter(level=PREDICTIVE)
+    found = dict(rows.select("quantity", "value").iter_rows())
+    assert found[REAL] > 1.3
+    assert found[REAL] == pytest.approx(found[NOISE_FREE], abs=0.01)
+
+
+def test_the_line_of_gate_t_stands_in_its_own_panel_only():
+    def dashes(made: dict) -> int:
+        drawn = checked_svg(make(material(made)))
+        return sum(
+            own.get("stroke-dasharray") == "4,3" and own.get("stroke") == colour("fail")
+            for own in drawn.iter()
+        )
+
+    both, without = tables(), tables()
+    del without[NORMALIZED_PREDICTIVE.name]
+    assert dashes(both) == dashes(without)
+    relational = tables()
+    del relational[NORMALIZED_SCORES.name]
+    assert dashes(both) == dashes(relational) + 2  # one in its panel, one in the key
+    drawn = texts(checked_svg(make(material(relational))))
+    assert not any(
+        "gate T" in text or "ceiling" in text for text in drawn if "reliability" not in text
+    )
+    assert "responses: a noise-free model" in drawn
 
 
 def test_fractions_of_a_run_are_those_of_gate_t(of_run: Material):

@@ -120,6 +120,38 @@ def test_counts_of_a_run_are_those_of_its_rows(of_run: Material):
     assert {key[0] for key in expected} == {LEVEL1, LEVEL2}
 
 
+def test_rows_of_another_unit_order_are_no_evidence():
+    mixed = tables()
+    order = pl.when(pl.col("unit") == "u2").then(pl.lit("other")).otherwise("model_unit_order_hash")
+    mixed[PROFILE_DELTAS.name] = mixed[PROFILE_DELTAS.name].with_columns(
+        model_unit_order_hash=order
+    )
+    assert counts(rows_of(material(mixed)), LEVEL2) == {"b": (1, 1, 2)}
+    made = make(material(mixed))
+    assert isinstance(made, Figure)
+    assert "1 level-2 comparison of different unit orders left out" in made.caption
+    assert "Level 2 compares 2 combinations" in made.caption
+    assert "unit orders" not in make(material(tables())).caption  # type: ignore[union-attr]
+    mixed[PROFILE_DELTAS.name] = mixed[PROFILE_DELTAS.name].with_columns(
+        model_unit_order_hash=pl.lit("other")
+    )
+    nothing = make(material(mixed))
+    assert isinstance(nothing, Figure)
+    assert "Level 2 has no comparison to draw. 3 level-2 comparisons" in nothing.caption
+    checked_svg(nothing)
+
+
+def test_nuisance_is_a_rival_of_the_tests_at_level_2(of_run: Material):
+    """The calibrated gates R and T of a run compare with nuisance; the caption must not deny it."""
+    evidence = of_run.table("decisions/lpact_gate_evidence").filter(
+        pl.col("gate").is_in(["relational", "ceiling_aware"])
+        & pl.col("compared_with").str.contains("nuisance")
+    )
+    assert set(evidence["gate_profile"]) == {"calibrated"}
+    caption = make(of_run).caption  # type: ignore[union-attr]
+    assert "no rival there under the point rules, but it is one in the tests" in caption
+
+
 def test_cells_show_the_counts():
     made = make(material(tables()))
     root = checked_svg(made)

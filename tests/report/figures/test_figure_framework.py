@@ -46,6 +46,27 @@ def test_counts_are_those_worked_out_by_hand():
     assert rows["dropped"].to_list() == DROPPED
 
 
+def test_layers_are_counted_beside_claims():
+    claims = [
+        claim(passed, layer=layer, mechanism=mechanism)
+        for layer, passed in ((1, "P S R"), (2, "P"), (3, ""))
+        for mechanism in ("a", "b", "c")
+    ]
+    own = material(decisions(*claims))
+    at = {row["step"]: row for row in rows_of(own).iter_rows(named=True)}
+    found = [(at[step]["still_in"], at[step]["layers_in"]) for step in ("claims", "P", "S", "M")]
+    assert found == [(9, 3), (6, 2), (3, 1), (0, 0)]
+    made = make(own)
+    assert isinstance(made, Figure)
+    assert "9 claims in 3 layers" in made.caption
+    assert "share every gate but M" in made.caption
+    root = checked_svg(made)
+    assert "layers" in texts(root)
+    assert any(
+        "predictive: 6 of 9 claims still in (in 2 layers)" in own.text for own in marks(root)
+    )
+
+
 def test_bars_start_at_zero_and_are_as_long_as_the_counts(figure: Figure):
     found = marks(checked_svg(figure))
     bars = {"paper": {}, "calibrated": {}}
@@ -70,12 +91,15 @@ def test_every_count_is_written_and_told(figure: Figure):
     assert width_of(root) <= 1000
     told = [own.text for own in marks(root)]
     assert (
-        "point rules, severe controls: 4 of 8 claims still in; 1 drop out here; 5 pass this step on its own"
-        in told
+        "point rules, severe controls: 4 of 8 claims still in (in 1 layer); 1 drop out here; "
+        "5 pass this step on its own" in told
     )
     assert "every gate a test, verdict predictive_only: 1 of 8 claims" in told
     assert "8 claims" in figure.caption
-    assert "of 8 claims 7 are confirmatory, 6 of these raw positive, 1 integrated" in figure.summary
+    assert (
+        "of 8 claims 7 are confirmatory, 6 of these raw positive, 1 integrated (in 1 layer)"
+        in figure.summary
+    )
     written = texts(root)
     assert written.count("point rules") == 1
     assert written.count("every gate a test") == 1

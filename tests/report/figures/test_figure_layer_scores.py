@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
 
 import polars as pl
@@ -11,7 +12,7 @@ from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level_tables import table
 
 from lpact.report.figure import Figure, Material, Missing
-from lpact.report.figures.layer_score_lines import spread
+from lpact.report.figures.layer_score_lines import spread, ticks_of
 from lpact.report.figures.layer_score_rows import (
     BEST,
     BOTH,
@@ -116,6 +117,96 @@ def test_means_and_kinds_by_hand():
     assert rows["b"]["low"] is None
 
 
+def uneven() -> dict:
+    """Control `b` (0.1) lacks subject 2, where the real features are high; elsewhere it is ahead of them."""
+    made = tables()
+    real = {"1": 0.05, "2": 0.95, "3": 0.05}
+    deltas, nulls = made[CONTROL_DELTAS.name], made[CONTROL_NULLS.name]
+    score = pl.col("subject").replace_strict(real, return_dtype=pl.Float64)
+    made[CONTROL_DELTAS.name] = deltas.with_columns(
+        real_score=pl.when(pl.col("metric") == "pearson").then(score).otherwise("real_score")
+    )
+    is_b, lost = pl.col("control") == "b", (pl.col("control") == "b") & (pl.col("subject") == "2")
+    value = pl.when(lost).then(None).when(is_b).then(0.1).otherwise("control_score")
+    nulls = nulls.with_columns(
+        control_score=value,
+        reason=pl.when(lost).then(pl.lit("undefined_score")).otherwise("reason"),
+    )
+    made[CONTROL_NULLS.name] = nulls.with_columns(delta=score - pl.col("control_score"))
+    return made
+
+
+def test_marks_stand_in_the_order_of_the_paired_differences():
+    own = material(uneven())
+    rows = {row["condition"]: row for row in rows_of(own).iter_rows(named=True)}
+    # Over its own two subject-runs `b` has 0.1, below the mean of 0.35; where both are known it is 0.05 ahead.
+    assert rows[REAL]["place"] == pytest.approx(0.35)
+    assert (rows["b"]["mean"], rows["b"]["n"]) == (pytest.approx(0.1), 2)
+    assert (rows["b"]["delta"], rows["b"]["n_both"]) == (pytest.approx(-0.05), 2)
+    assert rows["b"]["place"] == pytest.approx(0.4)
+    assert rows["b"]["kind"] == BEST
+    made = make(own)
+    root = checked_svg(made)
+    x = {}
+    for mark in marks(root):
+        for name in (REAL, "b"):
+            if f": {name}, mean" in mark.text and mark.element.get("transform"):
+                x[name] = float(
+                    re.findall(r"translate\(([-\d.]+)", mark.element.get("transform", ""))[0]
+                )
+    assert x["b"] > x[REAL]
+    (told,) = {m.text for m in marks(root) if ": b, mean" in m.text}
+    assert (
+        "mean Pearson r 0.100 over 2 subject-runs of 3; real minus control −0.050 over the 2 subject-runs"
+        in told
+    )
+    assert "(the real features have 3), so drawn at 0.400" in told
+    assert "2 of 7 conditions have other subject-runs" in made.caption  # type: ignore[union-attr]
+
+
+def test_every_mark_of_a_run_stands_as_its_difference_says(of_run: Material):
+    rows = rows_of(of_run).drop_nulls(["place", "delta"])
+    assert rows.height
+    real = rows_of(of_run).filter(condition=REAL).select("dataset", "model", "layer", own="place")
+    joined = rows.join(real, on=["dataset", "model", "layer"])
+    assert ((joined["own"] - joined["place"]) - joined["delta"]).abs().max() < 1e-12
+
+
+def test_a_condition_without_a_common_subject_run_has_a_reason():
+    made = uneven()
+    nulls = made[CONTROL_NULLS.name]
+    made[CONTROL_NULLS.name] = nulls.with_columns(
+        delta=pl.when(pl.col("control") == "a").then(None).otherwise("delta")
+    )
+    row = rows_of(material(made)).filter(condition="a").row(0, named=True)
+    assert (row["place"], row["reason"]) == (None, "no_subject_run_with_both")
+
+
+def test_one_subject_run_has_no_interval():
+    alone = {name: frame.filter(pl.col("subject") == "1") for name, frame in tables().items()}
+    row = rows_of(material(alone)).filter(condition=REAL).row(0, named=True)
+    assert (row["n"], row["low"], row["high"]) == (1, None, None)
+    found = [
+        m.text for m in marks(checked_svg(make(material(alone)))) if f": {REAL}, mean" in m.text
+    ]
+    assert found == ["d, m, layer 1: real features, mean Pearson r 0.310 over 1 subject-run"]
+
+
+def test_controls_that_the_point_rules_leave_out_enter_the_tests(of_run: Material):
+    nulls = of_run.table(CONTROL_NULLS.name)
+    loose = set(nulls.filter(~pl.col("counted"))["control"])
+    evidence = of_run.table("decisions/lpact_gate_evidence")
+    named = {
+        profile: set(evidence.filter(gate_profile=profile)["compared_with"].drop_nulls())
+        for profile in ("paper", "calibrated")
+    }
+    assert loose
+    assert not loose & named["paper"]
+    caption = make(of_run).caption  # type: ignore[union-attr]
+    assert "not counted by the point rules are counted by the tests" in caption
+    assert "enter no gate" not in caption
+
+
 def test_the_ceiling_is_the_strictest_valid_mode_and_of_pearson_only():
     assert ceilings_of(material(tables()))["reliability"].to_list() == pytest.approx([0.6])
     other = material(tables(), readout={"primary_metric": "r2"})
@@ -202,6 +293,68 @@ def test_many_layers_are_lines_with_a_key():
     assert drawn == pytest.approx({str(layer): 0.3 + 0.01 * layer for layer in layers})
     few = checked_svg(make(material(tables(layers[:2]))))
     assert "2  b" not in texts(few)
+
+
+def with_a_gap() -> dict:
+    made = tables((1, 2, 3, 4, 5))
+    gap = (pl.col("control") == "a") & pl.col("layer").is_in([3, 4])
+    made[CONTROL_NULLS.name] = made[CONTROL_NULLS.name].filter(~gap)
+    return made
+
+
+def longest_step(made: dict) -> float:
+    """The longest step of any line, in steps of one layer."""
+    root = checked_svg(make(material(made)))
+    steps, axis = [], []
+    for group in root.iter():
+        kind = group.get("class") or ""
+        if "mark-line" in kind:
+            for path in group:
+                for part in path.get("d", "").split("M")[1:]:
+                    xs = [float(at.split(",")[0]) for at in part.strip("Z").split("L")]
+                    steps += [b - a for a, b in pairwise(xs)]
+        if "mark-text role-axis-label" in kind:
+            axis += [t.text for t in group if (t.text or "").isdigit()]
+    assert {"1", "2", "3", "4", "5"} <= set(axis)
+    return max(steps) / min(steps)
+
+
+def test_a_line_ends_where_a_layer_is_missing():
+    assert longest_step(with_a_gap()) == pytest.approx(1, abs=0.01)
+    shifted = with_a_gap()
+    # A positive twin: with layers 3 and 4 of every condition away, the step from 2 to 5 is drawn.
+    for name in (CONTROL_DELTAS.name, CONTROL_NULLS.name):
+        shifted[name] = shifted[name].filter(~pl.col("layer").is_in([3]))
+    with pytest.raises(AssertionError):
+        longest_step(shifted)
+
+
+def test_what_a_line_lacks_has_a_cross_and_its_reason():
+    made = make(material(with_a_gap()))
+    found = [own.text for own in marks(checked_svg(made)) if "not computed:" in own.text]
+    assert found == [
+        "d, m, layer 1: not computed: never (too_few_events)",
+        "d, m, layer 2: not computed: never (not_computed)",
+        "d, m, layer 3: not computed: a (not_computed), never (not_computed)",
+        "d, m, layer 4: not computed: a (not_computed), never (not_computed)",
+        "d, m, layer 5: not computed: never (not_computed)",
+    ]
+    assert "7 of 35 conditions were not computed; hovering over the crosses" in made.caption  # type: ignore[union-attr]
+    assert "a condition was not computed here" in texts(checked_svg(made))
+
+
+def test_layers_on_the_axis_are_whole_and_named_once():
+    parts = [tables((1, 2, 3, 4)), tables((1, 2), "n")]
+    joined = {key: pl.concat([part[key] for part in parts]) for key in parts[0]}
+    root = checked_svg(make(material(joined)))
+    axes = [
+        [t.text for t in group if (t.text or "").isdigit()]
+        for group in root.iter()
+        if "role-axis-label" in (group.get("class") or "")
+    ]
+    assert [own for own in axes if len(own) > 1] == [["1", "2", "3", "4"], ["1", "2"]]
+    assert ticks_of(list(range(24))) == [0, 4, 8, 12, 16, 20]
+    assert ticks_of([3]) == [3]
 
 
 def test_a_large_study_keeps_its_width():

@@ -109,6 +109,26 @@ def test_subject_runs_of_another_unit_order_are_left_out_and_named():
     assert "another unit order" not in make(material(tables_of())).caption
 
 
+def test_similarities_are_over_the_subject_runs_that_are_drawn():
+    tables = {**similarity_tables(n_runs=3), **pattern_tables(orders=(ORDER, "other", ORDER))}
+    scores = tables[SCORES].filter(alignment="linear", profile="pearson", condition="real")
+    means = {s: scores.filter(subject=s)["similarity"].mean() for s in ("00", "01", "02")}
+    real = panel(tables).blocks[2]
+    assert real.similarity == pytest.approx((means["00"] + means["02"]) / 2)
+    assert real.n_similar == 2
+    assert not any(
+        " of 2 subject-runs (" in text for text in texts(checked_svg(make(material(tables))))
+    )
+    tables[SCORES] = tables[SCORES].filter(
+        (pl.col("subject") != "02") | (pl.col("condition") != "nuisance")
+    )
+    nuisance = panel(tables).blocks[3]
+    assert (nuisance.name, nuisance.n_similar) == ("nuisance", 1)
+    low, high = nuisance.ends
+    shown = f"nuisance: {nuisance.similarity:.2f} in 1 of 2 subject-runs ({low:.2f} to {high:.2f})"
+    assert shown.replace("-0", "−0") in texts(checked_svg(make(material(tables))))
+
+
 def test_brain_and_model_without_a_common_order_are_not_drawn():
     tables = tables_of()
     tables[MODEL] = tables[MODEL].with_columns(unit_order_hash=pl.lit("other"))

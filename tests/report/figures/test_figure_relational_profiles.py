@@ -145,6 +145,29 @@ def test_tests_are_pooled_as_the_gate_pools_them():
     assert rows["unit_order", "unit_order"]["p_value"] < 0.05
 
 
+def test_p_values_beyond_the_rank_are_marked():
+    rows = {(r["test"], r["against"]): r for r in null_rows(null_table()).iter_rows(named=True)}
+    for row in rows.values():
+        assert row["rank_bound"] == pytest.approx(1 / (row["n_draws"] + 1))
+        reached = any(draw >= row["observed"] for draw in row["draws"])
+        assert not (row["extrapolated"] and reached)
+    few = rows["surrogate", "circular_shift"]
+    assert few["n_draws"] == 5
+    assert few["extrapolated"]
+    assert few["p_value"] < 1 / 6
+    assert not rows["swap", "nuisance"]["extrapolated"]
+    made = make(material({**similarity_tables(), NULLS: null_table()}))
+    root = checked_svg(made)
+    starred = [text for text in texts(root) if text.startswith("p ") and text.endswith("*")]
+    assert len(starred) == sum(row["extrapolated"] for row in rows.values())
+    assert "p 1.000" in texts(root)
+    (told,) = {m.text for m in marks(root) if "against circular_shift" in m.text}
+    assert "extrapolated by Student's distribution; the rank says p ≤ 0.167" in told
+    assert not [m for m in marks(root) if "against nuisance" in m.text and "extrapol" in m.text]
+    assert "m draws rank no finer than 1/(1 + m)" in made.caption
+    assert "rows are not comparable" in made.caption
+
+
 def test_unit_orders_are_averaged_over_subject_runs_draw_by_draw():
     nulls = null_table()
     for row in unit_order_rows(nulls).iter_rows(named=True):

@@ -175,10 +175,31 @@ def test_words_hold_the_counts(made):
     assert "point rules: 5 of 50; every gate a test: 2 of 50" in made.caption
     assert "not decided under that profile" in made.caption
     assert (
-        "point rules: 5 of 50 claims pass every gate; changes that alter the count: thresholds and rules: 1 of 5, "
-        "choice of controls: 2 of 4, one dataset left out: 1 of 1, one subject-run left out: 1 of 1"
+        "point rules: 5 of 50 claims pass every gate; changes that alter which claims do: thresholds and rules: 1 of 3, "
+        "choice of controls: 2 of 3, one dataset left out: 1 of 1, one subject-run left out: 1 of 1"
         in made.summary
     )
+
+
+def test_one_gained_for_one_lost_is_a_change_and_the_run_itself_is_none():
+    swapped = {"n_gained": 1, "n_lost": 1}
+    ablated = table(
+        CONTROL_ABLATION,
+        ablation("all_controls", "predictive", "paper", 5, 30),
+        ablation("without_a", "predictive", "paper", 5, 30) | swapped,
+        ablation("without_b", "predictive", "paper", 5, 30),
+    )
+    runs = table(
+        SUBJECT_RUN_DECISIONS,
+        subject_run("d", "01", "paper", 5, lost=1) | {"n_gained": 1},
+        subject_run("e", "01", "paper", 5),
+    )
+    own = material({}, THRESHOLDS | ablated | runs)
+    found = {block.title: counts(block, "paper") for block in blocks_of(own)}
+    assert [row[3] for row in found["Choice of controls"]] == [False, True, False]
+    assert [row[3] for row in found["One subject-run left out"]] == [True, False]
+    summary = make(own).summary
+    assert "choice of controls: 1 of 2, one subject-run left out: 1 of 2" in summary
 
 
 def test_names_from_data_stay_text_and_the_picture_narrow(root):

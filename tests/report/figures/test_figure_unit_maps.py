@@ -155,6 +155,30 @@ def test_another_unit_order_is_counted_and_not_drawn():
     assert "different unit orders" in nothing.reason
 
 
+def test_the_real_score_is_that_of_the_recordings_with_a_contrast():
+    lacking = tables()
+    scores = lacking[UNIT_SCORES.name]
+    gone = (pl.col("subject") == "2") & (pl.col("condition") == "a")
+    lacking[UNIT_SCORES.name] = scores.filter(~gone)
+    site = rows_of(material(lacking)).sites.filter(unit="u1").row(0, named=True)
+    # Subject 2 (0.2) has no control, so only subject 1 is left: (0.5 + 0.7) / 2, and 0.45 ahead.
+    assert (site["real"], site["value"]) == pytest.approx((0.6, 0.45))
+    assert (site["n_subjects"], site["n_recordings"]) == (1, 2)
+    whole = rows_of(material(tables())).sites.filter(unit="u1").row(0, named=True)
+    assert whole["real"] == pytest.approx((0.6 + 0.2) / 2)
+
+
+def test_places_agree_to_a_tenth_of_a_millimetre():
+    near = rows_of(material(tables(shift=0.01))).sites
+    assert near["unit"].to_list() == ["u1", "u2"]
+    assert near.filter(unit="u1")["value"].to_list() == pytest.approx([0.275])
+    assert near.filter(unit="u1")["n_subjects"].to_list() == [2]
+    # In a space that may be a subject's own, so near is still the same place.
+    assert set(rows_of(material(tables("", shift=0.01))).sites["panel"]) == {""}
+    far = rows_of(material(tables(shift=0.2))).sites
+    assert far.filter(unit="u1")["n_subjects"].to_list() == [1, 1]
+
+
 def place(element: Any) -> tuple[float, float]:
     x, y = re.findall(r"translate\(([-\d.]+),([-\d.]+)\)", element.get("transform"))[0]
     return float(x), float(y)
@@ -170,7 +194,7 @@ def test_units_lie_where_they_are_on_the_head():
     # Both are level with the origin, so they are equally far from the middle of the head.
     assert right[0] - front[0] == pytest.approx(right[1] - front[1], abs=0.02)
     assert made.caption.count("3 of 9 units") == 1  # type: ignore[union-attr]
-    assert any("real 0.400, minus best control 0.275" in own.text for own in marks(root))
+    assert any("real 0.400, real minus best control 0.275" in own.text for own in marks(root))
 
 
 def test_a_brain_is_drawn_with_and_without_outlines(monkeypatch: pytest.MonkeyPatch):

@@ -122,7 +122,8 @@ def _by_blocks(material: Material, criterion: CriterionStory, test: Distribution
             f"{number(needed.smallest_p)}, so that no score could pass: more blocks are needed"
         )
     if number(test.observed) == number(needed.value):
-        return f": any rise of the mean advantage over {count(n, 'held-out block')} above {number(needed.value)} would do"
+        to = number(needed.value)
+        return f": any rise of the mean advantage over {count(n, 'held-out block')} above {to} would do"
     return (
         f": the mean advantage over {count(n, 'held-out block')} would have to rise from {number(test.observed)} to "
         f"about {number(needed.value)}, if the blocks keep their spread"
@@ -163,8 +164,8 @@ def _replication(material: Material, criterion: CriterionStory) -> str:
     each = criterion.threshold / (n - needed + 1)
     reach = sum(p <= each for p in found.draws)
     return (
-        f"{said}: at least {needed} of {count(n, 'subject-run')} would have to reach p = {rounded_down(each)} on their own, "
-        f"and {reach} {'does' if reach == 1 else 'do'}."
+        f"{said}: at least {needed} of {count(n, 'subject-run')} would have to reach p = {rounded_down(each)} on their "
+        f"own, and {reach} {'does' if reach == 1 else 'do'}."
     )
 
 

@@ -24,9 +24,18 @@ from lpact.tables import CLAIM_KEY
 
 ALL_LEVELS = "all_levels"
 Row = dict[str, Any]
-Criteria = Mapping[tuple[str, str], Row]
 
-_LEVEL1 = frozenset({CriterionName.SMALLEST_CONTROL_DELTA, CriterionName.P_CONTROLS_LEVEL1})
+_LEVEL2 = frozenset({CriterionName.SUMMARIES_NOT_REACHED, CriterionName.P_CONTROLS_LEVEL2})
+"""Criteria of the severe-control gate that a claim about prediction alone need not meet."""
+COLUMNS = {
+    Gate.PREDICTIVE: "predictive",
+    Gate.SEVERE_CONTROL: "severe_control",
+    Gate.RELATIONAL: "relational",
+    Gate.MECHANISM: "mechanism_specific",
+    Gate.CEILING: "ceiling",
+    Gate.REPLICATION: "replication",
+}
+"""Column of the decision table of every gate."""
 _FIRST = (FinalLabel.DIAGNOSTIC_ONLY, FinalLabel.INSUFFICIENT_COVERAGE)
 """Labels that are given before any gate is looked at."""
 _ASKS: Mapping[FinalLabel, tuple[Gate, ...]] = {
@@ -74,7 +83,7 @@ def label_q_values(
     found: dict[Claim, dict[FinalLabel, float]] = {claim: {} for claim in claims}
     p_values = _gate_p_values(evidence)
     for rung in RUNGS:
-        level1 = rung == FinalLabel.PREDICTIVE_ONLY and severe_scope != ALL_LEVELS
+        level1 = _level1_alone(rung, severe_scope)
         places = {claim: claim[:3] if rung in RUNGS[:2] else claim for claim in claims}
         family: dict[tuple[Any, ...], float] = {}
         for claim in claims:
@@ -97,7 +106,7 @@ def _gate_p_values(evidence: pl.DataFrame) -> dict[tuple[Any, ...], float]:
         .then(pl.col("value"))
         .otherwise(pl.when("passed").then(0.0).otherwise(1.0))
     )
-    level2 = [CriterionName.SUMMARIES_NOT_REACHED.value, CriterionName.P_CONTROLS_LEVEL2.value]
+    level2 = [name.value for name in _LEVEL2]
     found: dict[tuple[Any, ...], float] = {}
     for only_level1 in (False, True):
         part = decisive.filter(~pl.col("criterion").is_in(level2)) if only_level1 else decisive
@@ -105,28 +114,6 @@ def _gate_p_values(evidence: pl.DataFrame) -> dict[tuple[Any, ...], float]:
         for *key, value in rows.iter_rows():
             found[(*key, only_level1)] = value
     return found
-
-
-def earned(row: Row, severe_scope: str) -> FinalLabel | None:
-    """The label that the gates of a decision allow before any correction; None below the ladder."""
-    label = FinalLabel(row["label"])
-    if label in _FIRST:
-        return label
-    passes = {
-        Gate.PREDICTIVE: row["predictive"],
-        Gate.SEVERE_CONTROL: row["severe_control"],
-        Gate.RELATIONAL: row["relational"],
-        Gate.MECHANISM: row["mechanism_specific"],
-        Gate.CEILING: row["ceiling"],
-        Gate.REPLICATION: row["replication"],
-    }
-    for rung in reversed(RUNGS):
-        held = dict(passes)
-        if rung == FinalLabel.PREDICTIVE_ONLY and severe_scope != ALL_LEVELS:
-            held[Gate.SEVERE_CONTROL] = row["severe_control_level1"]
-        if all(held[gate] for gate in _ASKS[rung]):
-            return rung
-    return None
 
 
 def why_other_verdict(
@@ -137,72 +124,94 @@ def why_other_verdict(
     options: tuple[OptionChange, ...],
 ) -> str:
     """Why the label differs; ``flipped`` are the decisive criteria whose pass changed, in the order of the gates."""
-    before, after = rows
-    first, second = sides
-    old, new = earned(before, first.severe_scope), earned(after, second.severe_scope)
-    if old != new:
-        scoped = first.severe_scope != second.severe_scope
-        if scoped and earned(before, second.severe_scope) == new:
-            return f"gates.severe_scope went from {first.severe_scope} to {second.severe_scope}."
-        cause = _first_that_matters(flipped, old, new, (first.severe_scope, second.severe_scope))
-        if cause:
-            return cause.sentence
-    elif new is not None and new in RUNGS:
-        corrected = _correction(claim, new, rows, sides)
-        if corrected:
-            return corrected
-    return _below_the_ladder(rows, flipped) or _options(options)
+    labels = {row["label"] for row in rows}
+    if labels & {label.value for label in _FIRST}:
+        wanted = {CriterionName.CONFIRMATORY, CriterionName.N_SUBJECT_RUNS}
+        found = (c.sentence for c in flipped if c.criterion in wanted)
+        return next(found, "") or _options(options)
+    # What only one of the runs has: the higher label of the two.
+    higher = next((rung for rung in reversed(RUNGS) if rung.value in labels), None)
+    if higher is None:
+        return _below_the_ladder(rows, flipped) or _options(options)
+    scopes = (sides[0].severe_scope, sides[1].severe_scope)
+    old, new = (passes(row, higher, scope) for row, scope in zip(rows, scopes, strict=True))
+    moved = _scope(scopes, higher)
+    if old and new:
+        return _correction(claim, higher, rows, sides, moved) or _options(options)
+    if old != new and moved and passes(rows[0], higher, scopes[1]) == new:
+        return f"{moved}."
+    cause = _first_that_matters(flipped, higher, rows, scopes) if old != new else None
+    return cause.sentence if cause else _options(options)
+
+
+def passes(row: Row, rung: FinalLabel, severe_scope: str) -> bool:
+    """Whether a decision passes every gate that a label asks for."""
+    return all(_gate_passes(row, gate, rung, severe_scope) for gate in _ASKS[rung])
+
+
+def _gate_passes(row: Row, gate: Gate, rung: FinalLabel, severe_scope: str) -> bool:
+    if gate == Gate.SEVERE_CONTROL and _level1_alone(rung, severe_scope):
+        return bool(row["severe_control_level1"])
+    return bool(row[COLUMNS[gate]])
+
+
+def _level1_alone(rung: FinalLabel, severe_scope: str) -> bool:
+    """Whether a label asks the severe-control gate at level 1 only."""
+    return rung == FinalLabel.PREDICTIVE_ONLY and severe_scope != ALL_LEVELS
+
+
+def _scope(scopes: tuple[str, str], rung: FinalLabel) -> str:
+    """The option, where it differs and the label depends on it."""
+    if scopes[0] == scopes[1] or rung != FinalLabel.PREDICTIVE_ONLY:
+        return ""
+    return f"gates.severe_scope went from {scopes[0]} to {scopes[1]}"
 
 
 def _first_that_matters(
     flipped: tuple[CriterionChange, ...],
-    old: FinalLabel | None,
-    new: FinalLabel | None,
+    rung: FinalLabel,
+    rows: tuple[Row, Row],
     scopes: tuple[str, str],
 ) -> CriterionChange | None:
-    """The first criterion whose flip takes the higher of the two labels away, or gives it."""
-    if old in _FIRST or new in _FIRST:
-        wanted = {CriterionName.CONFIRMATORY, CriterionName.N_SUBJECT_RUNS}
-        return next((c for c in flipped if c.criterion in wanted), None)
-    rungs = [rung for rung in (old, new) if rung is not None]
-    higher = max(rungs, key=RUNGS.index)
-    lower = min(rungs, key=RUNGS.index) if len(rungs) > 1 else None
-    level1 = higher == FinalLabel.PREDICTIVE_ONLY and ALL_LEVELS not in scopes
+    """The first flipped criterion of a gate that the label asks for and that only one of the runs passes."""
     for change in flipped:
-        gate = Gate(change.gate)
-        if gate not in _ASKS[higher]:
+        gate = next(gate for gate in Gate if gate.value == change.gate)
+        if gate not in _ASKS[rung]:
             continue
-        if lower is not None and gate in _ASKS[lower] and gate != Gate.SEVERE_CONTROL:
-            continue
-        aside = level1 and gate == Gate.SEVERE_CONTROL
-        if aside and change.criterion not in {*_LEVEL1, CriterionName.CONFIRMATORY}:
-            continue
-        return change
+        held = [_gate_passes(r, gate, rung, s) for r, s in zip(rows, scopes, strict=True)]
+        level2 = change.criterion in _LEVEL2 and all(_level1_alone(rung, s) for s in scopes)
+        if held[0] != held[1] and not level2:
+            return change
     return None
 
 
 def _correction(
-    claim: Claim, label: FinalLabel, rows: tuple[Row, Row], sides: tuple[Side, Side]
+    claim: Claim,
+    label: FinalLabel,
+    rows: tuple[Row, Row],
+    sides: tuple[Side, Side],
+    moved: str,
 ) -> str:
-    """The correction, where the gates allow the same label in both runs and only one of them gives it."""
-    given = [row["label"] == label.value for row in rows]
-    q = [side.q_values.get(claim, {}).get(label) for side in sides]
-    if given[0] == given[1] or q[0] is None or q[1] is None:
+    """The correction, where the gates of a label pass in both runs and only one of them gives it."""
+    before, after = (side.q_values.get(claim, {}).get(label) for side in sides)
+    if before is None or after is None:
         return ""
-    rates = [side.fdr for side in sides]
-    if all(rate is not None and value <= rate for value, rate in zip(q, rates, strict=True)):
-        # It would survive in both: something else took it away.
+    rates = (sides[0].fdr, sides[1].fdr)
+    if None not in rates and before <= (rates[0] or 0.0) and after <= (rates[1] or 0.0):
+        # It survives in both: something else took it away.
         return ""
-    now = "survives now" if given[1] else "no longer survives"
-    value = f"stays {q[0]:.3g}" if q[0] == q[1] else "went from {} to {}".format(*pair(q[0], q[1]))
+    now = "now survives" if rows[1]["label"] == label.value else "no longer survives"
+    first, second = pair(before, after)
+    value = f"stays {first}" if before == after else f"went from {first} to {second}"
     rate = ""
     if rates[0] is not None and rates[1] is not None:
-        same = rates[0] == rates[1]
-        rate = f" (at most {rates[1]:.3g} is allowed{'' if same else f', before {rates[0]:.3g}'})"
+        was = "" if rates[0] == rates[1] else f", before {rates[0]:.3g}"
+        rate = f" (at most {rates[1]:.3g} is allowed{was})"
     family = "layers" if label in RUNGS[:2] else "claims"
+    because = f"; {moved}" if moved else ""
     return (
         f"The gates of {label.value} pass in both runs; it {now} the correction over {family}: its q-value "
-        f"{value}{rate}."
+        f"{value}{rate}{because}."
     )
 
 

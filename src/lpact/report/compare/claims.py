@@ -12,7 +12,7 @@ from lpact.decide.criteria import ILLUSTRATIVE
 from lpact.reasons import Gate
 from lpact.report.claim_story.model import Claim
 from lpact.report.claim_story.story import LETTERS
-from lpact.report.compare.causes import Side, side_of, why_other_verdict
+from lpact.report.compare.causes import COLUMNS, Side, side_of, why_other_verdict
 from lpact.report.compare.model import (
     ClaimChange,
     CriterionChange,
@@ -25,15 +25,6 @@ from lpact.store import StoredRun
 from lpact.tables import CLAIM_KEY
 from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE, STUDY_OUTCOME
 
-COLUMNS = {
-    Gate.PREDICTIVE: "predictive",
-    Gate.SEVERE_CONTROL: "severe_control",
-    Gate.RELATIONAL: "relational",
-    Gate.MECHANISM: "mechanism_specific",
-    Gate.CEILING: "ceiling",
-    Gate.REPLICATION: "replication",
-}
-"""Column of the decision table of every gate."""
 MOST_NUMBERS = 3
 """Criteria that are shown because their numbers changed most."""
 

@@ -1,4 +1,4 @@
-"""Numbers of the figure of ceilings: brain–brain reliability, and the fraction of it that models reach."""
+"""Numbers of the figure of ceilings: brain–brain reliability, and model scores relative to it."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from lpact.report.figures.short_names import letters_in, short, told_apart
 from lpact.report.figures.wording import counted, metric_name
 from lpact.report.theme import DIVERGING
 from lpact.tables.predictive import CONTROL_DELTAS
+from lpact.tables.relational import PROFILE_DELTAS
 
 NAME = "control_winners"
 TITLE = "Which control is the strongest rival, and whether it wins"
@@ -274,8 +275,8 @@ def _caption(rows: pl.DataFrame, material: Material, *, by_layer: bool) -> str:
         n2 = rows.filter(pl.col("level") == LEVEL2)
         said.append(
             f"Level 2 compares {int((n2['n_wins'] + n2['n_beaten']).sum()):,} combinations of subject-run, unit, "
-            "alignment measure and profile similarity with the best counted control, as the point rules do; nuisance is "
-            "no rival there under the point rules, but it is one in the tests of gates R and T."
+            "alignment measure and profile similarity with the best counted control; nuisance is no rival there under "
+            "the point rules, but it is one in the tests of gates R and T."
         )
     else:
         why = (

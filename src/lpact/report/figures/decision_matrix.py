@@ -28,7 +28,7 @@ def rows_of(material: Material) -> pl.DataFrame:
 
     Columns of a gate's letter count the mechanisms whose claim passes it, out of ``n_claims``. ``label`` is the
     strongest verdict among the mechanisms and ``n_label`` how many have it; ``first_failed_gate`` and ``beaten_by`` are
-    those of the one that passes most gates among these.
+    those of the one that passes most gates among these, and ``n_failed`` of all claims failed on the same.
     """
     decisions = material.table(DECISIONS.name)
     gates = list(GATES.values())
@@ -50,6 +50,11 @@ def rows_of(material: Material) -> pl.DataFrame:
         (pl.col("label") == pl.col("label").first()).sum().cast(pl.Int64).alias("n_label"),
         pl.col("first_failed_gate").first(),
         pl.col("beaten_by").first(),
+        pl.struct("first_failed_gate", "beaten_by")
+        .eq(pl.struct("first_failed_gate", "beaten_by").first())
+        .sum()
+        .cast(pl.Int64)
+        .alias("n_failed"),
         pl.col("reason").first(),
         (pl.col("label") != FinalLabel.DIAGNOSTIC_ONLY.value).first().alias("confirmatory"),
     )
@@ -82,7 +87,10 @@ def verdict_text(row: dict[str, Any]) -> tuple[str, str]:
     letters = {"mechanism": "M"} | {column: letter for letter, column in GATES.items()}
     gate = letters.get(row["first_failed_gate"])
     beaten = row["beaten_by"] if gate in _BY_CONTROLS else words(row["beaten_by"])
-    return label, f"{gate}: {beaten}" if gate else beaten
+    said = f"{gate}: {beaten}" if gate else beaten
+    if row["n_failed"] < row["n_claims"]:
+        said = f"{said}, {row['n_failed']} of {row['n_claims']}"
+    return label, said
 
 
 def told(row: dict[str, Any]) -> str:
@@ -115,7 +123,8 @@ def _caption(rows: pl.DataFrame, shown: pl.DataFrame) -> str:
         f"One row a layer of a model in a dataset ({counted(n_shown, 'row')}); its claims, one a mechanism, "
         "are at most "
         f"{max(rows['n_claims'].to_list())}, and only gate M and the verdict can differ between them.",
-        "The verdict is the strongest of the row, with the first gate that failed and what it was beaten by.",
+        "The verdict is the strongest of the row, with the first gate that its best claim failed and what it was beaten "
+        "by (“1 of 6”: so many of the row's claims; the others failed on something else).",
         "Bars: mean held-out score of the real features over subject-runs, what a conventional analysis reports; "
         "hollow where it is below zero.",
     ]

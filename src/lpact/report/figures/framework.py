@@ -11,6 +11,7 @@ from lpact.reasons import FinalLabel
 from lpact.report.figure import Figure, Material, Missing, with_marks
 from lpact.report.figures.canvas import Canvas
 from lpact.report.figures.common import GATE_NAMES, GATES, LABEL_RANK, PROFILES
+from lpact.report.figures.layers import LAYER
 from lpact.report.figures.wording import counted
 from lpact.tables.decisions import DECISIONS
 
@@ -31,13 +32,22 @@ _ABOUT: dict[str, tuple[str, str]] = {
     INTEGRATED: ("integrated", "all six; tests: corrected over claims"),
 }
 _STEP, _TOP, _BAR = 34, 66, 20
-_LEFT, _PANEL, _GAP, _SCALE = 250, 344, 18, 200
-_COLUMNS = {"still_in": ("still in", 44), "dropped": ("drop out", 94), "own": ("pass it", 138)}
+_LEFT, _PANEL, _GAP, _SCALE = 250, 356, 14, 190
+_COLUMNS = {
+    "still_in": ("still in", 40),
+    "layers_in": ("layers", 80),
+    "dropped": ("drop out", 126),
+    "own": ("pass it", 164),
+}
 """Numbers beside the bars: heading, and right end in pixels from the end of the scale."""
+_KEYED = ("still_in", "dropped", "own")
+"""Those of them that are drawn as well."""
 
 
 def rows_of(material: Material) -> pl.DataFrame:
     """One row a gate profile and step: ``own`` claims pass it, ``still_in`` pass it and every step before.
+
+    ``layers_in`` counts the layers (dataset, model and layer) of these claims, which share every gate but M.
 
     Where a claim's dataset is not confirmatory its verdict is `diagnostic_only`, and only there. ``dropped`` claims
     leave at this step.
@@ -55,6 +65,7 @@ def rows_of(material: Material) -> pl.DataFrame:
         claims = decisions.filter(gate_profile=profile).select(**steps)
         if claims.is_empty():
             continue
+        layers = decisions.filter(gate_profile=profile).select(LAYER)
         left, before = pl.repeat(True, claims.height, eager=True), claims.height
         for place, step in enumerate(steps):
             left = left & claims[step]
@@ -65,6 +76,7 @@ def rows_of(material: Material) -> pl.DataFrame:
                     "step": step,
                     "own": int(claims[step].sum()),
                     "still_in": int(left.sum()),
+                    "layers_in": layers.filter(left).n_unique(),
                     "dropped": before - int(left.sum()),
                     "n_claims": claims.height,
                 }
@@ -155,7 +167,7 @@ def _heads(canvas: Canvas, profile: str, left: float) -> None:
     ends = [{"x": left + _SCALE + x, "y": _TOP - 8, "text": head} for head, x in _COLUMNS.values()]
     canvas.words(ends, size=10, ink="muted", align="right")
     # What bar, dashed end and line stand for, above the words that name their numbers.
-    at = [left + _SCALE + x - 15 for _, x in _COLUMNS.values()]
+    at = [left + _SCALE + _COLUMNS[name][1] - 15 for name in _KEYED]
     top, bottom = _TOP - 27, _TOP - 17
     box = {"y": top, "y2": bottom}
     canvas.boxes([{"x": at[0] - 9, "x2": at[0] + 9, **box}], fill="pass")
@@ -184,7 +196,7 @@ def _bars(canvas: Canvas, rows: pl.DataFrame, left: float) -> None:
     canvas.lines(with_marks(own, _told, value="own"), ink="ink", thick=2)
     base = [{"x": left, "y": _TOP, "x2": left, "y2": _middle(rows.height - 1) + _STEP / 2}]
     canvas.lines(base)
-    inks = {"still_in": "ink", "dropped": "fail", "own": "muted"}
+    inks = {"still_in": "ink", "layers_in": "ink", "dropped": "fail", "own": "muted"}
     for column, (_, x) in _COLUMNS.items():
         number = pl.col(column).cast(pl.String)
         shown = placed.select(
@@ -199,8 +211,13 @@ def _told(row: dict[str, Any]) -> str:
     name = GATE_NAMES.get(row["step"], row["step"])
     return (
         f"{PROFILES[row['gate_profile']]}, {name}: {row['still_in']} of {counted(row['n_claims'], 'claim')} "
-        f"still in; {row['dropped']} drop out here; {row['own']} pass this step on its own"
+        f"still in ({_of_layers(row['layers_in'])}); {row['dropped']} drop out here; "
+        f"{row['own']} pass this step on its own"
     )
+
+
+def _of_layers(n: int) -> str:
+    return f"in {counted(n, 'layer')}"
 
 
 def _verdict_names(canvas: Canvas, labels: list[str], top: float) -> None:
@@ -234,13 +251,15 @@ def _verdict_bars(canvas: Canvas, verdicts: pl.DataFrame, left: float, top: floa
 
 
 def _caption(rows: pl.DataFrame) -> str:
-    n = rows["n_claims"][0]
+    n, layers = rows["n_claims"][0], rows["layers_in"][0]
     return (
-        f"{counted(n, 'claim')} (one a dataset, model, layer and mechanism) on the way down the chain of "
-        "gates, by point "
+        f"{counted(n, 'claim')} {_of_layers(layers)} (one a dataset, model, layer and mechanism) on the way down "
+        "the chain of gates, by point "
         "rules (left) and with every gate a test (right; its last step also corrects over all claims). Filled bar: "
         "claims that pass this step and every step above it; dashed end: claims that drop out here; upright line: "
-        "claims that pass this step on its own. Gates of datasets that are not confirmatory never pass. Below: the "
+        "claims that pass this step on its own. Claims of a layer of a model in a dataset share every gate but M: "
+        "they are not so many independent findings, and the column of layers counts those with a claim still in. "
+        "Gates of datasets that are not confirmatory never pass. Below: the "
         "verdicts that follow."
     )
 
@@ -256,7 +275,8 @@ def _summary(rows: pl.DataFrame) -> str:
         part = (
             f"{PROFILES[str(profile)]}: of {counted(at[CLAIMS]['still_in'], 'claim')} "
             f"{at[CONFIRMATORY]['still_in']} are confirmatory, "
-            f"{at[RAW]['still_in']} of these raw positive, {at[INTEGRATED]['still_in']} integrated"
+            f"{at[RAW]['still_in']} of these raw positive, {at[INTEGRATED]['still_in']} integrated "
+            f"({_of_layers(at[INTEGRATED]['layers_in'])})"
         )
         if worst["dropped"]:
             part += f"; most drop out at gate {worst['step']} ({worst['dropped']})"

@@ -121,7 +121,7 @@ def _panel(
     )
     control = data.filter(pl.col("number").is_not_null())
     return {
-        "title": panel_title(title, width) | ({"offset": 14} if absent.height else {}),
+        "title": panel_title(title, width),
         "width": width,
         "height": _HEIGHT,
         "layer": [

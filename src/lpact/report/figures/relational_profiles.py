@@ -16,7 +16,7 @@ from lpact.report.figures.layers import LAYER, ShortLayerNames, layer_name
 from lpact.report.figures.profile_marks import explain_passed
 from lpact.report.figures.relational_details import detail
 from lpact.report.figures.relational_matrix import matrix, reasons_of
-from lpact.report.figures.relational_tests import FEW_DRAWS
+from lpact.report.figures.relational_tests import EXTRAPOLATED, FEW_DRAWS
 from lpact.report.figures.similarities import (
     SCORES,
     Similarities,
@@ -138,8 +138,11 @@ def _caption(
         "the largest median advantage): similarities, with 95 % of the real pattern's own in shuffled unit orders "
         "(left), and the statistic of the tests beside its draws, 95 % of them as a bar or, if fewer than "
         f"{FEW_DRAWS}, each one (right).",
-        "The statistic is similarity times the spread of the pattern, median over summaries and mean over "
-        "subject-runs, real − rival where units are exchanged; p is 1 by rule where a rival is at least as similar.",
+        "The statistic is similarity times the spread of the pattern (similarity alone for unit orders), median over "
+        "summaries and mean over subject-runs, real − rival where units are exchanged; each row has a scale of its "
+        "own, so that rows are not comparable with each other; p is 1 by rule where a rival is at least as similar.",
+        f"{EXTRAPOLATED}: m draws rank no finer than 1/(1 + m); this smaller p is extrapolated from their mean and "
+        "spread (Student's distribution), the less surely the fewer they are.",
     ]
     if shown.height < layers.height:
         parts.append(

@@ -17,11 +17,18 @@ from lpact.report.theme import colour
 FEW_DRAWS = 20
 """Below so many draws they are shown one by one."""
 
+EXTRAPOLATED = "*"
+"""Stands behind a p-value that is finer than the rank among so many draws can be."""
+
 _KINDS = {UNIT_ORDER: "shuffled unit orders", SURROGATE: "draws", SWAP: "exchanged units"}
 
 
 def null_rows(nulls: pl.DataFrame) -> pl.DataFrame:
-    """One row a test and rival: observed statistic, range of its draws, advantage and p-value, as gate R pools them."""
+    """One row a test and rival: observed statistic, range of its draws, advantage and p-value, as gate R pools them.
+
+    ``rank_bound`` is 1 / (1 + draws), the smallest p-value that a rank among the draws can give; a smaller one is
+    ``extrapolated``.
+    """
     made = []
     ok = nulls.filter(pl.col("reason") == "ok").sort(
         [*LAYER, "test", "against", *SUBJECT_RUN, "alignment", "profile"]
@@ -40,17 +47,25 @@ def null_rows(nulls: pl.DataFrame) -> pl.DataFrame:
                 "n_draws": int(draws.size),
                 "advantage": pooled.advantage,
                 "p_value": pooled.p_value if draws.size else None,
+                "rank_bound": 1 / (1 + draws.size) if draws.size else None,
             }
         )
     kinds = list(_KINDS)
-    frame = pl.DataFrame(made, infer_schema_length=None)
+    # Draws rank no finer than the bound: what lies below it is the tail of a fitted distribution.
+    beyond = pl.col("p_value") < pl.col("rank_bound") * (1 - 1e-9)
+    frame = pl.DataFrame(made, infer_schema_length=None).with_columns(
+        extrapolated=beyond.fill_null(value=False)
+    )
     rank = pl.col("test").replace_strict({k: i for i, k in enumerate(kinds)}, default=len(kinds))
     return frame.sort([*LAYER, rank, pl.col("against") != NUISANCE, "against"])
 
 
 def tests_panel(tests: pl.DataFrame, height: float) -> Spec:
     """Tests down, in about ``height`` pixels: bar or ticks for draws, a point for what is observed, and the p-value."""
-    shown = [f"p {_p_value(p)}" for p in tests["p_value"]]
+    shown = [
+        f"p {_p_value(p)}{EXTRAPOLATED if beyond else ''}"
+        for p, beyond in tests.select("p_value", "extrapolated").iter_rows()
+    ]
     rivals = told_apart(tests["against"], 26)
     rows = tests.with_columns(
         label=pl.concat_str(
@@ -146,6 +161,7 @@ def _test_text(row: dict[str, Any]) -> str:
     )
     if row["low"] is not None:
         text += f", 95 % between {signed(row['low'])} and {signed(row['high'])}"
-    return (
-        f"{text}; advantage in similarity {signed(row['advantage'])}; p {_p_value(row['p_value'])}"
-    )
+    text += f"; advantage in similarity {signed(row['advantage'])}; p {_p_value(row['p_value'])}"
+    if row["extrapolated"]:
+        text += f", extrapolated by Student's distribution; the rank says p ≤ {_p_value(row['rank_bound'])}"
+    return text

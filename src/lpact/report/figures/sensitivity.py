@@ -234,7 +234,8 @@ def _caption(blocks: list[Block], counts: Counts) -> str:
     parts = [
         "Left: claims that pass every gate if one thing alone is changed and the stored tables are decided "
         "again; their "
-        f"numbers are bold and coloured where they differ from the run ({run})."
+        f"numbers are bold and coloured where they differ from the run ({run}), or where as many claims are gained as "
+        "lost."
     ]
     titles = {block.title for block in blocks}
     if any(block.shares.height for block in blocks):
@@ -262,10 +263,10 @@ def _summary(blocks: list[Block], counts: Counts) -> str:
     for profile, (n, total) in counts.of_run.items():
         changed = []
         for block in blocks:
-            own = block.claims.filter(gate_profile=profile)
+            own = block.claims.filter(pl.col("gate_profile") == profile, ~pl.col("of_run"))
             changed.append(f"{block.title.lower()}: {int(own['changed'].sum())} of {own.height}")
         told.append(
-            f"{PROFILES.get(profile, profile)}: {n:,} of {total:,} claims pass every gate; changes that alter the "
-            f"count: {', '.join(changed)}"
+            f"{PROFILES.get(profile, profile)}: {n:,} of {total:,} claims pass every gate; changes that alter "
+            f"which claims do: {', '.join(changed)}"
         )
     return ". ".join(told) + "."

@@ -1,7 +1,8 @@
 """What single changes do to the counts, as rows of the figure of sensitivity.
 
 Blocks are lists of lanes. ``claims`` has a row a lane and gate profile: how many claims pass every gate after the
-change, and whether that differs from the run. ``shares`` has a row a lane and series: the share of rows that pass.
+change, and whether that differs from the run, be it that as many are gained as lost; ``of_run`` marks what the run
+itself did, which is no change. ``shares`` has a row a lane and series: the share of rows that pass.
 ``told`` has a row a lane and gate profile with words in place of a share.
 """
 
@@ -84,6 +85,7 @@ _CLAIMS = {
     "n_high": pl.Int64,
     "n_claims": pl.Int64,
     "changed": pl.Boolean,
+    "of_run": pl.Boolean,
     "text": pl.String,
 }
 _SHARES = {
@@ -141,7 +143,16 @@ def _block(
 
 
 def _claim(
-    lane: str, row: dict[str, Any], counts: Counts, *, n: int, n_high: int, n_claims: int, more: str
+    lane: str,
+    row: dict[str, Any],
+    counts: Counts,
+    *,
+    n: int,
+    n_high: int,
+    n_claims: int,
+    more: str,
+    moved: bool = False,
+    of_run: bool = False,
 ) -> dict[str, Any]:
     profile = row["gate_profile"]
     name = PROFILES.get(profile, profile)
@@ -152,7 +163,8 @@ def _claim(
         "n": n,
         "n_high": n_high,
         "n_claims": n_claims,
-        "changed": counts.changed(profile, n) or counts.changed(profile, n_high),
+        "changed": moved or counts.changed(profile, n) or counts.changed(profile, n_high),
+        "of_run": of_run,
         "text": f"{lane}, {name}: {many} of {n_claims} claims pass every gate{more}.",
     }
 
@@ -166,7 +178,7 @@ def _thresholds(material: Material, counts: Counts) -> Block:
             lane += THIS_RUN if row["configured"] else ""
             if series is None:
                 n = {"n": row["n_pass"], "n_high": row["n_pass"], "n_claims": row["n_eligible"]}
-                claims.append(_claim(lane, row, counts, **n, more=""))
+                claims.append(_claim(lane, row, counts, **n, more="", of_run=row["configured"]))
                 continue
             text = f"{lane}: {row['n_pass']:,} of {row['n_eligible']:,}: {row['interpretation']}."
             both = {"n": row["n_pass"], "n_of": row["n_eligible"]}
@@ -194,7 +206,9 @@ def _controls(material: Material, counts: Counts) -> Block:
                 "n_claims": row["n_claims"],
             }
             more = f" ({row['n_gained']} gained, {row['n_lost']} lost)"
-            claims.append(_claim(lane, row, counts, **n, more=more))
+            moved = row["n_gained"] + row["n_lost"] > 0
+            own_choice = scenario == used
+            claims.append(_claim(lane, row, counts, **n, more=more, moved=moved, of_run=own_choice))
         for row in own.unique("stage", maintain_order=True).iter_rows(named=True):
             text = (
                 f"{lane}, {row['stage']}: {row['n_stage_pass']:,} of {row['n_rows']:,} rows pass their point rule; "
@@ -251,6 +265,6 @@ def _subject_runs(material: Material, counts: Counts) -> Block:
         n = {"n": min(found), "n_high": max(found), "n_claims": max(own["n_claims"])}
         gained, lost = max(own["n_gained"]), max(own["n_lost"])
         more = f"; {words} (at most {gained} gained, {lost} lost)"
-        claims.append(_claim(lane, row, counts, **n, more=more))
+        claims.append(_claim(lane, row, counts, **n, more=more, moved=moved > 0))
         told.append({"lane": lane, "gate_profile": row["gate_profile"], "words": words})
     return _block(SUBJECT_RUNS, claims, told=told)
