@@ -11,7 +11,13 @@ from lpact.math.multiple_testing import benjamini_hochberg
 from lpact.math.randomization import draw_p_value, one_sample_p_value, sign_flip_p_value
 from lpact.report.claim_story import claim_story, rows_of
 from lpact.report.claim_story.changes import p_that_is_enough
-from lpact.report.claim_story.needed import above_blocks, above_draws, fewest_draws
+from lpact.report.claim_story.needed import (
+    above_blocks,
+    above_draws,
+    fewest_draws,
+    rounded_down,
+    rounded_up,
+)
 
 # --- what would change -------------------------------------------------------------------------
 
@@ -56,6 +62,39 @@ def test_the_strongest_control_is_named_with_those_that_do_as_well():
     means = criterion(story, "smallest_control_delta").distributions[1]
     # Static embeddings are not counted.
     assert set(means.labels) == {"circular_shift", "random_matched_dim"}
+
+
+def test_every_control_that_reaches_the_model_too_often_is_named():
+    everywhere = pl.col("condition").is_in(["circular_shift", "random_matched_dim"])
+    tables = made.put(passing_tables(), made.SIMILARITIES, everywhere, similarity=0.9)
+    near = (pl.col("condition") == "random_matched_dim") & (pl.col("alignment") == "rsa")
+    few = near & (pl.col("profile") == "cosine")
+    tables = made.put(tables, made.SIMILARITIES, few, similarity=0.1)
+    story = story_of(tables)
+    (sentence,) = [s for s in story.what_would_change if s.startswith("Severe-control gate")]
+    assert sentence.startswith(
+        "Severe-control gate: the model would have to be ahead of circular_shift in at least 2 of 4 relational "
+        "summaries, and is in 0; it is nearest in "
+    )
+    assert sentence.endswith(
+        " The same is needed against random_matched_dim (ahead in 1 of 4, 2 needed)."
+    )
+    # Deciding again: the one alone is not enough, and neither is the other; both are.
+    ahead = pl.col("alignment") == "rsa"
+    first = ahead & (pl.col("condition") == "circular_shift")
+    second = ahead & (pl.col("condition") == "random_matched_dim")
+    passed = [
+        criterion(
+            story_of(made.put(tables, made.SIMILARITIES, where, similarity=0.1)),
+            "summaries_not_reached",
+        ).passed
+        for where in (first, second, first | second)
+    ]
+    assert passed == [False, False, True]
+    both = story_of(made.put(tables, made.SIMILARITIES, first, similarity=0.1))
+    (left,) = [s for s in both.what_would_change if s.startswith("Severe-control gate")]
+    assert "ahead of random_matched_dim in at least 2 of 4" in left
+    assert "The same is needed" not in left
 
 
 def test_votes_name_how_many_are_short_and_the_nearest():
@@ -306,6 +345,33 @@ def test_four_blocks_cannot_show_anything_by_flipping_signs():
     )
 
 
+def test_blocks_that_are_all_the_same_do_not_differ_too_much():
+    contrasts = {(str(i), "a", "1"): np.zeros(4) for i in range(3)}
+    stimulus = dict.fromkeys(contrasts, "story")
+    needed = above_blocks(contrasts, stimulus, lambda: np.random.default_rng(0), 0.05)
+    assert (needed.value, needed.smallest_p) == (None, 1 / 16)
+    assert needed.smallest_p == one_sample_p_value(np.full(4, 0.25))
+    same = pl.col("condition").is_in(["real", "static_embedding"])
+    tables = made.put(sound(), made.BLOCKS, same, scores=pl.lit([0.125] * made.N_BLOCKS))
+    story = story_of(tables, "calibrated")
+    assert criterion(story, "p_rivals").value == 1.0
+    (sentence, *_) = [s for s in story.what_would_change if "static_embedding" in s]
+    assert (
+        "20 held-out blocks cannot show that, since all of them are the same, and p cannot be smaller than 1/2^4 = "
+        "0.0625 with 4 blocks of the stimuli that do not differ."
+    ) in sentence
+    assert "too much" not in sentence
+
+
+def test_a_promise_about_level_2_keeps_the_draws():
+    order = pl.col("test") == "unit_order"
+    tables = made.put(sound(), made.RELATIONAL_NULLS, order, observed=0.05)
+    story = story_of(tables, "calibrated")
+    (sentence,) = [s for s in story.what_would_change if "other unit orders" in s]
+    assert "the relational statistic would have to rise from 0.05 to above" in sentence
+    assert sentence.endswith(", if the draws stayed as they are.")
+
+
 def test_level_2_must_first_be_ahead():
     behind = pl.col("against") == "static_embedding"
     tables = made.put(sound(), made.RELATIONAL_NULLS, behind, advantage=-0.25)
@@ -357,6 +423,32 @@ def test_the_p_value_that_is_enough_after_correction():
         q = [float(benjamini_hochberg(np.array([p, *others]))[0]) for p in (enough, enough + 1e-6)]
         assert q[0] <= level * (1 + 1e-12)
         assert q[1] > level
+
+
+def test_a_bound_that_is_told_is_one_that_holds():
+    rng = np.random.default_rng(4)
+    for value in [0.05 / 90, 0.05 / 3, 0.05, 1.0, 0.99999, *(rng.random(200) ** 4)]:
+        down, up = float(rounded_down(value)), float(rounded_up(value))
+        assert down <= value <= up
+        assert up - down <= 0.011 * value
+    assert rounded_down(0.05 / 90) == "0.000555"
+    assert (rounded_down(0.05), rounded_up(0.05)) == ("0.05", "0.05")
+    assert (rounded_down(-0.12345), rounded_up(-0.12345)) == ("-0.124", "-0.123")
+    # Ninety claims, of which only this one is small: rounded to the nearest, the bound would not be enough.
+    others = [0.9] * 89
+    q = [float(benjamini_hochberg(np.array([p, *others]))[0]) for p in (0.000555, 0.000556)]
+    assert q[0] <= 0.05 < q[1]
+
+
+def test_the_correction_tells_a_p_value_that_is_enough():
+    start = story_of(sound(), "calibrated")
+    for fdr in (start.p_value / 2, start.p_value / 1.7, start.p_value / 1.3):
+        (sentence,) = story_of(sound(), "calibrated", fdr=fdr).what_would_change
+        told = float(
+            sentence.split(" p would have to fall from ")[1].split(" to ")[1].split(" ")[0]
+        )
+        others = [start.p_value]
+        assert float(benjamini_hochberg(np.array([told, *others]))[0]) <= fdr
 
 
 def test_a_claim_that_only_the_correction_stops():

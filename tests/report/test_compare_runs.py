@@ -6,10 +6,12 @@ import json
 
 import polars as pl
 import pytest
-from story_tables import made, passing_tables
+from story_tables import made, passing_tables, sound
 
 from lpact.decide import decide
+from lpact.reasons import FinalLabel
 from lpact.report.compare import compare_runs, comparison_json, comparison_text
+from lpact.report.compare.causes import label_q_values
 from lpact.report.compare.manifests import option_changes
 from lpact.report.compare.text import plain
 from lpact.report.compare.wording import pair
@@ -189,6 +191,111 @@ def test_a_threshold_that_moves_is_named(publish):
         "(needs >= 0.9)."
     )
     assert "gates.min_reliability: 0.1 → 0.9" in comparison_text(comparison)
+
+
+def with_gates(**gates):
+    return {**CONFIG, "gates": {**CONFIG["gates"], **gates}}
+
+
+def changed_verdicts(before, after, name):
+    found = profile(compare_runs(before, after), name).claims
+    return {c.claim[-1]: c for c in found if c.verdict_changed}
+
+
+def test_a_verdict_that_the_correction_changed_is_put_down_to_it(publish):
+    tables = sound()
+    first = publish(tables, config=with_gates(fdr=0.05))
+    rows = first.table(made.DECISIONS).filter(gate_profile="calibrated")
+    q = rows["q_value"].max()
+    assert set(rows["label"]) == {"integrated_candidate"}
+    moved = made.put(tables, made.CEILING, reliability=0.79)
+    second = publish(moved, config=with_gates(fdr=q / 2), fdr=q / 2)
+    (change, *_) = changed_verdicts(first, second, "calibrated").values()
+    assert change.label_before == "integrated_candidate"
+    # A reliability moved, too: that is no reason.
+    assert [c.criterion for c in change.criteria] == ["mean_reliability"]
+    assert change.gates == ()
+    assert change.sentence == (
+        f"The verdict changes from integrated_candidate to {change.label_after}. The gates of integrated_candidate "
+        "pass in both runs; it no longer survives the correction over claims: its q-value stays "
+        f"{q:.3g} (at most {q / 2:.3g} is allowed, before 0.05)."
+    )
+    back = changed_verdicts(second, first, "calibrated")[change.claim[-1]]
+    assert "it now survives the correction over claims: its q-value stays" in back.sentence
+
+
+def test_q_values_of_labels_are_those_of_the_decision(publish):
+    run = publish(made.stack(sound(), passing_tables(dataset="other")))
+    decisions, evidence = (
+        run.table(name).filter(gate_profile="calibrated")
+        for name in (made.DECISIONS, made.EVIDENCE)
+    )
+    found = label_q_values(decisions, evidence, "claimed_levels")
+    known = {
+        tuple(row[:4]): row[4]
+        for row in decisions.select("dataset", "model", "layer", "mechanism", "q_value").iter_rows()
+    }
+    assert len(set(known.values())) > 1
+    assert {c: q[FinalLabel.INTEGRATED_CANDIDATE] for c, q in found.items()} == known
+    # One test a layer: with two layers, twice the smaller p-value at most, whatever the number of mechanisms.
+    (claim,) = [c for c in found if c[0] == "demo" and c[3] == "surprisal"]
+    p = evidence.filter(
+        pl.col("criterion").is_in(
+            ["p_nuisance", "p_surrogates", "p_rivals", "p_controls_level1", "p_replication"]
+        ),
+        dataset="demo",
+        mechanism="surprisal",
+    )["value"].max()
+    assert found[claim][FinalLabel.PREDICTIVE_ONLY] == pytest.approx(2 * p)
+
+
+def test_a_verdict_that_the_scope_of_a_gate_changed_names_the_option(publish):
+    wins = pl.col("condition") == "circular_shift"
+    tables = made.put(passing_tables(), made.SIMILARITIES, wins, similarity=0.9)
+    scope = {"severe_scope": "all_levels"}
+    first = publish(tables, config=with_gates(severe_scope="claimed_levels"))
+    second = publish(tables, config=with_gates(**scope), **scope)
+    found = changed_verdicts(first, second, "paper")
+    assert {c.label_before for c in found.values()} == {"predictive_only"}
+    assert found["surprisal"].sentence == (
+        "The verdict changes from predictive_only to control_explained. gates.severe_scope went from claimed_levels to "
+        "all_levels."
+    )
+    # Where the options are not recorded, no number stands in for the reason.
+    silent = changed_verdicts(publish(tables), publish(tables, **scope), "paper")["surprisal"]
+    assert silent.sentence.endswith("and the runs record the same options.")
+
+
+def test_a_criterion_beside_the_label_is_not_its_reason(publish, passing):
+    # The ceiling fails in both labels' eyes; what takes the mechanism-specific label away is the mechanism.
+    weak = made.put(passing_tables(), made.CEILING, fraction_of_ceiling=0.1)
+    first = publish(weak)
+    broken = made.put(passing_tables(), made.SPECIFICITY, margin=-0.5)
+    change = changed_verdicts(first, publish(broken), "paper")["surprisal"]
+    assert (change.label_before, change.label_after) == (
+        "mechanism_specific_candidate",
+        "relational_candidate",
+    )
+    assert {f.letter for f in change.gates} == {"M", "T"}
+    assert "mean_fraction_of_ceiling" not in change.sentence
+    assert "methods_agreeing fell from" in change.sentence
+    # A loss at level 2 that comes with one in replication: prediction alone is lost to replication.
+    wins = pl.col("condition") == "circular_shift"
+    level2 = made.put(passing_tables(), made.PROFILE_DELTAS, delta_rel=-0.1)
+    lost = made.put(level2, made.SIMILARITIES, wins, similarity=0.9)
+    runs = pl.col("run").is_in(["1", "2", "3"])
+    lost = made.put(lost, made.CONTROL_DELTAS, runs, delta_nuisance=-0.01)
+    change = changed_verdicts(publish(level2), publish(lost), "paper")["surprisal"]
+    assert (change.label_before, change.label_after) == ("predictive_only", "control_explained")
+    assert "summaries_not_reached" not in change.sentence
+    assert "positive_direction fell from 1 to 0.4" in change.sentence
+
+
+def test_labels_below_the_ladder_have_their_own_reasons(publish, passing):
+    few = publish(passing_tables(), config=with_gates(min_subject_runs=6), min_subject_runs=6)
+    change = changed_verdicts(passing, few, "paper")["surprisal"]
+    assert change.label_after == "insufficient_coverage"
+    assert "n_subject_runs stays 5, the threshold moved from 3 to 6" in change.sentence
 
 
 def test_what_could_not_be_computed_any_more_is_said(publish, passing):

@@ -344,6 +344,75 @@ def test_controls_have_the_draws_that_were_made():
     )
 
 
+def source(dataset: str, name: str, n: int, of: int = 2):
+    return {
+        "dataset": dataset,
+        "source": name,
+        "n_stimuli": of,
+        "n_stimuli_with": n,
+        "true_envelope": True,
+        "reason": "ok" if n else "media_not_offered",
+        "detail": "",
+    }
+
+
+def envelope_words(*rows, datasets: tuple[str, ...] = ("one",)) -> str:
+    values = copy.deepcopy(BASE)
+    values["datasets"] = [{"name": d, "reader": "folder", "role": "primary"} for d in datasets]
+    text = text_of(values, tables(audio_source_audit=list(rows)) if rows else {})
+    return text.split("acoustic envelope (")[1].split("). Together")[0]
+
+
+def test_the_envelope_s_source_is_the_audit_s():
+    files = "from audio files: 100 Hz, low-pass at 10 Hz"
+    own, wav = "envelope_in_dataset", "wav_file"
+    assert envelope_words() == f"as the dataset brings it, else {files}"
+    assert (
+        envelope_words(source("one", own, 2), source("one", wav, 0)) == "as the dataset brought it"
+    )
+    # What the dataset brings goes before its files.
+    assert (
+        envelope_words(source("one", own, 2), source("one", wav, 2)) == "as the dataset brought it"
+    )
+    assert envelope_words(source("one", own, 0), source("one", wav, 2)) == files
+    assert envelope_words(source("one", own, 1), source("one", wav, 1)) == (
+        "as the dataset brought it for 1 of 2 stimuli, else from audio files for 1 of 2 stimuli: 100 Hz, low-pass at "
+        "10 Hz"
+    )
+    assert envelope_words(source("one", own, 0), source("one", "video_file", 2)) == "no source"
+    several = envelope_words(
+        source("a", own, 2), source("b", wav, 2), source("c", own, 2), datasets=("a", "b", "c")
+    )
+    assert several == f"a and c: as the dataset brought it; b: {files}"
+
+
+def test_the_mismatched_strip_is_the_harder_of_two():
+    text = text_of(changed("stripping.mismatch_draws", 7))
+    assert (
+        "the mismatched strip is the harder of two: random directions that carry as much feature variance (mean over 7 "
+        "draws for each method and mechanism), and other mechanisms, stripped in this one's place (largest drop)."
+    ) in text
+
+
+def test_a_method_that_can_never_agree_is_named_with_what_is_left():
+    methods = ["feature_zeroing", "layer_ablation", "feature_residualization"]
+    text = text_of(changed("stripping.methods", methods))
+    assert "can never agree" in text
+    assert "at most 2 of 3 can)" in text
+    assert "can never agree" not in text_of(changed("stripping.methods", methods[::2]))
+
+
+def test_what_is_sampled_and_what_is_corrected_over():
+    text = text_of(BASE)
+    assert "unit of replication throughout" not in text
+    assert "those of replication and of the fraction of the ceiling sample subject-runs" in text
+    assert "take outer blocks of the recordings as the sample" in text
+    assert "(predictive_only, relational_candidate) over the confirmatory layers" in text
+    assert (
+        "(mechanism_specific_candidate, integrated_candidate) over the confirmatory claims" in text
+    )
+
+
 def test_what_was_unavailable_is_said_once_for_all_datasets():
     gone = {"kind": "nuisance", "name": "acoustic_envelope", "available": False}
     rows = [

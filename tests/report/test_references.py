@@ -121,3 +121,11 @@ def test_authors_and_years_in_running_text():
     assert author_and_year("zada2025") == "Zada et al. 2025"
     assert author_and_year("lpact_paper") == "L-PACT paper"
     assert author_and_year("polars") == "The Polars developers"
+
+
+def test_a_paper_does_not_carry_the_doi_of_its_data():
+    found = {key: fields for _, key, fields in parsed(bibtex(entries()))}
+    assert any("doi" in fields for fields in found.values())
+    for key, fields in found.items():
+        assert "openneuro" not in fields.get("doi", ""), key
+    assert "ds005574" in found["zada2025"]["note"]

@@ -9,7 +9,7 @@ from lpact.reasons import Outcome
 from lpact.report.verdict_sentence import verdict_sentence, why_sentences
 from lpact.store import empty, frame
 from lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY, IMPLANT
-from lpact.tables.assay_stimulus import STANDALONE_SUMMARY
+from lpact.tables.assay_stimulus import FULL_SUMMARY, STANDALONE_SUMMARY
 from lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 
@@ -227,26 +227,97 @@ def why(*claims, **more):
     return why_sentences(tables, GatesConfig())
 
 
+LAYERS = (
+    "(of a model on a dataset, with {} confirmatory claim{} about them; a score has no mechanism)"
+)
+
+
 def test_what_explains_positive_scores_is_counted():
     rows = [
         *both(layer=1),
-        *both(layer=2, beaten_by="circular_shift", first_failed_gate="severe_control"),
+        *both(
+            layer=2, predictive=True, beaten_by="circular_shift", first_failed_gate="severe_control"
+        ),
         *both(layer=3, beaten_by="circular_shift"),
         *both(layer=4, raw_score=-0.1, beaten_by="static_embedding"),
         *both(layer=5, raw_score=None, beaten_by="undefined_score"),
         *both(layer=6, beaten_by="undefined_score"),
-        *both(layer=7, first_failed_gate="mechanism", beaten_by="stripping_no_effect"),
+        *both(layer=7, predictive=True, severe_control_level1=True, first_failed_gate="mechanism"),
         *both(layer=8, label="diagnostic_only"),
     ]
     raw, failures, assay = why(*rows)
     assert raw == (
-        "5 of 7 confirmatory claims have a positive mean score; under the point rules nuisance or a severe control "
-        "accounts for 3 of them, most often the control circular_shift (2), then nuisance features (1)."
+        f"5 of 7 layers {LAYERS.format(7, 's')} have a positive mean score; under the point rules 3 of them are "
+        "control-explained at level 1: they score no higher than nuisance or a severe control, most often the control "
+        "circular_shift (2), then nuisance features (1)."
     )
     assert failures == (
-        "5 of 7 claims fail first at the predictive gate under the point rules and as tests."
+        "5 of 7 layers fail first at the predictive gate and 1 of 1 claim about layers that pass P, S and R fails "
+        "first at the mechanism gate under the point rules and as tests."
     )
     assert assay.startswith("Positive controls were not computed")
+
+
+AT_LEVEL_2 = {
+    "label": "predictive_only",
+    "predictive": True,
+    "severe_control_level1": True,
+    "first_failed_gate": "severe_control",
+}
+
+
+@pytest.mark.parametrize("rival", ["circular_shift", "unit_order", "split_half_reliability"])
+def test_a_control_that_wins_at_level_2_explains_no_score(rival):
+    raw = why(*both(**AT_LEVEL_2, beaten_by=rival), *both(layer=2))[0]
+    assert "under the point rules 1 of them is control-explained at level 1: it scores" in raw
+    assert raw.endswith("always nuisance features (1).")
+    # Whatever the label: level 2 is not what a score is held against.
+    other = both(**AT_LEVEL_2 | {"label": "control_explained"}, beaten_by=rival)
+    assert why(*other)[0].endswith(
+        "none of them is control-explained by nuisance or a severe control at level 1."
+    )
+
+
+@pytest.mark.parametrize("rival", ["unit_order", "split_half_reliability"])
+def test_faults_of_the_recording_are_no_rivals(rival):
+    raw = why(*both(beaten_by=rival), *both(layer=2, beaten_by="circular_shift"))[0]
+    assert "1 of them is control-explained" in raw
+    assert rival not in raw
+
+
+def test_a_label_that_is_not_control_explained_is_not_counted_as_one():
+    thin = why(*both(label="insufficient_coverage"), *both(layer=2))[0]
+    assert thin.startswith("2 of 2 layers")
+    assert "1 of them is control-explained" in thin
+
+
+def test_a_test_that_does_not_reject_explains_nothing():
+    tables = {DECISIONS.name: decided(claim("calibrated")), STUDY_OUTCOME.name: outcomes(None, "D")}
+    assert why_sentences(tables, GatesConfig())[0] == (
+        f"1 of 1 layer {LAYERS.format(1, '')} has a positive mean score; as tests 1 of them is control-explained at "
+        "level 1: it is not shown to exceed nuisance or a severe control, always nuisance features (1)."
+    )
+
+
+def test_claims_about_mechanisms_of_a_layer_are_one_score_and_one_failure():
+    rows = [
+        row
+        for mechanism in ("surprisal", "syntax", "discourse")
+        for row in (
+            *both(mechanism=mechanism),
+            *both(mechanism=mechanism, layer=2, beaten_by="circular_shift"),
+            *both(mechanism=mechanism, layer=3, raw_score=-0.1, first_failed_gate="relational"),
+            *both(mechanism=mechanism, layer=3, model="n", first_failed_gate="mechanism"),
+        )
+    ]
+    raw, failures, _ = why(*rows)
+    assert raw.startswith(f"3 of 4 layers {LAYERS.format(12, 's')} have a positive mean score;")
+    assert "2 of them are control-explained" in raw
+    assert raw.endswith("most often the control circular_shift (1), then nuisance features (1).")
+    assert failures == (
+        "2 of 4 layers fail first at the predictive gate and 3 of 3 claims about layers that pass P, S and R fail "
+        "first at the mechanism gate under the point rules and as tests."
+    )
 
 
 def test_profiles_that_fail_elsewhere_are_told_apart():
@@ -257,22 +328,27 @@ def test_profiles_that_fail_elsewhere_are_told_apart():
         claim("calibrated", layer=2, first_failed_gate="severe_control"),
     ]
     assert why(*rows)[1] == (
-        "2 of 2 claims fail first at the ceiling gate under the point rules; 1 of 2 claims fails first at the "
-        "severe-control gate as tests; 1 passes every test, but not the correction over claims."
+        "2 of 2 claims fail first at the ceiling gate under the point rules; 1 of 2 layers fails first at the "
+        "severe-control gate as tests; 1 claim passes every test, but not the correction over claims."
     )
 
 
 def test_nothing_to_explain():
     assert (
         why(*both(raw_score=-0.2))[0]
-        == "No confirmatory claim has a positive mean score (1 in all)."
+        == f"None of 1 layer {LAYERS.format(1, '')} has a positive mean score."
     )
     raw, failures, _ = why(*both(**WON))
     assert raw == (
-        "1 of 1 confirmatory claim has a positive mean score; under the point rules neither nuisance nor a severe "
-        "control accounts for any of them."
+        f"1 of 1 layer {LAYERS.format(1, '')} has a positive mean score; under the point rules none of them is "
+        "control-explained by nuisance or a severe control at level 1."
     )
     assert failures == "No claim fails a gate under the point rules and as tests."
+
+
+ELSEWHERE = (
+    "In a small simulated study that is not this one (signal-to-noise ratio 1.5), a planted signal "
+)
 
 
 @pytest.mark.parametrize(
@@ -282,28 +358,33 @@ def test_nothing_to_explain():
             True,
             True,
             False,
-            "The assay can see: a planted signal passes every gate under the point rules and as tests",
+            f"{ELSEWHERE}passes every gate under the point rules and as tests, and its twin without signal does not",
         ),
         (
             True,
             False,
             False,
-            "A planted signal passes every gate under the point rules, but not as tests",
+            f"{ELSEWHERE}passes every gate under the point rules, but not as tests",
         ),
-        (False, False, False, "A planted signal does not pass every gate with these settings"),
+        (False, False, False, f"{ELSEWHERE}does not pass every gate with these settings"),
         (
             True,
             True,
             True,
-            "A study without any signal passes every gate under the point rules: these gates cannot",
+            "A small simulated study without any signal passes every gate under the point rules: these gates cannot",
         ),
     ],
 )
 def test_planted_signals(paper, calibrated, sham, said):
-    (sentence,) = [
-        s for s in why(*both(), tables=planted(paper, calibrated, sham=sham)) if "signal" in s
-    ]
+    tables = {
+        DECISIONS.name: decided(*both()),
+        STUDY_OUTCOME.name: outcomes("D", "D"),
+        **planted(paper, calibrated, sham=sham),
+    }
+    (sentence,) = [s for s in why_sentences(tables, GatesConfig(), 1.5) if "signal" in s]
     assert sentence.startswith(said)
+    # Without the option the ratio is not made up.
+    assert "ratio" not in " ".join(why_sentences(tables, GatesConfig()))
 
 
 def summary(dataset: str, *, passes: bool, reason: str = "ok"):
@@ -313,10 +394,9 @@ def summary(dataset: str, *, passes: bool, reason: str = "ok"):
     } | {"dataset": dataset, "comparison": "run_to_run", "reason": reason, "gate_pass": passes}
 
 
-def sound(dataset: str, gate: str):
+def sound(dataset: str, gate: str, table=STANDALONE_SUMMARY):
     return {
-        c.name: {"str": "x", "int": 3, "float": 0.5, "bool": True}[c.dtype]
-        for c in STANDALONE_SUMMARY.columns
+        c.name: {"str": "x", "int": 3, "float": 0.5, "bool": True}[c.dtype] for c in table.columns
     } | {"dataset": dataset, "gate": gate, "reason": "ok"}
 
 
@@ -333,8 +413,19 @@ def test_brains_and_stimulus_are_counted_by_dataset():
     said = why(*both(), tables=tables)
     assert len(said) == 4
     assert said[-1] == (
-        "Another brain in the model's place passes the relational rule in 1 of 2 datasets where it could be tried; a "
-        "response to word onset, word rate or sound is seen in 1 of 2 datasets."
+        "Another brain in the model's place passes the relational rule in 1 of 2 datasets where it could be tried (by "
+        "1 comparison in each); a response to word onset, word rate or sound is seen in 1 of 2 datasets (by 1 test in "
+        "each)."
+    )
+    # One more test in one dataset: it is seen by the one or the other, and the sentence says so.
+    tables[FULL_SUMMARY.name] = frame(FULL_SUMMARY, [sound("a", "pass", FULL_SUMMARY)])
+    brains.append(summary("b", passes=True) | {"comparison": "subject_to_subject"})
+    tables[BRAIN_AS_MODEL_SUMMARY.name] = frame(BRAIN_AS_MODEL_SUMMARY, brains)
+    assert why(*both(), tables=tables)[-1] == (
+        "Another brain in the model's place passes the relational rule in 2 of 2 datasets where it could be tried (by "
+        "at least one of 1 to 2 comparisons in each, not corrected for their number); a response to word onset, word "
+        "rate or sound is seen in 2 of 2 datasets (by at least one of 1 to 2 tests in each, not corrected for their "
+        "number)."
     )
 
 

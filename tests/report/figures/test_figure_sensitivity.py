@@ -175,9 +175,9 @@ def test_words_hold_the_counts(made):
     assert "point rules: 5 of 50; every gate a test: 2 of 50" in made.caption
     assert "not decided under that profile" in made.caption
     assert (
-        "point rules: 5 of 50 claims pass every gate; changes that alter which claims do: thresholds and rules: 1 of 3, "
-        "choice of controls: 2 of 3, one dataset left out: 1 of 1, one subject-run left out: 1 of 1"
-        in made.summary
+        "point rules: 5 of 50 claims pass every gate; changes that alter which claims do: "
+        "thresholds and rules: 1 of 3, choice of controls: 2 of 3, one dataset left out: 1 of 1, "
+        "one subject-run left out: 1 of 1" in made.summary
     )
 
 

@@ -167,7 +167,8 @@ def _caption(material: Material, rows: pl.DataFrame) -> str:
     if shares:
         parts.append(
             "Similarities above zero are no achievement where patterns are all positive: of profile cosines "
-            f"{shares[0]:.0%} are, of the other similarities {shares[1]:.0%}; fractions of the ceiling inherit this."
+            f"{shares[0]:.0%} are, of the other similarities {shares[1]:.0%}; fractions of the ceiling and "
+            "“a raw positive at any level” inherit this."
         )
     uneven = rows.filter(~pl.col("fair"))["analysis"].unique(maintain_order=True)
     if uneven.len():

@@ -123,8 +123,8 @@ def _caption(rows: pl.DataFrame, shown: pl.DataFrame) -> str:
         f"One row a layer of a model in a dataset ({counted(n_shown, 'row')}); its claims, one a mechanism, "
         "are at most "
         f"{max(rows['n_claims'].to_list())}, and only gate M and the verdict can differ between them.",
-        "The verdict is the strongest of the row, with the first gate that its best claim failed and what it was beaten "
-        "by (“1 of 6”: so many of the row's claims; the others failed on something else).",
+        "The verdict is the strongest of the row, with the first gate that its best claim failed and what it was "
+        "beaten by (“1 of 6”: so many of the row's claims; the others failed on something else).",
         "Bars: mean held-out score of the real features over subject-runs, what a conventional analysis reports; "
         "hollow where it is below zero.",
     ]

@@ -54,9 +54,9 @@ def datasets(config: StudyConfig, tables: Tables) -> list[str]:
         "Subject-runs (one run of one subject) are the replicates of the point rules: all else is averaged within them "
         "first, but for the share of units with a positive relational contrast, which pools the units of all. Of the "
         "tests, those of replication and of the fraction of the ceiling sample subject-runs (the latter units within "
-        "them, too). Those against nuisance and other rivals take outer blocks of the recordings as the sample, those "
-        "of relational patterns against shuffled orders and rivals take units, and those against surrogate controls "
-        "rank a mean over subject-runs among draws."
+        "them, too). Those against nuisance and other rivals, and those of drops, take outer blocks of the recordings "
+        "as the sample, those of relational patterns against shuffled orders and rivals take units, and those against "
+        "surrogate controls rank a mean over subject-runs among draws."
     )
     return sentences
 

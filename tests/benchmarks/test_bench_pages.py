@@ -1,0 +1,22 @@
+"""The larger study that the report is timed on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lpact
+from benchmarks.pages import PAPER, make_larger
+from lpact.study import Run
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_larger_study_has_the_papers_size_and_opens(small_run: Run, tmp_path: Path) -> None:
+    made = lpact.open_run(make_larger(small_run.root, tmp_path / "larger"))
+    assert all(made.n_rows(name) >= wanted for name, wanted in PAPER.items())
+    assert any(small_run.n_rows(name) < wanted for name, wanted in PAPER.items())
+    models = made.decisions["model"].n_unique()
+    assert models > small_run.decisions["model"].n_unique()
+    assert made.decisions.height == small_run.decisions.height * models // 2
