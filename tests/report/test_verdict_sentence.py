@@ -289,6 +289,11 @@ def test_a_label_that_is_not_control_explained_is_not_counted_as_one():
     thin = why(*both(label="insufficient_coverage"), *both(layer=2))[0]
     assert thin.startswith("2 of 2 layers")
     assert "1 of them is control-explained" in thin
+    also = "; 1 with another verdict (insufficient_coverage) also scores no higher than nuisance or a severe control."
+    assert thin.endswith(f"always nuisance features (1){also}")
+    # Nor is it said to beat them.
+    alone = why(*both(label="insufficient_coverage"))[0]
+    assert alone.endswith(f"by nuisance or a severe control at level 1{also.replace('also ', '')}")
 
 
 def test_a_test_that_does_not_reject_explains_nothing():

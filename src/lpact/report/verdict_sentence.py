@@ -14,15 +14,9 @@ from lpact.decide import CALIBRATED, PAPER
 from lpact.decide.verdict import FALSE_DISCOVERY_RATE
 from lpact.decide.wording import count
 from lpact.reasons import FinalLabel, Gate, Outcome, Reason
-from lpact.report.positive_controls import findings
-from lpact.tables import Table
-from lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY, IMPLANT, IMPLANTED, SHAM
-from lpact.tables.assay_stimulus import FULL_SUMMARY, LOW_LEVEL_SUMMARY, STANDALONE_SUMMARY
+from lpact.report.verdict_assay import UNDER, planted_sentence, recording_sentences
 from lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
-
-UNDER = {PAPER: "under the point rules", CALIBRATED: "as tests"}
-"""Gate profiles in a sentence."""
 
 MOST_NAMED = 3
 """Claims that a sentence names; more are counted by datasets and models."""
@@ -178,7 +172,7 @@ def why_sentences(
         made += [_raw(*next(iter(claims.items()))), _first_failures(claims)]
     else:
         made.append(_no_confirmatory(tables))
-    return [*made, _planted(tables, implant_snr), *_brains(tables, gates)]
+    return [*made, planted_sentence(tables, implant_snr), *recording_sentences(tables, gates)]
 
 
 def _raw(gate_profile: str, claims: pl.DataFrame) -> str:
@@ -193,26 +187,42 @@ def _raw(gate_profile: str, claims: pl.DataFrame) -> str:
         return f"None of {whole} has a positive mean score."
     said = f"{positive.height} of {whole} {_have(positive.height)} a positive mean score"
     under = UNDER[gate_profile]
-    explained = positive.filter(
+    lost = positive.filter(
         ~(pl.col("predictive") & pl.col("severe_control_level1")),
         pl.col("first_failed_gate").is_in([Gate.PREDICTIVE.value, Gate.SEVERE_CONTROL.value]),
         ~pl.col("beaten_by").is_in(list(_NO_RIVAL)),
-        label=FinalLabel.CONTROL_EXPLAINED.value,
     )
-    if explained.is_empty():
-        return f"{said}; {under} none of them is control-explained by nuisance or a severe control at level 1."
+    explained = lost.filter(label=FinalLabel.CONTROL_EXPLAINED.value)
+    n = explained.height
+    if not n:
+        none = "none of them is control-explained by nuisance or a severe control at level 1"
+        return f"{said}; {under} {none}{_otherwise(gate_profile, lost, also='')}."
     counts = explained.group_by("beaten_by").len().sort(-pl.col("len").cast(pl.Int64), "beaten_by")
     most = [f"{_rival(name)} ({number})" for name, number in counts.head(2).iter_rows()]
     often = "always" if counts.height == 1 else "most often"
-    n = explained.height
+    others = lost.filter(pl.col("label") != FinalLabel.CONTROL_EXPLAINED.value)
+    return (
+        f"{said}; {under} {n} of them {_is(n)} control-explained at level 1: {'it' if n == 1 else 'they'} "
+        f"{_falls_short(gate_profile, n)}, {often} {', then '.join(most)}{_otherwise(gate_profile, others)}."
+    )
+
+
+def _falls_short(gate_profile: str, n: int) -> str:
+    """What losing at level 1 means: a point rule compares means, a test that does not reject shows nothing."""
     fails = {
         PAPER: f"{'scores' if n == 1 else 'score'} no higher than",
         CALIBRATED: f"{_is(n)} not shown to exceed",
     }[gate_profile]
-    return (
-        f"{said}; {under} {n} of them {_is(n)} control-explained at level 1: {'it' if n == 1 else 'they'} {fails} "
-        f"nuisance or a severe control, {often} {', then '.join(most)}."
-    )
+    return f"{fails} nuisance or a severe control"
+
+
+def _otherwise(gate_profile: str, others: pl.DataFrame, also: str = "also ") -> str:
+    """Layers of which the same is true and that have another verdict."""
+    n = others.height
+    if not n:
+        return ""
+    verdicts = ", ".join(sorted(set(others["label"])))
+    return f"; {n} with another verdict ({verdicts}) {also}{_falls_short(gate_profile, n)}"
 
 
 def _about(n_claims: int) -> str:
@@ -284,90 +294,3 @@ def _no_confirmatory(tables: Mapping[str, pl.DataFrame]) -> str:
     named = "; ".join(parts[:MOST_NAMED])
     more = f"; and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
     return f"Not confirmatory: {named}{more}."
-
-
-def _planted(tables: Mapping[str, pl.DataFrame], snr: float | None) -> str:
-    """Whether a signal planted in a simulated study is found, and its twin without is not."""
-    implant = tables.get(IMPLANT.name)
-    if implant is None or implant.is_empty():
-        return "Positive controls were not computed, so that it is not known what the assay could have seen."
-    whole = implant.filter(quantity="integrated", reason=Reason.OK.value)
-    passes = {
-        arm: [
-            UNDER[name]
-            for name in (PAPER, CALIBRATED)
-            if whole.filter("gate_pass", arm=arm, gate_profile=name).height
-        ]
-        for arm in (IMPLANTED, SHAM)
-    }
-    if passes[SHAM]:
-        where = " and ".join(passes[SHAM])
-        return f"A small simulated study without any signal passes every gate {where}: these gates cannot be trusted."
-    asked = [
-        words
-        for name, words in UNDER.items()
-        if whole.filter(arm=IMPLANTED, gate_profile=name).height
-    ]
-    missed = [words for words in asked if words not in passes[IMPLANTED]]
-    if not asked:
-        return "No planted signal could be judged, so that it is not known what the assay could have seen."
-    ratio = "" if snr is None else f" (signal-to-noise ratio {snr:g})"
-    planted = f"In a small simulated study that is not this one{ratio}, a planted signal"
-    if not missed:
-        where = " and ".join(asked)
-        return (
-            f"{planted} passes every gate {where}, and its twin without signal does not: these gates can say yes, "
-            "which says nothing of how often they would on these recordings."
-        )
-    if passes[IMPLANTED]:
-        return (
-            f"{planted} passes every gate {passes[IMPLANTED][0]}, but not {missed[0]}: "
-            "there, a negative verdict says little."
-        )
-    return (
-        f"{planted} does not pass every gate with these settings: a negative verdict says little."
-    )
-
-
-def _brains(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> list[str]:
-    """In how many datasets a brain passes for a model, and the stimulus is seen, by at least one of several tests."""
-    brain = _by_dataset(tables, gates, BRAIN_AS_MODEL_SUMMARY)
-    stimulus = _by_dataset(tables, gates, LOW_LEVEL_SUMMARY, STANDALONE_SUMMARY, FULL_SUMMARY)
-    said = []
-    if brain:
-        said.append(
-            f"another brain in the model's place passes the relational rule in {_share(brain)} where it could be "
-            f"tried ({_at_least_one(brain, 'comparison')})"
-        )
-    if stimulus:
-        said.append(
-            f"a response to word onset, word rate or sound is seen in {_share(stimulus)} "
-            f"({_at_least_one(stimulus, 'test')})"
-        )
-    text = "; ".join(said)
-    return [f"{text[:1].upper()}{text[1:]}."] if said else []
-
-
-def _share(found: Mapping[str, list[bool]]) -> str:
-    return f"{sum(any(passes) for passes in found.values())} of {count(len(found), 'dataset')}"
-
-
-def _at_least_one(found: Mapping[str, list[bool]], noun: str) -> str:
-    """By how many tests a dataset counts: one that passes is enough, and nothing is corrected for their number."""
-    sizes = sorted({len(passes) for passes in found.values()})
-    if sizes == [1]:
-        return f"by 1 {noun} in each"
-    tried = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    return f"by at least one of {tried} {noun}s in each, not corrected for their number"
-
-
-def _by_dataset(
-    tables: Mapping[str, pl.DataFrame], gates: GatesConfig, *wanted: Table
-) -> dict[str, list[bool]]:
-    """Datasets in which a control could be computed: which of its tests pass."""
-    own = {table.name: tables[table.name] for table in wanted if table.name in tables}
-    made: dict[str, list[bool]] = {}
-    for finding in findings(own, gates):
-        if finding.passes is not None:
-            made.setdefault(finding.dataset, []).append(finding.passes)
-    return made

@@ -202,6 +202,7 @@ def test_controls_that_the_point_rules_leave_out_enter_the_tests(of_run: Materia
     }
     assert loose
     assert not loose & named["paper"]
+    assert loose & named["calibrated"]
     caption = make(of_run).caption  # type: ignore[union-attr]
     assert "not counted by the point rules are counted by the tests" in caption
     assert "enter no gate" not in caption
@@ -309,8 +310,10 @@ def longest_step(made: dict) -> float:
     for group in root.iter():
         if "mark-line" in (group.get("class") or ""):
             for path in group:
-                for part in path.get("d", "").split("M")[1:]:
-                    lines.append([float(at.split(",")[0]) for at in part.strip("Z").split("L")])
+                lines += [
+                    [float(at.split(",")[0]) for at in part.strip("Z").split("L")]
+                    for part in path.get("d", "").split("M")[1:]
+                ]
     (whole,) = {tuple(xs) for xs in lines if len(xs) == 5}
     step = (whole[-1] - whole[0]) / 4
     return max(b - a for xs in lines for a, b in pairwise(xs)) / step

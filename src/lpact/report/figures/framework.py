@@ -22,9 +22,9 @@ CLAIMS, CONFIRMATORY, RAW, INTEGRATED = "claims", "confirmatory", "raw positive"
 _ABOUT: dict[str, tuple[str, str]] = {
     CLAIMS: ("claims", "dataset × model × layer × mechanism"),
     CONFIRMATORY: ("confirmatory", "the dataset can carry evidence"),
-    RAW: ("raw positive", "a weaker analysis reports something"),
+    RAW: ("raw positive", "above zero at any level, not only the score"),
     "P": (GATE_NAMES["P"], "beats nuisance and the best control"),
-    "S": (GATE_NAMES["S"], "no control reaches it"),
+    "S": (GATE_NAMES["S"], "each control on its own, at both levels"),
     "R": (GATE_NAMES["R"], "pattern over units as in the brain"),
     "M": (GATE_NAMES["M"], "stripping costs the right units most"),
     "T": (GATE_NAMES["T"], "a fair part of what brains share"),

@@ -17,7 +17,7 @@ REAL, NUISANCE, BOTH = "real features", "nuisance", "nuisance plus model"
 BEST, COUNTED, NOT_COUNTED = (
     "strongest counted control",
     "other counted control",
-    "control not counted by the point rules",
+    "not counted by point rules",
 )
 ONE_RUN = "real features, one subject-run"
 CEILING = "brain–brain response reliability"
