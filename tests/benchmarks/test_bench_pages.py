@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from benchmarks.pages import PAPER, make_larger
 
 import lpact
-from benchmarks.pages import PAPER, make_larger
 from lpact.study import Run
 
 pytestmark = pytest.mark.slow

@@ -57,7 +57,9 @@ def write_study(path: Path, **settings: object) -> Path:
 @pytest.fixture(scope="module")
 def run_folder(study_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "small"
-    result = RUNNER.invoke(app, ["run", str(study_file), "--out", str(out), "--no-progress", "--no-report"])
+    result = RUNNER.invoke(
+        app, ["run", str(study_file), "--out", str(out), "--no-progress", "--no-report"]
+    )
     assert result.exit_code == 0, result.output
     return out
 

@@ -60,8 +60,8 @@ def null_rows(nulls: pl.DataFrame) -> pl.DataFrame:
     return frame.sort([*LAYER, rank, pl.col("against") != NUISANCE, "against"])
 
 
-def tests_panel(tests: pl.DataFrame, height: float) -> Spec:
-    """Tests down, in about ``height`` pixels: bar or ticks for draws, a point for what is observed, and the p-value."""
+def _labelled(tests: pl.DataFrame) -> pl.DataFrame:
+    """The tests with what stands beside them: what is compared, and the p-value."""
     shown = [
         f"p {_p_value(p)}{EXTRAPOLATED if beyond else ''}"
         for p, beyond in tests.select("p_value", "extrapolated").iter_rows()
@@ -83,7 +83,12 @@ def tests_panel(tests: pl.DataFrame, height: float) -> Spec:
         ),
         shown=pl.Series(shown, dtype=pl.String),
     )
-    rows = with_marks(rows, _test_text, "observed")
+    return with_marks(rows, _test_text, "observed")
+
+
+def tests_panel(tests: pl.DataFrame, height: float) -> Spec:
+    """Tests down, in about ``height`` pixels: bar or ticks for draws, a point for what is observed, and the p-value."""
+    rows = _labelled(tests)
     many = rows.filter(pl.col("n_draws") >= FEW_DRAWS).drop("draws")
     few = rows.filter(pl.col("n_draws") < FEW_DRAWS).explode("draws").drop_nulls("draws")
     x = {
