@@ -790,6 +790,25 @@ class TestBrokenFiles:
         assert "may be truncated" in error.what
         assert error.where == str(path)
 
+    @pytest.mark.parametrize("zarr_format", [2, 3])
+    def test_a_short_blosc_chunk_is_found_by_its_header(
+        self, folder: Path, zarr_format: int
+    ) -> None:
+        """Its decoder does not look where a chunk ends, and sometimes finds the rest in old memory."""
+        path = folder / "torn.zarr"
+        values = np.random.default_rng(0).standard_normal((600, 4))
+        codec = numcodecs.Blosc() if zarr_format == 2 else zarr.codecs.BloscCodec()
+        zarr.create_array(
+            str(path), data=values, chunks=(300, 4), compressors=codec, zarr_format=zarr_format
+        )
+        table_only(folder, "sampling_rate_hz = 30.0", file="torn.zarr")
+        assert isinstance(recording(folder, "x").signal, TimeSeries)
+        chunk = path / ("1.0" if zarr_format == 2 else "c/1/0")
+        size = chunk.stat().st_size
+        chunk.write_bytes(chunk.read_bytes()[:-1])
+        error = failure(folder, "x")
+        assert f"has {size - 1} of {size} bytes" in str(error.got)
+
     def test_a_number_must_be_one_and_in_the_file(self, folder: Path, tmp_path: Path) -> None:
         with h5py.File(tmp_path / "elsewhere.h5", "w") as file:
             file.create_group("g").attrs["rate"] = 77.0

@@ -27,8 +27,9 @@ FULL = {
 
 
 def subclasses(kind: type[LPactError]) -> set[type[LPactError]]:
-    """Every class below ``kind``."""
-    return set(kind.__subclasses__()).union(*(subclasses(k) for k in kind.__subclasses__()))
+    """Every class of `lpact.errors` below ``kind``; other modules may have their own."""
+    below = set(kind.__subclasses__()).union(*(subclasses(k) for k in kind.__subclasses__()))
+    return {own for own in below if own.__module__ == errors.__name__}
 
 
 PLAIN = sorted(subclasses(LPactError) - {StudyInputError}, key=lambda kind: kind.__name__)

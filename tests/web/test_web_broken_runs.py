@@ -161,9 +161,9 @@ def test_an_error_while_rows_are_streamed_is_told() -> None:
     sql = (
         "SELECT CASE WHEN i > 150000 THEN error('planted') ELSE i END AS x FROM range(200000) t(i)"
     )
-    pieces = database.batches(sql, {})
+    # Whether the first piece still comes depends on how far the engine reads ahead.
     with pytest.raises(RunError, match="cannot be read") as told:
-        list(pieces)
+        list(database.batches(sql, {}))
     assert "planted" in str(told.value.got)
     whole = list(database.batches("SELECT i FROM range(120000) t(i)", {}))
     assert sum(piece.height for piece in whole) == 120_000

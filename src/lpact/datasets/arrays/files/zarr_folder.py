@@ -55,6 +55,9 @@ CODECS = frozenset(
 )
 """Ways of storing numbers; others (``pickle`` above all) are refused before anything is decoded."""
 
+BLOSC_HEADER = 16
+"""Bytes before the data of a Blosc chunk."""
+
 ITSELF = ""
 """Name of a folder that is itself an array."""
 
@@ -123,6 +126,7 @@ class ZarrFolder(ArrayFile):
             array = zarr.open_array(str(folder), mode="r", zarr_format=_format(folder))
         except _TROUBLE as problem:
             raise torn(folder, problem) from None
+        _check_blosc_chunks(folder)
         return array, where
 
     def _names(self) -> Iterator[str]:
@@ -189,6 +193,30 @@ def _codecs(metadata: Mapping[str, Any]) -> Iterator[str]:
             yield from _codecs(codec.get("configuration") or {})
         elif codec is not None:
             yield str(codec)
+
+
+def _check_blosc_chunks(folder: Path) -> None:
+    """Raise where a chunk is shorter than its Blosc header says: the decoder would read on in whatever lies behind it.
+
+    Bytes 12 to 16 of a chunk are its size. Shards, and chunks that another codec wraps, have checks of their own.
+    """
+    metadata = _json(next(folder / name for name in METADATA if (folder / name).exists()))
+    codecs = [*(metadata.get("codecs") or ()), metadata.get("compressor")]
+    outermost = [codec for codec in codecs if isinstance(codec, Mapping)][-1:]
+    names = [str(codec.get("id", codec.get("name"))) for codec in outermost]
+    if not {"blosc", "numcodecs.blosc"} & set(names):
+        return
+    for chunk in folder.rglob("*"):
+        if chunk.is_file() and not chunk.name.startswith(".") and chunk.name not in METADATA:
+            with chunk.open("rb") as stream:
+                header = stream.read(BLOSC_HEADER)
+            says = int.from_bytes(header[12:16], "little")
+            found = chunk.stat().st_size
+            if len(header) < BLOSC_HEADER or found < says:
+                problem = (
+                    f"chunk {chunk.relative_to(folder).as_posix()} has {found} of {says} bytes"
+                )
+                raise torn(folder, ValueError(problem))
 
 
 def _unwritten(array: Any) -> str:
