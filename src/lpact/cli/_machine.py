@@ -8,6 +8,9 @@ import shutil
 import sys
 from pathlib import Path
 
+MOST_WORKERS = 4
+"""Processes that a command takes by itself, at most."""
+
 
 def n_cores() -> int:
     """Cores that this process may use."""

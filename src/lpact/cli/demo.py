@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpact.cli._machine import n_cores
+from lpact.cli._machine import MOST_WORKERS, n_cores
 from lpact.cli._render import console, counted, say
 from lpact.cli._results import (
     show_outcome,
@@ -21,8 +21,6 @@ from lpact.cli.run import compute
 
 if TYPE_CHECKING:
     from lpact.study import Study
-
-MOST_WORKERS = 4
 
 
 def command(

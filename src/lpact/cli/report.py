@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpact.cli._machine import n_cores
+from lpact.cli._machine import MOST_WORKERS, n_cores
 from lpact.cli._render import console, counted, say, whole
 
 if TYPE_CHECKING:
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from lpact.report import WrittenReport
     from lpact.study import Run
-
-MOST_WORKERS = 4
-"""Processes that draw and write, at most."""
 
 
 def command(

@@ -12,7 +12,6 @@ from lpact.report.claim_story.model import Distribution
 from lpact.report.claim_story.shapes import several
 
 _PROFILE = "profile"
-_ALL = "all subject-runs"
 
 
 def _by_run(frame: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Protocol
 
 import polars as pl
 
-from lpact.store import StoredRun, empty
+from lpact.store import RunTables, StoredRun, empty
 from lpact.tables import find_table
 
 _KEPT = 256
@@ -39,25 +39,6 @@ def rows_of(tables: Mapping[str, pl.DataFrame]) -> Rows:
     return rows
 
 
-class _Lazy(Mapping[str, pl.DataFrame]):
-    """Tables of a run, each read when it is asked for."""
-
-    def __init__(self, run: StoredRun) -> None:
-        self._run = run
-        self._names = [table.name for table in run.tables()]
-
-    def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._run.table(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
 def rows_of_run(run: StoredRun) -> Rows:
     """Rows from a stored run; a table that it does not have has no rows."""
-    return rows_of(_Lazy(run))
+    return rows_of(RunTables(run))

@@ -29,7 +29,6 @@ NAME = "ceilings"
 TITLE = "Brain–brain reliability, and model scores relative to it"
 MOST_ROWS = 60
 """With more layers than this, every model is one row, with its layers as dots."""
-BEST_LAYER = "best_layer"
 
 
 def make(material: Material) -> Figure | Missing:

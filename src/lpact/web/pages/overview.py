@@ -19,7 +19,6 @@ from lpact.web.site import GATES, PROFILES, VERDICTS, Site
 
 _PROFILE = find_column(DECISIONS, "gate_profile")
 _LABEL = find_column(DECISIONS, "label")
-_ROLE = find_column(DECISIONS, "role")
 
 
 @dataclass(frozen=True)
