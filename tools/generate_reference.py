@@ -37,6 +37,7 @@ from lpact.tables import (
     calibration,
     claim_audit,
     power,
+    preregistration,
     robustness,
 )
 from lpact.tables.predictive import FAILURE_MODES
@@ -79,6 +80,7 @@ MADE_BY = {
     for module, command in (
         (assay_brain, "the positive controls, `lpact run` or `lpact assay`"),
         (assay_stimulus, "the positive controls, `lpact run` or `lpact assay`"),
+        (preregistration, "`lpact run`, where the study was preregistered"),
         (claim_audit, "`lpact claims`"),
         (robustness, "`lpact robustness`"),
         (calibration, "`lpact calibrate`"),

@@ -28,14 +28,16 @@ from lpact.robustness import (
     uncertainty_tables,
 )
 from lpact.run.assay import execute_assay
-from lpact.run.execute import execute, provenance
+from lpact.run.execute import execute
 from lpact.run.features import extract_features, extraction_cost
 from lpact.run.inspect import StudyAudit, audit_study, resolve_plugins
 from lpact.run.outline import Outline, outline_study
 from lpact.run.plan import Plan, make_plan
+from lpact.run.preregistration import read_registration
 from lpact.run.progress import Silent, reporter
+from lpact.run.provenance import provenance
 from lpact.run.workspace import Workspace
-from lpact.store import StoredRun, differences, existing_run
+from lpact.store import StoredRun, clear_leftovers, differences, existing_run
 from lpact.tables import Table
 from lpact.tables.calibration import RATES, TRUTH_RATES
 
@@ -211,6 +213,8 @@ class Study:
         out: str | Path,
         *,
         workers: int | None = None,
+        cluster: str | None = None,
+        preregistration: str | Path | None = None,
         progress: bool | None = None,
         plan: Plan | None = None,
         console: Console | None = None,
@@ -218,7 +222,20 @@ class Study:
         """Compute the study into the folder ``out``.
 
         A finished run of the same configuration, inputs and code at ``out`` is returned as it is; an interrupted one is
-        resumed. A ``plan`` that was just made saves a second look at the sources.
+        resumed.
+
+        Parameters
+        ----------
+        out
+            Folder of the run.
+        workers, cluster
+            Processes of this machine, or the address of a Dask scheduler (or ``slurm``), in place of the study file's.
+        preregistration
+            File of `lpact preregister` that the run is held against, in place of the study file's.
+        progress, console
+            Whether and where to show progress.
+        plan
+            A plan that was just made saves a second look at the sources; what it expects weighs the progress.
         """
         _check_workers(workers, "Study.run")
         if plan is not None and plan.config_digest != self.config.digest():
@@ -229,19 +246,35 @@ class Study:
                 expected=f"configuration {self.config.digest()[:12]}",
                 remedy="plan this study, or leave the plan out",
             )
+        settings = self._settings(cluster=cluster, preregistration=preregistration)
+        file = settings.preregistration
+        registration = read_registration(Path(file)) if file else None
         if existing_run(Path(out), self.config.digest()) == "complete":
             return self.reopen(out, plan.audit if plan is not None else self.audit())
         show = self.run_config.progress if progress is None else progress
+        count = self.run_config.workers if workers is None else workers
         with reporter(show=show, console=console) as told:
             stored = execute(
                 self.config,
-                settings=self.run_config,
+                settings=settings,
                 out=out,
-                workers=self.run_config.workers if workers is None else workers,
+                workers=count,
                 reporter=told,
                 audit=None if plan is None else plan.audit,
+                expected=None if plan is None else plan.expected(count),
+                registration=registration,
             )
         return Run(stored.root)
+
+    def _settings(self, *, cluster: str | None, preregistration: str | Path | None) -> RunConfig:
+        """The run's settings, with what was given in place of the study file's."""
+        given: dict[str, object] = {}
+        if cluster is not None:
+            given["cluster"] = cluster
+        if preregistration is not None:
+            given["preregistration"] = str(preregistration)
+        values = self.run_config.model_dump() | given
+        return validate_model(RunConfig, values, where="settings of the run")
 
     def assay(
         self,
@@ -266,6 +299,7 @@ class Study:
     def reopen(self, out: str | Path, audit: StudyAudit) -> Run:
         """Open a finished run of this study; raises `RunError` where it would come out otherwise today."""
         run = Run(out)
+        clear_leftovers(out)
         changed = differences(run.manifest, provenance(self.config, audit))
         if changed:
             raise RunError(

@@ -11,7 +11,7 @@ from lpact.levels.prepare import ridge_grid
 from lpact.levels.readouts import fit_context, fit_nuisance
 from lpact.levels.relational import BrainPatterns
 from lpact.reasons import Reason
-from lpact.run.jobs import pattern_matrices
+from lpact.run.brain_sources import pattern_matrices
 
 
 @pytest.fixture(scope="module")

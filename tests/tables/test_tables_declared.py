@@ -25,6 +25,7 @@ from lpact.tables import (
     media,
     power,
     predictive,
+    preregistration,
     relational,
     robustness,
 )
@@ -37,6 +38,7 @@ MODULES = (
     causal,
     ceilings,
     decisions,
+    preregistration,
     claim_audit,
     assay_brain,
     assay_stimulus,

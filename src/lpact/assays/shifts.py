@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from lpact.math.surrogates import segment_slices
 from lpact.math.types import FloatArray, IntArray
@@ -99,4 +99,4 @@ def reachable_level(alpha: float, n_shifts: int) -> float:
 
 def passes_by_chance(n_passing: int, n: int, level: float) -> float:
     """Return how likely ``n_passing`` or more of ``n`` independent rows pass where nothing is there."""
-    return float(stats.binom.sf(n_passing - 1, n, level))
+    return float(scipy.stats.binom.sf(n_passing - 1, n, level))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy import ndimage, signal
+import scipy
 
 from lpact.config import DatasetConfig, PreprocessConfig
 from lpact.datasets.base import Dataset, Recording, RecordingId, TimeSeries
@@ -116,7 +116,7 @@ def resampled(columns: FloatArray, ratio: Fraction) -> FloatArray:
         return columns
     values = np.empty((math.ceil(len(columns) * ratio), columns.shape[1]), order="F")
     for place, column in enumerate(columns.T):
-        values[:, place] = signal.resample_poly(
+        values[:, place] = scipy.signal.resample_poly(
             column, ratio.numerator, ratio.denominator, padtype="edge"
         )
     return values
@@ -140,6 +140,6 @@ def autocorrelation_s(opened: OpenRecording) -> float:
         for column in resampled(some, ratio).T:
             finite = column[np.isfinite(column)]
             if finite.size > length and finite.min() < finite.max():
-                fast = finite - ndimage.uniform_filter1d(finite, length)
+                fast = finite - scipy.ndimage.uniform_filter1d(finite, length)
                 longest = max(longest, autocorrelation_time(fast[:, None]))
     return longest / rate_hz

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -23,12 +24,13 @@ from lpact.config import GatesConfig, RelationalConfig, RunConfig, StudyConfig, 
 from lpact.decide import CALIBRATED, PAPER, decide
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason
-from lpact.run.jobs import Frames
-from lpact.run.measure import Nowhere, Tasks, measure_in_memory
-from lpact.run.pool import open_pool
+from lpact.run.conduct import Conductor, Watched
+from lpact.run.executors.choose import open_executor, scratch_results
+from lpact.run.measure import measure_in_memory
 from lpact.run.progress import Reporter
+from lpact.run.tasks import Frames, Task
 from lpact.run.workspace import Workspace
-from lpact.store import TaskStore
+from lpact.store import Results, TaskStore
 from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.tables.predictive import CONTROL_DELTAS
 
@@ -57,11 +59,19 @@ _CORRECTED = (CALIBRATED, "integrated")
 class TrialJob:
     """One simulated study under the user's own gates; a pure function of what stands here."""
 
+    code: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
+
     cell: Cell
     number: int
     effort: Effort
     gates: GatesConfig
     relational: RelationalConfig
+
+    @property
+    def name(self) -> str:
+        """Name of the study among those of this analysis."""
+        return f"{self.cell.key} trial={self.number}"
 
     @property
     def key(self) -> str:
@@ -72,7 +82,7 @@ class TrialJob:
         )
         return f"power {VERSION} {self.cell.key} trial={self.number} effort={spent} {numbers_key()}"
 
-    def run(self, workspace: Workspace) -> Frames:  # noqa: ARG002
+    def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Simulate, measure and judge; the workspace of the user's own study is not looked at."""
         rules = {"gates": self.gates, "relational": self.relational}
         config = cell_config(self.cell, self.number, self.effort).model_copy(update=rules)
@@ -173,30 +183,22 @@ def simulate(
 
     The first one is timed in this process, and ``told`` hears how many are left and what each of them takes.
     """
-    store: Tasks = Nowhere() if kept is None else TaskStore(kept)
     workspace = Workspace(config, run)
-    results: dict[str, Frames] = {}
-    for job in jobs:
-        if (frames := store.load_task(job.key)) is not None:
-            results[job.key] = frames
-    left = [job for job in jobs if job.key not in results]
-    if left and told is not None:
-        first = left.pop(0)
-        reporter.stage(f"one simulated study of {name}, to time it", 1)
-        started = time.perf_counter()
-        with threadpool_limits(1):
-            results[first.key] = first.run(workspace)
-        store.save_task(first.key, results[first.key])
-        reporter.advance()
-        told(len(left), time.perf_counter() - started)
-    reporter.stage(f"simulated studies of {name}", len(jobs))
-    reporter.advance(len(results))
-    if left:
-        with open_pool(workspace, min(workers, len(left))) as pool:
-            for done, frames in pool.map(left):
-                store.save_task(done.key, frames)
-                results[done.key] = frames
-                reporter.advance()
+    with nullcontext(TaskStore.at(kept)) if kept is not None else scratch_results() as store:
+        left = [job for job in jobs if store.find(job.key) is None]
+        if left and told is not None:
+            first = left.pop(0)
+            reporter.stage(f"one simulated study of {name}, to time it", 1)
+            started = time.perf_counter()
+            with threadpool_limits(1):
+                store.save(first.key, first.run(workspace, store))
+            reporter.advance()
+            told(len(left), time.perf_counter() - started)
+        with open_executor(workspace, store, max(1, min(workers, len(left)))) as executor:
+            conductor = Conductor(store, executor, Watched(reporter))
+            conductor.run(f"simulated studies of {name}", [Task(job, job.key) for job in jobs])
+            conductor.check()
+        results = {job.key: store.load(job.key) for job in jobs}
     return collect([(job.cell.snr, results[job.key]) for job in jobs], largest_p)
 
 

@@ -14,17 +14,19 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
 from lpact.calibrate.cells import EFFORT, Cell, Effort, cell_config
 from lpact.calibrate.trial import run_trial
 from lpact.config import RunConfig
-from lpact.run.jobs import Frames
-from lpact.run.pool import open_pool
+from lpact.run.conduct import Conductor, Watched
+from lpact.run.executors.choose import open_executor
 from lpact.run.progress import Reporter, Silent
+from lpact.run.tasks import Frames, Task
 from lpact.run.workspace import Workspace
-from lpact.store import TaskStore, concat
+from lpact.store import Results, TaskStore, concat
 from lpact.tables.calibration import TRIALS
 
 SECONDS = "seconds"
@@ -80,11 +82,19 @@ class Forecast:
 
 @dataclass(frozen=True)
 class TrialJob:
-    """One trial, as a job of a pool."""
+    """One trial, as a job."""
+
+    code: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
 
     cell: Cell
     trial: int
     effort: Effort
+
+    @property
+    def name(self) -> str:
+        """Name of the trial among all trials."""
+        return f"{self.cell.key} trial={self.trial}"
 
     @property
     def key(self) -> str:
@@ -92,8 +102,12 @@ class TrialJob:
         spent = json.dumps(asdict(self.effort), sort_keys=True)
         return f"{self.cell.key} trial={self.trial} effort={spent} {numbers_key()}"
 
-    def run(self, workspace: Workspace | None = None) -> Frames:  # noqa: ARG002
-        """Run the trial; the pool's workspace is that of another study, and is left alone."""
+    def run(
+        self,
+        workspace: Workspace | None = None,  # noqa: ARG002
+        results: Results | None = None,  # noqa: ARG002
+    ) -> Frames:
+        """Run the trial; the workspace is that of another study, and is left alone."""
         started, spent = time.perf_counter(), time.process_time()
         trial = run_trial(self.cell, self.trial, self.effort)
         wall, cpu = time.perf_counter() - started, time.process_time() - spent
@@ -147,29 +161,23 @@ def run_grid(
     time) loses at most the trials at work.
     """
     reporter = reporter or Silent()
-    store = TaskStore(kept)
+    store = TaskStore.at(kept)
     # Trial by trial over all cells, so that an interrupted calibration is an even one.
     jobs = [TrialJob(cell, trial, effort) for trial in trials for cell in cells]
-    results = {job: frames for job in jobs if (frames := store.load_task(job.key)) is not None}
-    waiting = [job for job in jobs if job not in results]
-    n_kept = len(results)
+    waiting = [job for job in jobs if store.find(job.key) is None]
+    n_kept = len(jobs) - len(waiting)
     if waiting:
         first = waiting.pop(0)
-        results[first] = first.run()
-        store.save_task(first.key, results[first])
-        seconds = float(results[first][SECONDS]["wall"][0])
+        frames = first.run()
+        store.save(first.key, frames)
         if told is not None:
-            told(Forecast(n_kept, len(waiting), seconds))
-    reporter.stage("simulated studies", len(jobs))
-    reporter.advance(len(results))
-    if waiting:
-        workspace = Workspace(cell_config(cells[0], 0, effort), RunConfig())
-        with open_pool(workspace, min(workers, len(waiting))) as pool:
-            for job, frames in pool.map(waiting):
-                assert isinstance(job, TrialJob)
-                store.save_task(job.key, frames)
-                results[job] = frames
-                reporter.advance()
+            told(Forecast(n_kept, len(waiting), float(frames[SECONDS]["wall"][0])))
+    workspace = Workspace(cell_config(cells[0], 0, effort), RunConfig())
+    with open_executor(workspace, store, max(1, min(workers, len(waiting)))) as executor:
+        conductor = Conductor(store, executor, Watched(reporter))
+        conductor.run("simulated studies", [Task(job, job.key) for job in jobs])
+        conductor.check()
+    results = {job: store.load(job.key) for job in jobs}
     spent = sum(float(frames[SECONDS]["cpu"][0]) for frames in results.values())
     table = concat(TRIALS, [results[job][TRIALS.name] for job in jobs])
     return table, Pace(len(jobs), spent)

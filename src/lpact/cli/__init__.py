@@ -22,15 +22,21 @@ from lpact.cli import (
     datasets,
     decide,
     demo,
+    diff,
     explain,
     explore,
+    export,
     features,
     init,
+    lock,
     plan,
+    preregister,
     report,
     robustness,
     run,
+    status,
     tables,
+    verify,
 )
 from lpact.cli import list as list_plugins
 from lpact.cli import power as power_command
@@ -114,8 +120,14 @@ def _options(
 app.command("demo")(demo.command)
 app.command("init")(init.command)
 app.command("plan")(plan.command)
+app.command("preregister")(preregister.command)
 app.command("run")(run.command)
+app.command("status")(status.command)
 app.command("report")(report.command)
+app.command("lock")(lock.command)
+app.command("verify")(verify.command)
+app.command("export")(export.command)
+app.command("diff")(diff.command)
 app.add_typer(datasets.app, name="datasets")
 app.command("features")(features.command)
 app.command("audit")(audit.command)

@@ -19,6 +19,7 @@ def refuse_existing(out: Path, run: Path | None = None) -> None:
     It is for the beginning of a command, so that hours of work do not end with an error about a folder.
     """
     from lpact.store import storage_errors
+    from lpact.store.locked import refuse_locked
 
     with storage_errors(out, "the output folder cannot be read"):
         if run is not None and out.resolve().is_relative_to(run.resolve()):
@@ -28,6 +29,7 @@ def refuse_existing(out: Path, run: Path | None = None) -> None:
                 got=f"a folder of {run}",
                 expected="a folder beside it: a finished run is not touched",
             )
+        refuse_locked(out)
         if out.is_symlink() or (out.exists() and not (out.is_dir() and not any(out.iterdir()))):
             raise _refusal(
                 "the output folder is not empty",

@@ -70,7 +70,7 @@ def command(
 def _compute(
     told: Console, study: Study, workers: int | None, progress: bool | None, *, quiet: bool
 ) -> Tables:
-    from lpact.run.plan import assay_seconds
+    from lpact.run.planning.estimate import assay_seconds
 
     if not quiet:
         say(told, f"{study.config.name}: looking at the sources …")

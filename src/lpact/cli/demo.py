@@ -17,7 +17,7 @@ from lpact.cli._results import (
     show_verdicts,
 )
 from lpact.cli.report import add_report
-from lpact.cli.run import compute
+from lpact.cli.run import How, compute
 
 if TYPE_CHECKING:
     from lpact.study import Study
@@ -49,8 +49,7 @@ def command(
         told,
         study,
         out,
-        workers=workers or min(n_cores(), MOST_WORKERS),
-        progress=True,
+        How(workers or min(n_cores(), MOST_WORKERS), progress=True),
         if_taken="choose another folder with --out, or remove an earlier demo with --fresh",
     )
     add_report(run)
@@ -78,10 +77,12 @@ def remove_run(folder: Path) -> None:
     from lpact.errors import RunError
     from lpact.report import report_contents
     from lpact.store import read_manifest
+    from lpact.store.locked import refuse_locked
     from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
 
     if not folder.exists() and not folder.is_symlink():
         return
+    refuse_locked(folder)
     manifest = read_manifest(folder)
     if manifest.study != demo_study().config.name:
         raise RunError(

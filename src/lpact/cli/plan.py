@@ -1,8 +1,11 @@
-"""``lpact plan``: what a run would compute, before it computes anything."""
+"""``lpact plan``: what a run would compute and cost, before it computes anything."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from lpact.cli import _sources as sources
 from lpact.cli._layout import Grid
@@ -19,35 +22,46 @@ if TYPE_CHECKING:
 
 def command(
     study: StudyFile,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder that the run would be written to.")
+    ] = Path(),
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes; default: the study file's.")
+    ] = None,
     path: Paths = None,
     model: Models = None,
 ) -> None:
-    """Say what would be computed and what it would cost."""
+    """Say what would be computed, what it would cost, and whether it fits into this machine."""
     loaded = load(study, path, model)
     outline = loaded.outline()
-    out = console()
+    told = console()
     title = f"Plan of {loaded.config.name} (configuration {loaded.config.digest()[:12]})"
     if not outline.complete:
-        say(out, title)
-        show_outline(out, outline, loaded.config, program())
+        say(told, title)
+        show_outline(told, outline, loaded.config, program())
         return
     plan = loaded.plan()
-    say(out, title)
-    sources.show_roles(out, plan.audit)
-    sources.show_findings(out, plan.audit)
-    sources.show_controls(out, plan.audit)
-    sources.show_ingredients(out, plan.audit)
-    sources.show_reliability(out, plan.audit)
-    _show_rows(out, plan)
-    _show_cost(out, plan, loaded.run_config.workers)
+    say(told, title)
+    sources.show_roles(told, plan.audit)
+    sources.show_findings(told, plan.audit)
+    sources.show_controls(told, plan.audit)
+    sources.show_ingredients(told, plan.audit)
+    sources.show_reliability(told, plan.audit)
+    _show_rows(told, plan)
+    n_workers = workers or loaded.run_config.workers
+    _show_cost(told, plan, n_workers)
+    problem = plan.refusal(workers=n_workers, out=out, features=Path(loaded.run_config.features))
+    if problem is not None:
+        raise problem
 
 
 def cost_line(plan: Plan, workers: int) -> str:
-    """Size and time of a run in one line."""
+    """Size and cost of a run in one line."""
     return (
         f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_contexts, 'context')}, "
         f"{counted(plan.n_fits, 'readout')}; {roughly(plan.seconds_with(workers))} "
-        f"with {counted(workers, 'worker')}; {memory(plan.peak_bytes)} of arrays in each"
+        f"with {counted(workers, 'worker')}; {memory(plan.memory_with(workers))} of memory, "
+        f"{memory(plan.disk_bytes)} on disk"
     )
 
 
@@ -70,11 +84,39 @@ def _show_rows(out: Console, plan: Plan) -> None:
 
 
 def _show_cost(out: Console, plan: Plan, workers: int) -> None:
+    heading(out, "Cost by stage, with one worker (estimated)")
+    columns = ("stage", "tasks", "time", "memory of a process", "on disk")
+    grid = Grid(columns, right=frozenset(columns[1:]))
+    for stage in plan.stages:
+        if stage.n_tasks:
+            disk = memory(stage.disk_bytes) if stage.disk_bytes else "–"
+            time = "< 1 s" if stage.seconds < 1 else duration(stage.seconds)
+            grid.add(stage.stage, whole(stage.n_tasks), time, memory(stage.peak_bytes), disk)
+    show(out, grid)
+    say(out, basis(plan), indent=2)
     heading(out, "Cost")
     if plan.extraction.n_sets:
         say(out, extraction_line(plan), indent=2)
     say(out, cost_line(plan, workers), indent=2)
     cores = n_cores()
     if cores > workers:
-        faster = duration(plan.seconds_with(cores))
-        say(out, f"with --workers {cores} (the cores of this machine): about {faster}", indent=2)
+        faster, most = duration(plan.seconds_with(cores)), memory(plan.memory_with(cores))
+        say(
+            out,
+            f"with --workers {cores} (the cores of this machine): about {faster}, {most} of memory",
+            indent=2,
+        )
+
+
+def basis(plan: Plan) -> str:
+    """What the estimate rests on."""
+    how = (
+        "at smaller sizes, from which larger ones were worked out"
+        if plan.estimate.extrapolated
+        else "once a size"
+    )
+    return (
+        f"Estimated from a calibration on this machine: the study's own computations on noise, {how}. No data "
+        "of the study enter but their sizes. Expect errors of up to a factor of two, and more where other work shares "
+        "the machine. The report is not timed."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from lpact.cli.report import add_report
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lpact.run.plan import Plan
     from lpact.study import Run, Study
 
 
@@ -31,6 +33,17 @@ def command(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; default: the study file's.")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler (tcp://…), or slurm."),
+    ] = None,
+    preregistration: Annotated[
+        Path | None,
+        typer.Option("--preregistration", help="File of `lpact preregister` to be held against."),
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Run even if memory or disk look too small.")
+    ] = False,
     progress: Annotated[
         bool | None, typer.Option("--progress/--no-progress", help="Show progress.")
     ] = None,
@@ -43,7 +56,8 @@ def command(
     """Compute a study, or resume it."""
     told = console()
     loaded = load(study, path, model)
-    run = compute(told, loaded, out, workers=workers, progress=progress)
+    how = How(workers or loaded.run_config.workers, cluster, preregistration, progress, anyway)
+    run = compute(told, loaded, out, how)
     if report:
         add_report(run)
     show_verdict_counts(told, run.table(DECISIONS))
@@ -51,16 +65,27 @@ def command(
         say(told, f"No claim could be made: `lpact audit {study}` says why.", indent=2)
     show_outcome(told, run)
     show_positive_controls(told, run)
+    _show_preregistration(told, run, preregistration or loaded.run_config.preregistration)
     show_places(told, run)
+
+
+@dataclass(frozen=True)
+class How:
+    """How a run is made; nothing here changes a number."""
+
+    workers: int
+    cluster: str | None = None
+    preregistration: Path | None = None
+    progress: bool | None = None
+    anyway: bool = False
 
 
 def compute(
     told: Console,
     study: Study,
     out: Path,
+    how: How,
     *,
-    workers: int | None,
-    progress: bool | None,
     if_taken: str = "choose another folder, or move this one away",
 ) -> Run:
     """Say what a run costs, then make it; a complete one is opened as it is.
@@ -68,7 +93,7 @@ def compute(
     ``if_taken`` is the remedy when something else is at ``out``.
     """
     from lpact.errors import RunError
-    from lpact.store import existing_run
+    from lpact.store import existing_run, partial_folder
     from lpact.study import Run
 
     state = existing_run(out, study.config.digest())
@@ -88,9 +113,47 @@ def compute(
     plan = study.plan()
     if plan.extraction.n_sets:
         say(told, extraction_line(plan))
-    say(told, cost_line(plan, workers or study.run_config.workers))
-    if out.absolute().with_name(f"{out.absolute().name}.partial").exists():
+    say(told, cost_line(plan, how.workers))
+    _refuse(plan, study, out, how)
+    if partial_folder(out.absolute()).exists():
         say(told, "A working folder is there: what was finished of this very study is used again.")
-    study.run(out, workers=workers, progress=progress, plan=plan)
+    study.run(
+        out,
+        workers=how.workers,
+        cluster=how.cluster,
+        preregistration=how.preregistration,
+        progress=how.progress,
+        plan=plan,
+    )
     # Opened by the path that was typed, so that lines to copy are short.
     return Run(out)
+
+
+def _refuse(plan: Plan, study: Study, out: Path, how: How) -> None:
+    """Raise where the run cannot fit into this machine; memory of a cluster's machines is theirs."""
+    from lpact.errors import RunError
+    from lpact.run.planning.machine import machine_limits
+
+    features = Path(study.run_config.features)
+    limits = machine_limits(out, features)
+    if how.cluster or study.run_config.cluster:
+        limits = replace(limits, memory=None)
+    refusal = plan.refusal(workers=how.workers, out=out, features=features, limits=limits)
+    if refusal is not None and not how.anyway:
+        raise RunError(
+            refusal.what,
+            where=refusal.where,
+            got=refusal.got,
+            expected=refusal.expected,
+            remedy=f"{refusal.remedy}; or run with --anyway",
+        )
+
+
+def _show_preregistration(told: Console, run: Run, file: Path | str) -> None:
+    """Whether the run followed its registration, item by item."""
+    if not file:
+        return
+    from lpact.cli.preregister import show_followed
+    from lpact.run.preregistration import check_run, read_registration
+
+    show_followed(told, check_run(read_registration(Path(file)), run))

@@ -34,6 +34,10 @@ def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
     paths = {name: str(folder / given) for name, given in run.paths.items()}
     models = {name: str(folder / given) for name, given in run.models.items()}
     kept = {"features": str(folder / run.features), "grids": str(folder / run.grids)}
+    if run.tasks and "://" not in run.tasks:
+        kept["tasks"] = str(folder / run.tasks)
+    if run.preregistration:
+        kept["preregistration"] = str(folder / run.preregistration)
     return study, run.model_copy(update={"paths": paths, "models": models, **kept})
 
 

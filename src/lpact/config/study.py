@@ -22,6 +22,56 @@ from lpact.config.recordings import DatasetConfig
 from lpact.config.section import Name, Section
 from lpact.config.validate import config_digest
 
+_WORD = r"^[A-Za-z0-9_.,@:+-]*$"
+_BYTES = r"^\d+(\.\d+)? ?([kMGTP]i?)?B$"
+
+
+class SlurmConfig(Section):
+    """Jobs that `cluster = "slurm"` asks SLURM for; each holds as many worker processes as cores."""
+
+    jobs: Annotated[int, Field(ge=1)] = Field(1, description="Jobs to ask for.")
+    cores: Annotated[int, Field(ge=1)] = Field(
+        1, description="Cores of a job; each runs one worker process with one BLAS thread."
+    )
+    memory: str = Field(
+        "4 GiB", pattern=_BYTES, description="Memory of a job, shared by its processes."
+    )
+    walltime: str = Field(
+        "01:00:00",
+        pattern=r"^(\d+-)?\d{1,3}(:\d{2}){0,2}$",
+        description="Longest time of a job, as SLURM writes it. Jobs that end are asked for again while the run lasts.",
+    )
+    queue: str = Field(
+        "", pattern=_WORD, description="Partition; empty: the cluster's own default."
+    )
+    account: str = Field(
+        "", pattern=_WORD, description="Account that is charged; empty: the cluster's own default."
+    )
+    interface: str = Field(
+        "",
+        pattern=_WORD,
+        description="Network interface by which jobs reach the scheduler on this machine, such as `ib0` or `eth0`. "
+        "Needed: nothing is opened to a network that was not named.",
+    )
+    encrypt: bool = Field(
+        True,
+        description="Encrypt and authenticate all traffic with certificates made for this run; they are kept in "
+        "`folder` while it lasts.",
+    )
+    folder: str = Field(
+        "lpact-slurm",
+        min_length=1,
+        pattern=r"^[^\s'\"\\\\$`]+$",
+        description="Folder that all machines of the cluster share, for certificates and for the jobs' own output; "
+        "relative to where lpact is started, unless it is absolute.",
+    )
+    directives: tuple[str, ...] = Field(
+        (), description='Further lines for `#SBATCH`, such as "--constraint=haswell".'
+    )
+    prologue: tuple[str, ...] = Field(
+        (), description='Shell commands before the workers start, such as "module load python".'
+    )
+
 
 class RunConfig(Section):
     """Settings that change no number: how and where the work is done."""
@@ -48,6 +98,29 @@ class RunConfig(Section):
         min_length=1,
         description="Folder in which recordings that take long to read are kept on their event grid; relative to the "
         "study file.",
+    )
+    tasks: str = Field(
+        "",
+        description="Where results of finished tasks are kept by content: a folder, relative to the study file, or the "
+        "URL of an object store (`s3://bucket/folder`). Empty: beside the run, until it is finished. A place that is "
+        "named here is kept, and other runs take from it what is the same for them.",
+    )
+    preregistration: str = Field(
+        "",
+        description="File of `lpact preregister` that the run is held against, item by item; relative to the study file.",
+    )
+    cluster: str = Field(
+        "",
+        pattern=r"^$|^slurm$|^(tcp|tls)://\S+$",
+        description="Where tasks run: empty for this machine, the address of a Dask scheduler (`tcp://host:port`, or "
+        "`tls://host:port`), or `slurm` for jobs of its own (see `run.slurm`).",
+    )
+    patience_s: Annotated[float, Field(gt=0)] = Field(
+        600.0,
+        description="Seconds to wait for workers of a cluster while there are none, at the start and later on.",
+    )
+    slurm: SlurmConfig = Field(
+        default_factory=SlurmConfig, description='Jobs of `cluster = "slurm"`.'
     )
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from scipy import signal
+import scipy
 
 from lpact.math.types import FloatArray
 
@@ -67,7 +67,7 @@ def amplitude_envelope(
             "the cut-off must lie between 0 and half the sampling rate, and the rate above 0"
         )
     kernel = hilbert_kernel(sampling_rate_hz)
-    sections = signal.butter(FILTER_ORDER, lowpass_hz, fs=sampling_rate_hz, output="sos")
+    sections = scipy.signal.butter(FILTER_ORDER, lowpass_hz, fs=sampling_rate_hz, output="sos")
     overlap = math.ceil(SETTLING_CYCLES / lowpass_hz * sampling_rate_hz)
 
     n_times = math.ceil(n_samples * rate_hz / sampling_rate_hz) + 1
@@ -97,7 +97,7 @@ def hilbert_kernel(sampling_rate_hz: float) -> FloatArray:
     odd = n % 2 != 0
     kernel: FloatArray = np.zeros(n.size)
     kernel[odd] = 2.0 / (np.pi * n[odd])
-    kernel *= np.kaiser(n.size, float(signal.kaiser_beta(HILBERT_RIPPLE_DB)))
+    kernel *= np.kaiser(n.size, float(scipy.signal.kaiser_beta(HILBERT_RIPPLE_DB)))
     return kernel
 
 
@@ -109,7 +109,7 @@ def _magnitude(read: Read, low: int, high: int, n_samples: int, kernel: FloatArr
     inside = slice(low - start, high - start)
     mean: FloatArray = np.zeros(high - low)
     for channel in sound.T:
-        turned = signal.fftconvolve(channel, kernel, mode="same")
+        turned = scipy.signal.fftconvolve(channel, kernel, mode="same")
         mean += np.hypot(channel[inside], turned[inside]) / sound.shape[1]
     return mean
 
@@ -117,5 +117,7 @@ def _magnitude(read: Read, low: int, high: int, n_samples: int, kernel: FloatArr
 def _forwards_and_backwards(sections: FloatArray, values: FloatArray) -> FloatArray:
     """Return the zero-phase low-pass; a sound that is very short is extended by less than usual."""
     usual = 3 * (2 * len(sections) + 1)
-    smooth: FloatArray = signal.sosfiltfilt(sections, values, padlen=min(usual, values.size - 1))
+    smooth: FloatArray = scipy.signal.sosfiltfilt(
+        sections, values, padlen=min(usual, values.size - 1)
+    )
     return smooth

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse, stats
+import scipy
+from scipy import sparse
 
 from lpact.math.types import FloatArray
 
@@ -26,8 +27,8 @@ class DoubleGamma:
 
     def __call__(self, time_s: FloatArray) -> FloatArray:
         """Return the response at times after an impulse; 0 before it and after `HRF_LENGTH_S`."""
-        rise = stats.gamma.pdf(time_s, self.delay_s / self.dispersion, scale=self.dispersion)
-        fall = stats.gamma.pdf(
+        rise = scipy.stats.gamma.pdf(time_s, self.delay_s / self.dispersion, scale=self.dispersion)
+        fall = scipy.stats.gamma.pdf(
             time_s,
             self.undershoot_s / self.undershoot_dispersion,
             scale=self.undershoot_dispersion,

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from scipy import signal
+import scipy
 from scipy.fft import irfft, next_fast_len, rfft
 
 from lpact.config import PreprocessConfig
@@ -40,12 +40,12 @@ def butterworth(low_hz: float | None, high_hz: float | None, rate_hz: float) -> 
     kind: Literal["bandpass", "highpass", "lowpass"] = "bandpass"
     if len(edges) == 1:
         kind = "lowpass" if low_hz is None else "highpass"
-    return signal.butter(FILTER_ORDER, np.squeeze(edges), kind, fs=rate_hz, output="sos")
+    return scipy.signal.butter(FILTER_ORDER, np.squeeze(edges), kind, fs=rate_hz, output="sos")
 
 
 def notch(frequency_hz: float, rate_hz: float) -> FloatArray:
     """Return a notch of quality 30 as one second-order section, [1, 6]."""
-    return np.concatenate(signal.iirnotch(frequency_hz, NOTCH_QUALITY, fs=rate_hz))[None]
+    return np.concatenate(scipy.signal.iirnotch(frequency_hz, NOTCH_QUALITY, fs=rate_hz))[None]
 
 
 def settling_samples(sections: FloatArray) -> int:
@@ -65,7 +65,7 @@ def ratio_of_rates(new_hz: float, rate_hz: float) -> Fraction:
 def zero_phase(sections: FloatArray, values: FloatArray) -> FloatArray:
     """Run a filter forwards and backwards over [n_samples], extended oddly by the time it takes to settle."""
     padding = min(settling_samples(sections), values.size - 1)
-    filtered: FloatArray = signal.sosfiltfilt(sections, values, padlen=padding)
+    filtered: FloatArray = scipy.signal.sosfiltfilt(sections, values, padlen=padding)
     return filtered
 
 
@@ -193,7 +193,7 @@ class Chain:
         """New sample k is at the time of old sample ``k / ratio``; NaN wherever the low-pass meets a gap."""
         if self.ratio == 1:
             return values
-        resampled: FloatArray = signal.resample_poly(
+        resampled: FloatArray = scipy.signal.resample_poly(
             values, self.ratio.numerator, self.ratio.denominator, padtype="edge"
         )
         return resampled

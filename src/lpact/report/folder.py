@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lpact.errors import RunError
 from lpact.store import sha256_file, storage_errors
+from lpact.store.locked import refuse_locked
 from lpact.store.manifest import MANIFEST_NAME
 
 REPORT_PAGE = "report.html"
@@ -52,7 +53,8 @@ def report_contents(folder: Path) -> set[str]:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that is not new, empty, or an earlier report."""
+    """Refuse a folder that is not new, empty, or an earlier report, or that lies in a locked run."""
+    refuse_locked(folder)
     if not folder.exists() and not folder.is_symlink():
         return
     refused = {

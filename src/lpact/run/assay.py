@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import polars as pl
 
@@ -15,14 +16,17 @@ from lpact.decide import decide
 from lpact.levels.audit_record import RecordingSummary
 from lpact.levels.prepare import check_device
 from lpact.run.assay_jobs import stimulus_jobs, summarise_stimulus
+from lpact.run.conduct import Conductor, Watched
+from lpact.run.executors.choose import open_executor, scratch_results
 from lpact.run.inspect import StudyAudit, audit_study
-from lpact.run.jobs import Frames
-from lpact.run.measure import Nowhere, Tasks, measure_brains, measure_in_memory, run_jobs
-from lpact.run.pool import Job, Pool, open_pool
+from lpact.run.measure import Measured, joined, measure_brains, measure_in_memory
 from lpact.run.progress import Reporter
+from lpact.run.stages import CONTROLS
+from lpact.run.tasks import Frames, Scope, StudyJob
 from lpact.run.workspace import Workspace
-from lpact.store import concat
-from lpact.tables import find_table
+from lpact.store import Results, concat
+from lpact.store.code import JUDGING
+from lpact.tables import Table, find_table
 from lpact.tables.assay_brain import (
     BRAIN_AS_MODEL,
     BRAIN_AS_MODEL_SUMMARY,
@@ -39,19 +43,35 @@ from lpact.tables.relational import BRAIN_PATTERNS
 
 @dataclass(frozen=True)
 class ImplantJob:
-    """One arm of the implanted study: measured and judged as any study is."""
+    """One arm of the implanted study: measured and judged as any study is.
+
+    ``study`` is that study's configuration as JSON: all that enters.
+    """
+
+    code: ClassVar[tuple[str, ...]] = JUDGING
+    needs: ClassVar[tuple[str, ...]] = ()
 
     arm: str
+    study: str
+
+    @classmethod
+    def of(cls, config: StudyConfig, arm: str) -> ImplantJob:
+        """The job of one arm beside a study."""
+        return cls(arm, implant.implant_config(config, arm).model_dump_json())
 
     @property
-    def key(self) -> str:
+    def name(self) -> str:
         """Name of the job among all jobs of the study."""
         return f"assay/implant/{self.arm}"
 
-    def run(self, workspace: Workspace) -> Frames:
+    @property
+    def scope(self) -> Scope:
+        """Nothing of the study beside it."""
+        return Scope(None, without=tuple(StudyConfig.model_fields.keys() - {"datasets", "models"}))
+
+    def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Simulate, measure and judge."""
-        config = implant.implant_config(workspace.config, self.arm)
-        return {IMPLANT.name: _implanted(config.model_dump_json(), self.arm)}
+        return {IMPLANT.name: _implanted(self.study, self.arm)}
 
 
 @lru_cache(maxsize=8)
@@ -66,22 +86,38 @@ def _implanted(config_json: str, arm: str) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class BrainProfilesJob:
-    """Brain-as-model and profile order of one dataset, from its measured patterns."""
+    """Brain-as-model and profile order of one dataset, from its measured patterns and reliabilities.
+
+    ``brains`` and ``ceilings`` are keys of the tasks that measured them.
+    """
+
+    code: ClassVar[tuple[str, ...]] = JUDGING
 
     dataset: str
     role: str
     recordings: tuple[RecordingSummary, ...]
-    patterns: pl.DataFrame
-    ceilings: pl.DataFrame
+    brains: tuple[str, ...]
+    ceilings: tuple[str, ...]
 
     @property
-    def key(self) -> str:
+    def name(self) -> str:
         """Name of the job among all jobs of the study."""
         return f"assay/brain/{self.dataset}"
 
-    def run(self, workspace: Workspace) -> Frames:
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Keys of patterns and reliabilities."""
+        return (*self.brains, *self.ceilings)
+
+    @property
+    def scope(self) -> Scope:
+        """The dataset and all that is decided about it, without any model."""
+        return Scope(self.dataset, without=("name",))
+
+    def run(self, workspace: Workspace, results: Results) -> Frames:
         """Compare patterns, in right and in shuffled unit order."""
-        brains = read_profiles(self.patterns, self.recordings)
+        patterns = _read(results, self.brains, BRAIN_PATTERNS)
+        brains = read_profiles(patterns, self.recordings)
         config = workspace.config
         rows = brain_as_model.run(config, self.dataset, brains)
         return {
@@ -93,10 +129,16 @@ class BrainProfilesJob:
                 self.recordings,
                 rows=rows,
                 tests=brain_as_model.tests_of_order(config, self.dataset, brains),
-                ceilings=self.ceilings,
+                ceilings=_read(results, self.ceilings, BRAIN_CEILING),
             ),
             PROFILE_ORDER.name: profile_order.run(config, self.dataset, self.role, brains),
         }
+
+
+def _read(results: Results, keys: Sequence[str], table: Table) -> pl.DataFrame:
+    """One table from the results of several tasks."""
+    parts = (results.load(key, [table.name])[table.name] for key in keys)
+    return concat(table.measured(), parts)
 
 
 def execute_assay(
@@ -112,45 +154,45 @@ def execute_assay(
     workspace = Workspace(config, settings)
     if audit is None:
         audit = audit_study(workspace, reporter)
-    with open_pool(workspace, workers) as pool:
-        measured = measure_brains(audit, Nowhere(), pool, reporter)
-        return run_assay(config, audit, measured, Nowhere(), pool, reporter)
+    with scratch_results() as results, open_executor(workspace, results, workers) as executor:
+        conductor = Conductor(results, executor, Watched(reporter))
+        measured = measure_brains(config, audit, conductor)
+        return run_assay(measured)
 
 
-def run_assay(
-    config: StudyConfig,
-    audit: StudyAudit,
-    measured: Mapping[str, pl.DataFrame],
-    tasks: Tasks,
-    pool: Pool,
-    reporter: Reporter,
-) -> Frames:
+def run_assay(measured: Measured) -> Frames:
     """All positive controls, from measured brain patterns and reliabilities and from the sources."""
-    jobs: list[Job] = [
-        *(ImplantJob(arm) for arm in implant.ARMS),
-        *profile_jobs(audit, measured),
+    config, audit, conductor = measured.config, measured.audit, measured.conductor
+    jobs: list[StudyJob] = [
+        *(ImplantJob.of(config, arm) for arm in implant.ARMS),
+        *profile_jobs(measured),
         *stimulus_jobs(config, audit),
     ]
-    results = [frames for _, frames in run_jobs(jobs, tasks, pool, reporter, "positive controls")]
-    made = _joined(results)
+    tasks = measured.keys.tasks(jobs)
+    conductor.run(CONTROLS, tasks)
+    conductor.check()
+    made = {
+        name: concat(find_table(name), tables)
+        for name, tables in joined(conductor.results, tasks).items()
+    }
     stimulus = {table.name: made.pop(table.name) for table in STIMULUS_TABLES if table.name in made}
     return {
-        **brain_tables(config, measured, made),
+        **brain_tables(config, measured.tables, made),
         **summarise_stimulus(stimulus, config),
     }
 
 
-def profile_jobs(audit: StudyAudit, measured: Mapping[str, pl.DataFrame]) -> list[BrainProfilesJob]:
-    """One job a dataset, with its measured patterns."""
-    role = roles(measured[EVIDENCE_FEASIBILITY.name])
-    patterns, ceilings = measured[BRAIN_PATTERNS.name], measured[BRAIN_CEILING.name]
+def profile_jobs(measured: Measured) -> list[BrainProfilesJob]:
+    """One job a dataset, on the results of its brain patterns and reliabilities."""
+    audit = measured.audit
+    role = roles(audit.tables[EVIDENCE_FEASIBILITY.name])
     return [
         BrainProfilesJob(
             name,
             role[name],
             tuple(dataset.recordings),
-            patterns.filter(dataset=name),
-            ceilings.filter(dataset=name),
+            tuple(measured.brains[name].values()),
+            tuple(key for own, key in measured.ceilings.items() if own == name),
         )
         for name, dataset in audit.datasets.items()
     ]
@@ -167,12 +209,3 @@ def brain_tables(
         BRAIN_RELIABILITY.name: reliability.summarise(ceilings, role, config.gates),
         BRAIN_ORACLE.name: oracle.check(frames[BRAIN_AS_MODEL_SUMMARY.name], config.gates),
     }
-
-
-def _joined(results: Sequence[Frames]) -> Frames:
-    """One frame a table."""
-    parts: dict[str, list[pl.DataFrame]] = {}
-    for frames in results:
-        for name, table in frames.items():
-            parts.setdefault(name, []).append(table)
-    return {name: concat(find_table(name), tables) for name, tables in parts.items()}

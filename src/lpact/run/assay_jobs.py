@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import polars as pl
 
@@ -18,8 +19,10 @@ from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.reasons import Reason
 from lpact.run.inspect import StudyAudit
-from lpact.run.jobs import Frames
+from lpact.run.tasks import Frames, Scope
 from lpact.run.workspace import Workspace
+from lpact.store import Results
+from lpact.store.code import JUDGING
 from lpact.tables.assay_stimulus import ENVELOPE_FULL, ENVELOPE_STANDALONE, LOW_LEVEL, PROXY
 from lpact.tables.audit import UNIT_INVENTORY
 
@@ -30,17 +33,25 @@ _REASONS = {reason.value: reason for reason in Reason}
 class StimulusJob:
     """Low-level gates, envelope and proxies of one recording; ``reason`` says why the audit does not use it."""
 
+    code: ClassVar[tuple[str, ...]] = JUDGING
+    needs: ClassVar[tuple[str, ...]] = ()
+
     dataset: str
     recording: RecordingId
     kind: str
     reason: Reason
 
     @property
-    def key(self) -> str:
+    def scope(self) -> Scope:
+        """The dataset, without any model."""
+        return Scope(self.dataset, without=("name", "gates"))
+
+    @property
+    def name(self) -> str:
         """Name of the job among all jobs of the study."""
         return f"assay/stimulus/{self.dataset}/{self.recording}"
 
-    def run(self, workspace: Workspace) -> Frames:
+    def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Read the recording once, and compute all of them."""
         place = self.place(workspace.config)
         if self.reason is not Reason.OK:

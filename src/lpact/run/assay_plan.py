@@ -1,4 +1,4 @@
-"""What the positive controls of a study will take: rows, and time."""
+"""How many rows the positive controls of a study will have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from lpact.tables.assay_brain import (
     BRAIN_ORACLE,
     BRAIN_RELIABILITY,
     IMPLANT,
-    IMPLANTED,
     PROFILE_ORDER,
 )
 from lpact.tables.assay_stimulus import (
@@ -25,9 +24,6 @@ from lpact.tables.assay_stimulus import (
     PROXY_SUMMARY,
     STANDALONE_SUMMARY,
 )
-
-IMPLANT_SECONDS = 1.1
-"""Of one subject-run of the implanted study, on one core: a round figure, not timed on this machine."""
 
 
 def assay_rows(config: StudyConfig, audit: StudyAudit) -> Counter[str]:
@@ -69,9 +65,3 @@ def _stimulus_summary_rows(config: StudyConfig, audit: StudyAudit) -> Counter[st
             PROXY_SUMMARY.name: n_datasets * len(PROXIES),
         }
     )
-
-
-def implant_seconds(config: StudyConfig) -> float:
-    """Rough time of both arms of the implanted study."""
-    arm = implant.implant_config(config, IMPLANTED).datasets[0].options
-    return IMPLANT_SECONDS * len(implant.ARMS) * int(arm["n_subjects"]) * int(arm["n_runs"])

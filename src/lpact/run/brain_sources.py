@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -11,7 +11,7 @@ from lpact.datasets.base import RecordingId, Units
 from lpact.levels.relational import BrainPatterns
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason
-from lpact.run.jobs import Frames, pattern_matrices
+from lpact.run.tasks import Frames
 from lpact.tables.relational import BRAIN_PATTERNS
 
 
@@ -28,16 +28,10 @@ def brain_patterns(
     partner has is NaN and left out of the comparison. Units that are not ``comparable`` between subjects have no
     partners there.
     """
-    if source == "same_run":
-        partners = [own]
-    elif source == "other_run":
-        partners = [r for r in brains if r.subject == own.subject and r != own]
-    elif not comparable:
+    if source == "other_subject" and not comparable:
         return Reason.UNITS_NOT_COMPARABLE
-    else:
-        partners = [r for r in brains if r.subject != own.subject]
     order = _order(brains[own])
-    tables = [brains[r][BRAIN_PATTERNS.name] for r in partners]
+    tables = [brains[r][BRAIN_PATTERNS.name] for r in partners(source, own, brains)]
     tables = [t for t in tables if set(order) & set(t["unit"])]
     if not tables:
         return Reason.NO_PARTNER_PATTERN
@@ -47,6 +41,15 @@ def brain_patterns(
         matrices[alignment] = _mean([_in_order(t, order) for t in rows])
         reliability[alignment] = _mean([_reliability(t, order) for t in rows])
     return BrainPatterns(matrices, reliability, Units(order, order).order_hash())
+
+
+def partners(source: str, own: RecordingId, recordings: Iterable[RecordingId]) -> list[RecordingId]:
+    """Recordings that give the patterns for one of them."""
+    if source == "same_run":
+        return [own]
+    if source == "other_run":
+        return [r for r in recordings if r.subject == own.subject and r != own]
+    return [r for r in recordings if r.subject != own.subject]
 
 
 def _order(frames: Frames) -> tuple[str, ...]:
@@ -79,3 +82,14 @@ def _mean(arrays: Sequence[FloatArray]) -> FloatArray:
     total = np.where(finite, stacked, 0.0).sum(axis=0)
     mean: FloatArray = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
     return mean
+
+
+def pattern_matrices(patterns: pl.DataFrame, order: tuple[str, ...]) -> dict[str, FloatArray]:
+    """Matrices [N, N] by measure from a patterns table, rows in the given unit order."""
+    matrices = {}
+    for (alignment,), rows in patterns.group_by("alignment", maintain_order=True):
+        by_unit = dict(zip(rows["unit"], rows["pattern"], strict=True))
+        matrices[str(alignment)] = np.array(
+            [by_unit[unit].to_list() for unit in order], dtype=np.float64
+        )
+    return matrices

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
+
 from lpact.config import RunConfig, StudyConfig
-from lpact.decide import decide
+from lpact.decide import NEEDED, decide
 from lpact.levels.prepare import check_device
 from lpact.report import verdict_pages
 from lpact.run.assay import run_assay
+from lpact.run.conduct import Conductor
+from lpact.run.executors.choose import open_executor
 from lpact.run.features import extract_features
-from lpact.run.inspect import StudyAudit, audit_study, plugin_packages
-from lpact.run.jobs import Frames
-from lpact.run.measure import measure
-from lpact.run.pool import open_pool
+from lpact.run.inspect import StudyAudit, audit_study
+from lpact.run.journal import Journal
+from lpact.run.journal_log import LOG_NAME
+from lpact.run.measure import Layered, measure
+from lpact.run.preregistration import (
+    REGISTRATION_NAME,
+    Registration,
+    older_results,
+    run_items,
+)
 from lpact.run.progress import Reporter
+from lpact.run.provenance import provenance
+from lpact.run.stages import DECISION, TABLES
+from lpact.run.tasks import Frames, Task
 from lpact.run.workspace import Workspace
-from lpact.store import InputFile, Provenance, RunWriter, StoredRun
-from lpact.tables.audit import MODEL_FILES, SOURCE_FILES
+from lpact.store import RunWriter, StoredRun, TaskStore
+from lpact.store.remote import open_shelf
+from lpact.tables.preregistration import PREREGISTRATION_ITEMS
 
 
 def execute(
@@ -28,47 +44,116 @@ def execute(
     workers: int,
     reporter: Reporter,
     audit: StudyAudit | None = None,
+    expected: Mapping[str, float] | None = None,
+    registration: Registration | None = None,
 ) -> StoredRun:
     """Audit the sources (unless that was done), compute what is not computed yet, decide, and publish at ``out``.
 
-    Nothing is written before the audit is clean, and ``out`` appears only when it is complete.
+    Nothing is written before the audit is clean, and ``out`` appears only when it is complete. ``expected`` holds
+    seconds a stage, where a plan knows them. With a ``registration`` the run says whether it was followed.
     """
     check_device(config.readout)
     workspace = Workspace(config, settings)
     if audit is None:
         audit = audit_study(workspace, reporter)
-    if extract_features(workspace, reporter):
-        workspace = Workspace(config, settings)
-        audit = audit_study(workspace, reporter)
+    tasks = TaskStore(open_shelf(settings.tasks)) if settings.tasks else None
     with (
-        RunWriter(out, provenance(config, audit)) as writer,
-        open_pool(workspace, workers) as pool,
+        RunWriter(out, provenance(config, audit), tasks) as writer,
+        _journal(config, writer, reporter, workers, expected) as journal,
     ):
-        measured = measure(config, audit, writer, pool, reporter)
+        if extract_features(workspace, journal):
+            # What features offer is known only now; they are inputs like any other.
+            workspace = Workspace(config, settings)
+            audit = audit_study(workspace, journal)
+            writer.provenance = provenance(config, audit)
+        return _make(workspace, audit, writer, workers, journal, registration)
+
+
+@contextmanager
+def _journal(
+    config: StudyConfig,
+    writer: RunWriter,
+    reporter: Reporter,
+    workers: int,
+    expected: Mapping[str, float] | None,
+) -> Iterator[Journal]:
+    """The run's log and status; how it ends is the last thing that they say."""
+    journal = Journal(
+        writer.partial,
+        reporter,
+        study=config.name,
+        config_digest=config.digest(),
+        workers=workers,
+        expected=expected,
+    )
+    try:
+        yield journal
+    except KeyboardInterrupt:
+        journal.close("interrupted", "stopped by the user")
+        raise
+    except BaseException as error:
+        journal.close("failed", str(error))
+        raise
+    finally:
+        journal.close("finished")
+
+
+def _make(
+    workspace: Workspace,
+    audit: StudyAudit,
+    writer: RunWriter,
+    workers: int,
+    journal: Journal,
+    registration: Registration | None,
+) -> StoredRun:
+    """Measure, decide and publish."""
+    config = workspace.config
+
+    def lost(tasks: list[Task]) -> None:
+        journal.note("worker_lost", tasks=", ".join(task.name for task in tasks))
+
+    with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
+        measured = measure(config, audit, Conductor(writer.tasks, executor, journal))
         controls: Frames = {}
         if config.assay.enabled:
-            controls = run_assay(config, audit, measured, writer, pool, reporter)
-        reporter.stage("decision", 2)
-        decided = decide(measured, gates=config.gates, primary_metric=config.readout.primary_metric)
-        reporter.advance()
-        run = writer.publish(measured | decided | controls, report=verdict_pages(decided))
-        reporter.advance()
-    return run
-
-
-def provenance(config: StudyConfig, audit: StudyAudit) -> Provenance:
-    """What the run is made from."""
-    files = audit.tables[SOURCE_FILES.name].select("dataset", "path", "n_bytes", "sha256")
-    inputs = [InputFile(**row) for row in files.iter_rows(named=True)]
-    models = audit.tables[MODEL_FILES.name].select("model", "path", "n_bytes", "sha256")
-    inputs += [
-        InputFile(dataset=f"model {model}", path=path, n_bytes=n_bytes, sha256=sha256)
-        for model, path, n_bytes, sha256 in models.iter_rows()
-    ]
-    return Provenance(
-        study=config.name,
-        seed=config.seed,
-        config=config.model_dump(mode="json"),
-        inputs=tuple(inputs),
-        plugins=plugin_packages(config),
+            controls = run_assay(measured)
+    tables = measured.tables
+    journal.stage(DECISION, 1)
+    needed = {table.name: tables[table.name] for table in NEEDED}
+    decided = decide(needed, gates=config.gates, primary_metric=config.readout.primary_metric)
+    journal.advance()
+    published = Layered(decided, controls, needed, tables)
+    journal.stage(TABLES, len(published))
+    return writer.publish(
+        published,
+        report=verdict_pages(decided),
+        wrote=journal.advance,
+        then=lambda n_rows: _followed(registration, writer, published, n_rows),
+        last=lambda: _records(journal, writer, registration),
     )
+
+
+def _followed(
+    registration: Registration | None,
+    writer: RunWriter,
+    tables: Mapping[str, pl.DataFrame],
+    n_rows: Mapping[str, int],
+) -> Frames:
+    """Whether the registration was followed, item by item; no table without one."""
+    if registration is None:
+        return {}
+    older = older_results(writer.partial, registration)
+    items = run_items(registration, writer.provenance, tables, n_rows, n_older_results=older)
+    return {PREREGISTRATION_ITEMS.name: items}
+
+
+def _records(
+    journal: Journal, writer: RunWriter, registration: Registration | None
+) -> dict[str, bytes]:
+    """The log as it stays with the run, and the registration that it was given."""
+    journal.close("finished")
+    path = writer.partial / LOG_NAME
+    records = {LOG_NAME: path.read_bytes()} if path.is_file() else {}
+    if registration is not None:
+        records[REGISTRATION_NAME] = registration.text().encode()
+    return records

@@ -15,7 +15,7 @@ def extract_features(workspace: Workspace, reporter: Reporter) -> bool:
     """Extract what is not there yet; says whether anything was done."""
     wanted = wanted_contexts(workspace.config)
     worked = False
-    for model, source, stimulus in _unready(workspace):
+    for model, source, stimulus in unready(workspace):
         source.extract(model, stimulus, wanted, reporter)
         worked = True
     return worked
@@ -25,12 +25,12 @@ def extraction_cost(workspace: Workspace) -> ExtractionCost:
     """What extraction will take; a model that has work to do is loaded, and one batch is timed."""
     wanted = wanted_contexts(workspace.config)
     total = NO_COST
-    for model, source, stimulus in _unready(workspace):
+    for model, source, stimulus in unready(workspace):
         total += source.cost(model, stimulus, wanted)
     return total
 
 
-def _unready(workspace: Workspace) -> Iterator[tuple[str, ModelSource, Stimulus]]:
+def unready(workspace: Workspace) -> Iterator[tuple[str, ModelSource, Stimulus]]:
     """Models and stimuli with features to extract; recordings share stimuli, and stimuli can share their text."""
     wanted = wanted_contexts(workspace.config)
     seen: set[tuple[str, str, str]] = set()

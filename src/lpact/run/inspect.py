@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import polars as pl
@@ -38,24 +39,31 @@ PARSER = "(parser)"
 
 @dataclass(frozen=True)
 class StudyAudit:
-    """The audit of every dataset, and its tables."""
+    """The audit of every dataset, and its tables.
+
+    ``seconds`` is the time that it took, ``preparing`` the processor's time in which recordings were read and prepared.
+    """
 
     datasets: Mapping[str, DatasetAudit]
     tables: Mapping[str, pl.DataFrame]
+    seconds: float = field(default=0.0, compare=False)
+    preparing: float = field(default=0.0, compare=False)
 
 
 def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
     """Look at every source; raises `StudyInputError` with everything that must be mended."""
     config = workspace.config
+    start = time.perf_counter()
     problems: list[InputError] = []
     ids = {d.name: _recording_ids(workspace, d.name, problems) for d in config.datasets}
     reporter.stage("source audit", sum(len(found or ()) for found in ids.values()))
     audits = []
+    preparing: list[float] = []
     for entry in config.datasets:
         found = ids[entry.name]
         if found is None:
             continue
-        inspections = _inspections(workspace, entry.name, found, problems, reporter)
+        inspections = _inspections(workspace, entry.name, found, problems, reporter, preparing)
         audits.append(
             audit.run(
                 config=config,
@@ -72,7 +80,8 @@ def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
         raise StudyInputError(problems)
     tables = audit.frames(audits)
     tables[MODEL_FILES.name] = frame(MODEL_FILES, _model_files(workspace))
-    return StudyAudit({a.config.name: a for a in audits}, tables)
+    seconds = time.perf_counter() - start
+    return StudyAudit({a.config.name: a for a in audits}, tables, seconds, sum(preparing))
 
 
 def _model_files(workspace: Workspace) -> list[dict[str, object]]:
@@ -126,11 +135,18 @@ def _inspections(
     ids: list[RecordingId],
     problems: list[InputError],
     reporter: Reporter,
+    preparing: list[float],
 ) -> Iterator[Inspection]:
-    """Inspect one recording after another; a problem of one does not hide those of the next."""
+    """Inspect one recording after another; a problem of one does not hide those of the next.
+
+    ``preparing`` is told how long each took.
+    """
     for recording in ids:
+        start = time.process_time()
         try:
-            yield workspace.inspection(name, recording)
+            inspection = workspace.inspection(name, recording)
+            preparing.append(time.process_time() - start)
+            yield inspection
         except InputError as error:
             # Recordings that share a stimulus share its problems.
             if str(error) not in {str(known) for known in problems}:

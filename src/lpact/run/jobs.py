@@ -1,39 +1,51 @@
-"""The pieces of work of a study. Each is a pure function of the study and its key, and returns measured tables."""
+"""The pieces of work of levels 1 to 4. Each is a pure function of the study and its own fields."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
 import polars as pl
 
 from lpact.datasets.base import RecordingId
 from lpact.levels import ceiling, predictive, relational, stripping
-from lpact.levels.readouts import fit_context, fit_nuisance
+from lpact.levels.readouts import fit_context
 from lpact.levels.relational import BrainPatterns
-from lpact.math.types import FloatArray
 from lpact.reasons import Reason
+from lpact.run.brain_sources import brain_patterns, pattern_matrices
+from lpact.run.tasks import ABOUT_VERDICTS, Frames, Scope
 from lpact.run.workspace import Workspace
+from lpact.store import Results
+from lpact.store.code import MEASURING
 from lpact.tables.ceilings import BRAIN_CEILING
 from lpact.tables.relational import BRAIN_PATTERNS, HALF_PATTERNS
 
-Frames = dict[str, pl.DataFrame]
+ABOUT_MODELS = (*ABOUT_VERDICTS, "controls", "stripping", "mechanisms", "nuisance")
+"""Parts of the configuration that brain patterns do not depend on."""
 
 
 @dataclass(frozen=True)
 class BrainJob:
     """Brain patterns of one recording."""
 
+    code: ClassVar[tuple[str, ...]] = MEASURING
+    needs: ClassVar[tuple[str, ...]] = ()
+
     dataset: str
     recording: RecordingId
 
     @property
-    def key(self) -> str:
+    def name(self) -> str:
         """Name of the job among all jobs of the study."""
         return f"brain/{self.dataset}/{self.recording}"
 
-    def run(self, workspace: Workspace) -> Frames:
+    @property
+    def scope(self) -> Scope:
+        """The dataset, without any model."""
+        return Scope(self.dataset, without=ABOUT_MODELS)
+
+    def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Compute the patterns."""
         prepared = workspace.prepared(self.dataset, self.recording)
         return relational.run_brain(config=workspace.config, prepared=prepared)
@@ -41,81 +53,120 @@ class BrainJob:
 
 @dataclass(frozen=True)
 class ContextJob:
-    """Levels 1 to 3 of one recording and model, over the claimed layers."""
+    """Levels 1 to 3 of one recording, model and layer.
+
+    ``brains`` are the recordings whose patterns are compared with the model's, the own one first, each with the key of
+    its `BrainJob`; a recording without partners has a reason instead.
+    """
+
+    code: ClassVar[tuple[str, ...]] = MEASURING
 
     dataset: str
     recording: RecordingId
     model: str
-    layers: tuple[int, ...]
+    layer: int
     confirmatory: bool
-    patterns: BrainPatterns | Reason
+    comparable: bool
+    brains: tuple[tuple[RecordingId, str], ...]
 
     @property
-    def key(self) -> str:
+    def name(self) -> str:
         """Name of the job among all jobs of the study."""
-        return f"context/{self.dataset}/{self.recording}/{self.model}"
+        return f"context/{self.dataset}/{self.recording}/{self.model}/{self.layer}"
 
-    def run(self, workspace: Workspace) -> Frames:
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Keys of the brain patterns."""
+        return tuple(key for _, key in self.brains)
+
+    @property
+    def scope(self) -> Scope:
+        """The dataset and the model."""
+        return Scope(self.dataset, (self.model,))
+
+    def run(self, workspace: Workspace, results: Results) -> Frames:
         """Compute levels 1 to 3."""
         config = workspace.config
         prepared = workspace.prepared(self.dataset, self.recording)
         model = workspace.model(self.model, prepared)
-        collected: dict[str, list[pl.DataFrame]] = {}
-        nuisance = fit_nuisance(config, prepared)
-        for layer in self.layers:
-            readouts = fit_context(config, prepared, model, layer, nuisance)
-            level1 = predictive.run(
-                config=config,
-                prepared=prepared,
-                model=self.model,
-                layer=layer,
-                confirmatory=self.confirmatory,
-                readouts=readouts,
-            )
-            level2 = relational.run(
-                config=config,
-                prepared=prepared,
-                model=model,
-                layer=layer,
-                confirmatory=self.confirmatory,
-                brain_patterns=self.patterns,
-                readout_scores=readouts.pearson,
-            )
-            level3 = stripping.run(
-                config=config,
-                prepared=prepared,
-                model=model,
-                layer=layer,
-                confirmatory=self.confirmatory,
-                real=readouts.real,
-            )
-            for name, table in (level1 | level2 | level3).items():
-                collected.setdefault(name, []).append(table)
-        return {name: pl.concat(tables) for name, tables in collected.items()}
+        nuisance = workspace.nuisance(self.dataset, self.recording)
+        readouts = fit_context(config, prepared, model, self.layer, nuisance)
+        level1 = predictive.run(
+            config=config,
+            prepared=prepared,
+            model=self.model,
+            layer=self.layer,
+            confirmatory=self.confirmatory,
+            readouts=readouts,
+        )
+        level2 = relational.run(
+            config=config,
+            prepared=prepared,
+            model=model,
+            layer=self.layer,
+            confirmatory=self.confirmatory,
+            brain_patterns=self._patterns(workspace, results),
+            readout_scores=readouts.pearson,
+        )
+        level3 = stripping.run(
+            config=config,
+            prepared=prepared,
+            model=model,
+            layer=self.layer,
+            confirmatory=self.confirmatory,
+            real=readouts.real,
+        )
+        return level1 | level2 | level3
+
+    def _patterns(self, workspace: Workspace, results: Results) -> BrainPatterns | Reason:
+        """Patterns to compare with; layers of the same recording share them."""
+
+        def read() -> BrainPatterns | Reason:
+            brains = {r: results.load(key, [BRAIN_PATTERNS.name]) for r, key in self.brains}
+            source = workspace.config.relational.brain_patterns_from
+            return brain_patterns(source, self.recording, brains, comparable=self.comparable)
+
+        return workspace.recall((self.dataset, self.recording, self.brains), read)
 
 
 @dataclass(frozen=True)
 class CeilingJob:
-    """Brain–brain reliability of one dataset."""
+    """Brain–brain reliability of one dataset, from the patterns of its recordings."""
+
+    code: ClassVar[tuple[str, ...]] = MEASURING
 
     dataset: str
-    recordings: tuple[RecordingId, ...]
-    brains: Mapping[RecordingId, Frames]
+    brains: tuple[tuple[RecordingId, str], ...]
 
     @property
-    def key(self) -> str:
+    def name(self) -> str:
         """Name of the job among all jobs of the study."""
         return f"ceiling/{self.dataset}"
 
-    def run(self, workspace: Workspace) -> Frames:
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Keys of the brain patterns."""
+        return tuple(key for _, key in self.brains)
+
+    @property
+    def scope(self) -> Scope:
+        """The dataset, without any model."""
+        return Scope(self.dataset, without=ABOUT_MODELS)
+
+    def run(self, workspace: Workspace, results: Results) -> Frames:
         """Compute all modes."""
-        brains = [self._brain(workspace, recording) for recording in self.recordings]
+        names = [BRAIN_PATTERNS.name, HALF_PATTERNS.name]
+        brains = [
+            self._brain(workspace, recording, results.load(key, names))
+            for recording, key in self.brains
+        ]
         table = ceiling.run(config=workspace.config, dataset=self.dataset, brains=brains)
         return {BRAIN_CEILING.name: table}
 
-    def _brain(self, workspace: Workspace, recording: RecordingId) -> ceiling.BrainOnGrid:
+    def _brain(
+        self, workspace: Workspace, recording: RecordingId, frames: Mapping[str, pl.DataFrame]
+    ) -> ceiling.BrainOnGrid:
         prepared = workspace.prepared(self.dataset, recording)
-        frames = self.brains[recording]
         halves = frames[HALF_PATTERNS.name]
         order = prepared.grid.units.ids
         first, second = (
@@ -131,14 +182,3 @@ class CeilingJob:
             patterns=pattern_matrices(frames[BRAIN_PATTERNS.name], order),
             halves=(first, second),
         )
-
-
-def pattern_matrices(patterns: pl.DataFrame, order: tuple[str, ...]) -> dict[str, FloatArray]:
-    """Matrices [N, N] by measure from a patterns table, rows in the given unit order."""
-    matrices = {}
-    for (alignment,), rows in patterns.group_by("alignment", maintain_order=True):
-        by_unit = dict(zip(rows["unit"], rows["pattern"], strict=True))
-        matrices[str(alignment)] = np.array(
-            [by_unit[unit].to_list() for unit in order], dtype=np.float64
-        )
-    return matrices

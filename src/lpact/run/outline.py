@@ -15,7 +15,7 @@ from lpact.datasets.catalogue import Download
 from lpact.features.models import ModelPlace
 from lpact.levels.audit_offers import wanted_contexts
 from lpact.levels.audit_record import ContextOffer, RecordingSummary
-from lpact.run.plan import context_rows
+from lpact.run.planning.rows import context_rows
 from lpact.run.workspace import build_source
 
 

@@ -114,7 +114,10 @@ def _section(name: str, model: type[BaseModel], values: Mapping[str, Any]) -> li
     plain = {n: f for n, f in model.model_fields.items() if n not in tables}
     lines = ["", *_prose(_summary(model)), f"[{name}]", *_options(plain, values)]
     for table in sorted(tables):
-        lines += ["", *_prose(_explained(model.model_fields[table])), f"#[{name}.{table}]"]
+        field = model.model_fields[table]
+        lines += ["", *_prose(_explained(field)), f"#[{name}.{table}]"]
+        if _is_section(field):
+            lines += _options(_model_of(field).model_fields, {})
     return lines
 
 
@@ -207,7 +210,12 @@ def _prose(text: str) -> list[str]:
 
 
 def _is_table(field: FieldInfo) -> bool:
-    return field.default_factory is dict
+    return field.default_factory is dict or _is_section(field)
+
+
+def _is_section(field: FieldInfo) -> bool:
+    """Whether the option is a table with options of its own."""
+    return isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
 
 
 def _model_of(field: FieldInfo) -> type[BaseModel]:

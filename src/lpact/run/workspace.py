@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from lpact.config import LanguageModelConfig, RunConfig, StudyConfig
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
@@ -15,10 +16,16 @@ from lpact.features.mechanisms import NO_LANGUAGE, WordValues
 from lpact.features.models import MODELS, ModelPlace, ModelSource
 from lpact.levels.on_grid import put_on_grid
 from lpact.levels.prepare import Inspection, ModelOnGrid, Prepared, inspect
+from lpact.levels.readouts import Fitted, fit_nuisance
 from lpact.run.grid_cache import GridCache, fingerprint
 
 KEPT_RECORDINGS = 2
 """Prepared recordings that stay in memory: work is ordered by recording."""
+
+KEPT_RECALLED = 4
+"""Shared parts of tasks that stay in memory: nuisance readout and brain patterns of the last two recordings."""
+
+T = TypeVar("T")
 
 
 class Workspace:
@@ -36,6 +43,7 @@ class Workspace:
         self._grids = GridCache(Path(self.run.grids), self.fingerprint)
         self._datasets: dict[str, Dataset] = {}
         self._inspections: OrderedDict[tuple[str, RecordingId], Inspection] = OrderedDict()
+        self._recalled: OrderedDict[Hashable, Any] = OrderedDict()
 
     def dataset(self, name: str) -> Dataset:
         """Open a dataset of the study, once."""
@@ -92,6 +100,20 @@ class Workspace:
                 remedy="run the study again on unchanged sources",
             )
         return prepared
+
+    def nuisance(self, name: str, recording: RecordingId) -> Fitted:
+        """The readout of a recording's nuisance features, which all models and layers share."""
+        prepared = self.prepared(name, recording)
+        return self.recall((name, recording), lambda: fit_nuisance(self.config, prepared))
+
+    def recall(self, what: Hashable, compute: Callable[[], T]) -> T:
+        """Give what was computed before under the same name; the last few are kept."""
+        if what not in self._recalled:
+            self._recalled[what] = compute()
+            while len(self._recalled) > KEPT_RECALLED:
+                self._recalled.popitem(last=False)
+        self._recalled.move_to_end(what)
+        return cast(T, self._recalled[what])
 
     @cached_property
     def sources(self) -> dict[str, ModelSource]:

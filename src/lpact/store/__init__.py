@@ -5,6 +5,7 @@ from __future__ import annotations
 from lpact.store._disk import atomic_write, atomic_write_bytes, sha256_file, storage_errors
 from lpact.store._lock import FolderLock
 from lpact.store.checks import concat, validate
+from lpact.store.code import code_digest
 from lpact.store.files import csv_rows, read_table, table_path, write_table
 from lpact.store.frames import empty, frame, frame_from_columns, polars_schema
 from lpact.store.manifest import (
@@ -14,31 +15,37 @@ from lpact.store.manifest import (
     OutputFile,
     Provenance,
     build_manifest,
-    code_digest,
     differences,
+    library_versions,
     read_manifest,
     verify_outputs,
     write_manifest,
 )
-from lpact.store.rundir import RunWriter
+from lpact.store.rundir import RunWriter, clear_leftovers, partial_folder
+from lpact.store.shelves import FolderShelf, Shelf
 from lpact.store.stored import RunState, RunTables, StoredRun, existing_run
-from lpact.store.tasks import TaskStore
+from lpact.store.tasks import MemoryTasks, Results, TaskStore
 
 __all__ = [
     "SIGNAL_LIBRARIES",
     "FolderLock",
+    "FolderShelf",
     "InputFile",
     "Manifest",
+    "MemoryTasks",
     "OutputFile",
     "Provenance",
+    "Results",
     "RunState",
     "RunTables",
     "RunWriter",
+    "Shelf",
     "StoredRun",
     "TaskStore",
     "atomic_write",
     "atomic_write_bytes",
     "build_manifest",
+    "clear_leftovers",
     "code_digest",
     "concat",
     "csv_rows",
@@ -47,6 +54,8 @@ __all__ = [
     "existing_run",
     "frame",
     "frame_from_columns",
+    "library_versions",
+    "partial_folder",
     "polars_schema",
     "read_manifest",
     "read_table",

@@ -13,6 +13,9 @@ from typing import BinaryIO
 
 from lpact.errors import RunError
 
+TEMPORARY = ".tmp"
+"""Ending of files that are being written; they begin with a dot."""
+
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _IN_THE_WAY = {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENOTEMPTY}
@@ -53,7 +56,7 @@ def atomic_write(path: Path, write: Callable[[BinaryIO], None]) -> None:
     """
     with storage_errors(path, "a file cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+        temporary = path.with_name(f".{uuid.uuid4().hex}{TEMPORARY}")
         try:
             with temporary.open("xb") as handle:
                 write(handle)

@@ -9,6 +9,7 @@ from lpact.errors import RunError
 from lpact.store._disk import storage_errors
 
 LOCK_NAME = "lock"
+_LOCKS = Path("/proc/locks")
 
 
 class FolderLock:
@@ -52,6 +53,42 @@ class FolderLock:
                 _unlock(self._handle)
             os.close(self._handle)
             self._handle = None
+
+
+def holder(folder: Path) -> int | None:
+    """The process of this machine that holds the lock of ``folder``, or None; the lock is not touched.
+
+    Trying to take it would lock out a run that starts at that very moment. Linux lists locks with the number of their
+    file and process; elsewhere, the process that wrote its number into the file holds it for as long as it lives. A
+    lock that is held on another machine, or in another container, is not seen.
+    """
+    path = folder / LOCK_NAME
+    try:
+        process = int(path.read_bytes()[:32])
+        inode = path.stat().st_ino
+        if process <= 0:
+            return None
+        if _LOCKS.exists():
+            return process if _listed(_LOCKS.read_text(), process, inode) else None
+        os.kill(process, 0)
+    except PermissionError:
+        return process
+    except (OSError, ValueError, OverflowError):
+        return None
+    return process
+
+
+def _listed(locks: str, process: int, inode: int) -> bool:
+    """Whether ``/proc/locks`` has a lock of the process on the file; its device may be written in two ways."""
+    held = (line.split() for line in locks.splitlines())
+    return any(
+        "FLOCK" in fields
+        and "->" not in fields
+        and fields[-4] == str(process)
+        and fields[-3].rpartition(":")[2] == str(inode)
+        for fields in held
+        if len(fields) >= 8
+    )
 
 
 def _lock(handle: int, path: Path, busy: str) -> None:

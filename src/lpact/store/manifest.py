@@ -6,13 +6,11 @@ recorded.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from lpact.config import config_digest
 from lpact.errors import RunError
 from lpact.store._disk import atomic_write_bytes, sha256_file, storage_errors
+from lpact.store.code import code_digest
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_FORMAT = 3
@@ -123,17 +122,6 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return _MISSING
-
-
-@cache
-def code_digest() -> str:
-    """SHA-256 of lpact's own source files: what a version number does not say while code is being changed."""
-    package = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def differences(manifest: Manifest, provenance: Provenance) -> list[str]:

@@ -4,18 +4,17 @@
 
     <out>.partial/            while the run is being made
         lock                  held by the process that makes it
-        tasks/<identity>/     finished tasks (`lpact.store.tasks`)
+        tasks/                results of finished tasks (`lpact.store.tasks`)
+        log.jsonl             what happened so far, and status.json (`lpact.run.journal`)
         run/                  the tables and the manifest, just before they are published
     <out>/                    appears by one rename, complete
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Mapping
-from hashlib import sha256
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,16 +22,13 @@ from typing import Self
 import polars as pl
 
 from lpact.errors import RunError
-from lpact.store._disk import atomic_write_bytes, storage_errors, sync_folder
+from lpact.store._disk import TEMPORARY, atomic_write_bytes, storage_errors, sync_folder
 from lpact.store._lock import FolderLock
 from lpact.store.files import write_table
 from lpact.store.manifest import (
     REPORT_FOLDER,
     Provenance,
     build_manifest,
-    code_digest,
-    library_versions,
-    lpact_version,
     write_manifest,
 )
 from lpact.store.stored import StoredRun, existing_run
@@ -43,17 +39,19 @@ from lpact.tables import find_table
 class RunWriter:
     """The one process that may make the run ``out``; use it as a context manager.
 
-    Opening it refuses an ``out`` that is not empty and takes the lock. Tasks saved by an
-    interrupted run are found again by a run of the same configuration, inputs and versions.
-    Leaving the block before `publish` keeps them.
+    Opening it refuses an ``out`` that is not empty and takes the lock. ``tasks`` keeps results of
+    finished tasks by content, in the working folder unless another place is given; those of an
+    interrupted run are found again. Leaving the block before `publish` keeps them.
     """
 
-    def __init__(self, out: str | Path, provenance: Provenance) -> None:
+    def __init__(
+        self, out: str | Path, provenance: Provenance, tasks: TaskStore | None = None
+    ) -> None:
         self.out = Path(os.path.abspath(out))
         self.provenance = provenance
         self._refuse_unmovable()
         self._refuse_existing()
-        self.partial = self.out.with_name(f"{self.out.name}.partial")
+        self.partial = partial_folder(self.out)
         self._lock = FolderLock(self.partial)
         try:
             # Another process may have published between the first look and the lock.
@@ -62,7 +60,8 @@ class RunWriter:
             self._remove_unused_partial()
             self._lock.release()
             raise
-        self.tasks = TaskStore(self.partial / "tasks" / run_identity(provenance))
+        _sweep(self.partial)
+        self.tasks = tasks or TaskStore.at(self.partial / "tasks")
 
     def __enter__(self) -> Self:
         return self
@@ -79,31 +78,40 @@ class RunWriter:
         """Let go of the lock; finished tasks stay for the next run."""
         self._lock.release()
 
-    def save_task(self, key: str, frames: Mapping[str, pl.DataFrame]) -> None:
-        """Keep the frames of a finished task."""
-        self.tasks.save_task(key, frames)
-
-    def load_task(self, key: str) -> dict[str, pl.DataFrame] | None:
-        """Return the frames of a finished task, or None."""
-        return self.tasks.load_task(key)
-
     def publish(
-        self, frames: Mapping[str, pl.DataFrame], report: Mapping[str, str] | None = None
+        self,
+        tables: Mapping[str, pl.DataFrame],
+        *,
+        report: Mapping[str, str] | None = None,
+        wrote: Callable[[], None] = lambda: None,
+        then: Callable[[Mapping[str, int]], Mapping[str, pl.DataFrame]] = lambda _: {},
+        last: Callable[[], Mapping[str, bytes]] = dict,
     ) -> StoredRun:
-        """Write the tables (by name) and the manifest, move them into place, remove the tasks.
+        """Write the tables (by name) and the manifest, move them into place, remove the working folder.
 
-        ``report`` holds pages and pictures by file name; they go into ``report/``, beside the tables they are made of.
+        Tables are taken one at a time; ``wrote`` is called after each, and ``then`` with the number of rows of all:
+        it may give further tables. ``report`` holds pages and pictures by file name; they go into ``report/``, beside
+        the tables they are made of. ``last`` is called when all is written, and gives files that go beside the
+        manifest.
         """
         run = self.partial / "run"
         with storage_errors(run, "an earlier attempt to publish cannot be removed"):
             if run.exists():
                 shutil.rmtree(run)
             run.mkdir()
-        for name in sorted(frames):
-            write_table(frames[name], find_table(name), run)
+        n_rows = {}
+        for name in sorted(tables):
+            frame = tables[name]
+            write_table(frame, find_table(name), run)
+            n_rows[name] = frame.height
+            wrote()
+        for name, frame in then(n_rows).items():
+            write_table(frame, find_table(name), run)
         for name, text in sorted((report or {}).items()):
             atomic_write_bytes(run / REPORT_FOLDER / name, text.encode())
         write_manifest(run, build_manifest(run, self.provenance))
+        for name, content in last().items():
+            atomic_write_bytes(run / name, content)
         with storage_errors(self.out, "the finished run cannot be moved to its place"):
             # Replaces an empty folder at most; fails on one that has been filled meanwhile.
             run.rename(self.out)
@@ -149,15 +157,26 @@ class RunWriter:
             shutil.rmtree(self.partial, ignore_errors=True)
 
 
-def run_identity(provenance: Provenance) -> str:
-    """Name of what a task's result depends on: configuration, inputs and versions."""
-    inputs = sorted((file.dataset, file.path, file.sha256) for file in provenance.inputs)
-    parts = [
-        provenance.config_digest,
-        inputs,
-        lpact_version(),
-        code_digest(),
-        sorted(library_versions(provenance.config).items()),
-        provenance.plugins,
-    ]
-    return sha256(json.dumps(parts).encode()).hexdigest()[:16]
+def partial_folder(out: Path) -> Path:
+    """The working folder of a run, beside it."""
+    return out.with_name(f"{out.name}.partial")
+
+
+def clear_leftovers(out: str | Path) -> None:
+    """Remove the working folder of a published run, where its process ended between publishing and removing it."""
+    partial = partial_folder(Path(os.path.abspath(out)))
+    if not partial.is_dir():
+        return
+    lock = FolderLock(partial)
+    try:
+        with storage_errors(partial, "the run is published, but its working folder remains"):
+            shutil.rmtree(partial)
+    finally:
+        lock.release()
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a process that was killed had begun to write; whoever holds the lock is the only one who writes."""
+    with storage_errors(folder, "leftovers of an earlier attempt cannot be removed"):
+        for path in folder.rglob(f".*{TEMPORARY}"):
+            path.unlink(missing_ok=True)

@@ -1,101 +1,165 @@
-"""Finished pieces of a run, kept so that an interrupted run can go on where it stopped.
-
-One folder a task: an Arrow IPC file for each frame, and an index (its own checksum, then JSON with
-theirs). The index is written last, so that a task exists completely or not at all.
-"""
+"""Results of finished tasks by key, kept so that an interrupted run can go on where it stopped."""
 
 from __future__ import annotations
 
 import hashlib
-import io
-import json
-import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import polars as pl
 
-from lpact.errors import TableError
-from lpact.store._disk import atomic_write_bytes, storage_errors
+from lpact.errors import RunError
+from lpact.store import bundle
+from lpact.store._disk import storage_errors
+from lpact.store.bundle import BundleError
+from lpact.store.shelves import FolderShelf, Shelf
 
-INDEX_NAME = "index"
+_UNREADABLE = (BundleError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError)
+
+
+class Results(Protocol):
+    """What tasks have given, by key."""
+
+    def save(self, key: str, frames: Mapping[str, pl.DataFrame]) -> int:
+        """Keep a task's frames in place of an earlier result; returns their size in bytes."""
+        ...
+
+    def load(self, key: str, names: Collection[str] | None = None) -> dict[str, pl.DataFrame]:
+        """Frames of a finished task, all or those of ``names``; a missing or damaged result is a `RunError`."""
+        ...
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """Names of the frames of a finished task."""
+        ...
+
+    def remove(self, key: str) -> None:
+        """Forget a task's result."""
+        ...
+
+    def fault(self, key: str) -> str | None:
+        """Look for a task's result: None if it is whole, ``""`` where there is none, or what is wrong with it."""
+        ...
 
 
 @dataclass(frozen=True)
 class TaskStore:
-    """Task results under one folder. It holds no handle, so worker processes can share it."""
+    """Results on a shelf: one bundle a task. It holds no handle, so worker processes can share it."""
 
-    root: Path
+    shelf: Shelf
 
-    def folder(self, key: str) -> Path:
-        """Return the folder of a task; any text can be a key."""
-        return self.root / hashlib.sha256(key.encode()).hexdigest()[:32]
+    @classmethod
+    def at(cls, folder: Path) -> TaskStore:
+        """Results in a folder."""
+        return cls(FolderShelf(folder))
 
-    def save_task(self, key: str, frames: Mapping[str, pl.DataFrame]) -> None:
+    def save(self, key: str, frames: Mapping[str, pl.DataFrame]) -> int:
         """Keep the frames of a finished task, in place of an earlier result of the same key."""
-        folder = self.folder(key)
-        self._remove(folder)
-        entries = []
-        for number, name in enumerate(sorted(frames)):
-            content = _to_ipc(name, frames[name])
-            file = f"{number:03d}.arrow"
-            atomic_write_bytes(folder / file, content)
-            entries.append({"name": name, "file": file, "sha256": _sha256(content)})
-        body = json.dumps({"key": key, "frames": entries}).encode()
-        atomic_write_bytes(folder / INDEX_NAME, f"{_sha256(body)}\n".encode() + body)
+        content = bundle.pack(key, frames)
+        self.shelf.write(file_name(key), content)
+        return len(content)
 
-    def load_task(self, key: str) -> dict[str, pl.DataFrame] | None:
-        """Return the frames of a finished task, or None; a damaged or unfinished one is removed."""
-        folder = self.folder(key)
-        with storage_errors(folder, "a finished task cannot be read"):
-            if not folder.is_dir():
-                return None
+    def put(self, key: str, content: bytes) -> None:
+        """Keep a bundle that was packed elsewhere; one that arrived damaged is a `RunError`."""
+        try:
+            bundle.check(lambda start, n: content[start : start + n], key, len(content))
+        except _UNREADABLE as error:
+            raise self._damaged(key, error) from error
+        self.shelf.write(file_name(key), content)
+
+    def content(self, key: str) -> bytes:
+        """The whole bundle of a finished task, as it lies there."""
+        name = file_name(key)
+        with storage_errors(Path(self.shelf.where(name)), "a finished task cannot be read"):
+            return self.shelf.read(name, 0, self.shelf.size(name) or 0)
+
+    def load(self, key: str, names: Collection[str] | None = None) -> dict[str, pl.DataFrame]:
+        """Return frames of a finished task; raises `RunError` where it is missing or damaged."""
+        name = file_name(key)
+        with storage_errors(Path(self.shelf.where(name)), "a finished task cannot be read"):
             try:
-                return _read_task(folder, key)
-            except (FileNotFoundError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
-                self._remove(folder)
-                return None
+                return bundle.read_frames(
+                    lambda start, n: self.shelf.read(name, start, n), key, names
+                )
+            except _UNREADABLE as error:
+                raise self._damaged(key, error) from error
 
-    def _remove(self, folder: Path) -> None:
-        with storage_errors(folder, "an old task cannot be removed"):
-            if folder.exists():
-                # Without its index a task is absent, should the removal be cut short.
-                (folder / INDEX_NAME).unlink(missing_ok=True)
-                shutil.rmtree(folder)
+    def names(self, key: str) -> tuple[str, ...]:
+        """Return the names of a task's frames."""
+        name = file_name(key)
+        with storage_errors(Path(self.shelf.where(name)), "a finished task cannot be read"):
+            try:
+                header = bundle.read_header(lambda start, n: self.shelf.read(name, start, n), key)
+            except _UNREADABLE as error:
+                raise self._damaged(key, error) from error
+        return tuple(entry.name for entry in header.frames)
+
+    def fault(self, key: str) -> str | None:
+        """Return None for a whole result, ``""`` where there is none, or what is wrong with it."""
+        name = file_name(key)
+        size = self.shelf.size(name)
+        if size is None:
+            return ""
+        with storage_errors(Path(self.shelf.where(name)), "a finished task cannot be read"):
+            try:
+                bundle.check(lambda start, n: self.shelf.read(name, start, n), key, size)
+            except _UNREADABLE as error:
+                return f"{self.shelf.where(name)}: {error}"
+        return None
+
+    def find(self, key: str) -> dict[str, pl.DataFrame] | None:
+        """Return the frames of a finished task, or None; a damaged one is removed."""
+        fault = self.fault(key)
+        if fault is None:
+            return self.load(key)
+        if fault:
+            self.remove(key)
+        return None
+
+    def remove(self, key: str) -> None:
+        """Forget a task's result."""
+        self.shelf.remove(file_name(key))
+
+    def _damaged(self, key: str, error: Exception) -> RunError:
+        return RunError(
+            "the result of a finished task is damaged",
+            where=self.shelf.where(file_name(key)),
+            got=str(error),
+            expected="the file as lpact wrote it",
+            remedy="run again: it is computed anew",
+        )
 
 
-def _read_task(folder: Path, key: str) -> dict[str, pl.DataFrame]:
-    checksum, _, body = (folder / INDEX_NAME).read_bytes().partition(b"\n")
-    if _sha256(body).encode() != checksum:
-        raise ValueError("the index does not have its checksum")
-    index: dict[str, Any] = json.loads(body)
-    if index["key"] != key:
-        raise ValueError(f"the folder holds the task {index['key']}")
-    frames = {}
-    for entry in index["frames"]:
-        content = (folder / Path(entry["file"]).name).read_bytes()
-        if _sha256(content) != entry["sha256"]:
-            raise ValueError(f"{entry['file']} does not have its checksum")
-        frames[entry["name"]] = pl.read_ipc(io.BytesIO(content))
-    return frames
+@dataclass(frozen=True)
+class MemoryTasks:
+    """Results in this process alone: for studies that are made, looked at and forgotten."""
+
+    frames: dict[str, dict[str, pl.DataFrame]] = field(default_factory=dict)
+
+    def save(self, key: str, frames: Mapping[str, pl.DataFrame]) -> int:
+        """Keep the frames of a finished task."""
+        self.frames[key] = dict(frames)
+        return 0
+
+    def load(self, key: str, names: Collection[str] | None = None) -> dict[str, pl.DataFrame]:
+        """Return frames of a finished task."""
+        kept = self.frames[key]
+        return {name: kept[name] for name in kept if names is None or name in names}
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """Return the names of a task's frames."""
+        return tuple(sorted(self.frames[key]))
+
+    def fault(self, key: str) -> str | None:
+        """Return None for a result that is there, else ``""``."""
+        return None if key in self.frames else ""
+
+    def remove(self, key: str) -> None:
+        """Forget a task's result."""
+        self.frames.pop(key, None)
 
 
-def _to_ipc(name: str, frame: pl.DataFrame) -> bytes:
-    for column, dtype in frame.schema.items():
-        if dtype == pl.Object:
-            raise TableError(
-                "a task can keep plain columns only",
-                where=f"frame '{name}', column '{column}'",
-                got="Python objects",
-                expected="numbers, text, booleans or lists of them",
-                remedy="build the frame with lpact.store.frame",
-            )
-    buffer = io.BytesIO()
-    frame.write_ipc(buffer, compression="zstd")
-    return buffer.getvalue()
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def file_name(key: str) -> str:
+    """Name of a task's file; any text can be a key."""
+    return f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.task"

@@ -15,6 +15,7 @@ from lpact.tables import (
     media,
     power,
     predictive,
+    preregistration,
     relational,
     robustness,
 )
@@ -39,10 +40,11 @@ RUN_TABLES: dict[str, Table] = {
 
 ALL_TABLES: dict[str, Table] = RUN_TABLES | {
     table.name: table
-    for module in (claim_audit, robustness, calibration, power)
+    for module in (preregistration, claim_audit, robustness, calibration, power)
     for table in module.TABLES
 }
-"""The same, and those that other commands make: ``claims``, ``robustness``, ``calibrate`` and ``power``."""
+"""The same, one that a run writes where it was preregistered, and those that other commands make: ``claims``,
+``robustness``, ``calibrate`` and ``power``."""
 
 __all__ = [
     "ALL_TABLES",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import lfilter
+import scipy
 
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
@@ -30,7 +30,7 @@ def ar1(rng: np.random.Generator, n_rows: int, n_columns: int, coefficient: floa
     """
     white: FloatArray = rng.standard_normal((n_rows, n_columns))
     white[1:] *= np.sqrt(1.0 - coefficient**2)
-    filtered: FloatArray = lfilter([1.0], [1.0, -coefficient], white, axis=0)
+    filtered: FloatArray = scipy.signal.lfilter([1.0], [1.0, -coefficient], white, axis=0)
     return filtered
 
 

@@ -17,6 +17,7 @@ import polars as pl
 from lpact.report.figure import Figure, Missing, drawable
 from lpact.report.figures.common import PROFILES
 from lpact.report.page.claims import claim_rows, evidence_data, legend
+from lpact.report.page.preregistration import NOT_REGISTERED, preregistration
 from lpact.report.page.provenance import inputs, options, outputs, unavailable
 from lpact.report.theme import following_page, variables
 from lpact.store import Manifest
@@ -89,6 +90,8 @@ def page_html(parts: PageParts) -> str:
         inputs=inputs(parts.manifest),
         outputs=outputs(parts.manifest),
         unavailable=unavailable(parts.tables),
+        registered=preregistration(parts.tables),
+        not_registered=NOT_REGISTERED,
         methods=parts.methods,
         bibtex=parts.bibtex,
         table_files=parts.table_files,

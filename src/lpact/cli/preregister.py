@@ -1,0 +1,161 @@
+"""``lpact preregister``: freeze a study before outcomes are looked at, and hold a run against that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lpact.cli._layout import Grid
+from lpact.cli._render import console, counted, heading, say, show
+from lpact.cli._study import Models, Paths, load
+from lpact.errors import ConfigError
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.console import Console
+
+    from lpact.run.preregistration import Registration
+
+NOT_FOLLOWED = 1
+SUFFIX = ".preregistration.json"
+
+
+def command(
+    study: Annotated[
+        Path, typer.Argument(help="Study file (TOML); with --check, a registration (JSON).")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help=f"File to write; default: beside the study, NAME{SUFFIX}."),
+    ] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option("--run", help="Run to look for earlier results in; may be repeated."),
+    ] = None,
+    after_the_fact: Annotated[
+        bool,
+        typer.Option("--after-the-fact", help="Register although results exist, and say so."),
+    ] = False,
+    check: Annotated[
+        Path | None,
+        typer.Option("--check", metavar="RUN", help="Hold a finished run against a registration."),
+    ] = None,
+    path: Paths = None,
+    model: Models = None,
+) -> None:
+    """Freeze a study before outcomes are looked at, or say whether a run followed that.
+
+    Sources are read and sizes counted; nothing is fitted, and no response is compared with any feature. With --check,
+    exit status 0: every item was followed; 1: some were not; 2: an error.
+    """
+    if check is not None:
+        _refuse_others(out, run, after_the_fact, path, model)
+        _check(study, check)
+    else:
+        target = study.with_name(study.stem + SUFFIX) if out is None else out
+        _register(study, target, run or [], after_the_fact, path, model)
+
+
+def _refuse_others(
+    out: Path | None,
+    run: list[Path] | None,
+    after_the_fact: bool,
+    path: list[str] | None,
+    model: list[str] | None,
+) -> None:
+    given = {
+        "--out": out,
+        "--run": run,
+        "--after-the-fact": after_the_fact,
+        "--path": path,
+        "--model": model,
+    }
+    for option, value in given.items():
+        if value:
+            raise ConfigError(
+                f"{option} is for making a registration, --check for reading one",
+                where="lpact preregister",
+                got=f"--check and {option}",
+                expected="one of the two",
+                remedy=f"leave {option} out",
+            )
+
+
+def _register(
+    study: Path,
+    target: Path,
+    runs: list[Path],
+    after_the_fact: bool,
+    path: list[str] | None,
+    model: list[str] | None,
+) -> None:
+    from lpact.run.preregistration import refuse_taken, register, write_registration
+
+    refuse_taken(target)
+    loaded = load(study, path, model)
+    told = console()
+    say(told, f"{loaded.config.name}: looking at the sources; nothing is fitted …")
+    made = register(loaded.config, loaded.audit(), runs=runs, after_the_fact=after_the_fact)
+    write_registration(made, target)
+    show_registration(told, made)
+    heading(told, f"Wrote {target}")
+    say(told, f"digest {made.digest}", indent=2)
+    say(
+        told,
+        "Deposit the digest, or the file, where it gets a date that nobody can change, such as a registry of studies "
+        "or a public commit. The time in the file proves nothing by itself.",
+        indent=2,
+    )
+    say(told, f"Then: lpact run {study} --preregistration {target} --out RUN", indent=2)
+
+
+def show_registration(out: Console, made: Registration) -> None:
+    """What was registered, in a few lines."""
+    content = made.content
+    grid = Grid(("registered", ""))
+    used = sum(recording.used for recording in content.recordings)
+    confirmatory = sum(claim.confirmatory for claim in content.claims)
+    grid.add("configuration", content.config_digest)
+    grid.add("seed", content.seed)
+    grid.add("input files", f"{len(content.inputs):,} with SHA-256")
+    grid.add("recordings", f"{used:,} used, {len(content.recordings) - used:,} excluded")
+    grid.add("claims", f"{len(content.claims):,}, of which {confirmatory:,} confirmatory")
+    grid.add("rows", f"of {counted(len(content.rows), 'table')}")
+    grid.add("lpact", f"{content.lpact_version}, code {content.lpact_code}")
+    grid.add("registered at", made.registered_at)
+    looked = content.earlier_runs
+    grid.add("earlier runs looked at", len(looked) or "none")
+    if content.after_the_fact:
+        grid.add("made", "AFTER THE FACT: every later statement says so")
+    show(out, grid)
+
+
+def _check(registration: Path, run: Path) -> None:
+    import lpact
+    from lpact.run.preregistration import check_run, read_registration
+
+    items = check_run(read_registration(registration), lpact.open_run(run))
+    show_followed(console(), items)
+    if not items["followed"].all():
+        raise typer.Exit(NOT_FOLLOWED)
+
+
+def show_followed(out: Console, items: pl.DataFrame) -> None:
+    """Whether a preregistration was followed: the statement, every deviation, and counts by group."""
+    from lpact.report.page.preregistration import followed
+
+    said = followed(items)
+    say(out, said.sentence)
+    if said.deviations:
+        heading(out, counted(len(said.deviations), "deviation"))
+        grid = Grid(("item", "registered", "found", "in words"))
+        for own in said.deviations:
+            grid.add(f"{own.group}: {own.item}", own.registered, own.found, own.detail)
+        show(out, grid)
+    heading(out, "Items followed")
+    grid = Grid(("group", "followed", "of"), right=frozenset({"followed", "of"}))
+    for group, n_followed, n_items in said.groups:
+        grid.add(group, n_followed, n_items)
+    show(out, grid)

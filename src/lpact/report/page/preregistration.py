@@ -1,0 +1,81 @@
+"""Whether a run followed its preregistration, from the table alone: a sentence, counts, and every deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from lpact.tables.preregistration import (
+    AFTER_THE_FACT,
+    BEFORE_RESULTS,
+    BEFORE_RUN,
+    DIGEST,
+    PREREGISTRATION_ITEMS,
+)
+
+NOT_REGISTERED = "The run was made without a preregistration."
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """An item that was not followed."""
+
+    group: str
+    item: str
+    registered: str
+    found: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Followed:
+    """How far a run followed its preregistration; ``groups`` holds followed and registered items of each group."""
+
+    digest: str
+    edited: bool
+    after_the_fact: bool
+    before_run: bool
+    n_items: int
+    n_followed: int
+    groups: tuple[tuple[str, int, int], ...]
+    deviations: tuple[Deviation, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The statement that goes with every mention of the preregistration."""
+        made = "Registered after results existed" if self.after_the_fact else "Preregistered"
+        said = f"{made} (digest {self.digest}): {self.n_followed} of {self.n_items} items were followed"
+        if not self.before_run:
+            said += "; that it was made before the run is not shown"
+        if self.edited:
+            said += "; the registration was edited after it was made"
+        return f"{said}."
+
+
+def preregistration(tables: Mapping[str, pl.DataFrame]) -> Followed | None:
+    """What the run's own table says, or None where it has none."""
+    if PREREGISTRATION_ITEMS.name not in tables:
+        return None
+    return followed(tables[PREREGISTRATION_ITEMS.name])
+
+
+def followed(items: pl.DataFrame) -> Followed:
+    """Summarise the table `PREREGISTRATION_ITEMS`."""
+    own = {
+        row["item"]: row for row in items.filter(item_group="registration").iter_rows(named=True)
+    }
+    counts = items.group_by("item_group").agg(pl.col("followed").sum(), pl.len()).sort("item_group")
+    named = ("item_group", "item", "registered", "found", "detail")
+    missed = items.filter(~pl.col("followed")).sort("item_group", "item").select(named)
+    return Followed(
+        digest=own[DIGEST]["registered"],
+        edited=not own[DIGEST]["followed"],
+        after_the_fact=own[BEFORE_RESULTS]["found"] == AFTER_THE_FACT,
+        before_run=own[BEFORE_RUN]["followed"],
+        n_items=items.height,
+        n_followed=int(items["followed"].sum()),
+        groups=tuple(counts.iter_rows()),
+        deviations=tuple(Deviation(*row) for row in missed.iter_rows()),
+    )

@@ -1,0 +1,81 @@
+"""What every way to run tasks shares: one task from start to end, with its errors caught and its cost measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from lpact.config import RunConfig, StudyConfig
+from lpact.errors import LPactError
+from lpact.run.memory import peak_bytes
+from lpact.run.records import TaskFailure, TaskRecord
+from lpact.run.tasks import Task
+from lpact.run.workspace import Workspace
+from lpact.store import Results
+
+Ended = TaskRecord | TaskFailure
+
+
+class Executor(Protocol):
+    """Runs tasks."""
+
+    @property
+    def workers(self) -> int:
+        """How many tasks run at a time."""
+        ...
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
+        """Run every task, and tell of each as it ends; results are kept before they are told of.
+
+        An error of a task is told of, too; an error of the disk ends the iteration, since no other task would fare
+        better.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What another process needs to take tasks of a study: plain values that can be sent to it."""
+
+    config: StudyConfig
+    settings: RunConfig
+    fingerprints: dict[str, str]
+    results: Results
+
+    @classmethod
+    def of(cls, workspace: Workspace, results: Results) -> Setup:
+        """The set-up that corresponds to a workspace."""
+        return cls(workspace.config, workspace.resolved(), workspace.fingerprints, results)
+
+    def workspace(self) -> Workspace:
+        """A workspace of one's own."""
+        return Workspace(self.config, self.settings, self.fingerprints)
+
+
+def perform(task: Task, workspace: Workspace, results: Results) -> Ended:
+    """Run one task and keep its result."""
+    began = time.perf_counter()
+    try:
+        frames = task.job.run(workspace, results)
+    except Exception as error:  # whatever it is, it is this task's, and the others go on
+        return failure(task, error)
+    seconds = time.perf_counter() - began
+    n_bytes = results.save(task.key, frames)
+    return TaskRecord(task.name, task.key, seconds, peak_bytes(), n_bytes, worker_name())
+
+
+def failure(task: Task, error: BaseException, worker: str | None = None) -> TaskFailure:
+    """The record of a task that ended with an error."""
+    what = str(error) if isinstance(error, LPactError) else f"{type(error).__name__}: {error}"
+    trace = "".join(traceback.format_exception(error))
+    return TaskFailure(task.name, task.key, what, trace, worker or worker_name())
+
+
+def worker_name() -> str:
+    """Name of this process among all that work on a study."""
+    return f"{platform.node()}:{os.getpid()}"

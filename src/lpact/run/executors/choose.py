@@ -1,0 +1,77 @@
+"""The way to run tasks that suits a run's settings."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lpact.run.executors.base import Executor, Setup
+from lpact.run.executors.here import Here
+from lpact.run.executors.processes import Processes
+from lpact.run.tasks import Task
+from lpact.run.workspace import Workspace
+from lpact.store import Results, TaskStore
+
+
+def _untold(_: list[Task]) -> None:
+    """Tell nobody."""
+
+
+def _unnoted(event: str, **fields: str | int | float) -> None:
+    """Tell nobody."""
+
+
+def too_many_workers(workers: int) -> str:
+    """What is wrong with so many processes on this machine, in words; empty where nothing is."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    n_cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    if workers <= n_cores:
+        return ""
+    return (
+        f"{workers} workers on {n_cores} core(s): each keeps a core busy, so that more workers than cores take turns, "
+        f"need more memory and finish no sooner; `--workers {n_cores}` is enough"
+    )
+
+
+@contextmanager
+def open_executor(
+    workspace: Workspace,
+    results: Results,
+    workers: int,
+    *,
+    lost: Callable[[list[Task]], None] = _untold,
+    note: Callable[..., None] = _unnoted,
+) -> Iterator[Executor]:
+    """The cluster that the run's settings name, processes of this machine, or this process where one is enough.
+
+    Results that are kept in memory stay with the process that made them, so that these are computed here. ``lost`` is
+    told of tasks whose process died, ``note`` of what else happened: an event, and ``what`` in words.
+    """
+    if not isinstance(results, TaskStore):
+        yield Here(workspace, results)
+        return
+    if workspace.run.cluster:
+        from lpact.run.executors.cluster import open_client
+        from lpact.run.executors.dask import OnDask
+
+        with (
+            open_client(workspace.run) as client,
+            OnDask(client, workspace, results, lost=lost, note=note) as cluster,
+        ):
+            yield cluster
+        return
+    if workers == 1:
+        yield Here(workspace, results)
+        return
+    with Processes(Setup.of(workspace, results), workers, lost) as processes:
+        yield processes
+
+
+@contextmanager
+def scratch_results() -> Iterator[TaskStore]:
+    """A place for results that nobody wants later."""
+    with tempfile.TemporaryDirectory(prefix="lpact-") as folder:
+        yield TaskStore.at(Path(folder))

@@ -1,0 +1,201 @@
+"""Tasks in several processes of this machine, one BLAS thread each.
+
+A process that dies (memory, a signal) takes no other task's result with it: what was running is run again, each alone,
+so that a task that kills its process is known by name and fails without the others.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+
+from lpact.errors import RunError
+from lpact.run.executors.base import Ended, Setup, failure, perform
+from lpact.run.executors.threads import VARIABLES, OneThread
+from lpact.run.records import TaskRecord
+from lpact.run.tasks import Task
+from lpact.run.workspace import Workspace
+
+PARENT_CHECK_S = 1.0
+MOST_DEATHS = 3
+"""Processes that a task may lose while it runs alone, before it is given up."""
+
+DEAD = "a process that died"
+
+IN_HAND = 2
+"""Tasks handed out a process: the one at work and the next, so that an interruption has little to wait for."""
+
+
+class Processes:
+    """Runs tasks in ``workers`` processes; use it as a context manager. ``lost`` is told of processes that died."""
+
+    def __init__(self, setup: Setup, workers: int, lost: Callable[[list[Task]], None]) -> None:
+        self.workers = workers
+        self._setup = setup
+        self._lost = lost
+        self._pool: ProcessPoolExecutor | None = None
+        self._deaths: Counter[str] = Counter()
+
+    def __enter__(self) -> Processes:
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
+        """Run tasks as processes get free; the order in which they end is not fixed."""
+        waiting, suspects = iter(tasks), deque[Task]()
+        running: dict[Future[Ended], Task] = {}
+        while True:
+            at_work = self._hand_out(waiting, suspects, running)
+            if not running and not at_work:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED) if running else ((), ())
+            broken = bool(at_work)
+            for future in done:
+                try:
+                    ended = future.result()
+                except BrokenProcessPool:
+                    broken = True  # every other future is broken, too, and stays in ``running``
+                else:
+                    del running[future]
+                    yield ended
+            if broken:
+                for future, task in running.items():
+                    if future.exception() is None:
+                        yield future.result()
+                    else:
+                        at_work.append(task)
+                running.clear()
+                yield from self._after_a_death(at_work, suspects)
+
+    def _hand_out(
+        self, waiting: Iterator[Task], suspects: deque[Task], running: dict[Future[Ended], Task]
+    ) -> list[Task]:
+        """Give processes work; returns the task that none could be given, since one had died meanwhile."""
+        most = 1 if suspects else IN_HAND * self.workers
+        while len(running) < most:
+            task = suspects.popleft() if suspects else next(waiting, None)
+            if task is None:
+                return []
+            try:
+                self._submit(task, running)
+            except BrokenProcessPool:
+                return [task]
+        return []
+
+    def _submit(self, task: Task, running: dict[Future[Ended], Task]) -> None:
+        if self._pool is None:
+            raise RuntimeError("the processes are used outside their context")
+        running[self._pool.submit(_perform, task)] = task
+
+    def _after_a_death(self, at_work: list[Task], suspects: deque[Task]) -> Iterator[Ended]:
+        """Start new processes; a task that was alone and did so too often is given up.
+
+        One whose result was kept before its process died is finished; what it cost is not known.
+        """
+        self._lost(at_work)
+        self._stop()
+        self._start()
+        alone = len(at_work) == 1
+        for task in at_work:
+            if self._setup.results.fault(task.key) is None:
+                yield TaskRecord(task.name, task.key, 0.0, 0, 0, DEAD)
+                continue
+            self._deaths[task.key] += alone
+            if self._deaths[task.key] < MOST_DEATHS:
+                suspects.append(task)
+            else:
+                yield failure(task, _process_died(task), DEAD)
+
+    def _start(self) -> None:
+        with _environment(VARIABLES), _interrupts_ignored():
+            self._pool = ProcessPoolExecutor(
+                self.workers,
+                # Polars keeps threads, and a forked process would inherit their locks.
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=_start,
+                initargs=(self._setup, os.getpid()),
+            )
+            with suppress(BrokenProcessPool):  # one that died already: the next task tells
+                for _ in range(self.workers):  # each starts a process while none is idle
+                    self._pool.submit(os.getpid)
+
+    def _stop(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+def _process_died(task: Task) -> RunError:
+    return RunError(
+        "a worker process died",
+        where=f"task {task.name}, which ran alone",
+        got=f"{MOST_DEATHS} processes that ended without a result",
+        expected="workers that live until the run ends",
+        remedy="memory may be short: see `lpact plan`, and lower readout.memory_gib; in a script, start the run under "
+        "`if __name__ == '__main__':`; then run again to resume",
+    )
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes that are started inside ignore Ctrl-C from their first moment; it is the main process's to handle."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _die_with(parent: int) -> None:
+    """End this worker when the process that started it is gone."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_S)
+    os._exit(1)
+
+
+_workspace: Workspace | None = None
+_setup: Setup | None = None
+_one_thread = OneThread()
+
+
+def _start(setup: Setup, parent: int) -> None:
+    """Give a worker process its own workspace; an interruption is the main process's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    global _workspace, _setup
+    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+    _workspace, _setup = setup.workspace(), setup
+
+
+def _perform(task: Task) -> Ended:
+    if _workspace is None or _setup is None:
+        raise RuntimeError("the worker process was not initialised")
+    _one_thread.hold()
+    return perform(task, _workspace, _setup.results)

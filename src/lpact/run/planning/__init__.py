@@ -1,0 +1,1 @@
+"""What a run will take, worked out before it computes anything: rows, time, memory and disk."""

@@ -1,0 +1,37 @@
+"""Preregistration: what a study will do, frozen before outcomes are looked at; and whether a run then did it.
+
+::
+
+    content.py    what is registered, and the same of a finished run
+    record.py     the file: canonical JSON, its digest, its time
+    earlier.py    whether results were there already
+    register.py   from a study's sources to a registration; nothing is fitted
+    check.py      a run held against a registration, item by item
+"""
+
+from __future__ import annotations
+
+from lpact.run.preregistration.check import check, check_run, run_items
+from lpact.run.preregistration.earlier import look_for_results, older_results
+from lpact.run.preregistration.record import (
+    REGISTRATION_NAME,
+    Registration,
+    read_registration,
+    refuse_taken,
+    write_registration,
+)
+from lpact.run.preregistration.register import register
+
+__all__ = [
+    "REGISTRATION_NAME",
+    "Registration",
+    "check",
+    "check_run",
+    "look_for_results",
+    "older_results",
+    "read_registration",
+    "refuse_taken",
+    "register",
+    "run_items",
+    "write_registration",
+]

@@ -1,0 +1,149 @@
+"""Whether results of a study were there before it was registered, in runs that one is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lpact.errors import RunError
+from lpact.run.preregistration.content import MODEL, EarlierRun
+from lpact.run.preregistration.record import Registration
+from lpact.run.stages import BRAINS, CEILINGS, CONTROLS, DECISION, LEVELS
+from lpact.run.status import read_status
+from lpact.store import InputFile, StoredRun, storage_errors
+from lpact.store.manifest import MANIFEST_NAME
+from lpact.tables.decisions import DECISIONS
+
+FINISHED, UNFINISHED = "finished", "unfinished"
+MEASURED = (BRAINS, LEVELS, CEILINGS, CONTROLS, DECISION)
+"""Stages that look at outcomes."""
+
+SAME_SHARE = 0.5
+"""Share of the smaller dataset's bytes that must be files of the other, for both to count as the same data."""
+
+
+def look_for_results(
+    folder: Path, inputs: Iterable[InputFile], pairs: Iterable[tuple[str, str]]
+) -> list[EarlierRun]:
+    """Look at the run ``folder`` and at what an interrupted run left beside it.
+
+    ``inputs`` are the files of the study that is to be registered, ``pairs`` its (dataset, model) pairs. Datasets and
+    models are known by the checksums of their files, whatever they are called; a model without files of its own, by its
+    name.
+    """
+    finished = (folder / MANIFEST_NAME).is_file()
+    partial = (
+        folder if folder.name.endswith(".partial") else folder.with_name(f"{folder.name}.partial")
+    )
+    found = []
+    if finished:
+        found.append(_finished(StoredRun(folder), tuple(inputs), tuple(pairs)))
+    if partial.is_dir():
+        found.append(_unfinished(partial))
+    if not found:
+        raise RunError(
+            "no run is there to be looked at",
+            where=str(folder),
+            got="a folder without a manifest" if folder.is_dir() else "no such folder",
+            expected="a finished run, or the folder of an interrupted one",
+            remedy="check the path, or leave --run out",
+        )
+    return found
+
+
+def _finished(
+    run: StoredRun, inputs: tuple[InputFile, ...], pairs: tuple[tuple[str, str], ...]
+) -> EarlierRun:
+    own, theirs = _by_source(inputs), _by_source(run.manifest.inputs)
+    judged = set(run.table(DECISIONS.name).select("dataset", "model").unique().iter_rows())
+    same = sorted(
+        f"{dataset}/{model}"
+        for dataset, model in set(pairs)
+        if any(
+            _same_files(own.get(dataset, {}), theirs.get(other, {}))
+            and _same_model(model, other_model, own, theirs)
+            for other, other_model in judged
+        )
+    )
+    return EarlierRun(
+        state=FINISHED,
+        study=run.manifest.study,
+        config_digest=run.manifest.config_digest,
+        same=tuple(same),
+        n_finished_tasks=0,
+    )
+
+
+def _unfinished(partial: Path) -> EarlierRun:
+    """Tasks are named by hashes that cannot be traced back, so that each counts."""
+    with storage_errors(partial, "the folder of an interrupted run cannot be read"):
+        n_files = len(_task_files(partial))
+    said = read_status(partial)
+    # Results may lie in a store of their own: the run's status counts them, too.
+    n_said = (
+        0 if said is None else sum(s.done - s.failed for s in said.stages if s.stage in MEASURED)
+    )
+    return EarlierRun(
+        state=UNFINISHED,
+        study="" if said is None else said.study,
+        config_digest="" if said is None else said.config_digest,
+        same=(),
+        n_finished_tasks=max(n_files, n_said),
+    )
+
+
+def older_results(partial: Path, registration: Registration) -> int:
+    """Results of tasks in the working folder ``partial`` of a run that are older than the registration.
+
+    It is for a run that is about to be made, or resumed, under a registration: what such a run takes over was computed
+    before anything was registered.
+    """
+    moment = registration.moment.timestamp()
+    with storage_errors(partial, "the working folder cannot be read"):
+        return sum(path.stat().st_mtime < moment for path in _task_files(partial))
+
+
+def _task_files(partial: Path) -> list[Path]:
+    return [p for p in (partial / "tasks").rglob("*") if p.is_file() and p.suffix != ".tmp"]
+
+
+def _by_source(inputs: tuple[InputFile, ...]) -> dict[str, dict[str, int]]:
+    """Sizes by checksum, for every dataset and model."""
+    sources: dict[str, dict[str, int]] = {}
+    for file in inputs:
+        sources.setdefault(file.dataset, {})[file.sha256] = file.n_bytes
+    return sources
+
+
+def _same_files(own: dict[str, int], other: dict[str, int]) -> bool:
+    smaller = min(sum(own.values()), sum(other.values()))
+    shared = sum(n_bytes for sha256, n_bytes in own.items() if sha256 in other)
+    return shared > 0 and shared >= SAME_SHARE * smaller
+
+
+def _same_model(
+    name: str, other: str, own: dict[str, dict[str, int]], theirs: dict[str, dict[str, int]]
+) -> bool:
+    mine, others = own.get(MODEL + name), theirs.get(MODEL + other)
+    if mine and others:
+        return _same_files(mine, others)
+    return name == other
+
+
+def refuse_results(found: Iterable[EarlierRun]) -> None:
+    """Raise `RunError` where results of what is to be registered were found."""
+    for earlier in found:
+        if not earlier.has_results:
+            continue
+        got = (
+            f"a finished run of the study '{earlier.study}' with results of {', '.join(earlier.same)}"
+            if earlier.same
+            else f"an unfinished run with {earlier.n_finished_tasks} finished tasks"
+        )
+        raise RunError(
+            "results are there already: this would be no registration before the fact",
+            where="option --run",
+            got=got,
+            expected="no results of the same datasets and models",
+            remedy="register other data or models; or add --after-the-fact, which every later statement repeats",
+        )

@@ -1,0 +1,15 @@
+"""The stages of a run, in their order, as progress, plans, logs and `lpact status` name them."""
+
+from __future__ import annotations
+
+AUDIT = "source audit"
+FEATURES = "features"
+BRAINS = "brain patterns"
+LEVELS = "levels 1 to 3"
+CEILINGS = "ceilings"
+CONTROLS = "positive controls"
+DECISION = "decision"
+TABLES = "tables"
+REPORT = "report"
+
+STAGES = (AUDIT, FEATURES, BRAINS, LEVELS, CEILINGS, CONTROLS, DECISION, TABLES, REPORT)

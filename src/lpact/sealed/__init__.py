@@ -1,0 +1,31 @@
+"""Runs that are frozen, checked and shared: lock, verify, export.
+
+``lock.json`` holds checksums of every file of a run, its configuration, inputs and software, facts of every table and
+the unit order of every recording, and one digest over all of it. `verify_run` holds a run against it and makes
+decisions, labels and report again from the tables alone. `export_run` writes one archive that another group can verify.
+"""
+
+from __future__ import annotations
+
+from lpact.sealed.archive import opened_run
+from lpact.sealed.export import Exported, export_run
+from lpact.sealed.lock import LockedRun, lock_run
+from lpact.sealed.lockfile import Lock, read_lock
+from lpact.sealed.model import Problem, Verification
+from lpact.sealed.rows import RowChange, row_changes
+from lpact.sealed.verify import verify_run
+
+__all__ = [
+    "Exported",
+    "Lock",
+    "LockedRun",
+    "Problem",
+    "RowChange",
+    "Verification",
+    "export_run",
+    "lock_run",
+    "opened_run",
+    "read_lock",
+    "row_changes",
+    "verify_run",
+]

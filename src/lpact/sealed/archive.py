@@ -1,0 +1,128 @@
+"""Reading an archive: into a fresh folder, after all of it was looked at, and never more than it says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from lpact.errors import RunError
+from lpact.sealed.files import UNSEALED
+from lpact.sealed.lockfile import Lock, parse_lock
+from lpact.sealed.zip_layout import check_end, check_entries, check_places, refuse
+from lpact.store import storage_errors
+from lpact.store.locked import LOCK_FILE
+
+MOST_LOCK_BYTES = 256 * 2**20
+"""Bytes of a lock, or of the description beside it, at most."""
+_CHUNK = 2**20
+
+
+@contextmanager
+def opened_run(path: str | Path) -> Iterator[Path]:
+    """The folder of a run: ``path`` itself, or, for an archive, a fresh folder that is gone when the block ends."""
+    source = Path(path)
+    if source.is_dir() or not source.exists():
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="lpact-archive-") as folder:
+        root = Path(folder) / "run"
+        unpack(source, root)
+        yield root
+
+
+def unpack(source: Path, root: Path) -> None:
+    """Unpack an archive of a locked run into the new folder ``root``, or refuse it."""
+    with storage_errors(source, "the archive cannot be read"), source.open("rb") as handle:
+        try:
+            start = check_end(handle, source)
+            with zipfile.ZipFile(handle) as archive:
+                entries = archive.infolist()
+                files = check_entries(entries, source)
+                check_places(handle, entries, start, source)
+                _check_against_lock(archive, files, source)
+                _check_room(files, root)
+                root.mkdir()
+                for entry in files:
+                    _extract(archive, entry, root, source)
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            UnicodeError,
+            NotImplementedError,
+        ) as error:
+            refuse(source, [f"it is damaged: {str(error) or type(error).__name__}"])
+
+
+def _check_against_lock(
+    archive: zipfile.ZipFile, files: list[zipfile.ZipInfo], source: Path
+) -> Lock:
+    """The lock says which files there are and how large they are; others are not unpacked."""
+    sizes = {entry.filename: entry.file_size for entry in files}
+    if LOCK_FILE not in sizes:
+        raise RunError(
+            "the file is not an archive of a locked run",
+            where=str(source),
+            got=f"no {LOCK_FILE} at its top",
+            expected="an archive as `lpact export` writes it",
+            remedy="if the run lies in a folder of the archive, unpack it yourself and verify that folder",
+        )
+    for name in UNSEALED & sizes.keys():
+        too_large = sizes[name] > MOST_LOCK_BYTES
+        refuse(source, [f"{name} is {sizes[name]} bytes large"] if too_large else [])
+    content = b"".join(_chunks(archive, archive.getinfo(LOCK_FILE), source))
+    lock = parse_lock(content, where=f"{source}, {LOCK_FILE}")
+    locked = {name: file.n_bytes for name, file in lock.sealed.files.items()}
+    faults = [
+        f"{name} is not part of the run"
+        for name in sizes
+        if name not in locked and name not in UNSEALED
+    ]
+    faults += [
+        f"{name} is {sizes[name]} bytes large, by the lock {n_bytes}"
+        for name, n_bytes in locked.items()
+        if name in sizes and sizes[name] != n_bytes
+    ]
+    refuse(source, faults)
+    return lock
+
+
+def _check_room(files: list[zipfile.ZipInfo], root: Path) -> None:
+    needed = sum(entry.file_size for entry in files)
+    free = shutil.disk_usage(root.parent).free
+    if needed > free:
+        raise RunError(
+            "there is no room to unpack the archive",
+            where=str(root.parent),
+            got=f"{free} bytes free",
+            expected=f"{needed} bytes",
+            remedy="free space there, or set TMPDIR to a folder on another disk",
+        )
+
+
+def _extract(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, root: Path, source: Path) -> None:
+    target = root / entry.filename
+    target.parent.mkdir(parents=True, exist_ok=True)
+    number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(number, "wb") as made:
+        for chunk in _chunks(archive, entry, source):
+            made.write(chunk)
+
+
+def _chunks(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, source: Path) -> Iterator[bytes]:
+    """The bytes of an entry: as many as it says, and an error where there are more or fewer."""
+    left = entry.file_size
+    opened: BinaryIO
+    with archive.open(entry) as opened:  # type: ignore[assignment]
+        while chunk := opened.read(min(_CHUNK, left + 1)):
+            left -= len(chunk)
+            refuse(source, [f"{entry.filename} holds more than it says"] if left < 0 else [])
+            yield chunk
+    refuse(source, [f"{entry.filename} holds less than it says"] if left else [])

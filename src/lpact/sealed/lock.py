@@ -1,0 +1,209 @@
+"""Freezing a finished run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lpact.errors import RunError
+from lpact.report import report_contents
+from lpact.sealed.digests import column_digest, key_digest
+from lpact.sealed.environment import distributions, system
+from lpact.sealed.files import UNSEALED, Listing, list_files
+from lpact.sealed.lockfile import (
+    Lock,
+    Sealed,
+    SealedFile,
+    SealedTable,
+    Software,
+    UnitOrder,
+    make_lock,
+    write_lock,
+)
+from lpact.sealed.model import Verification
+from lpact.sealed.units import consistency_problems, unit_orders
+from lpact.sealed.verify import verify_run
+from lpact.store import (
+    Manifest,
+    StoredRun,
+    code_digest,
+    read_manifest,
+    read_table,
+    sha256_file,
+    storage_errors,
+    verify_outputs,
+)
+from lpact.store.locked import is_locked
+from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
+from lpact.tables import ALL_TABLES, Table
+from lpact.tables.relational import BRAIN_UNIT_INDEX
+
+WRITTEN_BY_RUNS = frozenset({MANIFEST_NAME, "log.jsonl", "status.json", "preregistration.json"})
+"""Files beside tables and report that lpact writes into runs."""
+_MOST_NAMED = 8
+_NO_WRITE = ~0o222
+
+
+@dataclass(frozen=True)
+class LockedRun:
+    """A run that is locked now.
+
+    ``verification`` is there where it was locked before; ``foreign`` names files that lpact did not write, which are
+    locked too.
+    """
+
+    root: Path
+    digest: str
+    n_files: int
+    n_tables: int
+    n_recordings: int
+    foreign: tuple[str, ...]
+    verification: Verification | None = None
+
+
+def lock_run(path: str | Path) -> LockedRun:
+    """Freeze the finished run at ``path``, or verify it if it is locked already.
+
+    A run that is not as its manifest says is refused. ``lock.json`` is written last and at once; then all files and
+    folders of the run become read-only.
+    """
+    root = Path(path)
+    if is_locked(root):
+        return _locked_before(root)
+    manifest = read_manifest(root)
+    listing = list_files(root)
+    _refuse_changed(root, listing)
+    lock = make_lock(
+        _sealed(root, manifest, listing), locked_on=datetime.now(UTC).date().isoformat()
+    )
+    write_lock(root, lock)
+    make_read_only(list_files(root))
+    return _described(root, lock, foreign=_foreign(root, listing, manifest))
+
+
+def _locked_before(root: Path) -> LockedRun:
+    from lpact.sealed.lockfile import read_lock
+
+    verification = verify_run(root, report=False)
+    if verification.ok:
+        # An earlier attempt may have been interrupted before this.
+        make_read_only(list_files(root))
+    return _described(root, read_lock(root), verification=verification)
+
+
+def _described(
+    root: Path,
+    lock: Lock,
+    *,
+    foreign: tuple[str, ...] = (),
+    verification: Verification | None = None,
+) -> LockedRun:
+    sealed = lock.sealed
+    return LockedRun(
+        root=root,
+        digest=lock.root_digest,
+        n_files=len(sealed.files),
+        n_tables=len(sealed.tables),
+        n_recordings=len(sealed.unit_orders),
+        foreign=foreign,
+        verification=verification,
+    )
+
+
+def _refuse_changed(root: Path, listing: Listing) -> None:
+    """Refuse a run that is not as it was published, with the names of what is not."""
+    changed = verify_outputs(root)
+    changed += [f"{name} is {what}" for name, what in listing.others.items()]
+    own = report_contents(root / REPORT_FOLDER)
+    for name in listing.files:
+        folder, _, rest = name.partition("/")
+        if folder == REPORT_FOLDER and rest not in own:
+            changed.append(f"{name} was changed or added since the report was written")
+    if (root / REPORT_FOLDER).is_symlink():
+        changed.append(f"{REPORT_FOLDER} is a link")
+    if changed:
+        more = len(changed) - _MOST_NAMED
+        raise RunError(
+            "the run has changed since it was published, and is not locked",
+            where=str(root),
+            got="; ".join(changed[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else ""),
+            expected="tables as the manifest lists them, and a report as lpact wrote it",
+            remedy="restore the files from a copy, write the report again (lpact report), or run the study again",
+        )
+
+
+def _sealed(root: Path, manifest: Manifest, listing: Listing) -> Sealed:
+    files = {
+        name: SealedFile(n_bytes=path.stat().st_size, sha256=sha256_file(path))
+        for name, path in listing.files.items()
+        if name not in UNSEALED
+    }
+    tables, orders = _tables(root)
+    return Sealed(
+        study=manifest.study,
+        seed=manifest.seed,
+        config=manifest.config,
+        config_digest=manifest.config_digest,
+        inputs=manifest.inputs,
+        software=Software(
+            made_by_version=manifest.lpact_version,
+            made_by_code=manifest.lpact_code,
+            made_with=manifest.versions,
+            plugins=manifest.plugins,
+            locked_by_code=code_digest(),
+            system=system(),
+            distributions=distributions(),
+        ),
+        files=files,
+        tables=tables,
+        unit_orders=orders,
+    )
+
+
+def _tables(root: Path) -> tuple[dict[str, SealedTable], tuple[UnitOrder, ...]]:
+    """Facts of every table, one in memory at a time, and the order of units."""
+    tables: dict[str, SealedTable] = {}
+    orders: tuple[UnitOrder, ...] = ()
+    present = StoredRun(root).tables()
+    for table in present:
+        frame = read_table(root, table)
+        if table == BRAIN_UNIT_INDEX:
+            orders = unit_orders(frame)
+        columns = {column.name: column_digest(column) for column in frame.get_columns()}
+        tables[table.name] = SealedTable(
+            n_rows=frame.height,
+            key=table.key,
+            key_sha256=key_digest(columns, table.key),
+            columns=columns,
+        )
+    _refuse_disagreeing(root, present)
+    return tables, orders
+
+
+def _refuse_disagreeing(root: Path, present: list[Table]) -> None:
+    names = [table.name for table in present]
+    problems = consistency_problems(names, lambda name: read_table(root, ALL_TABLES[name]))
+    if problems:
+        raise RunError(
+            "tables of the run disagree about the order of units, and it is not locked",
+            where=str(root),
+            got="; ".join(problem.text for problem in problems[:_MOST_NAMED]),
+            expected="one order of units a recording, in all tables",
+            remedy="run the study again",
+        )
+
+
+def _foreign(root: Path, listing: Listing, manifest: Manifest) -> tuple[str, ...]:
+    own = {file.path for file in manifest.outputs} | WRITTEN_BY_RUNS | UNSEALED
+    own |= {f"{REPORT_FOLDER}/{name}" for name in report_contents(root / REPORT_FOLDER)}
+    return tuple(name for name in listing.files if name not in own)
+
+
+def make_read_only(listing: Listing) -> None:
+    """Take away the permission to write files and folders, from everybody."""
+    for path in (*listing.files.values(), *reversed(listing.folders)):
+        with storage_errors(path, "the run is locked, but a file could not be made read-only"):
+            mode = path.stat().st_mode
+            if mode & ~_NO_WRITE:
+                path.chmod(mode & _NO_WRITE & 0o7777)

@@ -1,0 +1,235 @@
+"""Holding a run, or an archive of one, against its lock, and deciding it again from its tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lpact.config import StudyConfig, validate_model
+from lpact.decide import NEEDED, decide
+from lpact.errors import LPactError
+from lpact.sealed.archive import opened_run
+from lpact.sealed.check_files import check_files, check_manifest, expected_files, is_table
+from lpact.sealed.check_report import check_report
+from lpact.sealed.check_tables import SealedTables, check_tables
+from lpact.sealed.crate import check_crate
+from lpact.sealed.environment import distributions
+from lpact.sealed.files import CRATE_FILE, list_files
+from lpact.sealed.frames import frame_problems
+from lpact.sealed.lockfile import Lock, lock_bytes, read_lock
+from lpact.sealed.model import Problem, Verification
+from lpact.sealed.units import consistency_problems, order_problems
+from lpact.store import Manifest, code_digest, read_manifest
+from lpact.store.locked import LOCK_FILE, is_locked
+from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
+from lpact.tables import ALL_TABLES
+from lpact.tables.relational import BRAIN_UNIT_INDEX
+
+Tell = Callable[[str], None]
+
+
+def verify_run(
+    path: str | Path,
+    *,
+    digest: str | None = None,
+    report: bool = True,
+    workers: int = 0,
+    tell: Tell = lambda _: None,
+) -> Verification:
+    """Check a run directory or an exported archive; every problem is named, not only the first.
+
+    Parameters
+    ----------
+    path
+        Folder of a run, locked or not, or an archive of `lpact.sealed.export_run`.
+    digest
+        Root digest that somebody quotes. Whoever can write to the run can write another lock; this they cannot change.
+    report
+        Whether the report is made again, which takes longest.
+    workers
+        Processes that draw it; with more than none, a script must guard its entry point.
+    tell
+        Called with what is being done, for those who wait.
+    """
+    with opened_run(path) as root:
+        found = _Verifier(root, tell)
+        found.lock_and_files(digest)
+        found.tables_and_decisions()
+        found.report(wanted=report, workers=workers)
+        return Verification(
+            path=Path(path),
+            locked=found.locked,
+            digest=None if found.lock is None else found.lock.root_digest,
+            problems=tuple(found.problems),
+            checked=tuple(found.checked),
+            notes=tuple(found.notes),
+        )
+
+
+class _Verifier:
+    """One verification under way."""
+
+    def __init__(self, root: Path, tell: Tell) -> None:
+        self.root, self.tell = root, tell
+        self.problems: list[Problem] = []
+        self.checked: list[str] = []
+        self.notes: list[str] = []
+        self.locked = is_locked(root) or (root / LOCK_FILE).exists()
+        self.lock: Lock | None = None
+        self.manifest: Manifest | None = None
+        self.intact: frozenset[str] = frozenset()
+
+    def lock_and_files(self, digest: str | None) -> None:
+        """The lock itself, the quoted digest, then every file."""
+        self.tell("comparing checksums")
+        if self.locked:
+            self._read_lock()
+        try:
+            self.manifest = read_manifest(self.root)
+        except LPactError as error:
+            if not self.locked:
+                raise
+            text = f"{error.what}: {error.got}"
+            self.problems.append(Problem("manifest", MANIFEST_NAME, text))
+        if digest is not None:
+            self._quoted(digest)
+        listing = list_files(self.root)
+        expected = expected_files(self.lock, self.manifest)
+        files = check_files(listing, expected, locked=self.lock is not None)
+        self.problems += files.problems
+        self.intact = files.intact
+        if self.lock is not None and MANIFEST_NAME not in files.intact:
+            self.problems += check_manifest(self.root, self.lock)
+        if self.lock is not None and CRATE_FILE in listing.files:
+            self.problems += check_crate(self.root, self.lock)
+        against = "the lock" if self.lock is not None else "the manifest"
+        self.checked.append(f"{len(expected)} files were compared with {against}.")
+        if not self.locked:
+            self.notes.append(
+                "The run is not locked: tables were compared with its own manifest, the report with the tables, and "
+                "other files with nothing. `lpact lock` freezes it."
+            )
+
+    def _read_lock(self) -> None:
+        try:
+            self.lock = lock = read_lock(self.root)
+        except LPactError as error:
+            self.problems.append(Problem("lock", LOCK_FILE, f"{error.what}: {error.got}"))
+            return
+        if lock.computed_digest() != lock.root_digest:
+            what = f"was edited: its contents have the root digest {lock.computed_digest()}"
+            self.problems.append(
+                Problem("lock", LOCK_FILE, what, old=lock.root_digest, new=lock.computed_digest())
+            )
+        elif lock.computed_checksum() != lock.checksum:
+            what = f"was edited: its checksum does not fit with the day {lock.locked_on!r}"
+            self.problems.append(Problem("lock", LOCK_FILE, what))
+        elif lock_bytes(lock) != (self.root / LOCK_FILE).read_bytes():
+            what = "was edited: it is not written as lpact writes it"
+            self.problems.append(Problem("lock", LOCK_FILE, what))
+        self._name_versions(lock)
+
+    def _name_versions(self, lock: Lock) -> None:
+        software = lock.sealed.software
+        codes = sorted({software.made_by_code, software.locked_by_code} - {code_digest()})
+        if codes:
+            self.notes.append(
+                f"The run was made or locked by other code of lpact ({', '.join(codes)}; here {code_digest()}): "
+                "what comes out otherwise when it is made again may be due to that."
+            )
+        now = distributions()
+        other = [
+            f"{name} {then} (here {now.get(name, 'not installed')})"
+            for name, then in software.distributions.items()
+            if name != "lpact" and now.get(name) != then
+        ]
+        if other:
+            more = f" and {len(other) - 6} more" if len(other) > 6 else ""
+            self.notes.append(f"It was locked with other packages: {', '.join(other[:6])}{more}.")
+
+    def _quoted(self, digest: str) -> None:
+        wanted = digest.strip().lower().removeprefix("sha256:")
+        if self.lock is None:
+            what = "a digest was given, but there is no lock that could have it"
+            self.problems.append(Problem("lock", LOCK_FILE, what, old=wanted))
+        elif self.lock.computed_digest() != wanted:
+            found = self.lock.computed_digest()
+            what = f"the root digest is {found}, not the one that was given, {wanted}"
+            self.problems.append(Problem("lock", LOCK_FILE, what, old=wanted, new=found))
+        else:
+            self.checked.append("The root digest is the one that was given.")
+
+    def tables_and_decisions(self) -> None:
+        """Rows and columns that differ, the order of units, and the decision made again."""
+        names = [n for n in ALL_TABLES if n in self._table_names()]
+        tables = SealedTables(self.root, names, self.intact)
+        self.tell("comparing tables")
+        self.problems += check_tables(tables, self.lock)
+        if self.lock is not None and (index := tables(BRAIN_UNIT_INDEX.name)) is not None:
+            self.problems += order_problems(index, self.lock.sealed.unit_orders)
+        self.problems += consistency_problems(names, tables)
+        self.tell("deciding again")
+        self._decide(tables)
+
+    def _table_names(self) -> set[str]:
+        if self.lock is not None:
+            return set(self.lock.sealed.tables)
+        outputs = self.manifest.outputs if self.manifest is not None else ()
+        return {file.path.removesuffix(".parquet") for file in outputs}
+
+    def _decide(self, tables: SealedTables) -> None:
+        frames = {table.name: tables(table.name) for table in NEEDED}
+        measured = {name: frame for name, frame in frames.items() if frame is not None}
+        missing = sorted(frames.keys() - measured.keys())
+        if missing:
+            what = f"cannot be made again: no readable table {', '.join(missing)}"
+            self.problems.append(Problem("decision", "decisions", what))
+            return
+        try:
+            config = self._config()
+            decided = decide(
+                measured, gates=config.gates, primary_metric=config.readout.primary_metric
+            )
+        except LPactError as error:
+            what = f"cannot be made again: {error.what}: {error.got}"
+            self.problems.append(Problem("decision", "decisions", what))
+            return
+        n_rows = 0
+        for name, again in decided.items():
+            stored = tables(name)
+            n_rows += again.height
+            if stored is None:
+                what = "cannot be compared: there is no readable table"
+                self.problems.append(Problem("decision", name, what))
+            else:
+                self.problems += frame_problems(ALL_TABLES[name], again, stored, kind="decision")
+        self.checked.append(
+            f"Decisions and labels were made again from the tables: {len(decided)} tables, {n_rows:,} rows."
+        )
+
+    def _config(self) -> StudyConfig:
+        if self.lock is not None:
+            return validate_model(StudyConfig, self.lock.sealed.config, where=LOCK_FILE)
+        config = self.manifest.config if self.manifest is not None else {}
+        return validate_model(StudyConfig, config, where=MANIFEST_NAME)
+
+    def report(self, *, wanted: bool, workers: int) -> None:
+        """The report made again, where tables and manifest are as they were."""
+        if not wanted:
+            self.notes.append("The report was not made again, as asked.")
+            return
+        changed = expected_files(self.lock, self.manifest).keys() - self.intact
+        if self.manifest is None or any(n == MANIFEST_NAME or is_table(n) for n in changed):
+            self.notes.append(
+                "The report was not made again, because tables or the manifest have changed."
+            )
+            return
+        self.tell("making the report again")
+        names = None
+        if self.lock is not None:
+            start = f"{REPORT_FOLDER}/"
+            listed = (name for name in self.lock.sealed.files if name.startswith(start))
+            names = [name.removeprefix(start) for name in listed]
+        problems, done = check_report(self.root, names=names, workers=workers, tell=self.tell)
+        self.problems += problems
+        self.checked.append(done)

@@ -1,0 +1,148 @@
+"""A shelf on an object store or another file system that Arrow can open, named by its URL.
+
+``s3://bucket/folder?region=…&endpoint_override=host:port&scheme=https``: the query is Arrow's. Keys are never part of
+the URL, which messages show: they come from the environment or the machine's own role, on every machine for itself.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from lpact.errors import ConfigError, RunError
+from lpact.store.shelves import FolderShelf, Shelf
+
+_OBJECT_STORES = ("s3", "gcs", "abfs")
+"""Stores in which a file appears when it is complete; elsewhere it takes its name in a second step."""
+
+
+def open_shelf(place: str) -> Shelf:
+    """The shelf at a folder or URL; `ConfigError` for a URL that cannot be understood."""
+    if "://" not in place:
+        return FolderShelf(Path(place))
+    parts = urlsplit(place)
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError(
+            "a key does not belong into a URL, which logs and messages show",
+            where="option 'run.tasks'",
+            got=f"{parts.scheme}://…@{parts.hostname or ''}",
+            expected=f"{parts.scheme}://bucket/folder",
+            remedy="give keys by environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or by the machine's role",
+        )
+    if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost") or parts.query:
+            raise _no_place(place, "a file URL with a host or a query")
+        return FolderShelf(Path(unquote(parts.path)))
+    shelf = RemoteShelf(place)
+    _, folder = shelf.opened()
+    if not folder.strip("/"):
+        raise _no_place(place, "a URL without a bucket")
+    return shelf
+
+
+@dataclass(frozen=True)
+class RemoteShelf:
+    """Files behind a URL. It holds the URL alone; every process opens a connection of its own."""
+
+    url: str
+
+    def opened(self) -> tuple[Any, str]:
+        """The file system and the folder in it."""
+        return _opened(self.url)
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of a file, or None."""
+        system, path = self._place(name)
+        with self._errors(name, "a finished task cannot be read"):
+            found = system.get_file_info(path)
+        return int(found.size) if found.is_file else None
+
+    def read(self, name: str, offset: int, n_bytes: int) -> bytes:
+        """Return a part of a file."""
+        system, path = self._place(name)
+        try:
+            with (
+                self._errors(name, "a finished task cannot be read"),
+                system.open_input_file(path) as file,
+            ):
+                n_there = max(0, min(n_bytes, file.size() - offset))
+                return bytes(file.read_at(n_there, offset)) if n_there else b""
+        except RunError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise error.__cause__ from None
+            raise
+
+    def write(self, name: str, content: bytes) -> None:
+        """Make or replace a file: all of it, or nothing."""
+        system, path = self._place(name)
+        at_once = system.type_name in _OBJECT_STORES
+        first = path if at_once else f"{path}.{uuid.uuid4().hex}.tmp"
+        with self._errors(name, "a finished task cannot be written"):
+            if not at_once:
+                system.create_dir(path.rpartition("/")[0], recursive=True)
+            with system.open_output_stream(first) as file:
+                file.write(content)
+            if not at_once:
+                system.move(first, path)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        system, path = self._place(name)
+        with self._errors(name, "an old task cannot be removed"):
+            if system.get_file_info(path).is_file:
+                system.delete_file(path)
+
+    def where(self, name: str) -> str:
+        """Return the URL, without its query."""
+        return f"{self.url.partition('?')[0].rstrip('/')}/{_under(name)}"
+
+    def _place(self, name: str) -> tuple[Any, str]:
+        system, folder = self.opened()
+        return system, f"{folder.rstrip('/')}/{_under(name)}"
+
+    @contextmanager
+    def _errors(self, name: str, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunError(
+                what,
+                where=self.where(name),
+                got=str(error),
+                expected="a store that can be reached, with a bucket that may be read and written",
+                remedy="check address, bucket and keys (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or the machine's "
+                "role) on this machine, then run again: finished tasks are kept",
+            ) from error
+
+
+def _under(name: str) -> str:
+    """As in a folder: the first two characters, then the name."""
+    return f"{name[:2]}/{name}"
+
+
+@lru_cache(maxsize=8)
+def _opened(url: str) -> tuple[Any, str]:
+    import pyarrow
+    from pyarrow import fs
+
+    try:
+        system, folder = fs.FileSystem.from_uri(url)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise _no_place(url, str(error).partition("\n")[0]) from error
+    return system, str(folder)
+
+
+def _no_place(url: str, why: str) -> ConfigError:
+    return ConfigError(
+        "there is no place for results at this URL",
+        where="option 'run.tasks'",
+        got=f"{url.partition('?')[0]}: {why}",
+        expected="a folder, or s3://bucket/folder?region=…&endpoint_override=…&scheme=… as Arrow reads it",
+        remedy="mend the URL; gs:// and hdfs:// work where Arrow has their libraries",
+    )

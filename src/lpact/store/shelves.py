@@ -1,0 +1,86 @@
+"""Where files of bytes are kept by name: in a folder, or in an object store (`lpact.store.remote`)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from lpact.store._disk import atomic_write_bytes, storage_errors
+
+
+class Shelf(Protocol):
+    """A place for files. It holds no handle, so that other processes can be given it."""
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a file, or None where there is none."""
+        ...
+
+    def read(self, name: str, offset: int, n_bytes: int) -> bytes:
+        """A part of a file; fewer bytes at its end. A missing file is a `FileNotFoundError`."""
+        ...
+
+    def write(self, name: str, content: bytes) -> None:
+        """Make or replace a file: all of it, or nothing."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        ...
+
+    def where(self, name: str) -> str:
+        """A file's place, for messages."""
+        ...
+
+
+@dataclass(frozen=True)
+class FolderShelf:
+    """Files in a folder, two levels deep, so that no folder holds very many."""
+
+    root: Path
+
+    def path(self, name: str) -> Path:
+        """Return where a file lies."""
+        return self.root / name[:2] / name
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of a file, or None."""
+        path = self.path(name)
+        with storage_errors(path, "a finished task cannot be read"):
+            try:
+                return _look(path).st_size
+            except FileNotFoundError:
+                return None
+
+    def read(self, name: str, offset: int, n_bytes: int) -> bytes:
+        """Return a part of a file."""
+        path = self.path(name)
+        size = _look(path).st_size
+        with path.open("rb") as handle:
+            handle.seek(offset)
+            return handle.read(min(n_bytes, size))  # a header may name any number
+
+    def write(self, name: str, content: bytes) -> None:
+        """Make or replace a file atomically."""
+        atomic_write_bytes(self.path(name), content)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        path = self.path(name)
+        with storage_errors(path, "an old task cannot be removed"):
+            path.unlink(missing_ok=True)
+
+    def where(self, name: str) -> str:
+        """Return the path."""
+        return str(self.path(name))
+
+
+def _look(path: Path) -> os.stat_result:
+    """What the system says of a file; a pipe, which would be waited for, is as little one as a folder."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EISDIR, "something that is no file", str(path))
+    return found

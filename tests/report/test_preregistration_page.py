@@ -1,0 +1,79 @@
+"""The page says whether a preregistration was followed, and names every deviation as text."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from lpact.report.page import PageParts, page_html
+from lpact.report.page.preregistration import NOT_REGISTERED, followed, preregistration
+from lpact.store import RunTables, frame
+from lpact.study import Run
+from lpact.tables.preregistration import (
+    AFTER_THE_FACT,
+    BEFORE_RESULTS,
+    BEFORE_RUN,
+    DIGEST,
+    PREREGISTRATION_ITEMS,
+)
+
+EVIL = "</td><script>alert(1)</script>"
+
+
+def row(
+    ok: bool, group: str, item: str, found: str = "x", registered: str = "x"
+) -> dict[str, object]:
+    names = PREREGISTRATION_ITEMS.column_names
+    return dict(zip(names, (ok, group, item, registered, found, ""), strict=True))
+
+
+def items(*more: dict[str, object], results: str = "before") -> pl.DataFrame:
+    own = [
+        row(True, "registration", DIGEST, "abc", "abc"),
+        row(results == "before", "registration", BEFORE_RESULTS, results, "before"),
+        row(True, "registration", BEFORE_RUN),
+    ]
+    return frame(PREREGISTRATION_ITEMS, [*own, *more])
+
+
+@pytest.fixture(scope="module")
+def tables(small_run: Run) -> dict[str, pl.DataFrame]:
+    return dict(RunTables(small_run))
+
+
+def page(run: Run, tables: dict[str, pl.DataFrame]) -> str:
+    return page_html(PageParts(run.manifest, tables, "One sentence.", [], [], "", ""))
+
+
+def test_a_run_without_one_says_so(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
+    assert preregistration(tables) is None
+    assert NOT_REGISTERED in page(small_run, tables)
+
+
+def test_deviations_are_named_as_text(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
+    found = items(row(False, "gates", EVIL, "0.5", "0.9"), row(True, "seed", "seed"))
+    html = page(small_run, tables | {PREREGISTRATION_ITEMS.name: found})
+    assert NOT_REGISTERED not in html
+    assert "Preregistered (digest abc): 4 of 5 items were followed." in html
+    assert "gates 0 of 1, registration 3 of 3, seed 1 of 1." in html
+    assert EVIL not in html
+    assert "gates: &lt;/td&gt;&lt;script&gt;alert(1)" in html
+
+
+def test_nothing_that_deviates_is_said(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
+    html = page(small_run, tables | {PREREGISTRATION_ITEMS.name: items()})
+    assert "3 of 3 items were followed." in html
+    assert "Nothing deviates from it." in html
+    assert "Deviations from the preregistration" not in html
+
+
+def test_the_sentence_says_what_the_registration_is_worth() -> None:
+    assert followed(items()).sentence.startswith("Preregistered (")
+    late = followed(items(results=AFTER_THE_FACT))
+    assert late.sentence.startswith("Registered after results existed (digest abc): 2 of 3")
+    without = items().with_columns(
+        followed=(pl.col("item") != BEFORE_RUN) & (pl.col("item") != DIGEST)
+    )
+    assert followed(without).sentence.endswith(
+        "that it was made before the run is not shown; the registration was edited after it was made."
+    )

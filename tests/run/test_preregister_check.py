@@ -1,0 +1,267 @@
+"""A run held against a registration: what is the same counts as followed, and every planted change is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import lpact
+from lpact.report.page.preregistration import followed
+from lpact.run.preregistration import (
+    Registration,
+    check_run,
+    read_registration,
+    register,
+    run_items,
+)
+from lpact.run.preregistration.content import Content
+from lpact.run.preregistration.record import new_registration
+from lpact.store import Provenance, RunTables, build_manifest, write_manifest, write_table
+from lpact.study import Run, Study
+from lpact.tables.preregistration import BEFORE_RESULTS, BEFORE_RUN, DIGEST, PREREGISTRATION_ITEMS
+from small_study import SMALL
+
+Plain = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return lpact.load_study(SMALL)
+
+
+@pytest.fixture(scope="module")
+def registration(study: Study) -> Registration:
+    return register(study.config, study.audit())
+
+
+def changed(registration: Registration, change: Callable[[Plain], object]) -> Registration:
+    """What would have been registered had the study been another."""
+    plain = registration.content.model_dump(mode="json")
+    change(plain)
+    return new_registration(Content.model_validate_json(json.dumps(plain)))
+
+
+def made_from(run: Run) -> Provenance:
+    manifest = run.manifest
+    return Provenance(
+        manifest.study, manifest.seed, manifest.config, manifest.inputs, manifest.plugins
+    )
+
+
+def items(registration: Registration, run: Run, **more: Any) -> pl.DataFrame:
+    n_rows = {table.name: run.n_rows(table.name) for table in run.tables()}
+    return run_items(registration, made_from(run), RunTables(run), n_rows, **more)
+
+
+def missed(frame: pl.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:
+    rows = frame.filter(~pl.col("followed"))
+    return {
+        (row["item_group"], row["item"]): (row["registered"], row["found"])
+        for row in rows.iter_rows(named=True)
+    }
+
+
+def test_a_run_of_the_registered_study_follows_every_item(
+    registration: Registration, small_run: Run
+) -> None:
+    frame = items(registration, small_run)
+    assert missed(frame) == {}
+    groups = dict(frame.group_by("item_group").len().iter_rows())
+    n_tables, n_recordings = (
+        len(small_run.tables()),
+        small_run.n_rows("lpact_dataset_unit_inventory"),
+    )
+    assert groups["rows"] == n_tables
+    assert groups["recordings"] == groups["units"] == n_recordings
+    assert groups["gates"] == len(small_run.config.gates.model_dump())
+    assert groups["datasets"] == groups["models"] == 2
+    assert groups["seed"] == 1
+    assert followed(frame).sentence.startswith(f"Preregistered (digest {registration.digest}): ")
+
+
+def test_claims_and_rows_are_those_of_the_run(registration: Registration, small_run: Run) -> None:
+    planned = registration.content.claims
+    judged = small_run.decisions.select("dataset", "model", "layer", "mechanism")
+    assert {(c.dataset, c.model, c.layer, c.mechanism) for c in planned} == set(judged.iter_rows())
+    assert {c.dataset for c in planned if c.confirmatory} == {"planted"}
+    for own in registration.content.rows:
+        found = small_run.table(own.table).height
+        assert found <= own.n_rows if own.at_most else found == own.n_rows, own.table
+
+
+def first(values: list[Plain], **wanted: object) -> Plain:
+    return next(v for v in values if all(v[name] == value for name, value in wanted.items()))
+
+
+PLANTED: dict[str, tuple[Callable[[Plain], object], tuple[str, str]]] = {
+    "seed": (lambda p: p.update(seed=12), ("seed", "seed")),
+    "option": (
+        lambda p: p["config"]["readout"].update(folds=4),
+        ("configuration", "readout.folds"),
+    ),
+    "option of a dataset": (
+        lambda p: p["config"]["datasets"][0]["options"].update(snr=3.0),
+        ("configuration", "datasets[planted].options.snr"),
+    ),
+    "order of models": (
+        lambda p: p["config"]["models"].reverse(),
+        ("configuration", "models, their order"),
+    ),
+    "section that is gone": (
+        lambda p: p["config"].update(novel={"x": 1}),
+        ("configuration", "novel"),
+    ),
+    "gate": (
+        lambda p: p["config"]["gates"].update(min_ceiling_fraction=0.99),
+        ("gates", "gates.min_ceiling_fraction"),
+    ),
+    "file of a dataset": (
+        lambda p: p["inputs"][0].update(sha256="0" * 64),
+        ("datasets", "empty, file generated:simulated"),
+    ),
+    "file of a model": (
+        lambda p: p["inputs"].append(
+            {"dataset": "model drift", "path": "w.bin", "n_bytes": 1, "sha256": "1" * 64}
+        ),
+        ("models", "drift, file w.bin"),
+    ),
+    "recording": (
+        lambda p: first(p["recordings"], dataset="empty").update(used=False, reason="empty_run"),
+        ("recordings", "empty/01/01/01"),
+    ),
+    "events": (
+        lambda p: first(p["recordings"], dataset="empty").update(n_events=3),
+        ("recordings", "empty/01/01/01"),
+    ),
+    "unit order": (
+        lambda p: first(p["recordings"], dataset="empty").update(unit_order_hash="other"),
+        ("units", "empty/01/01/01"),
+    ),
+    "role": (
+        lambda p: first(p["datasets"], dataset="empty").update(role="primary"),
+        ("roles", "empty"),
+    ),
+    "draws of a control": (
+        lambda p: first(p["controls"], dataset="planted", model="drift").update(draws=7),
+        ("controls", "planted/drift/2, circular_shift"),
+    ),
+    "claim that was not planned": (
+        lambda p: p["claims"].remove(first(p["claims"], model="drift", mechanism="surprisal")),
+        ("claims", "empty/drift/2/surprisal"),
+    ),
+    "claim that is not judged": (
+        lambda p: p["claims"].append(p["claims"][0] | {"mechanism": "novel"}),
+        ("claims", "empty/drift/2/novel"),
+    ),
+    "claim that is confirmatory": (
+        lambda p: first(p["claims"], dataset="empty", mechanism="surprisal").update(
+            confirmatory=True
+        ),
+        ("claims", "empty/drift/2/surprisal"),
+    ),
+    "rows": (
+        lambda p: first(p["rows"], table="predictive/predictive_scores").update(n_rows=1),
+        ("rows", "predictive/predictive_scores"),
+    ),
+    "bound of rows": (
+        lambda p: first(p["rows"], table="causal/causal_block_drops").update(n_rows=1),
+        ("rows", "causal/causal_block_drops"),
+    ),
+    "table that is not written": (
+        lambda p: p["rows"].append({"table": "novel", "n_rows": 0, "at_most": False}),
+        ("rows", "novel"),
+    ),
+    "table that was not planned": (
+        lambda p: p["rows"].remove(first(p["rows"], table="predictive/predictive_scores")),
+        ("rows", "predictive/predictive_scores"),
+    ),
+    "version": (lambda p: p.update(lpact_version="9"), ("software", "lpact")),
+    "code": (lambda p: p.update(lpact_code="9"), ("software", "lpact's code")),
+    "library": (lambda p: p["versions"].update(numpy="0"), ("software", "numpy")),
+    "plugin": (lambda p: p["plugins"].append("other 1.0"), ("software", "plugin packages")),
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_a_planted_change_is_the_one_deviation(
+    registration: Registration, small_run: Run, what: str
+) -> None:
+    change, item = PLANTED[what]
+    frame = items(changed(registration, change), small_run)
+    found = missed(frame)
+    assert list(found) == [item]
+    then, now = found[item]
+    assert then != now
+    assert not frame["followed"][0], "deviations come first"
+
+
+def test_fewer_rows_than_a_bound_are_no_deviation(
+    registration: Registration, small_run: Run
+) -> None:
+    def raise_bounds(plain: Plain) -> None:
+        for own in plain["rows"]:
+            own["n_rows"] += 5 if own["at_most"] else 0
+
+    assert missed(items(changed(registration, raise_bounds), small_run)) == {}
+
+
+def test_an_edited_file_is_named_and_not_followed(
+    registration: Registration, small_run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "registered.json"
+    text = registration.text()
+    path.write_text(text.replace('"seed": 11', '"seed": 12'), encoding="utf-8")
+    read = read_registration(path)
+    assert not read.intact
+    frame = items(read, small_run)
+    assert {("registration", DIGEST), ("seed", "seed")} <= missed(frame).keys()
+    assert "edited" in followed(frame).sentence
+    path.write_text(text, encoding="utf-8")
+    assert read_registration(path).intact
+    assert "edited" not in followed(items(read_registration(path), small_run)).sentence
+
+
+def test_after_the_fact_is_said_ever_after(study: Study, small_run: Run) -> None:
+    late = register(study.config, study.audit(), runs=[small_run.root], after_the_fact=True)
+    frame = items(late, small_run)
+    assert list(missed(frame)) == [("registration", BEFORE_RESULTS)]
+    said = followed(frame)
+    assert said.after_the_fact
+    assert said.sentence.startswith("Registered after results existed")
+    detail = frame.filter(item=BEFORE_RESULTS)["detail"].item()
+    assert "planted/integrated" in detail
+
+
+def test_results_that_are_older_are_a_deviation(registration: Registration, small_run: Run) -> None:
+    frame = items(registration, small_run, n_older_results=3)
+    assert list(missed(frame)) == [("registration", BEFORE_RUN)]
+    assert "3 results" in frame.filter(item=BEFORE_RUN)["found"].item()
+    assert not followed(frame).before_run
+
+
+def with_table(run: Run, folder: Path, frame: pl.DataFrame) -> Run:
+    """The run as it would be had it been made with the registration."""
+    shutil.copytree(run.root, folder)
+    write_table(frame, PREREGISTRATION_ITEMS, folder)
+    write_manifest(folder, build_manifest(folder, made_from(run)))
+    return Run(folder)
+
+
+def test_a_finished_run_says_itself_what_it_was_made_with(
+    registration: Registration, small_run: Run, tmp_path: Path
+) -> None:
+    assert list(missed(check_run(registration, small_run))) == [("registration", BEFORE_RUN)]
+    frame = items(registration, small_run)
+    made = with_table(small_run, tmp_path / "made", frame)
+    assert check_run(registration, made).equals(frame)
+    other = changed(registration, lambda p: p.update(lpact_code="9"))
+    assert ("registration", BEFORE_RUN) in missed(check_run(other, made))
+    older = items(registration, small_run, n_older_results=3)
+    made = with_table(small_run, tmp_path / "older", older)
+    assert check_run(registration, made).equals(older)

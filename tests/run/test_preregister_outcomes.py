@@ -1,0 +1,263 @@
+"""A registration is made from sources and sizes: other responses change nothing in it; and results are noticed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import lpact
+from lpact import decide
+from lpact.cli import app
+from lpact.errors import LPactError, RunError
+from lpact.levels import ceiling, localiser, predictive, readouts, relational, stripping
+from lpact.math import partial, ridge
+from lpact.run.preregistration import (
+    Registration,
+    look_for_results,
+    older_results,
+    read_registration,
+    register,
+)
+from lpact.store import InputFile
+from lpact.study import Run, Study
+
+OUTCOMES: tuple[Callable[..., Any], ...] = (
+    predictive.run,
+    relational.run,
+    relational.run_brain,
+    stripping.run,
+    ceiling.run,
+    decide.decide,
+    readouts.fit_context,
+    readouts.fit_nuisance,
+    localiser.localise,
+    ridge.nested_ridge,
+    ridge.nested_ridge_draws,
+    partial.partial_correlations,
+)
+"""Whatever fits, correlates or judges responses."""
+
+N_WORDS, N_UNITS = 90, 6
+
+
+def write_folder(root: Path, responses: Callable[[int], np.ndarray]) -> None:
+    """A dataset of two subjects, in the layout of the reader ``folder``."""
+    rng = np.random.default_rng(0)
+    stimulus = root / "stimuli" / "talk"
+    stimulus.mkdir(parents=True)
+    (root / "dataset.toml").write_text(
+        'source = "x"\nversion = "1"\nlicence = "CC0"\n', encoding="utf-8"
+    )
+    lines = ["word\tonset_s\toffset_s\tsentence_id\tstory_id"]
+    lines += [
+        f"w{i % 17}\t{0.4 * i:.3f}\t{0.4 * i + 0.3:.3f}\t{i // 6}\ttalk" for i in range(N_WORDS)
+    ]
+    (stimulus / "words.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    features = stimulus / "features" / "m" / "full"
+    features.mkdir(parents=True)
+    np.save(features / "layer-1.npy", rng.standard_normal((N_WORDS, 5)))
+    for subject in (1, 2):
+        recording = root / "recordings" / f"s{subject}"
+        recording.mkdir(parents=True)
+        (recording / "recording.toml").write_text(
+            f'subject = "{subject}"\nsession = "1"\nrun = "1"\nstimulus = "talk"\nlags_ms = [0]\n',
+            encoding="utf-8",
+        )
+        np.save(recording / "neural.npy", responses(subject))
+        units = ["unit\tregion", *(f"E{i}\tSTG" for i in range(N_UNITS))]
+        (recording / "units.tsv").write_text("\n".join(units) + "\n", encoding="utf-8")
+
+
+def real(subject: int) -> np.ndarray:
+    return np.random.default_rng(subject).standard_normal((1, N_WORDS, N_UNITS))
+
+
+def permuted(subject: int) -> np.ndarray:
+    return real(subject)[:, np.random.default_rng(9).permutation(N_WORDS)]
+
+
+def replaced(subject: int) -> np.ndarray:
+    """Responses that the features explain completely."""
+    features = np.random.default_rng(0).standard_normal((N_WORDS, 5))
+    return (features @ np.random.default_rng(subject).standard_normal((5, N_UNITS)))[None]
+
+
+def flat_unit(subject: int) -> np.ndarray:
+    values = real(subject)
+    values[..., 2] = 1.0
+    return values
+
+
+def study_of(folder: Path) -> Study:
+    return lpact.load_study(
+        {
+            "name": "own",
+            "datasets": [{"name": "mine", "reader": "folder", "grid": {"lags_ms": [0.0]}}],
+            "models": [{"name": "m", "layers": [1]}],
+            "readout": {"folds": 3, "gap_events": 1, "min_train_events": 10},
+            "assay": {"enabled": False},
+            "run": {"paths": {"mine": str(folder)}, "grids": str(folder.parent / "grids")},
+        }
+    )
+
+
+def registered(tmp_path: Path, responses: Callable[[int], np.ndarray]) -> Registration:
+    folder = tmp_path / responses.__name__
+    write_folder(folder, responses)
+    study = study_of(folder)
+    return register(study.config, study.audit())
+
+
+def poison(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put an error in the place of everything that computes outcomes, under every name that it has."""
+
+    def stop(*_: Any, **__: Any) -> Any:
+        raise AssertionError("an outcome was computed")
+
+    for module in [m for name, m in sys.modules.items() if name.startswith("lpact")]:
+        for name, value in list(vars(module).items()):
+            if any(value is function for function in OUTCOMES):
+                monkeypatch.setattr(module, name, stop)
+
+
+def test_other_responses_give_the_same_registration_but_for_their_checksums(
+    tmp_path: Path,
+) -> None:
+    first = registered(tmp_path, real).content
+    assert first.claims
+    assert all(recording.used for recording in first.recordings)
+    for responses in (permuted, replaced):
+        other = registered(tmp_path, responses).content
+        changed = {
+            then.path
+            for then, now in zip(first.inputs, other.inputs, strict=True)
+            if then.sha256 != now.sha256
+        }
+        assert changed == {"recordings/s1/neural.npy", "recordings/s2/neural.npy"}
+        assert other.model_copy(update={"inputs": first.inputs}) == first
+
+
+def test_a_unit_that_cannot_be_used_is_seen(tmp_path: Path) -> None:
+    """The twin: what the source audit is to see of responses does enter the registration."""
+    first, other = registered(tmp_path, real).content, registered(tmp_path, flat_unit).content
+    assert {r.n_units_used for r in first.recordings} == {N_UNITS}
+    assert {r.n_units_used for r in other.recordings} == {N_UNITS - 1}
+    assert first.recordings[0].unit_order_hash != other.recordings[0].unit_order_hash
+
+
+STUDY = """
+name = "own"
+[[datasets]]
+name = "mine"
+reader = "folder"
+grid.lags_ms = [0.0]
+[[models]]
+name = "m"
+layers = [1]
+[readout]
+folds = 3
+gap_events = 1
+min_train_events = 10
+[assay]
+enabled = false
+[run.paths]
+mine = "data"
+"""
+
+
+def test_the_command_computes_no_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_folder(tmp_path / "data", real)
+    path = tmp_path / "own.toml"
+    path.write_text(STUDY, encoding="utf-8")
+    poison(monkeypatch)
+    result = CliRunner().invoke(app, ["preregister", str(path)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    claims = read_registration(tmp_path / "own.preregistration.json").content.claims
+    assert {claim.dataset for claim in claims} == {"mine"}
+    # The twin: a run of the same study does come upon what was put in their place.
+    with pytest.raises((AssertionError, LPactError), match="an outcome was computed"):
+        lpact.load_study(path).run(tmp_path / "run", progress=False)
+
+
+def inputs_of(run: Run, rename: Callable[[str], str] = str) -> list[InputFile]:
+    return [f.model_copy(update={"dataset": rename(f.dataset)}) for f in run.manifest.inputs]
+
+
+def test_results_of_the_same_data_and_models_are_found_under_any_name(small_run: Run) -> None:
+    def renamed(name: str) -> str:
+        return f"new-{name}"
+
+    (same,) = look_for_results(
+        small_run.root, inputs_of(small_run, renamed), [("new-planted", "drift")]
+    )
+    assert same.same == ("new-planted/drift",)
+    assert same.has_results
+
+
+def test_results_of_other_data_or_models_are_no_hindrance(small_run: Run) -> None:
+    other = [f.model_copy(update={"sha256": "0" * 64}) for f in small_run.manifest.inputs]
+    for inputs, pair in (
+        (other, ("planted", "drift")),
+        (inputs_of(small_run), ("planted", "another")),
+    ):
+        (found,) = look_for_results(small_run.root, inputs, [pair])
+        assert found.study == "small"
+        assert not found.has_results
+
+
+def test_a_model_is_known_by_its_files(small_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def weights(model: str, sha256: str) -> InputFile:
+        return InputFile(dataset=f"model {model}", path="w", n_bytes=9, sha256=sha256)
+
+    own = inputs_of(small_run)
+    seen = (*small_run.manifest.inputs, weights("drift", "1" * 64))
+    manifest = small_run.manifest.model_copy(update={"inputs": seen})
+    monkeypatch.setattr("lpact.store.stored.read_manifest", lambda _: manifest)
+    for name, sha256, expected in (
+        ("renamed", "1" * 64, True),
+        ("drift", "2" * 64, False),
+    ):
+        inputs = [*own, weights(name, sha256)]
+        (found,) = look_for_results(small_run.root, inputs, [("planted", name)])
+        assert found.has_results is expected
+
+
+def test_registering_is_refused_where_results_are(tmp_path: Path) -> None:
+    write_folder(tmp_path / "data", real)
+    study = study_of(tmp_path / "data")
+    audit = study.audit()
+    out = tmp_path / "run"
+    with pytest.raises(RunError, match="no run is there"):
+        register(study.config, audit, runs=[out])
+    partial = tmp_path / "run.partial"
+    (partial / "tasks" / "ab").mkdir(parents=True)
+    made = register(study.config, audit, runs=[out])
+    assert [run.state for run in made.content.earlier_runs] == ["unfinished"]
+    (partial / "tasks" / "ab" / "abcd").write_bytes(b"a result")
+    for folder in (out, partial):
+        with pytest.raises(RunError, match="results are there already"):
+            register(study.config, audit, runs=[folder])
+    late = register(study.config, audit, runs=[out], after_the_fact=True).content
+    assert late.after_the_fact
+    assert [run.n_finished_tasks for run in late.earlier_runs] == [1]
+
+
+def test_results_of_tasks_older_than_the_registration_are_counted(tmp_path: Path) -> None:
+    made = registered(tmp_path, real)
+    tasks = tmp_path / "run.partial" / "tasks" / "ab"
+    tasks.mkdir(parents=True)
+    for name, seconds in (("old", -5), ("older", -500), ("new", 5), ("x.tmp", -5)):
+        path = tasks / name
+        path.write_bytes(b"a result")
+        at = (made.moment + timedelta(seconds=seconds)).timestamp()
+        os.utime(path, (at, at))
+    assert older_results(tmp_path / "run.partial", made) == 2
+    assert older_results(tmp_path / "other.partial", made) == 0
