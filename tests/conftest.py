@@ -17,6 +17,8 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from shared_folder import shared_folder
+
 if TYPE_CHECKING:
     from lpact.study import Run
 
@@ -42,13 +44,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: workers that share files end at about the same time."""
     slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
     items.sort(key=lambda item: item.path not in slow)
-
-
-def shared_folder(factory: pytest.TempPathFactory, name: str) -> Path:
-    """A folder of this session; parallel workers share the one above their own."""
-    alone = os.environ.get("PYTEST_XDIST_WORKER") is None
-    base = factory.getbasetemp()
-    return (base if alone else base.parent) / name
 
 
 @pytest.fixture(scope="session")

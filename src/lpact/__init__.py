@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lpact.errors import LPactError
     from lpact.features.language.feature_set import FeatureSet
     from lpact.run.extract import extract_features, plan_features
+    from lpact.sealed import export_run, lock_run, verify_run
     from lpact.study import Run, Study, load_study, open_run
 
 __all__ = [
@@ -23,10 +24,13 @@ __all__ = [
     "Run",
     "Study",
     "__version__",
+    "export_run",
     "extract_features",
     "load_study",
+    "lock_run",
     "open_run",
     "plan_features",
+    "verify_run",
 ]
 
 _HOMES = {
@@ -34,10 +38,13 @@ _HOMES = {
     "LPactError": "lpact.errors",
     "Run": "lpact.study",
     "Study": "lpact.study",
+    "export_run": "lpact.sealed",
     "extract_features": "lpact.run.extract",
     "load_study": "lpact.study",
+    "lock_run": "lpact.sealed",
     "open_run": "lpact.study",
     "plan_features": "lpact.run.extract",
+    "verify_run": "lpact.sealed",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,13 @@ from lpact.run.features import extract_features, extraction_cost
 from lpact.run.inspect import StudyAudit, audit_study, resolve_plugins
 from lpact.run.outline import Outline, outline_study
 from lpact.run.plan import Plan, make_plan
-from lpact.run.preregistration import read_registration
+from lpact.run.preregistration import (
+    Registration,
+    read_registration,
+    refuse_taken,
+    register,
+    write_registration,
+)
 from lpact.run.progress import Silent, reporter
 from lpact.run.provenance import provenance
 from lpact.run.workspace import Workspace
@@ -207,6 +213,20 @@ class Study:
         """Say what a run would compute, and what it would cost."""
         audit = self.audit()
         return make_plan(self.config, audit, extraction_cost(self._workspace()))
+
+    def preregister(
+        self, out: str | Path, *, runs: Iterable[str | Path] = (), after_the_fact: bool = False
+    ) -> Registration:
+        """Freeze what the study will do in the new file ``out``, from sources and sizes alone.
+
+        ``runs`` are folders of earlier runs. Where results of the same data are found there, a `RunError` is raised,
+        unless the registration is made ``after_the_fact``, which it then says.
+        """
+        refuse_taken(Path(out))
+        folders = [Path(folder) for folder in runs]
+        made = register(self.config, self.audit(), runs=folders, after_the_fact=after_the_fact)
+        write_registration(made, Path(out))
+        return made
 
     def run(
         self,

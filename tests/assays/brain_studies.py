@@ -9,12 +9,13 @@ import polars as pl
 import lpact
 from lpact.config import StudyConfig
 from lpact.run.assay import brain_tables, profile_jobs
+from lpact.run.conduct import Conductor, Watched
+from lpact.run.executors.here import Here
 from lpact.run.inspect import StudyAudit, audit_study
-from lpact.run.measure import Nowhere, measure_brains
-from lpact.run.pool import open_pool
+from lpact.run.measure import Measured, measure_brains
 from lpact.run.progress import Silent
 from lpact.run.workspace import Workspace
-from lpact.store import concat
+from lpact.store import MemoryTasks, concat
 from lpact.tables import find_table
 
 Frames = dict[str, pl.DataFrame]
@@ -51,16 +52,22 @@ def study_config(*, relational: dict[str, Any] | None = None, **options: Any) ->
 
 def measured_brains(config: StudyConfig) -> tuple[StudyAudit, Frames]:
     """Audit, patterns and reliabilities of a study."""
-    workspace = Workspace(config)
-    audit = audit_study(workspace, Silent())
-    with open_pool(workspace, 1) as pool:
-        return audit, measure_brains(audit, Nowhere(), pool, Silent())
+    measured = _measured(config)
+    return measured.audit, dict(measured.tables)
 
 
 def brain_controls(config: StudyConfig) -> Frames:
     """Tables of the controls that use measured patterns and reliabilities."""
-    audit, measured = measured_brains(config)
-    workspace = Workspace(config)
-    (made,) = [job.run(workspace) for job in profile_jobs(audit, measured)]
+    measured = _measured(config)
+    workspace, results = Workspace(config), measured.conductor.results
+    (made,) = [job.run(workspace, results) for job in profile_jobs(measured)]
     frames = {name: concat(find_table(name), [table]) for name, table in made.items()}
-    return brain_tables(config, measured, frames)
+    return brain_tables(config, measured.tables, frames)
+
+
+def _measured(config: StudyConfig) -> Measured:
+    workspace = Workspace(config)
+    audit = audit_study(workspace, Silent())
+    results = MemoryTasks()
+    conductor = Conductor(results, Here(workspace, results), Watched(Silent()))
+    return measure_brains(config, audit, conductor)

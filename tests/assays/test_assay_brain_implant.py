@@ -12,6 +12,7 @@ from lpact.decide import CALIBRATED, PAPER, decide
 from lpact.run.assay import ImplantJob
 from lpact.run.measure import measure_in_memory
 from lpact.run.workspace import Workspace
+from lpact.store import MemoryTasks
 from lpact.tables.assay_brain import IMPLANT
 from lpact.tables.ceilings import BRAIN_CEILING
 from lpact.tables.predictive import CONTROL_DELTAS
@@ -137,7 +138,9 @@ def test_tests_are_used_with_as_many_draws_as_in_the_study(draws, used):
 
 
 def test_the_job_gives_the_same_table_whatever_else_the_study_is(measured):
-    job = ImplantJob("sham")
-    assert job.key != ImplantJob("implant").key
-    frames = job.run(Workspace(study(seed=99)))
+    other = study(seed=99)
+    job = ImplantJob.of(study(), "sham")
+    assert job != ImplantJob.of(study(), "implant")
+    assert job == ImplantJob.of(study(name="another name"), "sham")
+    frames = job.run(Workspace(other), MemoryTasks())
     assert frames[IMPLANT.name].equals(judged(measured, "sham"))

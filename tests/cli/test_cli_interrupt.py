@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tiny_study import TINY
 
-DRAWS = 40
+DRAWS = 12
 PATIENCE_S = 120.0
 
 

@@ -15,8 +15,10 @@ Where scikit-learn leaves rounding to decide, the oracle decides exactly:
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +33,9 @@ from sklearn.preprocessing import StandardScaler
 
 TIE = 1e-9
 """Mean validation scores this close to the best are as good as the best."""
+
+REMEMBERED = 8
+"""How many problems keep their fits: tests that differ in form, metric or selection ask for the same ones."""
 
 COARSE_TO_FINE = {"shared": 0, "group": 1, "target": 2}
 
@@ -101,6 +106,7 @@ class Fit:
     _kept: np.ndarray
     _kept_nuisance: np.ndarray
     _deviation: Callable[[np.ndarray, np.ndarray], np.ndarray] | None
+    deviations: dict[bytes, np.ndarray] = field(default_factory=dict)  # of rows asked for before
 
     def deviation(self, x: np.ndarray, nuisance: np.ndarray | None) -> np.ndarray:
         """Predictions less the training mean, [rows]; the same for rows with the same features."""
@@ -182,6 +188,22 @@ def _fit_parts(
         offset = float(ridge.intercept_ - weights @ scale_x.mean_)
     offset -= float(nuisance_weights @ scale_n.mean_)
     return weights, nuisance_weights, offset, deviation
+
+
+_MEMORY: OrderedDict[bytes, dict[Any, Any]] = OrderedDict()
+
+
+def remembered(*arrays: np.ndarray | None) -> dict[Any, Any]:
+    """Where the fits of a problem are kept; the same numbers in the same shapes are the same problem."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(b"none" if array is None else f"{array.dtype}{array.shape}".encode())
+        digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+    kept = _MEMORY.setdefault(digest.digest(), {})
+    _MEMORY.move_to_end(digest.digest())
+    if len(_MEMORY) > REMEMBERED:
+        _MEMORY.popitem(last=False)
+    return kept
 
 
 # --- scores -------------------------------------------------------------------------------------------------------
@@ -374,8 +396,12 @@ class _Problem:
     responses: np.ndarray
     grid: Any
     unpenalised: np.ndarray | None
-    fits: dict[Any, Fit] = field(default_factory=dict)
+    fits: dict[Any, Any] = field(default_factory=dict)
     designs: dict[bytes, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not callable(self.design):
+            self.fits = remembered(self.design, self.responses, self.unpenalised)
 
     def features(self, train: np.ndarray) -> np.ndarray:
         if not callable(self.design):
@@ -396,7 +422,8 @@ class _Problem:
             with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
                 x = self.features(train)[train]
                 self.fits[key] = fit_one(x, y, alpha, k, self.nuisance(train))
-        return self.fits[key]
+        fitted: Fit = self.fits[key]
+        return fitted
 
     def grid_scores(self, splits: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """Mean finite validation score of every setting and target, [L, K, A, t]."""
@@ -418,8 +445,12 @@ class _Problem:
         return out
 
     def deviation(self, fit: Fit, train: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
-            return fit.deviation(self.features(train)[rows], self.nuisance(rows))
+        key = rows.tobytes()
+        if key not in fit.deviations:
+            with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+                found = fit.deviation(self.features(train)[rows], self.nuisance(rows))
+            fit.deviations[key] = found
+        return fit.deviations[key]
 
     def widths(self) -> tuple[int, int]:
         n = self.responses.shape[1]

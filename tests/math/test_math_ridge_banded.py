@@ -19,6 +19,7 @@ from ridge_oracle import (
     assert_same_scores,
     finite_mean,
     held_out_score,
+    remembered,
     response_units,
     training_rows,
     validation_rows,
@@ -126,15 +127,16 @@ class Oracle:
         )
         self.responses, self.grid, self.gamma, self.n_first = responses, grid, gamma, n_first
         self.nuisance = np.zeros((len(self.x), 0)) if nuisance is None else nuisance
+        self.fits = remembered(self.x, responses, self.nuisance)
 
     def fit(self, train, lag, candidate, alpha):
-        return fit(
-            self.x[train],
-            self.responses[lag, train],
-            self.root[candidate],
-            self.grid.alphas[alpha],
-            self.nuisance[train],
-        )
+        root, penalty = self.root[candidate], self.grid.alphas[alpha]
+        key = (train.tobytes(), lag, root.tobytes(), penalty)
+        if key not in self.fits:
+            self.fits[key] = fit(
+                self.x[train], self.responses[lag, train], root, penalty, self.nuisance[train]
+            )
+        return self.fits[key]
 
     def predict(self, fitted, rows):
         weights, nuisance_weights, intercept = fitted

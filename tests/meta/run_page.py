@@ -1,12 +1,14 @@
 """Run the code of one documentation page: ``python run_page.py PAGE`` in an empty folder.
 
 Blocks run in order. Python blocks share one namespace; shell blocks run in the same folder. A block after
-``<!-- not run: reason -->`` is left out, and so are shell blocks that call ``make``.
+``<!-- not run: reason -->`` is left out, and so are shell blocks that call ``make``. Commands that need nothing of a
+shell run in this process, by the entry point of the command line: a new process for each would import everything again.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OF_A_SHELL = re.compile(r"[|&;<>()$`*?~]")
 NOT_RUN = re.compile(r"<!-- not run: \S[^>]*-->\s*\Z")
 
 
@@ -66,11 +69,26 @@ def run_page(page: Path) -> int:
                 raise SystemExit(
                     f"{page}:{block.line}: only lpact and make are run, not: {command}"
                 )
-            bin_folder = Path(sys.executable).parent
-            done = subprocess.run(["bash", "-c", f"{bin_folder}/{command}"], check=False)
-            if done.returncode != 0:
-                raise SystemExit(f"{page}:{block.line}: exit {done.returncode} from: {command}")
+            status = run_command(command)
+            if status != 0:
+                raise SystemExit(f"{page}:{block.line}: exit {status} from: {command}")
     return n_run
+
+
+def run_command(command: str) -> int:
+    """Run an ``lpact`` command as it is typed; returns its exit status."""
+    words = shlex.split(command, comments=True)
+    if OF_A_SHELL.search("".join(words)):
+        script = f"{Path(sys.executable).parent}/{command}"
+        return subprocess.run(["bash", "-c", script], check=False).returncode
+    from lpact.cli import main
+
+    sys.argv = words
+    try:
+        main()
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else int(left.code is not None)
+    return 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -34,8 +35,9 @@ def read_module(path: Path) -> Module:
     return Module(path, text, ast.parse(text))
 
 
+@cache
 def source_modules() -> list[Module]:
-    """Every Python file of the package."""
+    """Every Python file of the package; parsed once, not to be changed."""
     modules = [read_module(path) for path in sorted(SRC.rglob("*.py"))]
     assert len(modules) > 50, "the sources were not found"
     return modules

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,10 @@ RUNNER = Path(__file__).with_name("run_page.py")
 RUNNABLE = [
     page for page in pages() if any(b.runs for b in blocks(page.read_text(encoding="utf-8")))
 ]
+
+STARTER = ("lpact init study.toml", "lpact run study.toml --out runs/first")
+"""Commands that several pages begin with; their run takes half a minute."""
+BEGIN_WITH_THE_STARTER = [ROOT / "README.md", ROOT / "docs" / "how-to" / "run-a-study.md"]
 
 OF_REAL_RECORDINGS = {"alice.toml", "paper.toml"}
 """Examples whose data are not part of the project."""
@@ -34,11 +39,39 @@ def run(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(scope="module")
+def starter_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of the starter study, by the installed command, in an empty folder."""
+    folder = tmp_path_factory.mktemp("starter")
+    for command in STARTER:
+        program = Path(sys.executable).with_name("lpact")
+        done = subprocess.run(
+            [program, *command.split()[1:]], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "runs" / "first"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+def test_the_code_of_a_page_runs(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A page that runs the starter study opens the finished run, as it would if it were read twice."""
+    if page in BEGIN_WITH_THE_STARTER:
+        shutil.copytree(request.getfixturevalue("starter_run"), tmp_path / "runs" / "first")
     result = run(page, tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("page", BEGIN_WITH_THE_STARTER, ids=lambda page: page.name)
+def test_pages_that_share_a_run_type_its_commands(page: Path) -> None:
+    """Otherwise a page would open a run that its own commands do not make."""
+    code = [b for b in blocks(page.read_text(encoding="utf-8")) if b.runs]
+    typed = [command for block in code if block.language == "bash" for command in block.commands]
+    starts = [next(c for c in typed if c.startswith(command)) for command in STARTER]
+    assert [typed.index(command) for command in starts] == sorted(map(typed.index, starts))
+    assert typed[0] == starts[0]
 
 
 def test_pages_with_code_are_found() -> None:

@@ -1,4 +1,4 @@
-"""Every option is explained, and some code reads it: statically everywhere, and while a study runs."""
+"""Every option is explained, and some code reads it: statically everywhere, and while studies run."""
 
 from __future__ import annotations
 
@@ -95,22 +95,16 @@ def test_an_option_that_nobody_reads_is_found(tmp_path: Path) -> None:
 # --- While a study runs --------------------------------------------------------------------------
 
 OPTIONS = {"n_subjects": 1, "n_runs": 1, "sentences_per_story": 12, "n_units": 8}
-STUDY = {
-    "name": "everything",
+READOUT = {
+    "folds": 3,
+    "alphas": [10.0],
+    "min_train_events": 4,
+    "min_test_events": 4,
+    "gap_events": 0,
+}
+EVERY_PLUGIN = {
+    "name": "every-plugin",
     "datasets": [
-        {"name": events, "reader": "simulated", "grid": {"events": events}, "options": OPTIONS}
-        for events in ("words", "sentences")
-    ]
-    + [
-        {
-            "name": tr_features,
-            "reader": "simulated",
-            "grid": {"events": "trs", "tr_features": tr_features, "lags_ms": [0.0]},
-            "options": OPTIONS | {"modality": "fmri", "sentences_per_story": 24},
-        }
-        for tr_features in ("hrf", "lanczos")
-    ]
-    + [
         {
             "name": "prose",
             "reader": "simulated",
@@ -127,13 +121,7 @@ STUDY = {
             "options": {"untrained_seeds": 1, "word_context_tokens": 16},
         },
     ],
-    "readout": {
-        "folds": 3,
-        "alphas": [10.0],
-        "min_train_events": 4,
-        "min_test_events": 4,
-        "gap_events": 0,
-    },
+    "readout": READOUT,
     "controls": {
         "draws": 1,
         "include": CONTROLS.names(),
@@ -141,6 +129,32 @@ STUDY = {
     },
     "relational": {"alignments": MEASURES.names(), "profiles": PROFILES.names()},
     "stripping": {"methods": STRIPPINGS.names(), "mismatch_draws": 1},
+    "assay": {"enabled": False},
+}
+EVERY_GRID = {
+    "name": "every-grid",
+    "datasets": [
+        {"name": events, "reader": "simulated", "grid": {"events": events}, "options": OPTIONS}
+        for events in ("words", "sentences")
+    ]
+    + [
+        {
+            "name": tr_features,
+            "reader": "simulated",
+            "grid": {"events": "trs", "tr_features": tr_features, "lags_ms": [0.0]},
+            "options": OPTIONS | {"modality": "fmri", "sentences_per_story": 24},
+        }
+        for tr_features in ("hrf", "lanczos")
+    ],
+    "models": [{"name": "integrated", "layers": [1]}],
+    "readout": READOUT,
+    "controls": {"draws": 1, "include": ["circular_shift"]},
+    "relational": {"alignments": ["linear"], "profiles": ["pearson"]},
+    "stripping": {
+        "mechanisms": ["surprisal", "context_update"],
+        "methods": ["feature_zeroing"],
+        "mismatch_draws": 1,
+    },
 }
 
 
@@ -160,9 +174,10 @@ def test_every_option_is_read_while_a_study_runs(
 
     monkeypatch.setattr(Section, "__getattribute__", recorded)
     monkeypatch.setattr(PluginOptions, "__getattribute__", recorded)
-    study = lpact.load_study(STUDY | {"run": {"features": str(tmp_path / "features")}})
-    study.plan()
-    study.run(tmp_path / "run", console=Console(quiet=True))
+    for everything in (EVERY_PLUGIN, EVERY_GRID):
+        study = lpact.load_study(everything | {"run": {"features": str(tmp_path / "features")}})
+        study.plan()
+        study.run(tmp_path / study.config.name, console=Console(quiet=True))
     # Readers of files have tests of their own, with files.
     files = {e.plugin.Options for e in DATASETS.entries() if e.name != "simulated"}
     models = {*sections(), *plugin_options()} - files

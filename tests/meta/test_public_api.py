@@ -31,10 +31,13 @@ def test_the_public_api() -> None:
         "Run",
         "Study",
         "__version__",
+        "export_run",
         "extract_features",
         "load_study",
+        "lock_run",
         "open_run",
         "plan_features",
+        "verify_run",
     ]
     assert lpact.__all__ == sorted(lpact.__all__)
     assert dir(lpact) == lpact.__all__

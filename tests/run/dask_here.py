@@ -1,4 +1,4 @@
-"""A Dask scheduler and workers on loopback, each a process of its own, as `dask scheduler` and `dask worker` start them."""
+"""A Dask scheduler and workers on loopback, each a process of its own, as Dask's command line starts them."""
 
 from __future__ import annotations
 

@@ -14,12 +14,13 @@ from lpact.errors import ConfigError
 from lpact.report.positive_controls import findings
 from lpact.run.assay import run_assay
 from lpact.run.assay_plan import assay_rows
+from lpact.run.conduct import Conductor, Watched
+from lpact.run.executors.here import Here
 from lpact.run.inspect import audit_study
-from lpact.run.measure import Nowhere, measure_brains
-from lpact.run.pool import open_pool
+from lpact.run.measure import measure_brains
 from lpact.run.progress import Silent
 from lpact.run.workspace import Workspace
-from lpact.store import verify_outputs
+from lpact.store import MemoryTasks, verify_outputs
 from lpact.tables import ALL_TABLES, assay_brain, assay_stimulus
 
 ASSAY = [t.name for t in (*assay_brain.TABLES, *assay_stimulus.TABLES)]
@@ -94,41 +95,41 @@ def test_no_workers_are_an_error(small):
         lpact.load_study(small).assay(workers=0)
 
 
-class Kept(Nowhere):
-    """Keeps finished jobs in memory."""
-
-    def __init__(self):
-        self.frames = {}
-
-    def load_task(self, key):
-        return self.frames.get(key)
-
-    def save_task(self, key, frames):
-        self.frames[key] = frames
-
-
 class NoWork:
-    """A pool that may not be asked for anything."""
+    """An executor that may not be asked for anything."""
 
-    def map(self, jobs):
-        assert not jobs
+    workers = 1
+
+    def run(self, tasks):
+        assert not list(tasks)
         return iter(())
 
 
 def test_finished_jobs_are_not_done_again(small):
     config = lpact.load_study(small).config
-    workspace = Workspace(config)
+    workspace, results = Workspace(config), MemoryTasks()
     audit = audit_study(workspace, Silent())
-    kept = Kept()
-    with open_pool(workspace, 1) as pool:
-        measured = measure_brains(audit, Nowhere(), pool, Silent())
-        first = run_assay(config, audit, measured, kept, pool, Silent())
-    assert {"assay/implant/implant", "assay/implant/sham", "assay/brain/sim"} <= kept.frames.keys()
-    second = run_assay(config, audit, measured, kept, NoWork(), Silent())
+    told = Told()
+    conductor = Conductor(results, Here(workspace, results), told)
+    first = run_assay(measure_brains(config, audit, conductor))
+    assert {"assay/implant/implant", "assay/implant/sham", "assay/brain/sim"} <= set(told.names)
+    again = Conductor(results, NoWork(), Told())
+    second = run_assay(measure_brains(config, audit, again))
     assert first.keys() == second.keys()
     for name, table in first.items():
         assert table.equals(second[name]), name
     assert {n: t.height for n, t in first.items()} == dict(assay_rows(config, audit))
+
+
+class Told(Watched):
+    """Remembers the tasks that were finished."""
+
+    def __init__(self):
+        super().__init__(Silent())
+        self.names = []
+
+    def finished(self, record):
+        self.names.append(record.task)
 
 
 def test_a_dataset_without_usable_recordings_has_rows_with_the_reason(small):

@@ -129,7 +129,7 @@ def test_few_shapes_stand_for_many(study: Study, audit: StudyAudit) -> None:
     # The largest are most of the work, and stand for themselves.
     largest = max(shapes, key=lambda s: s.n_events)
     assert chosen[largest] == largest
-    assert context_work(study.config, largest) > 10 * context_work(study.config, shape)
+    assert context_work(study.config, largest) > 4 * context_work(study.config, shape)
 
 
 def test_a_large_shape_is_timed_at_a_smaller_size(study: Study, audit: StudyAudit) -> None:

@@ -21,8 +21,11 @@ if __name__ == "__main__":
 
 
 def contents(root: Path) -> dict[str, bytes]:
+    """Every file of a run but its log, which says when and where."""
     return {
-        str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()
+        str(p.relative_to(root)): p.read_bytes()
+        for p in sorted(root.rglob("*"))
+        if p.is_file() and p.name != "log.jsonl"
     }
 
 

@@ -168,8 +168,8 @@ def test_a_killed_run_leaves_no_run_directory_and_is_resumed(
     process.wait()
     assert not out.exists()
 
-    def again(self, workspace):
-        raise AssertionError(f"{self.key} was finished, and is computed again")
+    def again(self, workspace, results):
+        raise AssertionError(f"{self.name} was finished, and is computed again")
 
     # Brain patterns come first, so all of them were finished when the run was killed.
     monkeypatch.setattr(BrainJob, "run", again)

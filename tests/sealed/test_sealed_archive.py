@@ -34,6 +34,12 @@ def entries(plain: Path) -> Entries:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+@pytest.fixture(scope="module")
+def few(entries: Entries) -> Entries:
+    """The lock alone: enough for faults that are found before it is read."""
+    return {"lock.json": entries["lock.json"], "manifest.json": entries["manifest.json"]}
+
+
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder in which temporary folders are made: empty before and after."""
@@ -50,7 +56,7 @@ def refused(path: Path, nowhere: Path) -> str:
     return str(error.value)
 
 
-def write(path: Path, entries: Entries, *more: tuple[Any, bytes], method: int = 8) -> Path:
+def write(path: Path, entries: Entries, *more: tuple[Any, bytes], method: int = 0) -> Path:
     with zipfile.ZipFile(path, "w", method) as archive:
         for name, content in entries.items():
             archive.writestr(name, content)
@@ -101,25 +107,23 @@ def test_an_archive_that_another_tool_packed_is_read(
     ],
 )
 def test_names_that_lead_elsewhere(
-    name: str, why: str, entries: Entries, tmp_path: Path, nowhere: Path
+    name: str, why: str, few: Entries, tmp_path: Path, nowhere: Path
 ) -> None:
-    path = write(tmp_path / "x.zip", entries, (name, b"evil"))
+    path = write(tmp_path / "x.zip", few, (name, b"evil"))
     said = refused(path, nowhere)
     assert why in said
     assert "\x1b" not in said
 
 
-def test_a_name_that_is_cut_at_a_zero_byte(entries: Entries, tmp_path: Path, nowhere: Path) -> None:
-    path = write(tmp_path / "x.zip", entries, ("evilQ.txt", b"evil"))
+def test_a_name_that_is_cut_at_a_zero_byte(few: Entries, tmp_path: Path, nowhere: Path) -> None:
+    path = write(tmp_path / "x.zip", few, ("evilQ.txt", b"evil"))
     path.write_bytes(path.read_bytes().replace(b"evilQ.txt", b"evil\x00.txt"))
     assert "control characters" in refused(path, nowhere)
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFSOCK])
-def test_links_and_special_files(
-    kind: int, entries: Entries, tmp_path: Path, nowhere: Path
-) -> None:
-    path = write(tmp_path / "x.zip", entries, (_kind("link", kind | 0o777), b"/etc/passwd"))
+def test_links_and_special_files(kind: int, few: Entries, tmp_path: Path, nowhere: Path) -> None:
+    path = write(tmp_path / "x.zip", few, (_kind("link", kind | 0o777), b"/etc/passwd"))
     assert "is a link or a special file" in refused(path, nowhere)
 
 
@@ -134,10 +138,10 @@ def test_links_and_special_files(
     ],
 )
 def test_names_that_collide(
-    name: str, why: str, entries: Entries, tmp_path: Path, nowhere: Path
+    name: str, why: str, few: Entries, tmp_path: Path, nowhere: Path
 ) -> None:
     more = [("audits/\u00e9", b"")] if "e\u0301" in name else []
-    path = write(tmp_path / "x.zip", entries, *more, (name, b"evil"))
+    path = write(tmp_path / "x.zip", few, *more, (name, b"evil"))
     assert why in refused(path, nowhere)
 
 
@@ -159,8 +163,8 @@ def test_encrypted_entries(plain: Path, tmp_path: Path, nowhere: Path) -> None:
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_odd_ways_of_packing(method: int, entries: Entries, tmp_path: Path, nowhere: Path) -> None:
-    path = write(tmp_path / "x.zip", {k: entries[k] for k in ("lock.json",)}, method=method)
+def test_odd_ways_of_packing(method: int, few: Entries, tmp_path: Path, nowhere: Path) -> None:
+    path = write(tmp_path / "x.zip", few, method=method)
     assert "packed in a way that is not read here" in refused(path, nowhere)
 
 
@@ -189,8 +193,9 @@ def test_sizes_and_names_that_the_lock_does_not_have(
 
 def test_a_bomb(entries: Entries, tmp_path: Path, nowhere: Path) -> None:
     """32 MB of zeros in 32 kB."""
-    path = write(tmp_path / "x.zip", entries, ("zeros.csv", bytes(32 * 2**20)))
-    assert path.stat().st_size < 8 * 2**20
+    lock = {"lock.json": entries["lock.json"]}
+    path = write(tmp_path / "x.zip", lock, ("zeros.csv", bytes(32 * 2**20)), method=8)
+    assert path.stat().st_size < 2**20
     assert "'zeros.csv' says to unpack to more than 200 times its size" in refused(path, nowhere)
 
 
@@ -199,7 +204,7 @@ def test_a_bomb_of_many_small_files(
 ) -> None:
     monkeypatch.setattr(layout, "SMALL", 2**20)
     names = {f"{i}.csv": bytes(2**20) for i in range(40)}
-    path = write(tmp_path / "x.zip", {"lock.json": entries["lock.json"], **names})
+    path = write(tmp_path / "x.zip", {"lock.json": entries["lock.json"], **names}, method=8)
     assert "times its size" in refused(path, nowhere)
 
 
@@ -208,7 +213,7 @@ def test_an_entry_that_holds_more_than_it_says(
 ) -> None:
     """Sizes and checksum of the directory are those of the beginning of a longer stream."""
     own = entries["log.jsonl"]
-    path = write(tmp_path / "x.zip", {**entries, "log.jsonl": own + bytes(9 * 2**20)})
+    path = write(tmp_path / "x.zip", {**entries, "log.jsonl": own + bytes(9 * 2**20)}, method=8)
 
     def understate(made: bytearray, at: int) -> None:
         struct.pack_into("<L", made, at + 24, len(own))

@@ -12,9 +12,9 @@ from store_examples import provenance
 
 from lpact.errors import RunError, TableError
 from lpact.store import (
-    InputFile,
     RunWriter,
     StoredRun,
+    TaskStore,
     existing_run,
     frame,
     verify_outputs,
@@ -63,7 +63,7 @@ def tree(root) -> dict[str, bytes]:
 def test_publish_leaves_a_complete_run_and_nothing_else(tmp_path) -> None:
     out = tmp_path / "deep" / "run"
     with RunWriter(out, provenance()) as writer:
-        writer.save_task("k", TASK)
+        writer.tasks.save("k", TASK)
         assert not out.exists()
         assert (tmp_path / "deep" / "run.partial" / "tasks").is_dir()
         stored = writer.publish(FRAMES)
@@ -84,7 +84,7 @@ def test_the_bytes_depend_on_neither_interruption_nor_order(tmp_path) -> None:
     with RunWriter(tmp_path / "one", provenance()) as writer:
         writer.publish(FRAMES)
     with RunWriter(tmp_path / "two", provenance()) as writer:
-        writer.save_task("k", TASK)
+        writer.tasks.save("k", TASK)
     shuffled = {name: FRAMES[name].reverse() for name in reversed(FRAMES)}
     with RunWriter(tmp_path / "two", provenance()) as writer:
         writer.publish(shuffled)
@@ -96,43 +96,26 @@ def test_an_interrupted_run_resumes_its_tasks(tmp_path) -> None:
 
     def interrupted() -> None:
         with RunWriter(out, provenance()) as writer:
-            writer.save_task("done", TASK)
+            writer.tasks.save("done", TASK)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not out.exists()
     with RunWriter(out, provenance()) as writer:
-        loaded = writer.load_task("done")
-        assert loaded is not None
-        assert loaded["t"].equals(TASK["t"])
-        assert writer.load_task("not done") is None
+        assert writer.tasks.load("done")["t"].equals(TASK["t"])
+        assert writer.tasks.fault("not done") == ""
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"config": {"name": "tiny", "seed": 4}},
-        {"inputs": (InputFile(dataset="d", path="x.npy", n_bytes=4, sha256="11" * 32),)},
-        {"inputs": ()},
-    ],
-)
-def test_tasks_of_another_configuration_or_other_inputs_are_not_reused(tmp_path, changes) -> None:
-    out = tmp_path / "run"
-    with RunWriter(out, provenance()) as writer:
-        writer.save_task("k", TASK)
-    with RunWriter(out, provenance(**changes)) as writer:
-        assert writer.load_task("k") is None
-    with RunWriter(out, provenance()) as writer:
-        assert writer.load_task("k") is not None
-
-
-def test_tasks_of_another_version_are_not_reused(tmp_path, monkeypatch) -> None:
-    with RunWriter(tmp_path / "run", provenance()) as writer:
-        writer.save_task("k", TASK)
-    monkeypatch.setattr("lpact.store.rundir.lpact_version", lambda: "99")
-    with RunWriter(tmp_path / "run", provenance()) as writer:
-        assert writer.load_task("k") is None
+def test_tasks_can_be_kept_elsewhere_and_stay_there(tmp_path) -> None:
+    """Runs of other studies use the same place: what a task's result depends on is in its key."""
+    shared = TaskStore.at(tmp_path / "shared")
+    with RunWriter(tmp_path / "run", provenance(), shared) as writer:
+        writer.tasks.save("k", TASK)
+        writer.publish(FRAMES)
+    assert sorted(os.listdir(tmp_path)) == ["run", "shared"]
+    with RunWriter(tmp_path / "other", provenance(config={"seed": 9}), shared) as writer:
+        assert writer.tasks.load("k")["t"].equals(TASK["t"])
 
 
 def test_a_failed_publication_leaves_no_run_and_can_be_repeated(tmp_path, monkeypatch) -> None:
@@ -142,13 +125,13 @@ def test_a_failed_publication_leaves_no_run_and_can_be_repeated(tmp_path, monkey
         raise RunError("the disk is full")
 
     with RunWriter(out, provenance()) as writer:
-        writer.save_task("k", TASK)
+        writer.tasks.save("k", TASK)
         with monkeypatch.context() as patch:
             patch.setattr("lpact.store.rundir.write_manifest", full)
             with pytest.raises(RunError, match="the disk is full"):
                 writer.publish({MODES.name: FRAMES[MODES.name]})
         assert not out.exists()
-        assert writer.load_task("k") is not None
+        assert writer.tasks.fault("k") is None
         writer.publish({OUTCOME.name: FRAMES[OUTCOME.name]})
     assert [table.name for table in StoredRun(out).tables()] == [OUTCOME.name]
 

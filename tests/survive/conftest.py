@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
-from survivors import write_study
-from victims import finish, start
-
-
-@dataclass(frozen=True)
-class Undisturbed:
-    """A study file and its run, which nothing happened to."""
-
-    study: Path
-    run: Path
+from survivors import Undisturbed, write_study
+from victims import Breeder
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def breeder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Breeder]:
+    with Breeder(tmp_path_factory.mktemp("breeder")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def undisturbed(breeder: Breeder, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     folder = tmp_path_factory.mktemp("undisturbed")
     study = write_study(folder)
-    finish(start(study, folder / "run"))
+    process = breeder.start(study, folder / "run")
+    assert process.wait() == 0, process.said()
     return Undisturbed(study, folder / "run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,14 @@ mismatch_draws = 1
 [assay]
 enabled = false
 """
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A study file and its run, which nothing happened to."""
+
+    study: Path
+    run: Path
 
 
 def write_study(

@@ -91,7 +91,7 @@ def kill_workers(attempts: Attempts, victim: Victim, moments: random.Random, n: 
     """Kill one worker or both, as they start or work; returns how many were killed before the run ended by itself."""
     n_killed, dead = 0, set[int]()
     while n_killed < n:
-        if not wait_for(lambda: len({*workers_of(victim)} - dead) == 2, victim):  # noqa: B023
+        if not wait_for(lambda: len({*workers_of(victim)} - dead) == 2, victim):
             break
         if moments.random() < 0.5:
             had = len(results_in(attempts.partial))
@@ -120,7 +120,7 @@ def test_fifty_kills_cost_no_finished_task_and_no_byte(tmp_path: Path) -> None:
         kill_cold_runs(attempts, moments, COLD_KILLS)
         left = WORKER_KILLS
         while left > 0:
-            victim = breeder.start(study, attempts.out, "--workers", 2)
+            victim = breeder.start(study, attempts.out, workers=2)
             left -= kill_workers(attempts, victim, moments, left)
             assert victim.wait() in (0, 2), victim.said()
         undisturbed = tmp_path / "undisturbed"

@@ -73,20 +73,24 @@ def wait_for(condition: Callable[[], bool], victim: Victim) -> bool:
 
 def workers_of(victim: Victim) -> list[int]:
     """Worker processes of a run, as the system lists them."""
-    found = []
     children = Path(f"/proc/{victim.pid}/task/{victim.pid}/children")
     try:
-        for pid in children.read_text().split():
-            if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(int(pid))
+        return [
+            int(pid)
+            for pid in children.read_text().split()
+            if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
     except OSError:
-        pass  # it ended meanwhile
-    return found
+        return []  # one of them ended meanwhile
 
 
 _BREEDER = """
 import json, os, sys
-import lpact.cli, lpact.cli.run, lpact.study
+import lpact.cli, lpact.cli.run, lpact.cli.report, lpact.study
+import scipy.ndimage, scipy.signal, scipy.stats, multiprocessing.context, concurrent.futures.process
+from lpact.run.inspect import CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS
+for registry in (CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS):
+    registry.names()
 for line in sys.stdin:
     order = json.loads(line)
     child = os.fork()
@@ -97,19 +101,29 @@ for line in sys.stdin:
         os.dup2(said, 1)
         os.dup2(said, 2)
         sys.argv[1:] = order["args"]
-        lpact.cli.main()
+        if order["planned"]:
+            lpact.cli.main()
+        try:
+            lpact.load_study(sys.argv[1]).run(sys.argv[2], workers=int(sys.argv[3]), progress=False)
+        except lpact.errors.LPactError as error:
+            print(error)
+            os._exit(2)
         os._exit(0)
     print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    _, status, used = os.wait4(child, 0)
+    print(os.waitstatus_to_exitcode(status), used.ru_maxrss * 1024, flush=True)
 """
 
 
 class Breeder:
-    """Starts ``lpact`` again and again at the cost of one start of the interpreter: each is a copy of a process in which
-    everything is imported and nothing has run."""
+    """Starts ``lpact`` again and again at the cost of one start of the interpreter.
 
-    def __init__(self, folder: Path) -> None:
+    Each is a copy of a process in which everything is imported and nothing has run.
+    """
+
+    def __init__(self, folder: Path, **environment: str) -> None:
         self._said = folder / "said.txt"
+        self._environment = os.environ | ENVIRONMENT | environment
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -117,7 +131,7 @@ class Breeder:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | ENVIRONMENT,
+            env=self._environment,
         )
         return self
 
@@ -130,19 +144,25 @@ class Breeder:
         self._process.kill()
         self._process.communicate()
 
-    def start(self, study: Path, out: Path, *more: object) -> Bred:
+    def command(self, study: Path, out: Path, *more: object) -> Bred:
         """``lpact run`` in a process group of its own."""
+        return self._start("run", study, "--out", out, *QUIET, *more)
+
+    def start(self, study: Path, out: Path, workers: int = 1) -> Bred:
+        """The same without a plan, whose calibration costs more than a small study: ``Study.run``."""
+        return self._start(study, out, workers, planned=False)
+
+    def _start(self, *args: object, planned: bool = True) -> Bred:
         self._said.unlink(missing_ok=True)
-        args = ["run", study, "--out", out, *QUIET, *more]
         assert self._process.stdin is not None
-        order = {"said": str(self._said), "args": list(map(str, args))}
+        order = {"said": str(self._said), "args": list(map(str, args)), "planned": planned}
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         return Bred(self._process, self._said)
 
 
 class Bred:
-    """A process that was copied from the breeder's."""
+    """A process that was copied from the breeder's; ``peak_bytes`` is the most that it held, once it has ended."""
 
     def __init__(self, breeder: subprocess.Popen[str], said: Path) -> None:
         assert breeder.stdout is not None
@@ -150,6 +170,7 @@ class Bred:
         self.pid = int(self._answers.readline())
         self._said = said
         self._status: int | None = None
+        self.peak_bytes = 0
 
     def poll(self) -> int | None:
         """Exit status, once it has ended."""
@@ -160,7 +181,7 @@ class Bred:
     def wait(self) -> int:
         """Exit status, when it has ended."""
         if self._status is None:
-            self._status = int(self._answers.readline())
+            self._status, self.peak_bytes = map(int, self._answers.readline().split())
         return self._status
 
     def said(self) -> str:

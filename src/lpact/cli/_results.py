@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lpact.cli._layout import Grid
 from lpact.cli._machine import program
-from lpact.cli._render import VERDICT_STYLES, counted, heading, number, say, show, whole
+from lpact.cli._render import VERDICT_STYLES, counted, heading, memory, number, say, show, whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -127,6 +127,7 @@ def show_places(out: Console, run: Run) -> None:
     page = run.root / REPORT_FOLDER / REPORT_PAGE
     places.add("report", str(page) if page.is_file() else f"{program()} report {folder}")
     places.add("manifest", f"{run.root}/manifest.json")
+    places.add("time, memory", f"{program()} status {folder}{_most_memory(run)}")
     claim = most_telling_claim(run.decisions)
     if claim is not None:
         places.add("why", f"{program()} explain {folder} {claim}")
@@ -135,6 +136,21 @@ def show_places(out: Console, run: Run) -> None:
     # Without the header: the first column says it all.
     for line in places.lines(None, indent=2)[1:]:
         out.print(line, soft_wrap=True)
+
+
+def _most_memory(run: Run) -> str:
+    """The most memory of a process, from the run's log."""
+    from lpact.run.journal_log import LOG_NAME
+    from lpact.run.journal_summary import summarise_log
+
+    if not (run.root / LOG_NAME).is_file():
+        return ""
+    stages = summarise_log(run.root / LOG_NAME).stages
+    most = {name: max(s.peak_bytes, s.own_peak_bytes) for name, s in stages.items()}
+    if not most:
+        return ""
+    largest = max(most, key=most.__getitem__)
+    return f"  (at most {memory(most[largest])} a process, in the stage '{largest}')"
 
 
 def most_telling_claim(decisions: pl.DataFrame) -> str | None:

@@ -57,7 +57,7 @@ def status_line(status: RunStatus) -> str:
     if said is None:
         return f"{status.state}: {plain(status.why)}"
     stage = next((s for s in said.stages if s.stage == said.stage), None)
-    parts = [status.state]
+    parts: list[str] = [status.state]
     if stage is not None:
         parts.append(f"{plain(stage.stage)} {stage.done}/{stage.total}")
     parts.append(overall(said))

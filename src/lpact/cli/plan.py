@@ -52,7 +52,8 @@ def command(
     _show_cost(told, plan, n_workers)
     problem = plan.refusal(workers=n_workers, out=out, features=Path(loaded.run_config.features))
     if problem is not None:
-        raise problem
+        typer.echo(str(problem), err=True)
+        raise typer.Exit(1)
 
 
 def cost_line(plan: Plan, workers: int) -> str:

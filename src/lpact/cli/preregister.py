@@ -91,14 +91,13 @@ def _register(
     path: list[str] | None,
     model: list[str] | None,
 ) -> None:
-    from lpact.run.preregistration import refuse_taken, register, write_registration
+    from lpact.run.preregistration import refuse_taken
 
     refuse_taken(target)
     loaded = load(study, path, model)
     told = console()
     say(told, f"{loaded.config.name}: looking at the sources; nothing is fitted …")
-    made = register(loaded.config, loaded.audit(), runs=runs, after_the_fact=after_the_fact)
-    write_registration(made, target)
+    made = loaded.preregister(target, runs=runs, after_the_fact=after_the_fact)
     show_registration(told, made)
     heading(told, f"Wrote {target}")
     say(told, f"digest {made.digest}", indent=2)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from lpact.decide.wording import count
 from lpact.errors import LPactError
 from lpact.report import REPORT_PAGE, verdict_pages
 from lpact.sealed.files import list_files
@@ -50,7 +51,7 @@ def check_report(
             what = _difference(stored.get(name), again.get(name))
             if what:
                 problems.append(Problem("report", f"{REPORT_FOLDER}/{name}", what))
-    return problems, f"The report was made again from the tables: {len(again)} files."
+    return problems, f"The report was made again from the tables: {count(len(again), 'file')}."
 
 
 def _make(

@@ -25,6 +25,7 @@ from lpact.errors import RunError
 from lpact.store._disk import TEMPORARY, atomic_write_bytes, storage_errors, sync_folder
 from lpact.store._lock import FolderLock
 from lpact.store.files import write_table
+from lpact.store.locked import refuse_locked
 from lpact.store.manifest import (
     REPORT_FOLDER,
     Provenance,
@@ -49,6 +50,7 @@ class RunWriter:
     ) -> None:
         self.out = Path(os.path.abspath(out))
         self.provenance = provenance
+        refuse_locked(self.out)
         self._refuse_unmovable()
         self._refuse_existing()
         self.partial = partial_folder(self.out)

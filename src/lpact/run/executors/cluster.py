@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,19 +43,49 @@ def open_client(settings: RunConfig) -> Iterator[Any]:
 def open_slurm(settings: SlurmConfig) -> Iterator[Any]:
     """A scheduler in this process, and jobs with workers; jobs that end are asked for again until it is left."""
     jobqueue = require("dask_jobqueue", extra="dask")
+    options = slurm_options(settings)
+    with _certificates(settings) as security:
+        try:
+            cluster = jobqueue.SLURMCluster(**options, security=security)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise RunError(
+                "no scheduler can be started for SLURM's jobs",
+                where="table [run.slurm]",
+                got=str(error),
+                expected="an interface of this machine that the jobs can reach, and a folder that they share",
+                remedy="`ip link` lists interfaces",
+            ) from error
+        with cluster:
+            cluster.adapt(minimum_jobs=settings.jobs, maximum_jobs=settings.jobs)
+            yield cluster
+
+
+@contextmanager
+def _certificates(settings: SlurmConfig) -> Iterator[Any]:
+    """A key and a certificate for this run alone, in a folder that only its owner can read; removed at the end."""
+    if not settings.encrypt:
+        yield None
+        return
+    distributed = require("distributed", extra="dask")
+    require("cryptography", extra="dask")
+    made = distributed.Security.temporary()
+    folder = tempfile.mkdtemp(prefix="tls-", dir=settings.folder)  # readable by its owner alone
     try:
-        cluster = jobqueue.SLURMCluster(**slurm_options(settings))
-    except (OSError, ValueError, ImportError) as error:
-        raise RunError(
-            "no scheduler can be started for SLURM's jobs",
-            where="table [run.slurm]",
-            got=str(error),
-            expected="an interface of this machine that the jobs can reach, and a folder that they share",
-            remedy="`ip link` lists interfaces; with 'encrypt', the package cryptography is needed",
-        ) from error
-    with cluster:
-        cluster.adapt(minimum_jobs=settings.jobs, maximum_jobs=settings.jobs)
-        yield cluster
+        names = {}
+        for name in (
+            "tls_ca_file",
+            *(
+                f"tls_{role}_{part}"
+                for role in ("scheduler", "worker", "client")
+                for part in ("cert", "key")
+            ),
+        ):
+            path = Path(folder).absolute() / f"{name}.pem"
+            path.write_text(getattr(made, name))
+            names[name] = os.fspath(path)
+        yield distributed.Security(require_encryption=True, **names)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def slurm_options(settings: SlurmConfig) -> dict[str, Any]:
@@ -65,6 +97,14 @@ def slurm_options(settings: SlurmConfig) -> dict[str, Any]:
             got="nothing",
             expected='the name of a network interface, such as "ib0"',
             remedy="`ip link` lists them; the cluster's own network is the right one",
+        )
+    if shutil.which("sbatch") is None:
+        raise RunError(
+            "SLURM is not there",
+            where="option 'run.cluster'",
+            got="no command `sbatch` on this machine",
+            expected="a machine from which jobs can be handed in",
+            remedy="run this on a login node of the cluster",
         )
     folder = Path(settings.folder).absolute()
     for name in (folder, folder / "logs"):
@@ -82,9 +122,7 @@ def slurm_options(settings: SlurmConfig) -> dict[str, Any]:
         "job_script_prologue": [*exports, *settings.prologue],
         "log_directory": os.fspath(folder / "logs"),
         "job_name": "lpact",
-        "security": True if settings.encrypt else None,
-        "shared_temp_directory": os.fspath(folder),
-        "scheduler_options": {"dashboard": False, "dashboard_address": None},
+        "scheduler_options": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
     }
 
 

@@ -12,37 +12,28 @@ import queue
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-from lpact.errors import LPactError, RunError
+from lpact.errors import LPactError
 from lpact.extras import require
 from lpact.run.executors import dask_entry
 from lpact.run.executors.base import Ended, failure
 from lpact.run.executors.dask_crowd import Crowd, Note, connected
-from lpact.run.executors.dask_terms import Answer, Briefing, Done, Lacking, Unfit
+from lpact.run.executors.dask_handed import Handed, Waiting, in_vain, killed
+from lpact.run.executors.dask_terms import Answer, Briefing, Lacking, Unfit
+from lpact.run.records import TaskRecord
 from lpact.run.tasks import Task
 from lpact.run.workspace import Workspace
 from lpact.store import TaskStore, code_digest
 
 IN_HAND = 3
-"""Tasks handed out a worker thread: the one at work and the next ones."""
+"""Handed out a worker thread: the task at work and the next ones; short ones together."""
 
 WAIT_S = 0.5
 """Seconds between two looks around while no task ends."""
 
 MOST_ATTEMPTS = 10
 """Times that a task is handed out again for reasons that are not its own."""
-
-
-@dataclass
-class _Handed:
-    """A task that was handed out. ``alone``: nothing else runs meanwhile. ``permitted``: workers it is bound to."""
-
-    task: Task
-    future: Any
-    alone: bool = False
-    permitted: frozenset[str] = field(default_factory=frozenset)
 
 
 class OnDask:
@@ -64,8 +55,9 @@ class OnDask:
         self._briefing = Briefing.of(workspace, store)
         self._asked = (code_digest(), self._briefing.packed())
         self._crowd = Crowd(client, *self._asked, note=note, patience_s=workspace.run.patience_s)
-        self._handed: dict[str, _Handed] = {}
+        self._handed: dict[str, Handed] = {}
         self._attempts: Counter[str] = Counter()
+        self._slowest: dict[type, float] = {}
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._deaths: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
 
@@ -86,54 +78,56 @@ class OnDask:
 
     def __exit__(self, *_: object) -> None:
         self._cancel()
+        if self._client.status == "running":
+            self._client.unsubscribe_topic("all")
         self._store.shelf.remove(self._briefing.probe)
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
         """Run tasks as workers get free; the order in which they end is not fixed."""
-        waiting, suspects = iter(tasks), deque[Task]()
+        waiting, suspects = Waiting(tasks, self._slowest), deque[Task]()
         try:
             while True:
                 self._hand_out(waiting, suspects)
                 if not self._handed:
                     return
-                for future in self._wait():
-                    yield from self._settle(future, suspects)
+                ended = self._wait()
+                answers = self._collect(ended)
+                for future in ended:
+                    yield from self._settle(future, answers, suspects)
                 yield from self._after_deaths()
                 self._crowd.refresh()
                 self._free_the_stranded()
         finally:
             self._cancel()
 
-    def _hand_out(self, waiting: Iterator[Task], suspects: deque[Task]) -> None:
-        while len(self._handed) < IN_HAND * self.workers:
-            if (task := next(waiting, None)) is None:
-                break
-            self._submit(task)
+    def _hand_out(self, waiting: Waiting, suspects: deque[Task]) -> None:
+        while len(self._handed) < IN_HAND * self.workers and (tasks := waiting.take()):
+            self._submit(tasks)
         if suspects and not self._handed:
-            self._submit(suspects.popleft(), alone=True)
+            self._submit([suspects.popleft()], alone=True)
 
     def _submit(
         self,
-        task: Task,
+        tasks: list[Task],
         parcels: dict[str, bytes] | None = None,
         *,
-        near: str | None = None,
+        near: str = "",
         alone: bool = False,
     ) -> None:
-        """Hand a task out; ``near`` names a worker that should take it, if it can."""
-        key = f"{task.name.partition('/')[0]}-{uuid.uuid4().hex}"
+        """Hand tasks out; ``near`` names a worker that should take them, if it can."""
+        key = f"{tasks[0].name.partition('/')[0]}-{uuid.uuid4().hex}"
         permitted = self._crowd.permitted
         future = self._client.submit(
             dask_entry.take,
             *self._asked,
-            pickle.dumps(task),
+            pickle.dumps(tasks),
             parcels or {},
             key=key,
             pure=False,
             workers=permitted if permitted is not None else [near] if near else None,
-            allow_other_workers=permitted is None and near is not None,
+            allow_other_workers=permitted is None and bool(near),
         )
-        self._handed[key] = _Handed(task, future, alone, frozenset(permitted or ()))
+        self._handed[key] = Handed(tasks, future, alone, frozenset(permitted or ()))
         future.add_done_callback(self._ended.put)
 
     def _wait(self) -> list[Any]:
@@ -147,63 +141,91 @@ class OnDask:
             pass
         return [future for future in ended if future.key in self._handed]
 
-    def _settle(self, future: Any, suspects: deque[Task]) -> Iterator[Ended]:
+    def _collect(self, ended: list[Any]) -> dict[str, list[Answer] | Unfit]:
+        """Answers by key, all at once: each question to the scheduler takes time."""
+        finished = [future for future in ended if future.status == "finished"]
+        if not finished:
+            return {}
+        found = connected(self._client, lambda: self._client.gather(finished, errors="skip"))
+        # Those that were lost on the way are left out: then each is asked for by itself.
+        if len(found) != len(finished):
+            return {}
+        return dict(zip((future.key for future in finished), found, strict=True))
+
+    def _settle(
+        self, future: Any, answers: dict[str, list[Answer] | Unfit], suspects: deque[Task]
+    ) -> Iterator[Ended]:
         """What a future has brought: a task's end, or a reason to hand the task out again."""
-        if future.status not in ("finished", "error", "cancelled"):
+        if future.key not in answers and future.status not in ("finished", "error", "cancelled"):
             # The worker was lost with the answer; Dask computes it again.
             future.add_done_callback(self._ended.put)
             return
         handed = self._handed.pop(future.key)
-        if future.status == "error":
-            yield from self._after_error(handed, future.exception(), suspects)
-        elif future.status == "cancelled":
-            connected(self._client, lambda: None)
-            yield from self._again(handed, "the cluster has cancelled it")
-        else:
+        if future.key in answers:
+            yield from self._answered(handed, answers[future.key])
+        elif future.status == "finished":
             yield from self._answered(handed, connected(self._client, future.result))
+        elif future.status == "error":
+            yield from self._after_error(handed, future.exception(), suspects)
+        else:
+            connected(self._client, lambda: None)
+            yield from self._again(handed.tasks, "the cluster has cancelled it", alone=handed.alone)
         future.release()
 
-    def _answered(self, handed: _Handed, answer: Answer) -> Iterator[Ended]:
-        if isinstance(answer, Done):
-            if answer.content is not None:
-                self._store.put(handed.task.key, answer.content)
-            yield answer.ended
-        elif isinstance(answer, Lacking):
-            parcels = {key: self._store.content(key) for key in answer.keys}
-            yield from self._again(
-                handed, "it was sent what it needs, in vain", parcels, near=answer.address
-            )
-        elif isinstance(answer, Unfit):
-            self._crowd.refuse(answer)
+    def _answered(self, handed: Handed, answers: list[Answer] | Unfit) -> Iterator[Ended]:
+        if isinstance(answers, Unfit):
+            self._crowd.refuse(answers)
             self._crowd.refresh(now=True)
-            yield from self._again(handed, "workers do not fit the run")
+            yield from self._again(handed.tasks, "workers do not fit the run", alone=handed.alone)
+            return
+        for task, answer in zip(handed.tasks, answers, strict=True):
+            if isinstance(answer, Lacking):
+                parcels = {key: self._store.content(key) for key in answer.keys}
+                why = "it was sent what it needs, in vain"
+                yield from self._again([task], why, parcels, near=answer.address)
+                continue
+            if answer.content is not None:
+                self._store.put(task.key, answer.content)
+            if isinstance(answer.ended, TaskRecord):
+                kind = type(task.job)
+                self._slowest[kind] = max(self._slowest.get(kind, 0.0), answer.ended.seconds)
+            yield answer.ended
 
     def _again(
-        self, handed: _Handed, why: str, parcels: dict[str, bytes] | None = None, near: str = ""
+        self,
+        tasks: list[Task],
+        why: str,
+        parcels: dict[str, bytes] | None = None,
+        *,
+        near: str = "",
+        alone: bool = False,
     ) -> Iterator[Ended]:
-        """Hand a task out again, unless that was done too often."""
-        self._attempts[handed.task.key] += 1
-        if self._attempts[handed.task.key] > MOST_ATTEMPTS:
-            yield failure(handed.task, _in_vain(handed.task, why), "no worker")
-        else:
-            self._submit(handed.task, parcels, near=near or None, alone=handed.alone)
+        """Hand tasks out again, unless that was done too often."""
+        self._attempts.update(task.key for task in tasks)
+        for task in tasks:
+            if self._attempts[task.key] > MOST_ATTEMPTS:
+                yield failure(task, in_vain(task, why, MOST_ATTEMPTS), "no worker")
+        left = [task for task in tasks if self._attempts[task.key] <= MOST_ATTEMPTS]
+        if left:
+            self._submit(left, parcels, near=near, alone=alone)
 
     def _after_error(
-        self, handed: _Handed, error: BaseException, suspects: deque[Task]
+        self, handed: Handed, error: BaseException, suspects: deque[Task]
     ) -> Iterator[Ended]:
         """An error that the task's own code did not catch: of the cluster, the place for results, or the worker."""
         killed = require("distributed", extra="dask").KilledWorker
         if isinstance(error, killed):
             if handed.alone:
-                yield failure(handed.task, _killed(handed.task), "workers that died")
+                yield from self._give_up(handed)
             else:
-                suspects.append(handed.task)
+                suspects.extend(handed.tasks)
         elif isinstance(error, LPactError):
             raise error
         elif self._crowd.look_again():
-            yield from self._again(handed, "workers do not fit the run")
+            yield from self._again(handed.tasks, "workers do not fit the run", alone=handed.alone)
         else:
-            yield failure(handed.task, error, "a worker of the cluster")
+            for task in handed.tasks:
+                yield failure(task, error, "a worker of the cluster")
 
     def _hear(self, event: tuple[float, Any]) -> None:
         """Called by Dask, in another thread, about everything that happens on the cluster."""
@@ -221,12 +243,12 @@ class OnDask:
             keys = self._deaths.get()
             hit = {key: self._handed[key] for key in sorted(keys & self._handed.keys())}
             if hit:
-                self._lost([handed.task for handed in hit.values()])
+                self._lost([task for handed in hit.values() for task in handed.tasks])
             for key, handed in hit.items():
                 if handed.alone:
                     del self._handed[key]
                     self._client.cancel([handed.future], force=True)
-                    yield failure(handed.task, _killed(handed.task), "workers that died")
+                    yield from self._give_up(handed)
 
     def _free_the_stranded(self) -> None:
         """Tasks that were bound to workers which are all gone are handed out to those that are there."""
@@ -234,7 +256,11 @@ class OnDask:
             if handed.permitted and handed.permitted.isdisjoint(self._crowd.threads):
                 del self._handed[key]
                 self._client.cancel([handed.future], force=True)
-                self._submit(handed.task, alone=handed.alone)
+                self._submit(handed.tasks, alone=handed.alone)
+
+    def _give_up(self, handed: Handed) -> Iterator[Ended]:
+        for task in handed.tasks:
+            yield failure(task, killed(task), "workers that died")
 
     def _cancel(self) -> None:
         """Leave nothing on the cluster."""
@@ -242,24 +268,3 @@ class OnDask:
         self._handed.clear()
         if futures and self._client.status == "running":
             self._client.cancel(futures, force=True)
-
-
-def _killed(task: Task) -> RunError:
-    return RunError(
-        "workers of the cluster died",
-        where=f"task {task.name}",
-        got="one worker after the other, the last with this task alone",
-        expected="workers that live until the run ends",
-        remedy="memory may be short: see `lpact plan`, give workers more (--memory-limit), or lower "
-        "readout.memory_gib; then run again to resume",
-    )
-
-
-def _in_vain(task: Task, why: str) -> RunError:
-    return RunError(
-        "a task could not be placed on the cluster",
-        where=f"task {task.name}",
-        got=f"{MOST_ATTEMPTS} attempts; at last: {why}",
-        expected="a worker that runs it",
-        remedy="look at the logs of the workers, then run again to resume",
-    )

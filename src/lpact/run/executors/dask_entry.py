@@ -17,12 +17,12 @@ def look(code: str, briefing: bytes) -> Any:
     return dask_worker.look(code, briefing)
 
 
-def take(code: str, briefing: bytes, task: bytes, parcels: dict[str, bytes]) -> Any:
-    """Run one task: `Done`, or `Lacking` or `Unfit` where it cannot be run here."""
+def take(code: str, briefing: bytes, tasks: bytes, parcels: dict[str, bytes]) -> Any:
+    """Run tasks: `Done` for each, or `Lacking`; `Unfit` where none can be run here."""
     _one_thread()
     from lpact.run.executors import dask_worker
 
-    return dask_worker.take(code, briefing, task, parcels)
+    return dask_worker.take(code, briefing, tasks, parcels)
 
 
 def _one_thread() -> None:

@@ -98,7 +98,7 @@ class Done:
     content: bytes | None
 
 
-Answer = Done | Lacking | Unfit
+Answer = Done | Lacking
 
 
 def absolute(settings: RunConfig) -> RunConfig:

@@ -37,15 +37,17 @@ def look(code: str, briefing: bytes) -> Fit | Unfit:
     return session if isinstance(session, Unfit) else session.about()
 
 
-def take(code: str, briefing: bytes, task: bytes, parcels: Mapping[str, bytes]) -> Answer:
-    """Run one task, if this worker is fit for it and has all that it needs."""
+def take(
+    code: str, briefing: bytes, tasks: bytes, parcels: Mapping[str, bytes]
+) -> list[Answer] | Unfit:
+    """Run tasks one after the other, if this worker is fit for them; each if all that it needs is here."""
     session = _session(code, briefing)
     if isinstance(session, Unfit):
         return session
     for key, content in parcels.items():
         session.received.put(key, content)
-    # It comes from the client that this cluster serves, not from a file.
-    return session.take(pickle.loads(task))  # noqa: S301
+    # They come from the client that this cluster serves, not from a file.
+    return [session.take(task) for task in pickle.loads(tasks)]  # noqa: S301
 
 
 class Session:

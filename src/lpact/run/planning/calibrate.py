@@ -23,8 +23,6 @@ MOST_SHAPES = 3
 BUDGET_S = 9.0
 """Seconds of the calibration of contexts, about, over all sizes."""
 
-FIRST_SCALE = 0.125
-SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18)
 SMALL_WORK = 3e8
 """Multiplications of a readout that is timed at its own size at once."""
 
@@ -74,31 +72,38 @@ def _calibrate_one(config: StudyConfig, shape: Shape, budget_s: float) -> tuple[
 
 def _pieces_at_full_size(config: StudyConfig, shape: Shape, budget_s: float) -> tuple[Pieces, bool]:
     """Pieces at the shape's size: timed there if there is time, else worked out from a smaller size."""
-    work = fit_work(config, shape)
-    if work <= SMALL_WORK:
-        return pieces(config, shape), True
-    small = shape.scaled(FIRST_SCALE)
-    first = pieces(config, small)
-    taken = 8 * first.fit + 4 * first.order + 4 * first.strip + 3 * first.measure
-    scale = SCALES[-1]
-    for candidate in SCALES:
-        growth = _grown(fit_work(config, shape.scaled(candidate)), fit_work(config, small))
-        if taken * growth <= budget_s:
-            scale = candidate
-            break
-    second = pieces(config, shape.scaled(scale))
-    if scale == 1:
-        return second, True
-    growth = _grown(work, fit_work(config, shape.scaled(scale)))
+    small = shape.scaled(_scale(config, shape, SMALL_WORK))
+    found = pieces(config, small)
+    if small == shape:
+        return found, True
+    taken = 8 * found.fit + 4 * found.order + 4 * found.strip + 3 * found.measure
+    possible = fit_work(config, small) * max(1.0, budget_s / taken)
+    larger = shape.scaled(_scale(config, shape, possible))
+    if larger != small:
+        found = pieces(config, larger)
+    growth = _grown(fit_work(config, shape), fit_work(config, larger))
     return (
         Pieces(
-            second.fit * growth,
-            second.order * growth,
-            second.strip * growth,
-            second.measure * math.sqrt(growth),
+            found.fit * growth,
+            found.order * growth,
+            found.strip * growth,
+            found.measure * math.sqrt(growth),
         ),
-        False,
+        larger == shape,
     )
+
+
+def _scale(config: StudyConfig, shape: Shape, work: float) -> float:
+    """The largest scale at which a readout takes no more than ``work``; 1 where it never does."""
+    if fit_work(config, shape) <= work:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (
+            (middle, high) if fit_work(config, shape.scaled(middle)) <= work else (low, middle)
+        )
+    return low
 
 
 def _grown(work: float, measured: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -24,7 +24,7 @@ from lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSumma
 from lpact.run.inspect import StudyAudit
 from lpact.run.planning.calibrate import Calibrated
 from lpact.run.planning.probes import Frames, clocked, noise_patterns
-from lpact.run.planning.shapes import Shape, context_shape, recording_shape
+from lpact.run.planning.shapes import FEWEST_EVENTS, Shape, context_shape, recording_shape
 from lpact.run.planning.stand_in import make_stand_in
 from lpact.store import TaskStore, concat, write_table
 from lpact.store.bundle import pack
@@ -35,6 +35,9 @@ from lpact.tables.relational import PROFILE_DELTAS
 
 MOST_CONTEXTS = 24
 MOST_RECORDINGS = 8
+MOST_NUMBERS = 4_000_000
+"""Responses of the recordings that ceilings are timed on; longer ones are taken in proportion."""
+
 MOST_AUDIT_ROWS = 2000
 FILE_BYTES = 3000
 """Of a table's two files, whatever is in them."""
@@ -82,7 +85,7 @@ def client_costs(
             own |= brain
         for name, frame in own.items():
             frames.setdefault(name, []).append(frame)
-    measured = _measured(audit, frames)
+    measured, joining = clocked(lambda: _measured(audit, frames), cpu=True)
     decided, decision = clocked(
         lambda: decide(measured, gates=config.gates, primary_metric=config.readout.primary_metric),
         cpu=True,
@@ -91,7 +94,7 @@ def client_costs(
     reading = n_contexts * context_kept.load
     return ClientCosts(
         tuple(c.seconds for c in ceilings),
-        decision * max(1.0, n_contexts / max(1, len(sample))) + reading * len(NEEDED),
+        (decision + joining) * max(1.0, n_contexts / max(1, len(sample))) + reading * len(NEEDED),
         _in_all(written, rows) + reading * len(RUN_TABLES),
         context_kept.save,
         context_kept.n_bytes,
@@ -173,17 +176,25 @@ def _ceilings(config: StudyConfig, audit: StudyAudit, name: str) -> _Ceilings:
     """Reliability of a few recordings of noise; more are taken in proportion to their pairs."""
     dataset = audit.datasets[name]
     some = dataset.recordings[:MOST_RECORDINGS]
-    brains = [_brain(config, recording_shape(config, dataset, r), r) for r in some]
+    most = max((r.n_events for r in some), default=1)
+    part = min(1.0, MOST_NUMBERS / max(1, sum(r.n_events * len(r.unit_ids) for r in some)))
+    brains = [
+        _brain(config, recording_shape(config, dataset, r), r, int(part * most)) for r in some
+    ]
     table, seconds = clocked(
         lambda: ceiling.run(config=config, dataset=name, brains=brains), cpu=True
     )
     n, own = len(dataset.recordings), max(1, len(some))
     n_bytes = len(pack("stand-in", {BRAIN_CEILING.name: table})) * max(1, n) // own
-    return _Ceilings(table, seconds * (n * (n + 1)) / (own * (own + 1)), n_bytes)
+    return _Ceilings(table, seconds / part * (n * (n + 1)) / (own * (own + 1)), n_bytes)
 
 
-def _brain(config: StudyConfig, shape: Shape, recording: RecordingSummary) -> ceiling.BrainOnGrid:
-    own = make_stand_in(config, shape, recording.id)
+def _brain(
+    config: StudyConfig, shape: Shape, recording: RecordingSummary, most_events: int
+) -> ceiling.BrainOnGrid:
+    few = max(FEWEST_EVENTS * shape.n_folds, most_events)
+    small = replace(shape, n_lags=1, n_events=min(shape.n_events, few))
+    own = make_stand_in(config, small, recording.id)
     patterns = noise_patterns(config, own).matrices
     grid = own.prepared.grid
     return ceiling.BrainOnGrid(

@@ -30,7 +30,7 @@ from lpact.math.seeding import keyed_rng
 from lpact.run.assay_jobs import StimulusJob, stimulus_jobs
 from lpact.run.inspect import StudyAudit, audit_study
 from lpact.run.planning.probes import Probe, clocked, whole_context
-from lpact.run.planning.shapes import context_shapes, recording_shape
+from lpact.run.planning.shapes import FEWEST_EVENTS, context_shapes, recording_shape
 from lpact.run.planning.stand_in import SECONDS_A_WORD, make_stand_in, make_stimulus
 from lpact.run.progress import Silent
 from lpact.run.workspace import Workspace
@@ -39,6 +39,9 @@ from lpact.tables.audit import UNIT_INVENTORY
 
 MOST_NUMBERS = 500_000
 """Numbers in the signal of a stand-in; longer ones are taken in proportion."""
+
+MOST_UNITS = 64
+"""Units whose patterns are compared in a stand-in; more are taken in proportion to their square."""
 
 MOST_PAIRED = 6
 """Recordings of a stand-in dataset; more are taken in proportion to their pairs."""
@@ -125,13 +128,13 @@ def _n_pairs(config: StudyConfig, name: str, recordings: Sequence[RecordingSumma
 
 
 def _profiles(config: StudyConfig, recording: RecordingSummary) -> BrainProfiles:
-    n = len(recording.unit_ids)
+    n = min(MOST_UNITS, len(recording.unit_ids))
     rng = keyed_rng(0, "stand-in profiles", str(recording.id))
     names = config.relational.alignments
     return BrainProfiles(
         recording.id,
         recording.comparable,
-        recording.unit_ids,
+        recording.unit_ids[:n],
         {name: rng.standard_normal((n, n)) for name in names},
         {name: rng.uniform(0.2, 0.8, n) for name in names},
     )
@@ -192,7 +195,10 @@ def _stimulus_probe(
     size: _Signal,
 ) -> float:
     """Seconds of a recording of noise of the same size, or in proportion to a shorter one."""
-    part = min(1.0, MOST_NUMBERS / size.numbers)
+    shape = recording_shape(config, audit.datasets[job.dataset], recording)
+    part = min(1.0, MOST_NUMBERS / max(size.numbers, shape.n_events * shape.n_targets))
+    fewest = FEWEST_EVENTS * shape.n_folds
+    few = replace(shape, n_events=min(shape.n_events, max(fewest, round(part * shape.n_events))))
     shorter = replace(
         size,
         n_samples=max(2, round(part * size.n_samples)),
@@ -207,8 +213,7 @@ def _stimulus_probe(
     }
     as_read = entry.model_copy(update={"preprocess": entry.preprocess.model_copy(update=plain)})
     place = Place(config, as_read, job.recording, job.kind)
-    shape = recording_shape(config, audit.datasets[job.dataset], recording)
-    prepared = partial(make_stand_in, config, shape)
+    prepared = partial(make_stand_in, config, few)
     dataset = _StandInDataset(shorter, job.kind, shape.n_lags)
     _, seconds = clocked(
         lambda: run_recording(place, dataset, lambda: prepared().prepared), cpu=True

@@ -15,7 +15,7 @@ from lpact.run.planning.calibrate import Calibrated, calibrate
 from lpact.run.planning.client import ClientCosts, client_costs
 from lpact.run.planning.controls import ControlTimes, control_times, largest_signal_bytes
 from lpact.run.planning.costs import StageCost
-from lpact.run.planning.memory import context_bytes, input_bytes
+from lpact.run.planning.memory import context_bytes, input_bytes, recording_bytes
 from lpact.run.planning.report import report_cost
 from lpact.run.planning.shapes import Shape, context_shapes
 from lpact.run.stages import (
@@ -30,8 +30,14 @@ from lpact.run.stages import (
     TABLES,
 )
 
-COPIES = 3
-"""Copies of a table in memory while tables are joined, sorted, checked and decided."""
+BRAIN_COPIES = 2
+"""Of a recording's responses and patterns, while its patterns are computed."""
+
+DECIDING_COPIES = 7
+"""Copies of the measured tables in memory while they are joined, sorted, checked and decided."""
+
+WRITING_COPIES = 3
+"""Copies of the table that is being written."""
 
 GRID_AGAIN_S = 1.0
 """A recording that takes longer to prepare is kept on its grid, and is not prepared again."""
@@ -66,15 +72,15 @@ def estimate(
     looking = held + int(max((input_bytes(shape) for shape in shapes), default=0)) + signal
     worker = held + max(context_bytes(config, shapes), signal)
     frames = client.frame_bytes
-    deciding = held + COPIES * sum(frames.get(table.name, 0) for table in NEEDED)
-    writing = held + COPIES * max(frames.values(), default=0)
+    deciding = held + DECIDING_COPIES * sum(frames.get(table.name, 0) for table in NEEDED)
+    writing = deciding + WRITING_COPIES * max(frames.values(), default=0)
     n_recordings = sum(len(dataset.recordings) for dataset in audit.datasets.values())
     again = min(audit.preparing, GRID_AGAIN_S * n_recordings)
     report = report_cost(client.table_bytes, n_claims)
     stages = (
         StageCost(AUDIT, _n_looked_at(audit), audit.seconds, looking, _grid_bytes(audit)),
         StageCost(FEATURES, extraction.n_sets, extraction.seconds, held, extraction.n_bytes),
-        _brains(config, audit, client, again, worker),
+        _brains(config, audit, client, again, held + signal),
         _levels(calibrated, client, shapes, again, worker),
         StageCost(
             CEILINGS,
@@ -111,15 +117,16 @@ def _grid_bytes(audit: StudyAudit) -> int:
 
 
 def _brains(
-    config: StudyConfig, audit: StudyAudit, client: ClientCosts, again: float, worker: int
+    config: StudyConfig, audit: StudyAudit, client: ClientCosts, again: float, before: int
 ) -> StageCost:
     shapes = recording_shapes(config, audit)
+    peak = before + BRAIN_COPIES * int(max(map(recording_bytes, shapes), default=0.0))
     times = time_brains(config, shapes)
     each = {shape: times.seconds(shape) + client.save_seconds for shape in shapes}
     n = sum(shapes.values())
     seconds = sum(each[shape] * n_alike for shape, n_alike in shapes.items())
     longest = max(each.values(), default=0.0)
-    return StageCost(BRAINS, n, seconds + again, worker, n * client.brain_bytes, longest)
+    return StageCost(BRAINS, n, seconds + again, peak, n * client.brain_bytes, longest)
 
 
 def _levels(

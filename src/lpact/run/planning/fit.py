@@ -13,12 +13,21 @@ from lpact.run.stages import AUDIT, FEATURES, REPORT
 MEMORY_SHARE = 0.9
 """Of the machine's memory that a run may be expected to use: the system needs some, and estimates err."""
 
+RETAINED_SHARE = 0.7
+
 
 def memory_with(stages: Sequence[StageCost], workers: int) -> int:
     """The most memory of all processes together."""
     own = max((s.peak_bytes for s in stages if s.stage not in SHARED_OUT), default=0)
     shared = max((s.peak_bytes for s in stages if s.stage in SHARED_OUT), default=0)
-    return max(own, shared) if workers == 1 else own + workers * shared
+    return max(own + retained(stages), shared) if workers == 1 else own + workers * shared
+
+
+def retained(stages: Sequence[StageCost]) -> int:
+    """What a process that computed contexts itself still holds afterwards: the allocator gives little back."""
+    shared = max((s.peak_bytes for s in stages if s.stage in SHARED_OUT), default=0)
+    least = min((s.peak_bytes for s in stages if s.peak_bytes), default=0)
+    return int(RETAINED_SHARE * max(0, shared - least))
 
 
 def disk_of_run(stages: Sequence[StageCost]) -> int:
@@ -82,8 +91,8 @@ def _memory_problem(
         )
     else:
         advice = (
-            f"the tables alone need {gib(largest.peak_bytes)}: lower controls.draws or stripping.mismatch_draws, "
-            "divide the study, or use a machine with more memory"
+            f"the stage '{largest.stage}' needs {gib(largest.peak_bytes)}, most of it for libraries and tables: lower "
+            "controls.draws or stripping.mismatch_draws, divide the study, or use a machine with more memory"
         )
     return (
         "memory is short",

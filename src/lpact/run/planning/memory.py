@@ -26,12 +26,19 @@ NEGLIGIBLE = 3e7
 USUAL_FACTOR = 2.5
 
 
+PATTERNS = 12
+"""Matrices of units by units that are held at a time: patterns of a few measures, whole and in halves."""
+
+
+def recording_bytes(shape: Shape) -> float:
+    """Bytes of recordings on their grids, and of the patterns of their units."""
+    responses = (KEPT_RECORDINGS + 1) * shape.n_events * shape.n_targets
+    return float(BYTES * (responses + PATTERNS * shape.n_units**2))
+
+
 def input_bytes(shape: Shape) -> float:
     """Bytes of what a context is computed from: recordings on their grids, and feature sets."""
-    n = shape.n_events
-    return BYTES * (
-        (KEPT_RECORDINGS + 1) * n * shape.n_targets + KEPT_FEATURE_SETS * n * shape.n_features
-    )
+    return recording_bytes(shape) + BYTES * KEPT_FEATURE_SETS * shape.n_events * shape.n_features
 
 
 def array_bytes(config: StudyConfig, shape: Shape) -> float:

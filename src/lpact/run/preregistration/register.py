@@ -7,12 +7,12 @@ from datetime import datetime
 from pathlib import Path
 
 from lpact.config import StudyConfig
-from lpact.run.provenance import provenance
 from lpact.run.inspect import StudyAudit
 from lpact.run.preregistration.content import gather, software_now
 from lpact.run.preregistration.earlier import look_for_results, refuse_results
 from lpact.run.preregistration.planned import planned_claims, planned_rows
 from lpact.run.preregistration.record import Registration, new_registration
+from lpact.run.provenance import provenance
 
 
 def register(

@@ -1,0 +1,64 @@
+"""``lpact plan`` shows what every stage costs, and says no where a run cannot fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny_study import Lpact
+
+from lpact.run import plan
+from lpact.run.planning.machine import Limits
+from lpact.run.stages import BRAINS, CONTROLS, DECISION, FEATURES, LEVELS, TABLES
+
+
+def test_plan_shows_every_stage_and_what_the_figures_rest_on(
+    lpact: Lpact, tiny_study: Path
+) -> None:
+    result = lpact("plan", tiny_study, "--workers", "1")
+    assert result.exit_code == 0
+    _, _, costs = result.stdout.partition("Cost by stage")
+    rows = [line.split("  ") for line in costs.splitlines()]
+    by_stage = {
+        cells[1].strip(): [c.strip() for c in cells[2:] if c.strip()]
+        for cells in rows
+        if len(cells) > 2
+    }
+    assert by_stage[BRAINS][0] == "3"
+    assert by_stage[LEVELS][0] == "6"
+    assert {DECISION, TABLES} <= by_stage.keys()
+    # Nothing is to be extracted, and the study has no positive controls.
+    assert not {FEATURES, CONTROLS} & by_stage.keys()
+    assert "MiB" in " ".join(by_stage[LEVELS])
+    assert "Estimated from a calibration on this machine" in costs
+    assert "the study's own computations on noise, once a size" in costs
+    assert "with 1 worker" in costs
+
+
+def test_plan_says_no_where_memory_is_short(
+    lpact: Lpact, tiny_study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Limits(memory=2**20, out=None, features=None)
+    monkeypatch.setattr(plan, "machine_limits", lambda *_: small)
+    result = lpact("plan", tiny_study)
+    assert result.exit_code == 1
+    assert "this run does not fit: memory is short" in result.stderr
+    assert "use a machine with more memory" in result.stderr
+    assert "Cost by stage" in result.stdout
+
+
+def test_plan_says_no_where_the_disk_is_full(
+    lpact: Lpact, tiny_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def full(out: Path, features: Path) -> Limits:
+        asked.extend((out, features))
+        return Limits(memory=None, out=10_000, features=10_000)
+
+    monkeypatch.setattr(plan, "machine_limits", full)
+    result = lpact("plan", tiny_study, "--out", tmp_path / "run")
+    assert result.exit_code == 1
+    assert "the disk is too full" in result.stderr
+    assert asked[0] == tmp_path / "run"
+    assert asked[1].name == "lpact-features"

@@ -1,0 +1,194 @@
+"""Workers that do not share the client's file system.
+
+They run in a mount namespace of their own, in which other file systems lie over the client's folders: the same paths,
+other files, as on another machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cluster_jobs import Numbers, Total, task
+from dask_here import DaskHere
+
+import lpact
+from lpact.config import RunConfig
+from lpact.errors import RunError
+from lpact.run.executors.choose import open_executor
+from lpact.run.executors.here import Here
+from lpact.run.records import TaskRecord
+from lpact.run.workspace import Workspace
+from lpact.store import TaskStore
+from lpact.store.remote import open_shelf
+from lpact.testing.arrays import write_arrays
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("distributed", reason="tool missing: distributed")
+
+NUMBERS = [task(Numbers(i)) for i in range(12)]
+TOTAL = task(Total(tuple(t.key for t in NUMBERS)))
+MODEL = {"name": "integrated", "layers": [1]}
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "some",
+    "AWS_SECRET_ACCESS_KEY": "body",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+@dataclass
+class Apart:
+    """A cluster with one worker, which sees nothing of ``hidden`` and another copy of ``changed``."""
+
+    cluster: DaskHere
+    root: Path
+
+    def settings(self, **more) -> RunConfig:
+        features = str(self.root / "hidden" / "features")
+        return RunConfig(cluster=self.cluster.address, patience_s=60.0, features=features, **more)
+
+    def workspace(self, data: str = "", model=MODEL) -> Workspace:
+        dataset = {"name": "mine", "reader": "arrays" if data else "simulated"}
+        study = {"name": "nothing", "datasets": [dataset], "models": [model]}
+        paths = {"mine": str(self.root / data)} if data else {}
+        return Workspace(
+            lpact.load_study({**study, "run": {"paths": paths}}).config,
+            self.settings(paths=paths),
+        )
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory) -> Iterator[Apart]:
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("tool missing: unshare (or the right to mount)")
+    root = tmp_path_factory.mktemp("apart")
+    for name in ("hidden/features", "hidden/results"):
+        (root / name).mkdir(parents=True)
+    (root / "hidden" / "features" / "one").write_text("of the client alone")
+    write_arrays(root / "same", formats=["npy"])
+    write_arrays(root / "changed", formats=["npy"])
+    for name in ("same", "changed"):
+        shutil.copytree(root / name, root / f"copy-of-{name}")
+    words = root / "copy-of-changed" / "talk.csv"
+    words.write_text(words.read_text().replace("word1", "Word1", 1))
+    mounts = (
+        f"mount -t tmpfs none {root}/hidden && mount --bind {root}/copy-of-same {root}/same && "
+        f'mount --bind {root}/copy-of-changed {root}/changed && exec "$@"'
+    )
+    with DaskHere(root / "dask") as cluster:
+        cluster.worker("far", before=("unshare", "-m", "sh", "-c", mounts, "sh"), env=KEYS)
+        yield Apart(cluster, root)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> dict[str, bytes]:
+    """Results of an undisturbed run in this process, by name."""
+    store = TaskStore.at(tmp_path_factory.mktemp("here"))
+    here = Here(Workspace(lpact.load_study({**STUDY}).config), store)
+    assert len([*here.run(NUMBERS), *here.run([TOTAL])]) == 13
+    return files(store.shelf.root)
+
+
+STUDY = {
+    "name": "nothing",
+    "datasets": [{"name": "sim", "reader": "simulated"}],
+    "models": [MODEL],
+}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_results_come_back_through_the_scheduler(apart, expected):
+    store = TaskStore.at(apart.root / "hidden" / "results")
+    with open_executor(apart.workspace(), store, 1) as executor:
+        (worker,) = executor._crowd._fit.values()
+        assert not worker.shares, "the worker must not see the folder, or nothing is shown here"
+        ended = [*executor.run(NUMBERS), *executor.run([TOTAL])]
+    assert all(isinstance(e, TaskRecord) for e in ended)
+    assert files(store.shelf.root) == expected
+
+
+def test_a_folder_that_is_seen_is_written_by_the_worker(apart, expected, tmp_path):
+    store = TaskStore.at(tmp_path)
+    with open_executor(apart.workspace(), store, 1) as executor:
+        (worker,) = executor._crowd._fit.values()
+        assert worker.shares
+        assert len([*executor.run(NUMBERS), *executor.run([TOTAL])]) == 13
+    assert files(tmp_path) == expected
+
+
+def test_results_go_to_an_object_store(apart, expected, monkeypatch):
+    boto3 = pytest.importorskip("boto3", reason="tool missing: boto3")
+    server = pytest.importorskip("moto.server", reason="tool missing: moto")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    running = server.ThreadedMotoServer("127.0.0.1", port=0)
+    running.start()
+    try:
+        host, port = running.get_host_and_port()
+        s3 = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
+        s3.create_bucket(Bucket="results")
+        query = f"endpoint_override={host}:{port}&scheme=http&region=us-east-1"
+        store = TaskStore(open_shelf(f"s3://results/study?{query}"))
+        with open_executor(apart.workspace(), store, 1) as executor:
+            (worker,) = executor._crowd._fit.values()
+            assert worker.shares
+            ended = [*executor.run(NUMBERS), *executor.run([TOTAL])]
+        assert all(isinstance(e, TaskRecord) for e in ended)
+        found = {
+            item["Key"].rpartition("/")[2]: s3.get_object(Bucket="results", Key=item["Key"])[
+                "Body"
+            ].read()
+            for item in s3.list_objects_v2(Bucket="results")["Contents"]
+            if not item["Key"].endswith("/")  # Arrow's marks of folders
+        }
+        s3.close()
+        assert found == expected
+        # A store that the worker cannot use is said, not gone around.
+        elsewhere = TaskStore(open_shelf(f"s3://results/x?{query}"))
+        monkeypatch.setattr(
+            "lpact.run.executors.dask_terms._anywhere",
+            lambda _: open_shelf(f"s3://nobucket/x?{query}"),
+        )
+        with (
+            pytest.raises(RunError, match=r"far \(tcp://.*\n?.*s3://nobucket"),
+            open_executor(apart.workspace(), elsewhere, 1),
+        ):
+            pass
+    finally:
+        running.stop()
+
+
+def test_a_copy_of_the_sources_must_be_the_same(apart):
+    store = TaskStore.at(apart.root / "hidden" / "results")
+    with open_executor(apart.workspace("same"), store, 1) as executor:
+        assert [type(e) for e in executor.run(NUMBERS[:1])] == [TaskRecord]
+    with pytest.raises(RunError) as error, open_executor(apart.workspace("changed"), store, 1):
+        pass
+    told = str(error.value)
+    assert "worker far (tcp://" in told
+    assert f"dataset 'mine' in {apart.root / 'changed'}" in told
+
+
+def test_features_must_be_complete_on_the_worker(apart):
+    pytest.importorskip("transformers", reason="tool missing: transformers")
+    model = {
+        "name": "tiny",
+        "source": "transformers",
+        "layers": [1],
+        "options": {"model": "lpact-tiny"},
+    }
+    store = TaskStore.at(apart.root / "hidden" / "results")
+    with (
+        pytest.raises(RunError, match=r"features of model 'tiny' .* are not complete in .*hidden"),
+        open_executor(apart.workspace("same", model), store, 1),
+    ):
+        pass

@@ -1,0 +1,334 @@
+"""Tasks on a real scheduler and real workers: the same bytes, whatever is lost on the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster_jobs import Deadly, Numbers, Threads, Total, Wrong, task
+from dask_here import DaskHere, end
+
+import lpact
+from lpact.config import RunConfig
+from lpact.errors import ConfigError, RunError
+from lpact.run.executors import cluster as clusters
+from lpact.run.executors.choose import open_executor, too_many_workers
+from lpact.run.executors.dask_crowd import Crowd
+from lpact.run.executors.dask_handed import Waiting
+from lpact.run.executors.dask_terms import Fit
+from lpact.run.executors.here import Here
+from lpact.run.records import TaskFailure, TaskRecord
+from lpact.run.workspace import Workspace
+from lpact.store import TaskStore
+from lpact.study import Study
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("distributed", reason="tool missing: distributed")
+
+STUDY = {
+    "name": "nothing",
+    "datasets": [{"name": "sim", "reader": "simulated"}],
+    "models": [{"name": "integrated", "layers": [1]}],
+}
+NUMBERS = [task(Numbers(i)) for i in range(30)]
+TOTAL = task(Total(tuple(t.key for t in NUMBERS)))
+
+
+def workspace(address: str = "", **settings) -> Workspace:
+    return Workspace(
+        lpact.load_study(STUDY).config, RunConfig(cluster=address, patience_s=60.0, **settings)
+    )
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder but a run's log, which tells of times and machines."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "log.jsonl"
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> dict[str, bytes]:
+    """Results of an undisturbed run in this process."""
+    store = TaskStore.at(tmp_path_factory.mktemp("here"))
+    here = Here(workspace(), store)
+    ended = [*here.run(NUMBERS), *here.run([TOTAL])]
+    assert all(isinstance(e, TaskRecord) for e in ended)
+    return files(store.shelf.root)
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory) -> Iterator[DaskHere]:
+    """A scheduler and two workers that are started again when they die; one has two threads."""
+    with DaskHere(tmp_path_factory.mktemp("dask")) as cluster:
+        cluster.worker("a", nanny=True)
+        cluster.worker("b", "--nthreads=2", nanny=True)
+        yield cluster
+
+
+class Told:
+    """What an executor tells."""
+
+    def __init__(self) -> None:
+        self.lost_tasks: list[str] = []
+        self.notes: list[tuple[str, dict]] = []
+
+    def lost(self, tasks) -> None:
+        self.lost_tasks += [t.name for t in tasks]
+
+    def note(self, event, **fields) -> None:
+        self.notes.append((event, fields))
+
+    @property
+    def events(self) -> set[str]:
+        return {event for event, _ in self.notes}
+
+
+def test_results_are_those_of_this_process(dask, expected, tmp_path):
+    store = TaskStore.at(tmp_path)
+    with open_executor(workspace(dask.address), store, 1) as executor:
+        assert executor.workers >= 1
+        ended = [*executor.run(NUMBERS), *executor.run([TOTAL])]
+    assert {e.task for e in ended if isinstance(e, TaskRecord)} == {
+        t.name for t in [*NUMBERS, TOTAL]
+    }
+    assert all(not e.worker.endswith(f":{os.getpid()}") for e in ended)
+    assert files(tmp_path) == expected
+
+
+def test_each_task_has_one_thread_and_an_error_is_its_own(dask, tmp_path):
+    store = TaskStore.at(tmp_path)
+    with open_executor(workspace(dask.address), store, 1) as executor:
+        ended = list(executor.run([task(Wrong()), task(Threads()), NUMBERS[0]]))
+    (failed,) = [e for e in ended if isinstance(e, TaskFailure)]
+    assert failed.task == "wrong/one"
+    assert failed.key == task(Wrong()).key
+    assert "planted" in failed.what
+    assert len(ended) == 3
+    threads = store.load(task(Threads()).key)["threads"]
+    assert set(threads["n"]) == {1}
+
+
+def test_a_worker_that_is_killed_loses_nothing(dask, tmp_path):
+    slow = [task(Numbers(i, 0.1)) for i in range(30)]
+    here = TaskStore.at(tmp_path / "here")
+    assert len(list(Here(workspace(), here).run(slow))) == 30
+    told, ended = Told(), []
+    there = TaskStore.at(tmp_path / "there")
+    with open_executor(
+        workspace(dask.address), there, 1, lost=told.lost, note=told.note
+    ) as executor:
+        for one in executor.run(slow):
+            ended.append(one)
+            if len(ended) == 5:
+                os.kill(int(one.worker.rpartition(":")[2]), signal.SIGKILL)
+    assert all(isinstance(e, TaskRecord) for e in ended)
+    assert sorted(e.key for e in ended) == sorted(t.key for t in slow)
+    assert told.lost_tasks
+    assert files(there.shelf.root) == files(here.shelf.root)
+
+
+def test_a_scheduler_that_dies_ends_the_run_and_keeps_what_is_finished(tmp_path):
+    slow = [task(Numbers(i, 0.1)) for i in range(30)]
+    store, n_ended = TaskStore.at(tmp_path / "s"), 0
+    with DaskHere(tmp_path / "dask") as dask:
+        dask.worker("a")
+        with (
+            pytest.raises(RunError, match="scheduler of the cluster is gone"),
+            open_executor(workspace(dask.address), store, 1) as executor,
+        ):
+            for _ in executor.run(slow):
+                n_ended += 1
+                if n_ended == 3:
+                    end(dask.processes[0])
+    assert 3 <= sum(store.fault(t.key) is None for t in slow) < 30
+
+
+def test_a_task_that_kills_its_workers_is_given_up_alone(dask, tmp_path):
+    told = Told()
+    deadly = task(Deadly())
+    once = task(Deadly(str(tmp_path / "flag")))
+    with open_executor(
+        workspace(dask.address), TaskStore.at(tmp_path / "s"), 1, lost=told.lost, note=told.note
+    ) as executor:
+        ended = list(executor.run([*NUMBERS[:3], deadly, once, *NUMBERS[3:6]]))
+    failed = [e for e in ended if isinstance(e, TaskFailure)]
+    assert [(f.task, f.key) for f in failed] == [(deadly.name, deadly.key)]
+    assert "memory" in failed[0].what
+    assert {e.key for e in ended} == {t.key for t in [*NUMBERS[:6], deadly, once]}
+    assert told.lost_tasks.count(deadly.name) > 1
+
+
+def test_a_worker_with_other_code_is_refused(dask, expected, tmp_path):
+    package = Path(lpact.__file__).parent
+    shutil.copytree(package, tmp_path / "src" / "lpact", ignore=shutil.ignore_patterns("*.pyc"))
+    changed = tmp_path / "src" / "lpact" / "reasons.py"
+    changed.write_text(changed.read_text() + "\n# changed\n")
+    path = f"{tmp_path / 'src'}{os.pathsep}{Path(__file__).parent}"
+    told, ended, seen = Told(), [], time.monotonic() + 60
+    store = TaskStore.at(tmp_path / "s")
+    with open_executor(workspace(dask.address), store, 1, note=told.note) as executor:
+        other = dask.worker("changed", env={"PYTHONPATH": path})
+        ended += executor.run(NUMBERS[:10])
+        while "worker_refused" not in told.events and time.monotonic() < seen:
+            ended += executor.run([task(Numbers(1000 + len(ended), 0.2))])
+        ended += [*executor.run(NUMBERS[10:]), *executor.run([TOTAL])]
+    # One that comes late is left out, and the others go on.
+    assert all(isinstance(e, TaskRecord) for e in ended)
+    assert expected.items() <= files(tmp_path / "s").items()
+    (fields,) = [f for event, f in told.notes if event == "worker_refused"]
+    assert fields["worker"] == "changed"
+    # One that is there from the start is an error that names it, and both versions.
+    with (
+        pytest.raises(
+            RunError, match=r"changed \(tcp://.*lpact's code is \w+ there .* and \w+ here"
+        ),
+        open_executor(workspace(dask.address), store, 1),
+    ):
+        pass
+    end(other)
+
+
+CLIENT = """
+import sys
+sys.path.insert(0, {here!r})
+from cluster_jobs import Numbers, task
+from test_dask_executor import workspace
+from lpact.run.conduct import Conductor, Watched
+from lpact.run.executors.choose import open_executor
+from lpact.run.progress import Silent
+from lpact.store import TaskStore
+from pathlib import Path
+
+store = TaskStore.at(Path({store!r}))
+with open_executor(workspace({address!r}), store, 1) as executor:
+    conductor = Conductor(store, executor, Watched(Silent()))
+    conductor.run("numbers", [task(Numbers(i, 0.15)) for i in range(60)])
+"""
+
+
+@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_client_leaves_nothing_running_and_is_resumed(dask, tmp_path, kind):
+    from distributed import Client
+
+    wanted = [task(Numbers(i, 0.15)) for i in range(60)]
+    script = CLIENT.format(
+        here=str(Path(__file__).parent), store=str(tmp_path), address=dask.address
+    )
+    client = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: len(list(tmp_path.rglob("*.task"))) > 5)
+        client.send_signal(kind)
+        assert client.wait(30) != 0
+    finally:
+        client.kill()
+    with Client(dask.address, set_as_default=False) as looking:
+        until(lambda: not any(looking.processing().values()))
+    done = {path.name for path in tmp_path.rglob("*.task")}
+    assert len(done) < 60
+    store = TaskStore.at(tmp_path)
+    left = [t for t in wanted if store.fault(t.key) is not None]
+    assert len(left) == 60 - len(done)
+    with open_executor(workspace(dask.address), store, 1) as executor:
+        assert {e.key for e in executor.run(left)} == {t.key for t in left}
+    assert all(store.fault(t.key) is None for t in wanted)
+
+
+def test_a_whole_study_gives_the_same_run(dask, tmp_path, tiny_study):
+    study = lpact.load_study(tiny_study(controls={"draws": 1, "include": ["circular_shift"]}))
+    here = study.run(tmp_path / "here", progress=False)
+    settings = RunConfig(cluster=dask.address, progress=False)
+    there = Study(study.config, settings).run(tmp_path / "there")
+    assert files(there.root) == files(here.root)
+    assert (there.root / "log.jsonl").read_text().count("task_finished") > 10
+
+
+def test_no_workers_is_told_and_then_an_error(tmp_path):
+    told = Told()
+    with DaskHere(tmp_path / "dask") as empty:
+        settings = RunConfig(cluster=empty.address, patience_s=0.5)
+        place = Workspace(lpact.load_study(STUDY).config, settings)
+        with (
+            pytest.raises(RunError, match="no workers") as error,
+            open_executor(place, TaskStore.at(tmp_path / "s"), 1, note=told.note),
+        ):
+            pass
+    assert "patience_s" in str(error.value)
+    assert told.events == {"no_workers"}
+    assert files(tmp_path / "s") == {}
+
+
+def test_a_scheduler_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(clusters, "CONNECT_S", 0.5)
+    with (
+        pytest.raises(RunError, match="cannot be reached"),
+        open_executor(workspace("tcp://127.0.0.1:9"), TaskStore.at(tmp_path), 1),
+    ):
+        pass
+
+
+def test_a_missing_package_is_named_with_its_remedy(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with (
+        pytest.raises(ConfigError, match=r"pip install 'lpact\[dask\]'"),
+        open_executor(workspace("tcp://127.0.0.1:9"), TaskStore.at(tmp_path), 1),
+    ):
+        pass
+
+
+def test_a_host_with_more_threads_than_cores_is_told_once():
+    told = Told()
+    crowd = Crowd(None, "", b"", note=told.note, patience_s=1.0)
+
+    def worker(address: str, host: str, threads: int, *cores: int) -> None:
+        crowd._fit[address] = Fit(address, address, host, threads, cores, len(cores), "", True)
+        crowd._check_cores(host)
+
+    worker("a", "one", 1, 0, 1)
+    worker("b", "one", 1, 0, 1)
+    worker("c", "two", 1, 0)  # jobs that were given different cores of one host
+    worker("d", "two", 1, 1)
+    assert told.notes == []
+    worker("e", "one", 2, 0, 1)
+    worker("f", "one", 1, 0, 1)
+    ((event, fields),) = told.notes
+    assert event == "overcommitted"
+    assert "one has 2 core(s) and 4 worker thread(s)" in fields["what"]
+
+
+def test_short_tasks_of_one_kind_go_together():
+    slowest: dict[type, float] = {}
+    waiting = Waiting([*NUMBERS, TOTAL], slowest)
+    assert len(waiting.take()) == 1, "nothing is known of this kind yet"
+    slowest[Numbers] = 0.03
+    assert waiting.take() == NUMBERS[1:4]
+    slowest[Numbers] = 60.0
+    assert waiting.take() == NUMBERS[4:5]
+    slowest[Numbers] = 1e-9
+    rest = [waiting.take() for _ in range(10)]
+    assert max(map(len, rest)) == 8
+    assert [t for some in rest for t in some] == [*NUMBERS[5:], TOTAL]
+    assert [t for some in rest if TOTAL in some for t in some] == [TOTAL]
+
+
+def test_more_workers_than_cores_are_told():
+    n_cores = len(os.sched_getaffinity(0))
+    assert too_many_workers(n_cores) == ""
+    assert f"{n_cores + 1} workers on {n_cores} core" in too_many_workers(n_cores + 1)
+
+
+def until(true, seconds: float = 60.0) -> None:
+    """Wait until something is so."""
+    end_by = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end_by, "it did not happen in time"
+        time.sleep(0.05)
