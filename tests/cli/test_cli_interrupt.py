@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tiny_study import TINY
 
-DRAWS = 12
+DRAWS = 40
 PATIENCE_S = 120.0
 
 

@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 sys.path.append(str(Path(__file__).parents[1] / "decide"))
 
 import lpact
 from lpact.study import Run
+from shared_folder import shared_folder
 
 STUDY = {
     "name": "robust",
@@ -56,6 +58,7 @@ STUDY = {
 
 @pytest.fixture(scope="session")
 def simulated_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Two datasets with three subjects each, one of them with planted signal."""
-    folder = tmp_path_factory.mktemp("robustness") / "run"
-    return lpact.load_study(STUDY).run(folder, progress=False)
+    """Two datasets with three subjects each, one of them with planted signal; not to be changed."""
+    folder = shared_folder(tmp_path_factory, "robustness-run")
+    with FileLock(f"{folder}.lock"):
+        return lpact.load_study(STUDY).run(folder, progress=False)

@@ -7,17 +7,22 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from filelock import FileLock
 from starlette.testclient import TestClient
 
 from explorer_runs import make_run, planted_run
 from lpact.web import create_app
+from shared_folder import shared_folder
 
 BASE = "http://127.0.0.1"
 
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("explorer") / "tiny")
+    """Shared by parallel workers; not to be changed, so copy its folder where a test must."""
+    folder = shared_folder(tmp_path_factory, "explorer") / "tiny"
+    with FileLock(f"{folder.parent}.lock"):
+        return make_run(folder)
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
@@ -206,6 +209,22 @@ def _spelt_out(section: S, plugins: Mapping[str, Plugin]) -> S:
 
 def plugin_packages(config: StudyConfig) -> tuple[str, ...]:
     """Name and version of every other package whose plugins the study uses."""
+    origins = {registry.origin(name) for registry, name in _plugins_in_use(config)}
+    return tuple(sorted(origins - {BUILT_IN}))
+
+
+def plugin_code(config: StudyConfig) -> tuple[tuple[str, str], ...]:
+    """SHA-256 of the source file of every plugin of another package: one that is being written has no new version."""
+    found = {}
+    for registry, name in _plugins_in_use(config):
+        if registry.origin(name) != BUILT_IN:
+            source = inspect.getsourcefile(registry.get(name))
+            content = Path(source).read_bytes() if source else b""
+            found[name] = hashlib.sha256(content).hexdigest()
+    return tuple(sorted(found.items()))
+
+
+def _plugins_in_use(config: StudyConfig) -> Iterator[tuple[Registry[Any], str]]:
     used: list[tuple[Registry[Any], Iterable[str]]] = [
         (DATASETS, (d.reader for d in config.datasets)),
         (MODELS, (m.source for m in config.models)),
@@ -215,5 +234,6 @@ def plugin_packages(config: StudyConfig) -> tuple[str, ...]:
         (MECHANISMS, config.stripping.mechanisms),
         (STRIPPINGS, config.stripping.methods),
     ]
-    origins = {registry.origin(name) for registry, names in used for name in names}
-    return tuple(sorted(origins - {BUILT_IN}))
+    for registry, names in used:
+        for name in names:
+            yield registry, name

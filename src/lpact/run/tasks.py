@@ -18,7 +18,7 @@ import polars as pl
 
 from lpact.config import StudyConfig
 from lpact.features.models import MODELS
-from lpact.run.inspect import PARSER, StudyAudit, plugin_packages
+from lpact.run.inspect import PARSER, StudyAudit, plugin_code, plugin_packages
 from lpact.run.workspace import Workspace
 from lpact.store import Results, code_digest, library_versions
 from lpact.tables.audit import MODEL_FILES, SOURCE_FILES
@@ -115,7 +115,8 @@ class Keys:
             config.pop(part)
         read = {*scope.models, *self._mechanism_models} if scope.models else set()
         config["datasets"] = [d for d in config["datasets"] if d["name"] == scope.dataset]
-        config["models"] = [m for m in config["models"] if m["name"] in read]
+        # Which layers are claimed is nothing to a task about one of them.
+        config["models"] = [m | {"layers": []} for m in config["models"] if m["name"] in read]
         sources = self._audit.tables[SOURCE_FILES.name].filter(dataset=scope.dataset or "")
         files = self._audit.tables[MODEL_FILES.name].filter(pl.col("model").is_in([*read, PARSER]))
         return digest(
@@ -138,7 +139,11 @@ class Keys:
     @cached_property
     def _libraries(self) -> list[object]:
         config = self._config.model_dump(mode="json")
-        return [sorted(library_versions(config).items()), plugin_packages(self._config)]
+        return [
+            sorted(library_versions(config).items()),
+            plugin_packages(self._config),
+            plugin_code(self._config),
+        ]
 
 
 def digest(parts: Sequence[object]) -> str:

@@ -62,3 +62,4 @@ def _files(package: Path, parts: tuple[str, ...]) -> Iterable[Path]:
             yield place
         else:
             yield from place.rglob("*.py")
+            yield from place.rglob("*.tsv")  # lists that features and simulations are made from

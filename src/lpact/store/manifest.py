@@ -105,6 +105,10 @@ def library_versions(config: Mapping[str, Any]) -> dict[str, str]:
     """Versions of Python and of the libraries that numbers and bytes of a study depend on."""
     on_torch = config.get("readout", {}).get("device", "cpu") != "cpu"
     libraries = [*_LIBRARIES, *(["torch"] if on_torch else [])]
+    if config.get("nuisance", {}).get("language"):
+        libraries.append("wordfreq")
+    if parser := config.get("mechanisms", {}).get("parser"):
+        libraries.append(str(parser).partition(":")[0])
     readers = {dataset.get("reader") for dataset in config.get("datasets", ())}
     if readers - _PLAIN_READERS:
         libraries += [name for name in SIGNAL_LIBRARIES if _version(name) != _MISSING]
