@@ -45,7 +45,7 @@ layers = {layers}
 [readout]
 folds = 3
 alphas = [1000.0]
-memory_gib = 0.5
+memory_gib = 0.25
 
 [controls]
 include = ["circular_shift", "sentence_reset_fresh"]
@@ -189,11 +189,11 @@ def show(found: dict[str, Any]) -> None:
 def main() -> None:
     """Run the benchmark, and keep what it found."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--layers", type=int, default=96)
-    parser.add_argument("--columns", type=int, default=3072)
-    parser.add_argument("--words", type=int, default=1600)
-    parser.add_argument("--every", type=int, default=24, help="claim every so many layers one")
-    parser.add_argument("--limit", type=float, default=1.5, help="GiB a process may allocate")
+    parser.add_argument("--layers", type=int, default=192)
+    parser.add_argument("--columns", type=int, default=2048)
+    parser.add_argument("--words", type=int, default=1200)
+    parser.add_argument("--every", type=int, default=48, help="claim every so many layers one")
+    parser.add_argument("--limit", type=float, default=1.0, help="GiB a process may allocate")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lpact-") as folder:

@@ -141,6 +141,6 @@ def test_the_job_gives_the_same_table_whatever_else_the_study_is(measured):
     other = study(seed=99)
     job = ImplantJob.of(study(), "sham")
     assert job != ImplantJob.of(study(), "implant")
-    assert job == ImplantJob.of(study(name="another name"), "sham")
+    assert job == ImplantJob.of(study(name="another"), "sham")
     frames = job.run(Workspace(other), MemoryTasks())
     assert frames[IMPLANT.name].equals(judged(measured, "sham"))

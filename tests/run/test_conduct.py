@@ -29,7 +29,7 @@ class Add:
     needs: tuple[str, ...] = ()
     broken: bool = False
 
-    def run(self, workspace: Any, results: TaskStore) -> dict[str, pl.DataFrame]:  # noqa: ARG002
+    def run(self, workspace: Any, results: TaskStore) -> dict[str, pl.DataFrame]:
         if self.broken:
             raise RuntimeError(f"{self.name} is [bold]broken[/bold]")
         total = sum(results.load(key)["t"]["x"].item() for key in self.needs)

@@ -245,7 +245,7 @@ def test_an_interrupted_client_leaves_nothing_running_and_is_resumed(dask, tmp_p
 
 
 def test_a_whole_study_gives_the_same_run(dask, tmp_path, tiny_study):
-    options = {"n_subjects": 2, "n_stories": 3, "sentences_per_story": 6, "n_units": 6}
+    options = {"n_subjects": 2, "n_runs": 1, "n_stories": 3, "sentences_per_story": 6, "n_units": 6}
     study = lpact.load_study(
         tiny_study(
             datasets=[{"name": "sim", "reader": "simulated", "options": options}],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -72,6 +71,15 @@ def frames(name: str) -> dict[str, pl.DataFrame]:
     return {"t": pl.DataFrame({"name": [name]})}
 
 
+@pytest.fixture(autouse=True)
+def _jobs_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes find this module."""
+    here = str(Path(__file__).parent)
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+    )
+
+
 @pytest.fixture
 def workspace() -> Workspace:
     return Workspace(lpact.load_study(STUDY).config)
@@ -116,7 +124,7 @@ def test_errors_are_told_and_the_others_go_on(workspace, store, tmp_path) -> Non
 
 def test_an_interruption_is_no_error_of_a_task(workspace, store) -> None:
     class Stop(Act):
-        def run(self, workspace: Workspace, results: Any) -> Any:  # noqa: ARG002
+        def run(self, workspace: Workspace, results: Any) -> Any:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -131,7 +139,7 @@ def test_processes_that_die_are_replaced_and_the_guilty_task_is_named(
     lost: list[list[str]] = []
     names = ["a", "b", "raise", "once", "kept", "c", "die", "d"]
     with Processes(
-        Setup.of(workspace, store), 2, lambda dead: lost.append([t.name for t in dead])
+        Setup.of(workspace, store), 1, lambda dead: lost.append([t.name for t in dead])
     ) as executor:
         ended = {e.task: e for e in executor.run(iter(tasks(tmp_path, *names)))}
     assert sorted(ended) == sorted(names)
@@ -157,13 +165,3 @@ def test_workers_that_die_while_nothing_runs_are_replaced(workspace, store, tmp_
         (second,) = executor.run(iter(tasks(tmp_path, "b")))
         assert isinstance(second, TaskRecord)
         assert second.worker != first.worker
-
-
-@pytest.fixture(autouse=True)
-def _jobs_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Worker processes find this module."""
-    here = str(Path(__file__).parent)
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-    )
-    yield

@@ -20,7 +20,7 @@ from survivors import (
 )
 from victims import Breeder, Victim, finish, start, wait_for, workers_of
 
-KILLS = 56
+KILLS = 52
 COLD_KILLS = 4
 WORKER_KILLS = 14
 
@@ -131,7 +131,7 @@ def test_fifty_kills_cost_no_finished_task_and_no_byte(tmp_path: Path) -> None:
         finish(start(study, attempts.out))
 
     assert attempts.n_kills >= 50
-    assert attempts.n_at_work >= 40
+    assert attempts.n_at_work >= 36
     assert len(attempts.n_results_seen) >= 15, "the kills fell on the same few moments"
     assert_same_run(attempts.out, undisturbed)
     assert computed(undisturbed)

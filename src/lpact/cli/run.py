@@ -114,6 +114,11 @@ def compute(
     if plan.extraction.n_sets:
         say(told, extraction_line(plan))
     say(told, cost_line(plan, how.workers))
+    if not (how.cluster or study.run_config.cluster):
+        from lpact.run.executors.choose import too_many_workers
+
+        if warning := too_many_workers(how.workers):
+            say(told, warning)
     _refuse(plan, study, out, how)
     if partial_folder(out.absolute()).exists():
         say(told, "A working folder is there: what was finished of this very study is used again.")

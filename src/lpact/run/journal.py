@@ -52,7 +52,7 @@ class Journal:
         self._folder = folder
         self._told = told
         self._overall = told if isinstance(told, Overall) else None
-        self._log = LogFile(folder / LOG_NAME, self._say)
+        self._log = LogFile(folder / LOG_NAME, self.say)
         self._model = ProgressModel(expected or {}, workers=workers)
         self._lock = threading.RLock()
         self._closed = threading.Event()
@@ -251,7 +251,7 @@ class Journal:
         except OSError as error:
             if not self._status_lost:
                 self._status_lost = True
-                self._say(
+                self.say(
                     f"{self._folder / STATUS_NAME} cannot be written ({error.strerror or error}): "
                     "the run goes on, and `lpact status` shows an earlier state"
                 )
@@ -262,7 +262,8 @@ class Journal:
             return None
         return stage.seconds_left(now, self._model.step_seconds(stage, now))
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell whoever watches something in words, between the lines of progress."""
         if self._overall is not None:
             self._overall.say(text)
 

@@ -286,7 +286,7 @@ class FeatureSetWriter:
         codecs = require("zarr.codecs")
         (self.path / RECORD).unlink(missing_ok=True)
         group = zarr.open_group(str(self.path / ARRAYS), mode="w", zarr_format=3)
-        group.attrs.update(self.about)
+        group.attrs.put(dict(self.about))
         checked = [codecs.Crc32cCodec()]
         shape = (self.n_layers, self.n_words, self.n_columns)
         group.create_array(
