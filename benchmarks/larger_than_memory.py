@@ -45,7 +45,7 @@ layers = {layers}
 [readout]
 folds = 3
 alphas = [1000.0]
-memory_gib = 0.25
+memory_gib = 0.4
 
 [controls]
 include = ["circular_shift", "sentence_reset_fresh"]
@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=2048)
     parser.add_argument("--words", type=int, default=1200)
     parser.add_argument("--every", type=int, default=48, help="claim every so many layers one")
-    parser.add_argument("--limit", type=float, default=1.0, help="GiB a process may allocate")
+    parser.add_argument("--limit", type=float, default=2.0, help="GiB a process may allocate")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lpact-") as folder:

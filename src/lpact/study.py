@@ -319,7 +319,6 @@ class Study:
     def reopen(self, out: str | Path, audit: StudyAudit) -> Run:
         """Open a finished run of this study; raises `RunError` where it would come out otherwise today."""
         run = Run(out)
-        clear_leftovers(out)
         changed = differences(run.manifest, provenance(self.config, audit))
         if changed:
             raise RunError(
@@ -330,6 +329,7 @@ class Study:
                 expected="the same inputs, code and versions as now",
                 remedy="choose another output folder, or remove this run to compute it again",
             )
+        clear_leftovers(out, run.manifest.config_digest)
         return run
 
 

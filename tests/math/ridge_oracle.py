@@ -21,6 +21,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,12 @@ def varies(column: np.ndarray) -> bool:
 
 def varying(x: np.ndarray) -> np.ndarray:
     """Which columns vary, [p]."""
-    return np.array([varies(column) for column in x.T], dtype=bool)
+    return np.array(_varying(np.ascontiguousarray(x, dtype=float).tobytes(), x.shape), dtype=bool)
+
+
+@lru_cache(maxsize=64)
+def _varying(content: bytes, shape: tuple[int, int]) -> list[bool]:
+    return [varies(column) for column in np.frombuffer(content).reshape(shape).T]
 
 
 def pipeline(alpha: float, k: int) -> Pipeline:
@@ -146,24 +152,29 @@ def _fit_parts(
     """Weights of features and unpenalised columns in raw units, intercept, and the prediction, of columns that vary."""
     k = 0 if k >= min(x.shape) else k  # all axes: a rotation, which a ridge does not notice
     if nuisance.shape[1] == 0:
-        model = pipeline(alpha, k).fit(x, y)
-        scale, ridge = model.named_steps["scale"], model.named_steps["ridge"]
-        axes = model.named_steps["pca"].components_ if k else np.eye(x.shape[1])
-        weights = (ridge.coef_ @ axes) / scale.scale_
+        before = prepared(x, k)
+        ridge = Ridge(alpha=alpha, solver="svd").fit(before.z, y)
+        weights = (ridge.coef_ @ before.axes) / before.scale.scale_
         # PCA and Ridge centre once more what is centred already: no term of their own in the intercept.
-        offset = float(ridge.intercept_ - weights @ scale.mean_)
-        return weights, np.zeros(0), offset, lambda new, _: model.predict(new)
+        offset = float(ridge.intercept_ - weights @ before.scale.mean_)
+        return weights, np.zeros(0), offset, lambda new, _: ridge.predict(before.transform(new))
+    return _fit_beside(x, y, alpha, k, nuisance)
 
+
+def _fit_beside(
+    x: np.ndarray, y: np.ndarray, alpha: float, k: int, nuisance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float, Callable[[np.ndarray, np.ndarray], np.ndarray]]:
+    """The same with unpenalised columns."""
     # Standardise both; regress features and response on the unpenalised columns over the training rows; ridge what
     # is left on what is left (Frisch and Waugh).
-    scale_n = StandardScaler().fit(nuisance)
-    n = scale_n.transform(nuisance)
+    before_n = prepared(nuisance, 0)
+    scale_n, n = before_n.scale, before_n.z
     on_y = np.linalg.lstsq(n, y - y.mean(), rcond=1e-10)[0]
     if x.shape[1] == 0:
         ridge, axes, on_x = None, None, None
     else:
-        scale_x = StandardScaler().fit(x)
-        z = scale_x.transform(x)
+        before_x = prepared(x, 0)
+        scale_x, z = before_x.scale, before_x.z
         on_x = np.linalg.lstsq(n, z, rcond=1e-10)[0]
         left = z - n @ on_x
         axes = np.eye(x.shape[1])
@@ -172,10 +183,10 @@ def _fit_parts(
         ridge = Ridge(alpha=alpha, solver="svd").fit(left @ axes.T, y - n @ on_y)
 
     def deviation(new: np.ndarray, new_n: np.ndarray) -> np.ndarray:
-        new_n = scale_n.transform(new_n)
+        new_n = before_n.transform(new_n)
         out = new_n @ on_y
         if ridge is not None:
-            out = out + ridge.predict((scale_x.transform(new) - new_n @ on_x) @ axes.T)
+            out = out + ridge.predict((before_x.transform(new) - new_n @ on_x) @ axes.T)
         return out
 
     weights = np.zeros(0)
@@ -188,6 +199,38 @@ def _fit_parts(
         offset = float(ridge.intercept_ - weights @ scale_x.mean_)
     offset -= float(nuisance_weights @ scale_n.mean_)
     return weights, nuisance_weights, offset, deviation
+
+
+class Prepared:
+    """The steps of the pipeline before the ridge, fitted to training rows: they know neither response nor penalty."""
+
+    def __init__(self, x: np.ndarray, k: int) -> None:
+        self.scale = StandardScaler()
+        self.z = self.scale.fit_transform(x)
+        self.pca = PCA(n_components=k, svd_solver="full") if k else None
+        self.axes = np.eye(x.shape[1])
+        if self.pca is not None:
+            self.z = self.pca.fit_transform(self.z)
+            self.axes = self.pca.components_
+        self._seen: dict[bytes, np.ndarray] = {}
+
+    def transform(self, new: np.ndarray) -> np.ndarray:
+        """Other rows; those that were asked for before are not worked out again."""
+        key = new.tobytes()
+        if key not in self._seen:
+            z = self.scale.transform(new)
+            self._seen[key] = z if self.pca is None else self.pca.transform(z)
+        return self._seen[key]
+
+
+@lru_cache(maxsize=64)
+def _prepared(content: bytes, shape: tuple[int, int], k: int) -> Prepared:
+    return Prepared(np.frombuffer(content).reshape(shape), k)
+
+
+def prepared(x: np.ndarray, k: int) -> Prepared:
+    """Targets, lags and penalties that are fitted to the same rows share what comes before the ridge."""
+    return _prepared(np.ascontiguousarray(x, dtype=float).tobytes(), x.shape, k)
 
 
 _MEMORY: OrderedDict[bytes, dict[Any, Any]] = OrderedDict()
@@ -230,7 +273,8 @@ def correlation(a: np.ndarray, b: np.ndarray, metric: str) -> float:
     if metric == "spearman":
         a, b = stats.rankdata(a), stats.rankdata(b)
     a, b = (v / np.abs(v).max() for v in (a - a.mean(), b - b.mean()))
-    return float(stats.pearsonr(a, b).statistic)
+    a, b = (v / np.linalg.norm(v) for v in (a - a.mean(), b - b.mean()))
+    return float(np.clip(a @ b, -1.0, 1.0))
 
 
 def held_out_score(

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 import lpact
 from lpact.study import Run, Study
+from shared_folder import shared_folder
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
@@ -46,8 +48,39 @@ def tiny_study() -> Callable[..., dict[str, Any]]:
     return tiny
 
 
+def tinier(**changes: Any) -> dict[str, Any]:
+    """The tiny study with every control, measure and stripping, and as little as possible of each."""
+    return tiny(
+        **{
+            "models": [{"name": "integrated", "layers": [2]}],
+            "controls": {"draws": 1},
+            "relational": {"permutations": 19},
+            "stripping": {"mechanisms": ["surprisal", "context_update"], "mismatch_draws": 1},
+            "assay": {"enabled": True, "unit_permutations": 10, "shifts": 19},
+            **changes,
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def tinier_study() -> Callable[..., dict[str, Any]]:
+    return tinier
+
+
+def shared_run(study: Study, factory: pytest.TempPathFactory, name: str) -> Run:
+    """A run that parallel workers share; not to be changed."""
+    folder: Path = shared_folder(factory, name)
+    with FileLock(f"{folder}.lock"):
+        return study.run(folder, progress=False)
+
+
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Run]:
     study = lpact.load_study(tiny(assay={"enabled": True}))
-    out: Path = tmp_path_factory.mktemp("tiny") / "run"
-    return study, study.run(out, progress=False)
+    return study, shared_run(study, tmp_path_factory, "run-tiny")
+
+
+@pytest.fixture(scope="session")
+def tinier_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Run]:
+    study = lpact.load_study(tinier())
+    return study, shared_run(study, tmp_path_factory, "run-tinier")

@@ -16,6 +16,7 @@ ENVIRONMENT = {
     "POLARS_MAX_THREADS": "1",
     "PYTHONPATH": f"{Path(__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
 }
 
 

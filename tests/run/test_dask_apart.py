@@ -155,7 +155,7 @@ def test_results_go_to_an_object_store(apart, expected, monkeypatch):
         # A store that the worker cannot use is said, not gone around.
         elsewhere = TaskStore(open_shelf(f"s3://results/x?{query}"))
         monkeypatch.setattr(
-            "lpact.run.executors.dask_terms._anywhere",
+            "lpact.run.executors.dask.terms._anywhere",
             lambda _: open_shelf(f"s3://nobucket/x?{query}"),
         )
         with (

@@ -20,9 +20,9 @@ from lpact.config import RunConfig
 from lpact.errors import ConfigError, RunError
 from lpact.run.executors import cluster as clusters
 from lpact.run.executors.choose import open_executor, too_many_workers
-from lpact.run.executors.dask_crowd import Crowd
-from lpact.run.executors.dask_handed import Waiting
-from lpact.run.executors.dask_terms import Fit
+from lpact.run.executors.dask.crowd import Crowd
+from lpact.run.executors.dask.handed import Waiting
+from lpact.run.executors.dask.terms import Fit
 from lpact.run.executors.here import Here
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.run.workspace import Workspace

@@ -30,33 +30,26 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_workers_and_threads_change_no_byte(tiny_study, tiny_run, tmp_path):
-    _, run = tiny_run
+def test_workers_and_threads_change_no_byte(tinier_study, tinier_run, tmp_path):
+    _, run = tinier_run
     expected = contents(run.root)
     assert "manifest.json" in expected
     assert "decisions/lpact_decision_table.parquet" in expected
     script = tmp_path / "run_study.py"
     script.write_text(SCRIPT)
-    for workers, threads in ((2, "4"), (3, "1")):
-        out = tmp_path / f"run-{workers}"
-        environment = {**os.environ, "POLARS_MAX_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
-        subprocess.run(
-            [
-                sys.executable,
-                str(script),
-                json.dumps(tiny_study(assay={"enabled": True})),
-                str(out),
-                str(workers),
-            ],
-            check=True,
-            env=environment,
-        )
-        got = contents(out)
-        assert got.keys() == expected.keys()
-        assert [name for name in expected if got[name] != expected[name]] == []
+    out = tmp_path / "run"
+    threads = {"POLARS_MAX_THREADS": "4", "OPENBLAS_NUM_THREADS": "4"}
+    subprocess.run(
+        [sys.executable, str(script), json.dumps(tinier_study()), str(out), "3"],
+        check=True,
+        env={**os.environ, **threads},
+    )
+    got = contents(out)
+    assert got.keys() == expected.keys()
+    assert [name for name in expected if got[name] != expected[name]] == []
 
 
-def test_unit_order_changes_nothing_but_the_order(tiny_run, tiny_study, tmp_path):
+def test_unit_order_changes_nothing_but_the_order(tinier_run, tinier_study, tmp_path):
     """The same recordings from a folder, with their units in another order."""
     import numpy as np
     import polars as pl
@@ -64,7 +57,7 @@ def test_unit_order_changes_nothing_but_the_order(tiny_run, tiny_study, tmp_path
     from lpact.datasets.folder.writer import write_folder
     from lpact.run.workspace import Workspace
 
-    study, _ = tiny_run
+    study, _ = tinier_run
     dataset = Workspace(study.config).dataset("sim")
     write_folder(dataset, tmp_path / "straight")
     write_folder(dataset, tmp_path / "moved")
@@ -76,13 +69,14 @@ def test_unit_order_changes_nothing_but_the_order(tiny_run, tiny_study, tmp_path
         (folder / "units.tsv").write_text("\n".join([lines[0], *body]) + "\n")
 
     def run(name):
-        values = tiny_study(
+        values = tinier_study(
             datasets=[{"name": "sim", "reader": "folder", "grid": {"lags_ms": [0.0, 100.0]}}],
             run={"paths": {"sim": str(tmp_path / name)}},
             controls={
                 "draws": 1,
                 "include": ["random_matched_dim", "random_matched_autocorr", "circular_shift"],
             },
+            assay={"enabled": False},
         )
         return lpact.load_study(values).run(tmp_path / f"run-{name}", progress=False)
 
@@ -100,22 +94,23 @@ def test_unit_order_changes_nothing_but_the_order(tiny_run, tiny_study, tmp_path
 
 
 def test_scaling_and_shifting_the_recording_changes_no_verdict_and_no_score(
-    tiny_run, tiny_study, tmp_path
+    tinier_run, tinier_study, tmp_path
 ):
     import numpy as np
 
     from lpact.datasets.folder.writer import write_folder
     from lpact.run.workspace import Workspace
 
-    study, original = tiny_run
+    study, original = tinier_run
     write_folder(Workspace(study.config).dataset("sim"), tmp_path / "data")
     for path in (tmp_path / "data" / "recordings").glob("*/neural.npy"):
         np.save(path, np.load(path) * 1e-6 + 5e-5)
     for path in (tmp_path / "data" / "stimuli").rglob("layer-*.npy"):
         np.save(path, np.load(path) * 37.0 - 1000.0)
-    values = tiny_study(
+    values = tinier_study(
         datasets=[{"name": "sim", "reader": "folder", "grid": {"lags_ms": [0.0, 100.0]}}],
         run={"paths": {"sim": str(tmp_path / "data")}},
+        assay={"enabled": False},
     )
     scaled = lpact.load_study(values).run(tmp_path / "run", progress=False)
     key = ["subject", "run", "model", "layer", "condition", "draw", "metric"]

@@ -32,6 +32,7 @@ from lpact.registry import BUILT_IN, Plugin, Registry
 from lpact.run.progress import Reporter
 from lpact.run.workspace import Workspace, build_source
 from lpact.store import frame
+from lpact.store.code import remember_code
 from lpact.tables.audit import MODEL_FILES
 
 S = TypeVar("S", bound=Section)
@@ -55,6 +56,7 @@ class StudyAudit:
 
 def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
     """Look at every source; raises `StudyInputError` with everything that must be mended."""
+    remember_code()
     config = workspace.config
     start = time.perf_counter()
     problems: list[InputError] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import ClassVar, Protocol
 
@@ -24,6 +24,9 @@ from lpact.store import Results, code_digest, library_versions
 from lpact.tables.audit import MODEL_FILES, SOURCE_FILES
 
 Frames = dict[str, pl.DataFrame]
+
+LONG = 4
+"""Items of a list that enter a key one by one."""
 
 ABOUT_VERDICTS = ("name", "gates", "assay")
 """Parts of the configuration that no measured number depends on."""
@@ -90,6 +93,7 @@ class Keys:
         self._config = config
         self._audit = audit
         self._scopes: dict[Scope, str] = {}
+        self._lists: dict[tuple[object, ...], str] = {}
 
     def task(self, job: StudyJob) -> Task:
         """The job with the key of its result."""
@@ -100,10 +104,18 @@ class Keys:
             type(job).__name__,
             code_digest(job.code),
             self._scopes[job.scope],
-            asdict(job),  # type: ignore[call-overload]
+            {own.name: self._short(getattr(job, own.name)) for own in fields(job)},  # type: ignore[arg-type]
             self._libraries,
         ]
         return Task(job, digest(parts))
+
+    def _short(self, value: object) -> object:
+        """A field of a job as plain values; long lists, which many jobs share, by their digest."""
+        if not isinstance(value, tuple) or len(value) <= LONG:
+            return plain(value)
+        if value not in self._lists:
+            self._lists[value] = digest([plain(value)])
+        return self._lists[value]
 
     def tasks(self, jobs: Sequence[StudyJob]) -> list[Task]:
         """All jobs with their keys."""
@@ -146,7 +158,16 @@ class Keys:
         ]
 
 
+def plain(value: object) -> object:
+    """Records and tuples as dictionaries and lists, all the way down."""
+    if is_dataclass(value):
+        return {own.name: plain(getattr(value, own.name)) for own in fields(value)}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value
+
+
 def digest(parts: Sequence[object]) -> str:
     """Hash of plain values."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -44,7 +44,15 @@ JUDGING = (
 
 @cache
 def code_digest(parts: tuple[str, ...] = ()) -> str:
-    """SHA-256 of lpact's source files, or of those under some folders and files of the package."""
+    """SHA-256 of lpact's source files, or of those under some folders and files of the package.
+
+    It is that of the first call in this process; `current_digest` looks again.
+    """
+    return current_digest(parts)
+
+
+def current_digest(parts: tuple[str, ...] = ()) -> str:
+    """The same of the files as they are now; lists and other data that lpact brings along count, too."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(set(_files(package, parts))):
@@ -53,13 +61,16 @@ def code_digest(parts: tuple[str, ...] = ()) -> str:
     return digest.hexdigest()[:16]
 
 
+def remember_code() -> None:
+    """Look at all source files now, before work begins that is to be known by them."""
+    for parts in ((), MEASURING, JUDGING):
+        code_digest(parts)
+
+
 def _files(package: Path, parts: tuple[str, ...]) -> Iterable[Path]:
-    if not parts:
-        yield from package.rglob("*.py")
-    for part in parts:
-        place = package / part
-        if place.suffix == ".py":
+    for place in [package / part for part in parts] or [package]:
+        if place.is_file():
             yield place
-        else:
-            yield from place.rglob("*.py")
-            yield from place.rglob("*.tsv")  # lists that features and simulations are made from
+        for path in place.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path

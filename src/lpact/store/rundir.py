@@ -4,6 +4,7 @@
 
     <out>.partial/            while the run is being made
         lock                  held by the process that makes it
+        study                 digest of the configuration
         tasks/                results of finished tasks (`lpact.store.tasks`)
         log.jsonl             what happened so far, and status.json (`lpact.run.journal`)
         run/                  the tables and the manifest, just before they are published
@@ -23,7 +24,7 @@ import polars as pl
 
 from lpact.errors import RunError
 from lpact.store._disk import TEMPORARY, atomic_write_bytes, storage_errors, sync_folder
-from lpact.store._lock import FolderLock
+from lpact.store._lock import LOCK_NAME, FolderLock
 from lpact.store.files import write_table
 from lpact.store.locked import refuse_locked
 from lpact.store.manifest import (
@@ -54,6 +55,7 @@ class RunWriter:
         self._refuse_unmovable()
         self._refuse_existing()
         self.partial = partial_folder(self.out)
+        refuse_foreign(self.partial)
         self._lock = FolderLock(self.partial)
         try:
             # Another process may have published between the first look and the lock.
@@ -63,6 +65,7 @@ class RunWriter:
             self._lock.release()
             raise
         _sweep(self.partial)
+        atomic_write_bytes(self.partial / STUDY_NAME, provenance.config_digest.encode())
         self.tasks = tasks or TaskStore.at(self.partial / "tasks")
 
     def __enter__(self) -> Self:
@@ -118,8 +121,8 @@ class RunWriter:
             # Replaces an empty folder at most; fails on one that has been filled meanwhile.
             run.rename(self.out)
             sync_folder(self.out.parent)
-        with storage_errors(self.partial, "the run is published, but its working folder remains"):
-            shutil.rmtree(self.partial)
+        # What a process that is about to end still writes there is removed when the run is opened again.
+        shutil.rmtree(self.partial, ignore_errors=True)
         self.close()
         return StoredRun(self.out)
 
@@ -164,17 +167,52 @@ def partial_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial")
 
 
-def clear_leftovers(out: str | Path) -> None:
-    """Remove the working folder of a published run, where its process ended between publishing and removing it."""
+def clear_leftovers(out: str | Path, config_digest: str) -> None:
+    """Remove the working folder of a published run, where its process ended between publishing and removing it.
+
+    A folder that holds anything else, or the work of another study, is left alone.
+    """
     partial = partial_folder(Path(os.path.abspath(out)))
-    if not partial.is_dir():
+    study = partial / STUDY_NAME
+    if not study.is_file() or study.read_text() != config_digest or foreign(partial):
         return
-    lock = FolderLock(partial)
     try:
-        with storage_errors(partial, "the run is published, but its working folder remains"):
-            shutil.rmtree(partial)
-    finally:
-        lock.release()
+        lock = FolderLock(partial)
+    except RunError:
+        return  # somebody is at work there
+    shutil.rmtree(partial, ignore_errors=True)
+    lock.release()
+
+
+STUDY_NAME = "study"
+WORKING = frozenset({LOCK_NAME, STUDY_NAME, "tasks", "run", "log.jsonl", "status.json"})
+"""What a working folder holds."""
+
+
+def foreign(partial: Path) -> list[str]:
+    """Names in a working folder that are not lpact's."""
+    with storage_errors(partial, "the working folder cannot be read"):
+        if not partial.is_dir():
+            return []
+        names = sorted(path.name for path in partial.iterdir())
+    return [name for name in names if name not in WORKING and not is_temporary(name)]
+
+
+def refuse_foreign(partial: Path) -> None:
+    """Raise `RunError` where the working folder's place is taken by something else, which would be removed with it."""
+    if found := foreign(partial):
+        raise RunError(
+            "the place of the working folder is taken",
+            where=str(partial),
+            got=f"{found[0]} in it" + (f", and {len(found) - 1} more" if len(found) > 1 else ""),
+            expected="no such folder, or one that an interrupted run has left",
+            remedy="move it away, or choose another output folder",
+        )
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file is one that was being written."""
+    return name.startswith(".") and name.endswith(TEMPORARY)
 
 
 def _sweep(folder: Path) -> None:

@@ -16,7 +16,7 @@ from lpact.run.memory import peak_bytes
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.run.tasks import Task
 from lpact.run.workspace import Workspace
-from lpact.store import Results
+from lpact.store import Results, code_digest
 
 Ended = TaskRecord | TaskFailure
 
@@ -46,11 +46,14 @@ class Setup:
     settings: RunConfig
     fingerprints: dict[str, str]
     results: Results
+    code: str
 
     @classmethod
     def of(cls, workspace: Workspace, results: Results) -> Setup:
         """The set-up that corresponds to a workspace."""
-        return cls(workspace.config, workspace.resolved(), workspace.fingerprints, results)
+        return cls(
+            workspace.config, workspace.resolved(), workspace.fingerprints, results, code_digest()
+        )
 
     def workspace(self) -> Workspace:
         """A workspace of one's own."""

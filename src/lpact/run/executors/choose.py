@@ -54,8 +54,8 @@ def open_executor(
         yield Here(workspace, results)
         return
     if workspace.run.cluster:
-        from lpact.run.executors.cluster import open_client
-        from lpact.run.executors.dask import OnDask
+        from lpact.run.executors.dask.client import OnDask
+        from lpact.run.executors.dask.connect import open_client
 
         with (
             open_client(workspace.run) as client,

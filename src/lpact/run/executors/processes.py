@@ -23,12 +23,16 @@ from lpact.run.executors.threads import VARIABLES, OneThread
 from lpact.run.records import TaskRecord
 from lpact.run.tasks import Task
 from lpact.run.workspace import Workspace
+from lpact.store import code_digest
 
 PARENT_CHECK_S = 1.0
 MOST_DEATHS = 3
 """Processes that a task may lose while it runs alone, before it is given up."""
 
 DEAD = "a process that died"
+
+MOST_DEATHS_IN_A_ROW = 6
+"""Processes that may die without any task finished in between, before the run is given up."""
 
 IN_HAND = 2
 """Tasks handed out a process: the one at work and the next, so that an interruption has little to wait for."""
@@ -43,6 +47,7 @@ class Processes:
         self._lost = lost
         self._pool: ProcessPoolExecutor | None = None
         self._deaths: Counter[str] = Counter()
+        self._in_a_row = 0
 
     def __enter__(self) -> Processes:
         self._start()
@@ -68,6 +73,7 @@ class Processes:
                     broken = True  # every other future is broken, too, and stays in ``running``
                 else:
                     del running[future]
+                    self._in_a_row = 0
                     yield ended
             if broken:
                 for future, task in running.items():
@@ -104,6 +110,9 @@ class Processes:
         One whose result was kept before its process died is finished; what it cost is not known.
         """
         self._lost(at_work)
+        self._in_a_row += 1
+        if self._in_a_row >= MOST_DEATHS_IN_A_ROW:
+            raise _processes_die(at_work)
         self._stop()
         self._start()
         alone = len(at_work) == 1
@@ -134,6 +143,17 @@ class Processes:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
+
+
+def _processes_die(at_work: list[Task]) -> RunError:
+    return RunError(
+        "worker processes die before they finish anything",
+        where=f"task {at_work[0].name}" if at_work else "the start of the workers",
+        got=f"{MOST_DEATHS_IN_A_ROW} deaths without a finished task in between",
+        expected="workers that live until the run ends",
+        remedy="in a script, start the run under `if __name__ == '__main__':`; memory may be short: see `lpact plan`; "
+        "with `--workers 1` the error itself is shown",
+    )
 
 
 def _process_died(task: Task) -> RunError:
@@ -197,5 +217,13 @@ def _start(setup: Setup, parent: int) -> None:
 def _perform(task: Task) -> Ended:
     if _workspace is None or _setup is None:
         raise RuntimeError("the worker process was not initialised")
+    if code_digest() != _setup.code:
+        raise RunError(
+            "lpact's own code has changed since the run began",
+            where="a worker process that was started later",
+            got=code_digest(),
+            expected=_setup.code,
+            remedy="run again: results of the code as it was are kept under their own keys",
+        )
     _one_thread.hold()
     return perform(task, _workspace, _setup.results)

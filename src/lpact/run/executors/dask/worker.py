@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import platform
 import tempfile
 import threading
@@ -16,8 +15,17 @@ import polars as pl
 
 from lpact.errors import LPactError, RunError
 from lpact.run.executors.base import perform
-from lpact.run.executors.dask_fitness import other_code, shares_results, this_worker, unfitness
-from lpact.run.executors.dask_terms import Answer, Briefing, Done, Fit, Lacking, Unfit, processor
+from lpact.run.executors.dask.fitness import other_code, shares_results, this_worker, unfitness
+from lpact.run.executors.dask.terms import (
+    Answer,
+    Briefing,
+    Done,
+    Fit,
+    Lacking,
+    Unfit,
+    processor,
+    unpacked,
+)
 from lpact.run.executors.threads import OneThread
 from lpact.run.tasks import Task
 from lpact.store import FolderShelf, TaskStore, bundle
@@ -46,8 +54,7 @@ def take(
         return session
     for key, content in parcels.items():
         session.received.put(key, content)
-    # They come from the client that this cluster serves, not from a file.
-    return [session.take(task) for task in pickle.loads(tasks)]  # noqa: S301
+    return [session.take(task) for task in unpacked(tasks)]
 
 
 class Session:
@@ -165,7 +172,7 @@ def _open(code: str, packed: bytes) -> Session | Unfit:
     worker = this_worker()
     unfit = other_code(code)
     if not unfit:
-        briefing: Briefing = pickle.loads(packed)  # noqa: S301
+        briefing: Briefing = unpacked(packed)
         _one_thread.hold()
         try:
             unfit = unfitness(briefing)

@@ -12,7 +12,7 @@ from typing import Any
 from lpact.errors import RunError
 from lpact.extras import require
 from lpact.levels.prepare import check_device
-from lpact.run.executors.dask_terms import Briefing, folders
+from lpact.run.executors.dask.terms import Briefing, folders
 from lpact.run.features import unready
 from lpact.run.grid_cache import fingerprint
 from lpact.run.inspect import plugin_packages

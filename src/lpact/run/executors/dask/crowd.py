@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lpact.errors import RunError
-from lpact.run.executors import dask_entry
-from lpact.run.executors.dask_terms import Fit, Unfit, processor
+from lpact.run.executors.dask import entry
+from lpact.run.executors.dask.terms import Fit, Unfit, processor
 
 Note = Callable[..., None]
 """Told of what happened: the name of an event, and ``what`` in words (`lpact.run.journal.Journal.note`)."""
@@ -97,7 +97,7 @@ class Crowd:
 
     def _look_at(self, address: str) -> None:
         self._looks[address] = self._client.submit(
-            dask_entry.look,
+            entry.look,
             *self._asked,
             key=f"lpact-look-{uuid.uuid4().hex}",
             workers=[address],

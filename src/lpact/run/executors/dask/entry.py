@@ -12,17 +12,17 @@ from typing import Any
 def look(code: str, briefing: bytes) -> Any:
     """Say whether this worker can take tasks of a run: `Fit` or `Unfit`."""
     _one_thread()
-    from lpact.run.executors import dask_worker
+    from lpact.run.executors.dask import worker
 
-    return dask_worker.look(code, briefing)
+    return worker.look(code, briefing)
 
 
 def take(code: str, briefing: bytes, tasks: bytes, parcels: dict[str, bytes]) -> Any:
     """Run tasks: `Done` for each, or `Lacking`; `Unfit` where none can be run here."""
     _one_thread()
-    from lpact.run.executors import dask_worker
+    from lpact.run.executors.dask import worker
 
-    return dask_worker.take(code, briefing, tasks, parcels)
+    return worker.take(code, briefing, tasks, parcels)
 
 
 def _one_thread() -> None:

@@ -7,7 +7,6 @@ lost is run elsewhere; one that loses worker after worker is run alone at last, 
 
 from __future__ import annotations
 
-import pickle
 import queue
 import uuid
 from collections import Counter, deque
@@ -16,11 +15,11 @@ from typing import Any
 
 from lpact.errors import LPactError
 from lpact.extras import require
-from lpact.run.executors import dask_entry
 from lpact.run.executors.base import Ended, failure
-from lpact.run.executors.dask_crowd import Crowd, Note, connected
-from lpact.run.executors.dask_handed import Handed, Waiting, in_vain, killed
-from lpact.run.executors.dask_terms import Answer, Briefing, Lacking, Unfit
+from lpact.run.executors.dask import entry
+from lpact.run.executors.dask.crowd import Crowd, Note, connected
+from lpact.run.executors.dask.handed import Handed, Waiting, in_vain, killed
+from lpact.run.executors.dask.terms import Answer, Briefing, Lacking, Unfit, packed
 from lpact.run.records import TaskRecord
 from lpact.run.tasks import Task
 from lpact.run.workspace import Workspace
@@ -118,9 +117,9 @@ class OnDask:
         key = f"{tasks[0].name.partition('/')[0]}-{uuid.uuid4().hex}"
         permitted = self._crowd.permitted
         future = self._client.submit(
-            dask_entry.take,
+            entry.take,
             *self._asked,
-            pickle.dumps(tasks),
+            packed(tasks),
             parcels or {},
             key=key,
             pure=False,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from lpact.config import RunConfig
+from lpact.extras import require
 from lpact.run.executors.base import Ended, Setup
 from lpact.run.inspect import plugin_packages
 from lpact.run.workspace import Workspace
@@ -37,9 +38,7 @@ class Briefing:
         """The briefing for a study; the files of every dataset are looked at once."""
         for name in workspace.run.paths:
             workspace.fingerprint(name)
-        setup = Setup(
-            workspace.config, absolute(workspace.resolved()), workspace.fingerprints, store
-        )
+        setup = replace(Setup.of(workspace, store), settings=absolute(workspace.resolved()))
         config = workspace.config.model_dump(mode="json")
         return cls(
             setup,
@@ -52,7 +51,18 @@ class Briefing:
 
     def packed(self) -> bytes:
         """The briefing as it travels."""
-        return pickle.dumps(self)
+        return packed(self)
+
+
+def packed(value: object) -> bytes:
+    """Objects as Dask itself sends them between a client and its workers; nothing of the kind is kept in a file."""
+    content: bytes = require("distributed", extra="dask").protocol.pickle.dumps(value)
+    return content
+
+
+def unpacked(content: bytes) -> Any:
+    """What the client of this cluster has packed; the code must be known to be the same by then."""
+    return require("distributed", extra="dask").protocol.pickle.loads(content)
 
 
 @dataclass(frozen=True)
