@@ -15,14 +15,15 @@ PINS   := $(wildcard benchmarks/constraints.txt)
 BENCH  := $(PEERS)/.lpact-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev browser test chain check docs bench build clean
+.PHONY: help setup demo dev browser test ordeal chain check docs bench build clean
 
 help:
 	@echo "make setup   .venv with lpact in it"
 	@echo "make demo    a whole study on simulated recordings, in about a minute"
 	@echo "make dev     the same .venv with the tools of developers"
 	@echo "make browser Chromium from the system's packages (Debian, Ubuntu; needs root), for the tests of pages"
-	@echo "make test    all tests, the slow ones too"
+	@echo "make test    all tests but those of the next two, the slow ones too"
+	@echo "make ordeal  runs that are killed, full disks, clusters: some minutes"
 	@echo "make chain   a whole study on real recordings with a real model (the data lie beside the project)"
 	@echo "make check   lint, format, types, layering"
 	@echo "make docs    write the reference pages again from the code"
@@ -66,7 +67,11 @@ demo: setup
 	$(BIN)/lpact demo
 
 test: dev
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not chain'
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not chain and not ordeal'
+
+# Runs that are killed, disks that are full, machines that are lost.
+ordeal: dev
+	$(BIN)/python -m pytest -n auto --dist loadfile -m ordeal
 
 # The package carries a real language model, and is wanted for nothing else: what it depends on stays away.
 chain: dev

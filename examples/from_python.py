@@ -13,16 +13,17 @@ STUDY = {
         {
             "name": "sim",
             "reader": "simulated",
-            "grid": {"lags_ms": [100.0, 200.0]},
-            "options": {"n_subjects": 3, "n_runs": 1, "sentences_per_story": 12},
+            "grid": {"lags_ms": [100.0]},
+            "options": {"n_runs": 1, "sentences_per_story": 8, "n_units": 10},
         }
     ],
     "models": [
         {"name": "integrated", "layers": [2]},
         {"name": "lexical", "layers": [2]},
     ],
+    "readout": {"alphas": [10.0, 1000.0]},
     "controls": {"draws": 2},
-    "stripping": {"mismatch_draws": 1},
+    "stripping": {"mechanisms": ["surprisal", "context_update"], "mismatch_draws": 1},
 }
 
 

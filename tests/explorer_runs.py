@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
+from filelock import FileLock
 
 import lpact
 from lpact.store import Provenance, StoredRun, build_manifest, write_manifest, write_table
+from shared_folder import shared_folder
 
 STUDY: dict[str, Any] = {
     "name": "tiny",
@@ -66,6 +69,13 @@ def make_run(out: Path) -> Path:
     """A finished tiny run at ``out``; takes about two seconds."""
     lpact.load_study(STUDY).run(out, progress=False)
     return out
+
+
+def shared_tiny(factory: pytest.TempPathFactory) -> Path:
+    """The one of this session, which parallel workers share; not to be changed."""
+    folder = shared_folder(factory, "explorer") / "tiny"
+    with FileLock(f"{folder.parent}.lock"):
+        return make_run(folder)
 
 
 def rewrite(

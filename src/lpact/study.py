@@ -36,12 +36,13 @@ from lpact.run.plan import Plan, make_plan
 from lpact.run.preregistration import (
     Registration,
     read_registration,
+    refuse_other_digest,
     refuse_taken,
     register,
     write_registration,
 )
 from lpact.run.progress import Silent, reporter
-from lpact.run.provenance import provenance
+from lpact.run.provenance import provenance, with_sets_of
 from lpact.run.workspace import Workspace
 from lpact.store import StoredRun, clear_leftovers, differences, existing_run
 from lpact.tables import Table
@@ -219,12 +220,18 @@ class Study:
     ) -> Registration:
         """Freeze what the study will do in the new file ``out``, from sources and sizes alone.
 
-        ``runs`` are folders of earlier runs. Where results of the same data are found there, a `RunError` is raised,
-        unless the registration is made ``after_the_fact``, which it then says.
+        ``runs`` are folders of earlier runs. Where results of the same data are found there, or of the study's own
+        tasks in its place for results (``[run] tasks``), a `RunError` is raised, unless the registration is made
+        ``after_the_fact``, which it then says.
         """
         refuse_taken(Path(out))
-        folders = [Path(folder) for folder in runs]
-        made = register(self.config, self.audit(), runs=folders, after_the_fact=after_the_fact)
+        made = register(
+            self.config,
+            self.audit(),
+            runs=[Path(folder) for folder in runs],
+            kept=self.run_config.tasks,
+            after_the_fact=after_the_fact,
+        )
         write_registration(made, Path(out))
         return made
 
@@ -235,6 +242,7 @@ class Study:
         workers: int | None = None,
         cluster: str | None = None,
         preregistration: str | Path | None = None,
+        registered_digest: str | None = None,
         progress: bool | None = None,
         plan: Plan | None = None,
         console: Console | None = None,
@@ -252,6 +260,9 @@ class Study:
             Processes of this machine, or the address of a Dask scheduler (or ``slurm``), in place of the study file's.
         preregistration
             File of `lpact preregister` that the run is held against, in place of the study file's.
+        registered_digest
+            The registration's digest as it was deposited; a file with another is a `RunError` before anything is
+            computed.
         progress, console
             Whether and where to show progress.
         plan
@@ -267,8 +278,7 @@ class Study:
                 remedy="plan this study, or leave the plan out",
             )
         settings = self._settings(cluster=cluster, preregistration=preregistration)
-        file = settings.preregistration
-        registration = read_registration(Path(file)) if file else None
+        registration = self.registration(settings.preregistration, registered_digest)
         if existing_run(Path(out), self.config.digest()) == "complete":
             return self.reopen(out, plan.audit if plan is not None else self.audit())
         show = self.run_config.progress if progress is None else progress
@@ -285,6 +295,28 @@ class Study:
                 registration=registration,
             )
         return Run(stored.root)
+
+    def registration(
+        self, file: str | Path | None = None, digest: str | None = None
+    ) -> Registration | None:
+        """The registration that a run is held against: ``file``, else the study file's; None where there is none.
+
+        One that does not have the ``digest`` that was deposited is a `RunError`.
+        """
+        path = file or self.run_config.preregistration
+        registration = read_registration(path) if path else None
+        if digest is None:
+            return registration
+        if registration is None:
+            raise ConfigError(
+                "a digest without a registration",
+                where="option --registered-digest",
+                got="no registration",
+                expected="the file that has the digest",
+                remedy="name the file with --preregistration, or in the study file",
+            )
+        refuse_other_digest(registration, digest, where=str(path))
+        return registration
 
     def _settings(self, *, cluster: str | None, preregistration: str | Path | None) -> RunConfig:
         """The run's settings, with what was given in place of the study file's."""
@@ -319,7 +351,8 @@ class Study:
     def reopen(self, out: str | Path, audit: StudyAudit) -> Run:
         """Open a finished run of this study; raises `RunError` where it would come out otherwise today."""
         run = Run(out)
-        changed = differences(run.manifest, provenance(self.config, audit))
+        now = with_sets_of(run.manifest, provenance(self.config, audit))
+        changed = differences(run.manifest, now)
         if changed:
             raise RunError(
                 "the finished run was made from something else",

@@ -7,17 +7,18 @@ from pathlib import Path
 import pytest
 from benchmarks.explorer import make_big_run, questions
 
-from explorer_runs import make_run
+from explorer_runs import shared_tiny
 from lpact.store import StoredRun, verify_outputs
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_repeated_run_is_a_run(tmp_path: Path) -> None:
-    stored = StoredRun(make_run(tmp_path / "tiny"))
+def test_a_repeated_run_is_a_run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    tiny = shared_tiny(tmp_path_factory)
+    stored = StoredRun(tiny)
     small = {table.name: stored.table(table.name).height for table in stored.tables()}
     wanted = 20 * sum(small.values())
-    made = make_big_run(tmp_path / "tiny", tmp_path / "big", wanted)
+    made = make_big_run(tiny, tmp_path / "big", wanted)
     big = StoredRun(tmp_path / "big")
     assert made >= wanted
     assert verify_outputs(tmp_path / "big") == []

@@ -69,6 +69,44 @@ def test_a_deviation_is_listed(
     assert "edited after it was made" in result.stdout
 
 
+def test_a_deposited_digest_finds_a_file_that_was_made_anew(
+    lpact: Lpact, registered: Path, tiny_run: TinyRun, tmp_path: Path
+) -> None:
+    digest = json.loads(registered.read_text(encoding="utf-8"))["digest"]
+    path, study = tmp_path / "anew.json", tmp_path / "other.toml"
+    text = tiny_run.study.read_text(encoding="utf-8")
+    study.write_text(text.replace("folds = 3", "folds = 4"), encoding="utf-8")
+    assert study.read_text(encoding="utf-8") != text
+    assert lpact("preregister", study, "--out", path).exit_code == 0
+    check = ("--check", tiny_run.folder, "--registered-digest")
+    for own, other in ((registered, False), (path, True)):
+        result = lpact("preregister", own, *check, digest)
+        assert result.exit_code == 1
+        assert ("registration: digest that was deposited" in result.stdout) is other
+    result = lpact("preregister", registered, *check, digest[:10])
+    assert result.exit_code == 2
+    assert "no digest of a registration" in result.stderr
+
+
+def test_a_run_with_another_digest_is_refused_first(
+    lpact: Lpact, registered: Path, tiny_run: TinyRun, tmp_path: Path
+) -> None:
+    """Also where the run is complete already, and only opened."""
+    run = ("run", tiny_run.study, "--preregistration", registered, "--registered-digest")
+    for out in (tmp_path / "run", tiny_run.folder):
+        result = lpact(*run, "0" * 64, "--out", out)
+        assert result.exit_code == 2
+        assert "not the one that was deposited" in result.stderr
+        assert "looking at the sources" not in result.stdout
+    assert not (tmp_path / "run").exists()
+    result = lpact("run", tiny_run.study, "--registered-digest", "0" * 64, "--out", tmp_path / "x")
+    assert result.exit_code == 2
+    assert "a digest without a registration" in result.stderr
+    result = lpact("preregister", tiny_run.study, "--registered-digest", "0" * 64)
+    assert result.exit_code == 2
+    assert "leave --registered-digest out" in result.stderr
+
+
 def test_results_that_exist_are_refused_or_said(
     lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
 ) -> None:

@@ -8,7 +8,8 @@ removes it.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from urllib.parse import urlsplit
 
 import pytest
@@ -40,6 +41,19 @@ def problems() -> list[str]:
 @pytest.fixture
 def page(browser: Browser, problems: list[str]) -> Iterator[Page]:
     """A page that must stay free of errors."""
+    with watched(browser, problems) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def new_page(browser: Browser) -> Callable[[], AbstractContextManager[Page]]:
+    """``with new_page() as page``: the same, for tests that only look and can share a visit."""
+    return lambda: watched(browser, [])
+
+
+@contextmanager
+def watched(browser: Browser, problems: list[str]) -> Iterator[Page]:
+    """A page in a fresh context; whatever goes wrong in it is told in ``problems``, which must be empty in the end."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
 
     def local_only(route: Route) -> None:

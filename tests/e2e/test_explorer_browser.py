@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
-from explorer_runs import PLANTED, make_run, planted_run, rewrite
+from explorer_runs import PLANTED, planted_run, rewrite, shared_tiny
 
 pytestmark = pytest.mark.browser
 
@@ -47,7 +47,7 @@ class Explorer:
 @pytest.fixture(scope="session")
 def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     folder = tmp_path_factory.mktemp("explorer")
-    runs = [make_run(folder / "tiny")]
+    runs = [shared_tiny(tmp_path_factory)]
     runs.append(planted_run(runs[0], folder / "planted"))
     tables = [pl.read_parquet(run / "decisions" / "lpact_decision_table.parquet") for run in runs]
     with served(runs) as url:

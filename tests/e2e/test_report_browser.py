@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
 import lpact
-from explorer_runs import PLANTED, make_run, planted_run
+from explorer_runs import PLANTED, planted_run, shared_tiny
 from lpact.report import REPORT_PAGE
 from lpact.report.figures import SECTIONS
 from lpact.report.figures.common import GATES
@@ -19,6 +22,7 @@ from lpact.study import Run
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 SHOWN = "#claim-table tbody tr[data-key]:visible"
+Scheme = Literal["light", "dark"]
 NAMES = [name for section in SECTIONS.values() for name in section]
 
 
@@ -30,22 +34,37 @@ def address(small_report: Path) -> str:
 @pytest.fixture(scope="module")
 def planted_address(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("planted")
-    run = planted_run(make_run(folder / "tiny"), folder / "planted")
+    run = planted_run(shared_tiny(tmp_path_factory), folder / "planted")
     return lpact.open_run(run).report(folder / "report", tables=False).page.as_uri()
+
+
+@pytest.fixture(scope="module")
+def visit(new_page: Callable[[], AbstractContextManager[Page]], address: str) -> Iterator[Page]:
+    """The page, opened once for tests that leave it as they found it."""
+    with new_page() as page:
+        page.goto(address)
+        yield page
 
 
 def shown_claims(page: Page) -> int:
     return page.locator(SHOWN).count()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
 def test_the_page_opens_from_disk_at_any_width(
-    page: Page, address: str, scheme: str, width: int
+    page: Page, address: str, scheme: Scheme, width: int
 ) -> None:
+    """And the other scheme is followed when the viewer changes it."""
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(address)
+    assert_readable(page, scheme, width)
+    other: Scheme = "dark" if scheme == "light" else "light"
+    page.emulate_media(color_scheme=other)
+    assert_readable(page, other, width)
+
+
+def assert_readable(page: Page, scheme: Scheme, width: int) -> None:
     for name in NAMES:
         expect(page.locator(f"#figure-{name} svg")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -117,48 +136,47 @@ def test_a_claim_opens_to_its_evidence_by_mouse_and_keyboard(
 
 
 @pytest.mark.parametrize("media", ["screen", "print"])
-def test_names_of_claims_are_whole_and_cover_nothing(page: Page, address: str, media: str) -> None:
-    page.goto(address)
-    page.emulate_media(media=media)
-    wrong = page.locator("#claim-table tbody tr[data-key]").evaluate_all(
+def test_names_of_claims_are_whole_and_cover_nothing(
+    visit: Page, media: Literal["screen", "print"]
+) -> None:
+    visit.emulate_media(media=media)
+    wrong = visit.locator("#claim-table tbody tr[data-key]").evaluate_all(
         """rows => rows.filter(row => {
           const [cell, name] = [row.cells[0], row.querySelector(".open-claim")].map(e => e.getBoundingClientRect());
           return name.width < 40 || name.right > cell.right + 1 || name.bottom > cell.bottom + 1;
         }).length"""
     )
+    visit.emulate_media(media="screen")
     assert wrong == 0
 
 
-def test_what_is_folded_is_printed(page: Page, address: str) -> None:
-    page.goto(address)
-    folded = page.locator("details:not([open])")
+def test_what_is_folded_is_printed(visit: Page) -> None:
+    folded = visit.locator("details:not([open])")
     assert folded.count() > 0
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    visit.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert folded.count() == 0
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    visit.evaluate("dispatchEvent(new Event('afterprint'))")
     assert folded.count() > 0
 
 
-def test_hovering_shows_the_rows_behind_a_mark(page: Page, address: str) -> None:
-    page.goto(address)
-    mark = page.locator("#figure-framework .m").first
+def test_hovering_shows_the_rows_behind_a_mark(visit: Page) -> None:
+    mark = visit.locator("#figure-framework .m").first
     mark.scroll_into_view_if_needed()
     mark.hover()
-    tip = page.locator("#tip")
+    tip = visit.locator("#tip")
     expect(tip).to_be_visible()
     assert tip.inner_text().split() == (mark.get_attribute("aria-label") or "").split()
-    page.keyboard.press("Escape")
+    visit.keyboard.press("Escape")
     expect(tip).to_be_hidden()
 
 
-def test_pictures_say_what_the_tables_say(page: Page, address: str, small_run: Run) -> None:
-    page.goto(address)
+def test_pictures_say_what_the_tables_say(visit: Page, small_run: Run) -> None:
     scores = dict(
         small_run.decisions.select(
             pl.concat_str("dataset", "model", "layer", separator="/"), "raw_score"
         ).iter_rows()
     )
-    found = page.locator("#figure-layer_scores .m[data-value]").evaluate_all(
+    found = visit.locator("#figure-layer_scores .m[data-value]").evaluate_all(
         "own => own.map(m => [[m.dataset.dataset, m.dataset.model, m.dataset.layer].join('/'), m.dataset.value])"
     )
     drawn: dict[str, set[float]] = {}
@@ -169,7 +187,7 @@ def test_pictures_say_what_the_tables_say(page: Page, address: str, small_run: R
     for profile in ("paper", "calibrated"):
         table = small_run.verdicts(profile)
         for at, column in enumerate(GATES.values(), start=1):
-            n = page.locator(
+            n = visit.locator(
                 f"#claim-table tbody td.gate[data-profile={profile}] .pass"
             ).evaluate_all(
                 f"own => own.filter(s => [...s.closest('tr').querySelectorAll("

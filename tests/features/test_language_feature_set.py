@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ from lpact import extract_features
 from lpact.errors import FeatureError, RunError
 from lpact.features.language import feature_set
 from lpact.features.language.feature_set import FeatureSet, FeatureSetWriter, open_set
+from lpact.features.language.folder import Checksums
 
 N_LAYERS, N_WORDS, N_COLUMNS = 3, 50, 6
 ABOUT = {"context": "full", "draw": 0}
@@ -400,3 +402,69 @@ def test_a_set_tells_what_it_is(tmp_path: Path) -> None:
     group = zarr.open_group(str(found.path / "features.zarr"), mode="r")
     assert dict(group.attrs) == dict(about)
     assert (found.n_layers, found.n_words, found.n_columns) == (4, words.height, 32)
+
+
+# -- the digest of a set ---------------------------------------------------------------------------
+
+
+def recorded(found: FeatureSet) -> str | None:
+    digest = json.loads((found.path / "set.json").read_text()).get("sha256")
+    assert digest == found.sha256
+    return digest
+
+
+def test_a_set_has_a_digest_once_it_is_complete(tmp_path: Path) -> None:
+    assert recorded(write(tmp_path / "part", stops=(20,))) is None
+    whole = write(tmp_path / "whole")
+    # Independent of the writer: names and checksums of all files of the arrays.
+    root = whole.path / "features.zarr"
+    files = sorted(p for n in ("hidden", "surprisal", "entropy") for p in (root / n).rglob("*"))
+    pairs = [
+        [p.relative_to(whole.path).as_posix(), hashlib.sha256(p.read_bytes()).hexdigest()]
+        for p in files
+        if p.is_file()
+    ]
+    assert len(pairs) == 7 + 2 + 3  # shards, chunks, headers
+    assert recorded(whole) == hashlib.sha256(json.dumps(sorted(pairs)).encode()).hexdigest()
+    assert whole.verify(Checksums(tmp_path)) == whole.sha256
+    assert recorded(write(tmp_path / "in parts", stops=(13, 30, N_WORDS))) == whole.sha256
+
+
+@pytest.mark.parametrize("name", ["hidden", "surprisal", "entropy"])
+def test_other_numbers_in_whole_files_are_noticed(tmp_path: Path, name: str) -> None:
+    found = write(tmp_path / "set")
+    array = zarr.open_array(str(found.path / "features.zarr" / name), mode="r+")
+    array[:] = array[:][..., ::-1]
+    found.check()  # nothing is missing or cut short
+    with pytest.raises(FeatureError, match="not those that were extracted") as caught:
+        found.verify(Checksums(tmp_path))
+    assert caught.value.where == str(found.path)
+    assert "extract the features again" in str(caught.value.remedy)
+    assert found.sha256 in str(caught.value.expected)
+
+
+def test_a_set_without_a_digest_is_given_one(tmp_path: Path) -> None:
+    found = write(tmp_path / "set")
+    record = found.path / "set.json"
+    values = json.loads(record.read_text())
+    record.write_text(json.dumps({k: v for k, v in values.items() if k != "sha256"}))
+    old = open_set(found.path)
+    assert old is not None
+    assert old.sha256 is None
+    assert old.verify(Checksums(tmp_path)) == found.sha256
+    assert json.loads(record.read_text()) == values
+
+
+def test_headers_of_the_group_do_not_stand_in_for_those_of_the_arrays(tmp_path: Path) -> None:
+    found = write(tmp_path / "set")
+    root = found.path / "features.zarr" / "zarr.json"
+    group = json.loads(root.read_text())
+    header = json.loads((root.parent / "surprisal" / "zarr.json").read_text())
+    other = header | {"data_type": "int64", "fill_value": 0}
+    group["consolidated_metadata"] = {
+        "kind": "inline",
+        "must_understand": False,
+        "metadata": {"surprisal": other},
+    }
+    root.write_text(json.dumps(group))
+    np.testing.assert_array_equal(found.surprisal(), values()[1])

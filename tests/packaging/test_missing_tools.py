@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
+BESIDE = CONFTEST.with_name("shared_folder.py")
 TESTS = """
 import pytest
 
@@ -32,7 +33,11 @@ pytest.skip("tool missing: module-tool", allow_module_level=True)
 @pytest.fixture
 def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
-    pytester.makepyfile(test_some=TESTS, test_whole_module=MODULE)
+    pytester.makepyfile(
+        test_some=TESTS,
+        test_whole_module=MODULE,
+        shared_folder=BESIDE.read_text(encoding="utf-8"),
+    )
     return pytester
 
 
@@ -80,7 +85,10 @@ def test_nothing_is_said_when_no_tool_is_missing(
 ) -> None:
     monkeypatch.delenv("LPACT_REQUIRE_TOOLS", raising=False)
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
-    pytester.makepyfile("def test_it(require_tool): require_tool('sh')")
+    pytester.makepyfile(
+        test_one="def test_it(require_tool): require_tool('sh')",
+        shared_folder=BESIDE.read_text(encoding="utf-8"),
+    )
     result = pytester.runpytest_subprocess()
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*tool is missing*")

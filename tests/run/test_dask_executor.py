@@ -18,8 +18,8 @@ from dask_here import DaskHere, end
 import lpact
 from lpact.config import RunConfig
 from lpact.errors import ConfigError, RunError
-from lpact.run.executors import cluster as clusters
 from lpact.run.executors.choose import open_executor, too_many_workers
+from lpact.run.executors.dask import connect as clusters
 from lpact.run.executors.dask.crowd import Crowd
 from lpact.run.executors.dask.handed import Waiting
 from lpact.run.executors.dask.terms import Fit
@@ -29,7 +29,7 @@ from lpact.run.workspace import Workspace
 from lpact.store import TaskStore
 from lpact.study import Study
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.ordeal
 pytest.importorskip("distributed", reason="tool missing: distributed")
 
 STUDY = {

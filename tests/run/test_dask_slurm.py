@@ -25,6 +25,8 @@ from lpact.store import TaskStore
 
 pytest.importorskip("dask_jobqueue", reason="tool missing: dask-jobqueue")
 
+pytestmark = pytest.mark.ordeal
+
 STUDY = {
     "name": "nothing",
     "datasets": [{"name": "sim", "reader": "simulated"}],
@@ -127,7 +129,6 @@ def test_settings_that_would_be_commands_are_refused(tmp_path, wrong):
         settings(tmp_path, **wrong)
 
 
-@pytest.mark.slow
 def test_jobs_run_tasks_are_renewed_and_cancelled(slurm, tmp_path):
     run = RunConfig(cluster="slurm", patience_s=60.0, slurm=settings(tmp_path))
     store = TaskStore.at(tmp_path / "results")

@@ -12,14 +12,18 @@ import polars as pl
 import pytest
 
 import lpact
+from lpact.errors import ConfigError, RunError
 from lpact.report.page.preregistration import followed
 from lpact.run.preregistration import (
     Registration,
+    TakenOver,
     check_run,
     read_registration,
     register,
     run_items,
+    write_registration,
 )
+from lpact.run.preregistration.check import DEPOSITED
 from lpact.run.preregistration.content import Content
 from lpact.run.preregistration.record import new_registration
 from lpact.store import Provenance, RunTables, build_manifest, write_manifest, write_table
@@ -227,6 +231,57 @@ def test_an_edited_file_is_named_and_not_followed(
     assert "edited" not in followed(items(read_registration(path), small_run)).sentence
 
 
+def test_an_edited_time_is_named_and_not_followed(
+    registration: Registration, small_run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "registered.json"
+    values = json.loads(registration.text())
+    values["registered_at"] = "2001-01-01T00:00:00Z"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    read = read_registration(path)
+    assert not read.intact
+    assert read.digest == read.found_digest
+    frame = items(read, small_run)
+    assert list(missed(frame)) == [("registration", DIGEST)]
+    assert "the time in the file" in frame.filter(item=DIGEST)["detail"].item()
+    assert "a time that was edited" in frame.filter(item=BEFORE_RUN)["registered"].item()
+    assert "edited" in followed(frame).sentence
+    assert "edited" not in str(items(registration, small_run).rows())
+
+
+def test_a_file_made_anew_is_not_the_deposited_one(
+    registration: Registration, small_run: Run, tmp_path: Path
+) -> None:
+    """An edit with new digests passes for itself; the digest that was deposited finds it."""
+    anew = changed(registration, lambda p: p["config"]["readout"].update(folds=4))
+    assert anew.intact
+    made = with_table(small_run, tmp_path / "made", items(registration, small_run))
+    for own, matches in ((registration, True), (anew, False)):
+        frame = check_run(own, made, deposited=registration.digest.upper())
+        assert (("registration", DEPOSITED) in missed(frame)) is not matches
+        assert frame.filter(item=DEPOSITED)["followed"].item() is matches
+    assert missed(check_run(registration, made, deposited=registration.digest)) == {}
+    with pytest.raises(ConfigError, match="no digest"):
+        check_run(registration, made, deposited=registration.digest[:12])
+
+
+def test_another_digest_is_refused_before_anything_is_computed(
+    study: Study, registration: Registration, tmp_path: Path
+) -> None:
+    path, anew = tmp_path / "r.json", tmp_path / "anew.json"
+    write_registration(registration, path)
+    write_registration(changed(registration, lambda p: p.update(seed=12)), anew)
+    assert study.registration(path, registration.digest) == registration
+    out = tmp_path / "run"
+    with pytest.raises(RunError, match="not the one that was deposited"):
+        study.run(out, preregistration=anew, registered_digest=registration.digest)
+    with pytest.raises(ConfigError, match="no digest"):
+        study.run(out, preregistration=path, registered_digest="abc")
+    with pytest.raises(ConfigError, match="without a registration"):
+        study.run(out, registered_digest=registration.digest)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["anew.json", "r.json"]
+
+
 def test_after_the_fact_is_said_ever_after(study: Study, small_run: Run) -> None:
     late = register(study.config, study.audit(), runs=[small_run.root], after_the_fact=True)
     frame = items(late, small_run)
@@ -238,10 +293,15 @@ def test_after_the_fact_is_said_ever_after(study: Study, small_run: Run) -> None
     assert "planted/integrated" in detail
 
 
-def test_results_that_are_older_are_a_deviation(registration: Registration, small_run: Run) -> None:
-    frame = items(registration, small_run, n_older_results=3)
+TAKEN = TakenOver(3, "3 under none")
+
+
+def test_results_not_made_under_it_are_a_deviation(
+    registration: Registration, small_run: Run
+) -> None:
+    frame = items(registration, small_run, taken=TAKEN)
     assert list(missed(frame)) == [("registration", BEFORE_RUN)]
-    assert "3 results" in frame.filter(item=BEFORE_RUN)["found"].item()
+    assert "3 result" in frame.filter(item=BEFORE_RUN)["found"].item()
     assert not followed(frame).before_run
 
 
@@ -262,6 +322,6 @@ def test_a_finished_run_says_itself_what_it_was_made_with(
     assert check_run(registration, made).equals(frame)
     other = changed(registration, lambda p: p.update(lpact_code="9"))
     assert ("registration", BEFORE_RUN) in missed(check_run(other, made))
-    older = items(registration, small_run, n_older_results=3)
+    older = items(registration, small_run, taken=TAKEN)
     made = with_table(small_run, tmp_path / "older", older)
     assert check_run(registration, made).equals(older)

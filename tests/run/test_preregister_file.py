@@ -62,6 +62,8 @@ def test_the_digest_is_over_everything_but_the_time(registration: Registration) 
     values = json.loads(registration.text())
     assert values.pop("registered_at") == "2024-05-06T07:08:09Z"
     digest = values.pop("digest")
+    dated = f"{digest} 2024-05-06T07:08:09Z"
+    assert values.pop("dated_digest") == hashlib.sha256(dated.encode()).hexdigest()
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert digest == hashlib.sha256(text.encode()).hexdigest()
     later = new_registration(registration.content, datetime(2025, 1, 1, tzinfo=UTC))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from lpact.math import partial, ridge
 from lpact.run.preregistration import (
     Registration,
     look_for_results,
-    older_results,
     read_registration,
     register,
 )
@@ -248,16 +245,3 @@ def test_registering_is_refused_where_results_are(tmp_path: Path) -> None:
     late = register(study.config, audit, runs=[out], after_the_fact=True).content
     assert late.after_the_fact
     assert [run.n_finished_tasks for run in late.earlier_runs] == [1]
-
-
-def test_results_of_tasks_older_than_the_registration_are_counted(tmp_path: Path) -> None:
-    made = registered(tmp_path, real)
-    tasks = tmp_path / "run.partial" / "tasks" / "ab"
-    tasks.mkdir(parents=True)
-    for name, seconds in (("old", -5), ("older", -500), ("new", 5), ("x.tmp", -5)):
-        path = tasks / name
-        path.write_bytes(b"a result")
-        at = (made.moment + timedelta(seconds=seconds)).timestamp()
-        os.utime(path, (at, at))
-    assert older_results(tmp_path / "run.partial", made) == 2
-    assert older_results(tmp_path / "other.partial", made) == 0

@@ -220,6 +220,12 @@ def test_an_entry_that_holds_more_than_it_says(
         struct.pack_into("<L", made, at + 16, zlib.crc32(own))
 
     path.write_bytes(_flags(path.read_bytes(), b"log.jsonl", understate))
+    assert "'log.jsonl' has two checksums, sizes or kinds of packing" in refused(path, nowhere)
+    content = bytearray(path.read_bytes())
+    at = content.index(b"log.jsonl") - 30
+    struct.pack_into("<L", content, at + 22, len(own))
+    struct.pack_into("<L", content, at + 14, zlib.crc32(own))
+    path.write_bytes(content)
     # What is read ends where the directory says; the rest is never unpacked.
     with opened_run(path) as root:
         assert (root / "log.jsonl").read_bytes() == own
@@ -322,10 +328,17 @@ def test_a_changed_file_of_the_same_size_is_named(
     assert list(nowhere.iterdir()) == []
 
 
-def test_a_missing_file_is_named(entries: Entries, tmp_path: Path, nowhere: Path) -> None:
+def test_an_archive_that_lacks_a_file_is_refused(
+    entries: Entries, tmp_path: Path, nowhere: Path
+) -> None:
     path = write(tmp_path / "x.zip", {k: v for k, v in entries.items() if k != "log.jsonl"})
-    found = verify_run(path, report=False)
-    assert [p.text for p in found.problems] == ["log.jsonl: is missing"]
+    assert "log.jsonl is missing" in refused(path, nowhere)
+    tables = {k: v for k, v in entries.items() if not k.endswith(".csv")}
+    assert ".csv is missing" in refused(write(tmp_path / "y.zip", tables), nowhere)
+    # The description is no part of what is locked.
+    bare = {k: v for k, v in entries.items() if not k.startswith("ro-crate")}
+    with opened_run(write(tmp_path / "z.zip", bare)) as root:
+        assert (root / "lock.json").is_file()
 
 
 def test_a_full_disk_is_said_before_anything_is_written(
@@ -355,4 +368,4 @@ def test_a_table_that_swells_is_not_read(locked: Path, tmp_path: Path) -> None:
     assert path.stat().st_size < 100_000
     rehash_manifest(root)
     said = "\n".join(p.text for p in verify_run(root, report=False).problems)
-    assert "more than its CSV twin can" in said
+    assert "says to hold more than it can" in said

@@ -377,6 +377,40 @@ def test_a_lock_that_is_none_is_a_problem(content: bytes, copy: Copy) -> None:
     assert "lock.json: the lock is damaged" in texts(verify(root))
 
 
+@pytest.mark.parametrize("depth", [150, 900, 100_000])
+def test_a_manifest_or_lock_that_is_nested_deeply_is_said(depth: int, copy: Copy) -> None:
+    for name, path in (("manifest.json", ("config",)), ("lock.json", ("sealed", "config"))):
+        root = copy()
+        values = json.loads((root / name).read_text())
+        place = values
+        for step in path:
+            place = place[step]
+        place["deep"] = "HERE"
+        deep = "[" * depth + "]" * depth
+        (root / name).write_text(json.dumps(values).replace('"HERE"', deep))
+        assert name in {problem.where for problem in verify(root).problems}
+
+
+def test_a_manifest_of_a_run_that_is_not_locked_is_said_to_be_damaged(copy: Copy) -> None:
+    root = copy()
+    (root / "lock.json").unlink()
+    (root / "manifest.json").write_text('{"format_version":' + "[" * 100_000)
+    with pytest.raises(RunError, match="the manifest is damaged"):
+        verify(root)
+
+
+def test_what_is_neither_file_nor_folder_is_not_waited_for(tmp_path: Path, locked: Path) -> None:
+    pipe = tmp_path / "pipe.zip"
+    os.mkfifo(pipe)
+    (tmp_path / "link.zip").symlink_to(pipe)
+    for path in (pipe, tmp_path / "link.zip", Path("/dev/zero")):
+        with pytest.raises(RunError, match="a run is a folder or an archive"):
+            verify(path)
+    # The positive twin: a link to a run is followed.
+    (tmp_path / "run").symlink_to(locked)
+    assert verify(tmp_path / "run").ok
+
+
 def test_a_lock_that_names_files_elsewhere_reads_none_of_them(copy: Copy) -> None:
     root = copy()
     values = json.loads((root / "lock.json").read_text())

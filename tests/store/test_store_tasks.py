@@ -330,3 +330,27 @@ def test_frames_are_plain_arrow_files(store) -> None:
     assert first.decode() == f"{MAGIC} {hashlib.sha256(header).hexdigest()}"
     assert (name, digest) == ("scratch", hashlib.sha256(part).hexdigest())
     assert pyarrow.ipc.open_file(io.BytesIO(part)).read_all().to_pydict() == {"count": [1, 2]}
+
+
+def test_a_mark_goes_with_a_result_and_changes_nothing_else(store: TaskStore) -> None:
+    marked = TaskStore(store.shelf, 'm"\n')
+    store.save("plain", FRAMES)
+    marked.save("k", FRAMES)
+    for own in (store, marked):
+        assert (own.mark_of("plain"), own.mark_of("k")) == ("", 'm"\n')
+        assert own.fault("k") is None
+        assert same(own.load("k"), FRAMES)
+    headers = [json.loads(pack("k", FRAMES, mark).split(b"\n")[1]) for mark in ("", "m")]
+    assert headers[0].keys() == {"key", "frames"}
+    assert headers[1] == headers[0] | {"mark": "m"}
+    assert store.has("k")
+    assert not store.has("other")
+
+
+def test_a_mark_that_is_no_text_is_damage(store: TaskStore) -> None:
+    header = json.dumps({"key": "k", "frames": [], "mark": 3}).encode()
+    first = f"{MAGIC} {hashlib.sha256(header).hexdigest()}\n".encode()
+    store.shelf.write(path_of(store, "k").name, first + header + b"\n")
+    assert "its mark is no text" in str(store.fault("k"))
+    with pytest.raises(RunError, match="damaged"):
+        store.mark_of("k")

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from survivors import assert_same_run, computed, events, partial_of, results_in
 
+pytestmark = pytest.mark.ordeal
+
 SIZE = 32 * 2**20
 PAGE = 4096
 

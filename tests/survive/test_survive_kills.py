@@ -20,6 +20,8 @@ from survivors import (
 )
 from victims import Breeder, Victim, finish, start, wait_for, workers_of
 
+pytestmark = pytest.mark.ordeal
+
 KILLS = 52
 COLD_KILLS = 4
 WORKER_KILLS = 14
@@ -110,7 +112,6 @@ def kill_workers(attempts: Attempts, victim: Victim, moments: random.Random, n: 
     return n_killed
 
 
-@pytest.mark.slow
 def test_fifty_kills_cost_no_finished_task_and_no_byte(tmp_path: Path) -> None:
     study = write_study(tmp_path, subjects=6, layers=(1, 2))
     attempts = Attempts(study, tmp_path / "run")

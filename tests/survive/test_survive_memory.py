@@ -10,8 +10,9 @@ FEW, MANY = 9, 33
 EVERY = 8
 COLUMNS = 4096
 
+pytestmark = pytest.mark.ordeal
 
-@pytest.mark.slow
+
 def test_memory_does_not_grow_with_the_number_of_layers(breeder, tmp_path) -> None:
     peaks, sizes = [], []
     for layers in (FEW, MANY):

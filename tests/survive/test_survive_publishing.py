@@ -11,11 +11,13 @@ from survivors import assert_same_run, computed, contents, events, partial_of
 from victims import wait_for
 
 from lpact.run.stages import DECISION, TABLES
+from lpact.store import read_manifest
+
+pytestmark = pytest.mark.ordeal
 
 KILLS = 12
 
 
-@pytest.mark.slow
 def test_kills_while_tables_are_written_and_moved(undisturbed, breeder, tmp_path) -> None:
     expected, out = contents(undisturbed.run), tmp_path / "run"
     partial = partial_of(out)
@@ -62,6 +64,24 @@ def test_what_a_kill_at_the_last_step_leaves_is_removed(
     if left == "all":
         (partial_of(out) / "tasks" / "ab").mkdir(parents=True)
         (partial_of(out) / "tasks" / "ab" / "abc.task").write_text("a result")
+        (partial_of(out) / "study").write_text(read_manifest(out).config_digest)
     process = breeder.start(undisturbed.study, out)
     assert process.wait() == 0, process.said()
     assert_same_run(out, undisturbed.run)
+
+
+@pytest.mark.parametrize("whose", ["another study's", "somebody's own"])
+def test_what_is_not_left_by_this_run_stays(undisturbed, breeder, tmp_path, whose) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(undisturbed.run, out)
+    if whose == "another study's":
+        kept = partial_of(out) / "tasks" / "ab" / "abc.task"
+        kept.parent.mkdir(parents=True)
+        (partial_of(out) / "study").write_text("another configuration")
+    else:
+        kept = partial_of(out) / "thesis.txt"
+        partial_of(out).mkdir()
+    kept.write_text("years of work")
+    process = breeder.start(undisturbed.study, out)
+    assert process.wait() == 0, process.said()
+    assert kept.read_text() == "years of work"

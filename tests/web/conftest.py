@@ -7,12 +7,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from filelock import FileLock
 from starlette.testclient import TestClient
 
-from explorer_runs import make_run, planted_run
+from explorer_runs import planted_run, shared_tiny
 from lpact.web import create_app
-from shared_folder import shared_folder
 
 BASE = "http://127.0.0.1"
 
@@ -20,9 +18,7 @@ BASE = "http://127.0.0.1"
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Shared by parallel workers; not to be changed, so copy its folder where a test must."""
-    folder = shared_folder(tmp_path_factory, "explorer") / "tiny"
-    with FileLock(f"{folder.parent}.lock"):
-        return make_run(folder)
+    return shared_tiny(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

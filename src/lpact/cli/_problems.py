@@ -23,6 +23,7 @@ TITLES = {
     "table": "Rows and columns of tables",
     "units": "Order of units",
     "decision": "Decisions and labels: made again from the tables → stored",
+    "registration": "The preregistration: compared again → stored",
     "report": "The report",
     "crate": "The description of the archive",
 }

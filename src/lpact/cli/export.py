@@ -10,6 +10,11 @@ import typer
 from lpact.cli._machine import program
 from lpact.cli._render import console, counted, memory, say
 
+STATED = (
+    "The day is the one that lock.json states. The root digest does not cover it, and whoever can write to the run can "
+    "change it: it proves nothing. --date names the day of publication."
+)
+
 
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a locked run.")],
@@ -17,7 +22,8 @@ def command(
     date: Annotated[
         str | None,
         typer.Option(
-            "--date", help="Day of publication, as in 2026-01-31; default: the day of the lock."
+            "--date",
+            help="Day of publication, as in 2026-01-31; default: the day that the lock states.",
         ),
     ] = None,
     licence: Annotated[
@@ -34,6 +40,8 @@ def command(
         told,
         f"Wrote {made.path}: {counted(made.n_files, 'file')}, {memory(made.n_bytes)}, dated {made.date}.",
     )
+    if date is None:
+        say(told, STATED)
     say(told, f"SHA-256 of the archive  {made.sha256}", indent=2)
     say(told, f"root digest of the run  {made.digest}", indent=2)
     if made.licence is None:

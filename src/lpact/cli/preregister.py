@@ -42,6 +42,14 @@ def command(
         Path | None,
         typer.Option("--check", metavar="RUN", help="Hold a finished run against a registration."),
     ] = None,
+    registered_digest: Annotated[
+        str | None,
+        typer.Option(
+            "--registered-digest",
+            metavar="HEX",
+            help="With --check: the registration's digest as it was deposited.",
+        ),
+    ] = None,
     path: Paths = None,
     model: Models = None,
 ) -> None:
@@ -52,7 +60,15 @@ def command(
     """
     if check is not None:
         _refuse_others(out, run, after_the_fact, path, model)
-        _check(study, check)
+        _check(study, check, registered_digest)
+    elif registered_digest is not None:
+        raise ConfigError(
+            "--registered-digest is for holding a run against a registration",
+            where="lpact preregister",
+            got="--registered-digest without --check",
+            expected="a registration, --check RUN and --registered-digest",
+            remedy="leave --registered-digest out: the digest is printed when the registration is made",
+        )
     else:
         target = study.with_name(study.stem + SUFFIX) if out is None else out
         _register(study, target, run or [], after_the_fact, path, model)
@@ -107,11 +123,16 @@ def _register(
         "or a public commit. The time in the file proves nothing by itself.",
         indent=2,
     )
-    say(told, f"Then: lpact run {study} --preregistration {target} --out RUN", indent=2)
+    run = (
+        f"lpact run {study} --preregistration {target} --registered-digest {made.digest} --out RUN"
+    )
+    say(told, f"Then: {run}", indent=2)
 
 
 def show_registration(out: Console, made: Registration) -> None:
     """What was registered, in a few lines."""
+    from lpact.run.preregistration.earlier import KEPT
+
     content = made.content
     grid = Grid(("registered", ""))
     used = sum(recording.used for recording in content.recordings)
@@ -124,18 +145,20 @@ def show_registration(out: Console, made: Registration) -> None:
     grid.add("rows", f"of {counted(len(content.rows), 'table')}")
     grid.add("lpact", f"{content.lpact_version}, code {content.lpact_code}")
     grid.add("registered at", made.registered_at)
-    looked = content.earlier_runs
-    grid.add("earlier runs looked at", len(looked) or "none")
+    kept = sum(run.state == KEPT for run in content.earlier_runs)
+    grid.add("earlier runs looked at", len(content.earlier_runs) - kept or "none was named")
+    if kept:
+        grid.add("own place for results", "looked at")
     if content.after_the_fact:
         grid.add("made", "AFTER THE FACT: every later statement says so")
     show(out, grid)
 
 
-def _check(registration: Path, run: Path) -> None:
+def _check(registration: Path, run: Path, digest: str | None) -> None:
     import lpact
     from lpact.run.preregistration import check_run, read_registration
 
-    items = check_run(read_registration(registration), lpact.open_run(run))
+    items = check_run(read_registration(registration), lpact.open_run(run), deposited=digest)
     show_followed(console(), items)
     if not items["followed"].all():
         raise typer.Exit(NOT_FOLLOWED)

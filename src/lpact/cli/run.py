@@ -41,6 +41,14 @@ def command(
         Path | None,
         typer.Option("--preregistration", help="File of `lpact preregister` to be held against."),
     ] = None,
+    registered_digest: Annotated[
+        str | None,
+        typer.Option(
+            "--registered-digest",
+            metavar="HEX",
+            help="The registration's deposited digest; a file with another is refused.",
+        ),
+    ] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Run even if memory or disk look too small.")
     ] = False,
@@ -56,7 +64,14 @@ def command(
     """Compute a study, or resume it."""
     told = console()
     loaded = load(study, path, model)
-    how = How(workers or loaded.run_config.workers, cluster, preregistration, progress, anyway)
+    how = How(
+        workers or loaded.run_config.workers,
+        cluster,
+        preregistration,
+        progress,
+        anyway,
+        registered_digest,
+    )
     run = compute(told, loaded, out, how)
     if report:
         add_report(run)
@@ -65,7 +80,7 @@ def command(
         say(told, f"No claim could be made: `lpact audit {study}` says why.", indent=2)
     show_outcome(told, run)
     show_positive_controls(told, run)
-    _show_preregistration(told, run, preregistration or loaded.run_config.preregistration)
+    _show_preregistration(told, run, loaded, how)
     show_places(told, run)
 
 
@@ -78,6 +93,7 @@ class How:
     preregistration: Path | None = None
     progress: bool | None = None
     anyway: bool = False
+    registered_digest: str | None = None
 
 
 def compute(
@@ -96,6 +112,7 @@ def compute(
     from lpact.store import existing_run, partial_folder
     from lpact.study import Run
 
+    study.registration(how.preregistration, how.registered_digest)
     state = existing_run(out, study.config.digest())
     if state == "complete":
         run = study.reopen(out, study.audit())
@@ -113,20 +130,22 @@ def compute(
     plan = study.plan()
     if plan.extraction.n_sets:
         say(told, extraction_line(plan))
-    say(told, cost_line(plan, how.workers))
+    if partial_folder(out.absolute()).exists():
+        say(told, "A working folder is there: what was finished of this very study is used again.")
+    else:
+        say(told, cost_line(plan, how.workers))
+        _refuse(plan, study, out, how)
     if not (how.cluster or study.run_config.cluster):
         from lpact.run.executors.choose import too_many_workers
 
         if warning := too_many_workers(how.workers):
             say(told, warning)
-    _refuse(plan, study, out, how)
-    if partial_folder(out.absolute()).exists():
-        say(told, "A working folder is there: what was finished of this very study is used again.")
     study.run(
         out,
         workers=how.workers,
         cluster=how.cluster,
         preregistration=how.preregistration,
+        registered_digest=how.registered_digest,
         progress=how.progress,
         plan=plan,
     )
@@ -154,11 +173,12 @@ def _refuse(plan: Plan, study: Study, out: Path, how: How) -> None:
         )
 
 
-def _show_preregistration(told: Console, run: Run, file: Path | str) -> None:
+def _show_preregistration(told: Console, run: Run, study: Study, how: How) -> None:
     """Whether the run followed its registration, item by item."""
-    if not file:
+    registration = study.registration(how.preregistration, how.registered_digest)
+    if registration is None:
         return
     from lpact.cli.preregister import show_followed
-    from lpact.run.preregistration import check_run, read_registration
+    from lpact.run.preregistration import check_run
 
-    show_followed(told, check_run(read_registration(Path(file)), run))
+    show_followed(told, check_run(registration, run, deposited=how.registered_digest))

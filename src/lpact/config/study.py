@@ -107,7 +107,8 @@ class RunConfig(Section):
     )
     preregistration: str = Field(
         "",
-        description="File of `lpact preregister` that the run is held against, item by item; relative to the study file.",
+        description="File of `lpact preregister` that the run is held against, item by item; relative to the study "
+        "file.",
     )
     cluster: str = Field(
         "",

@@ -220,12 +220,13 @@ class Stimulus:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file (or generated source) that a dataset was read from."""
+    """One file (or generated source) that a dataset was read from; ``place`` is where it lies on this machine."""
 
     path: str
     n_bytes: int
     sha256: str
     licence: str
+    place: Path | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

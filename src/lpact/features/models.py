@@ -36,6 +36,24 @@ class ModelPlace:
     features: Path = Path("lpact-features")
 
 
+FEATURE_SETS = "features/"
+"""Sets of extracted features are listed under this among a model's files, each with its dataset's name."""
+
+
+@dataclass(frozen=True)
+class StoredSet:
+    """A set of extracted features on disk: its name, the digest of its content, and its files with their places."""
+
+    name: str
+    sha256: str
+    files: tuple[SourceFile, ...]
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of all files."""
+        return sum(file.n_bytes for file in self.files)
+
+
 class Progress(Protocol):
     """What long work tells while it is done."""
 
@@ -141,6 +159,18 @@ class ModelSource(Plugin, ABC):
     def files(self, model: str) -> list[SourceFile]:  # noqa: ARG002
         """Return the model's own files, with checksums."""
         return []
+
+    def sets(
+        self,
+        model: str,  # noqa: ARG002
+        stimulus: Stimulus,  # noqa: ARG002
+        contexts: Sequence[str],  # noqa: ARG002
+    ) -> dict[str, StoredSet | None]:
+        """Return sets of these contexts that are extracted and kept, by name; None for one that is to come.
+
+        Raises `FeatureError` for a set whose content is not what was extracted.
+        """
+        return {}
 
 
 MODELS: Registry[ModelSource] = Registry("model", ModelSource, package="lpact.features.sources")  # type: ignore[type-abstract]

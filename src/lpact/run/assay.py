@@ -22,7 +22,7 @@ from lpact.run.inspect import StudyAudit, audit_study
 from lpact.run.measure import Measured, joined, measure_brains, measure_in_memory
 from lpact.run.progress import Reporter
 from lpact.run.stages import CONTROLS
-from lpact.run.tasks import Frames, Scope, StudyJob
+from lpact.run.tasks import Frames, Scope, StudyJob, Task
 from lpact.run.workspace import Workspace
 from lpact.store import Results, concat
 from lpact.store.code import JUDGING
@@ -154,6 +154,8 @@ def execute_assay(
     workspace = Workspace(config, settings)
     if audit is None:
         audit = audit_study(workspace, reporter)
+    else:
+        workspace.hold(audit.seen, audit.fingerprints)
     with scratch_results() as results, open_executor(workspace, results, workers) as executor:
         conductor = Conductor(results, executor, Watched(reporter))
         measured = measure_brains(config, audit, conductor)
@@ -162,13 +164,8 @@ def execute_assay(
 
 def run_assay(measured: Measured) -> Frames:
     """All positive controls, from measured brain patterns and reliabilities and from the sources."""
-    config, audit, conductor = measured.config, measured.audit, measured.conductor
-    jobs: list[StudyJob] = [
-        *(ImplantJob.of(config, arm) for arm in implant.ARMS),
-        *profile_jobs(measured),
-        *stimulus_jobs(config, audit),
-    ]
-    tasks = measured.keys.tasks(jobs)
+    config, conductor = measured.config, measured.conductor
+    tasks = control_tasks(measured)
     conductor.run(CONTROLS, tasks)
     conductor.check()
     made = {
@@ -180,6 +177,16 @@ def run_assay(measured: Measured) -> Frames:
         **brain_tables(config, measured.tables, made),
         **summarise_stimulus(stimulus, config),
     }
+
+
+def control_tasks(measured: Measured) -> list[Task]:
+    """Tasks of all positive controls; keys of what they need are enough."""
+    jobs: list[StudyJob] = [
+        *(ImplantJob.of(measured.config, arm) for arm in implant.ARMS),
+        *profile_jobs(measured),
+        *stimulus_jobs(measured.config, measured.audit),
+    ]
+    return measured.keys.tasks(jobs)
 
 
 def profile_jobs(measured: Measured) -> list[BrainProfilesJob]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -19,16 +20,18 @@ from lpact.run.features import extract_features
 from lpact.run.inspect import StudyAudit, audit_study
 from lpact.run.journal import Journal
 from lpact.run.journal_log import LOG_NAME
-from lpact.run.measure import Layered, measure
+from lpact.run.measure import Layered, Measured, measure
 from lpact.run.preregistration import (
     REGISTRATION_NAME,
     Registration,
-    older_results,
     run_items,
+    study_tasks,
+    taken_over,
 )
 from lpact.run.progress import Reporter
 from lpact.run.provenance import provenance
 from lpact.run.stages import DECISION, TABLES
+from lpact.run.status import read_status
 from lpact.run.tasks import Frames, Task
 from lpact.run.workspace import Workspace
 from lpact.store import RunWriter, StoredRun, TaskStore
@@ -56,12 +59,16 @@ def execute(
     workspace = Workspace(config, settings)
     if audit is None:
         audit = audit_study(workspace, reporter)
+    else:
+        workspace.hold(audit.seen, audit.fingerprints)
     tasks = TaskStore(open_shelf(settings.tasks)) if settings.tasks else None
     with (
         RunWriter(out, provenance(config, audit), tasks) as writer,
         _journal(config, writer, reporter, workers, expected) as journal,
     ):
-        if extract_features(workspace, journal):
+        if registration is not None:
+            _mark(registration, writer, journal)
+        if extract_features(workspace, journal) or audit.sets_to_come:
             # What features offer is known only now; they are inputs like any other.
             workspace = Workspace(config, settings)
             audit = audit_study(workspace, journal)
@@ -78,6 +85,8 @@ def _journal(
     expected: Mapping[str, float] | None,
 ) -> Iterator[Journal]:
     """The run's log and status; how it ends is the last thing that they say."""
+    if not expected and (before := read_status(writer.partial)) is not None:
+        expected = before.expected  # what an earlier attempt was told
     journal = Journal(
         writer.partial,
         reporter,
@@ -124,26 +133,40 @@ def _make(
     journal.advance()
     published = Layered(decided, controls, needed, tables)
     journal.stage(TABLES, len(published))
+    workspace.check_sources()
     return writer.publish(
         published,
         report=verdict_pages(decided),
         wrote=journal.advance,
-        then=lambda n_rows: _followed(registration, writer, published, n_rows),
+        then=lambda n_rows: _followed(registration, writer, measured, published, n_rows),
         last=lambda: _records(journal, writer, registration),
     )
+
+
+def _mark(registration: Registration, writer: RunWriter, journal: Journal) -> None:
+    """Let every result that is made now say under which registration that was."""
+    digest = registration.found_digest
+    writer.tasks = replace(writer.tasks, mark=digest)
+    journal.note("preregistration", digest=digest, registered_at=registration.registered_at)
 
 
 def _followed(
     registration: Registration | None,
     writer: RunWriter,
+    measured: Measured,
     tables: Mapping[str, pl.DataFrame],
     n_rows: Mapping[str, int],
 ) -> Frames:
     """Whether the registration was followed, item by item; no table without one."""
     if registration is None:
         return {}
-    older = older_results(writer.partial, registration)
-    items = run_items(registration, writer.provenance, tables, n_rows, n_older_results=older)
+    tasks = study_tasks(measured.config, measured.audit)
+    taken = taken_over(writer.tasks, tasks, registration)
+    if taken is not None:
+        measured.conductor.watcher.note(
+            "results_taken_over", n_results=taken.n_results, what=taken.why
+        )
+    items = run_items(registration, writer.provenance, tables, n_rows, taken=taken)
     return {PREREGISTRATION_ITEMS.name: items}
 
 

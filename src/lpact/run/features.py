@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from lpact.datasets.base import Stimulus
-from lpact.features.models import NO_COST, ExtractionCost, ModelSource
+from lpact.features.models import NO_COST, ExtractionCost, ModelSource, StoredSet
 from lpact.levels.audit_offers import wanted_contexts
 from lpact.run.progress import Reporter
 from lpact.run.workspace import Workspace
@@ -33,15 +33,31 @@ def extraction_cost(workspace: Workspace) -> ExtractionCost:
 def unready(workspace: Workspace) -> Iterator[tuple[str, ModelSource, Stimulus]]:
     """Models and stimuli with features to extract; recordings share stimuli, and stimuli can share their text."""
     wanted = wanted_contexts(workspace.config)
-    seen: set[tuple[str, str, str]] = set()
-    for entry in workspace.config.datasets:
+    for _, model, source, stimulus in _read(workspace, workspace.sources):
+        if not source.ready(model, stimulus, wanted):
+            yield model, source, stimulus
+
+
+def stored_sets(workspace: Workspace) -> dict[tuple[str, str], dict[str, StoredSet | None]]:
+    """Sets of extracted features that the study reads, by dataset and model; None for one that is to come."""
+    wanted = wanted_contexts(workspace.config)
+    found: dict[tuple[str, str], dict[str, StoredSet | None]] = {}
+    extracting = [
+        name for name, s in workspace.sources.items() if type(s).sets is not ModelSource.sets
+    ]
+    for dataset, model, source, stimulus in _read(workspace, extracting):
+        if sets := source.sets(model, stimulus, wanted):
+            found.setdefault((dataset, model), {}).update(sets)
+    return found
+
+
+def _read(
+    workspace: Workspace, models: Collection[str]
+) -> Iterator[tuple[str, str, ModelSource, Stimulus]]:
+    """Every dataset, model and stimulus, each once."""
+    for entry in workspace.config.datasets if models else ():
         dataset = workspace.dataset(entry.name)
-        for recording in dataset.recording_ids():
-            for model, source in workspace.sources.items():
-                place = (entry.name, recording.stimulus, model)
-                if place in seen:
-                    continue
-                seen.add(place)
-                stimulus = dataset.stimulus(recording.stimulus)
-                if not source.ready(model, stimulus, wanted):
-                    yield model, source, stimulus
+        for name in dict.fromkeys(r.stimulus for r in dataset.recording_ids()):
+            stimulus = dataset.stimulus(name)
+            for model in models:
+                yield entry.name, model, workspace.sources[model], stimulus

@@ -14,11 +14,11 @@ import polars as pl
 
 from lpact.config import Section, StudyConfig
 from lpact.controls.base import CONTROLS
-from lpact.datasets.base import DATASETS, RecordingId, role_of
+from lpact.datasets.base import DATASETS, RecordingId, SourceFile, role_of
 from lpact.datasets.validate import check_recording_ids
 from lpact.errors import FeatureError, InputError, StudyInputError, did_you_mean
 from lpact.features.mechanisms import MECHANISMS
-from lpact.features.models import MODELS
+from lpact.features.models import FEATURE_SETS, MODELS
 from lpact.features.nuisance import nuisance_builder
 from lpact.features.parsing.files import parser_files
 from lpact.levels import audit
@@ -29,11 +29,13 @@ from lpact.levels.prepare import Inspection
 from lpact.levels.relational import build_measures, build_profiles
 from lpact.levels.strip import STRIPPINGS, build_strippings
 from lpact.registry import BUILT_IN, Plugin, Registry
+from lpact.run.features import stored_sets
 from lpact.run.progress import Reporter
+from lpact.run.sources import Owner, Seen
 from lpact.run.workspace import Workspace, build_source
 from lpact.store import frame
 from lpact.store.code import remember_code
-from lpact.tables.audit import MODEL_FILES
+from lpact.tables.audit import MODEL_FILES, SOURCE_FILES
 
 S = TypeVar("S", bound=Section)
 
@@ -46,12 +48,17 @@ class StudyAudit:
     """The audit of every dataset, and its tables.
 
     ``seconds`` is the time that it took, ``preparing`` the processor's time in which recordings were read and prepared.
+    ``seen`` and ``fingerprints`` tell what it saw of the files, ``sets_to_come`` how many sets of features are not
+    extracted yet, and not among the model files.
     """
 
     datasets: Mapping[str, DatasetAudit]
     tables: Mapping[str, pl.DataFrame]
     seconds: float = field(default=0.0, compare=False)
     preparing: float = field(default=0.0, compare=False)
+    seen: Mapping[Owner, tuple[Seen, ...]] = field(default_factory=dict, compare=False, repr=False)
+    fingerprints: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    sets_to_come: int = field(default=0, compare=False)
 
 
 def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
@@ -79,18 +86,56 @@ def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
                 problems=problems,
             )
         )
+        _same_as_before(workspace, audits[-1], problems)
     if not problems:
         problems = _unknown_models(config, audits)
+    files, to_come = ([], 0) if problems else _model_files(workspace, problems)
     if problems:
         raise StudyInputError(problems)
     tables = audit.frames(audits)
-    tables[MODEL_FILES.name] = frame(MODEL_FILES, _model_files(workspace))
+    tables[MODEL_FILES.name] = frame(MODEL_FILES, files)
     seconds = time.perf_counter() - start
-    return StudyAudit({a.config.name: a for a in audits}, tables, seconds, sum(preparing))
+    return StudyAudit(
+        {a.config.name: a for a in audits},
+        tables,
+        seconds,
+        sum(preparing),
+        dict(workspace.watch.seen),
+        dict(workspace.fingerprints),
+        to_come,
+    )
 
 
-def _model_files(workspace: Workspace) -> list[dict[str, object]]:
+def _same_as_before(workspace: Workspace, made: DatasetAudit, problems: list[InputError]) -> None:
+    """Files that were read must be those whose checksums are recorded after that."""
+    name = made.config.name
+    found = {str(row["path"]): str(row["sha256"]) for row in made.rows(SOURCE_FILES)}
+    try:
+        workspace.watch.compare((name, ""), found)
+    except InputError as error:
+        problems.append(error)
+
+
+def _model_files(
+    workspace: Workspace, problems: list[InputError]
+) -> tuple[list[dict[str, object]], int]:
+    """Rows of the models' files and of their sets of extracted features; and how many sets are to come."""
     files = [(m, file) for m, source in workspace.sources.items() for file in source.files(m)]
+    to_come = 0
+    try:
+        sets = stored_sets(workspace)
+        for (dataset, model), own in sets.items():
+            there = [stored for stored in own.values() if stored is not None]
+            to_come += len(own) - len(there)
+            workspace.watch.note((dataset, model), (f for s in there for f in s.files), None)
+            for stored in there:
+                path = f"{FEATURE_SETS}{dataset}/{stored.name}"
+                files.append((model, SourceFile(path, stored.n_bytes, stored.sha256, "")))
+        for owner, own in stored_sets(workspace).items():  # again: they may be written meanwhile
+            found = {f.path: f.sha256 for s in own.values() if s is not None for f in s.files}
+            workspace.watch.compare(owner, found)
+    except InputError as error:
+        problems.append(error)
     files += [(PARSER, file) for file in parser_files(workspace.config.mechanisms.parser)]
     return [
         {
@@ -101,7 +146,7 @@ def _model_files(workspace: Workspace) -> list[dict[str, object]]:
             "source": file.licence,
         }
         for model, file in files
-    ]
+    ], to_come
 
 
 def _unknown_models(config: StudyConfig, audits: list[DatasetAudit]) -> list[InputError]:

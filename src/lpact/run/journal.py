@@ -71,6 +71,7 @@ class Journal:
             "host": socket.gethostname(),
             "namespace": process_namespace(),
             "started_at": utc_now(),
+            "expected": self._model.expected,
         }
         self._log.write("run_started", "", _versions() | self._about)
         self._tick(now=True)

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lpact.config import StudyConfig
+from lpact.features.models import FEATURE_SETS
 from lpact.run.inspect import StudyAudit, plugin_packages
-from lpact.store import InputFile, Provenance
+from lpact.store import InputFile, Manifest, Provenance
 from lpact.tables.audit import MODEL_FILES, SOURCE_FILES
+
+
+def with_sets_of(manifest: Manifest, now: Provenance) -> Provenance:
+    """What a run is made from, with sets of features that the finished run names and that are no longer kept.
+
+    They would be extracted again from files that are compared themselves.
+    """
+    there = {(file.dataset, file.path) for file in now.inputs}
+    gone = tuple(
+        file
+        for file in manifest.inputs
+        if file.dataset.startswith("model ")
+        and file.path.startswith(FEATURE_SETS)
+        and (file.dataset, file.path) not in there
+    )
+    return replace(now, inputs=(*now.inputs, *gone))
 
 
 def provenance(config: StudyConfig, audit: StudyAudit) -> Provenance:

@@ -75,6 +75,7 @@ class StatusFile(_Part):
     failures: tuple[FailedTask, ...]
     lost_log_lines: int
     started_at: AwareDatetime
+    expected: dict[str, float] = {}
     updated_at: AwareDatetime
 
 

@@ -17,7 +17,7 @@ from typing import ClassVar, Protocol
 import polars as pl
 
 from lpact.config import StudyConfig
-from lpact.features.models import MODELS
+from lpact.features.models import FEATURE_SETS, MODELS
 from lpact.run.inspect import PARSER, StudyAudit, plugin_code, plugin_packages
 from lpact.run.workspace import Workspace
 from lpact.store import Results, code_digest, library_versions
@@ -130,7 +130,12 @@ class Keys:
         # Which layers are claimed is nothing to a task about one of them.
         config["models"] = [m | {"layers": []} for m in config["models"] if m["name"] in read]
         sources = self._audit.tables[SOURCE_FILES.name].filter(dataset=scope.dataset or "")
-        files = self._audit.tables[MODEL_FILES.name].filter(pl.col("model").is_in([*read, PARSER]))
+        # Features that were extracted for other datasets are nothing to this one.
+        own = pl.col("path").str.starts_with(f"{FEATURE_SETS}{scope.dataset}/")
+        files = self._audit.tables[MODEL_FILES.name].filter(
+            pl.col("model").is_in([*read, PARSER]),
+            own | ~pl.col("path").str.starts_with(FEATURE_SETS),
+        )
         return digest(
             [
                 config,

@@ -18,6 +18,7 @@ from lpact.levels.on_grid import put_on_grid
 from lpact.levels.prepare import Inspection, ModelOnGrid, Prepared, inspect
 from lpact.levels.readouts import Fitted, fit_nuisance
 from lpact.run.grid_cache import GridCache, fingerprint
+from lpact.run.sources import Owner, Seen, SourceWatch
 
 KEPT_RECORDINGS = 2
 """Prepared recordings that stay in memory: work is ordered by recording."""
@@ -36,11 +37,14 @@ class Workspace:
         config: StudyConfig,
         run: RunConfig | None = None,
         fingerprints: Mapping[str, str] | None = None,
+        seen: Mapping[Owner, tuple[Seen, ...]] | None = None,
     ) -> None:
         self.config = config
         self.run = run or RunConfig()
         self.fingerprints = dict(fingerprints or {})
         self._grids = GridCache(Path(self.run.grids), self.fingerprint)
+        self.watch = SourceWatch(seen)
+        self._looked: set[str] = set()
         self._datasets: dict[str, Dataset] = {}
         self._inspections: OrderedDict[tuple[str, RecordingId], Inspection] = OrderedDict()
         self._recalled: OrderedDict[Hashable, Any] = OrderedDict()
@@ -69,10 +73,45 @@ class Workspace:
             self.fingerprints[name] = fingerprint(self.dataset(name))
         return self.fingerprints[name]
 
+    def hold(self, seen: Mapping[Owner, tuple[Seen, ...]], fingerprints: Mapping[str, str]) -> None:
+        """Take over what an audit in another workspace saw of the sources."""
+        self.watch.take(seen)
+        self.fingerprints |= fingerprints
+
+    def check_sources(self, dataset: str | None = None, *, features: bool = True) -> bool:
+        """Compare files with what the audit saw, those of one dataset or all; another content is an `InputError`.
+
+        Returns whether files were written again with the same content: what was read of them is then forgotten, and
+        must be read again.
+        """
+        owners = [
+            (own, model)
+            for own, model in self.watch.seen
+            if dataset in (None, own) and (features or not model)
+        ]
+        moved = self.watch.check(owners)
+        if moved:
+            for kept in (self._datasets, self._inspections, self._recalled):
+                kept.clear()
+            self.__dict__.pop("sources", None)
+        return moved
+
+    def _look_at(self, name: str) -> None:
+        """Note a dataset's files, or compare them with what the audit saw, before this process first reads them."""
+        if name in self._looked:
+            return
+        path = self.run.paths.get(name)
+        if any(own == name for own, _ in self.watch.seen):
+            self.check_sources(name)
+        elif path is not None:
+            self.watch.note((name, ""), self.dataset(name).source_files(), Path(path))
+        self._looked.add(name)
+
     def inspection(self, name: str, recording: RecordingId) -> Inspection:
         """Load, check and prepare one recording; the last few are kept."""
         key = (name, recording)
         if key not in self._inspections:
+            self._look_at(name)
             dataset = self.dataset(name)
             on_disk = self.run.paths.get(name) is not None
             self._inspections[key] = inspect(

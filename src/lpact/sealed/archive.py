@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lpact.errors import RunError
+from lpact.sealed.check_files import check_twins, expected_files
+from lpact.sealed.check_tables import check_sizes
 from lpact.sealed.files import UNSEALED
 from lpact.sealed.lockfile import Lock, parse_lock
 from lpact.sealed.zip_layout import check_end, check_entries, check_places, refuse
@@ -31,6 +34,14 @@ def opened_run(path: str | Path) -> Iterator[Path]:
     if source.is_dir() or not source.exists():
         yield source
         return
+    if not source.is_file():
+        raise RunError(
+            "a run is a folder or an archive",
+            where=str(source),
+            got="a pipe, a device or something else that is no plain file",
+            expected="the folder of a run, or an archive of `lpact export`",
+            remedy="check the path; write what comes from a pipe into a file first",
+        )
     with tempfile.TemporaryDirectory(prefix="lpact-archive-") as folder:
         root = Path(folder) / "run"
         unpack(source, root)
@@ -38,25 +49,32 @@ def opened_run(path: str | Path) -> Iterator[Path]:
 
 
 def unpack(source: Path, root: Path) -> None:
-    """Unpack an archive of a locked run into the new folder ``root``, or refuse it."""
+    """Unpack an archive of a locked run into the new folder ``root``, or refuse it.
+
+    Whoever gets the folder may read its tables: none of them gives more than its CSV twin holds.
+    """
     with storage_errors(source, "the archive cannot be read"), source.open("rb") as handle:
         try:
-            start = check_end(handle, source)
+            end = check_end(handle, source)
             with zipfile.ZipFile(handle) as archive:
                 entries = archive.infolist()
+                if (archive.start_dir, len(entries)) != (end.start, end.n_entries):
+                    refuse(source, ["it has two directories, or one of another length"])
                 files = check_entries(entries, source)
-                check_places(handle, entries, start, source)
+                check_places(handle, entries, end.start, source)
                 _check_against_lock(archive, files, source)
                 _check_room(files, root)
                 root.mkdir()
                 for entry in files:
                     _extract(archive, entry, root, source)
+                refuse(source, [problem.text for problem in check_sizes(root)])
         except (
             zipfile.BadZipFile,
             zlib.error,
             EOFError,
             UnicodeError,
             NotImplementedError,
+            struct.error,
         ) as error:
             refuse(source, [f"it is damaged: {str(error) or type(error).__name__}"])
 
@@ -90,6 +108,8 @@ def _check_against_lock(
         for name, n_bytes in locked.items()
         if name in sizes and sizes[name] != n_bytes
     ]
+    faults += [f"{name} is missing" for name in locked if name not in sizes]
+    faults += [problem.text for problem in check_twins(expected_files(lock, None))]
     refuse(source, faults)
     return lock
 

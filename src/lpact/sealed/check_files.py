@@ -14,6 +14,7 @@ from lpact.sealed.lockfile import Lock
 from lpact.sealed.model import Problem, change, shown
 from lpact.store import InputFile, Manifest, sha256_file
 from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
+from lpact.tables import ALL_TABLES
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,18 @@ def expected_files(lock: Lock | None, manifest: Manifest | None) -> dict[str, Fi
         return {n: FileFacts(f.n_bytes, f.sha256) for n, f in lock.sealed.files.items()}
     outputs = manifest.outputs if manifest is not None else ()
     return {file.path: FileFacts(file.n_bytes, file.sha256) for file in outputs}
+
+
+def check_twins(expected: Mapping[str, FileFacts]) -> list[Problem]:
+    """Tables that should have one file only: every table is written as Parquet and as CSV."""
+    problems = []
+    for name in filter(is_table, expected):
+        stem, _, suffix = name.rpartition(".")
+        twin = f"{stem}.{'csv' if suffix == 'parquet' else 'parquet'}"
+        if stem in ALL_TABLES and twin not in expected:
+            what = "is not listed, although its twin is: a table has two files"
+            problems.append(Problem("file", twin, what))
+    return problems
 
 
 def check_files(listing: Listing, expected: Mapping[str, FileFacts], *, locked: bool) -> FileCheck:

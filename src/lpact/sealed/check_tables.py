@@ -12,7 +12,13 @@ from lpact.sealed.digests import column_digest, key_digest
 from lpact.sealed.frames import frame_problems
 from lpact.sealed.lockfile import Lock, SealedTable
 from lpact.sealed.model import Problem
-from lpact.sealed.twins import UnreadableError, read_csv, read_parquet
+from lpact.sealed.twins import (
+    SwollenError,
+    UnreadableError,
+    read_csv,
+    read_parquet,
+    refuse_swollen,
+)
 from lpact.store import table_path, validate
 from lpact.tables import ALL_TABLES, Table
 
@@ -60,6 +66,24 @@ class SealedTables:
         if suffix == ".csv":
             return read_csv(path, table)
         return read_parquet(path, table_path(self.root, table, ".csv"))
+
+
+def check_sizes(root: Path) -> list[Problem]:
+    """Parquet files that would give more than their CSV twins hold; whoever reads one of them may run out of memory."""
+    problems = []
+    for table in ALL_TABLES.values():
+        path = table_path(root, table)
+        if path.is_symlink() or not path.is_file():
+            continue
+        try:
+            refuse_swollen(path, table_path(root, table, ".csv"))
+        except SwollenError as error:
+            what = f"{error.what}: {error.got}"
+            problems.append(Problem("table", f"{table.name}.parquet", what))
+        except UnreadableError:
+            # It is named where it is compared.
+            continue
+    return problems
 
 
 def check_tables(tables: SealedTables, lock: Lock | None) -> list[Problem]:

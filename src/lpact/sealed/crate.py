@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,11 +16,11 @@ from urllib.parse import quote
 
 import polars as pl
 
-from lpact.errors import LPactError
+from lpact.errors import LPactError, RunError
 from lpact.sealed.files import CRATE_FILE
 from lpact.sealed.lockfile import Lock
 from lpact.sealed.model import Problem
-from lpact.store import InputFile, read_table, sha256_file
+from lpact.store import InputFile, sha256_file
 from lpact.store.locked import LOCK_FILE
 from lpact.tables import ALL_TABLES
 from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
@@ -43,6 +44,7 @@ _FORMATS = {
     ".toml": "application/toml",
 }
 Entity = dict[str, Any]
+Tables = Callable[[str], pl.DataFrame | None]
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,14 @@ class Stated:
     licence: str | None = None
 
 
-def crate_bytes(root: Path, lock: Lock, stated: Stated) -> bytes:
-    """The description of the locked run at ``root``."""
+def crate_bytes(root: Path, lock: Lock, stated: Stated, table: Tables) -> bytes:
+    """The description of the locked run at ``root``; ``table`` gives its tables by name, or None."""
     sealed = lock.sealed
     files = [_file(name, file.n_bytes, file.sha256) for name, file in sorted(sealed.files.items())]
     own = root / LOCK_FILE
     files.append(_file(LOCK_FILE, own.stat().st_size, sha256_file(own)))
     inputs = [_input(file) for file in sealed.inputs]
-    outcomes = _outcomes(root)
+    outcomes = _outcomes(table)
     graph = [
         _descriptor(),
         _dataset(lock, stated, files, outcomes),
@@ -167,13 +169,22 @@ def _licence(address: str) -> Entity:
     }
 
 
-def _outcomes(root: Path) -> list[Entity]:
+def _outcomes(table: Tables) -> list[Entity]:
     """Outcome and verdicts under every gate profile."""
-    outcomes = read_table(root, STUDY_OUTCOME).sort("gate_profile")
-    decisions = read_table(root, DECISIONS)
+    outcomes, decisions = table(STUDY_OUTCOME.name), table(DECISIONS.name)
+    if outcomes is None or decisions is None:
+        raise RunError(
+            "the description cannot be made",
+            where="decisions",
+            got="no readable table of outcomes or decisions",
+            expected="both tables",
+            remedy="restore the run from a copy",
+        )
     return [
         _outcome(profile, outcome, decisions)
-        for profile, outcome in outcomes.select("gate_profile", "outcome").iter_rows()
+        for profile, outcome in outcomes.sort("gate_profile")
+        .select("gate_profile", "outcome")
+        .iter_rows()
     ]
 
 
@@ -189,7 +200,7 @@ def _outcome(profile: str, outcome: str, decisions: pl.DataFrame) -> Entity:
     }
 
 
-def check_crate(root: Path, lock: Lock) -> list[Problem]:
+def check_crate(root: Path, lock: Lock, table: Tables) -> list[Problem]:
     """The description beside a lock: made again, with its own day and licence, and compared."""
     path = root / CRATE_FILE
     content = path.read_bytes()
@@ -198,7 +209,7 @@ def check_crate(root: Path, lock: Lock) -> list[Problem]:
         own = next(entity for entity in graph if entity["@id"] == _ROOT)
         licence = own["license"]["@id"] if "license" in own else None
         stated = Stated(str(own["datePublished"]), licence)
-        again = crate_bytes(root, lock, stated)
+        again = crate_bytes(root, lock, stated, table)
     except (ValueError, KeyError, TypeError, StopIteration, RecursionError, LPactError) as error:
         return [Problem("crate", CRATE_FILE, f"cannot be compared: {str(error).splitlines()[:1]}")]
     if again == content:

@@ -19,7 +19,7 @@ from lpact.sealed.files import CRATE_FILE
 from lpact.sealed.lockfile import Lock, read_lock
 from lpact.sealed.verify import verify_run
 from lpact.sealed.zip_layout import MOST_RATIO, SMALL, name_faults
-from lpact.store import atomic_write, sha256_file, storage_errors
+from lpact.store import StoredRun, atomic_write, sha256_file, storage_errors
 from lpact.store.locked import LOCK_FILE, refuse_locked
 
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -53,7 +53,8 @@ def export_run(
     path, out
         Folder of the locked run, and the archive.
     date
-        Day of publication (``2026-01-31``); by default the day on which the run was locked.
+        Day of publication (``2026-01-31``); by default the day that the lock states. The root
+        digest does not cover that day.
     licence
         Address of a licence, or its SPDX name; without it, the description names none.
     """
@@ -63,7 +64,7 @@ def export_run(
     refuse_locked(target)
     _refuse_taken(target)
     _refuse_changed(root)
-    description = crate_bytes(root, lock, stated)
+    description = crate_bytes(root, lock, stated, StoredRun(root).table)
 
     def write(handle: BinaryIO) -> None:
         _write(handle, root, lock, description)

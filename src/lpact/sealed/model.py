@@ -10,12 +10,22 @@ from typing import Any, Literal
 from lpact.report.compare.text import plain
 
 Kind = Literal[
-    "lock", "file", "option", "input", "manifest", "table", "units", "decision", "report", "crate"
+    "lock",
+    "file",
+    "option",
+    "input",
+    "manifest",
+    "table",
+    "units",
+    "decision",
+    "registration",
+    "report",
+    "crate",
 ]
 """What a problem is about.
 
-``lock`` is the lock itself or the digest that was quoted; ``decision`` and ``report`` are what came out otherwise when
-they were made again; ``crate`` is the description that an archive carries.
+``lock`` is the lock itself or the digest that was quoted; ``decision``, ``registration`` and ``report`` are what came
+out otherwise when they were made again; ``crate`` is the description that an archive carries.
 """
 _LONGEST = 100
 

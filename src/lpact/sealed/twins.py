@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lpact.errors import RunError
+from lpact.sealed.swollen import csv_fault, limit_of, parquet_fault
 from lpact.store import polars_schema
 from lpact.tables import Table
 
@@ -19,45 +20,66 @@ class UnreadableError(RunError):
     """A table file that cannot be read."""
 
 
-def read_parquet(path: Path, csv: Path | None = None) -> pl.DataFrame:
-    """Read a Parquet file without checking it against its declaration.
+class SwollenError(UnreadableError):
+    """A table file that is small and would give far more than it should."""
 
-    Every value takes at least one byte of the CSV twin: a file that says to hold more values than that is not read, so
-    that a few bytes cannot fill the memory.
-    """
+
+def read_parquet(path: Path, csv: Path | None = None) -> pl.DataFrame:
+    """Read a Parquet file without checking it against its declaration; not one that swells (`lpact.sealed.swollen`)."""
+    refuse_swollen(path, csv)
     try:
         with path.open("rb") as handle:
             stored = pq.ParquetFile(handle, page_checksum_verification=True)
-            if csv is not None and csv.is_file():
-                _refuse_swollen(stored.metadata, path, csv.stat().st_size)
             return cast(pl.DataFrame, pl.from_arrow(stored.read()))
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise _unreadable(path, error) from None
 
 
-def _refuse_swollen(metadata: pq.FileMetaData, path: Path, n_bytes: int) -> None:
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    n_values = sum(group.column(i).num_values for group in groups for i in range(group.num_columns))
-    if max(n_values, metadata.num_rows * metadata.num_columns) > n_bytes:
-        raise UnreadableError(
-            "a table file says to hold more than its CSV twin can",
-            where=str(path),
-            got=f"{n_values} values",
-            expected=f"at most {n_bytes}, the bytes of the CSV file",
-            remedy="take the run from whoever made it again",
-        )
+def refuse_swollen(path: Path, csv: Path | None) -> None:
+    """Raise `SwollenError` for a Parquet file that would give more than its CSV twin holds."""
+    try:
+        limit = limit_of(path, csv)
+        with path.open("rb") as handle:
+            fault = parquet_fault(handle, limit)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+    if fault is not None:
+        raise _swollen(path, fault)
+
+
+def _swollen(path: Path, fault: str) -> SwollenError:
+    return SwollenError(
+        "a table file says to hold more than it can, and is not read",
+        where=str(path),
+        got=fault,
+        expected="a file that lpact wrote",
+        remedy="take the run from whoever made it again",
+    )
 
 
 def read_csv(path: Path, table: Table) -> pl.DataFrame:
     """Read a CSV twin in the declared types; null is an empty field, empty text is ``""``."""
     try:
+        with path.open("rb") as handle:
+            fault = csv_fault(handle)
+        if fault is not None:
+            raise _swollen(path, fault)
         text = pl.read_csv(path, infer_schema=False, raise_if_empty=False)
         schema = polars_schema(table)
         return text.select(
             _typed(text[name], schema[name]) if name in schema else text[name]
             for name in text.columns
         )
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+    except UnreadableError:
+        raise
+    except (
+        pl.exceptions.PolarsError,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        RecursionError,
+    ) as error:
         raise _unreadable(path, error) from None
 
 

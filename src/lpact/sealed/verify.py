@@ -9,9 +9,16 @@ from lpact.config import StudyConfig, validate_model
 from lpact.decide import NEEDED, decide
 from lpact.errors import LPactError
 from lpact.sealed.archive import opened_run
-from lpact.sealed.check_files import check_files, check_manifest, expected_files, is_table
+from lpact.sealed.check_files import (
+    check_files,
+    check_manifest,
+    check_twins,
+    expected_files,
+    is_table,
+)
+from lpact.sealed.check_registration import check_registration
 from lpact.sealed.check_report import check_report
-from lpact.sealed.check_tables import SealedTables, check_tables
+from lpact.sealed.check_tables import SealedTables, check_sizes, check_tables
 from lpact.sealed.crate import check_crate
 from lpact.sealed.environment import distributions
 from lpact.sealed.files import CRATE_FILE, list_files
@@ -78,6 +85,8 @@ class _Verifier:
         self.lock: Lock | None = None
         self.manifest: Manifest | None = None
         self.intact: frozenset[str] = frozenset()
+        self.described = False
+        self.readable = False
 
     def lock_and_files(self, digest: str | None) -> None:
         """The lock itself, the quoted digest, then every file."""
@@ -95,13 +104,13 @@ class _Verifier:
             self._quoted(digest)
         listing = list_files(self.root)
         expected = expected_files(self.lock, self.manifest)
+        self.problems += check_twins(expected)
         files = check_files(listing, expected, locked=self.lock is not None)
         self.problems += files.problems
         self.intact = files.intact
         if self.lock is not None and MANIFEST_NAME not in files.intact:
             self.problems += check_manifest(self.root, self.lock)
-        if self.lock is not None and CRATE_FILE in listing.files:
-            self.problems += check_crate(self.root, self.lock)
+        self.described = CRATE_FILE in listing.files
         against = "the lock" if self.lock is not None else "the manifest"
         self.checked.append(f"{len(expected)} files were compared with {against}.")
         if not self.locked:
@@ -164,12 +173,22 @@ class _Verifier:
         names = [n for n in ALL_TABLES if n in self._table_names()]
         tables = SealedTables(self.root, names, self.intact)
         self.tell("comparing tables")
+        swollen = check_sizes(self.root)
+        self.readable = not swollen
+        self.problems += swollen
         self.problems += check_tables(tables, self.lock)
         if self.lock is not None and (index := tables(BRAIN_UNIT_INDEX.name)) is not None:
             self.problems += order_problems(index, self.lock.sealed.unit_orders)
         self.problems += consistency_problems(names, tables)
         self.tell("deciding again")
         self._decide(tables)
+        if self.lock is not None and self.described:
+            self.problems += check_crate(self.root, self.lock, tables)
+        tables.forget()
+        if self.manifest is not None and self.readable:
+            problems, done = check_registration(self.root, tables)
+            self.problems += problems
+            self.checked += done
 
     def _table_names(self) -> set[str]:
         if self.lock is not None:
@@ -223,6 +242,9 @@ class _Verifier:
             self.notes.append(
                 "The report was not made again, because tables or the manifest have changed."
             )
+            return
+        if not self.readable:
+            self.notes.append("The report was not made again, because a table is not read.")
             return
         self.tell("making the report again")
         names = None

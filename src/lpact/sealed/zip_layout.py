@@ -12,6 +12,7 @@ import struct
 import unicodedata
 import zipfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,8 +29,10 @@ SMALL = 16 * 2**20
 
 _END, _END_SIZE = b"PK\x05\x06", 22
 _END64, _END64_SIZE = b"PK\x06\x06", 56
-_LOCATOR64_SIZE = 20
+_LOCATOR64, _LOCATOR64_SIZE = b"PK\x06\x07", 20
+_EXTRA64, _IN_EXTRA = 1, 0xFFFFFFFF
 _LOCAL, _LOCAL_SIZE = b"PK\x03\x04", 30
+_SIZES_BEHIND = 0x8
 _ENCRYPTED, _PATCHED, _STRONG, _MASKED = 0x1, 0x20, 0x40, 0x2000
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _MOST_NAMED = 5
@@ -49,8 +52,16 @@ def refuse(path: Path | str, faults: Iterable[str]) -> None:
         )
 
 
-def check_end(handle: BinaryIO, path: Path) -> int:
-    """Check the end of a zip file before its directory is read; return where the directory begins.
+@dataclass(frozen=True)
+class End:
+    """What the end of a zip file says: where the directory begins, and how many entries it has."""
+
+    start: int
+    n_entries: int
+
+
+def check_end(handle: BinaryIO, path: Path) -> End:
+    """Check the end of a zip file before its directory is read.
 
     The file must be nothing but a zip file: no bytes before, between or behind, and no comment.
     """
@@ -65,8 +76,8 @@ def check_end(handle: BinaryIO, path: Path) -> int:
         at -= _LOCATOR64_SIZE + _END64_SIZE
         refuse(path, ["its end is damaged"] if at < 0 else [])
         handle.seek(at)
-        end64 = handle.read(_END64_SIZE)
-        refuse(path, [] if end64[:4] == _END64 else ["its end is damaged"])
+        end64, locator = handle.read(_END64_SIZE), handle.read(_LOCATOR64_SIZE)
+        _check_end64(end64, locator, at, path)
         disk, first_disk, here, n_entries, n_bytes, start = struct.unpack("<2L4Q", end64[16:])
     faults = []
     if disk or first_disk or here != n_entries or comment:
@@ -76,7 +87,16 @@ def check_end(handle: BinaryIO, path: Path) -> int:
     if start + n_bytes != at:
         faults.append("there are bytes before, between or behind its parts")
     refuse(path, faults)
-    return int(start)
+    return End(int(start), int(n_entries))
+
+
+def _check_end64(end64: bytes, locator: bytes, at: int, path: Path) -> None:
+    """The longer end that large archives have, and what says where it lies."""
+    mark, disk, place, n_disks = struct.unpack("<4sLQL", locator)
+    length = struct.unpack("<Q", end64[4:12])[0]
+    right = (mark, disk, place, n_disks) == (_LOCATOR64, 0, at, 1)
+    if end64[:4] != _END64 or length != _END64_SIZE - 12 or not right:
+        refuse(path, ["its end is damaged"])
 
 
 def check_entries(entries: list[zipfile.ZipInfo], path: Path) -> list[zipfile.ZipInfo]:
@@ -105,6 +125,8 @@ def _faults(entry: zipfile.ZipInfo) -> Iterator[str]:
         yield "is a link or a special file"
     if entry.flag_bits & (_ENCRYPTED | _PATCHED | _STRONG | _MASKED):
         yield "is encrypted or patched"
+    if entry.flag_bits & _SIZES_BEHIND:
+        yield "has its sizes behind its content, which is not read here"
     if entry.compress_type not in _METHODS:
         yield f"is packed in a way that is not read here (method {entry.compress_type})"
     if entry.compress_type == zipfile.ZIP_STORED and entry.compress_size != entry.file_size:
@@ -151,7 +173,7 @@ def _folded(name: str) -> str:
 
 
 def check_places(handle: BinaryIO, entries: list[zipfile.ZipInfo], start: int, path: Path) -> None:
-    """Refuse entries that share bytes, or whose own header names them otherwise than the directory does."""
+    """Refuse entries whose own headers contradict the directory, that share bytes, or leave some between them."""
     spans = []
     for entry in entries:
         handle.seek(entry.header_offset)
@@ -159,17 +181,49 @@ def check_places(handle: BinaryIO, entries: list[zipfile.ZipInfo], start: int, p
         if len(header) < _LOCAL_SIZE or header[:4] != _LOCAL:
             refuse(path, [f"{entry.filename!r} is not where the directory says"])
         n_name, n_extra = struct.unpack("<2H", header[26:30])
-        name = handle.read(n_name)
+        name, extra = handle.read(n_name), handle.read(n_extra)
         encoding = "utf-8" if entry.flag_bits & 0x800 else "cp437"
         if name != entry.orig_filename.encode(encoding, errors="replace"):
             refuse(path, [f"{entry.filename!r} has two names"])
+        if _own_facts(header, extra) != (
+            entry.flag_bits,
+            entry.compress_type,
+            entry.CRC,
+            entry.compress_size,
+            entry.file_size,
+        ):
+            refuse(path, [f"{entry.filename!r} has two checksums, sizes or kinds of packing"])
         end = entry.header_offset + _LOCAL_SIZE + n_name + n_extra + entry.compress_size
         spans.append((entry.header_offset, end, entry.filename))
     spans.sort()
-    ends = [*spans[1:], (start, start, "the directory")]
-    faults = [
-        f"{name!r} and {other!r} share bytes"
-        for (_, end, name), (begin, _, other) in zip(spans, ends, strict=True)
-        if end > begin
-    ]
+    before = [(0, 0, "the beginning"), *spans]
+    behind = [*spans, (start, start, "the directory")]
+    faults = []
+    for (_, end, one), (begin, _, other) in zip(before, behind, strict=True):
+        if end > begin:
+            faults.append(f"{one!r} and {other!r} share bytes")
+        elif end < begin:
+            faults.append(f"there are {begin - end} bytes between {one!r} and {other!r}")
     refuse(path, faults)
+
+
+def _own_facts(header: bytes, extra: bytes) -> tuple[int, ...]:
+    """Flags, method, checksum and sizes (packed, unpacked) as the header before an entry's content has them."""
+    flags, method, checksum, packed, unpacked = struct.unpack("<2x2H4x3L", header[4:26])
+    large = iter(_large_sizes(extra))
+    if unpacked == _IN_EXTRA:
+        unpacked = next(large, -1)
+    if packed == _IN_EXTRA:
+        packed = next(large, -1)
+    return flags, method, checksum, packed, unpacked
+
+
+def _large_sizes(extra: bytes) -> tuple[int, ...]:
+    """Sizes of an entry of four gigabytes or more, which stand in a field of their own."""
+    while len(extra) >= 4:
+        kind, length = struct.unpack("<2H", extra[:4])
+        if kind == _EXTRA64:
+            own = extra[4 : 4 + length]
+            return struct.unpack(f"<{len(own) // 8}Q", own[: len(own) // 8 * 8])
+        extra = extra[4 + length :]
+    return ()

@@ -75,9 +75,6 @@ def _scalar_series(
         fast = _clean_array(kind, values, nullable and nan_to_null)
         if fast is not None:
             return pl.Series(name, fast, dtype=dtype, nan_to_null=True)
-    plain = _plain_values(kind, values, nullable) if isinstance(values, list) else None
-    if plain is not None:
-        return pl.Series(name, plain, dtype=dtype)
     convert = _CONVERTERS[kind]
     out: list[object] = []
     for index, value in enumerate(values):
@@ -118,36 +115,6 @@ def _clean_array(
             return None
         return array.astype(np.int64 if kind == "int" else np.float64)
     return None
-
-
-def _plain_values(kind: str, values: list[Any], nullable: bool) -> list[Any] | None:
-    """The values if all are of the column's own Python type and fit, or None: the slow path then looks at each."""
-    types = set(map(type, values))
-    if nullable:
-        types.discard(type(None))
-    if not types <= _PLAIN_TYPES[kind]:
-        return None
-    there = [value for value in values if value is not None] if nullable else values
-    if kind == "float":
-        if not all(map(math.isfinite, there)):
-            return None
-        return [None if value is None else float(value) for value in values]
-    if kind == "int" and there and not _INT_MIN <= min(there) <= max(there) <= _INT_MAX:
-        return None
-    if kind == "str":
-        try:
-            "".join(there).encode()
-        except UnicodeEncodeError:
-            return None
-    return values
-
-
-_PLAIN_TYPES: dict[str, set[type]] = {
-    "str": {str},
-    "int": {int},
-    "float": {float, np.float64},
-    "bool": {bool},
-}
 
 
 def _list_series(column: Column, kind: str, rows: Any) -> pl.Series:

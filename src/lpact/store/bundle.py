@@ -3,11 +3,12 @@ r"""The result of one task as one piece of bytes: frames as Arrow IPC behind a h
 ::
 
     lpact-task 1 <SHA-256 of the header>\n
-    <header: JSON with the task's key, and name, offset, size and SHA-256 of every frame>\n
+    <header: JSON with the task's key, a mark, and name, offset, size and SHA-256 of every frame>\n
     <frames, one after the other>
 
 A bundle is written in one step, so that a task has a result completely or not at all, on a disk as in an object store.
-Single frames can be read without the others, and none is read that does not have its checksum.
+Single frames can be read without the others, and none is read that does not have its checksum. The mark says under
+which registration a result was made; one that was made under none has no such field.
 """
 
 from __future__ import annotations
@@ -51,16 +52,18 @@ class Header:
     key: str
     frames: tuple[FrameEntry, ...]
     size: int
+    mark: str = ""
 
 
-def pack(key: str, frames: Mapping[str, pl.DataFrame]) -> bytes:
+def pack(key: str, frames: Mapping[str, pl.DataFrame], mark: str = "") -> bytes:
     """The bundle of a task's frames."""
     parts = {name: _to_ipc(name, frames[name]) for name in sorted(frames)}
     entries, offset = [], 0
     for name, content in parts.items():
         entries.append([name, offset, len(content), _sha256(content)])
         offset += len(content)
-    header = json.dumps({"key": key, "frames": entries}, separators=(",", ":")).encode()
+    values = {"key": key, "frames": entries} | ({"mark": mark} if mark else {})
+    header = json.dumps(values, separators=(",", ":")).encode()
     first = f"{MAGIC} {_sha256(header)}\n".encode()
     return b"".join([first, header, b"\n", *parts.values()])
 
@@ -84,11 +87,14 @@ def read_header(read: ReadRange, key: str) -> Header:
     values = json.loads(body)
     if values["key"] != key:
         raise BundleError(f"it is the result of another task, {values['key'][:80]}")
+    mark = values.get("mark", "")
+    if not isinstance(mark, str):
+        raise BundleError("its mark is no text")
     begin = len(first) + len(body) + 2
     frames = tuple(
         FrameEntry(n, begin + offset, size, sha) for n, offset, size, sha in values["frames"]
     )
-    return Header(key, frames, max([begin, *(f.offset + f.n_bytes for f in frames)]))
+    return Header(key, frames, max([begin, *(f.offset + f.n_bytes for f in frames)]), mark)
 
 
 def read_frames(

@@ -26,6 +26,7 @@ MEASURING = (
     "run/brain_sources.py",
     "run/grid_cache.py",
     "run/jobs.py",
+    "run/sources.py",
     "run/workspace.py",
 )
 """What a task of levels 1 to 4 can depend on: the layers below, by the rule that layers import downwards only."""
@@ -36,6 +37,7 @@ JUDGING = (
     "assays",
     "run/assay.py",
     "run/assay_jobs.py",
+    "run/features.py",
     "run/inspect.py",
     "run/measure.py",
 )

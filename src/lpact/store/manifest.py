@@ -193,7 +193,7 @@ def read_manifest(root: Path) -> Manifest:
     try:
         values = json.loads(content)
         version = values["format_version"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from None
     if version != MANIFEST_FORMAT:
         raise RunError(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -33,6 +34,7 @@ from lpact.store.manifest import (
     build_manifest,
     write_manifest,
 )
+from lpact.store.shelves import FolderShelf
 from lpact.store.stored import StoredRun, existing_run
 from lpact.store.tasks import TaskStore
 from lpact.tables import find_table
@@ -66,7 +68,9 @@ class RunWriter:
             raise
         _sweep(self.partial)
         atomic_write_bytes(self.partial / STUDY_NAME, provenance.config_digest.encode())
-        self.tasks = tasks or TaskStore.at(self.partial / "tasks")
+        if tasks is not None and isinstance(tasks.shelf, FolderShelf):
+            tasks.shelf.sweep()
+        self.tasks = tasks or TaskStore.at(self.partial / TASKS_NAME)
 
     def __enter__(self) -> Self:
         return self
@@ -122,7 +126,7 @@ class RunWriter:
             run.rename(self.out)
             sync_folder(self.out.parent)
         # What a process that is about to end still writes there is removed when the run is opened again.
-        shutil.rmtree(self.partial, ignore_errors=True)
+        _remove(self.partial)
         self.close()
         return StoredRun(self.out)
 
@@ -158,7 +162,7 @@ class RunWriter:
             )
 
     def _remove_unused_partial(self) -> None:
-        if not (self.partial / "tasks").exists():
+        if not (self.partial / TASKS_NAME).exists():
             shutil.rmtree(self.partial, ignore_errors=True)
 
 
@@ -173,19 +177,41 @@ def clear_leftovers(out: str | Path, config_digest: str) -> None:
     A folder that holds anything else, or the work of another study, is left alone.
     """
     partial = partial_folder(Path(os.path.abspath(out)))
-    study = partial / STUDY_NAME
-    if not study.is_file() or study.read_text() != config_digest or foreign(partial):
+    if not partial.is_dir() or foreign(partial) or not _belongs(partial, config_digest):
         return
     try:
         lock = FolderLock(partial)
     except RunError:
         return  # somebody is at work there
-    shutil.rmtree(partial, ignore_errors=True)
+    _remove(partial)
     lock.release()
 
 
+def _belongs(partial: Path, config_digest: str) -> bool:
+    """Whether a working folder is that of a configuration; one without its name has nothing left to lose."""
+    try:
+        return (partial / STUDY_NAME).read_text() == config_digest
+    except FileNotFoundError:
+        return not (partial / TASKS_NAME).exists()
+
+
+def _remove(partial: Path) -> None:
+    """Remove a working folder; whose it is, and that somebody is at it, is known until all else is gone."""
+    last = (STUDY_NAME, LOCK_NAME)
+    for name in [p.name for p in partial.iterdir() if p.name not in last] + list(last):
+        path = partial / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+    with suppress(OSError):
+        partial.rmdir()
+
+
 STUDY_NAME = "study"
-WORKING = frozenset({LOCK_NAME, STUDY_NAME, "tasks", "run", "log.jsonl", "status.json"})
+TASKS_NAME = "tasks"
+WORKING = frozenset({LOCK_NAME, STUDY_NAME, TASKS_NAME, "run", "log.jsonl", "status.json"})
 """What a working folder holds."""
 
 

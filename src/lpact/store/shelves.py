@@ -5,11 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from lpact.store._disk import atomic_write_bytes, storage_errors
+from lpact.store._disk import TEMPORARY, atomic_write_bytes, storage_errors
+
+OLD_S = 24 * 3600.0
 
 
 class Shelf(Protocol):
@@ -76,6 +80,14 @@ class FolderShelf:
     def where(self, name: str) -> str:
         """Return the path."""
         return str(self.path(name))
+
+    def sweep(self) -> None:
+        """Remove files that were begun more than a day ago and never finished: others may be at work here."""
+        with storage_errors(self.root, "leftovers of earlier runs cannot be removed"):
+            for path in self.root.rglob(f".*{TEMPORARY}"):
+                with suppress(FileNotFoundError):
+                    if time.time() - path.stat().st_mtime > OLD_S:
+                        path.unlink()
 
 
 def _look(path: Path) -> os.stat_result:

@@ -45,9 +45,13 @@ class Results(Protocol):
 
 @dataclass(frozen=True)
 class TaskStore:
-    """Results on a shelf: one bundle a task. It holds no handle, so worker processes can share it."""
+    """Results on a shelf: one bundle a task. It holds no handle, so worker processes can share it.
+
+    ``mark`` is written with every result, and says under which registration it was made.
+    """
 
     shelf: Shelf
+    mark: str = ""
 
     @classmethod
     def at(cls, folder: Path) -> TaskStore:
@@ -56,7 +60,7 @@ class TaskStore:
 
     def save(self, key: str, frames: Mapping[str, pl.DataFrame]) -> int:
         """Keep the frames of a finished task, in place of an earlier result of the same key."""
-        content = bundle.pack(key, frames)
+        content = bundle.pack(key, frames, self.mark)
         self.shelf.write(file_name(key), content)
         return len(content)
 
@@ -87,13 +91,15 @@ class TaskStore:
 
     def names(self, key: str) -> tuple[str, ...]:
         """Return the names of a task's frames."""
-        name = file_name(key)
-        with storage_errors(Path(self.shelf.where(name)), "a finished task cannot be read"):
-            try:
-                header = bundle.read_header(lambda start, n: self.shelf.read(name, start, n), key)
-            except _UNREADABLE as error:
-                raise self._damaged(key, error) from error
-        return tuple(entry.name for entry in header.frames)
+        return tuple(entry.name for entry in self._header(key).frames)
+
+    def mark_of(self, key: str) -> str:
+        """Return the mark of a finished task; empty where it was saved without one."""
+        return self._header(key).mark
+
+    def has(self, key: str) -> bool:
+        """Whether something lies in a task's place; it is not read."""
+        return self.shelf.size(file_name(key)) is not None
 
     def fault(self, key: str) -> str | None:
         """Return None for a whole result, ``""`` where there is none, or what is wrong with it."""
@@ -120,6 +126,14 @@ class TaskStore:
     def remove(self, key: str) -> None:
         """Forget a task's result."""
         self.shelf.remove(file_name(key))
+
+    def _header(self, key: str) -> bundle.Header:
+        name = file_name(key)
+        with storage_errors(Path(self.shelf.where(name)), "a finished task cannot be read"):
+            try:
+                return bundle.read_header(lambda start, n: self.shelf.read(name, start, n), key)
+            except _UNREADABLE as error:
+                raise self._damaged(key, error) from error
 
     def _damaged(self, key: str, error: Exception) -> RunError:
         return RunError(

@@ -174,17 +174,18 @@ MODEL_INVENTORY = Table(
 
 MODEL_FILES = Table(
     "audits/lpact_model_files",
-    "One row a file of a language model that features were extracted from, or of a parser.",
+    "One row a file of a language model that features were extracted from, or of a parser; and one row a set of "
+    "features that was extracted.",
     ("model", "path"),
     (
         Column("model", "str", "Model name in the study file, or `(parser)`."),
-        Column("path", "str", "Name of the file in its folder, or package and version."),
-        Column("n_bytes", "int", "Size.", "bytes"),
-        Column("sha256", "str", "Checksum of the content."),
+        Column("path", "str", "Name of the file in its folder, or package and version; `features/`, dataset and name of a set."),
+        Column("n_bytes", "int", "Size; of a set, of its arrays.", "bytes"),
+        Column("sha256", "str", "Checksum of the content; of a set, of all files of its arrays."),
         Column(
             "source",
             "str",
-            "Name of the model as it was asked for, with its revision where it has one.",
+            "Name of the model as it was asked for, with its revision where it has one; empty for a set.",
         ),
     ),
 )

@@ -131,7 +131,7 @@ class SourceFolder:
         """Return files with their checksums, by path, each once."""
         found = {self.relative(path): path for path in paths}
         return [
-            SourceFile(relative, path.stat().st_size, sha256(path), licence)
+            SourceFile(relative, path.stat().st_size, sha256(path), licence, path)
             for relative, path in sorted(found.items())
         ]
 

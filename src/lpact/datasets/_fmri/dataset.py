@@ -202,7 +202,7 @@ class FmriDataset(Dataset, Generic[OptionsT]):
         inside = [path for path in named if path.is_relative_to(self._folder.root)]
         found = self._folder.source_files(paths + inside, self.info.licence)
         elsewhere = [
-            SourceFile(f"elsewhere/{path.name}", path.stat().st_size, sha256(path), "")
+            SourceFile(f"elsewhere/{path.name}", path.stat().st_size, sha256(path), "", path)
             for path in sorted(set(named) - set(inside))
         ]
         return found + elsewhere

@@ -172,7 +172,7 @@ class FolderDataset(Dataset):
     def source_files(self) -> list[SourceFile]:
         """Return every file of the layout with its checksum, by path."""
         return [
-            SourceFile(relative, path.stat().st_size, sha256(path), self.info.licence)
+            SourceFile(relative, path.stat().st_size, sha256(path), self.info.licence, path)
             for relative, path in sorted(
                 (self._relative(path), path) for path in self._layout.all_files()
             )

@@ -14,7 +14,7 @@ from lpact.errors import FeatureError
 from lpact.features.language._keys import describe, key_of
 from lpact.features.language.contexts import stretches
 from lpact.features.language.extra import require
-from lpact.features.language.feature_set import FeatureSet, FeatureSetWriter, open_set
+from lpact.features.language.feature_set import RECORD, FeatureSet, FeatureSetWriter, open_set
 from lpact.features.language.folder import Checksums, ModelFolder
 from lpact.features.language.loading import LanguageModel, load_model
 from lpact.features.language.passes import (
@@ -96,7 +96,7 @@ class Extraction:
         self.where = where
         for context, story in product(contexts, self.stories):
             stretches(context, story)  # raises before anything is computed
-        self._checksums = Checksums(out)
+        self.checksums = Checksums(out)
         self._shelf = shelf or Shelf(folder, options)
         self._story_tokens: dict[int, WordTokens] = {}
         self.n_words = sum(len(s.words) for s in self.stories)
@@ -107,7 +107,7 @@ class Extraction:
         ]
 
     def _planned(self, parent: Path, context: str, draw: int) -> PlannedSet:
-        checksums = self._checksums.of(self.folder.files)
+        checksums = self.checksums.of(self.folder.files)
         about = describe(self.folder, self.options, checksums, self.stories, context, draw)
         key = key_of(about)
         suffix = f"_draw-{draw}" if context in DRAWN else ""
@@ -148,6 +148,7 @@ class Extraction:
             draw = f", draw {planned.draw}" if self.options.draws(planned.context) > 1 else ""
             progress.stage(f"{self.folder.name}, {planned.context}{draw}", planned.n_words)
             self._extract(reader, planned, progress)
+            self._check_model(planned)
         return [self.open(s) for s in self.sets]
 
     def open(self, planned: PlannedSet) -> FeatureSet:
@@ -184,6 +185,7 @@ class Extraction:
                 about=planned.about | self._told(reader),
                 shape=shape,
                 dtype="float16" if half else "float32",
+                checksums=self.checksums,
             ) as writer,
             torch.inference_mode(),
             ThreadPoolExecutor(1, "lpact-features") as pool,
@@ -204,6 +206,23 @@ class Extraction:
             for written in pending:
                 progress.advance(written.result())
             writer.commit()
+
+    def _check_model(self, planned: PlannedSet) -> None:
+        """Raise, and forget the set, where the model's files are no longer those that the set is named after."""
+        checksums = self.checksums.of(self.folder.files)
+        what = describe(
+            self.folder, self.options, checksums, self.stories, planned.context, planned.draw
+        )
+        if key_of(what) == planned.key:
+            return
+        (planned.path / RECORD).unlink(missing_ok=True)
+        raise FeatureError(
+            "the model's files changed while features were extracted",
+            where=str(self.folder.path),
+            got="other weights, tokenizer or configuration than at the start",
+            expected="files that do not change meanwhile",
+            remedy="run the extraction again: it begins with the files as they are now",
+        )
 
     def skipped_text(self) -> tuple[int, str]:
         """How many stretches of transcripts are in no word, and the first of them."""

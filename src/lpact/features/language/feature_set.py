@@ -2,7 +2,7 @@
 
 ::
 
-    <folder>/set.json           what the features are, and how many words are written
+    <folder>/set.json           what the features are, how many words are written, and in the end their digest
              features.zarr/     the group, with the same description as attributes
                  hidden/        [layer, word, feature]; a shard holds all layers of some words, a chunk one layer
                  surprisal/     [word], bits
@@ -14,11 +14,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,9 +27,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from lpact.errors import FeatureError
+from lpact.errors import FeatureError, RunError
 from lpact.features.language._shards import write_chunk, write_shard
 from lpact.features.language.extra import require
+from lpact.features.language.folder import Checksums
 from lpact.math.types import FloatArray
 from lpact.store import FolderLock, atomic_write_bytes, storage_errors
 
@@ -36,6 +38,7 @@ FORMAT = 1
 RECORD = "set.json"
 ARRAYS = "features.zarr"
 WRITING = "features cannot be written"
+NAMES = ("hidden", "surprisal", "entropy")
 MAKERS = ("device", "torch", "transformers")
 """What a set may not mix; it is begun anew where one of them has changed."""
 COMMIT_SECONDS = 1.0
@@ -47,7 +50,7 @@ SHARD_BYTES = 8 * 2**20
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """A finished or unfinished set, as its record tells."""
+    """A set as its record tells, finished or not; ``sha256`` is the digest of its arrays as they were written."""
 
     path: Path
     key: str
@@ -56,6 +59,7 @@ class FeatureSet:
     n_layers: int
     n_columns: int
     n_done: int
+    sha256: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -88,6 +92,35 @@ class FeatureSet:
             problem = f"{len(sizes)} shards of {len(set(sizes))} sizes, not {expected} of one"
             raise _damaged(root / "hidden", ValueError(problem))
 
+    def files(self, checksums: Checksums) -> dict[str, tuple[Path, str]]:
+        """Files of the arrays by their names in the set, with place and SHA-256."""
+        return array_files(self.path, checksums)
+
+    def verify(self, checksums: Checksums) -> str:
+        """Digest of the arrays; raises `FeatureError` where it is not that of the set when it was completed.
+
+        A set that was completed before digests were recorded counts as it is now, and the digest is added to it.
+        """
+        found = digest_of(self.files(checksums))
+        if self.sha256 is None:
+            self._add_digest(found)
+        elif found != self.sha256:
+            raise FeatureError(
+                "stored features are not those that were extracted",
+                where=str(self.path),
+                got=f"arrays with SHA-256 {found}",
+                expected=f"arrays with SHA-256 {self.sha256}, as they were written",
+                remedy="remove the folder, and extract the features again",
+            )
+        return found
+
+    def _add_digest(self, sha256: str) -> None:
+        record = self.path / RECORD
+        values = json.loads(record.read_text(encoding="utf-8")) | {"sha256": sha256}
+        # In a folder that others own, the digest is computed each time.
+        with suppress(RunError):
+            atomic_write_bytes(record, json.dumps(values, indent=1, sort_keys=True).encode())
+
     def surprisal(self) -> FloatArray:
         """Surprisal of each word in bits, [n_words]; nan where the model defines none."""
         return self._read("surprisal")
@@ -107,7 +140,9 @@ class FeatureSet:
                 remedy="run the extraction again: it goes on where it stopped",
             )
         try:
-            array = zarr.open_group(str(self.path / ARRAYS), mode="r")[name]
+            # The group's own file may hold copies of the arrays' headers; the digest is of the headers themselves.
+            group = zarr.open_group(str(self.path / ARRAYS), mode="r", use_consolidated=False)
+            array = group[name]
             values = array[index] if index else array[:]
             # A file that is not there reads as nan.
             if array.nchunks_initialized < array.nchunks or (index and np.isnan(values).any()):
@@ -139,9 +174,29 @@ def open_set(path: Path) -> FeatureSet | None:
             int(values["n_layers"]),
             int(values["n_columns"]),
             int(values["n_done"]),
+            str(values["sha256"]) if values.get("sha256") else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(record, error) from error
+
+
+def array_files(path: Path, checksums: Checksums) -> dict[str, tuple[Path, str]]:
+    """Files of a set's arrays, headers included, by their names in the set, with place and SHA-256."""
+    places = {
+        place.relative_to(path).as_posix(): place
+        for name in NAMES
+        for place in (path / ARRAYS / name).rglob("*")
+        if place.is_file() and place.suffix != ".partial"
+    }
+    with storage_errors(path, "features cannot be read"):
+        sums = checksums.of(list(places.values()))
+    return {name: (place, sums[place]) for name, place in sorted(places.items())}
+
+
+def digest_of(files: Mapping[str, tuple[Path, str]]) -> str:
+    """SHA-256 of a set's arrays: of the names and checksums of their files."""
+    listed = json.dumps([[name, sha256] for name, (_, sha256) in sorted(files.items())])
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def _damaged(path: Path, error: Exception) -> FeatureError:
@@ -174,7 +229,9 @@ class FeatureSetWriter:
         about: Mapping[str, Any],
         shape: tuple[int, int, int],
         dtype: str,
+        checksums: Checksums | None = None,
     ) -> None:
+        self._checksums = checksums or Checksums(path.parent)
         self.path, self.key, self.about = path, key, dict(about)
         self.n_layers, self.n_words, self.n_columns = shape
         per_word = self.n_layers * self.n_columns * np.dtype(dtype).itemsize
@@ -342,7 +399,7 @@ class FeatureSetWriter:
             raise _damaged(self.path, error) from error
 
     def _record(self) -> None:
-        values = {
+        values: dict[str, Any] = {
             "format": FORMAT,
             "key": self.key,
             "about": self.about,
@@ -351,6 +408,8 @@ class FeatureSetWriter:
             "n_columns": self.n_columns,
             "n_done": self.n_done,
         }
+        if self.n_done == self.n_words:
+            values["sha256"] = digest_of(array_files(self.path, self._checksums))
         atomic_write_bytes(
             self.path / RECORD, json.dumps(values, indent=1, sort_keys=True).encode()
         )

@@ -347,14 +347,14 @@ class Checksums:
 
     def of(self, files: Sequence[Path]) -> dict[Path, str]:
         """Checksums of files, computed where they are not known."""
-        found, new = {}, False
+        found, new, looked = {}, False, False
         for path in files:
             state = path.stat()
             # A copy can keep the time of its content (mtime); the time of the file itself (ctime) always moves.
             times = f"{state.st_mtime_ns}|{state.st_ctime_ns}"
             place = f"{path.resolve()}|{state.st_size}|{times}|{state.st_ino}"
-            if place not in self._known:
-                self._known = self._read() | self._known
+            if place not in self._known and not looked:
+                self._known, looked = self._read() | self._known, True
             if place not in self._known:
                 self._known[place] = sha256_file(path)
                 new = True

@@ -18,6 +18,7 @@ from lpact.datasets.validate import Finding
 from lpact.features.availability import Missing
 from lpact.features.language._keys import surely_causal
 from lpact.features.language.extraction import Extraction, PlannedSet, Shelf
+from lpact.features.language.feature_set import FeatureSet
 from lpact.features.language.folder import Checksums, ModelFolder, find_model, missing_here
 from lpact.features.language.settings import KNOWN_CONTEXTS, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import read_stories
@@ -29,6 +30,7 @@ from lpact.features.models import (
     ExtractionCost,
     ModelSource,
     Progress,
+    StoredSet,
     check_features,
 )
 from lpact.math.types import FloatArray
@@ -77,17 +79,18 @@ class Transformers(ModelSource):
         """Return an extracted feature set, [n_words, columns]."""
         extraction = self._extraction(key.model, stimulus, (key.context,))
         planned = next(s for s in extraction.sets if s.draw == key.draw)
-        found = extraction.open(planned)
+        found = self._open(extraction, planned)
         values = found.hidden(key.layer)
         check_features(values, key, stimulus, where=str(found.path))
         return values
 
     def check(self, key: FeatureKey, stimulus: Stimulus) -> None:
-        """Look whether the files of an extracted set are all there, in their sizes."""
+        """Look whether the files of an extracted set are all there, in their sizes, and what was extracted."""
         extraction = self._extraction(key.model, stimulus, (key.context,))
         planned = next(s for s in extraction.sets if s.draw == key.draw)
         if planned.complete:
             extraction.open(planned).check()
+            self._open(extraction, planned)
 
     def width(self, key: FeatureKey, stimulus: Stimulus) -> int:  # noqa: ARG002
         """Return the width of the model's hidden states."""
@@ -115,6 +118,8 @@ class Transformers(ModelSource):
                 Reason.FEATURES_NOT_EXTRACTED,
                 f"features of model '{model}' are not extracted yet; `lpact run` does so first",
             )
+        for planned in extraction.sets:
+            self._open(extraction, planned)
         return ExtractedWords(extraction, f"model '{model}'")
 
     def findings(self, model: str, stimulus: Stimulus) -> list[Finding]:
@@ -167,6 +172,39 @@ class Transformers(ModelSource):
         source = folder.name + (f"@{folder.revision}" if folder.revision else "")
         sums = Checksums(self.place.features).of(folder.files)
         return [SourceFile(p.name, p.stat().st_size, sums[p], source) for p in folder.files]
+
+    def sets(
+        self, model: str, stimulus: Stimulus, contexts: Sequence[str]
+    ) -> dict[str, StoredSet | None]:
+        """Return the sets of these contexts, each compared with its digest."""
+        found: dict[str, StoredSet | None] = {}
+        if stimulus.words.is_empty():
+            return found
+        extraction = self._extraction(model, stimulus, self._wanted(model, contexts))
+        for planned in extraction.sets:
+            name = planned.path.name
+            found[name] = None
+            if planned.complete:
+                stored = extraction.open(planned)
+                sha256 = stored.verify(extraction.checksums)
+                files = tuple(
+                    SourceFile(f"{name}/{path}", place.stat().st_size, own, "", place)
+                    for path, (place, own) in stored.files(extraction.checksums).items()
+                )
+                found[name] = StoredSet(name, sha256, files)
+        return found
+
+    def _open(self, extraction: Extraction, planned: PlannedSet) -> FeatureSet:
+        """A set whose content is what was extracted; that is looked at once a process."""
+        found = extraction.open(planned)
+        if found.complete and found.path not in self._verified:
+            found.verify(extraction.checksums)
+            self._verified.add(found.path)
+        return found
+
+    @cached_property
+    def _verified(self) -> set[Path]:
+        return set()
 
     def _wanted(self, model: str, contexts: Sequence[str]) -> tuple[str, ...]:
         return tuple(context for context in self._contexts(model) if context in contexts)

@@ -6,19 +6,23 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from lpact.config import RunConfig, StudyConfig
 from lpact.errors import LPactError
 from lpact.run.memory import peak_bytes
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.tasks import Task
+from lpact.run.sources import Owner, Seen, keeps_changing
+from lpact.run.tasks import Frames, Task
 from lpact.run.workspace import Workspace
 from lpact.store import Results, code_digest
 
 Ended = TaskRecord | TaskFailure
+
+MOST_ATTEMPTS = 3
+"""How often a task is run whose sources are written again, with the same content, while it reads them."""
 
 
 class Executor(Protocol):
@@ -47,29 +51,47 @@ class Setup:
     fingerprints: dict[str, str]
     results: Results
     code: str
+    seen: Mapping[Owner, tuple[Seen, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, workspace: Workspace, results: Results) -> Setup:
         """The set-up that corresponds to a workspace."""
         return cls(
-            workspace.config, workspace.resolved(), workspace.fingerprints, results, code_digest()
+            workspace.config,
+            workspace.resolved(),
+            workspace.fingerprints,
+            results,
+            code_digest(),
+            dict(workspace.watch.seen),
         )
 
     def workspace(self) -> Workspace:
         """A workspace of one's own."""
-        return Workspace(self.config, self.settings, self.fingerprints)
+        return Workspace(self.config, self.settings, self.fingerprints, self.seen)
 
 
 def perform(task: Task, workspace: Workspace, results: Results) -> Ended:
-    """Run one task and keep its result."""
+    """Run one task and keep its result, if its sources are what the audit saw."""
     began = time.perf_counter()
     try:
-        frames = task.job.run(workspace, results)
+        frames = _undisturbed(task, workspace, results)
     except Exception as error:  # whatever it is, it is this task's, and the others go on
         return failure(task, error)
     seconds = time.perf_counter() - began
     n_bytes = results.save(task.key, frames)
     return TaskRecord(task.name, task.key, seconds, peak_bytes(), n_bytes, worker_name())
+
+
+def _undisturbed(task: Task, workspace: Workspace, results: Results) -> Frames:
+    """A task's tables, from sources that stayed as they are while it read them."""
+    scope = getattr(task.job, "scope", None)
+    for _ in range(MOST_ATTEMPTS):
+        frames = task.job.run(workspace, results)
+        if scope is None or scope.dataset is None:
+            return frames
+        if not workspace.check_sources(scope.dataset, features=bool(scope.models)):
+            return frames
+    raise keeps_changing(f"task {task.name}")
 
 
 def failure(task: Task, error: BaseException, worker: str | None = None) -> TaskFailure:

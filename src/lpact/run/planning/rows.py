@@ -18,7 +18,7 @@ from lpact.math.ridge import METRICS
 from lpact.reasons import Gate
 from lpact.run.assay_plan import assay_rows
 from lpact.run.inspect import StudyAudit
-from lpact.tables.audit import MECHANISM_CORRELATIONS
+from lpact.tables.audit import MECHANISM_CORRELATIONS, MODEL_FILES
 
 N_FITTED_MODEL_CONDITIONS = 2
 """Nuisance alone, and nuisance plus model, beside the real features and the controls."""
@@ -57,6 +57,7 @@ def count_study(config: StudyConfig, audit: StudyAudit) -> Counts:
     """Count without computing anything: contexts that are alike are counted once."""
     rows: Counter[str] = Counter({name: table.height for name, table in audit.tables.items()})
     rows[MECHANISM_CORRELATIONS.name] = _n_correlations(audit)
+    rows[MODEL_FILES.name] += audit.sets_to_come
     claims: set[tuple[str, str, int]] = set()
     n_fits = 0
     for name, dataset in audit.datasets.items():

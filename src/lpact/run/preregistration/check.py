@@ -10,14 +10,17 @@ from lpact.run.preregistration.compare import compare
 from lpact.run.preregistration.content import (
     Claim,
     Content,
+    EarlierRun,
     MadeFrom,
     Software,
     TableRows,
     gather,
     software_now,
 )
-from lpact.run.preregistration.items import Line, one_line
-from lpact.run.preregistration.record import Registration
+from lpact.run.preregistration.earlier import KEPT
+from lpact.run.preregistration.items import Line, counted, one_line
+from lpact.run.preregistration.own_tasks import TakenOver
+from lpact.run.preregistration.record import Registration, deposited_digest
 from lpact.store import Provenance, RunTables, StoredRun, frame, validate
 from lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.tables.decisions import DECISIONS
@@ -29,13 +32,18 @@ from lpact.tables.preregistration import (
     PREREGISTRATION_ITEMS,
 )
 
+DEPOSITED = "digest that was deposited"
+NOT_LOOKED = "no earlier run was named to be looked at"
+NOT_UNDER_IT = " result(s) of tasks were not made under it"
+
 
 def check(
     registration: Registration,
     found: Content,
     *,
     made_with: str | None,
-    n_older_results: int = 0,
+    taken: TakenOver | None = None,
+    deposited: str | None = None,
 ) -> pl.DataFrame:
     """Return the table `PREREGISTRATION_ITEMS`.
 
@@ -47,11 +55,13 @@ def check(
         The same of the run.
     made_with
         Digest of the registration that the run was given when it was made; None where it was given none.
-    n_older_results
-        Results of tasks that the run took over although they are older than the registration.
+    taken
+        Results of tasks that the run has and that were not made under the registration it was given.
+    deposited
+        The registration's digest as it was deposited where nobody can change it, if that is known.
     """
     lines = [
-        *_registration_lines(registration, made_with, n_older_results),
+        *_registration_lines(registration, made_with, taken, deposited),
         *compare(registration.content, found),
     ]
     return validate(
@@ -59,8 +69,10 @@ def check(
     )
 
 
-def check_run(registration: Registration, run: StoredRun) -> pl.DataFrame:
-    """Hold a finished run against a registration, at any time."""
+def check_run(
+    registration: Registration, run: StoredRun, *, deposited: str | None = None
+) -> pl.DataFrame:
+    """Hold a finished run against a registration, and that against its ``deposited`` digest, at any time."""
     manifest = run.manifest
     software = Software(
         lpact_version=manifest.lpact_version,
@@ -69,8 +81,10 @@ def check_run(registration: Registration, run: StoredRun) -> pl.DataFrame:
     )
     n_rows = {table.name: run.n_rows(table.name) for table in run.tables()}
     found = _run_content(manifest, software, RunTables(run), n_rows)
-    made_with, n_older_results = _made_with(run)
-    return check(registration, found, made_with=made_with, n_older_results=n_older_results)
+    made_with, taken = _made_with(run)
+    if deposited is not None:
+        deposited = deposited_digest(deposited, where="the digest that was deposited")
+    return check(registration, found, made_with=made_with, taken=taken, deposited=deposited)
 
 
 def run_items(
@@ -79,19 +93,14 @@ def run_items(
     tables: Mapping[str, pl.DataFrame],
     n_rows: Mapping[str, int],
     *,
-    n_older_results: int = 0,
+    taken: TakenOver | None = None,
 ) -> pl.DataFrame:
     """Hold a run that is being made against the registration it was given, before it is published.
 
     ``tables`` has those of the source audit and the decisions, ``n_rows`` counts the rows of every table.
     """
     found = _run_content(made_from, software_now(made_from.config), tables, n_rows)
-    return check(
-        registration,
-        found,
-        made_with=registration.found_digest,
-        n_older_results=n_older_results,
-    )
+    return check(registration, found, made_with=registration.found_digest, taken=taken)
 
 
 def _run_content(
@@ -120,42 +129,55 @@ def _run_content(
 
 
 def _registration_lines(
-    registration: Registration, made_with: str | None, n_older_results: int
+    registration: Registration,
+    made_with: str | None,
+    taken: TakenOver | None,
+    deposited: str | None,
 ) -> Iterator[Line]:
-    """What a registration is worth: unchanged, before results, and before this run."""
-    yield Line(
-        "registration",
-        DIGEST,
-        registration.digest,
-        registration.found_digest,
-        ""
-        if registration.intact
-        else "the file was edited after it was made: what is compared here is not what was registered",
-    )
+    """What a registration is worth: unchanged, as deposited, before results, and before this run."""
+    written, found = registration.digest, registration.found_digest
+    edits = []
+    if written != found:
+        edits.append(
+            "the file was edited after it was made: what is compared here is not what was registered"
+        )
+    if not registration.time_intact:
+        edits.append("the time in the file, or a digest, was edited after it was made")
+    yield Line("registration", DIGEST, written, found, "; ".join(edits), registration.intact)
+    if deposited is not None:
+        why = "" if deposited == found else "the file is not the registration that was deposited"
+        yield Line("registration", DEPOSITED, deposited, found, why)
     yield _before_results(registration)
-    yield _before_run(registration, made_with, n_older_results)
+    yield _before_run(registration, made_with, taken)
 
 
 def _before_results(registration: Registration) -> Line:
     content = registration.content
-    looked = [
-        f"a {run.state} run" + (f" of '{run.study}'" if run.study else "")
-        for run in content.earlier_runs
-    ]
-    detail = f"looked at: {', '.join(looked)}" if looked else "no earlier run was looked at"
+    looked = [_looked_at(run) for run in content.earlier_runs]
+    detail = f"looked at: {', '.join(looked)}" if looked else NOT_LOOKED
     if not content.after_the_fact:
-        return Line("registration", BEFORE_RESULTS, "before", "before", detail)
+        found = "no results in what was looked at" if looked else NOT_LOOKED
+        why = detail if looked else "so it was declared; nothing here can show it"
+        return Line("registration", BEFORE_RESULTS, "declared before results", found, why, True)
     had = [
-        ", ".join(run.same) or f"{run.n_finished_tasks} finished tasks"
+        ", ".join(run.same) or counted(run.n_finished_tasks, "finished task")
         for run in content.earlier_runs
         if run.has_results
     ]
     seen = f"results that were there: {'; '.join(had)}" if had else "so declared"
-    return Line("registration", BEFORE_RESULTS, "before", AFTER_THE_FACT, f"{seen}; {detail}")
+    why = f"{seen}; {detail}"
+    return Line("registration", BEFORE_RESULTS, "declared so", AFTER_THE_FACT, why, False)
 
 
-def _before_run(registration: Registration, made_with: str | None, n_older_results: int) -> Line:
-    moment = f"registered at {registration.registered_at}"
+def _looked_at(run: EarlierRun) -> str:
+    if run.state == KEPT:
+        return "the study's own place for results"
+    return f"a {run.state} run" + (f" of '{run.study}'" if run.study else "")
+
+
+def _before_run(registration: Registration, made_with: str | None, taken: TakenOver | None) -> Line:
+    edited = "" if registration.time_intact else ", a time that was edited"
+    moment = f"registered at {registration.registered_at}{edited}"
     if made_with is None:
         found, why = (
             "the run was made without a registration",
@@ -163,20 +185,20 @@ def _before_run(registration: Registration, made_with: str | None, n_older_resul
         )
     elif made_with != registration.found_digest:
         found, why = f"the run was made with another registration, {one_line(made_with)}", ""
-    elif n_older_results:
-        found = f"{n_older_results} results of tasks are older"
-        why = "they were taken over from an earlier run"
+    elif taken is not None:
+        found, why = f"{taken.n_results}{NOT_UNDER_IT}", taken.why
     else:
         return Line("registration", BEFORE_RUN, moment, "the run was made with it", "", True)
     return Line("registration", BEFORE_RUN, moment, found, why, False)
 
 
-def _made_with(run: StoredRun) -> tuple[str | None, int]:
-    """Digest of the registration that a run was given, as its own table says; and results that are older."""
+def _made_with(run: StoredRun) -> tuple[str | None, TakenOver | None]:
+    """Digest of the registration that a run was given, as its own table says; and results not made under it."""
     if PREREGISTRATION_ITEMS.name not in {table.name for table in run.tables()}:
-        return None, 0
+        return None, None
     own = run.table(PREREGISTRATION_ITEMS.name).filter(item_group="registration")
     said = {row["item"]: row for row in own.iter_rows(named=True)}
     digest = said[DIGEST]["found"] if DIGEST in said else None
-    older = said.get(BEFORE_RUN, {"found": ""})["found"].partition(" results of tasks are older")
-    return digest, int(older[0]) if older[1] else 0
+    order = said.get(BEFORE_RUN, {"found": "", "detail": ""})
+    n_results, under, _ = order["found"].partition(NOT_UNDER_IT)
+    return digest, TakenOver(int(n_results), order["detail"]) if under else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from lpact.features.models import FEATURE_SETS
 from lpact.run.preregistration.content import (
     MODEL,
     Claim,
@@ -91,6 +92,9 @@ def _inputs(registered: Content, found: Content) -> Iterator[Line]:
         group = "models" if source.startswith(MODEL) else "datasets"
         name = source.removeprefix(MODEL)
         own, other = ours.get(source, {}), theirs.get(source, {})
+        if group == "models":
+            # Features that were extracted after the registration are made from files that it names.
+            other = {p: s for p, s in other.items() if p in own or not p.startswith(FEATURE_SETS)}
         if own != other:
             for path, then, now in _differing(own, other):
                 yield Line(group, f"{name}, file {path}", then, now)

@@ -98,10 +98,10 @@ class Claim(Item):
 
 
 class EarlierRun(Item):
-    """A run that was looked at when the registration was made.
+    """A run that was looked at when the registration was made, or the study's own place for results.
 
     ``same`` lists ``dataset/model`` pairs of the registration that it has results of; ``n_finished_tasks`` counts those
-    of an unfinished run, which do not say what they are of.
+    of an unfinished run, which do not say what they are of, or those of the study's own tasks.
     """
 
     state: str

@@ -1,4 +1,4 @@
-"""Whether results of a study were there before it was registered, in runs that one is shown."""
+"""Whether results of a study were there before it was registered, in runs that one is shown and in its own store."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lpact.errors import RunError
+from lpact.features.models import FEATURE_SETS
 from lpact.run.preregistration.content import MODEL, EarlierRun
-from lpact.run.preregistration.record import Registration
+from lpact.run.preregistration.items import counted
 from lpact.run.stages import BRAINS, CEILINGS, CONTROLS, DECISION, LEVELS
 from lpact.run.status import read_status
 from lpact.store import InputFile, StoredRun, storage_errors
@@ -15,6 +16,9 @@ from lpact.store.manifest import MANIFEST_NAME
 from lpact.tables.decisions import DECISIONS
 
 FINISHED, UNFINISHED = "finished", "unfinished"
+KEPT = "kept"
+"""States of an earlier run; `KEPT` are results in the study's own place for them, whichever run made them."""
+
 MEASURED = (BRAINS, LEVELS, CEILINGS, CONTROLS, DECISION)
 """Stages that look at outcomes."""
 
@@ -92,25 +96,16 @@ def _unfinished(partial: Path) -> EarlierRun:
     )
 
 
-def older_results(partial: Path, registration: Registration) -> int:
-    """Results of tasks in the working folder ``partial`` of a run that are older than the registration.
-
-    It is for a run that is about to be made, or resumed, under a registration: what such a run takes over was computed
-    before anything was registered.
-    """
-    moment = registration.moment.timestamp()
-    with storage_errors(partial, "the working folder cannot be read"):
-        return sum(path.stat().st_mtime < moment for path in _task_files(partial))
-
-
 def _task_files(partial: Path) -> list[Path]:
     return [p for p in (partial / "tasks").rglob("*") if p.is_file() and p.suffix != ".tmp"]
 
 
 def _by_source(inputs: tuple[InputFile, ...]) -> dict[str, dict[str, int]]:
-    """Sizes by checksum, for every dataset and model."""
+    """Sizes by checksum, for every dataset and model; features are made from these files, and left out."""
     sources: dict[str, dict[str, int]] = {}
     for file in inputs:
+        if file.dataset.startswith(MODEL) and file.path.startswith(FEATURE_SETS):
+            continue
         sources.setdefault(file.dataset, {})[file.sha256] = file.n_bytes
     return sources
 
@@ -135,14 +130,20 @@ def refuse_results(found: Iterable[EarlierRun]) -> None:
     for earlier in found:
         if not earlier.has_results:
             continue
-        got = (
-            f"a finished run of the study '{earlier.study}' with results of {', '.join(earlier.same)}"
-            if earlier.same
-            else f"an unfinished run with {earlier.n_finished_tasks} finished tasks"
-        )
+        where, n_tasks = "option --run", earlier.n_finished_tasks
+        if earlier.state == KEPT:
+            where, got = (
+                "option 'run.tasks'",
+                f"results of {counted(n_tasks, 'task')} of this very study",
+            )
+        elif earlier.same:
+            same = ", ".join(earlier.same)
+            got = f"a finished run of the study '{earlier.study}' with results of {same}"
+        else:
+            got = f"an unfinished run with {counted(n_tasks, 'finished task')}"
         raise RunError(
             "results are there already: this would be no registration before the fact",
-            where="option --run",
+            where=where,
             got=got,
             expected="no results of the same datasets and models",
             remedy="register other data or models; or add --after-the-fact, which every later statement repeats",

@@ -1,4 +1,4 @@
-"""The registration as a file: canonical JSON with a digest over everything but the time it was made."""
+"""The registration as a file: canonical JSON with a digest over everything but its time, and one over both."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from lpact.errors import RunError
+from lpact.errors import ConfigError, RunError
 from lpact.run.preregistration.content import Content
 from lpact.store import storage_errors
 
@@ -30,16 +31,12 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 @dataclass(frozen=True)
 class Registration:
-    """What was registered, and when; ``digest`` is the one that was written down with it."""
+    """What was registered, and when; ``digest`` and ``dated_digest`` are those that were written down with it."""
 
     content: Content
     registered_at: str
     digest: str
-
-    @property
-    def moment(self) -> datetime:
-        """When it was made, to the second."""
-        return datetime.strptime(self.registered_at, _TIME).replace(tzinfo=UTC)
+    dated_digest: str
 
     @property
     def found_digest(self) -> str:
@@ -48,8 +45,13 @@ class Registration:
 
     @property
     def intact(self) -> bool:
-        """Whether the content is what the digest was made of."""
-        return self.digest == self.found_digest
+        """Whether content and time are what the digests were made of."""
+        return self.digest == self.found_digest and self.time_intact
+
+    @property
+    def time_intact(self) -> bool:
+        """Whether the time is the one that was written down with the digest."""
+        return self.dated_digest == _dated(self.digest, self.registered_at)
 
     def text(self) -> str:
         """The file: sorted keys, two spaces, a newline at the end."""
@@ -58,6 +60,7 @@ class Registration:
                 "format": FORMAT,
                 "format_version": FORMAT_VERSION,
                 "digest": self.digest,
+                "dated_digest": self.dated_digest,
                 "registered_at": self.registered_at,
                 "registered": self.content.model_dump(mode="json"),
             }
@@ -69,7 +72,8 @@ def new_registration(content: Content, now: datetime | None = None) -> Registrat
     moment = (now or datetime.now(UTC)).astimezone(UTC)
     # What is frozen is what can be read back: tuples are lists in JSON, and so on.
     plain = Content.model_validate_json(content.model_dump_json())
-    return Registration(plain, moment.strftime(_TIME), content_digest(plain))
+    digest, time = content_digest(plain), moment.strftime(_TIME)
+    return Registration(plain, time, digest, _dated(digest, time))
 
 
 def content_digest(content: Content) -> str:
@@ -83,6 +87,38 @@ def content_digest(content: Content) -> str:
         values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _dated(digest: str, registered_at: str) -> str:
+    """SHA-256 of a digest and a time: an edit of the time alone does not go unseen."""
+    return hashlib.sha256(f"{digest} {registered_at}".encode()).hexdigest()
+
+
+def refuse_other_digest(registration: Registration, digest: str, *, where: str) -> None:
+    """Refuse a registration whose content does not have the deposited ``digest``."""
+    wanted = deposited_digest(digest, where=where)
+    if registration.found_digest != wanted:
+        raise RunError(
+            "the registration is not the one that was deposited",
+            where=where,
+            got=f"a file whose content has the digest {registration.found_digest}",
+            expected=f"the digest {wanted}",
+            remedy="use the file that was deposited; one that was edited or made anew is another registration",
+        )
+
+
+def deposited_digest(text: str, *, where: str) -> str:
+    """A digest as it was deposited, in small letters; a `ConfigError` for what can be none."""
+    digest = text.strip().lower()
+    if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        raise ConfigError(
+            "this is no digest of a registration",
+            where=where,
+            got=text,
+            expected="64 digits from 0 to f",
+            remedy="give the whole digest that `lpact preregister` printed",
+        )
+    return digest
 
 
 def refuse_taken(path: Path) -> None:
@@ -166,12 +202,19 @@ def read_registration(path: str | Path) -> Registration:
 
 
 def _registration(path: Path, values: dict[str, Any]) -> Registration:
-    known = {"format", "format_version", "digest", "registered_at", "registered"}
+    known = {
+        "format",
+        "format_version",
+        "digest",
+        "dated_digest",
+        "registered_at",
+        "registered",
+    }
     if values.keys() != known:
         differing = sorted(values.keys() ^ known)
         raise _damaged(path, f"fields that are missing or not expected: {', '.join(differing)}")
-    digest, moment = values["digest"], values["registered_at"]
-    if not isinstance(digest, str) or not isinstance(moment, str):
+    digest, dated, moment = values["digest"], values["dated_digest"], values["registered_at"]
+    if not all(isinstance(value, str) for value in (digest, dated, moment)):
         raise _damaged(path, "a digest or time that is no text")
     try:
         datetime.strptime(moment, _TIME)
@@ -183,7 +226,7 @@ def _registration(path: Path, values: dict[str, Any]) -> Registration:
         first = error.errors()[0]
         place = ".".join(("registered", *map(str, first["loc"])))
         raise _damaged(path, f"{place}: {first['msg']}") from None
-    return Registration(content, moment, digest)
+    return Registration(content, moment, digest, dated)
 
 
 def _parse(path: Path, content: bytes) -> Any:

@@ -42,7 +42,7 @@ class Briefing:
         config = workspace.config.model_dump(mode="json")
         return cls(
             setup,
-            TaskStore(_anywhere(store)),
+            TaskStore(_anywhere(store), store.mark),
             f"probe-{uuid4().hex}",
             library_versions(config),
             plugin_packages(workspace.config),

@@ -116,6 +116,7 @@ class Desk:
     def __init__(self, briefing: Briefing, received: TaskStore, *, shares: bool) -> None:
         self._store = briefing.store if shares else None
         self._probe = briefing.probe
+        self._mark = briefing.store.mark
         self._received = received
         self.content: bytes | None = None
 
@@ -126,7 +127,7 @@ class Desk:
     def save(self, key: str, frames: Mapping[str, pl.DataFrame]) -> int:
         """Keep a task's frames: in the client's place, or to be sent there."""
         if self._store is None:
-            self.content = bundle.pack(key, frames)
+            self.content = bundle.pack(key, frames, self._mark)
             return len(self.content)
         shelf = self._store.shelf
         if isinstance(shelf, FolderShelf) and shelf.size(self._probe) is None:

@@ -1,0 +1,95 @@
+"""A study's own tasks, by key: whether results of them are there, and under which registration they were made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from lpact.config import StudyConfig
+from lpact.run.assay import ImplantJob, control_tasks
+from lpact.run.conduct import Conductor, Watched
+from lpact.run.executors.base import Ended
+from lpact.run.inspect import StudyAudit
+from lpact.run.measure import measure
+from lpact.run.preregistration.content import EarlierRun
+from lpact.run.preregistration.earlier import KEPT
+from lpact.run.preregistration.items import counted
+from lpact.run.preregistration.record import Registration
+from lpact.run.progress import Silent
+from lpact.run.tasks import Task
+from lpact.store import MemoryTasks, TaskStore
+from lpact.store.remote import open_shelf
+
+MOST_SHOWN = 3
+"""Other registrations that a statement names."""
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """Results that a run has and that were not made under its registration; ``why`` says as much as they tell."""
+
+    n_results: int
+    why: str
+
+
+@dataclass
+class _Noted:
+    """In the place of what runs tasks: it notes them down, and runs none."""
+
+    tasks: list[Task] = field(default_factory=list)
+    workers: int = 1
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
+        """Note tasks."""
+        self.tasks.extend(tasks)
+        return iter(())
+
+
+def study_tasks(config: StudyConfig, audit: StudyAudit) -> list[Task]:
+    """Every task of a run of the study that reads a source of it, with its key; nothing is computed.
+
+    Implanted studies are simulated from settings alone. Studies share their results, which say nothing of the data.
+    """
+    noted = _Noted()
+    measured = measure(config, audit, Conductor(MemoryTasks(), noted, Watched(Silent())))
+    controls = control_tasks(measured) if config.assay.enabled else []
+    return [
+        *noted.tasks,
+        *(task for task in controls if not isinstance(task.job, ImplantJob)),
+    ]
+
+
+def look_into_store(place: str, config: StudyConfig, audit: StudyAudit) -> EarlierRun:
+    """Look for results of the study's own tasks in its place for results, ``[run] tasks``; none is read."""
+    store = TaskStore(open_shelf(place))
+    keys = {task.key for task in study_tasks(config, audit)}
+    return EarlierRun(
+        state=KEPT,
+        study="",
+        config_digest="",
+        same=(),
+        n_finished_tasks=sum(store.has(key) for key in keys),
+    )
+
+
+def taken_over(
+    store: TaskStore, tasks: Iterable[Task], registration: Registration
+) -> TakenOver | None:
+    """Results of tasks that do not carry the registration's mark; None where all do.
+
+    A run with a registration marks every result that it makes with the registration's digest. So any other was made
+    under another registration or under none, whatever the clocks say.
+    """
+    marks = Counter(store.mark_of(key) for key in dict.fromkeys(task.key for task in tasks))
+    marks.pop(registration.found_digest, None)
+    if not marks:
+        return None
+    without = marks.pop("", 0)
+    others = [f"{n:,} under registration {mark[:12]}" for mark, n in sorted(marks.items())]
+    parts = [f"{without:,} under none"] if without else []
+    parts += others[:MOST_SHOWN]
+    if len(others) > MOST_SHOWN:
+        parts.append(f"others under {counted(len(others) - MOST_SHOWN, 'further registration')}")
+    n_results = without + marks.total()
+    return TakenOver(n_results, f"taken over as an earlier run had left them: {', '.join(parts)}")
