@@ -179,7 +179,11 @@ MODEL_FILES = Table(
     ("model", "path"),
     (
         Column("model", "str", "Model name in the study file, or `(parser)`."),
-        Column("path", "str", "Name of the file in its folder, or package and version; `features/`, dataset and name of a set."),
+        Column(
+            "path",
+            "str",
+            "Name of the file in its folder, or package and version; `features/`, dataset and name of a set.",
+        ),
         Column("n_bytes", "int", "Size; of a set, of its arrays.", "bytes"),
         Column("sha256", "str", "Checksum of the content; of a set, of all files of its arrays."),
         Column(
