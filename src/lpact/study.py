@@ -277,7 +277,7 @@ class Study:
                 expected=f"configuration {self.config.digest()[:12]}",
                 remedy="plan this study, or leave the plan out",
             )
-        settings = self._settings(cluster=cluster, preregistration=preregistration)
+        settings = self.settings(cluster=cluster, preregistration=preregistration)
         registration = self.registration(settings.preregistration, registered_digest)
         if existing_run(Path(out), self.config.digest()) == "complete":
             return self.reopen(out, plan.audit if plan is not None else self.audit())
@@ -318,15 +318,17 @@ class Study:
         refuse_other_digest(registration, digest, where=str(path))
         return registration
 
-    def _settings(self, *, cluster: str | None, preregistration: str | Path | None) -> RunConfig:
-        """The run's settings, with what was given in place of the study file's."""
+    def settings(
+        self, *, cluster: str | None = None, preregistration: str | Path | None = None
+    ) -> RunConfig:
+        """How a run is made, with what is given in place of the study file's; raises `ConfigError`."""
         given: dict[str, object] = {}
         if cluster is not None:
             given["cluster"] = cluster
         if preregistration is not None:
             given["preregistration"] = str(preregistration)
         values = self.run_config.model_dump() | given
-        return validate_model(RunConfig, values, where="settings of the run")
+        return validate_model(RunConfig, values, where="settings of the run", what="the settings of the run are")
 
     def assay(
         self,

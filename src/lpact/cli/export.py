@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -47,4 +48,4 @@ def command(
     if made.licence is None:
         say(told, "No licence is stated: others may not know what they may do (--licence).")
     say(told, "Whoever has it can check it, without the raw data:")
-    say(told, f"{program()} verify {made.path.name} --digest {made.digest}", indent=2)
+    say(told, f"{program()} verify {shlex.quote(str(archive))} --digest {made.digest}", indent=2)

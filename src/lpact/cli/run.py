@@ -109,10 +109,13 @@ def compute(
     ``if_taken`` is the remedy when something else is at ``out``.
     """
     from lpact.errors import RunError
-    from lpact.store import existing_run, partial_folder
+    from lpact.store import existing_run, partial_folder, refuse_held
     from lpact.study import Run
 
     study.registration(how.preregistration, how.registered_digest)
+    if how.cluster is not None:
+        study.settings(cluster=how.cluster)
+    refuse_held(partial_folder(out.absolute()))
     state = existing_run(out, study.config.digest())
     if state == "complete":
         run = study.reopen(out, study.audit())
@@ -131,7 +134,7 @@ def compute(
     if plan.extraction.n_sets:
         say(told, extraction_line(plan))
     if partial_folder(out.absolute()).exists():
-        say(told, "A working folder is there: what was finished of this very study is used again.")
+        say(told, "A working folder is there: what was finished and is the same is used again.")
     else:
         say(told, cost_line(plan, how.workers))
         _refuse(plan, study, out, how)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from lpact.config.assay import AssayConfig
 from lpact.config.levels import (
@@ -112,7 +113,6 @@ class RunConfig(Section):
     )
     cluster: str = Field(
         "",
-        pattern=r"^$|^slurm$|^(tcp|tls)://\S+$",
         description="Where tasks run: empty for this machine, the address of a Dask scheduler (`tcp://host:port`, or "
         "`tls://host:port`), or `slurm` for jobs of its own (see `run.slurm`).",
     )
@@ -123,6 +123,15 @@ class RunConfig(Section):
     slurm: SlurmConfig = Field(
         default_factory=SlurmConfig, description='Jobs of `cluster = "slurm"`.'
     )
+
+    @field_validator("cluster")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        if value in ("", "slurm") or re.fullmatch(r"(tcp|tls)://\S+", value):
+            return value
+        raise ValueError(
+            f"'{value}' is no cluster; write tcp://host:port, tls://host:port, or slurm"
+        )
 
 
 class StudyConfig(Section):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
+import platform
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -79,8 +82,9 @@ def refuse_foreign(folder: Path) -> None:
 def new_folder(target: Path) -> Iterator[Path]:
     """A folder that takes the place of ``target`` when the block ends well, and vanishes when it does not."""
     target = Path(os.path.abspath(target))
-    made = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial")
-    before = target.with_name(f".{target.name}.{uuid.uuid4().hex}.before")
+    clear_leftovers(target)
+    name = f".{target.name}.{_here()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    made, before = target.with_name(name + MADE), target.with_name(name + BEFORE)
     with storage_errors(target, "the report cannot be written"):
         made.mkdir(parents=True)
         try:
@@ -93,6 +97,62 @@ def new_folder(target: Path) -> Iterator[Path]:
             shutil.rmtree(made, ignore_errors=True)
             if target.exists():
                 shutil.rmtree(before, ignore_errors=True)
+
+
+MADE, BEFORE = ".partial", ".before"
+"""Endings of a report that is being written, and of the one that it takes the place of."""
+
+
+def clear_leftovers(target: Path) -> None:
+    """Remove what a process that was killed while it wrote the report ``target`` has left beside it."""
+    with storage_errors(target, "leftovers of an earlier report cannot be removed"):
+        for path, writer in _beside(target):
+            if writer is not None:
+                continue
+            if path.name.endswith(BEFORE) and not target.exists():
+                path.rename(target)  # killed between the two renames
+            else:
+                shutil.rmtree(path)
+
+
+def refuse_being_written(target: Path) -> None:
+    """Raise `RunError` while a process of this machine writes the report ``target``."""
+    for path, writer in _beside(target):
+        if writer is not None:
+            raise RunError(
+                "the report is being written",
+                where=str(target),
+                got=f"process {writer} at work on {path.name}",
+                expected="a run that nobody is changing",
+                remedy="wait until the report is there, or stop that process",
+            )
+
+
+def _beside(target: Path) -> list[tuple[Path, int | None]]:
+    """Folders beside a report that were begun on this machine, with the process that is still at work on them."""
+    ending = f"(?:{re.escape(MADE)}|{re.escape(BEFORE)})"
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.{_here()}-(\d+)-[0-9a-f]{{8}}{ending}")
+    found = []
+    for path in sorted(target.parent.glob(f".{glob.escape(target.name)}.*")):
+        if (match := pattern.fullmatch(path.name)) and path.is_dir() and not path.is_symlink():
+            process = int(match[1])
+            found.append((path, process if _lives(process) else None))
+    return found
+
+
+def _here() -> str:
+    """A short name of this machine: processes of others cannot be asked whether they live."""
+    return sha256(platform.node().encode()).hexdigest()[:8]
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _exchange(made: Path, target: Path, before: Path) -> None:

@@ -112,7 +112,8 @@ class Conductor:
         """Whether a whole result is there; a damaged one is named, removed and made again."""
         fault = self.results.fault(task.key)
         if fault:
-            self.watcher.note("damaged_result", task=task.name, key=task.key, what=fault)
+            what = f"the result of {task.name} is damaged and computed again: {fault}"
+            self.watcher.note("damaged_result", task=task.name, key=task.key, what=what)
             self.results.remove(task.key)
         return fault is None
 

@@ -130,9 +130,11 @@ class Journal:
             self._advance(1, tell=self._n_failed <= MOST_FAILURES)
 
     def note(self, event: str, **fields: str | int | float) -> None:
-        """Something worth knowing later: a worker lost, a damaged result computed again."""
+        """Something worth knowing later: a worker lost, a damaged result computed again; ``what`` is told at once."""
         with self._lock:
             self._log.write(event, self._stage, fields)
+            if "what" in fields:
+                self.say(str(fields["what"]))
 
     def close(self, outcome: Outcome, problem: str = "") -> None:
         """The run ends; ``problem`` says why it is not finished. A second call does nothing."""

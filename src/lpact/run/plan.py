@@ -19,7 +19,7 @@ from lpact.run.planning.costs import SHARED_OUT, StageCost
 from lpact.run.planning.estimate import Estimate, estimate
 from lpact.run.planning.machine import Limits, machine_limits
 from lpact.run.planning.rows import AT_MOST, count_study
-from lpact.run.stages import REPORT
+from lpact.run.stages import AUDIT, REPORT
 
 WORKER_START_S = 2.0
 """Until a worker process has loaded its libraries."""
@@ -81,7 +81,12 @@ class Plan:
         """Seconds of every stage where they have been estimated; progress alone is not worth a calibration."""
         if "estimate" not in vars(self):
             return {}
-        return {stage.stage: stage.seconds_with(workers) for stage in self.stages}
+        # The audit is over by then, and the report is made of the finished run.
+        return {
+            stage.stage: stage.seconds_with(workers)
+            for stage in self.stages
+            if stage.stage not in (AUDIT, REPORT)
+        }
 
     def memory_with(self, workers: int) -> int:
         """Expected memory of all processes together, at most."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lpact.errors import RunError
 from lpact.report import report_contents
+from lpact.report.folder import clear_leftovers, refuse_being_written
 from lpact.sealed.digests import column_digest, key_digest
 from lpact.sealed.environment import distributions, system
 from lpact.sealed.files import UNSEALED, Listing, list_files
@@ -72,6 +73,8 @@ def lock_run(path: str | Path) -> LockedRun:
     if is_locked(root):
         return _locked_before(root)
     manifest = read_manifest(root)
+    clear_leftovers(root / REPORT_FOLDER)
+    refuse_being_written(root / REPORT_FOLDER)
     listing = list_files(root)
     _refuse_changed(root, listing)
     lock = make_lock(

@@ -12,6 +12,12 @@ LOCK_NAME = "lock"
 _LOCKS = Path("/proc/locks")
 
 
+def refuse_held(folder: Path) -> None:
+    """Raise `RunError` at once where another process holds ``folder``; nothing is made or kept."""
+    if (folder / LOCK_NAME).is_file():
+        FolderLock(folder).release()
+
+
 class FolderLock:
     """Creates ``folder`` and holds ``folder/lock`` until `release` or the end of the process.
 
