@@ -109,6 +109,7 @@ def compute(
     ``if_taken`` is the remedy when something else is at ``out``.
     """
     from lpact.errors import RunError
+    from lpact.run.executors.choose import too_many_workers
     from lpact.store import existing_run, partial_folder, refuse_held
     from lpact.study import Run
 
@@ -138,11 +139,10 @@ def compute(
     else:
         say(told, cost_line(plan, how.workers))
         _refuse(plan, study, out, how)
-    if not (how.cluster or study.run_config.cluster):
-        from lpact.run.executors.choose import too_many_workers
-
-        if warning := too_many_workers(how.workers):
-            say(told, warning)
+    if cluster := how.cluster or study.run_config.cluster:
+        say(told, f"On the cluster ({cluster}) tasks are shared out among its workers.")
+    elif warning := too_many_workers(how.workers):
+        say(told, warning)
     study.run(
         out,
         workers=how.workers,

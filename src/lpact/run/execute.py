@@ -98,7 +98,7 @@ def _journal(
     try:
         yield journal
     except KeyboardInterrupt:
-        journal.close("interrupted", "stopped by the user")
+        journal.close("interrupted", "stopped by Ctrl-C or a signal to end")
         raise
     except BaseException as error:
         journal.close("failed", str(error))

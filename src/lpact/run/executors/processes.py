@@ -53,8 +53,9 @@ class Processes:
         self._start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stop()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # Whoever interrupts a run does not want to wait for tasks at work; what they were doing is done again.
+        self._stop(at_once=kind is not None and issubclass(kind, KeyboardInterrupt))
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
         """Run tasks as processes get free; the order in which they end is not fixed."""
@@ -139,8 +140,11 @@ class Processes:
                 for _ in range(self.workers):  # each starts a process while none is idle
                     self._pool.submit(os.getpid)
 
-    def _stop(self) -> None:
+    def _stop(self, *, at_once: bool = False) -> None:
         if self._pool is not None:
+            if at_once:
+                for process in list((self._pool._processes or {}).values()):
+                    process.kill()
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
