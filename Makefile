@@ -23,7 +23,7 @@ help:
 	@echo "make dev     the same .venv with the tools of developers"
 	@echo "make browser Chromium from the system's packages (Debian, Ubuntu; needs root), for the tests of pages"
 	@echo "make test    all tests but those of the next two, the slow ones too"
-	@echo "make ordeal  runs that are killed, full disks, clusters: some minutes"
+	@echo "make ordeal  killed runs, full disks, clusters, null studies, long pages of the docs: some minutes"
 	@echo "make chain   a whole study on real recordings with a real model (the data lie beside the project)"
 	@echo "make check   lint, format, types, layering"
 	@echo "make docs    write the reference pages again from the code"
@@ -69,7 +69,7 @@ demo: setup
 test: dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not chain and not ordeal'
 
-# Runs that are killed, disks that are full, machines that are lost.
+# Runs that are killed, disks that are full, machines that are lost; many simulated studies; pages that make whole runs.
 ordeal: dev
 	$(BIN)/python -m pytest -n auto --dist loadfile -m ordeal
 

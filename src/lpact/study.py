@@ -328,7 +328,9 @@ class Study:
         if preregistration is not None:
             given["preregistration"] = str(preregistration)
         values = self.run_config.model_dump() | given
-        return validate_model(RunConfig, values, where="settings of the run", what="the settings of the run are")
+        return validate_model(
+            RunConfig, values, where="settings of the run", what="the settings of the run are"
+        )
 
     def assay(
         self,

@@ -34,7 +34,7 @@ from lpact.run.assay_jobs import stimulus_jobs, stimulus_rows, summarise_stimulu
 from lpact.run.inspect import StudyAudit, audit_study
 from lpact.run.progress import Silent
 from lpact.run.workspace import Workspace
-from lpact.store import concat, validate
+from lpact.store import MemoryTasks, concat, validate
 from lpact.tables import find_table
 from lpact.tables.assay_stimulus import LOW_LEVEL, LOW_LEVEL_SUMMARY, TABLES
 from lpact.tables.audit import UNIT_INVENTORY
@@ -447,7 +447,7 @@ def built_in() -> tuple[lpact.Study, StudyAudit, dict[str, pl.DataFrame]]:
     audit = audit_study(workspace, Silent())
     parts: dict[str, list[pl.DataFrame]] = {}
     for job in stimulus_jobs(study.config, audit):
-        for name, table in job.run(workspace).items():
+        for name, table in job.run(workspace, MemoryTasks()).items():
             parts.setdefault(name, []).append(table)
     joined = {name: concat(find_table(name), tables) for name, tables in parts.items()}
     return study, audit, summarise_stimulus(joined, study.config)
@@ -488,7 +488,7 @@ def test_every_recording_has_its_rows_and_reasons(built_in) -> None:
 def test_jobs_do_not_depend_on_each_other(built_in) -> None:
     study, audit, tables = built_in
     job = stimulus_jobs(study.config, audit)[1]
-    alone = job.run(Workspace(study.config))[LOW_LEVEL.name]
+    alone = job.run(Workspace(study.config), MemoryTasks())[LOW_LEVEL.name]
     key = ("target", "window")
     together = tables[LOW_LEVEL.name].filter(dataset=job.dataset, subject=job.recording.subject)
     assert alone.sort(key).equals(together.sort(key))

@@ -284,7 +284,7 @@ def test_finished_studies_are_taken_from_the_folder(planted):
     again = simulate(jobs, kept=kept, reporter=told, **settings)
     assert told.steps == [6]
     np.testing.assert_array_equal(again.effects["score"], simulated.effects["score"])
-    next(kept.glob("*/000.arrow")).write_bytes(b"damaged")
+    next(kept.glob("*/*.task")).write_bytes(b"damaged")
     told = Counting()
     mended = simulate(jobs, kept=kept, reporter=told, **settings)
     assert told.steps == [5, 1]

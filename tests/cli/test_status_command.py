@@ -80,7 +80,7 @@ def test_a_run_that_goes_on(lpact: Lpact, out: Path, begin: Begin) -> None:
     assert lines[1].strip() == f"process {os.getpid()} on {os.uname().nodename}"
     assert "sub[red]-01\\x1b[31m\\x07 (configuration cccccccccccc), 2 workers" in lines[2]
     assert re.fullmatch(r"  overall \d+ %, about .* left, ends .*\d\d:\d\d", lines[3])
-    assert re.search(r"brain patterns +4/4 +3 +0 .* 300 MiB +\d+ MiB", result.stdout)
+    assert re.search(r"brain patterns +4/4 +3 +0 .* 300 MiB +[\d.]+ [MG]iB", result.stdout)
     assert re.search(r"levels 1 to 3 +1/1,234 +0 +1 ", result.stdout)
     assert "Failed tasks (1)" in result.stdout
     assert "level/sub[red]-01\\x1b[31m\\x07\n    key key-of-the-failure\n" in result.stdout
@@ -146,7 +146,7 @@ def test_a_finished_run(lpact: Lpact, tiny_run: TinyRun, out: Path) -> None:
     shown = lpact("status", out).stdout
     assert "  locked; lpact verify " in shown
     assert "Stages (2 attempts; memory: the most that one process held)" in shown
-    assert re.search(r"brain patterns +2 +less than a second +250 MiB +\d+ MiB", shown)
+    assert re.search(r"brain patterns +2 +less than a second +250 MiB +[\d.]+ [MG]iB", shown)
     values = json.loads(lpact("status", out, "--json").stdout)
     assert values["finished"]["locked"] is True
     assert sum(v["n"] for v in values["finished"]["verdicts"]) == 8

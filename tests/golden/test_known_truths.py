@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import lpact
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.ordeal
 
 
 def verdicts(

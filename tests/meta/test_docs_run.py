@@ -52,8 +52,18 @@ def starter_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "runs" / "first"
 
 
+LONG = {"README.md", "from-transcript-to-claim.md", "preregister.md", "run-a-study.md"}
+"""Pages that make whole runs, with their reports."""
+
+
+def marked(page: Path) -> object:
+    """The page as a parameter; long ones are left to `make ordeal`."""
+    marks = [pytest.mark.ordeal] if page.name in LONG else []
+    return pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [marked(page) for page in RUNNABLE])
 def test_the_code_of_a_page_runs(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -76,6 +86,7 @@ def test_pages_that_share_a_run_type_its_commands(page: Path) -> None:
 
 def test_pages_with_code_are_found() -> None:
     names = {page.name for page in RUNNABLE}
+    assert names >= LONG
     assert {"write-a-plugin.md", "run-a-study.md", "read-the-tables.md"} <= names
     assert {"from-transcript-to-claim.md", "extract-features.md"} <= names
 

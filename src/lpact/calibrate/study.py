@@ -45,6 +45,7 @@ _ONLY = {
     "calibrate": ("cells.py", "trial.py", "truths.py"),
     "datasets": (
         "__init__.py",
+        "_files",
         "_finding.py",
         "_validate_recording.py",
         "_validate_stimulus.py",

@@ -77,6 +77,7 @@ def remove_run(folder: Path) -> None:
     from lpact.errors import RunError
     from lpact.report import report_contents
     from lpact.report.folder import clear_leftovers
+    from lpact.run.journal_log import LOG_NAME
     from lpact.store import read_manifest
     from lpact.store.locked import refuse_locked
     from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
@@ -94,7 +95,7 @@ def remove_run(folder: Path) -> None:
             remedy="choose another folder with --out",
         )
     clear_leftovers(folder / REPORT_FOLDER)
-    own = {MANIFEST_NAME, *(file.path for file in manifest.outputs)}
+    own = {MANIFEST_NAME, LOG_NAME, *(file.path for file in manifest.outputs)}
     own |= {f"{REPORT_FOLDER}/{name}" for name in report_contents(folder / REPORT_FOLDER)}
     found = (p.relative_to(folder) for p in sorted(folder.rglob("*")) if not p.is_dir())
     foreign = [p for p in found if p.as_posix() not in own]

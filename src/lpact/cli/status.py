@@ -31,7 +31,7 @@ def command(
         bool, typer.Option("--traceback", help="Show the tracebacks of failed tasks, too.")
     ] = False,
 ) -> None:
-    """Say how a run is doing: running, interrupted, failed or finished."""
+    """Say how far a run is, until when, and what failed."""
     from lpact.run.status import run_status
 
     out = console()
