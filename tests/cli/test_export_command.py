@@ -22,7 +22,7 @@ def test_export_and_verify(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> N
     assert "The root digest does not cover it" not in result.stdout
     assert "No licence is stated" in result.stdout
     command = result.stdout.splitlines()[-1].split()
-    assert command[-4:-1] == ["verify", "tiny.zip", "--digest"]
+    assert command[-4:-1] == ["verify", str(archive), "--digest"]
     verified = lpact("verify", archive, "--digest", command[-1], "--no-report")
     assert verified.exit_code == 0, verified.output
     undated = lpact("export", root, tmp_path / "undated.zip")

@@ -130,7 +130,7 @@ def test_damaged_results_are_named_and_computed_again(undisturbed, out) -> None:
         damage(path, last)
     finish(undisturbed, out)
     named = events(out, "damaged_result")
-    assert sorted(Path(event["what"].split(": ")[0]).name for event in named) == sorted(
+    assert sorted(Path(event["what"].split(": ")[1]).name for event in named) == sorted(
         path.name for path in damaged
     )
     assert all(event["task"] and event["key"] for event in named)

@@ -10,6 +10,8 @@ import pytest
 from survivors import assert_same_run, computed, events, partial_of, results_in, write_study
 from victims import Breeder
 
+pytestmark = pytest.mark.ordeal
+
 PLUGIN = '''
 import os
 from pathlib import Path
@@ -106,7 +108,6 @@ def test_an_error_of_some_tasks_does_not_lose_the_rest(
     assert_same_run(out, expected)
 
 
-@pytest.mark.slow
 def test_tasks_that_kill_their_process_are_known_by_name(breeder, study, site, tmp_path) -> None:
     """As the system does to a process that takes too much memory: the others go on, in new processes."""
     out = tmp_path / "run"

@@ -31,7 +31,7 @@ def command(
     path: Paths = None,
     model: Models = None,
 ) -> None:
-    """Say what would be computed, what it would cost, and whether it fits into this machine."""
+    """Say what would be computed, what it costs, and if it fits."""
     loaded = load(study, path, model)
     outline = loaded.outline()
     told = console()

@@ -53,10 +53,10 @@ def command(
     path: Paths = None,
     model: Models = None,
 ) -> None:
-    """Freeze a study before outcomes are looked at, or say whether a run followed that.
+    """Freeze a study before its outcomes are looked at.
 
     Sources are read and sizes counted; nothing is fitted, and no response is compared with any feature. With --check,
-    exit status 0: every item was followed; 1: some were not; 2: an error.
+    say whether a run followed it: exit status 0: every item was followed; 1: some were not; 2: an error.
     """
     if check is not None:
         _refuse_others(out, run, after_the_fact, path, model)

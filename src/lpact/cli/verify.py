@@ -26,7 +26,7 @@ def command(
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
-    """Check a run against its lock, and make decisions, labels and report again from its tables."""
+    """Check a run against its lock, and decide again from it."""
     from rich.console import Console
 
     from lpact.cli._problems import show_verification
