@@ -113,7 +113,12 @@ def test_every_source_is_accounted_for(chain):
     assert files["path"].str.ends_with(".TextGrid").sum() == 1
     assert files["path"].str.contains("10mm/s").sum() == 28
     assert files["licence"].unique().to_list() == ["CC BY 4.0"]
-    (weights,) = run.table("audits/lpact_model_files").to_dicts()
+    model = run.table("audits/lpact_model_files")
+    sets = model.filter(pl.col("path").str.starts_with("features/"))
+    (weights,) = model.join(sets, on="path", how="anti").to_dicts()
     assert weights["path"].endswith(".gguf")
+    assert sets.height >= 2
+    assert sets["path"].str.starts_with("features/alice/").all()
+    assert sets["sha256"].str.len_chars().unique().to_list() == [64]
     assert run.manifest.config["datasets"][0]["preprocess"]["detrend"] is True
     assert "nilearn" in run.manifest.versions
