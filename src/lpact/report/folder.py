@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from lpact.errors import RunError
-from lpact.store import sha256_file, storage_errors
+from lpact.store import lives, sha256_file, storage_errors
 from lpact.store.locked import refuse_locked
 from lpact.store.manifest import MANIFEST_NAME
 
@@ -136,23 +136,13 @@ def _beside(target: Path) -> list[tuple[Path, int | None]]:
     for path in sorted(target.parent.glob(f".{glob.escape(target.name)}.*")):
         if (match := pattern.fullmatch(path.name)) and path.is_dir() and not path.is_symlink():
             process = int(match[1])
-            found.append((path, process if _lives(process) else None))
+            found.append((path, process if lives(process) else None))
     return found
 
 
 def _here() -> str:
     """A short name of this machine: processes of others cannot be asked whether they live."""
     return sha256(platform.node().encode()).hexdigest()[:8]
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _exchange(made: Path, target: Path, before: Path) -> None:

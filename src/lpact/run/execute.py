@@ -119,7 +119,9 @@ def _make(
     config = workspace.config
 
     def lost(tasks: list[Task]) -> None:
-        journal.note("worker_lost", tasks=", ".join(task.name for task in tasks))
+        names = ", ".join(task.name for task in tasks)
+        what = f"a worker was lost; what it was doing is run again: {names or 'nothing'}"
+        journal.note("worker_lost", tasks=names, what=what)
 
     with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
         measured = measure(config, audit, Conductor(writer.tasks, executor, journal))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lpact.store._disk import atomic_write, atomic_write_bytes, sha256_file, storage_errors
-from lpact.store._lock import FolderLock, refuse_held
+from lpact.store._lock import FolderLock, lives, refuse_held
 from lpact.store.checks import concat, validate
 from lpact.store.code import code_digest
 from lpact.store.files import csv_rows, read_table, table_path, write_table
@@ -55,6 +55,7 @@ __all__ = [
     "frame",
     "frame_from_columns",
     "library_versions",
+    "lives",
     "partial_folder",
     "polars_schema",
     "read_manifest",

@@ -12,10 +12,7 @@ LOCK_NAME = "lock"
 _LOCKS = Path("/proc/locks")
 
 
-def refuse_held(folder: Path) -> None:
-    """Raise `RunError` at once where another process holds ``folder``; nothing is made or kept."""
-    if (folder / LOCK_NAME).is_file():
-        FolderLock(folder).release()
+MAKING = "another process is making this run"
 
 
 class FolderLock:
@@ -24,7 +21,7 @@ class FolderLock:
     ``busy`` says what another process is doing if it holds the lock.
     """
 
-    def __init__(self, folder: Path, *, busy: str = "another process is making this run") -> None:
+    def __init__(self, folder: Path, *, busy: str = MAKING) -> None:
         self._handle: int | None = None
         self._owner = os.getpid()
         self._path = path = folder / LOCK_NAME
@@ -76,12 +73,36 @@ def holder(folder: Path) -> int | None:
             return None
         if _LOCKS.exists():
             return process if _listed(_LOCKS.read_text(), process, inode) else None
+    except (OSError, ValueError):
+        return None
+    return process if lives(process) else None
+
+
+def refuse_held(folder: Path) -> None:
+    """Raise `RunError` at once where another process holds ``folder``; the lock is not touched."""
+    if (process := holder(folder)) is not None:
+        raise _held(folder / LOCK_NAME, MAKING, str(process))
+
+
+def lives(process: int) -> bool:
+    """Whether there is a process of this number on this machine."""
+    try:
         os.kill(process, 0)
     except PermissionError:
-        return process
-    except (OSError, ValueError, OverflowError):
-        return None
-    return process
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _held(path: Path, busy: str, process: str) -> RunError:
+    return RunError(
+        busy,
+        where=str(path),
+        got=f"a lock held by process {process or 'unknown'}",
+        expected="one process an output folder",
+        remedy="wait for it or stop it, or choose another output folder",
+    )
 
 
 def _listed(locks: str, process: int, inode: int) -> bool:
@@ -112,13 +133,7 @@ def _lock(handle: int, path: Path, busy: str) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
-        raise RunError(
-            busy,
-            where=str(path),
-            got=f"a lock held by process {holder or 'unknown'}",
-            expected="one process an output folder",
-            remedy="wait for it or stop it, or choose another output folder",
-        ) from None
+        raise _held(path, busy, holder) from None
 
 
 def _unlock(handle: int) -> None:

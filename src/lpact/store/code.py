@@ -48,13 +48,8 @@ JUDGING = (
 def code_digest(parts: tuple[str, ...] = ()) -> str:
     """SHA-256 of lpact's source files, or of those under some folders and files of the package.
 
-    It is that of the first call in this process; `current_digest` looks again.
+    Lists and other data that lpact brings along count, too. It is that of the first call in this process.
     """
-    return current_digest(parts)
-
-
-def current_digest(parts: tuple[str, ...] = ()) -> str:
-    """The same of the files as they are now; lists and other data that lpact brings along count, too."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(set(_files(package, parts))):

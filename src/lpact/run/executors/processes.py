@@ -79,6 +79,7 @@ class Processes:
             if broken:
                 for future, task in running.items():
                     if future.exception() is None:
+                        self._in_a_row = 0
                         yield future.result()
                     else:
                         at_work.append(task)
