@@ -90,10 +90,11 @@ class OnDask:
                 if not self._handed:
                     return
                 ended = self._wait()
+                # Deaths come before what became of the tasks afterwards, as the scheduler tells of them.
+                yield from self._after_deaths()
                 answers = self._collect(ended)
                 for future in ended:
                     yield from self._settle(future, answers, suspects)
-                yield from self._after_deaths()
                 self._crowd.refresh()
                 self._free_the_stranded()
         finally:
@@ -155,6 +156,8 @@ class OnDask:
         self, future: Any, answers: dict[str, list[Answer] | Unfit], suspects: deque[Task]
     ) -> Iterator[Ended]:
         """What a future has brought: a task's end, or a reason to hand the task out again."""
+        if future.key not in self._handed:
+            return
         if future.key not in answers and future.status not in ("finished", "error", "cancelled"):
             # The worker was lost with the answer; Dask computes it again.
             future.add_done_callback(self._ended.put)
@@ -212,8 +215,10 @@ class OnDask:
         self, handed: Handed, error: BaseException, suspects: deque[Task]
     ) -> Iterator[Ended]:
         """An error that the task's own code did not catch: of the cluster, the place for results, or the worker."""
-        killed = require("distributed", extra="dask").KilledWorker
-        if isinstance(error, killed):
+        if isinstance(error, require("distributed", extra="dask").KilledWorker):
+            # The scheduler tells of the last death after it has given up: too late to be heard with the others.
+            if handed.n_deaths <= error.allowed_failures:
+                self._lost(handed.tasks)
             if handed.alone:
                 yield from self._give_up(handed)
             else:
@@ -244,7 +249,8 @@ class OnDask:
             if hit:
                 self._lost([task for handed in hit.values() for task in handed.tasks])
             for key, handed in hit.items():
-                if handed.alone:
+                handed.n_deaths += 1
+                if handed.alone and not handed.future.done():
                     del self._handed[key]
                     self._client.cancel([handed.future], force=True)
                     yield from self._give_up(handed)

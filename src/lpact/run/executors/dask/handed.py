@@ -17,12 +17,16 @@ MOST_TOGETHER = 8
 
 @dataclass
 class Handed:
-    """Tasks that were handed out. ``alone``: nothing else runs meanwhile. ``permitted``: workers they are bound to."""
+    """Tasks that were handed out. ``alone``: nothing else runs meanwhile. ``permitted``: workers they are bound to.
+
+    ``n_deaths`` counts workers that died with them.
+    """
 
     tasks: list[Task]
     future: Any
     alone: bool = False
     permitted: frozenset[str] = field(default_factory=frozenset)
+    n_deaths: int = 0
 
 
 class Waiting:
