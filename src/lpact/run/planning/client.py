@@ -91,11 +91,13 @@ def client_costs(
         cpu=True,
     )
     written = _write(measured | decided)
+    needed = {table.name for table in NEEDED}
     reading = n_contexts * context_kept.load
+    to_decide = len(needed & context_kept.tables)
     return ClientCosts(
         tuple(c.seconds for c in ceilings),
-        (decision + joining) * max(1.0, n_contexts / max(1, len(sample))) + reading * len(NEEDED),
-        _in_all(written, rows) + reading * len(RUN_TABLES),
+        (decision + joining) * max(1.0, n_contexts / max(1, len(sample))) + reading * to_decide,
+        _in_all(written, rows) + reading * (len(context_kept.tables) - to_decide),
         context_kept.save,
         context_kept.n_bytes,
         brain_kept.n_bytes,
@@ -148,11 +150,12 @@ def _relabelled(
 
 @dataclass(frozen=True)
 class _Kept:
-    """A finished task: bytes on disk, seconds to keep it, and seconds to read one of its tables again."""
+    """A finished task: bytes on disk, seconds to keep it, seconds to read one of its tables again, and their names."""
 
     n_bytes: int = 0
     save: float = 0.0
     load: float = 0.0
+    tables: frozenset[str] = frozenset()
 
 
 def _kept(frames: Frames) -> _Kept:
@@ -162,7 +165,7 @@ def _kept(frames: Frames) -> _Kept:
         n_bytes = store.save(key, frames)
         saved = time.perf_counter() - start
         _, load = clocked(lambda: [store.load(key, [name]) for name in frames], cpu=True)
-        return _Kept(n_bytes, saved, load / len(frames))
+        return _Kept(n_bytes, saved, load / len(frames), frozenset(frames))
 
 
 @dataclass(frozen=True)
