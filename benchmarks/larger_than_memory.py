@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import machine, versions
-from lpact.run.journal_log import LOG_NAME, read_log
+from lpact.run.journal.log import LOG_NAME, read_log
 
 RESULTS = Path(__file__).parent / "results" / "larger_than_memory.json"
 N_UNITS = 8

@@ -57,9 +57,9 @@ def one(way: str, n_tasks: str, folder: str, address: str) -> None:
     from lpact.config import RunConfig
     from lpact.run.conduct import Conductor
     from lpact.run.executors.choose import open_executor
-    from lpact.run.journal import Journal
+    from lpact.run.journal.journal import Journal
+    from lpact.run.journal.progress import Silent
     from lpact.run.memory import peak_bytes
-    from lpact.run.progress import Silent
     from lpact.run.workspace import Workspace
     from lpact.store import TaskStore
 

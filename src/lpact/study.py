@@ -31,6 +31,7 @@ from lpact.run.assay import execute_assay
 from lpact.run.execute import execute
 from lpact.run.features import extract_features, extraction_cost
 from lpact.run.inspect import StudyAudit, audit_study, resolve_plugins
+from lpact.run.journal.progress import Silent, reporter
 from lpact.run.outline import Outline, outline_study
 from lpact.run.plan import Plan, make_plan
 from lpact.run.preregistration import (
@@ -41,7 +42,6 @@ from lpact.run.preregistration import (
     register,
     write_registration,
 )
-from lpact.run.progress import Silent, reporter
 from lpact.run.provenance import provenance, with_sets_of
 from lpact.run.workspace import Workspace
 from lpact.store import StoredRun, clear_leftovers, differences, existing_run

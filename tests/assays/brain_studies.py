@@ -12,8 +12,8 @@ from lpact.run.assay import brain_tables, profile_jobs
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.here import Here
 from lpact.run.inspect import StudyAudit, audit_study
+from lpact.run.journal.progress import Silent
 from lpact.run.measure import Measured, measure_brains
-from lpact.run.progress import Silent
 from lpact.run.workspace import Workspace
 from lpact.store import MemoryTasks, concat
 from lpact.tables import find_table

@@ -32,7 +32,7 @@ from lpact.math.splits import contiguous_folds
 from lpact.math.types import FloatArray
 from lpact.run.assay_jobs import stimulus_jobs, stimulus_rows, summarise_stimulus
 from lpact.run.inspect import StudyAudit, audit_study
-from lpact.run.progress import Silent
+from lpact.run.journal.progress import Silent
 from lpact.run.workspace import Workspace
 from lpact.store import MemoryTasks, concat, validate
 from lpact.tables import find_table

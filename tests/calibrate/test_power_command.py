@@ -17,7 +17,7 @@ from lpact.calibrate.power_rows import SIMULATED, effect_row
 from lpact.cli import app
 from lpact.errors import ConfigError
 from lpact.reasons import Reason
-from lpact.run.progress import Silent
+from lpact.run.journal.progress import Silent
 from lpact.store import read_table
 from lpact.study import Run
 from lpact.tables.power import LAYER_DETECTABILITY, MINIMUM_DETECTABLE_EFFECT, STUDY_DESIGN

@@ -15,7 +15,7 @@ from lpact.config import GatesConfig
 from lpact.errors import InputError
 from lpact.math.effective_sample import autocorrelation
 from lpact.reasons import Reason
-from lpact.run.progress import Silent
+from lpact.run.journal.progress import Silent
 from lpact.run.workspace import Workspace
 from lpact.study import Study
 

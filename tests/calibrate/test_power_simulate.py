@@ -34,7 +34,7 @@ from lpact.calibrate.truths import GATES
 from lpact.config import GatesConfig
 from lpact.math.effective_sample import autocorrelation
 from lpact.reasons import Reason
-from lpact.run.progress import Silent
+from lpact.run.journal.progress import Silent
 from lpact.run.workspace import Workspace
 
 

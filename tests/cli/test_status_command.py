@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 from tiny_study import Lpact, TinyRun
 
-from lpact.run.journal import Journal
-from lpact.run.journal_log import LOG_NAME
-from lpact.run.progress import Silent
+from lpact.report.folder import new_folder
+from lpact.run.journal.journal import Journal
+from lpact.run.journal.log import LOG_NAME
+from lpact.run.journal.progress import Silent
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.run.stages import BRAINS, LEVELS
 from lpact.store import FolderLock
@@ -103,7 +104,11 @@ def test_a_failed_run_and_what_to_do(lpact: Lpact, out: Path, begin: Begin) -> N
     journal = begin()
     fail(journal)
     journal.close("failed", "1 task failed\n  second line")
-    shown = lpact("status", out).stdout
+    result = lpact("status", out)
+    assert result.exit_code == 1
+    assert lpact("status", out, "--json").exit_code == 1
+    assert lpact("status", out, "--watch").exit_code == 1
+    shown = result.stdout
     assert shown.startswith("my run: failed\n  1 task failed\n    second line\n")
     assert "key key-of-the-failure" in shown
     assert "The same `lpact run` again computes what is missing" in shown
@@ -147,6 +152,11 @@ def test_a_finished_run(lpact: Lpact, tiny_run: TinyRun, out: Path) -> None:
     assert "  locked; lpact verify " in shown
     assert "Stages (2 attempts; memory: the most that one process held)" in shown
     assert re.search(r"brain patterns +2 +less than a second +250 MiB +[\d.]+ [MG]iB", shown)
+    with new_folder(out / "report"):
+        writing = lpact("status", out)
+    assert f"  process {os.getpid()} is writing its report\n" in writing.stdout
+    assert writing.exit_code == 0
+    assert "is writing its report" not in shown
     values = json.loads(lpact("status", out, "--json").stdout)
     assert values["finished"]["locked"] is True
     assert sum(v["n"] for v in values["finished"]["verdicts"]) == 8

@@ -15,7 +15,7 @@ from lpact.features.parsing.parse import read_parse
 from lpact.features.parsing.words import WordParse
 from lpact.reasons import Reason
 from lpact.run.inspect import audit_study
-from lpact.run.progress import Silent
+from lpact.run.journal.progress import Silent
 from lpact.run.workspace import Workspace
 from lpact.testing.natural_stories import NaturalStoriesTruth, write_natural_stories
 from shared_data import shared_data

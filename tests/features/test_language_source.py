@@ -19,7 +19,7 @@ from lpact.features.availability import Missing
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix
 from lpact.features.models import MODELS, NO_COST, ModelPlace, ModelSource
 from lpact.reasons import Reason
-from lpact.run.progress import Silent
+from lpact.run.journal.progress import Silent
 
 OPTIONS = {"untrained_seeds": 2, "shuffled_draws": 2, "word_context_tokens": 32}
 CONTEXTS = ("full", "sentence_reset", "reversed", "shuffled", "untrained", "static")

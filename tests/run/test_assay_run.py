@@ -17,8 +17,8 @@ from lpact.run.assay_plan import assay_rows
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.here import Here
 from lpact.run.inspect import audit_study
+from lpact.run.journal.progress import Silent
 from lpact.run.measure import measure_brains
-from lpact.run.progress import Silent
 from lpact.run.workspace import Workspace
 from lpact.store import MemoryTasks, verify_outputs
 from lpact.tables import ALL_TABLES, assay_brain, assay_stimulus

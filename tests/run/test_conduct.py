@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 import pytest
 
 from lpact.errors import RunError
+from lpact.math.ridge import Compute, RidgeGrid, nested_ridge
+from lpact.math.splits import contiguous_folds
 from lpact.run.conduct import MOST_SHOWN, Conductor, Watched
 from lpact.run.executors.base import perform
 from lpact.run.records import TaskFailure
@@ -175,6 +178,34 @@ def test_an_error_shows_the_first_failures_and_counts_the_rest(store) -> None:
     assert "and 3 more" in str(caught.value)
     assert f"bad{MOST_SHOWN - 1} is" in str(caught.value)
     assert f"bad{MOST_SHOWN} is" not in str(caught.value)
+
+
+@dataclass(frozen=True)
+class Cramped:
+    """A job whose readout has no room."""
+
+    code: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    name: str
+
+    def run(self, workspace: Any, results: TaskStore) -> dict[str, pl.DataFrame]:
+        rng = np.random.default_rng(0)
+        design, responses = rng.normal(size=(60, 5)), rng.normal(size=(1, 60, 2))
+        folds, grid = contiguous_folds(60, 3), RidgeGrid((1.0,))
+        nested_ridge(design, responses, folds, grid, compute=Compute(memory_bytes=1000))
+        raise AssertionError("it has room")
+
+
+def test_one_cause_is_told_once_and_in_terms_of_the_study_file(store) -> None:
+    one, _, _ = conductor(store)
+    one.run("one", [Task(Cramped(f"readout/{i}"), f"key of {i}") for i in range(MOST_SHOWN + 3)])
+    with pytest.raises(RunError, match=rf"{MOST_SHOWN + 3} task\(s\) failed") as caught:
+        one.check()
+    said = str(caught.value)
+    assert f"[readout/0, key key of 0 and {MOST_SHOWN + 2} more]" in said
+    assert said.count("option 'readout.memory_gib'") == 1
+    assert said.count("9.31e-07") == 1  # the 1,000 bytes that were given, in GiB
 
 
 def test_the_disks_errors_end_the_stage(store, monkeypatch) -> None:

@@ -206,7 +206,7 @@ from cluster_jobs import Numbers, task
 from test_dask_executor import workspace
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.choose import open_executor
-from lpact.run.progress import Silent
+from lpact.run.journal.progress import Silent
 from lpact.store import TaskStore
 from pathlib import Path
 

@@ -22,7 +22,7 @@ from lpact.errors import InputError, RunError, StudyInputError
 from lpact.run.executors.base import Setup, perform
 from lpact.run.inspect import StudyAudit, audit_study
 from lpact.run.jobs import BrainJob
-from lpact.run.progress import Silent
+from lpact.run.journal.progress import Silent
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.run.tasks import Keys, Scope, Task
 from lpact.run.workspace import Workspace

@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from lpact.run.journal import MOST_FAILURES, Journal
-from lpact.run.journal_log import LOG_NAME, read_log
-from lpact.run.journal_summary import summarise_log
-from lpact.run.progress import Reporter, Silent
-from lpact.run.progress_model import Estimate
+from lpact.run.journal.journal import MOST_FAILURES, Journal
+from lpact.run.journal.log import LOG_NAME, read_log
+from lpact.run.journal.model import Estimate
+from lpact.run.journal.progress import Reporter, Silent
+from lpact.run.journal.status import STATUS_NAME, StatusFile, read_status
+from lpact.run.journal.summary import summarise_log
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.run.stages import BRAINS, LEVELS
-from lpact.run.status import STATUS_NAME, StatusFile, read_status
 
 AWKWARD = 'sub[red]-01 "\\ \n\x1b[31m\x00\u2028 é \ud800'
 EXPECTED = {BRAINS: 10.0, LEVELS: 30.0}
@@ -75,13 +75,32 @@ def journal(folder: Path, told: Reporter | None = None) -> Iterator[Journal]:
     try:
         yield made
     finally:
-        made.close("interrupted", "left open")
+        made.close("finished")
 
 
 def status_of(folder: Path) -> StatusFile:
     status = read_status(folder)
     assert status is not None
     return status
+
+
+def test_a_run_that_could_not_be_published_corrects_its_last_word(tmp_path: Path) -> None:
+    with journal(tmp_path) as told:
+        told.stage(BRAINS, 1)
+        told.finished(record())
+        told.close("finished")
+        told.close("failed", "the finished run cannot be moved to its place")
+        told.close("finished")
+    ends = [line for line in read_log(tmp_path / LOG_NAME) if line["event"] == "run_ended"]
+    assert [(line["outcome"], bool(line["problem"])) for line in ends] == [
+        ("finished", False),
+        ("failed", True),
+    ]
+    status = status_of(tmp_path)
+    assert (status.state, status.problem) == (
+        "failed",
+        "the finished run cannot be moved to its place",
+    )
 
 
 def test_the_log_of_a_run_has_every_event_in_order(tmp_path: Path) -> None:
@@ -281,8 +300,8 @@ def test_a_log_that_was_moved_is_written_to_the_end(tmp_path: Path) -> None:
 CHILD = """
 import resource, sys
 from pathlib import Path
-from lpact.run.journal import Journal
-from lpact.run.progress import reporter
+from lpact.run.journal.journal import Journal
+from lpact.run.journal.progress import reporter
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.run.stages import BRAINS, LEVELS
 from lpact.store import FolderLock

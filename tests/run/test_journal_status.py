@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from lpact.errors import RunError
-from lpact.run.journal_log import LOG_NAME
-from lpact.run.status import (
+from lpact.run.journal.log import LOG_NAME
+from lpact.run.journal.status import (
     STATUS_FORMAT,
     STATUS_NAME,
     process_namespace,
@@ -35,8 +35,8 @@ HOST = os.uname().nodename
 WAITS = """
 import sys
 from pathlib import Path
-from lpact.run.journal import Journal
-from lpact.run.progress import Silent
+from lpact.run.journal.journal import Journal
+from lpact.run.journal.progress import Silent
 from lpact.store import FolderLock
 
 folder = Path(sys.argv[1])

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from lpact.run.progress import (
+from lpact.run.journal.model import Estimate
+from lpact.run.journal.progress import (
     Overall,
     Reporter,
     Silent,
@@ -19,7 +20,6 @@ from lpact.run.progress import (
     reporter,
     time_left,
 )
-from lpact.run.progress_model import Estimate
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

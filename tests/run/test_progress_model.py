@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lpact.run.progress_model import Estimate, ProgressModel
+from lpact.run.journal.model import Estimate, ProgressModel
 from lpact.run.stages import AUDIT, BRAINS, CEILINGS, DECISION, FEATURES, LEVELS
 
 

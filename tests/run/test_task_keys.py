@@ -18,8 +18,8 @@ from lpact.run.assay_jobs import stimulus_jobs
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.base import perform
 from lpact.run.inspect import StudyAudit, audit_study
+from lpact.run.journal.progress import Silent
 from lpact.run.measure import Measured, measure
-from lpact.run.progress import Silent
 from lpact.run.tasks import Keys, Task
 from lpact.run.workspace import Workspace
 from lpact.store import MemoryTasks
@@ -286,9 +286,8 @@ ORDERING = (
     "run/tasks.py",
     "run/conduct.py",
     "run/executors",
+    "run/journal",
     "run/memory.py",
-    "run/progress.py",
-    "run/progress_model.py",
     "run/records.py",
     "run/stages.py",
 )

@@ -205,6 +205,8 @@ def test_a_changed_run_and_a_taken_place_are_refused(copy: Copy, tmp_path: Path)
         export_run(root, taken)
     with pytest.raises(RunError, match="the run is locked"):
         export_run(root, root / "x.zip")
+    with pytest.raises(ConfigError, match=r"call it study\.zip"):
+        export_run(root, tmp_path / "study.tar")
     assert taken.read_text() == "mine"
 
 

@@ -28,7 +28,7 @@ from lpact.calibrate.power_simulate import (
 )
 from lpact.config import RunConfig, StudyConfig
 from lpact.errors import ConfigError, RunError
-from lpact.run.progress import Reporter, Silent
+from lpact.run.journal.progress import Reporter, Silent
 from lpact.run.workspace import Workspace
 from lpact.store import StoredRun, empty, frame, validate
 from lpact.tables import Table

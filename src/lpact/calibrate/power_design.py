@@ -25,7 +25,7 @@ from lpact.math.effective_sample import (
 from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.run.inspect import StudyAudit, audit_study
-from lpact.run.progress import Reporter
+from lpact.run.journal.progress import Reporter
 from lpact.run.workspace import Workspace
 from lpact.store import empty
 from lpact.tables.audit import EVIDENCE_FEASIBILITY

@@ -26,8 +26,8 @@ from lpact.math.types import FloatArray
 from lpact.reasons import Reason
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.choose import open_executor, scratch_results
+from lpact.run.journal.progress import Reporter
 from lpact.run.measure import measure_in_memory
-from lpact.run.progress import Reporter
 from lpact.run.tasks import Frames, Task
 from lpact.run.workspace import Workspace
 from lpact.store import Results, TaskStore

@@ -23,7 +23,7 @@ from lpact.calibrate.trial import run_trial
 from lpact.config import RunConfig
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.choose import open_executor
-from lpact.run.progress import Reporter, Silent
+from lpact.run.journal.progress import Reporter, Silent
 from lpact.run.tasks import Frames, Task
 from lpact.run.workspace import Workspace
 from lpact.store import Results, TaskStore, concat

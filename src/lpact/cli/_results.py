@@ -140,8 +140,8 @@ def show_places(out: Console, run: Run) -> None:
 
 def _most_memory(run: Run) -> str:
     """The most memory of a process, from the run's log."""
-    from lpact.run.journal_log import LOG_NAME
-    from lpact.run.journal_summary import summarise_log
+    from lpact.run.journal.log import LOG_NAME
+    from lpact.run.journal.summary import summarise_log
 
     if not (run.root / LOG_NAME).is_file():
         return ""

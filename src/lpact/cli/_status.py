@@ -13,7 +13,7 @@ from lpact.cli._render import counted, duration, heading, memory, say, show, who
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lpact.run.status import FailedTask, RunStatus, StatusFile
+    from lpact.run.journal.status import FailedTask, RunStatus, StatusFile
 
 LOCK_RECORD = "lock.json"
 MANY_FAILED = 5
@@ -22,7 +22,7 @@ _RIGHT = frozenset({"done", "resumed", "failed", "tasks", "time", "left", "worke
 
 def show_status(out: Console, status: RunStatus) -> None:
     """Everything that a reader wants to know first."""
-    from lpact.run.progress import plain
+    from lpact.run.journal.progress import plain
 
     name = plain(status.out.name)
     if status.state == "finished":
@@ -51,7 +51,7 @@ def show_status(out: Console, status: RunStatus) -> None:
 
 def status_line(status: RunStatus) -> str:
     """The state in one line, for plain logs."""
-    from lpact.run.progress import plain
+    from lpact.run.journal.progress import plain
 
     said = status.said
     if said is None:
@@ -68,7 +68,7 @@ def status_line(status: RunStatus) -> str:
 
 def overall(said: StatusFile) -> str:
     """Share of the work that is done, and when the rest will be."""
-    from lpact.run.progress import clock_time, time_left
+    from lpact.run.journal.progress import clock_time, time_left
 
     if said.fraction is None:
         return "how long it takes in all is not known yet"
@@ -80,7 +80,7 @@ def overall(said: StatusFile) -> str:
 
 
 def _since(said: StatusFile) -> str:
-    from lpact.run.progress import plain
+    from lpact.run.journal.progress import plain
 
     started = said.started_at.astimezone().strftime("%Y-%m-%d %H:%M")
     spent = (said.updated_at - said.started_at).total_seconds()
@@ -91,7 +91,7 @@ def _since(said: StatusFile) -> str:
 
 
 def _show_stages(out: Console, said: StatusFile) -> None:
-    from lpact.run.progress import plain
+    from lpact.run.journal.progress import plain
 
     if not said.stages:
         return
@@ -119,7 +119,7 @@ def _memory(n_bytes: int) -> str:
 
 
 def _show_failed(out: Console, said: StatusFile, status: RunStatus) -> None:
-    from lpact.run.progress import plain
+    from lpact.run.journal.progress import plain
 
     shown = said.failures[:MANY_FAILED] if status.state == "running" else said.failures
     more = f", the first {len(shown)}" if said.n_failed > len(shown) else ""
@@ -131,7 +131,7 @@ def _show_failed(out: Console, said: StatusFile, status: RunStatus) -> None:
 
 
 def _show_failure(out: Console, failure: FailedTask) -> None:
-    from lpact.run.progress import plain
+    from lpact.run.journal.progress import plain
 
     say(out, plain(failure.task), indent=2)
     say(out, f"key {plain(failure.key)}", indent=4)
@@ -143,7 +143,7 @@ def _quoted(path: Path) -> str:
     """A folder as it is typed here."""
     import shlex
 
-    from lpact.run.progress import plain
+    from lpact.run.journal.progress import plain
 
     here = Path.cwd()
     return plain(shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path)))
@@ -171,8 +171,8 @@ def finished_values(folder: Path) -> dict[str, Any]:
 
 def _show_finished(out: Console, status: RunStatus, name: str) -> None:
     from lpact.cli._results import DECISIONS, show_verdict_counts
-    from lpact.run.journal_summary import summarise_log
-    from lpact.run.progress import plain
+    from lpact.run.journal.progress import plain
+    from lpact.run.journal.summary import summarise_log
     from lpact.store import StoredRun
 
     values = finished_values(status.out)
@@ -182,6 +182,8 @@ def _show_finished(out: Console, status: RunStatus, name: str) -> None:
         f"{counted(values['n_tables'], 'table')}, {counted(values['n_rows'], 'row')}"
     )
     say(out, about, indent=2)
+    if status.process is not None:
+        say(out, f"process {status.process} is writing its report", indent=2)
     folder = _quoted(status.out)
     say(
         out,

@@ -138,7 +138,7 @@ def _settings(
 def _simulate(told: Console, out: Path, settings: Settings, workers: int, *, as_json: bool) -> None:
     from lpact.calibrate.output import KEPT, check_folder, write_calibration
     from lpact.calibrate.study import run_grid
-    from lpact.run.progress import reporter
+    from lpact.run.journal.progress import reporter
     from lpact.store import FolderLock
     from lpact.tables.calibration import RATES, TRUTH_RATES
 

@@ -51,7 +51,7 @@ def check(
     """
     from lpact.datasets.base import DATASETS
     from lpact.run.check import check_dataset
-    from lpact.run.progress import reporter
+    from lpact.run.journal.progress import reporter
 
     options = reader_options(DATASETS.get(name, where="lpact datasets check"), option or [])
     with reporter(show=progress and deep) as told:
@@ -80,7 +80,7 @@ def fetch(
     Source, version, size, licence and what would be run are shown first. Nothing is fetched without --yes.
     """
     from lpact.datasets.fetch import plan_fetch
-    from lpact.run.progress import reporter
+    from lpact.run.journal.progress import reporter
 
     planned = plan_fetch(name, to)
     out = console()

@@ -80,7 +80,7 @@ def _assess(
     from rich.console import Console
 
     from lpact.calibrate.power import assess
-    from lpact.run.progress import reporter
+    from lpact.run.journal.progress import reporter
 
     # Standard output is for the answer: what is told on the way goes to standard error.
     aside = Console(stderr=True, markup=False, highlight=False, emoji=False)

@@ -172,10 +172,11 @@ def show_followed(out: Console, items: pl.DataFrame) -> None:
     say(out, said.sentence)
     if said.deviations:
         heading(out, counted(len(said.deviations), "deviation"))
-        grid = Grid(("item", "registered", "found", "in words"))
         for own in said.deviations:
-            grid.add(f"{own.group}: {own.item}", own.registered, own.found, own.detail)
-        show(out, grid)
+            say(out, f"{own.group}: {own.item}", indent=2)
+            for name, value in (("registered", own.registered), ("found", own.found)):
+                say(out, f"{name:<10}  {value}", indent=4)
+            say(out, own.detail, indent=4)
     heading(out, "Items followed")
     grid = Grid(("group", "followed", "of"), right=frozenset({"followed", "of"}))
     for group, n_followed, n_items in said.groups:

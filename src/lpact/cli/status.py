@@ -16,9 +16,11 @@ from lpact.cli._render import console, heading, say
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lpact.run.status import RunStatus
+    from lpact.run.journal.status import RunStatus
 
 SECONDS_BETWEEN_LOOKS = 2.0
+GOES_WELL = ("running", "finished")
+NOT_WELL = 1
 
 
 def command(
@@ -31,16 +33,26 @@ def command(
         bool, typer.Option("--traceback", help="Show the tracebacks of failed tasks, too.")
     ] = False,
 ) -> None:
-    """Say how far a run is, until when, and what failed."""
-    from lpact.run.status import run_status
+    """Say how far a run is, until when, and what failed.
+
+    Exit status 0: it runs or is finished; 1: it failed, was interrupted, or is silent; 2: there is no such run.
+    """
+    from lpact.run.journal.status import run_status
 
     out = console()
     if watch:
         # Whoever stops watching has seen enough; the run goes on.
         with suppress(KeyboardInterrupt):
-            _watch(out, run, as_json=as_json, traceback=traceback)
+            _end(_watch(out, run, as_json=as_json, traceback=traceback))
         return
-    _tell(out, run_status(run), as_json=as_json, traceback=traceback)
+    status = run_status(run)
+    _tell(out, status, as_json=as_json, traceback=traceback)
+    _end(status)
+
+
+def _end(status: RunStatus) -> None:
+    if status.state not in GOES_WELL:
+        raise typer.Exit(NOT_WELL)
 
 
 def _tell(out: Console, status: RunStatus, *, as_json: bool, traceback: bool) -> None:
@@ -55,7 +67,7 @@ def _tell(out: Console, status: RunStatus, *, as_json: bool, traceback: bool) ->
 
 
 def _values(status: RunStatus) -> dict[str, Any]:
-    from lpact.run.journal_summary import summarise_log
+    from lpact.run.journal.summary import summarise_log
 
     values = status.as_json()
     if status.state == "finished":
@@ -66,10 +78,10 @@ def _values(status: RunStatus) -> dict[str, Any]:
     return values
 
 
-def _watch(out: Console, run: Path, *, as_json: bool, traceback: bool) -> None:
+def _watch(out: Console, run: Path, *, as_json: bool, traceback: bool) -> RunStatus:
     """Look until the run ends: a picture that changes on terminals, a line for every change elsewhere."""
     from lpact.cli._status import status_line
-    from lpact.run.status import run_status
+    from lpact.run.journal.status import run_status
 
     status = run_status(run)
     if out.is_terminal and not as_json:
@@ -84,12 +96,13 @@ def _watch(out: Console, run: Path, *, as_json: bool, traceback: bool) -> None:
             time.sleep(SECONDS_BETWEEN_LOOKS)
             status = run_status(run)
     _tell(out, status, as_json=as_json, traceback=traceback)
+    return status
 
 
 def _watch_on_terminal(out: Console, run: Path, status: RunStatus) -> RunStatus:
     from rich.live import Live
 
-    from lpact.run.status import run_status
+    from lpact.run.journal.status import run_status
 
     with Live(console=out, auto_refresh=False, transient=True) as live:
         while status.state in ("running", "silent"):
@@ -121,8 +134,8 @@ def _picture(out: Console, status: RunStatus) -> Any:
 
 
 def _show_tracebacks(out: Console, status: RunStatus) -> None:
-    from lpact.run.journal_summary import summarise_log
-    from lpact.run.progress import plain
+    from lpact.run.journal.progress import plain
+    from lpact.run.journal.summary import summarise_log
 
     failures = summarise_log(status.log).failures
     for failure in failures:

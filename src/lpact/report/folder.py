@@ -117,15 +117,19 @@ def clear_leftovers(target: Path) -> None:
 
 def refuse_being_written(target: Path) -> None:
     """Raise `RunError` while a process of this machine writes the report ``target``."""
-    for path, writer in _beside(target):
-        if writer is not None:
-            raise RunError(
-                "the report is being written",
-                where=str(target),
-                got=f"process {writer} at work on {path.name}",
-                expected="a run that nobody is changing",
-                remedy="wait until the report is there, or stop that process",
-            )
+    if (writer := report_writer(target)) is not None:
+        raise RunError(
+            "the report is being written",
+            where=str(target),
+            got=f"process {writer} at work beside it",
+            expected="a run that nobody is changing",
+            remedy="wait until the report is there, or stop that process",
+        )
+
+
+def report_writer(target: Path) -> int | None:
+    """The process of this machine that is writing the report ``target``, if there is one."""
+    return next((writer for _, writer in _beside(target) if writer is not None), None)
 
 
 def _beside(target: Path) -> list[tuple[Path, int | None]]:

@@ -19,8 +19,8 @@ from lpact.run.assay_jobs import stimulus_jobs, summarise_stimulus
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.choose import open_executor, scratch_results
 from lpact.run.inspect import StudyAudit, audit_study
+from lpact.run.journal.progress import Reporter
 from lpact.run.measure import Measured, joined, measure_brains, measure_in_memory
-from lpact.run.progress import Reporter
 from lpact.run.stages import CONTROLS
 from lpact.run.tasks import Frames, Scope, StudyJob, Task
 from lpact.run.workspace import Workspace

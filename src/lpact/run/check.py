@@ -50,8 +50,8 @@ from lpact.levels.prepare import inspect, make_folds
 from lpact.math.types import IntArray
 from lpact.reasons import Reason
 from lpact.run.check_chain import Link, evidence_chain
+from lpact.run.journal.progress import Reporter, Silent
 from lpact.run.looks import Events, StimulusFacts, clocks, words_beyond_end
-from lpact.run.progress import Reporter, Silent
 from lpact.run.support import Level, supported, words_facts
 
 SLOW_HZ = 2.0

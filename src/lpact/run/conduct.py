@@ -7,13 +7,13 @@ from typing import Protocol
 
 from lpact.errors import RunError
 from lpact.run.executors.base import Executor
-from lpact.run.progress import Reporter
+from lpact.run.journal.progress import Reporter
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.run.tasks import Task
 from lpact.store import Results
 
 MOST_SHOWN = 5
-"""Failed tasks that an error shows in full."""
+"""Causes of failed tasks that an error shows in full."""
 
 
 class Watcher(Reporter, Protocol):
@@ -93,10 +93,11 @@ class Conductor:
         """Raise `RunError` about all tasks that failed; those that did not are kept for the next run."""
         if not self.failures:
             return
-        shown = "\n\n".join(
-            f"[{f.task}, key {f.key[:12]}]\n{f.what}" for f in self.failures[:MOST_SHOWN]
-        )
-        more = len(self.failures) - MOST_SHOWN
+        causes: dict[str, list[TaskFailure]] = {}
+        for failure in self.failures:
+            causes.setdefault(failure.what, []).append(failure)
+        shown = "\n\n".join(_cause(what, causes[what]) for what in list(causes)[:MOST_SHOWN])
+        more = sum(map(len, list(causes.values())[MOST_SHOWN:]))
         n_waiting = len(self._undone) - len(self.failures)
         raise RunError(
             f"{len(self.failures)} task(s) failed, and the run is not published",
@@ -122,3 +123,10 @@ class Conductor:
             return True
         self._undone.add(task.key)
         return False
+
+
+def _cause(what: str, failures: Sequence[TaskFailure]) -> str:
+    """Tasks that failed for one reason, and the reason."""
+    first, others = failures[0], len(failures) - 1
+    alike = f" and {others} more" if others else ""
+    return f"[{first.task}, key {first.key[:12]}{alike}]\n{what}"

@@ -18,8 +18,10 @@ from lpact.run.conduct import Conductor
 from lpact.run.executors.choose import open_executor
 from lpact.run.features import extract_features
 from lpact.run.inspect import StudyAudit, audit_study
-from lpact.run.journal import Journal
-from lpact.run.journal_log import LOG_NAME
+from lpact.run.journal.journal import Journal
+from lpact.run.journal.log import LOG_NAME
+from lpact.run.journal.progress import Reporter
+from lpact.run.journal.status import read_status
 from lpact.run.measure import Layered, Measured, measure
 from lpact.run.preregistration import (
     REGISTRATION_NAME,
@@ -28,10 +30,8 @@ from lpact.run.preregistration import (
     study_tasks,
     taken_over,
 )
-from lpact.run.progress import Reporter
 from lpact.run.provenance import provenance
 from lpact.run.stages import DECISION, TABLES
-from lpact.run.status import read_status
 from lpact.run.tasks import Frames, Task
 from lpact.run.workspace import Workspace
 from lpact.store import RunWriter, StoredRun, TaskStore

@@ -19,7 +19,7 @@ from lpact.features.language.feature_set import FeatureSet
 from lpact.features.language.folder import find_model
 from lpact.features.language.settings import KNOWN_CONTEXTS, ReadingOptions, is_context
 from lpact.features.language.text import read_stories
-from lpact.run.progress import reporter
+from lpact.run.journal.progress import reporter
 
 if TYPE_CHECKING:
     from rich.console import Console

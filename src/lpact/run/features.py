@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from lpact.datasets.base import Stimulus
 from lpact.features.models import NO_COST, ExtractionCost, ModelSource, StoredSet
 from lpact.levels.audit_offers import wanted_contexts
-from lpact.run.progress import Reporter
+from lpact.run.journal.progress import Reporter
 from lpact.run.workspace import Workspace
 
 

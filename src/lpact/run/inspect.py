@@ -30,7 +30,7 @@ from lpact.levels.relational import build_measures, build_profiles
 from lpact.levels.strip import STRIPPINGS, build_strippings
 from lpact.registry import BUILT_IN, Plugin, Registry
 from lpact.run.features import stored_sets
-from lpact.run.progress import Reporter
+from lpact.run.journal.progress import Reporter
 from lpact.run.sources import Owner, Seen
 from lpact.run.workspace import Workspace, build_source
 from lpact.store import frame

@@ -14,7 +14,7 @@ from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.here import Here
 from lpact.run.inspect import StudyAudit, audit_study
 from lpact.run.jobs import BrainJob, CeilingJob, ContextJob
-from lpact.run.progress import Silent
+from lpact.run.journal.progress import Silent
 from lpact.run.stages import BRAINS, CEILINGS, LEVELS
 from lpact.run.tasks import Frames, Keys, Task
 from lpact.run.workspace import Workspace

@@ -61,6 +61,7 @@ def export_run(
     root, target = Path(path), Path(out)
     lock = read_lock(root)
     stated = Stated(_day(date or lock.locked_on), _licence(licence))
+    _refuse_other_name(target)
     refuse_locked(target)
     _refuse_taken(target)
     _refuse_changed(root)
@@ -109,6 +110,17 @@ def _licence(text: str | None) -> str | None:
             remedy="look the name up at https://spdx.org/licenses/",
         )
     return address
+
+
+def _refuse_other_name(target: Path) -> None:
+    if target.suffix.lower() != ".zip":
+        raise ConfigError(
+            "the archive's name does not say what it is",
+            where=str(target),
+            got=f"the ending '{target.suffix}'" if target.suffix else "no ending",
+            expected="a name that ends with .zip",
+            remedy=f"call it {target.with_suffix('.zip').name}",
+        )
 
 
 def _refuse_taken(target: Path) -> None:

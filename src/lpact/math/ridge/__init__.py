@@ -8,7 +8,7 @@ from lpact.math.ridge.banded import (
     nested_banded_ridge,
 )
 from lpact.math.ridge.bands import BandedGrid, banded_candidates, space_subsets
-from lpact.math.ridge.compute import Compute
+from lpact.math.ridge.compute import Compute, TooLittleMemory
 from lpact.math.ridge.design import FittedFeatures
 from lpact.math.ridge.grid import PER_TARGET, SHARED, RidgeGrid, Selection
 from lpact.math.ridge.nested import (
@@ -40,6 +40,7 @@ __all__ = [
     "RidgeFit",
     "RidgeGrid",
     "Selection",
+    "TooLittleMemory",
     "banded_candidates",
     "cross_validated_banded_ridge",
     "cross_validated_ridge",

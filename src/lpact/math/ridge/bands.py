@@ -17,7 +17,7 @@ from itertools import combinations
 import numpy as np
 
 from lpact.math.ridge.axes import Axes, LinearMap
-from lpact.math.ridge.compute import Array, Backend, Compute
+from lpact.math.ridge.compute import Array, Backend, Compute, TooLittleMemory
 from lpact.math.ridge.design import Design, FittedFeatures, Form, SharedDesign
 from lpact.math.ridge.engine import Engine, Loaded
 from lpact.math.ridge.grid import Metric, RidgeGrid
@@ -427,10 +427,8 @@ class SpacesEngine(Engine):
         per_target += 16 * MOST_AT_ONCE * self.folds.n_blocks
         left = self.compute.memory_bytes - fixed
         if left < per_target:
-            raise ValueError(
-                f"memory_bytes = {self.compute.memory_bytes} is too little: features and decompositions take "
-                f"about {fixed}, one target {per_target}; give more memory"
-            )
+            what = "features and decompositions"
+            raise TooLittleMemory(self.compute.memory_bytes, fixed, per_target, what)
         return int(left // per_target)
 
 

@@ -23,6 +23,20 @@ Array: TypeAlias = Any
 GIB = 2**30
 
 
+class TooLittleMemory(ValueError):
+    """Not even one target fits into the working memory; ``needed_bytes`` would do."""
+
+    def __init__(
+        self, memory_bytes: int, fixed_bytes: int, per_target_bytes: int, what: str
+    ) -> None:
+        super().__init__(
+            f"memory_bytes = {memory_bytes} is too little: {what} take about {fixed_bytes}, one target "
+            f"{per_target_bytes}; give more memory"
+        )
+        self.memory_bytes = memory_bytes
+        self.needed_bytes = fixed_bytes + per_target_bytes
+
+
 @dataclass(frozen=True)
 class Compute:
     """Device, precision and memory of a computation.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lpact.math.ridge.axes import Axes, LinearMap, Projected
-from lpact.math.ridge.compute import Array, Backend, Compute
+from lpact.math.ridge.compute import Array, Backend, Compute, TooLittleMemory
 from lpact.math.ridge.design import Design, FittedDesign, FittedFeatures, Form, SharedDesign
 from lpact.math.ridge.grid import RidgeGrid
 from lpact.math.ridge.responses import Responses
@@ -214,10 +214,8 @@ class Engine:
         fixed = columns + min(self.keep_bytes, kept) + 8 * self.tile_bytes + self.reserved
         left = self.compute.memory_bytes - fixed
         if left < per_target:
-            raise ValueError(
-                f"memory_bytes = {self.compute.memory_bytes} is too little: features, decompositions and products take "
-                f"about {fixed}, one target {per_target}; give more memory"
-            )
+            what = "features, decompositions and products"
+            raise TooLittleMemory(self.compute.memory_bytes, fixed, per_target, what)
         return int(left // per_target)
 
     def reserve(self, n_outer: int, n_targets: int) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from lpact.config import RunConfig, StudyConfig
-from lpact.errors import LPactError
+from lpact.errors import ConfigError, LPactError
+from lpact.math.ridge import TooLittleMemory
 from lpact.run.memory import peak_bytes
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.run.sources import Owner, Seen, keeps_changing
@@ -96,9 +97,21 @@ def _undisturbed(task: Task, workspace: Workspace, results: Results) -> Frames:
 
 def failure(task: Task, error: BaseException, worker: str | None = None) -> TaskFailure:
     """The record of a task that ended with an error."""
-    what = str(error) if isinstance(error, LPactError) else f"{type(error).__name__}: {error}"
+    told = _about_memory(error) if isinstance(error, TooLittleMemory) else error
+    what = str(told) if isinstance(told, LPactError) else f"{type(told).__name__}: {told}"
     trace = "".join(traceback.format_exception(error))
     return TaskFailure(task.name, task.key, what, trace, worker or worker_name())
+
+
+def _about_memory(error: TooLittleMemory) -> ConfigError:
+    """An error of the numerics in terms of the study file."""
+    return ConfigError(
+        "the working memory of readouts is too small for this study",
+        where="option 'readout.memory_gib'",
+        got=f"{error.memory_bytes / 2**30:.3g}",
+        expected=f"more than {error.needed_bytes / 2**30:.3g}, for one unit at a time; the default is 2",
+        remedy="raise readout.memory_gib in the study file, or leave it out",
+    )
 
 
 def worker_name() -> str:

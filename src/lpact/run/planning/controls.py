@@ -29,10 +29,10 @@ from lpact.levels.audit_record import DatasetAudit, RecordingSummary
 from lpact.math.seeding import keyed_rng
 from lpact.run.assay_jobs import StimulusJob, stimulus_jobs
 from lpact.run.inspect import StudyAudit, audit_study
+from lpact.run.journal.progress import Silent
 from lpact.run.planning.probes import Probe, clocked, whole_context
 from lpact.run.planning.shapes import FEWEST_EVENTS, context_shapes, recording_shape
 from lpact.run.planning.stand_in import SECONDS_A_WORD, make_stand_in, make_stimulus
-from lpact.run.progress import Silent
 from lpact.run.workspace import Workspace
 from lpact.tables.assay_brain import IMPLANTED
 from lpact.tables.audit import UNIT_INVENTORY

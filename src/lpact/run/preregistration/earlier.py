@@ -7,10 +7,10 @@ from pathlib import Path
 
 from lpact.errors import RunError
 from lpact.features.models import FEATURE_SETS
+from lpact.run.journal.status import read_status
 from lpact.run.preregistration.content import MODEL, EarlierRun
 from lpact.run.preregistration.items import counted
 from lpact.run.stages import BRAINS, CEILINGS, CONTROLS, DECISION, LEVELS
-from lpact.run.status import read_status
 from lpact.store import InputFile, StoredRun, storage_errors
 from lpact.store.manifest import MANIFEST_NAME
 from lpact.tables.decisions import DECISIONS

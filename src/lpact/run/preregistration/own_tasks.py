@@ -11,12 +11,12 @@ from lpact.run.assay import ImplantJob, control_tasks
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.base import Ended
 from lpact.run.inspect import StudyAudit
+from lpact.run.journal.progress import Silent
 from lpact.run.measure import measure
 from lpact.run.preregistration.content import EarlierRun
 from lpact.run.preregistration.earlier import KEPT
 from lpact.run.preregistration.items import counted
 from lpact.run.preregistration.record import Registration
-from lpact.run.progress import Silent
 from lpact.run.tasks import Task
 from lpact.store import MemoryTasks, TaskStore
 from lpact.store.remote import open_shelf

@@ -12,7 +12,7 @@ from lpact.run.executors.dask import entry
 from lpact.run.executors.dask.terms import Fit, Unfit, processor
 
 Note = Callable[..., None]
-"""Told of what happened: the name of an event, and ``what`` in words (`lpact.run.journal.Journal.note`)."""
+"""Told of what happened: the name of an event, and ``what`` in words (`lpact.run.journal.journal.Journal.note`)."""
 
 LOOK_S = 2.0
 """Seconds between two looks at who is there."""

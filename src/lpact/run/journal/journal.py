@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from lpact.run.journal_log import LOG_NAME, LogFile, utc_now
+from lpact.run.journal.log import LOG_NAME, LogFile, utc_now
+from lpact.run.journal.model import Estimate, ProgressModel, StageProgress
+from lpact.run.journal.progress import Overall, Reporter
+from lpact.run.journal.status import STATUS_FORMAT, STATUS_NAME, process_namespace, write_status
 from lpact.run.memory import StageMemory
-from lpact.run.progress import Overall, Reporter
-from lpact.run.progress_model import Estimate, ProgressModel, StageProgress
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.status import STATUS_FORMAT, STATUS_NAME, process_namespace, write_status
 from lpact.store.manifest import library_versions, lpact_version
 
 Outcome = Literal["finished", "failed", "interrupted"]
@@ -56,6 +56,7 @@ class Journal:
         self._model = ProgressModel(expected or {}, workers=workers)
         self._lock = threading.RLock()
         self._closed = threading.Event()
+        self._outcome: Outcome | None = None
         self._failures: list[dict[str, str]] = []
         self._n_failed = 0
         self._worker_peaks: dict[str, int] = {}
@@ -98,8 +99,10 @@ class Journal:
         """Some tasks of this stage were finished by an earlier run: done, but no sign of how fast this one is."""
         with self._lock:
             self._model.resumed(n)
-            if n:
-                self._log.write("resumed", self._stage, {"n": n})
+            stage = self._model.current
+            if n and stage is not None:
+                self._log.write("resumed", stage.name, {"n": n})
+                self.say(f"{stage.name}: {n} of {stage.total} were finished before")
             if self._overall is not None:
                 self._overall.resumed(n)
             else:
@@ -137,11 +140,16 @@ class Journal:
                 self.say(str(fields["what"]))
 
     def close(self, outcome: Outcome, problem: str = "") -> None:
-        """The run ends; ``problem`` says why it is not finished. A second call does nothing."""
+        """The run ends; ``problem`` says why it is not finished.
+
+        A second call does nothing, unless a run that was to be published could not be: then it corrects the first.
+        """
         with self._lock:
-            if self._closed.is_set():
+            if self._outcome is not None and (outcome == "finished" or self._outcome != "finished"):
                 return
-            self._end_stage()
+            if self._outcome is None:
+                self._end_stage()
+            self._outcome = outcome
             self._closed.set()
             fields = {"outcome": outcome, "problem": problem, "n_failed": self._n_failed}
             self._log.write("run_ended", "", fields)

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from lpact.run.journal_log import read_log
+from lpact.run.journal.log import read_log
 
 
 @dataclass

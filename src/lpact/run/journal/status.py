@@ -14,9 +14,10 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from lpact.errors import RunError
-from lpact.run.journal_log import LOG_NAME
+from lpact.report.folder import report_writer
+from lpact.run.journal.log import LOG_NAME
 from lpact.store._lock import LOCK_NAME, holder
-from lpact.store.manifest import MANIFEST_NAME
+from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
 
 STATUS_NAME = "status.json"
 STATUS_FORMAT = 1
@@ -141,7 +142,7 @@ def run_status(out: str | Path, *, now: datetime | None = None) -> RunStatus:
     # A run that is published meanwhile is first there, then gone from its working folder: look again in this order.
     for _ in range(2):
         if (out / MANIFEST_NAME).is_file():
-            return RunStatus(out, out, "finished", "finished and published")
+            return _published(out)
         process, said = holder(partial), read_status(partial)
         if said is not None or process is not None:
             return _unfinished(out, partial, process, said, now or datetime.now(UTC))
@@ -154,8 +155,17 @@ def run_status(out: str | Path, *, now: datetime | None = None) -> RunStatus:
         where=str(out),
         got="a folder without a manifest" if out.is_dir() else "no such folder",
         expected=f"a finished run, or {partial.name} beside it",
-        remedy="name the folder that was given to `lpact run` as --out",
+        remedy="name the folder that was given to `lpact run` as --out; a run that has just been started shows up here "
+        "when it has looked at its sources",
     )
+
+
+def _published(out: Path) -> RunStatus:
+    writer = report_writer(out / REPORT_FOLDER)
+    why = "finished and published"
+    if writer is not None:
+        why += f"; process {writer} is writing its report"
+    return RunStatus(out, out, "finished", why, writer)
 
 
 def _unfinished(

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tim
 from rich.table import Column
 from rich.text import Text
 
-from lpact.run.progress_model import Clock, Estimate, StageProgress
+from lpact.run.journal.model import Clock, Estimate, StageProgress
 
 SECONDS_BETWEEN_LINES = 5.0
 MOST_SECONDS_BETWEEN_LINES = 60.0
