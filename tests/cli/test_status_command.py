@@ -141,6 +141,11 @@ def test_a_finished_run(lpact: Lpact, tiny_run: TinyRun, out: Path) -> None:
     assert re.search(r", \d+ tables, [\d,]+ rows\n  not locked; lpact lock ", without)
     assert "Verdicts: claims by gate profile" in without
     assert "Stages" not in without
+    with new_folder(out / "report"):
+        writing = lpact("status", out)
+    assert f"  process {os.getpid()} is writing its report\n" in writing.stdout
+    assert writing.exit_code == 0
+    assert "is writing its report" not in without
 
     (out / "lock.json").write_text("{}")
     for peak in (100, 250):
@@ -152,11 +157,6 @@ def test_a_finished_run(lpact: Lpact, tiny_run: TinyRun, out: Path) -> None:
     assert "  locked; lpact verify " in shown
     assert "Stages (2 attempts; memory: the most that one process held)" in shown
     assert re.search(r"brain patterns +2 +less than a second +250 MiB +[\d.]+ [MG]iB", shown)
-    with new_folder(out / "report"):
-        writing = lpact("status", out)
-    assert f"  process {os.getpid()} is writing its report\n" in writing.stdout
-    assert writing.exit_code == 0
-    assert "is writing its report" not in shown
     values = json.loads(lpact("status", out, "--json").stdout)
     assert values["finished"]["locked"] is True
     assert sum(v["n"] for v in values["finished"]["verdicts"]) == 8
@@ -172,7 +172,7 @@ def test_watching_in_a_plain_log_ends_with_the_run(out: Path, begin: Begin) -> N
         rest, _ = watcher.communicate(timeout=PATIENCE_S)
     assert re.match(r"running; levels 1 to 3 0/1234; overall \d+ %, about ", first)
     assert "my run: failed\n  enough\n" in rest
-    assert watcher.returncode == 0
+    assert watcher.returncode == 1
 
 
 def test_watching_on_a_terminal_until_the_reader_has_seen_enough(out: Path, begin: Begin) -> None:

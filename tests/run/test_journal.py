@@ -198,7 +198,7 @@ def test_a_reporter_hears_of_the_run(tmp_path: Path) -> None:
     ]
     assert heard.estimates[0] == Estimate(0.0, pytest.approx(40.0))
     assert heard.estimates[-1] == Estimate(1.0, 0.0)
-    assert heard.said == []
+    assert heard.said == ["brain patterns: 5 of 9 were finished before"]
 
 
 def test_a_plain_reporter_counts_what_was_resumed(tmp_path: Path) -> None:
@@ -435,8 +435,8 @@ def test_the_status_is_replaced_now_and_then_not_for_every_task(tmp_path: Path) 
 
 
 def test_a_long_task_leaves_a_sign_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lpact.run.journal.HEARTBEAT_S", 0.01)
-    monkeypatch.setattr("lpact.run.journal.SECONDS_BETWEEN_STATUS", 0.01)
+    monkeypatch.setattr("lpact.run.journal.journal.HEARTBEAT_S", 0.01)
+    monkeypatch.setattr("lpact.run.journal.journal.SECONDS_BETWEEN_STATUS", 0.01)
     with journal(tmp_path) as told:
         told.stage(BRAINS, 1)
         first = status_of(tmp_path).updated_at
