@@ -31,7 +31,7 @@ from lpact.run.assay import execute_assay
 from lpact.run.execute import execute
 from lpact.run.features import extract_features, extraction_cost
 from lpact.run.inspect import StudyAudit, audit_study, resolve_plugins
-from lpact.run.journal.progress import Silent, reporter
+from lpact.run.journal.progress import Reporter, Silent, reporter
 from lpact.run.outline import Outline, outline_study
 from lpact.run.plan import Plan, make_plan
 from lpact.run.preregistration import (
@@ -192,9 +192,9 @@ class Study:
     def __repr__(self) -> str:
         return f"Study({self.config.name!r}, config {self.config.digest()[:12]})"
 
-    def audit(self) -> StudyAudit:
-        """Look at the sources only."""
-        return audit_study(self._workspace(), Silent())
+    def audit(self, told: Reporter | None = None) -> StudyAudit:
+        """Look at the sources only; ``told`` hears how far that is."""
+        return audit_study(self._workspace(), told or Silent())
 
     def extract(self, *, progress: bool | None = None, console: Console | None = None) -> bool:
         """Extract the features that the study needs of its language models; says whether any were missing."""
@@ -210,9 +210,9 @@ class Study:
         """Say what the study asks for and what of it is not there; nothing is opened or fetched."""
         return outline_study(self.config, self.run_config)
 
-    def plan(self) -> Plan:
-        """Say what a run would compute, and what it would cost."""
-        audit = self.audit()
+    def plan(self, told: Reporter | None = None) -> Plan:
+        """Say what a run would compute, and what it would cost; ``told`` hears how far the look at the sources is."""
+        audit = self.audit(told)
         return make_plan(self.config, audit, extraction_cost(self._workspace()))
 
     def preregister(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,7 @@ import typer
 from lpact.errors import ConfigError
 
 if TYPE_CHECKING:
+    from lpact.run.journal.progress import Reporter
     from lpact.study import Study
 
 StudyFile = Annotated[Path, typer.Argument(help="Study file (TOML).")]
@@ -30,6 +33,18 @@ def load(study: Path, paths: list[str] | None = None, models: list[str] | None =
     return lpact.load_study(
         study, paths=_places("--path", paths or []), models=_places("--model", models or [])
     )
+
+
+@contextmanager
+def progress_on_terminals() -> Iterator[Reporter]:
+    """Progress of a look at the sources, for commands whose output is all that a file should get."""
+    from rich.console import Console
+
+    from lpact.run.journal.progress import reporter
+
+    told = Console(stderr=True)
+    with reporter(show=told.is_terminal, console=told) as bar:
+        yield bar
 
 
 def _places(option: str, given: list[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import typer
 from lpact.cli._layout import Grid
 from lpact.cli._output import refuse_existing, write_tables
 from lpact.cli._render import console, counted, heading, roughly, say, show
-from lpact.cli._study import Models, Paths, load
+from lpact.cli._study import Models, Paths, load, progress_on_terminals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +74,8 @@ def _compute(
 
     if not quiet:
         say(told, f"{study.config.name}: looking at the sources …")
-    audit = study.audit()
+    with progress_on_terminals() as bar:
+        audit = study.audit(bar)
     if not quiet:
         n_workers = workers or study.run_config.workers
         n_recordings = sum(len(dataset.recordings) for dataset in audit.datasets.values())

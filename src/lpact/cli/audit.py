@@ -8,7 +8,7 @@ import typer
 
 from lpact.cli import _sources as sources
 from lpact.cli._render import console, counted, say
-from lpact.cli._study import Models, Paths, StudyFile, load
+from lpact.cli._study import Models, Paths, StudyFile, load, progress_on_terminals
 
 
 def command(
@@ -21,7 +21,8 @@ def command(
 ) -> None:
     """Look at the sources only: is every evidence chain closed?"""
     loaded = load(study, path, model)
-    audit = loaded.audit()
+    with progress_on_terminals() as bar:
+        audit = loaded.audit(bar)
     out = console()
     say(out, f"Source audit of {loaded.config.name}: {counted(len(audit.datasets), 'dataset')}.")
     sources.show_chain(out, audit)

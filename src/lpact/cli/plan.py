@@ -12,7 +12,7 @@ from lpact.cli._layout import Grid
 from lpact.cli._machine import n_cores, program
 from lpact.cli._outline import show_outline
 from lpact.cli._render import console, counted, duration, heading, memory, roughly, say, show, whole
-from lpact.cli._study import Models, Paths, StudyFile, load
+from lpact.cli._study import Models, Paths, StudyFile, load, progress_on_terminals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,8 @@ def command(
         say(told, title)
         show_outline(told, outline, loaded.config, program())
         return
-    plan = loaded.plan()
+    with progress_on_terminals() as bar:
+        plan = loaded.plan(bar)
     say(told, title)
     sources.show_roles(told, plan.audit)
     sources.show_findings(told, plan.audit)

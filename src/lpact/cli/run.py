@@ -16,7 +16,7 @@ from lpact.cli._results import (
     show_positive_controls,
     show_verdict_counts,
 )
-from lpact.cli._study import Models, Paths, StudyFile, load
+from lpact.cli._study import Models, Paths, StudyFile, load, progress_on_terminals
 from lpact.cli.plan import cost_line, extraction_line
 from lpact.cli.report import add_report
 
@@ -119,7 +119,8 @@ def compute(
     refuse_held(partial_folder(out.absolute()))
     state = existing_run(out, study.config.digest())
     if state == "complete":
-        run = study.reopen(out, study.audit())
+        with progress_on_terminals() as bar:
+            run = study.reopen(out, study.audit(bar))
         say(told, f"{out} holds this run already, complete: nothing to compute.")
         return run
     if state == "other":
@@ -131,14 +132,7 @@ def compute(
             remedy=if_taken,
         )
     say(told, f"{study.config.name}: looking at the sources …")
-    plan = study.plan()
-    if plan.extraction.n_sets:
-        say(told, extraction_line(plan))
-    if partial_folder(out.absolute()).exists():
-        say(told, "A working folder is there: what was finished and is the same is used again.")
-    else:
-        say(told, cost_line(plan, how.workers))
-        _refuse(plan, study, out, how)
+    plan = _looked_at(told, study, out, how)
     if cluster := how.cluster or study.run_config.cluster:
         say(told, f"On the cluster ({cluster}) tasks are shared out among its workers.")
     elif warning := too_many_workers(how.workers):
@@ -154,6 +148,29 @@ def compute(
     )
     # Opened by the path that was typed, so that lines to copy are short.
     return Run(out)
+
+
+def _looked_at(told: Console, study: Study, out: Path, how: How) -> Plan:
+    """Look at the sources, and say what the run costs or that it goes on; `lpact status` shows it meanwhile."""
+    from lpact.run.journal.announce import announced
+    from lpact.run.journal.progress import Several, reporter
+    from lpact.run.stages import CALIBRATION
+    from lpact.store import was_begun
+
+    begun = was_begun(out)
+    show = study.run_config.progress if how.progress is None else how.progress
+    with announced(out, study.config, how.workers) as journal:
+        with reporter(show=show) as bar:
+            plan = study.plan(Several(bar, journal))
+        if plan.extraction.n_sets:
+            say(told, extraction_line(plan))
+        if begun:
+            say(told, "A working folder is there: what was finished and is the same is used again.")
+        else:
+            journal.stage(CALIBRATION, 1)
+            say(told, cost_line(plan, how.workers))
+            _refuse(plan, study, out, how)
+    return plan
 
 
 def _refuse(plan: Plan, study: Study, out: Path, how: How) -> None:

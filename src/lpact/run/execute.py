@@ -18,9 +18,10 @@ from lpact.run.conduct import Conductor
 from lpact.run.executors.choose import open_executor
 from lpact.run.features import extract_features
 from lpact.run.inspect import StudyAudit, audit_study
+from lpact.run.journal.announce import announced
 from lpact.run.journal.journal import Journal
 from lpact.run.journal.log import LOG_NAME
-from lpact.run.journal.progress import Reporter
+from lpact.run.journal.progress import Reporter, Several
 from lpact.run.journal.status import read_status
 from lpact.run.measure import Layered, Measured, measure
 from lpact.run.preregistration import (
@@ -52,13 +53,14 @@ def execute(
 ) -> StoredRun:
     """Audit the sources (unless that was done), compute what is not computed yet, decide, and publish at ``out``.
 
-    Nothing is written before the audit is clean, and ``out`` appears only when it is complete. ``expected`` holds
+    Sources that must be mended leave nothing behind, and ``out`` appears only when it is complete. ``expected`` holds
     seconds a stage, where a plan knows them. With a ``registration`` the run says whether it was followed.
     """
     check_device(config.readout)
     workspace = Workspace(config, settings)
     if audit is None:
-        audit = audit_study(workspace, reporter)
+        with announced(out, config, workers) as journal:
+            audit = audit_study(workspace, Several(reporter, journal))
     else:
         workspace.hold(audit.seen, audit.fingerprints)
     tasks = TaskStore(open_shelf(settings.tasks)) if settings.tasks else None

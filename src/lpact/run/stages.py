@@ -11,5 +11,7 @@ CONTROLS = "positive controls"
 DECISION = "decision"
 TABLES = "tables"
 REPORT = "report"
+CALIBRATION = "calibration of the plan"
+"""Comes after the audit where the cost of a run is told first; no plan speaks of it."""
 
 STAGES = (AUDIT, FEATURES, BRAINS, LEVELS, CEILINGS, CONTROLS, DECISION, TABLES, REPORT)

@@ -21,7 +21,13 @@ from lpact.store.manifest import (
     verify_outputs,
     write_manifest,
 )
-from lpact.store.rundir import RunWriter, clear_leftovers, partial_folder
+from lpact.store.rundir import (
+    RunWriter,
+    clear_leftovers,
+    partial_folder,
+    refuse_foreign,
+    was_begun,
+)
 from lpact.store.shelves import FolderShelf, Shelf
 from lpact.store.stored import RunState, RunTables, StoredRun, existing_run
 from lpact.store.tasks import MemoryTasks, Results, TaskStore
@@ -60,12 +66,14 @@ __all__ = [
     "polars_schema",
     "read_manifest",
     "read_table",
+    "refuse_foreign",
     "refuse_held",
     "sha256_file",
     "storage_errors",
     "table_path",
     "validate",
     "verify_outputs",
+    "was_begun",
     "write_manifest",
     "write_table",
 ]

@@ -171,6 +171,11 @@ def partial_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial")
 
 
+def was_begun(out: str | Path) -> bool:
+    """Whether an earlier attempt at the run came further than a look at its sources."""
+    return (partial_folder(Path(out).absolute()) / STUDY_NAME).is_file()
+
+
 def clear_leftovers(out: str | Path, config_digest: str) -> None:
     """Remove the working folder of a published run, where its process ended between publishing and removing it.
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from lpact.run.journal.log import LOG_NAME, LogFile, utc_now
+from lpact.run.journal.log import LOG_NAME, LogFile, NoLog, utc_now
 from lpact.run.journal.model import Estimate, ProgressModel, StageProgress
 from lpact.run.journal.progress import Overall, Reporter
 from lpact.run.journal.status import STATUS_FORMAT, STATUS_NAME, process_namespace, write_status
@@ -36,7 +36,8 @@ class Journal:
     wall time with these workers, where a plan knows them. Nothing that goes wrong with the log or the status ends a
     run: ``lost_lines`` says what was lost.
 
-    A second thread writes the status while a long task keeps the first one waiting; `close` ends it.
+    A second thread writes the status while a long task keeps the first one waiting; `close` and `leave` end it. With
+    ``logged=False`` there is a status and no log.
     """
 
     def __init__(
@@ -48,11 +49,12 @@ class Journal:
         config_digest: str,
         workers: int,
         expected: Mapping[str, float] | None = None,
+        logged: bool = True,
     ) -> None:
         self._folder = folder
         self._told = told
         self._overall = told if isinstance(told, Overall) else None
-        self._log = LogFile(folder / LOG_NAME, self.say)
+        self._log = LogFile(folder / LOG_NAME, self.say) if logged else NoLog()
         self._model = ProgressModel(expected or {}, workers=workers)
         self._lock = threading.RLock()
         self._closed = threading.Event()
@@ -157,6 +159,12 @@ class Journal:
             if self._overall is not None:
                 self._overall.overall(estimate)
             self._log.close()
+        self._heart.join()
+
+    def leave(self) -> None:
+        """Stop, with the last status left as it is: what follows has a journal of its own."""
+        with self._lock:
+            self._closed.set()
         self._heart.join()
 
     @property

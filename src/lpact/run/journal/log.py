@@ -84,6 +84,18 @@ class LogFile:
         return self._handle
 
 
+class NoLog:
+    """Where a log would be."""
+
+    n_lost = 0
+
+    def write(self, event: str, stage: str, fields: Mapping[str, object]) -> None:
+        """Write nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 def _line(event: str, stage: str, fields: Mapping[str, object]) -> bytes:
     values: dict[str, object] = {"time": utc_now(), "event": event, "stage": stage}
     for name, value in fields.items():

@@ -61,6 +61,23 @@ class Silent:
         """Do nothing."""
 
 
+class Several:
+    """Tells each of several reporters."""
+
+    def __init__(self, *told: Reporter) -> None:
+        self._told = told
+
+    def stage(self, name: str, total: int) -> None:
+        """Begin a stage."""
+        for one in self._told:
+            one.stage(name, total)
+
+    def advance(self, steps: int = 1) -> None:
+        """Count steps."""
+        for one in self._told:
+            one.advance(steps)
+
+
 def plain(text: str) -> str:
     """Text in which every character that a terminal would obey is spelt out."""
     return "".join(

@@ -155,8 +155,7 @@ def run_status(out: str | Path, *, now: datetime | None = None) -> RunStatus:
         where=str(out),
         got="a folder without a manifest" if out.is_dir() else "no such folder",
         expected=f"a finished run, or {partial.name} beside it",
-        remedy="name the folder that was given to `lpact run` as --out; a run that has just been started shows up here "
-        "when it has looked at its sources",
+        remedy="name the folder that was given to `lpact run` as --out",
     )
 
 

@@ -1,0 +1,60 @@
+"""A run that is still looking at its sources: locked, and shown by `lpact status`, with nothing computed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lpact.config import StudyConfig
+from lpact.run.journal.journal import Journal
+from lpact.run.journal.progress import Silent
+from lpact.run.journal.status import STATUS_NAME, read_status
+from lpact.store import FolderLock, partial_folder, refuse_foreign
+
+
+@contextmanager
+def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Journal]:
+    """Hold the working folder of ``out`` and keep its status; sources that must be mended leave no trace of it.
+
+    What the block does is to be told to the journal. When the block ends well the status stays for the run that
+    follows, which takes the lock and begins its own log.
+    """
+    partial = partial_folder(Path(out).absolute())
+    refuse_foreign(partial)
+    made = [folder for folder in (partial, *partial.parents) if not folder.exists()]
+    lock = FolderLock(partial)
+    try:
+        status = partial / STATUS_NAME
+        before = status.read_bytes() if status.is_file() else None
+        said = read_status(partial)
+        journal = Journal(
+            partial,
+            Silent(),
+            study=config.name,
+            config_digest=config.digest(),
+            workers=workers,
+            expected=None if said is None else said.expected,
+            logged=False,
+        )
+        try:
+            yield journal
+        except BaseException:
+            journal.leave()
+            _put_back(status, before)
+            lock.release(remove=bool(made))
+            for folder in made:
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+        journal.leave()
+    finally:
+        lock.release()
+
+
+def _put_back(status: Path, before: bytes | None) -> None:
+    with suppress(OSError):
+        if before is None:
+            status.unlink(missing_ok=True)
+        else:
+            status.write_bytes(before)
