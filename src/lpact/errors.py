@@ -64,7 +64,8 @@ class LPactError(Exception):
             ("remedy", self.remedy),
         ):
             if value is not None:
-                lines.append(f"  {label + ':':<10}{value}")
+                aligned = str(value).replace("\n", "\n" + " " * 12)
+                lines.append(f"  {label + ':':<10}{aligned}")
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -220,8 +220,8 @@ class Study:
     ) -> Registration:
         """Freeze what the study will do in the new file ``out``, from sources and sizes alone.
 
-        ``runs`` are folders of earlier runs. Where results of the same data are found there, or of the study's own
-        tasks in its place for results (``[run] tasks``), a `RunError` is raised, unless the registration is made
+        ``runs`` are folders of earlier runs. Where results of the same data and models are found there, or in the
+        study's place for results (``[run] tasks``), a `RunError` is raised, unless the registration is made
         ``after_the_fact``, which it then says.
         """
         refuse_taken(Path(out))

@@ -109,7 +109,8 @@ def test_a_failed_run_and_what_to_do(lpact: Lpact, out: Path, begin: Begin) -> N
     assert lpact("status", out, "--json").exit_code == 1
     assert lpact("status", out, "--watch").exit_code == 1
     shown = result.stdout
-    assert shown.startswith("my run: failed\n  1 task failed\n    second line\n")
+    # What the tasks said stands with them, below.
+    assert shown.startswith("my run: failed\n  1 task failed\n  sub[red]")
     assert "key key-of-the-failure" in shown
     assert "The same `lpact run` again computes what is missing" in shown
 

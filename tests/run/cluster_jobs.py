@@ -74,6 +74,56 @@ class Deadly:
 
 
 @dataclass(frozen=True)
+class Logged:
+    """Adds a line with its process to a file, then takes some time, and sums up what it ``needs``.
+
+    ``flag``: it waits for that file, for as long as a test may take. ``deadly``: it kills its process at last.
+    """
+
+    code: ClassVar[tuple[str, ...]] = ()
+
+    log: str
+    number: int = 0
+    seconds: float = 0.0
+    needs: tuple[str, ...] = ()
+    flag: str = ""
+    deadly: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"logged/{self.number}"
+
+    def run(self, workspace, results):
+        with Path(self.log).open("a") as log:
+            log.write(f"{self.number} {os.getpid()}\n")
+        end_by = time.monotonic() + 60
+        while self.flag and not Path(self.flag).exists():
+            assert time.monotonic() < end_by, "nobody has raised the flag"
+            time.sleep(0.05)
+        time.sleep(self.seconds)
+        if self.deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+        parts = [results.load(key, ["numbers"])["numbers"]["value"].sum() for key in self.needs]
+        return {"numbers": pl.DataFrame({"value": [float(self.number), *parts]})}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Keeps its result, and dies before it can say so; it must not run again."""
+
+    code: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    name: str = "kept/one"
+
+    def run(self, workspace, results):
+        own = task(self).key
+        assert results.fault(own) is not None, "a result that was kept is computed again"
+        results.save(own, {"numbers": pl.DataFrame({"value": [1.0]})})
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
 class Wrong:
     """Raises an error."""
 

@@ -139,6 +139,27 @@ def test_a_damaged_result_is_named_and_made_again(store) -> None:
     assert value(store, a) == 1
 
 
+class Rewritten(TaskStore):
+    """A shared place, where another run puts a whole result the moment after a damaged one was looked at."""
+
+    def fault(self, key: str) -> str | None:
+        found = super().fault(key)
+        if found:
+            self.save(key, {"t": pl.DataFrame({"x": [41]})})
+        return found
+
+
+def test_a_result_that_another_run_has_just_mended_is_not_removed(tmp_path: Path) -> None:
+    store = Rewritten(FolderShelf(tmp_path))
+    a = task("a", broken=True)
+    store.shelf.write(file_name(a.key), b"damaged")
+    one, executor, told = conductor(store)
+    one.run("one", [a])
+    assert ("damaged_result", "a", a.key) in told.lines
+    assert executor.ran == ["a"]
+    assert value(store, a) == 41
+
+
 def test_errors_are_collected_and_who_needs_them_waits(store) -> None:
     good, bad = task("good"), task("bad", broken=True)
     waits, goes = task("waits", good, bad), task("goes", good)
@@ -178,6 +199,7 @@ def test_an_error_shows_the_first_failures_and_counts_the_rest(store) -> None:
     assert "and 3 more" in str(caught.value)
     assert f"bad{MOST_SHOWN - 1} is" in str(caught.value)
     assert f"bad{MOST_SHOWN} is" not in str(caught.value)
+    assert "`lpact status` lists the first failed tasks, log.jsonl has all" in str(caught.value)
 
 
 @dataclass(frozen=True)
@@ -203,7 +225,9 @@ def test_one_cause_is_told_once_and_in_terms_of_the_study_file(store) -> None:
     with pytest.raises(RunError, match=rf"{MOST_SHOWN + 3} task\(s\) failed") as caught:
         one.check()
     said = str(caught.value)
-    assert f"[readout/0, key key of 0 and {MOST_SHOWN + 2} more]" in said
+    assert "[readout/0, key key of 0]" in said
+    assert f"[readout/{MOST_SHOWN - 1}, key key of {MOST_SHOWN - 1}]" in said
+    assert "and 3 more with the same error:" in said
     assert said.count("option 'readout.memory_gib'") == 1
     assert said.count("9.31e-07") == 1  # the 1,000 bytes that were given, in GiB
 

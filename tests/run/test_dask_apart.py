@@ -7,14 +7,18 @@ other files, as on another machine.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+import signal
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cluster_jobs import Numbers, Total, task
+from cluster_jobs import Logged, Numbers, Total, task
 from dask_here import DaskHere
 
 import lpact
@@ -22,7 +26,7 @@ from lpact.config import RunConfig
 from lpact.errors import RunError
 from lpact.run.executors.choose import open_executor
 from lpact.run.executors.here import Here
-from lpact.run.records import TaskRecord
+from lpact.run.records import TaskFailure, TaskRecord
 from lpact.run.workspace import Workspace
 from lpact.store import TaskStore
 from lpact.store.remote import open_shelf
@@ -77,12 +81,18 @@ def apart(tmp_path_factory) -> Iterator[Apart]:
     words = root / "copy-of-changed" / "talk.csv"
     words.write_text(words.read_text().replace("word1", "Word1", 1))
     mounts = (
-        f"mount -t tmpfs none {root}/hidden && mount --bind {root}/copy-of-same {root}/same && "
-        f'mount --bind {root}/copy-of-changed {root}/changed && exec "$@"'
+        f"mount --bind {root}/copy-of-same {root}/same && "
+        f"mount --bind {root}/copy-of-changed {root}/changed"
     )
     with DaskHere(root / "dask") as cluster:
-        cluster.worker("far", before=("unshare", "-m", "sh", "-c", mounts, "sh"), env=KEYS)
+        cluster.worker("far", before=hiding(root / "hidden", mounts), env=KEYS)
         yield Apart(cluster, root)
+
+
+def hiding(folder: Path, *more: str) -> tuple[str, ...]:
+    """What a command is run by that sees nothing of a folder."""
+    mounts = " && ".join([f"mount -t tmpfs none {folder}", *more, 'exec "$@"'])
+    return ("unshare", "-m", "sh", "-c", mounts, "sh")
 
 
 @pytest.fixture(scope="module")
@@ -192,3 +202,91 @@ def test_features_must_be_complete_on_the_worker(apart):
         open_executor(apart.workspace("same", model), store, 1),
     ):
         pass
+
+
+def test_a_worker_that_is_killed_loses_nothing_of_the_others(apart, tmp_path):
+    slow = [task(Numbers(i, 0.1)) for i in range(20)]
+    total = task(Total(tuple(t.key for t in slow)))
+    here = TaskStore.at(tmp_path / "here")
+    done = Here(Workspace(lpact.load_study(STUDY).config), here)
+    assert len([*done.run(slow), *done.run([total])]) == 21
+    (tmp_path / "there").mkdir()
+    there, lost, ended = TaskStore.at(tmp_path / "there"), [], []
+    with DaskHere(tmp_path / "dask") as cluster:
+        for name in ("one", "two"):
+            cluster.worker(name, before=hiding(there.shelf.root))
+        settings = RunConfig(cluster=cluster.address, patience_s=60.0)
+        workspace = Workspace(lpact.load_study(STUDY).config, settings)
+        with open_executor(workspace, there, 1, lost=lost.extend) as executor:
+            until(lambda: _both_are_fit(executor))
+            assert not any(fit.shares for fit in executor._crowd._fit.values())
+            for one in executor.run(slow):
+                ended.append(one)
+                if len(ended) == 5:
+                    os.kill(int(one.worker.rpartition(":")[2]), signal.SIGKILL)
+            ended += executor.run([total])
+    assert all(isinstance(e, TaskRecord) for e in ended)
+    assert sorted(e.key for e in ended) == sorted(t.key for t in [*slow, total])
+    assert lost
+    assert files(there.shelf.root) == files(here.shelf.root)
+
+
+@pytest.fixture(scope="module")
+def lonely(apart, tmp_path_factory) -> Iterator[tuple[Workspace, TaskStore]]:
+    """One worker that does not see the results and is started again when it dies; a result that tasks may need."""
+    folder = tmp_path_factory.mktemp("lonely")
+    (folder / "results").mkdir()
+    store = TaskStore.at(folder / "results")
+    config = lpact.load_study(STUDY).config
+    assert len(list(Here(Workspace(config), store).run(NUMBERS[:1]))) == 1
+    with DaskHere(folder / "dask") as cluster:
+        cluster.worker("far", before=hiding(store.shelf.root), nanny=True)
+        yield Workspace(config, RunConfig(cluster=cluster.address, patience_s=60.0)), store
+
+
+def test_the_last_worker_may_die_and_come_back(lonely, tmp_path):
+    workspace, store = lonely
+    log, flag, lost = tmp_path / "log", tmp_path / "flag", []
+    one = task(Logged(str(log), needs=(NUMBERS[0].key,), flag=str(flag)))
+
+    def kill() -> None:
+        until(log.exists)
+        os.kill(int(log.read_text().split()[1]), signal.SIGKILL)
+        flag.touch()
+
+    with open_executor(workspace, store, 1, lost=lost.extend) as executor:
+        killing = threading.Thread(target=kill)
+        killing.start()
+        (ended,) = executor.run([one])
+        killing.join()
+    assert isinstance(ended, TaskRecord)
+    assert lost == [one]
+    assert len(log.read_text().splitlines()) == 2
+
+
+def test_a_task_that_kills_every_worker_is_given_up_though_it_is_sent_what_it_needs(
+    lonely, tmp_path
+):
+    workspace, store = lonely
+    log, lost = tmp_path / "log", []
+    deadly = task(Logged(str(log), needs=(NUMBERS[0].key,), deadly=True))
+    with open_executor(workspace, store, 1, lost=lost.extend) as executor:
+        (ended,) = executor.run([deadly])
+    assert isinstance(ended, TaskFailure)
+    assert "the last with this task alone" in ended.what
+    # Two that Dask allows here, and the one of its own; each is told of once.
+    assert len(log.read_text().splitlines()) == 3
+    assert lost == [deadly] * 3
+
+
+def _both_are_fit(executor) -> bool:
+    executor._crowd.refresh(now=True)
+    return len(executor._crowd._fit) == 2
+
+
+def until(true, seconds: float = 60.0) -> None:
+    """Wait until something is so."""
+    end_by = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end_by, "it did not happen in time"
+        time.sleep(0.05)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 import lpact
-from lpact.errors import LPactError
+from lpact.errors import LPactError, RunError
+from lpact.run.executors import processes
 from lpact.run.executors.base import Setup
 from lpact.run.executors.choose import open_executor, scratch_results
 from lpact.run.executors.here import Here
@@ -157,11 +158,33 @@ def test_processes_that_die_are_replaced_and_the_guilty_task_is_named(
 
 @pytest.mark.slow
 def test_workers_that_die_while_nothing_runs_are_replaced(workspace, store, tmp_path) -> None:
-    with Processes(Setup.of(workspace, store), 1, lambda _: None) as executor:
+    """The task that comes next was never begun, and is not said to be lost."""
+    lost: list[list[Task]] = []
+    with Processes(Setup.of(workspace, store), 1, lost.append) as executor:
         (first,) = executor.run(iter(tasks(tmp_path, "a")))
         assert isinstance(first, TaskRecord)
         os.kill(int(first.worker.rpartition(":")[2]), signal.SIGKILL)
-        threading.Event().wait(0.5)  # until the death is noticed
+        end_by = time.monotonic() + 60
+        while not executor._pool._broken:  # type: ignore[union-attr]
+            assert time.monotonic() < end_by, "the death was not noticed"
+            time.sleep(0.05)
         (second,) = executor.run(iter(tasks(tmp_path, "b")))
         assert isinstance(second, TaskRecord)
         assert second.worker != first.worker
+    assert lost == [[]]
+    assert not executor._deaths
+
+
+def test_a_process_with_other_code_of_a_plugin_computes_nothing(
+    workspace, store, tmp_path, monkeypatch
+) -> None:
+    base = "lpact.run.executors.base.plugin_code"
+    monkeypatch.setattr(base, lambda _: (("control mine", "a" * 64),))
+    monkeypatch.setattr(processes, "_setup", Setup.of(workspace, store))
+    monkeypatch.setattr(processes, "_workspace", workspace)
+    monkeypatch.setattr(base, lambda _: (("control mine", "b" * 64),))
+    processes._other_plugins.cache_clear()
+    with pytest.raises(RunError, match=f"control mine is {'b' * 16} there"):
+        processes._perform(tasks(tmp_path, "a")[0])
+    processes._other_plugins.cache_clear()
+    assert store.fault(key("a")) == ""

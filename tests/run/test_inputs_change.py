@@ -111,7 +111,7 @@ def test_no_result_of_changed_sources_is_kept(
     for part in (str(file), "dataset 'mine'", "SHA-256", "run it again"):
         assert part in str(caught.value)
     assert not (tmp_path / "one").exists()
-    assert not [p for p in store.rglob("*") if p.is_file()]
+    assert not list(store.rglob("*.task"))
     file.write_bytes(content)
     shared = load(folder, tasks=str(store)).run(tmp_path / "two", progress=False)
     own = load(folder).run(tmp_path / "three", progress=False)

@@ -49,6 +49,17 @@ def test_too_many_workers_are_told_how_many_fit() -> None:
     assert "8.5 GiB" in str(problem.got)
     assert LEVELS in str(problem.got)
     assert judged(Limits(memory=8 * GIB, out=None, features=None), 3) is None
+    # More workers than cores are no advice.
+    on_two = judged(Limits(memory=8 * GIB, out=None, features=None, cores=2), 4)
+    assert on_two is not None
+    assert "use --workers 2, " in str(on_two.remedy)
+
+
+def test_the_stage_that_many_processes_share_is_named_not_the_largest_process() -> None:
+    stages = (StageCost(LEVELS, 9, 1.0, GIB, 0), StageCost(REPORT, 1, 1.0, 2 * GIB, 0))
+    problem = judged(Limits(memory=8 * GIB, out=None, features=None), 20, stages)
+    assert problem is not None
+    assert f"most of it in the stage '{LEVELS}'" in str(problem.got)
 
 
 def test_one_process_that_is_too_large_is_told_which_options_help() -> None:

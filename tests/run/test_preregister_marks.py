@@ -194,7 +194,7 @@ def test_a_study_with_results_in_its_own_place_is_not_registered(
     assert f"results of {len(tasks)} tasks of this very study" in str(caught.value)
     assert not out.exists()
     late = made(kept).preregister(out, after_the_fact=True)
-    assert [run.n_finished_tasks for run in late.content.earlier_runs] == [len(tasks)]
+    assert [run.n_finished_tasks for run in late.content.earlier_runs] == [len(tasks), 0]
     # Of another study, nothing is there; a place that is not there yet is as good.
     other = made(kept)
     config = other.config.model_copy(update={"seed": 4})
@@ -202,6 +202,47 @@ def test_a_study_with_results_in_its_own_place_is_not_registered(
         made_now = study.preregister(tmp_path / f"{study.config.seed}.json")
         assert [run.n_finished_tasks for run in made_now.content.earlier_runs] == [0]
     assert not (tmp_path / "none").exists()
+
+
+def with_options(study: Study, **options: Any) -> Study:
+    """The study with other options of its readouts, on the same data."""
+    readout = study.config.readout.model_copy(update=options)
+    return Study(study.config.model_copy(update={"readout": readout}), study.run_config)
+
+
+def test_results_of_the_same_data_count_with_whichever_options_they_were_made(
+    made: Made, kept: Path, tasks: list[Task], tmp_path: Path
+) -> None:
+    study = with_options(made(kept), memory_gib=1.5)
+    own = {task.key for task in study_tasks(study.config, study.audit())}
+    assert own.isdisjoint(task.key for task in tasks)
+    with pytest.raises(RunError, match="results are there already") as caught:
+        study.preregister(tmp_path / "r.json")
+    pairs = {f"{c.dataset}/{c.model}" for c in register(study.config, study.audit()).content.claims}
+    for part in ("'run.tasks'", f"a run of the study '{study.config.name}'", *pairs):
+        assert part in str(caught.value)
+    late = study.preregister(tmp_path / "r.json", after_the_fact=True)
+    found = [(run.state, run.n_finished_tasks, {*run.same}) for run in late.content.earlier_runs]
+    assert found == [("kept", 0, set()), ("noted", 0, pairs)]
+    # A run that was noted and has kept nothing is no hindrance.
+    for path in files(kept):
+        path.unlink()
+    early = study.preregister(tmp_path / "early.json").content
+    assert not any(run.has_results for run in early.earlier_runs)
+
+
+def test_a_note_that_is_damaged_is_named(made: Made, kept: Path, tmp_path: Path) -> None:
+    (note,) = kept.rglob("sources-*")
+    whole = note.read_bytes()
+    for damaged in (whole[:-1], b"", whole.replace(b"sim", b"sam")):
+        note.write_bytes(damaged)
+        with pytest.raises(RunError, match=r"note of which data .* is damaged") as caught:
+            made(kept).preregister(tmp_path / "r.json")
+        assert str(note) in str(caught.value)
+    # Another run writes it anew.
+    made(kept).run(tmp_path / "run", progress=False)
+    assert note.read_bytes() == whole
+    assert list(kept.rglob("sources-*")) == [note]
 
 
 def test_what_was_not_looked_at_is_not_called_before(
@@ -216,6 +257,9 @@ def test_what_was_not_looked_at_is_not_called_before(
         assert said["registered"] == "declared before results"
         assert said["found"].startswith(found)
         assert ("own place" in said["detail"]) == bool(kept)
+        assert (
+            "runs noted there that have kept results of the same data" in said["detail"]
+        ) == bool(kept)
 
 
 @pytest.mark.parametrize("shares", [True, False])

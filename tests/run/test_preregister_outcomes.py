@@ -19,11 +19,14 @@ from lpact.levels import ceiling, localiser, predictive, readouts, relational, s
 from lpact.math import partial, ridge
 from lpact.run.preregistration import (
     Registration,
+    leave_note,
     look_for_results,
     read_registration,
     register,
+    study_tasks,
 )
-from lpact.store import InputFile
+from lpact.run.provenance import provenance
+from lpact.store import InputFile, TaskStore
 from lpact.study import Run, Study
 
 OUTCOMES: tuple[Callable[..., Any], ...] = (
@@ -225,6 +228,31 @@ def test_a_model_is_known_by_its_files(small_run: Run, monkeypatch: pytest.Monke
         inputs = [*own, weights(name, sha256)]
         (found,) = look_for_results(small_run.root, inputs, [("planted", name)])
         assert found.has_results is expected
+
+
+def test_a_shared_place_tells_the_same_data_from_other_data(tmp_path: Path) -> None:
+    """Other seed, other name of dataset and study, other options: no task is the same, and the data are."""
+    for responses in (real, permuted):
+        write_folder(tmp_path / responses.__name__, responses)
+    study, place = study_of(tmp_path / "real"), str(tmp_path / "kept")
+    store, audit = TaskStore.at(Path(place)), study.audit()
+    leave_note(store, study.config, audit, provenance(study.config, audit))
+
+    def seen(folder: str) -> set[str]:
+        values = study_of(tmp_path / folder).config.model_dump(mode="json")
+        values |= {"name": "another", "seed": 77}
+        values["datasets"][0]["name"] = "renamed"
+        paths = {"paths": {"renamed": str(tmp_path / folder)}}
+        other = lpact.load_study(values | {"run": paths})
+        made = register(other.config, other.audit(), kept=place, after_the_fact=True)
+        assert made.content.earlier_runs[0].n_finished_tasks == 0
+        return {f"{run.state} {pair}" for run in made.content.earlier_runs for pair in run.same}
+
+    assert seen("real") == set()  # the run was noted, and has kept nothing yet
+    store.save(study_tasks(study.config, audit)[0].key, {})
+    assert seen("real") == {"noted renamed/m"}
+    # Of the same size, with the same words and features: half of the bytes must be the same.
+    assert seen("permuted") == set()
 
 
 def test_registering_is_refused_where_results_are(tmp_path: Path) -> None:

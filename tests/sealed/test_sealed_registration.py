@@ -131,3 +131,11 @@ def test_a_copy_without_the_table_is_said(small_run: Run, registered: Path, tmp_
     assert problem.text == (
         "preregistration.json: is there, but no table says whether the run followed it"
     )
+
+
+def test_a_copy_with_more_values_than_are_read_is_said(changed: Changed) -> None:
+    root = changed()
+    (root / REGISTRATION_NAME).write_bytes(b"[" + b"{}," * 600_000 + b"{}]")
+    said = [p.what for p in verify(root).problems if p.kind == "registration"]
+    assert len(said) == 1
+    assert "the registration cannot be read: up to 1200003 values" in said[0]

@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from tampering import sha256, writable_copy
 
-import lpact.sealed.check_tables as check_tables
 from lpact.errors import RunError
 from lpact.sealed import opened_run, read_lock, verify_run
+from lpact.sealed.apart import apart
+from lpact.sealed.check_tables import unreadable_tables
 from lpact.sealed.lockfile import Sealed, make_lock, write_lock
 from lpact.sealed.page_headers import pages
 from lpact.sealed.swollen import limit_of, parquet_fault
@@ -180,7 +181,8 @@ def test_page_headers_that_make_no_sense_are_unreadable(tmp_path: Path) -> None:
 
 def test_every_table_of_a_run_is_read(locked: Path) -> None:
     """The positive twin: also empty ones, and ones with long texts in a few rows."""
-    assert check_tables.check_sizes(locked) == []
+    with apart() as reader:
+        assert unreadable_tables(locked, reader) == []
     names = read_lock(locked).sealed.tables
     heights = {
         name: read_parquet(locked / f"{name}.parquet", locked / f"{name}.csv").height
@@ -243,7 +245,8 @@ def test_a_swollen_table_of_a_run_is_named_and_nothing_reads_it(
     found = verify_run(root)
     said = [p.text for p in found.problems if p.kind == "table"]
     assert len(said) == 1
-    assert said[0].startswith(f"{name}.parquet: a table file says to hold more than it can")
+    what = "cannot be read: a table file says to hold more than it can"
+    assert said[0].startswith(f"{name}.parquet: {what}")
     assert any("because a table is not read" in note for note in found.notes)
     assert opened == []
     archive = pack(root, tmp_path / "x.zip")

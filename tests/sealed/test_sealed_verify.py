@@ -321,8 +321,9 @@ def test_a_label_with_all_checksums_made_to_fit_is_found_by_deciding_again(copy:
     rehash_manifest(root)
     rehash_lock(root)
     found = verify(root)
-    assert {problem.kind for problem in found.problems} == {"decision"}
-    (cell,) = found.problems
+    cell, page = found.problems
+    assert (cell.kind, page.kind) == ("decision", "report")
+    assert (page.where, "made again" in page.what) == ("report/verdicts.md", True)
     assert (cell.where, cell.column) == (DECISIONS, "label")
     assert (cell.old, cell.new) == (before["label"], "integrated_candidate")
     assert cell.row["dataset"] == before["dataset"]

@@ -187,6 +187,25 @@ def test_whatever_changed_since_a_run_was_made_is_named(run) -> None:
     assert "lpact's code" in differences(older, provenance())[0]
 
 
+def test_the_code_of_plugins_is_kept_and_compared(run) -> None:
+    plain = (run / "manifest.json").read_bytes()
+    code = {"control mine": "ab" * 32, "measure mine": "cd" * 32}
+    write_manifest(run, build_manifest(run, provenance(plugin_code=code)))
+    manifest = read_manifest(run)
+    assert manifest.plugin_code == code
+    assert differences(manifest, provenance(plugin_code=code)) == []
+    other = {"control mine": "ef" * 32, "profile new": "cd" * 32}
+    assert differences(manifest, provenance(plugin_code=other)) == [
+        f"code of the plugin 'control mine': {'ab' * 8} then, {'ef' * 8} now",
+        f"code of the plugin 'measure mine': {'cd' * 8} then, not known now",
+        f"code of the plugin 'profile new': not known then, {'cd' * 8} now",
+    ]
+    # A run without any is written as it always was.
+    write_manifest(run, build_manifest(run, provenance(plugin_code={})))
+    assert (run / "manifest.json").read_bytes() == plain
+    assert b"plugin_code" not in plain
+
+
 def test_a_folder_that_is_not_there_is_said_so(tmp_path) -> None:
     with pytest.raises(RunError) as missing:
         read_manifest(tmp_path / "gone")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -110,6 +112,81 @@ def test_a_store_that_renames_shows_no_half_file():
     found = system.get_file_info(FileSelector(folder, recursive=True))
     assert [file.base_name for file in found if file.is_file] == ["name"]
     assert shelf.read("name", 0, 10) == b"whole"
+
+
+class Keeping:
+    """An object store whose streams, like Arrow's, keep at their end whatever they were given."""
+
+    type_name = "s3"
+
+    def __init__(self, limit: int | None) -> None:
+        self.files: dict[str, bytes] = {}
+        self.limit = limit
+
+    def get_file_info(self, path: str) -> SimpleNamespace:
+        found = self.files.get(path)
+        return SimpleNamespace(
+            is_file=found is not None, size=None if found is None else len(found)
+        )
+
+    def delete_file(self, path: str) -> None:
+        del self.files[path]
+
+    @contextmanager
+    def open_output_stream(self, path: str) -> Iterator[SimpleNamespace]:
+        parts: list[bytes] = []
+
+        def write(content: bytes) -> None:
+            parts.append(content[: self.limit])
+            if self.limit is not None:
+                raise OSError("the network is gone")
+
+        try:
+            yield SimpleNamespace(write=write)
+        finally:
+            if parts:
+                self.files[path] = b"".join(parts)
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+def test_a_write_that_fails_keeps_nothing(monkeypatch, limit):
+    system = Keeping(limit)
+    monkeypatch.setattr("lpact.store.remote._opened", lambda _: (system, "bucket/x"))
+    shelf = RemoteShelf("s3://bucket/x")
+    with pytest.raises(RunError, match="the network is gone"):
+        shelf.write("name", b"0123456789")
+    assert system.files == {}
+    system.limit = None
+    shelf.write("name", b"0123456789")
+    assert list(system.files.values()) == [b"0123456789"]
+
+
+def test_a_write_that_fails_before_it_begins_keeps_what_was_there(monkeypatch):
+    system = Keeping(None)
+    monkeypatch.setattr("lpact.store.remote._opened", lambda _: (system, "bucket/x"))
+    shelf = RemoteShelf("s3://bucket/x")
+    shelf.write("name", b"0123456789")
+
+    def refuse(_: str) -> None:
+        raise OSError("not now")
+
+    monkeypatch.setattr(system, "open_output_stream", refuse)
+    with pytest.raises(RunError, match="not now"):
+        shelf.write("name", b"0123456789")
+    assert list(system.files.values()) == [b"0123456789"]
+
+
+def test_files_are_listed_by_how_their_names_begin(s3, tmp_path):
+    for shelf in (
+        open_shelf(url(s3, "results/listed")),
+        RemoteShelf("mock:///listed"),
+        FolderShelf(tmp_path),
+    ):
+        assert shelf.names("sources-") == []
+        for name in ("sources-b", "sources-a", "soap", "ab12.task"):
+            shelf.write(name, b"x")
+        assert shelf.names("sources-") == ["sources-a", "sources-b"]
+        assert shelf.names("ab") == ["ab12.task"]
 
 
 def test_folders_stay_folders(tmp_path):

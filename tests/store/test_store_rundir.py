@@ -259,6 +259,21 @@ def test_a_full_disk_leaves_no_lock_behind(tmp_path, monkeypatch) -> None:
         assert writer.publish(FRAMES).root == tmp_path / "run"
 
 
+@pytest.mark.parametrize("step", ["atomic_write_bytes", "_sweep"])
+def test_an_error_after_the_lock_was_taken_lets_go_of_it(tmp_path, monkeypatch, step) -> None:
+    def full(*_: object) -> None:
+        raise RunError("a file cannot be written", remedy="free disk space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"lpact.store.rundir.{step}", full)
+        with pytest.raises(RunError, match="free disk space") as caught:
+            RunWriter(tmp_path / "run", provenance())
+    # The error is still held, and the half-made writer with it: only letting go frees the lock.
+    assert caught.value is not None
+    with RunWriter(tmp_path / "run", provenance()) as writer:
+        assert writer.publish(FRAMES).root == tmp_path / "run"
+
+
 def test_a_lock_on_a_removed_folder_is_taken_again(tmp_path, monkeypatch) -> None:
     import fcntl
 

@@ -211,6 +211,9 @@ def hostile(key: str, frames: object) -> bytes:
     [
         [["t", 0, 2**62, "0" * 64]],
         [["t", -5, 3, "0" * 64]],
+        [["t", -(10**6), 5, "0" * 64]],
+        [["t", 0, 0, hashlib.sha256(b"").hexdigest()]],
+        [["t", 0.0, 1.5, "0" * 64]],
         [["t", 0, -1, "0" * 64]],
         [["t", 0]],
         [[["t"], {}, None, 7]],
@@ -227,6 +230,35 @@ def test_a_header_may_say_anything(store, frames) -> None:
     assert store.fault("k")
     with pytest.raises(RunError, match="is damaged"):
         store.load("k")
+
+
+def test_a_header_that_is_too_deep_is_damage(store) -> None:
+    header = b'{"key":"k","frames":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+    first = f"{MAGIC} {hashlib.sha256(header).hexdigest()}\n".encode()
+    store.shelf.write(path_of(store, "k").name, first + header + b"\n")
+    assert "no JSON that can be read" in (store.fault("k") or "")
+    with pytest.raises(RunError, match="is damaged"):
+        store.names("k")
+
+
+def test_frames_lie_one_after_the_other_and_have_names_of_their_own(store) -> None:
+    """Checksums that fit are no proof: frames that overlap, leave gaps, share a name or are none are damage."""
+    store.save("k", {"a": SCRATCH["scratch"]})
+    path = path_of(store, "k")
+    _, header, frame_bytes = path.read_bytes().split(b"\n", 2)
+    ((name, offset, n_bytes, digest),) = json.loads(header)["frames"]
+    whole = [name, offset, n_bytes, digest]
+    junk = b"junk"
+    for frames, rest in (
+        ([whole, ["b", 0, n_bytes, digest]], frame_bytes),
+        ([["a", 1, n_bytes, digest]], b"x" + frame_bytes),
+        ([whole, ["a", n_bytes, n_bytes, digest]], frame_bytes * 2),
+        ([["a", 0, len(junk), hashlib.sha256(junk).hexdigest()]], junk),
+    ):
+        path.write_bytes(hostile("k", frames) + rest)
+        assert store.fault("k"), frames
+    path.write_bytes(hostile("k", [whole, ["b", n_bytes, n_bytes, digest]]) + frame_bytes * 2)
+    assert store.fault("k") is None
 
 
 def test_a_header_that_never_ends_is_not_one(store) -> None:

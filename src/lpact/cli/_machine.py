@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
@@ -14,9 +13,9 @@ MOST_WORKERS = 4
 
 def n_cores() -> int:
     """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    from lpact.run.planning.machine import usable_cores
+
+    return usable_cores()
 
 
 def program() -> str:

@@ -29,7 +29,8 @@ def show_status(out: Console, status: RunStatus) -> None:
         _show_finished(out, status, name)
         return
     out.print(f"{name}: {status.state}", style="bold", soft_wrap=True)
-    for line in status.why.splitlines():
+    listed = status.said is not None and status.said.n_failed > 0
+    for line in status.why.splitlines()[: 1 if listed else None]:
         say(out, plain(line), indent=2)
     said = status.said
     if said is None:
@@ -37,7 +38,7 @@ def show_status(out: Console, status: RunStatus) -> None:
     say(out, _since(said), indent=2)
     if status.state == "running":
         say(out, overall(said), indent=2)
-    _show_stages(out, said)
+    _show_stages(out, said, running=status.state == "running")
     if said.n_failed:
         _show_failed(out, said, status)
     if said.lost_log_lines:
@@ -83,14 +84,15 @@ def _since(said: StatusFile) -> str:
     from lpact.run.journal.progress import plain
 
     started = said.started_at.astimezone().strftime("%Y-%m-%d %H:%M")
+    where = f"on the cluster {plain(said.cluster)}" if said.cluster else ""
     spent = (said.updated_at - said.started_at).total_seconds()
     return (
         f"{plain(said.study)} (configuration {plain(said.config_digest[:12])}), "
-        f"{counted(said.workers, 'worker')}, since {started}, {duration(spent)} until it last wrote"
+        f"{where or counted(said.workers, 'worker')}, since {started}, {duration(spent)} until it last wrote"
     )
 
 
-def _show_stages(out: Console, said: StatusFile) -> None:
+def _show_stages(out: Console, said: StatusFile, *, running: bool) -> None:
     from lpact.run.journal.progress import plain
 
     if not said.stages:
@@ -100,7 +102,8 @@ def _show_stages(out: Console, said: StatusFile) -> None:
         ("stage", "done", "resumed", "failed", "time", "left", "workers", "client"), right=_RIGHT
     )
     for stage in said.stages:
-        left = "" if stage.seconds_left is None else duration(stage.seconds_left)
+        known = running and stage.seconds_left is not None
+        left = duration(stage.seconds_left or 0.0) if known else ""
         grid.add(
             plain(stage.stage),
             f"{whole(stage.done)}/{whole(stage.total)}",
@@ -171,9 +174,11 @@ def finished_values(folder: Path) -> dict[str, Any]:
 
 def _show_finished(out: Console, status: RunStatus, name: str) -> None:
     from lpact.cli._results import DECISIONS, show_verdict_counts
+    from lpact.report.folder import REPORT_PAGE
     from lpact.run.journal.progress import plain
     from lpact.run.journal.summary import summarise_log
     from lpact.store import StoredRun
+    from lpact.store.manifest import REPORT_FOLDER
 
     values = finished_values(status.out)
     out.print(f"{name}: finished", style="bold", soft_wrap=True)
@@ -182,9 +187,11 @@ def _show_finished(out: Console, status: RunStatus, name: str) -> None:
         f"{counted(values['n_tables'], 'table')}, {counted(values['n_rows'], 'row')}"
     )
     say(out, about, indent=2)
+    folder = _quoted(status.out)
     if status.process is not None:
         say(out, f"process {status.process} is writing its report", indent=2)
-    folder = _quoted(status.out)
+    elif not (status.out / REPORT_FOLDER / REPORT_PAGE).is_file():
+        say(out, f"no report; {program()} report {folder} writes it", indent=2)
     say(
         out,
         f"locked; {program()} verify {folder} checks it"

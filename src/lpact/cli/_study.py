@@ -25,6 +25,10 @@ Models = Annotated[
     typer.Option("--model", metavar="NAME=FOLDER", help="Folder or GGUF file of a model."),
 ]
 
+Report = Annotated[
+    bool, typer.Option("--report/--no-report", help="Write the page and its figures too.")
+]
+
 
 def load(study: Path, paths: list[str] | None = None, models: list[str] | None = None) -> Study:
     """Load a study; what the command line names wins over ``[run.paths]`` and ``[run.models]``."""

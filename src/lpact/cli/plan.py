@@ -12,7 +12,7 @@ from lpact.cli._layout import Grid
 from lpact.cli._machine import n_cores, program
 from lpact.cli._outline import show_outline
 from lpact.cli._render import console, counted, duration, heading, memory, roughly, say, show, whole
-from lpact.cli._study import Models, Paths, StudyFile, load, progress_on_terminals
+from lpact.cli._study import Models, Paths, Report, StudyFile, load, progress_on_terminals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +28,7 @@ def command(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; default: the study file's.")
     ] = None,
+    report: Report = True,
     path: Paths = None,
     model: Models = None,
 ) -> None:
@@ -50,20 +51,21 @@ def command(
     sources.show_reliability(told, plan.audit)
     _show_rows(told, plan)
     n_workers = workers or loaded.run_config.workers
-    _show_cost(told, plan, n_workers)
-    problem = plan.refusal(workers=n_workers, out=out, features=Path(loaded.run_config.features))
+    _show_cost(told, plan, n_workers, report=report)
+    features = Path(loaded.run_config.features)
+    problem = plan.refusal(workers=n_workers, out=out, features=features, report=report)
     if problem is not None:
         typer.echo(str(problem), err=True)
         raise typer.Exit(1)
 
 
-def cost_line(plan: Plan, workers: int) -> str:
+def cost_line(plan: Plan, workers: int, *, report: bool = True) -> str:
     """Size and cost of a run in one line."""
     return (
         f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_contexts, 'context')}, "
-        f"{counted(plan.n_fits, 'readout')}; {roughly(plan.seconds_with(workers))} "
-        f"with {counted(workers, 'worker')}; {memory(plan.memory_with(workers))} of memory, "
-        f"{memory(plan.disk_bytes)} on disk"
+        f"{counted(plan.n_fits, 'readout')}; {roughly(plan.seconds_with(workers, report=report))} "
+        f"with {counted(workers, 'worker')}; {memory(plan.memory_with(workers, report=report))} of memory, "
+        f"{memory(plan.disk_with(report=report))} on disk"
     )
 
 
@@ -85,12 +87,14 @@ def _show_rows(out: Console, plan: Plan) -> None:
     show(out, grid)
 
 
-def _show_cost(out: Console, plan: Plan, workers: int) -> None:
+def _show_cost(out: Console, plan: Plan, workers: int, *, report: bool) -> None:
+    from lpact.run.stages import REPORT
+
     heading(out, "Cost by stage, with one worker (estimated)")
     columns = ("stage", "tasks", "time", "memory of a process", "on disk")
     grid = Grid(columns, right=frozenset(columns[1:]))
     for stage in plan.stages:
-        if stage.n_tasks:
+        if stage.n_tasks and (report or stage.stage != REPORT):
             disk = memory(stage.disk_bytes) if stage.disk_bytes else "–"
             time = "< 1 s" if stage.seconds < 1 else duration(stage.seconds)
             grid.add(stage.stage, whole(stage.n_tasks), time, memory(stage.peak_bytes), disk)
@@ -99,10 +103,11 @@ def _show_cost(out: Console, plan: Plan, workers: int) -> None:
     heading(out, "Cost")
     if plan.extraction.n_sets:
         say(out, extraction_line(plan), indent=2)
-    say(out, cost_line(plan, workers), indent=2)
+    say(out, cost_line(plan, workers, report=report), indent=2)
     cores = n_cores()
     if cores > workers:
-        faster, most = duration(plan.seconds_with(cores)), memory(plan.memory_with(cores))
+        faster = duration(plan.seconds_with(cores, report=report))
+        most = memory(plan.memory_with(cores, report=report))
         say(
             out,
             f"with --workers {cores} (the cores of this machine): about {faster}, {most} of memory",
@@ -120,5 +125,5 @@ def basis(plan: Plan) -> str:
     return (
         f"Estimated from a calibration on this machine: the study's own computations on noise, {how}. No data "
         "of the study enter but their sizes. Expect errors of up to a factor of two, and more where other work shares "
-        "the machine. The report is not timed."
+        "the machine. What the report takes is a round figure, not measured here."
     )

@@ -110,6 +110,7 @@ def _register(
     from lpact.run.preregistration import refuse_taken
 
     refuse_taken(target)
+    _refuse_missing(runs)
     loaded = load(study, path, model)
     told = console()
     say(told, f"{loaded.config.name}: looking at the sources; nothing is fitted …")
@@ -129,9 +130,24 @@ def _register(
     say(told, f"Then: {run}", indent=2)
 
 
+def _refuse_missing(runs: list[Path]) -> None:
+    """A run that is not there is better known before the look at the sources."""
+    from lpact.store import partial_folder
+
+    for run in runs:
+        if not run.exists() and not partial_folder(run.absolute()).exists():
+            raise ConfigError(
+                "there is no run to look for earlier results in",
+                where=f"--run {run}",
+                got="no such folder",
+                expected="the folder of a finished or interrupted run",
+                remedy="name its folder, or leave the option out",
+            )
+
+
 def show_registration(out: Console, made: Registration) -> None:
     """What was registered, in a few lines."""
-    from lpact.run.preregistration.earlier import KEPT
+    from lpact.run.preregistration.earlier import KEPT, NOTED
 
     content = made.content
     grid = Grid(("registered", ""))
@@ -145,7 +161,7 @@ def show_registration(out: Console, made: Registration) -> None:
     grid.add("rows", f"of {counted(len(content.rows), 'table')}")
     grid.add("lpact", f"{content.lpact_version}, code {content.lpact_code}")
     grid.add("registered at", made.registered_at)
-    kept = sum(run.state == KEPT for run in content.earlier_runs)
+    kept = sum(run.state in (KEPT, NOTED) for run in content.earlier_runs)
     grid.add("earlier runs looked at", len(content.earlier_runs) - kept or "none was named")
     if kept:
         grid.add("own place for results", "looked at")

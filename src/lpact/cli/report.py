@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,12 +80,18 @@ def add_report(run: Run) -> None:
     """Write the report of a run that has none yet; a run stays good when its report cannot be written."""
     from lpact.errors import LPactError
     from lpact.report import REPORT_PAGE
+    from lpact.run.journal.log import LOG_NAME, logged_stage
+    from lpact.run.stages import REPORT
     from lpact.store.manifest import REPORT_FOLDER
 
     if (run.root / REPORT_FOLDER / REPORT_PAGE).is_file():
         return
+    # Where there is no terminal, a word at least; on one, `make` says what it is doing.
+    if not sys.stderr.isatty():
+        typer.echo("report: drawing the figures, and writing the page and the tables", err=True)
     try:
-        make(run)
+        with logged_stage(run.root / LOG_NAME, REPORT):
+            make(run)
     except Exception as error:  # whatever it is, the run is good, and its verdicts must be shown
         kind = "" if isinstance(error, LPactError) else f"{type(error).__name__}: "
         typer.echo(

@@ -16,7 +16,7 @@ from lpact.cli._results import (
     show_positive_controls,
     show_verdict_counts,
 )
-from lpact.cli._study import Models, Paths, StudyFile, load, progress_on_terminals
+from lpact.cli._study import Models, Paths, Report, StudyFile, load, progress_on_terminals
 from lpact.cli.plan import cost_line, extraction_line
 from lpact.cli.report import add_report
 
@@ -55,9 +55,7 @@ def command(
     progress: Annotated[
         bool | None, typer.Option("--progress/--no-progress", help="Show progress.")
     ] = None,
-    report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write the page and its figures too.")
-    ] = True,
+    report: Report = True,
     path: Paths = None,
     model: Models = None,
 ) -> None:
@@ -71,6 +69,7 @@ def command(
         progress,
         anyway,
         registered_digest,
+        report,
     )
     run = compute(told, loaded, out, how)
     if report:
@@ -94,6 +93,7 @@ class How:
     progress: bool | None = None
     anyway: bool = False
     registered_digest: str | None = None
+    report: bool = True
 
 
 def compute(
@@ -111,11 +111,16 @@ def compute(
     from lpact.errors import RunError
     from lpact.run.executors.choose import too_many_workers
     from lpact.store import existing_run, partial_folder, refuse_held
+    from lpact.store.remote import open_shelf
     from lpact.study import Run
 
     study.registration(how.preregistration, how.registered_digest)
     if how.cluster is not None:
         study.settings(cluster=how.cluster)
+    if study.run_config.tasks:
+        open_shelf(
+            study.run_config.tasks
+        )  # a place that is none is better known before the look at the sources
     refuse_held(partial_folder(out.absolute()))
     state = existing_run(out, study.config.digest())
     if state == "complete":
@@ -125,9 +130,9 @@ def compute(
         return run
     if state == "other":
         raise RunError(
-            "the output folder is not empty",
+            "the output folder is not empty" if out.is_dir() else "the output folder is a file",
             where=str(out),
-            got="other files, or a run of another configuration",
+            got="other files, or a run of another configuration" if out.is_dir() else "a file",
             expected="a new or empty folder, or an interrupted run of this study",
             remedy=if_taken,
         )
@@ -154,8 +159,9 @@ def _looked_at(told: Console, study: Study, out: Path, how: How) -> Plan:
     """Look at the sources, and say what the run costs or that it goes on; `lpact status` shows it meanwhile."""
     from lpact.run.journal.announce import announced
     from lpact.run.journal.progress import Several, reporter
+    from lpact.run.planning.kept import keep_estimate, recall_estimate
     from lpact.run.stages import CALIBRATION
-    from lpact.store import was_begun
+    from lpact.store import partial_folder, was_begun
 
     begun = was_begun(out)
     show = study.run_config.progress if how.progress is None else how.progress
@@ -164,25 +170,33 @@ def _looked_at(told: Console, study: Study, out: Path, how: How) -> Plan:
             plan = study.plan(Several(bar, journal))
         if plan.extraction.n_sets:
             say(told, extraction_line(plan))
+        folder = partial_folder(out.absolute())
+        if not recall_estimate(folder, plan):
+            journal.stage(CALIBRATION, 1)
+            keep_estimate(folder, plan)
+        say(told, cost_line(plan, how.workers, report=how.report))
         if begun:
             say(told, "A working folder is there: what was finished and is the same is used again.")
-        else:
-            journal.stage(CALIBRATION, 1)
-            say(told, cost_line(plan, how.workers))
-            _refuse(plan, study, out, how)
+        _refuse(plan, study, out, how)
     return plan
 
 
 def _refuse(plan: Plan, study: Study, out: Path, how: How) -> None:
     """Raise where the run cannot fit into this machine; memory of a cluster's machines is theirs."""
     from lpact.errors import RunError
-    from lpact.run.planning.machine import machine_limits
+    from lpact.run.planning.machine import machine_limits, size_of
+    from lpact.store import partial_folder
 
     features = Path(study.run_config.features)
     limits = machine_limits(out, features)
+    if limits.out is not None:
+        # What an earlier attempt has written is not to be written again.
+        limits = replace(limits, out=limits.out + size_of(partial_folder(out.absolute())))
     if how.cluster or study.run_config.cluster:
         limits = replace(limits, memory=None)
-    refusal = plan.refusal(workers=how.workers, out=out, features=features, limits=limits)
+    refusal = plan.refusal(
+        workers=how.workers, out=out, features=features, limits=limits, report=how.report
+    )
     if refusal is not None and not how.anyway:
         raise RunError(
             refusal.what,

@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,15 +44,17 @@ def report_contents(folder: Path) -> set[str]:
     """Files of a report folder that lpact wrote and nobody has changed since, by their path in it."""
     try:
         listed = json.loads((folder / CONTENTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         listed = {}
+    listed = listed if isinstance(listed, dict) else {}
     own = {
         path
-        for path, checksum in (listed.items() if isinstance(listed, dict) else ())
+        for path, checksum in listed.items()
         if (folder / path).is_file() and sha256_file(folder / path) == checksum
     }
-    # A run writes its verdicts into its report folder by itself.
-    run_wrote = {VERDICTS} if (folder.parent / MANIFEST_NAME).is_file() else set()
+    # A run writes its verdicts into its report folder by itself, without a list.
+    of_a_run = VERDICTS not in listed and (folder.parent / MANIFEST_NAME).is_file()
+    run_wrote = {VERDICTS} if of_a_run else set()
     return own | run_wrote | ({CONTENTS} if own else set())
 
 
@@ -83,7 +86,8 @@ def new_folder(target: Path) -> Iterator[Path]:
     """A folder that takes the place of ``target`` when the block ends well, and vanishes when it does not."""
     target = Path(os.path.abspath(target))
     clear_leftovers(target)
-    name = f".{target.name}.{_here()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    writer = f"{os.getpid()}-{started(os.getpid())}"
+    name = f".{target.name}.{_here()}-{writer}-{uuid.uuid4().hex[:8]}"
     made, before = target.with_name(name + MADE), target.with_name(name + BEFORE)
     with storage_errors(target, "the report cannot be written"):
         made.mkdir(parents=True)
@@ -135,13 +139,41 @@ def report_writer(target: Path) -> int | None:
 def _beside(target: Path) -> list[tuple[Path, int | None]]:
     """Folders beside a report that were begun on this machine, with the process that is still at work on them."""
     ending = f"(?:{re.escape(MADE)}|{re.escape(BEFORE)})"
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.{_here()}-(\d+)-[0-9a-f]{{8}}{ending}")
+    writer = r"(\d+)(?:-([0-9a-f]+))?"
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.{_here()}-{writer}-[0-9a-f]{{8}}{ending}")
     found = []
     for path in sorted(target.parent.glob(f".{glob.escape(target.name)}.*")):
         if (match := pattern.fullmatch(path.name)) and path.is_dir() and not path.is_symlink():
             process = int(match[1])
-            found.append((path, process if lives(process) else None))
+            at_work = lives(process) and match[2] == started(process)
+            found.append((path, process if at_work else None))
     return found
+
+
+def started(process: int) -> str:
+    """When a process began, as a short word; ``0`` where that cannot be known.
+
+    Numbers of processes are used again, so that one that lives need not be the one that wrote here.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+        # The name of the program, in brackets, may hold anything.
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sha256(f"{boot} {fields[19]}".encode()).hexdigest()[:8]
+    except (OSError, IndexError):
+        return _started_by_ps(process)
+
+
+def _started_by_ps(process: int) -> str:
+    """The same where there is no ``/proc``, to the second."""
+    asked = ["ps", "-o", "lstart=", "-p", str(process)]
+    try:
+        said = subprocess.run(  # noqa: S603
+            asked, capture_output=True, check=False, timeout=10, env={**os.environ, "LC_ALL": "C"}
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return "0"
+    return sha256(said.strip()).hexdigest()[:8] if said.strip() else "0"
 
 
 def _here() -> str:

@@ -13,7 +13,7 @@ from lpact.run.tasks import Task
 from lpact.store import Results
 
 MOST_SHOWN = 5
-"""Causes of failed tasks that an error shows in full."""
+"""Causes that an error shows in full, and tasks that it names for each."""
 
 
 class Watcher(Reporter, Protocol):
@@ -106,16 +106,19 @@ class Conductor:
             expected="every task finished"
             + (f"; {n_waiting} more waited for these" if n_waiting else ""),
             remedy="mend the cause and run the same command again: what was finished is kept; "
-            "`lpact status` lists every failed task, log.jsonl has the tracebacks",
+            "`lpact status` lists the first failed tasks, log.jsonl has all of them with their tracebacks",
         )
 
     def _is_done(self, task: Task) -> bool:
-        """Whether a whole result is there; a damaged one is named, removed and made again."""
+        """Whether a whole result is there; a damaged one is named and made again.
+
+        It is left where it is until a new one takes its place: in a store that runs share, another run may be putting
+        a whole one there at this very moment, which must not be removed in its stead.
+        """
         fault = self.results.fault(task.key)
         if fault:
             what = f"the result of {task.name} is damaged and computed again: {fault}"
             self.watcher.note("damaged_result", task=task.name, key=task.key, what=what)
-            self.results.remove(task.key)
         return fault is None
 
     def _can_be_done(self, task: Task) -> bool:
@@ -127,6 +130,7 @@ class Conductor:
 
 def _cause(what: str, failures: Sequence[TaskFailure]) -> str:
     """Tasks that failed for one reason, and the reason."""
-    first, others = failures[0], len(failures) - 1
-    alike = f" and {others} more" if others else ""
-    return f"[{first.task}, key {first.key[:12]}{alike}]\n{what}"
+    named = [f"[{failure.task}, key {failure.key[:12]}]" for failure in failures[:MOST_SHOWN]]
+    if len(failures) > MOST_SHOWN:
+        named.append(f"and {len(failures) - MOST_SHOWN} more with the same error:")
+    return "\n".join([*named, what])

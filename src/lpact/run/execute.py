@@ -27,12 +27,13 @@ from lpact.run.measure import Layered, Measured, measure
 from lpact.run.preregistration import (
     REGISTRATION_NAME,
     Registration,
+    leave_note,
     run_items,
     study_tasks,
     taken_over,
 )
 from lpact.run.provenance import provenance
-from lpact.run.stages import DECISION, TABLES
+from lpact.run.stages import AUDIT, DECISION, TABLES
 from lpact.run.tasks import Frames, Task
 from lpact.run.workspace import Workspace
 from lpact.store import RunWriter, StoredRun, TaskStore
@@ -66,8 +67,10 @@ def execute(
     tasks = TaskStore(open_shelf(settings.tasks)) if settings.tasks else None
     with (
         RunWriter(out, provenance(config, audit), tasks) as writer,
-        _journal(config, writer, reporter, workers, expected) as journal,
+        _journal(config, writer, reporter, workers, expected, settings.cluster) as journal,
     ):
+        n_recordings = sum(len(dataset.recordings) for dataset in audit.datasets.values())
+        journal.known(AUDIT, n_recordings, audit.seconds, audit.peak_bytes)
         if registration is not None:
             _mark(registration, writer, journal)
         if extract_features(workspace, journal) or audit.sets_to_come:
@@ -75,6 +78,8 @@ def execute(
             workspace = Workspace(config, settings)
             audit = audit_study(workspace, journal)
             writer.provenance = provenance(config, audit)
+        if settings.tasks:
+            leave_note(writer.tasks, config, audit, writer.provenance)
         return _make(workspace, audit, writer, workers, journal, registration)
 
 
@@ -85,6 +90,7 @@ def _journal(
     reporter: Reporter,
     workers: int,
     expected: Mapping[str, float] | None,
+    cluster: str,
 ) -> Iterator[Journal]:
     """The run's log and status; how it ends is the last thing that they say."""
     if not expected and (before := read_status(writer.partial)) is not None:
@@ -96,6 +102,7 @@ def _journal(
         config_digest=config.digest(),
         workers=workers,
         expected=expected,
+        cluster=cluster,
     )
     try:
         yield journal

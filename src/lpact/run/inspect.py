@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
@@ -31,10 +28,12 @@ from lpact.levels.strip import STRIPPINGS, build_strippings
 from lpact.registry import BUILT_IN, Plugin, Registry
 from lpact.run.features import stored_sets
 from lpact.run.journal.progress import Reporter
+from lpact.run.memory import peak_bytes
 from lpact.run.sources import Owner, Seen
 from lpact.run.workspace import Workspace, build_source
 from lpact.store import frame
 from lpact.store.code import remember_code
+from lpact.store.package_code import is_own, package_digest
 from lpact.tables.audit import MODEL_FILES, SOURCE_FILES
 
 S = TypeVar("S", bound=Section)
@@ -47,7 +46,8 @@ PARSER = "(parser)"
 class StudyAudit:
     """The audit of every dataset, and its tables.
 
-    ``seconds`` is the time that it took, ``preparing`` the processor's time in which recordings were read and prepared.
+    ``seconds`` is the time that it took, ``preparing`` the processor's time in which recordings were read and prepared,
+    ``peak_bytes`` the most memory that this process had held by its end.
     ``seen`` and ``fingerprints`` tell what it saw of the files, ``sets_to_come`` how many sets of features are not
     extracted yet, and not among the model files.
     """
@@ -56,6 +56,7 @@ class StudyAudit:
     tables: Mapping[str, pl.DataFrame]
     seconds: float = field(default=0.0, compare=False)
     preparing: float = field(default=0.0, compare=False)
+    peak_bytes: int = field(default=0, compare=False)
     seen: Mapping[Owner, tuple[Seen, ...]] = field(default_factory=dict, compare=False, repr=False)
     fingerprints: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     sets_to_come: int = field(default=0, compare=False)
@@ -63,8 +64,9 @@ class StudyAudit:
 
 def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
     """Look at every source; raises `StudyInputError` with everything that must be mended."""
-    remember_code()
     config = workspace.config
+    remember_code()
+    plugin_code(config)
     start = time.perf_counter()
     problems: list[InputError] = []
     ids = {d.name: _recording_ids(workspace, d.name, problems) for d in config.datasets}
@@ -100,6 +102,7 @@ def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
         tables,
         seconds,
         _second_time(preparing),
+        peak_bytes(),
         dict(workspace.watch.seen),
         dict(workspace.fingerprints),
         to_come,
@@ -267,13 +270,15 @@ def plugin_packages(config: StudyConfig) -> tuple[str, ...]:
 
 
 def plugin_code(config: StudyConfig) -> tuple[tuple[str, str], ...]:
-    """SHA-256 of the source file of every plugin of another package: one that is being written has no new version."""
+    """SHA-256 of the code of every plugin that is not lpact's own: one that is being written has no new version.
+
+    It is that of the first look in this process, at all files of the plugin's package.
+    """
     found = {}
     for registry, name in _plugins_in_use(config):
-        if registry.origin(name) != BUILT_IN:
-            source = inspect.getsourcefile(registry.get(name))
-            content = Path(source).read_bytes() if source else b""
-            found[name] = hashlib.sha256(content).hexdigest()
+        plugin = registry.get(name)
+        if not is_own(plugin):
+            found[f"{registry.kind} {name}"] = package_digest(plugin)
     return tuple(sorted(found.items()))
 
 

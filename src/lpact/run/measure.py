@@ -116,7 +116,7 @@ class Measured:
 
     def measure_brains(self) -> None:
         """Run the brain patterns of every recording."""
-        tasks = self.keys.tasks(_brain_jobs(self.audit))
+        tasks = self.keys.tasks(brain_jobs(self.audit))
         self.brains = {name: {} for name in self.audit.datasets}
         for task in tasks:
             assert isinstance(task.job, BrainJob)
@@ -184,7 +184,8 @@ def measure_brains(config: StudyConfig, audit: StudyAudit, conductor: Conductor)
     return measured
 
 
-def _brain_jobs(audit: StudyAudit) -> list[BrainJob]:
+def brain_jobs(audit: StudyAudit) -> list[BrainJob]:
+    """The jobs that a run begins with: all others of levels 1 to 4 need their results."""
     return [BrainJob(name, r.id) for name, a in audit.datasets.items() for r in a.recordings]
 
 

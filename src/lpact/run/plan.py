@@ -19,7 +19,7 @@ from lpact.run.planning.costs import SHARED_OUT, StageCost
 from lpact.run.planning.estimate import Estimate, estimate
 from lpact.run.planning.machine import Limits, machine_limits
 from lpact.run.planning.rows import AT_MOST, count_study
-from lpact.run.stages import AUDIT, REPORT
+from lpact.run.stages import AUDIT, BRAINS, REPORT
 
 WORKER_START_S = 2.0
 """Until a worker process has loaded its libraries."""
@@ -50,6 +50,10 @@ class Plan:
         """Costs of all stages; the calibration takes some seconds."""
         return estimate(self.config, self.audit, self.extraction, self.rows, self.n_claims)
 
+    def take(self, known: Estimate) -> None:
+        """Use an estimate that was made before, in place of a calibration."""
+        vars(self)["estimate"] = known
+
     @property
     def stages(self) -> tuple[StageCost, ...]:
         """Costs by stage, in their order, with one worker."""
@@ -67,40 +71,55 @@ class Plan:
 
     @property
     def disk_bytes(self) -> int:
-        """What a run writes, features included, before its working folder is removed."""
-        return fit.disk_of_run(self.stages) + fit.disk_of_features(self.stages)
+        """What a run writes, features and report included, before its working folder is removed."""
+        return self.disk_with()
+
+    def disk_with(self, *, report: bool = True) -> int:
+        """The same, with or without the report."""
+        stages = self._stages(report)
+        return fit.disk_of_run(stages) + fit.disk_of_features(stages)
 
     def seconds_with(self, workers: int, *, report: bool = True) -> float:
         """Expected wall time with ``workers`` processes."""
         start = WORKER_START_S if workers > 1 else 0.0
-        return start + sum(
-            stage.seconds_with(workers) for stage in self.stages if report or stage.stage != REPORT
-        )
+        return start + sum(stage.seconds_with(workers) for stage in self._stages(report))
+
+    def _stages(self, report: bool) -> tuple[StageCost, ...]:
+        return tuple(stage for stage in self.stages if report or stage.stage != REPORT)
 
     def expected(self, workers: int) -> dict[str, float]:
         """Seconds of every stage where they have been estimated; progress alone is not worth a calibration."""
         if "estimate" not in vars(self):
             return {}
         # The audit is over by then, and the report is made of the finished run.
-        return {
+        expected = {
             stage.stage: stage.seconds_with(workers)
             for stage in self.stages
             if stage.stage not in (AUDIT, REPORT)
         }
+        if workers > 1:
+            expected[BRAINS] += WORKER_START_S  # the first stage with tasks
+        return expected
 
-    def memory_with(self, workers: int) -> int:
+    def memory_with(self, workers: int, *, report: bool = True) -> int:
         """Expected memory of all processes together, at most."""
-        return fit.memory_with(self.stages, workers)
+        return fit.memory_with(self._stages(report), workers)
 
     def refusal(
-        self, *, workers: int, out: Path, features: Path, limits: Limits | None = None
+        self,
+        *,
+        workers: int,
+        out: Path,
+        features: Path,
+        limits: Limits | None = None,
+        report: bool = True,
     ) -> RunError | None:
         """Why the run cannot fit into this machine, with advice; None where it can.
 
         ``limits`` are those of the machine unless they are given.
         """
         return fit.refusal(
-            self.stages,
+            self._stages(report),
             limits or machine_limits(out, features),
             workers=workers,
             out=out,

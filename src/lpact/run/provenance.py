@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lpact.config import StudyConfig
 from lpact.features.models import FEATURE_SETS
-from lpact.run.inspect import StudyAudit, plugin_packages
+from lpact.run.inspect import StudyAudit, plugin_code, plugin_packages
 from lpact.store import InputFile, Manifest, Provenance
 from lpact.tables.audit import MODEL_FILES, SOURCE_FILES
 
@@ -42,4 +42,5 @@ def provenance(config: StudyConfig, audit: StudyAudit) -> Provenance:
         config=config.model_dump(mode="json"),
         inputs=tuple(inputs),
         plugins=plugin_packages(config),
+        plugin_code=dict(plugin_code(config)),
     )

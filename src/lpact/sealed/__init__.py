@@ -7,13 +7,16 @@ decisions, labels and report again from the tables alone. `export_run` writes on
 
 from __future__ import annotations
 
-from lpact.sealed.archive import opened_run
-from lpact.sealed.export import Exported, export_run
-from lpact.sealed.lock import LockedRun, lock_run
-from lpact.sealed.lockfile import Lock, read_lock
-from lpact.sealed.model import Problem, Verification
-from lpact.sealed.rows import RowChange, row_changes
-from lpact.sealed.verify import verify_run
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lpact.sealed.archive import opened_run
+    from lpact.sealed.export import Exported, export_run
+    from lpact.sealed.lock import LockedRun, lock_run
+    from lpact.sealed.lockfile import Lock, read_lock
+    from lpact.sealed.model import Problem, Verification
+    from lpact.sealed.rows import RowChange, row_changes
+    from lpact.sealed.verify import verify_run
 
 __all__ = [
     "Exported",
@@ -29,3 +32,27 @@ __all__ = [
     "row_changes",
     "verify_run",
 ]
+
+_HOMES = {
+    "Exported": "export",
+    "Lock": "lockfile",
+    "LockedRun": "lock",
+    "Problem": "model",
+    "RowChange": "rows",
+    "Verification": "model",
+    "export_run": "export",
+    "lock_run": "lock",
+    "opened_run": "archive",
+    "read_lock": "lockfile",
+    "row_changes": "rows",
+    "verify_run": "verify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import names on first use: a process that only reads tables needs little of this."""
+    from importlib import import_module
+
+    if name in _HOMES:
+        return getattr(import_module(f"lpact.sealed.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'lpact.sealed' has no attribute '{name}'")

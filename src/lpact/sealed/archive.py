@@ -14,22 +14,45 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lpact.errors import RunError
-from lpact.sealed.check_files import check_twins, expected_files
-from lpact.sealed.check_tables import check_sizes
-from lpact.sealed.files import UNSEALED
-from lpact.sealed.lockfile import Lock, parse_lock
+from lpact.report.folder import CONTENTS
+from lpact.run.preregistration import REGISTRATION_NAME
+from lpact.sealed.apart import apart
+from lpact.sealed.bounded_json import MOST_JSON_BYTES
+from lpact.sealed.check_files import bounded_manifest, check_files, check_twins, expected_files
+from lpact.sealed.check_tables import unreadable_tables
+from lpact.sealed.files import UNSEALED, list_files
+from lpact.sealed.lockfile import Lock, parse_lock, read_lock
 from lpact.sealed.zip_layout import check_end, check_entries, check_places, refuse
 from lpact.store import storage_errors
 from lpact.store.locked import LOCK_FILE
+from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
 
-MOST_LOCK_BYTES = 256 * 2**20
-"""Bytes of a lock, or of the description beside it, at most."""
+PARSED = UNSEALED | {MANIFEST_NAME, REGISTRATION_NAME, f"{REPORT_FOLDER}/{CONTENTS}"}
+"""JSON files that are parsed when a run is verified or read."""
 _CHUNK = 2**20
 
 
 @contextmanager
 def opened_run(path: str | Path) -> Iterator[Path]:
-    """The folder of a run: ``path`` itself, or, for an archive, a fresh folder that is gone when the block ends."""
+    """The folder of a run: ``path`` itself, or, for an archive, a fresh folder that is gone when the block ends.
+
+    An archive is held against its lock before any of it is parsed, and its tables are read by another process first:
+    whoever gets the folder may read all of it.
+    """
+    with unpacked_run(path) as root:
+        if root != Path(path):
+            lock = read_lock(root)
+            files = check_files(list_files(root), expected_files(lock, None), locked=True)
+            refuse(path, [problem.text for problem in files.problems])
+            bounded_manifest(root)
+            with apart() as reader:
+                refuse(path, unreadable_tables(root, reader))
+        yield root
+
+
+@contextmanager
+def unpacked_run(path: str | Path) -> Iterator[Path]:
+    """The same, for those who check all of it themselves: nothing but the lock was read."""
     source = Path(path)
     if source.is_dir() or not source.exists():
         yield source
@@ -49,10 +72,7 @@ def opened_run(path: str | Path) -> Iterator[Path]:
 
 
 def unpack(source: Path, root: Path) -> None:
-    """Unpack an archive of a locked run into the new folder ``root``, or refuse it.
-
-    Whoever gets the folder may read its tables: none of them gives more than its CSV twin holds.
-    """
+    """Unpack an archive of a locked run into the new folder ``root``, or refuse it."""
     with storage_errors(source, "the archive cannot be read"), source.open("rb") as handle:
         try:
             end = check_end(handle, source)
@@ -67,7 +87,6 @@ def unpack(source: Path, root: Path) -> None:
                 root.mkdir()
                 for entry in files:
                     _extract(archive, entry, root, source)
-                refuse(source, [problem.text for problem in check_sizes(root)])
         except (
             zipfile.BadZipFile,
             zlib.error,
@@ -92,9 +111,14 @@ def _check_against_lock(
             expected="an archive as `lpact export` writes it",
             remedy="if the run lies in a folder of the archive, unpack it yourself and verify that folder",
         )
-    for name in UNSEALED & sizes.keys():
-        too_large = sizes[name] > MOST_LOCK_BYTES
-        refuse(source, [f"{name} is {sizes[name]} bytes large"] if too_large else [])
+    refuse(
+        source,
+        [
+            f"{name} is {sizes[name]} bytes large; at most {MOST_JSON_BYTES} are read"
+            for name in sorted(PARSED & sizes.keys())
+            if sizes[name] > MOST_JSON_BYTES
+        ],
+    )
     content = b"".join(_chunks(archive, archive.getinfo(LOCK_FILE), source))
     lock = parse_lock(content, where=f"{source}, {LOCK_FILE}")
     locked = {name: file.n_bytes for name, file in lock.sealed.files.items()}

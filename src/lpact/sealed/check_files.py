@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lpact.errors import RunError
 from lpact.report.compare.manifests import option_changes
+from lpact.sealed.bounded_json import read_bounded
 from lpact.sealed.files import UNSEALED, Listing
 from lpact.sealed.lockfile import Lock
 from lpact.sealed.model import Problem, change, shown
-from lpact.store import InputFile, Manifest, sha256_file
+from lpact.store import InputFile, Manifest, read_manifest, sha256_file
 from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
 from lpact.tables import ALL_TABLES
 
@@ -39,6 +41,14 @@ def expected_files(lock: Lock | None, manifest: Manifest | None) -> dict[str, Fi
         return {n: FileFacts(f.n_bytes, f.sha256) for n, f in lock.sealed.files.items()}
     outputs = manifest.outputs if manifest is not None else ()
     return {file.path: FileFacts(file.n_bytes, file.sha256) for file in outputs}
+
+
+def bounded_manifest(root: Path) -> Manifest:
+    """The manifest of a run, which is looked at before it is parsed."""
+    path = root / MANIFEST_NAME
+    if path.is_file():
+        read_bounded(path, what="the manifest is damaged")
+    return read_manifest(root)
 
 
 def check_twins(expected: Mapping[str, FileFacts]) -> list[Problem]:
@@ -98,9 +108,9 @@ def check_manifest(root: Path, lock: Lock) -> list[Problem]:
     """What a changed manifest says otherwise: options, inputs, versions; read as it is, because it was edited."""
     path = root / MANIFEST_NAME
     try:
-        values = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        return [Problem("manifest", MANIFEST_NAME, f"cannot be read: {error}")]
+        values = json.loads(read_bounded(path, what="cannot be read"))
+    except RunError as error:
+        return [Problem("manifest", MANIFEST_NAME, f"{error.what}: {error.got}")]
     if not isinstance(values, dict):
         return [Problem("manifest", MANIFEST_NAME, "is not a manifest")]
     return [*_options(lock, values), *_inputs(lock, values), *_others(lock, values)]
@@ -122,7 +132,8 @@ def _options(lock: Lock, values: Mapping[str, Any]) -> Iterator[Problem]:
 def _inputs(lock: Lock, values: Mapping[str, Any]) -> Iterator[Problem]:
     then = {(file.dataset, file.path): file for file in lock.sealed.inputs}
     now = {}
-    for entry in values.get("inputs") or ():
+    inputs = values.get("inputs")
+    for entry in inputs if isinstance(inputs, list) else ():
         try:
             file = InputFile.model_validate(entry)
         except ValueError:

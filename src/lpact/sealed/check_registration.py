@@ -10,10 +10,10 @@ import polars as pl
 from lpact.decide.wording import count
 from lpact.errors import LPactError
 from lpact.run.preregistration import REGISTRATION_NAME, check_run, read_registration
-from lpact.sealed.check_tables import SealedTables
+from lpact.sealed.bounded_json import read_bounded
+from lpact.sealed.check_tables import ExaminedRun, SealedTables
 from lpact.sealed.frames import frame_problems
 from lpact.sealed.model import Problem
-from lpact.store import StoredRun
 from lpact.tables.preregistration import PREREGISTRATION_ITEMS
 
 _BY_ITEM = replace(PREREGISTRATION_ITEMS, key=("item_group", "item"))
@@ -40,7 +40,8 @@ def check_registration(root: Path, tables: SealedTables) -> tuple[list[Problem],
         what = "cannot be compared again: there is no readable table"
         return [Problem("registration", name, what)], []
     try:
-        again = check_run(read_registration(path), StoredRun(root))
+        read_bounded(path, what="the registration cannot be read")
+        again = check_run(read_registration(path), ExaminedRun(tables))
     except LPactError as error:
         what = f"cannot be compared again: {error.what}: {error.got}"
         return [Problem("registration", name, what)], []

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import BinaryIO
+
+import polars as pl
 
 from lpact.decide.wording import count
 from lpact.errors import LPactError
 from lpact.report import REPORT_PAGE, verdict_pages
+from lpact.report.folder import VERDICTS
 from lpact.sealed.files import list_files
 from lpact.sealed.model import Problem, shown
 from lpact.store import RunTables
 from lpact.store.manifest import REPORT_FOLDER
 from lpact.study import Run
 from lpact.tables import find_table
+from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
+
+Tables = Callable[[str], pl.DataFrame | None]
 
 THRESHOLDS = find_table("main_table_gate_threshold_sensitivity")
 """Table that only a report with sensitivity has."""
 _TEXT = (".html", ".md", ".tex", ".bib", ".csv", ".svg", ".json")
 _AROUND = 60
+_CHUNK = 2**20
 
 
 def check_report(
@@ -54,6 +63,20 @@ def check_report(
     return problems, f"The report was made again from the tables: {count(len(again), 'file')}."
 
 
+def check_verdicts(root: Path, tables: Tables) -> list[Problem]:
+    """The page of verdicts that a run writes by itself, made again; where there is none, nothing is wrong."""
+    path = root / REPORT_FOLDER / VERDICTS
+    measured = {table.name: tables(table.name) for table in (DECISIONS, STUDY_OUTCOME)}
+    known = {name: frame for name, frame in measured.items() if frame is not None}
+    if path.is_symlink() or not path.is_file() or len(known) < len(measured):
+        return []
+    again = verdict_pages(known)[VERDICTS].encode()
+    with path.open("rb") as stored:
+        found = first_difference(stored, io.BytesIO(again))
+    where = f"{REPORT_FOLDER}/{VERDICTS}"
+    return [Problem("report", where, f"is not what the tables give: {found}")] if found else []
+
+
 def _make(
     run: Run, made: Path, names: set[str], *, workers: int, tell: Callable[[str], None]
 ) -> None:
@@ -72,24 +95,43 @@ def _difference(stored: Path | None, made: Path | None) -> str:
         return "is in the report, but is not made from the tables"
     if stored is None:
         return "is made from the tables, but is not in the report"
-    before, now = stored.read_bytes(), made.read_bytes()
-    if before == now:
+    with stored.open("rb") as before, made.open("rb") as now:
+        found = first_difference(before, now)
+    if not found:
         return ""
     if stored.suffix not in _TEXT:
-        return f"is not what the tables give ({len(before)} bytes, made again {len(now)})"
-    return f"is not what the tables give: {first_difference(before, now)}"
+        sizes = f"({stored.stat().st_size} bytes, made again {made.stat().st_size})"
+        return f"is not what the tables give {sizes}"
+    return f"is not what the tables give: {found}"
 
 
-def first_difference(stored: bytes, made: bytes) -> str:
-    """The first line in which two texts differ, around the place where they do."""
-    first = stored.decode(errors="replace").splitlines(keepends=True)
-    second = made.decode(errors="replace").splitlines(keepends=True)
-    for number, (a, b) in enumerate(zip(first, second, strict=False), start=1):
-        if a != b:
-            at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0)
-            start = max(0, at - _AROUND // 2)
-            here, there = (text[start : start + _AROUND].rstrip("\n") for text in (a, b))
-            return f"line {number} reads {shown(here)}, made again {shown(there)}"
-    if len(first) == len(second):
-        return "bytes that are no text differ"
-    return f"it has {len(first)} lines, made again {len(second)}"
+def first_difference(stored: BinaryIO, made: BinaryIO) -> str:
+    """The first line in which two texts differ, around the place where they do; empty where they do not.
+
+    They are read in pieces: a file that somebody has put there may be of any size.
+    """
+    line, before = 1, b""
+    while True:
+        one, other = stored.read(_CHUNK), made.read(_CHUNK)
+        if one != other:
+            break
+        if not one:
+            return ""
+        line, before = line + one.count(b"\n"), one[-_AROUND:]
+    at = _common(one, other)
+    line += one.count(b"\n", 0, at)
+    start = (before + one[:at])[-_AROUND // 2 :].rpartition(b"\n")[2]
+    here, there = (
+        (start + text[at : at + _AROUND]).partition(b"\n")[0].decode(errors="replace")
+        for text in (one, other)
+    )
+    return f"line {line} reads {shown(here)}, made again {shown(there)}"
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """Bytes that two pieces begin with, found by halving."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low

@@ -1,41 +1,55 @@
-"""Tables of a run: which rows and columns differ where a file does, and the best copy of each that there is."""
+"""Tables of a run: which rows and columns differ, whether both files hold the same, and a copy that can be read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import polars as pl
+import pyarrow.parquet as pq
 
-from lpact.errors import LPactError
-from lpact.sealed.digests import column_digest, key_digest
-from lpact.sealed.frames import frame_problems
-from lpact.sealed.lockfile import Lock, SealedTable
+from lpact.errors import LPactError, RunError
+from lpact.sealed.apart import SHARE, Apart, FailedError, free_memory
+from lpact.sealed.lockfile import Lock
 from lpact.sealed.model import Problem
-from lpact.sealed.twins import (
-    SwollenError,
-    UnreadableError,
-    read_csv,
-    read_parquet,
-    refuse_swollen,
-)
-from lpact.store import table_path, validate
+from lpact.store import Manifest, StoredRun, code_digest, read_table, table_path, validate
 from lpact.tables import ALL_TABLES, Table
 
 _SUFFIXES = (".parquet", ".csv")
+_MOST_KEPT = 10_000
+_right: dict[tuple[object, ...], dict[str, Any]] = {}
+"""What was found about tables in which nothing is wrong, by the checksums of their files: lock, verify and export look
+at the same bytes one after the other."""
 
 
+@dataclass
+class _Known:
+    """A table that can be read: from which file, and how many rows it has."""
+
+    path: Path
+    n_rows: int
+
+
+@dataclass
 class SealedTables:
-    """The tables of a run, each from the file that is as it was; from Parquet where both or neither are.
+    """The tables of a run. Each was read by another process before (`lpact.sealed.apart`), or it is None here.
 
-    A table that cannot be read, or does not match its declaration, is None.
+    A table of which both files are as they were is read from Parquet. Of every other there is a copy in ``scratch``,
+    made by that process from the file that is as it was, or from one that can be read.
     """
 
-    def __init__(self, root: Path, names: list[str], intact: frozenset[str]) -> None:
-        self.root = root
-        self.names = names
-        self._intact = intact
-        self._frames: dict[str, pl.DataFrame | None] = {}
+    root: Path
+    names: list[str]
+    intact: Mapping[str, str]
+    """SHA-256 of the files that are as they were, by their path."""
+    scratch: Path
+    problems: list[Problem] = field(default_factory=list)
+    packed_otherwise: list[str] = field(default_factory=list)
+    _known: dict[str, _Known] = field(default_factory=dict)
+    _frames: dict[str, pl.DataFrame | None] = field(default_factory=dict)
+    _n_bytes: int = 0
 
     def __call__(self, name: str) -> pl.DataFrame | None:
         """The table, or None."""
@@ -45,114 +59,174 @@ class SealedTables:
 
     def is_intact(self, name: str, suffix: str) -> bool:
         """Whether a file of the table is as it was."""
-        return f"{name}{suffix}" in self._intact
+        return f"{name}{suffix}" in self.intact
 
     def forget(self) -> None:
         """Let go of what was read."""
         self._frames.clear()
 
+    def n_rows(self, name: str) -> int:
+        """Rows of a table that can be read."""
+        return self._known[name].n_rows
+
+    def is_safe(self, name: str) -> bool:
+        """Whether the Parquet file is as it was, and can be read."""
+        return name in self._known and self.is_intact(name, ".parquet")
+
     def _read(self, table: Table) -> pl.DataFrame | None:
-        of_csv = self.is_intact(table.name, ".csv") and not self.is_intact(table.name, ".parquet")
+        known = self._known.get(table.name)
+        if known is None:
+            return None
         try:
-            return validate(self.raw(table, ".csv" if of_csv else ".parquet"), table)
+            if known.path == table_path(self.root, table):
+                return read_table(self.root, table)
+            with known.path.open("rb") as handle:
+                stored = pq.ParquetFile(handle).read()
+            return validate(cast(pl.DataFrame, pl.from_arrow(stored)), table)
         except LPactError:
             return None
 
-    def raw(self, table: Table, suffix: str) -> pl.DataFrame:
-        """One file of the table as it is; raises `UnreadableError`."""
-        path = table_path(self.root, table, suffix)
-        if path.is_symlink() or not path.is_file():
-            raise UnreadableError("there is no such file", where=str(path))
-        if suffix == ".csv":
-            return read_csv(path, table)
-        return read_parquet(path, table_path(self.root, table, ".csv"))
+    def examine(self, reader: Apart, lock: Lock | None, manifest: Manifest | None) -> None:
+        """Have every table that is there read by ``reader``; what is wrong is in ``problems`` then."""
+        for table in ALL_TABLES.values():
+            files = [table_path(self.root, table, suffix) for suffix in _SUFFIXES]
+            there = [path for path in files if path.is_file() and not path.is_symlink()]
+            if there:
+                ask = _Asking(self, reader, table, sum(path.stat().st_size for path in there))
+                if all(self.is_intact(table.name, suffix) for suffix in _SUFFIXES):
+                    ask.whole(manifest)
+                else:
+                    then = None if lock is None else lock.sealed.tables.get(table.name)
+                    ask.changed(None if then is None else then.model_dump(mode="json"))
+
+    def add(self, table: Table, path: Path, found: dict[str, Any]) -> None:
+        """Note what was found, unless the tables together would take more memory than there is."""
+        self.packed_otherwise += found["packed_otherwise"]
+        if not found["readable"]:
+            return
+        self._n_bytes += found["n_bytes"]
+        most = int(SHARE * free_memory())
+        if self._n_bytes > most:
+            what = f"is not read: tables would take {self._n_bytes} bytes of memory; at most {most} are taken here"
+            self.problems.append(Problem("table", f"{table.name}.parquet", what))
+            return
+        self._known[table.name] = _Known(path, found["n_rows"])
 
 
-def check_sizes(root: Path) -> list[Problem]:
-    """Parquet files that would give more than their CSV twins hold; whoever reads one of them may run out of memory."""
-    problems = []
+class _Asking:
+    """Orders about one table."""
+
+    def __init__(self, tables: SealedTables, reader: Apart, table: Table, n_bytes: int) -> None:
+        self.tables, self.reader, self.table, self.n_bytes = tables, reader, table, n_bytes
+
+    def _ask(self, task: str, **more: Any) -> dict[str, Any]:
+        order = {"task": task, "root": str(self.tables.root), "table": self.table.name, **more}
+        found = self.reader.ask(order, n_bytes=self.n_bytes)
+        self.tables.problems += [Problem(**problem) for problem in found["problems"]]
+        return found
+
+    def whole(self, manifest: Manifest | None) -> None:
+        """Both files are as they were: are they what lpact writes?"""
+        same_code = manifest is not None and manifest.lpact_code == code_digest()
+        same_polars = manifest is not None and manifest.versions.get("polars") == pl.__version__
+        sums = (self.tables.intact[f"{self.table.name}{suffix}"] for suffix in _SUFFIXES)
+        same = (self.table.name, *sums, same_code, same_polars)
+        try:
+            found = _right.get(same) or self._ask(
+                "write again", same_code=same_code, same_polars=same_polars
+            )
+        except FailedError as error:
+            self._unreadable(".parquet", error)
+            return
+        if not found["problems"] and len(_right) < _MOST_KEPT:
+            _right[same] = found
+        self.tables.add(self.table, table_path(self.tables.root, self.table), found)
+
+    def changed(self, then: dict[str, Any] | None) -> None:
+        """A file has changed, or both."""
+        kept = [own for own in _SUFFIXES if self.tables.is_intact(self.table.name, own)]
+        for suffix in _SUFFIXES:
+            path = table_path(self.tables.root, self.table, suffix)
+            if suffix not in kept and path.is_file() and not path.is_symlink():
+                self._describe(suffix, then, twin=bool(kept))
+        for suffix in kept or _SUFFIXES:
+            if self._take(suffix, say=bool(kept) or then is None):
+                break
+
+    def _describe(self, suffix: str, then: dict[str, Any] | None, *, twin: bool) -> None:
+        try:
+            if twin:
+                self._ask("compare twins", suffix=suffix)
+            elif then is not None:
+                before = len(self.tables.problems)
+                self._ask("compare facts", suffix=suffix, then=then)
+                found = self.tables.problems[before:]
+                # Both files say the same, most often.
+                self.tables.problems[before:] = [
+                    p for p in found if p not in self.tables.problems[:before]
+                ]
+        except FailedError as error:
+            self._unreadable(suffix, error, twin=twin)
+
+    def _take(self, suffix: str, *, say: bool) -> bool:
+        """Have a copy of the table made from one of its files, for this process to read."""
+        path = table_path(self.tables.root, self.table, suffix)
+        if not path.is_file() or path.is_symlink():
+            return False
+        handed = self.tables.scratch / f"{list(ALL_TABLES).index(self.table.name)}{suffix}"
+        handed.unlink(missing_ok=True)
+        try:
+            found = self._ask("take", suffix=suffix, handed=str(handed))
+        except FailedError as error:
+            if say:
+                self._unreadable(suffix, error)
+            return False
+        self.tables.add(self.table, handed, found)
+        return bool(found["readable"])
+
+    def _unreadable(self, suffix: str, error: FailedError, *, twin: bool = False) -> None:
+        what = "cannot be compared with its twin" if twin else "cannot be read"
+        where = f"{self.table.name}{suffix}"
+        self.tables.problems.append(Problem("table", where, f"{what}: {error.what}"))
+
+
+class ExaminedRun(StoredRun):
+    """A run of which only tables are read that another process has read before."""
+
+    def __init__(self, tables: SealedTables) -> None:
+        super().__init__(tables.root)
+        self._tables = tables
+
+    def n_rows(self, name: str) -> int:
+        """Rows of a table, as the other process has counted them."""
+        self._refuse_unsafe(name)
+        return self._tables.n_rows(name)
+
+    def _read(self, table: Table) -> pl.DataFrame:
+        self._refuse_unsafe(table.name)
+        return super()._read(table)
+
+    def _refuse_unsafe(self, name: str) -> None:
+        if not self._tables.is_safe(name):
+            raise RunError(
+                f"the table '{name}' has changed, or cannot be read",
+                where=str(self.root),
+                got="a file that is not as it was",
+                expected="the table as it was published",
+                remedy="restore the file from a copy, or run the study again",
+            )
+
+
+def unreadable_tables(root: Path, reader: Apart) -> list[str]:
+    """Sentences about tables that cannot be read; whoever reads one of them may crash or run out of memory."""
+    found: list[str] = []
     for table in ALL_TABLES.values():
-        path = table_path(root, table)
-        if path.is_symlink() or not path.is_file():
-            continue
-        try:
-            refuse_swollen(path, table_path(root, table, ".csv"))
-        except SwollenError as error:
-            what = f"{error.what}: {error.got}"
-            problems.append(Problem("table", f"{table.name}.parquet", what))
-        except UnreadableError:
-            # It is named where it is compared.
-            continue
-    return problems
-
-
-def check_tables(tables: SealedTables, lock: Lock | None) -> list[Problem]:
-    """Rows, columns and values of every table of which a file has changed."""
-    problems: list[Problem] = []
-    for name in tables.names:
-        parquet, csv = (tables.is_intact(name, suffix) for suffix in _SUFFIXES)
-        if parquet and csv:
-            continue
-        table = ALL_TABLES[name]
-        if parquet or csv:
-            problems += _against_twin(tables, table, changed=".csv" if parquet else ".parquet")
-        elif lock is not None and name in lock.sealed.tables:
-            problems += _against_lock(tables, table, lock.sealed.tables[name])
-    return problems
-
-
-def _against_twin(tables: SealedTables, table: Table, *, changed: str) -> Iterator[Problem]:
-    """The file that has changed, against its twin that has not."""
-    where = f"{table.name}{changed}"
-    path = table_path(tables.root, table, changed)
-    if not path.is_file():
-        return
-    kept = ".csv" if changed == ".parquet" else ".parquet"
-    try:
-        old = tables.raw(table, kept)
-        new = tables.raw(table, changed)
-    except UnreadableError as error:
-        yield Problem(
-            "table", where, f"cannot be compared with its twin: {error.what}: {error.got}"
-        )
-        return
-    found = frame_problems(table, old, new, kind="table", where=where)
-    if not found:
-        what = "rows and values are those of its twin: only the bytes of the file differ"
-        found = [Problem("table", where, what)]
-    yield from found
-
-
-def _against_lock(tables: SealedTables, table: Table, then: SealedTable) -> Iterator[Problem]:
-    """Both files have changed: what the lock's counts and digests tell."""
-    seen: list[Problem] = []
-    for suffix in _SUFFIXES:
-        try:
-            frame = tables.raw(table, suffix)
-        except UnreadableError as error:
-            if table_path(tables.root, table, suffix).is_file():
-                what = f"cannot be read: {error.what}: {error.got}"
-                yield Problem("table", f"{table.name}{suffix}", what)
-            continue
-        seen = list(_facts(table, frame, then))
-        break
-    yield from seen
-
-
-def _facts(table: Table, frame: pl.DataFrame, then: SealedTable) -> Iterator[Problem]:
-    if frame.height != then.n_rows:
-        more = frame.height - then.n_rows
-        rows = f"{abs(more)} row{'s' if abs(more) > 1 else ''} {'more' if more > 0 else 'fewer'}"
-        what = f"{rows}: {frame.height}, not {then.n_rows}"
-        yield Problem("table", table.name, what, old=then.n_rows, new=frame.height)
-    now = {column.name: column_digest(column) for column in frame.get_columns()}
-    if key_digest(now, then.key) != then.key_sha256:
-        yield Problem("table", table.name, "the keys of the rows have changed, or their order")
-    if frame.height != then.n_rows:
-        return
-    for name in then.columns.keys() | now.keys():
-        old, new = then.columns.get(name), now.get(name)
-        if old != new:
-            what = "the values have changed" if old and new else "the column is missing"
-            what = "the column was added" if old is None else what
-            yield Problem("table", table.name, what, column=name, old=old, new=new)
+        files = [table_path(root, table, suffix) for suffix in _SUFFIXES]
+        if files[0].is_file():
+            n_bytes = sum(path.stat().st_size for path in files if path.is_file())
+            order = {"task": "take", "root": str(root), "table": table.name}
+            try:
+                reader.ask(order, n_bytes=n_bytes)
+            except FailedError as error:
+                found.append(f"{table.name}.parquet: {error.what}")
+    return found

@@ -6,6 +6,7 @@ the only things that are told it.
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from urllib.parse import quote
 import polars as pl
 
 from lpact.errors import LPactError, RunError
+from lpact.sealed.bounded_json import read_bounded
 from lpact.sealed.files import CRATE_FILE
 from lpact.sealed.lockfile import Lock
 from lpact.sealed.model import Problem
@@ -43,6 +45,7 @@ _FORMATS = {
     ".tex": "application/x-tex",
     ".toml": "application/toml",
 }
+_LONGEST = 300
 Entity = dict[str, Any]
 Tables = Callable[[str], pl.DataFrame | None]
 
@@ -203,18 +206,19 @@ def _outcome(profile: str, outcome: str, decisions: pl.DataFrame) -> Entity:
 def check_crate(root: Path, lock: Lock, table: Tables) -> list[Problem]:
     """The description beside a lock: made again, with its own day and licence, and compared."""
     path = root / CRATE_FILE
-    content = path.read_bytes()
     try:
+        content = read_bounded(path, what="the description cannot be read")
         graph = json.loads(content)["@graph"]
         own = next(entity for entity in graph if entity["@id"] == _ROOT)
         licence = own["license"]["@id"] if "license" in own else None
         stated = Stated(str(own["datePublished"]), licence)
         again = crate_bytes(root, lock, stated, table)
     except (ValueError, KeyError, TypeError, StopIteration, RecursionError, LPactError) as error:
-        return [Problem("crate", CRATE_FILE, f"cannot be compared: {str(error).splitlines()[:1]}")]
+        text = f"{error.what}: {error.got}" if isinstance(error, LPactError) else repr(error)
+        return [Problem("crate", CRATE_FILE, f"cannot be compared: {text[:_LONGEST]}")]
     if again == content:
         return []
     from lpact.sealed.check_report import first_difference
 
-    what = f"does not describe this run: {first_difference(content, again)}"
+    what = f"does not describe this run: {first_difference(io.BytesIO(content), io.BytesIO(again))}"
     return [Problem("crate", CRATE_FILE, what)]

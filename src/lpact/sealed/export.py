@@ -14,6 +14,7 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from lpact.errors import ConfigError, RunError
+from lpact.sealed.bounded_json import parse_bounded
 from lpact.sealed.crate import Stated, crate_bytes
 from lpact.sealed.files import CRATE_FILE
 from lpact.sealed.lockfile import Lock, read_lock
@@ -66,6 +67,8 @@ def export_run(
     _refuse_taken(target)
     _refuse_changed(root)
     description = crate_bytes(root, lock, stated, StoredRun(root).table)
+    # Nobody could verify an archive with a larger one.
+    parse_bounded(description, what="the description would be too large", where=CRATE_FILE)
 
     def write(handle: BinaryIO) -> None:
         _write(handle, root, lock, description)

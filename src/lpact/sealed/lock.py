@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lpact.errors import RunError
 from lpact.report import report_contents
-from lpact.report.folder import clear_leftovers, refuse_being_written
+from lpact.report.folder import CONTENTS, clear_leftovers, refuse_being_written
+from lpact.sealed.apart import apart
+from lpact.sealed.bounded_json import read_bounded
+from lpact.sealed.check_files import bounded_manifest
+from lpact.sealed.check_report import check_verdicts
+from lpact.sealed.check_tables import SealedTables
 from lpact.sealed.digests import column_digest, key_digest
 from lpact.sealed.environment import distributions, system
 from lpact.sealed.files import UNSEALED, Listing, list_files
@@ -29,7 +35,6 @@ from lpact.store import (
     Manifest,
     StoredRun,
     code_digest,
-    read_manifest,
     read_table,
     sha256_file,
     storage_errors,
@@ -37,7 +42,6 @@ from lpact.store import (
 )
 from lpact.store.locked import is_locked
 from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
-from lpact.tables import ALL_TABLES, Table
 from lpact.tables.relational import BRAIN_UNIT_INDEX
 
 WRITTEN_BY_RUNS = frozenset({MANIFEST_NAME, "log.jsonl", "status.json", "preregistration.json"})
@@ -72,11 +76,12 @@ def lock_run(path: str | Path) -> LockedRun:
     root = Path(path)
     if is_locked(root):
         return _locked_before(root)
-    manifest = read_manifest(root)
+    manifest = bounded_manifest(root)
     clear_leftovers(root / REPORT_FOLDER)
     refuse_being_written(root / REPORT_FOLDER)
     listing = list_files(root)
     _refuse_changed(root, listing)
+    _refuse_disagreeing(root, manifest)
     lock = make_lock(
         _sealed(root, manifest, listing), locked_on=datetime.now(UTC).date().isoformat()
     )
@@ -118,6 +123,8 @@ def _refuse_changed(root: Path, listing: Listing) -> None:
     """Refuse a run that is not as it was published, with the names of what is not."""
     changed = verify_outputs(root)
     changed += [f"{name} is {what}" for name, what in listing.others.items()]
+    if (contents := root / REPORT_FOLDER / CONTENTS).is_file():
+        read_bounded(contents, what="the list of the report's files cannot be read")
     own = report_contents(root / REPORT_FOLDER)
     for name in listing.files:
         folder, _, rest = name.partition("/")
@@ -168,8 +175,7 @@ def _tables(root: Path) -> tuple[dict[str, SealedTable], tuple[UnitOrder, ...]]:
     """Facts of every table, one in memory at a time, and the order of units."""
     tables: dict[str, SealedTable] = {}
     orders: tuple[UnitOrder, ...] = ()
-    present = StoredRun(root).tables()
-    for table in present:
+    for table in StoredRun(root).tables():
         frame = read_table(root, table)
         if table == BRAIN_UNIT_INDEX:
             orders = unit_orders(frame)
@@ -180,20 +186,35 @@ def _tables(root: Path) -> tuple[dict[str, SealedTable], tuple[UnitOrder, ...]]:
             key_sha256=key_digest(columns, table.key),
             columns=columns,
         )
-    _refuse_disagreeing(root, present)
     return tables, orders
 
 
-def _refuse_disagreeing(root: Path, present: list[Table]) -> None:
-    names = [table.name for table in present]
-    problems = consistency_problems(names, lambda name: read_table(root, ALL_TABLES[name]))
+def _refuse_disagreeing(root: Path, manifest: Manifest) -> None:
+    """Refuse files of one table, tables of one run, or a page of verdicts, that say otherwise than each other.
+
+    Checksums that fit do not tell: whoever edits a file can write its checksum into the manifest.
+    """
+    names = [table.name for table in StoredRun(root).tables()]
+    intact = {file.path: file.sha256 for file in manifest.outputs}
+    with (
+        apart() as reader,
+        tempfile.TemporaryDirectory(prefix="lpact-tables-") as scratch,
+    ):
+        tables = SealedTables(root, names, intact, Path(scratch))
+        tables.examine(reader, None, manifest)
+        problems = tables.problems
+        if not problems:
+            problems = [*consistency_problems(names, tables), *check_verdicts(root, tables)]
     if problems:
+        more = len(problems) - _MOST_NAMED
         raise RunError(
-            "tables of the run disagree about the order of units, and it is not locked",
+            "files of the run disagree with each other, and it is not locked",
             where=str(root),
-            got="; ".join(problem.text for problem in problems[:_MOST_NAMED]),
-            expected="one order of units a recording, in all tables",
-            remedy="run the study again",
+            got="; ".join(problem.text for problem in problems[:_MOST_NAMED])
+            + (f"; and {more} more" if more > 0 else ""),
+            expected="both files of every table with the same values, one order of units a recording in all tables, "
+            "and a page of verdicts as the tables give it",
+            remedy="restore the files from a copy, write the report again (lpact report), or run the study again",
         )
 
 

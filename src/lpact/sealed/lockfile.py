@@ -21,11 +21,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lpact.errors import RunError
+from lpact.sealed.bounded_json import parse_bounded, read_bounded
 from lpact.sealed.digests import digest_of
-from lpact.store import InputFile, atomic_write_bytes, storage_errors
+from lpact.store import InputFile, atomic_write_bytes
 from lpact.store.locked import LOCK_FILE
 
 LOCK_FORMAT = 1
+DAMAGED = "the lock is damaged"
 
 
 class _Record(BaseModel):
@@ -130,7 +132,10 @@ def lock_bytes(lock: Lock) -> bytes:
 def write_lock(root: Path, lock: Lock) -> Path:
     """Write ``root/lock.json`` atomically."""
     path = root / LOCK_FILE
-    atomic_write_bytes(path, lock_bytes(lock))
+    content = lock_bytes(lock)
+    # Nobody could read a larger one.
+    parse_bounded(content, what="the lock would be too large", where=str(path))
+    atomic_write_bytes(path, content)
     return path
 
 
@@ -145,16 +150,15 @@ def read_lock(root: Path) -> Lock:
             expected="a run that `lpact lock` has frozen",
             remedy=f"lock it first: lpact lock {root}",
         )
-    with storage_errors(path, "the lock cannot be read"):
-        return parse_lock(path.read_bytes(), where=str(path))
+    return parse_lock(read_bounded(path, what=DAMAGED), where=str(path))
 
 
 def parse_lock(content: bytes, *, where: str) -> Lock:
     """The lock in these bytes; ``where`` names them in errors."""
+    values = parse_bounded(content, what=DAMAGED, where=where)
     try:
-        values = json.loads(content)
         version = values["format_version"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (KeyError, TypeError, IndexError) as error:
         raise _damaged(where, f"{type(error).__name__}: {error}") from None
     if version != LOCK_FORMAT:
         raise RunError(
@@ -167,13 +171,13 @@ def parse_lock(content: bytes, *, where: str) -> Lock:
     try:
         return Lock.model_validate_json(content)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_input=False)[0]
         raise _damaged(where, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 def _damaged(where: str, got: str) -> RunError:
     return RunError(
-        "the lock is damaged",
+        DAMAGED,
         where=where,
         got=got,
         expected="lock.json as lpact wrote it",

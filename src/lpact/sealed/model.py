@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from lpact.report.compare.text import plain
-
 Kind = Literal[
     "lock",
     "file",
@@ -28,6 +26,13 @@ Kind = Literal[
 out otherwise when they were made again; ``crate`` is the description that an archive carries.
 """
 _LONGEST = 100
+
+
+def plain(text: object) -> str:
+    """Text as `lpact.report.compare` shows it; imported when there is something to show."""
+    from lpact.report.compare.text import plain as shown_plainly
+
+    return shown_plainly(text)
 
 
 @dataclass(frozen=True)

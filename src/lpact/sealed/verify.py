@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from lpact.config import StudyConfig, validate_model
 from lpact.decide import NEEDED, decide
 from lpact.errors import LPactError
-from lpact.sealed.archive import opened_run
+from lpact.sealed.apart import Apart, apart
+from lpact.sealed.archive import unpacked_run
 from lpact.sealed.check_files import (
+    bounded_manifest,
     check_files,
     check_manifest,
     check_twins,
@@ -17,8 +20,8 @@ from lpact.sealed.check_files import (
     is_table,
 )
 from lpact.sealed.check_registration import check_registration
-from lpact.sealed.check_report import check_report
-from lpact.sealed.check_tables import SealedTables, check_sizes, check_tables
+from lpact.sealed.check_report import check_report, check_verdicts
+from lpact.sealed.check_tables import SealedTables
 from lpact.sealed.crate import check_crate
 from lpact.sealed.environment import distributions
 from lpact.sealed.files import CRATE_FILE, list_files
@@ -26,7 +29,7 @@ from lpact.sealed.frames import frame_problems
 from lpact.sealed.lockfile import Lock, lock_bytes, read_lock
 from lpact.sealed.model import Problem, Verification
 from lpact.sealed.units import consistency_problems, order_problems
-from lpact.store import Manifest, code_digest, read_manifest
+from lpact.store import Manifest, code_digest
 from lpact.store.locked import LOCK_FILE, is_locked
 from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
 from lpact.tables import ALL_TABLES
@@ -58,11 +61,16 @@ def verify_run(
     tell
         Called with what is being done, for those who wait.
     """
-    with opened_run(path) as root:
-        found = _Verifier(root, tell)
+    with (
+        unpacked_run(path) as root,
+        apart() as reader,
+        tempfile.TemporaryDirectory(prefix="lpact-tables-") as scratch,
+    ):
+        found = _Verifier(root, tell, reader, Path(scratch))
         found.lock_and_files(digest)
+        found.makes_report = report
         found.tables_and_decisions()
-        found.report(wanted=report, workers=workers)
+        found.report(workers=workers)
         return Verification(
             path=Path(path),
             locked=found.locked,
@@ -76,8 +84,9 @@ def verify_run(
 class _Verifier:
     """One verification under way."""
 
-    def __init__(self, root: Path, tell: Tell) -> None:
+    def __init__(self, root: Path, tell: Tell, reader: Apart, scratch: Path) -> None:
         self.root, self.tell = root, tell
+        self.reader, self.scratch = reader, scratch
         self.problems: list[Problem] = []
         self.checked: list[str] = []
         self.notes: list[str] = []
@@ -87,6 +96,7 @@ class _Verifier:
         self.intact: frozenset[str] = frozenset()
         self.described = False
         self.readable = False
+        self.makes_report = True
 
     def lock_and_files(self, digest: str | None) -> None:
         """The lock itself, the quoted digest, then every file."""
@@ -94,7 +104,7 @@ class _Verifier:
         if self.locked:
             self._read_lock()
         try:
-            self.manifest = read_manifest(self.root)
+            self.manifest = bounded_manifest(self.root)
         except LPactError as error:
             if not self.locked:
                 raise
@@ -171,12 +181,14 @@ class _Verifier:
     def tables_and_decisions(self) -> None:
         """Rows and columns that differ, the order of units, and the decision made again."""
         names = [n for n in ALL_TABLES if n in self._table_names()]
-        tables = SealedTables(self.root, names, self.intact)
+        expected = expected_files(self.lock, self.manifest)
+        intact = {name: expected[name].sha256 for name in self.intact}
+        tables = SealedTables(self.root, names, intact, self.scratch)
         self.tell("comparing tables")
-        swollen = check_sizes(self.root)
-        self.readable = not swollen
-        self.problems += swollen
-        self.problems += check_tables(tables, self.lock)
+        tables.examine(self.reader, self.lock, self.manifest)
+        self.readable = all(tables.is_safe(name) for name in names)
+        self.problems += tables.problems
+        self._name_packing(tables.packed_otherwise)
         if self.lock is not None and (index := tables(BRAIN_UNIT_INDEX.name)) is not None:
             self.problems += order_problems(index, self.lock.sealed.unit_orders)
         self.problems += consistency_problems(names, tables)
@@ -184,11 +196,21 @@ class _Verifier:
         self._decide(tables)
         if self.lock is not None and self.described:
             self.problems += check_crate(self.root, self.lock, tables)
+        if not self.makes_report:
+            self.problems += check_verdicts(self.root, tables)
         tables.forget()
-        if self.manifest is not None and self.readable:
+        if self.manifest is not None:
             problems, done = check_registration(self.root, tables)
             self.problems += problems
             self.checked += done
+
+    def _name_packing(self, files: list[str]) -> None:
+        if files:
+            more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+            self.notes.append(
+                f"Written by another version of lpact or its packages, with the same values as here: "
+                f"{', '.join(files[:3])}{more}."
+            )
 
     def _table_names(self) -> set[str]:
         if self.lock is not None:
@@ -232,9 +254,9 @@ class _Verifier:
         config = self.manifest.config if self.manifest is not None else {}
         return validate_model(StudyConfig, config, where=MANIFEST_NAME)
 
-    def report(self, *, wanted: bool, workers: int) -> None:
+    def report(self, *, workers: int) -> None:
         """The report made again, where tables and manifest are as they were."""
-        if not wanted:
+        if not self.makes_report:
             self.notes.append("The report was not made again, as asked.")
             return
         changed = expected_files(self.lock, self.manifest).keys() - self.intact

@@ -24,6 +24,9 @@ import polars as pl
 from lpact.errors import TableError
 
 MAGIC = "lpact-task 1"
+_ARROW = b"ARROW1"
+"""With these bytes a frame begins and ends."""
+
 FIRST_READ = 16_384
 """Bytes that are read at once to get at the header; most headers are shorter."""
 
@@ -84,17 +87,42 @@ def read_header(read: ReadRange, key: str) -> Header:
         body, newline, _ = start[len(first) + 1 :].partition(b"\n")
     if _sha256(body) != words[1]:
         raise BundleError("its header does not have its checksum")
-    values = json.loads(body)
+    return _header(body, key, len(first) + len(body) + 2)
+
+
+def _header(body: bytes, key: str, begin: int) -> Header:
+    """A header from its JSON: a checksum says that it is whole, not that it was ever written by `pack`."""
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"its header is no JSON that can be read: {error}") from error
+    if not isinstance(values, dict) or not isinstance(values.get("key"), str):
+        raise BundleError("its header names no task")
     if values["key"] != key:
         raise BundleError(f"it is the result of another task, {values['key'][:80]}")
     mark = values.get("mark", "")
     if not isinstance(mark, str):
         raise BundleError("its mark is no text")
-    begin = len(first) + len(body) + 2
-    frames = tuple(
-        FrameEntry(n, begin + offset, size, sha) for n, offset, size, sha in values["frames"]
-    )
-    return Header(key, frames, max([begin, *(f.offset + f.n_bytes for f in frames)]), mark)
+    listed = values.get("frames")
+    if not isinstance(listed, list):
+        raise BundleError("its header lists no frames")
+    frames: list[FrameEntry] = []
+    end = begin
+    for entry in listed:
+        frames.append(_entry(entry, begin, end))
+        end += frames[-1].n_bytes
+    if len({frame.name for frame in frames}) != len(frames):
+        raise BundleError("two of its frames have one name")
+    return Header(key, tuple(frames), end, mark)
+
+
+def _entry(entry: object, begin: int, at: int) -> FrameEntry:
+    """One frame as a header lists it; it lies at ``at``, where the one before ends."""
+    match entry:
+        case [str(name), int(offset), int(n_bytes), str(sha256)] if n_bytes > 0:
+            if begin + offset == at:
+                return FrameEntry(name, at, n_bytes, sha256)
+    raise BundleError("its header lists a frame that cannot be one")
 
 
 def read_frames(
@@ -121,6 +149,8 @@ def _checked(read: ReadRange, entry: FrameEntry) -> bytes:
     content = read(entry.offset, entry.n_bytes)
     if _sha256(content) != entry.sha256:
         raise BundleError(f"its frame '{entry.name}' does not have its checksum")
+    if not (content.startswith(_ARROW) and content.endswith(_ARROW)):
+        raise BundleError(f"its frame '{entry.name}' is none")
     return content
 
 

@@ -41,25 +41,28 @@ def write_table(frame: pl.DataFrame, table: Table, root: Path) -> list[Path]:
     """Validate a frame; write ``root/<name>.parquet`` and ``root/<name>.csv``, each atomically."""
     valid = validate(frame, table)
     parquet, csv = table_path(root, table), table_path(root, table, ".csv")
-
-    def write_parquet(handle: BinaryIO) -> None:
-        pq.write_table(
-            _arrow_table(valid, table),
-            handle,
-            version="2.6",
-            compression="zstd",
-            compression_level=ZSTD_LEVEL,
-            row_group_size=ROWS_PER_GROUP,
-            write_page_checksum=True,
-        )
-
-    def write_csv(handle: BinaryIO) -> None:
-        for text in _csv_slices(valid, table):
-            handle.write(text.encode())
-
-    atomic_write(parquet, write_parquet)
-    atomic_write(csv, write_csv)
+    atomic_write(parquet, lambda handle: write_parquet(valid, table, handle))
+    atomic_write(csv, lambda handle: write_csv(valid, table, handle))
     return [parquet, csv]
+
+
+def write_parquet(valid: pl.DataFrame, table: Table, handle: BinaryIO) -> None:
+    """Write a frame that `validate` gave as the bytes of a table's Parquet file."""
+    pq.write_table(
+        _arrow_table(valid, table),
+        handle,
+        version="2.6",
+        compression="zstd",
+        compression_level=ZSTD_LEVEL,
+        row_group_size=ROWS_PER_GROUP,
+        write_page_checksum=True,
+    )
+
+
+def write_csv(valid: pl.DataFrame, table: Table, handle: BinaryIO) -> None:
+    """Write a frame that `validate` gave as the bytes of a table's CSV twin."""
+    for text in _csv_slices(valid, table):
+        handle.write(text.encode())
 
 
 def read_table(root: Path, table: Table) -> pl.DataFrame:

@@ -10,11 +10,17 @@ import importlib.metadata
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from lpact.config import config_digest
 from lpact.errors import RunError
@@ -74,15 +80,27 @@ class Manifest(_Record):
     config_digest: str
     versions: dict[str, str]
     plugins: tuple[str, ...]
+    plugin_code: dict[str, str] = {}
     inputs: tuple[InputFile, ...]
     outputs: tuple[OutputFile, ...]
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A run without plugins of other packages has no such field."""
+        return without_empty(dump(self), "plugin_code")
+
+
+def without_empty(values: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Values without those fields that are empty: a file from before there were such fields stays the same."""
+    return {name: value for name, value in values.items() if value or name not in names}
 
 
 @dataclass(frozen=True)
 class Provenance:
     """What a run is made from.
 
-    ``config`` is the hashed configuration as plain JSON values; ``plugins`` names other packages in use, with versions.
+    ``config`` is the hashed configuration as plain JSON values; ``plugins`` names other packages in use, with versions;
+    ``plugin_code`` holds the SHA-256 of the code of every plugin that is not lpact's own.
     """
 
     study: str
@@ -90,6 +108,7 @@ class Provenance:
     config: Mapping[str, Any]
     inputs: tuple[InputFile, ...]
     plugins: tuple[str, ...] = ()
+    plugin_code: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Refused here rather than after hours of work, when the manifest is written.
@@ -140,12 +159,23 @@ def differences(manifest: Manifest, provenance: Provenance) -> list[str]:
     changed = [
         f"{what}: {then} then, {now} now" for what, (then, now) in made_of.items() if then != now
     ]
+    for plugin in sorted(manifest.plugin_code.keys() | provenance.plugin_code.keys()):
+        own = [side.get(plugin) for side in (manifest.plugin_code, provenance.plugin_code)]
+        if own[0] != own[1]:
+            then, now = (code[:16] if code else "not known" for code in own)
+            changed.append(f"code of the plugin '{plugin}': {then} then, {now} now")
+    changed += _changed_inputs(manifest, provenance)
+    return changed
+
+
+def _changed_inputs(manifest: Manifest, provenance: Provenance) -> list[str]:
     then = {(f.dataset, f.path): f.sha256 for f in manifest.inputs}
     now = {(f.dataset, f.path): f.sha256 for f in provenance.inputs}
-    for dataset, path in sorted(then.keys() | now.keys()):
-        if then.get((dataset, path)) != now.get((dataset, path)):
-            changed.append(f"input file '{path}' of dataset '{dataset}'")
-    return changed
+    return [
+        f"input file '{path}' of dataset '{dataset}'"
+        for dataset, path in sorted(then.keys() | now.keys())
+        if then.get((dataset, path)) != now.get((dataset, path))
+    ]
 
 
 def build_manifest(root: Path, provenance: Provenance) -> Manifest:
@@ -165,6 +195,7 @@ def build_manifest(root: Path, provenance: Provenance) -> Manifest:
         config_digest=provenance.config_digest,
         versions=library_versions(provenance.config),
         plugins=provenance.plugins,
+        plugin_code=dict(provenance.plugin_code),
         inputs=tuple(sorted(provenance.inputs, key=lambda file: (file.dataset, file.path))),
         outputs=outputs,
     )

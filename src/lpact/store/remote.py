@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -86,10 +86,26 @@ class RemoteShelf:
         with self._errors(name, "a finished task cannot be written"):
             if not at_once:
                 system.create_dir(path.rpartition("/")[0], recursive=True)
-            with system.open_output_stream(first) as file:
-                file.write(content)
+            try:
+                with system.open_output_stream(first) as file:
+                    file.write(content)
+            except BaseException:
+                # A stream cannot be given up: closing it keeps what has arrived so far.
+                _remove_part(system, first, len(content))
+                raise
             if not at_once:
                 system.move(first, path)
+
+    def names(self, start: str) -> list[str]:
+        """Return the names of files that begin with ``start``, sorted."""
+        from pyarrow.fs import FileSelector
+
+        system, folder = self.opened()
+        under = f"{folder.rstrip('/')}/{start[:2]}"
+        with self._errors(start, "a place for results cannot be listed"):
+            found = system.get_file_info(FileSelector(under, allow_not_found=True))
+        names = (str(file.base_name) for file in found if file.is_file)
+        return sorted(name for name in names if name.startswith(start))
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -119,6 +135,14 @@ class RemoteShelf:
                 remedy="check address, bucket and keys (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or the machine's "
                 "role) on this machine, then run again: finished tasks are kept",
             ) from error
+
+
+def _remove_part(system: Any, path: str, n_bytes: int) -> None:
+    """Remove what an interrupted write has left; a file of the full size is an earlier one, and whole."""
+    with suppress(OSError):
+        found = system.get_file_info(path)
+        if found.is_file and found.size != n_bytes:
+            system.delete_file(path)
 
 
 def _under(name: str) -> str:

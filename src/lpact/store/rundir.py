@@ -7,6 +7,7 @@
         study                 digest of the configuration
         tasks/                results of finished tasks (`lpact.store.tasks`)
         log.jsonl             what happened so far, and status.json (`lpact.run.journal`)
+        plan.json             what it was expected to cost (`lpact.run.planning.kept`)
         run/                  the tables and the manifest, just before they are published
     <out>/                    appears by one rename, complete
 """
@@ -60,17 +61,25 @@ class RunWriter:
         refuse_foreign(self.partial)
         self._lock = FolderLock(self.partial)
         try:
+            self.tasks = self._open(tasks)
+        except BaseException:
+            # Nobody has this object, so nobody could let go of its lock.
+            self._lock.release()
+            raise
+
+    def _open(self, tasks: TaskStore | None) -> TaskStore:
+        """Make the working folder ready, now that it is locked; returns the place for results."""
+        try:
             # Another process may have published between the first look and the lock.
             self._refuse_existing()
         except RunError:
             self._remove_unused_partial()
-            self._lock.release()
             raise
         _sweep(self.partial)
-        atomic_write_bytes(self.partial / STUDY_NAME, provenance.config_digest.encode())
+        atomic_write_bytes(self.partial / STUDY_NAME, self.provenance.config_digest.encode())
         if tasks is not None and isinstance(tasks.shelf, FolderShelf):
             tasks.shelf.sweep()
-        self.tasks = tasks or TaskStore.at(self.partial / TASKS_NAME)
+        return tasks or TaskStore.at(self.partial / TASKS_NAME)
 
     def __enter__(self) -> Self:
         return self
@@ -216,7 +225,10 @@ def _remove(partial: Path) -> None:
 
 STUDY_NAME = "study"
 TASKS_NAME = "tasks"
-WORKING = frozenset({LOCK_NAME, STUDY_NAME, TASKS_NAME, "run", "log.jsonl", "status.json"})
+PLAN_NAME = "plan.json"
+WORKING = frozenset(
+    {LOCK_NAME, STUDY_NAME, TASKS_NAME, PLAN_NAME, "run", "log.jsonl", "status.json"}
+)
 """What a working folder holds."""
 
 

@@ -31,6 +31,10 @@ class Shelf(Protocol):
         """Make or replace a file: all of it, or nothing."""
         ...
 
+    def names(self, start: str) -> list[str]:
+        """Names of files that begin with ``start``, of two characters or more, sorted."""
+        ...
+
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
         ...
@@ -70,6 +74,14 @@ class FolderShelf:
     def write(self, name: str, content: bytes) -> None:
         """Make or replace a file atomically."""
         atomic_write_bytes(self.path(name), content)
+
+    def names(self, start: str) -> list[str]:
+        """Return the names of files that begin with ``start``, sorted."""
+        folder = self.root / start[:2]
+        with storage_errors(folder, "a place for results cannot be listed"):
+            if not folder.is_dir():
+                return []
+            return sorted(path.name for path in folder.iterdir() if path.name.startswith(start))
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""

@@ -78,6 +78,7 @@ def version_changes(before: Manifest, after: Manifest) -> tuple[VersionChange, .
 
 def _versions(manifest: Manifest) -> dict[str, str]:
     plugins = {f"plugin {name}": "in use" for name in manifest.plugins}
+    plugins |= {f"{name} (code)": code[:16] for name, code in manifest.plugin_code.items()}
     return {
         **manifest.versions,
         **plugins,

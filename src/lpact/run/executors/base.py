@@ -13,6 +13,7 @@ from typing import Protocol
 from lpact.config import RunConfig, StudyConfig
 from lpact.errors import ConfigError, LPactError
 from lpact.math.ridge import TooLittleMemory
+from lpact.run.inspect import plugin_code
 from lpact.run.memory import peak_bytes
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.run.sources import Owner, Seen, keeps_changing
@@ -45,13 +46,18 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Setup:
-    """What another process needs to take tasks of a study: plain values that can be sent to it."""
+    """What another process needs to take tasks of a study: plain values that can be sent to it.
+
+    ``code`` and ``plugin_code`` are of lpact and of plugins of other packages, as they are here: keys of results say
+    that this code made them.
+    """
 
     config: StudyConfig
     settings: RunConfig
     fingerprints: dict[str, str]
     results: Results
     code: str
+    plugin_code: tuple[tuple[str, str], ...]
     seen: Mapping[Owner, tuple[Seen, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -63,7 +69,18 @@ class Setup:
             workspace.fingerprints,
             results,
             code_digest(),
+            plugin_code(workspace.config),
             dict(workspace.watch.seen),
+        )
+
+    def other_plugins(self) -> str:
+        """Which plugins have other code in this process, in words; empty where none has."""
+        own, asked = dict(plugin_code(self.config)), dict(self.plugin_code)
+        return "; ".join(
+            f"the code of plugin {name} is {own.get(name, 'not in use')[:16]} there "
+            f"and {asked.get(name, 'not in use')[:16]} here"
+            for name in sorted(own.keys() | asked.keys())
+            if own.get(name) != asked.get(name)
         )
 
     def workspace(self) -> Workspace:

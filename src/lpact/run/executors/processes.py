@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from functools import cache
 
 from lpact.errors import RunError
 from lpact.run.executors.base import Ended, Setup, failure, perform
@@ -31,8 +32,11 @@ MOST_DEATHS = 3
 
 DEAD = "a process that died"
 
-MOST_DEATHS_IN_A_ROW = 6
-"""Processes that may die without any task finished in between, before the run is given up."""
+MOST_FALSE_STARTS = 6
+"""Times that processes may die before one of them has answered, before the run is given up."""
+
+MOST_GIVEN_UP = 20
+"""Tasks that may be given up without any finished in between: then it is not the tasks."""
 
 IN_HAND = 2
 """Tasks handed out a process: the one at work and the next, so that an interruption has little to wait for."""
@@ -47,7 +51,8 @@ class Processes:
         self._lost = lost
         self._pool: ProcessPoolExecutor | None = None
         self._deaths: Counter[str] = Counter()
-        self._in_a_row = 0
+        self._answers: list[Future[int]] = []
+        self._false_starts = self._given_up = 0
 
     def __enter__(self) -> Processes:
         self._start()
@@ -62,11 +67,10 @@ class Processes:
         waiting, suspects = iter(tasks), deque[Task]()
         running: dict[Future[Ended], Task] = {}
         while True:
-            at_work = self._hand_out(waiting, suspects, running)
-            if not running and not at_work:
+            broken = not self._hand_out(waiting, suspects, running)
+            if not running and not broken:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED) if running else ((), ())
-            broken = bool(at_work)
             for future in done:
                 try:
                     ended = future.result()
@@ -74,12 +78,13 @@ class Processes:
                     broken = True  # every other future is broken, too, and stays in ``running``
                 else:
                     del running[future]
-                    self._in_a_row = 0
+                    self._given_up = 0
                     yield ended
             if broken:
+                at_work = []
                 for future, task in running.items():
                     if future.exception() is None:
-                        self._in_a_row = 0
+                        self._given_up = 0
                         yield future.result()
                     else:
                         at_work.append(task)
@@ -88,18 +93,19 @@ class Processes:
 
     def _hand_out(
         self, waiting: Iterator[Task], suspects: deque[Task], running: dict[Future[Ended], Task]
-    ) -> list[Task]:
-        """Give processes work; returns the task that none could be given, since one had died meanwhile."""
+    ) -> bool:
+        """Give processes work; False where a process had died meanwhile, so that none can be given any."""
         most = 1 if suspects else IN_HAND * self.workers
         while len(running) < most:
             task = suspects.popleft() if suspects else next(waiting, None)
             if task is None:
-                return []
+                return True
             try:
                 self._submit(task, running)
             except BrokenProcessPool:
-                return [task]
-        return []
+                suspects.appendleft(task)  # never begun, so that the death is none of its doing
+                return False
+        return True
 
     def _submit(self, task: Task, running: dict[Future[Ended], Task]) -> None:
         if self._pool is None:
@@ -109,24 +115,33 @@ class Processes:
     def _after_a_death(self, at_work: list[Task], suspects: deque[Task]) -> Iterator[Ended]:
         """Start new processes; a task that was alone and did so too often is given up.
 
-        One whose result was kept before its process died is finished; what it cost is not known.
+        One whose result was kept before its process died is finished; what it cost is not known. Processes that die
+        before any has answered are no task's doing.
         """
         self._lost(at_work)
-        self._in_a_row += 1
-        if self._in_a_row >= MOST_DEATHS_IN_A_ROW:
-            raise _processes_die(at_work)
+        started = any(answer.done() and answer.exception() is None for answer in self._answers)
+        self._false_starts = 0 if started else self._false_starts + 1
+        if self._false_starts >= MOST_FALSE_STARTS:
+            raise _none_starts()
         self._stop()
         self._start()
-        alone = len(at_work) == 1
+        alone = started and len(at_work) == 1
         for task in at_work:
             if self._setup.results.fault(task.key) is None:
                 yield TaskRecord(task.name, task.key, 0.0, 0, 0, DEAD)
                 continue
             self._deaths[task.key] += alone
-            if self._deaths[task.key] < MOST_DEATHS:
-                suspects.append(task)
-            else:
+            if self._deaths[task.key] >= MOST_DEATHS:
+                self._given_up += 1
                 yield failure(task, _process_died(task), DEAD)
+            elif alone:
+                suspects.appendleft(
+                    task
+                )  # at once again, so that one task after the other is known for what it is
+            else:
+                suspects.append(task)
+        if self._given_up >= MOST_GIVEN_UP:
+            raise _all_die()
 
     def _start(self) -> None:
         with _environment(VARIABLES), _interrupts_ignored():
@@ -137,9 +152,10 @@ class Processes:
                 initializer=_start,
                 initargs=(self._setup, os.getpid()),
             )
+            self._answers = []
             with suppress(BrokenProcessPool):  # one that died already: the next task tells
                 for _ in range(self.workers):  # each starts a process while none is idle
-                    self._pool.submit(os.getpid)
+                    self._answers.append(self._pool.submit(os.getpid))
 
     def _stop(self, *, at_once: bool = False) -> None:
         if self._pool is not None:
@@ -150,14 +166,24 @@ class Processes:
             self._pool = None
 
 
-def _processes_die(at_work: list[Task]) -> RunError:
+def _none_starts() -> RunError:
     return RunError(
-        "worker processes die before they finish anything",
-        where=f"task {at_work[0].name}" if at_work else "the start of the workers",
-        got=f"{MOST_DEATHS_IN_A_ROW} deaths without a finished task in between",
-        expected="workers that live until the run ends",
+        "worker processes die before they begin to work",
+        where="the start of the workers",
+        got=f"{MOST_FALSE_STARTS} attempts",
+        expected="processes that start",
         remedy="in a script, start the run under `if __name__ == '__main__':`; memory may be short: see `lpact plan`; "
-        "with `--workers 1` the error itself is shown",
+        "`--workers 1` needs no other process",
+    )
+
+
+def _all_die() -> RunError:
+    return RunError(
+        "worker processes die with every task",
+        where="the workers",
+        got=f"{MOST_GIVEN_UP} tasks given up in a row, each after {MOST_DEATHS} processes that died",
+        expected="workers that live until the run ends",
+        remedy="memory may be short: see `lpact plan`; `lpact status` names the tasks; what was finished is kept",
     )
 
 
@@ -167,8 +193,9 @@ def _process_died(task: Task) -> RunError:
         where=f"task {task.name}, which ran alone",
         got=f"{MOST_DEATHS} processes that ended without a result",
         expected="workers that live until the run ends",
-        remedy="memory may be short: see `lpact plan`, and lower readout.memory_gib; in a script, start the run under "
-        "`if __name__ == '__main__':`; then run again to resume",
+        remedy="memory may be short: see `lpact plan`, and use fewer workers; in a script, start the run under "
+        "`if __name__ == '__main__':`; then run again to resume; readout.memory_gib can be lowered too, but that is "
+        "another configuration: everything is computed again",
     )
 
 
@@ -219,6 +246,12 @@ def _start(setup: Setup, parent: int) -> None:
     _workspace, _setup = setup.workspace(), setup
 
 
+@cache
+def _other_plugins() -> str:
+    """Which plugins have other code here than where the run began; this process keeps those that it has loaded."""
+    return _setup.other_plugins() if _setup is not None else ""
+
+
 def _perform(task: Task) -> Ended:
     if _workspace is None or _setup is None:
         raise RuntimeError("the worker process was not initialised")
@@ -228,6 +261,14 @@ def _perform(task: Task) -> Ended:
             where="a worker process that was started later",
             got=code_digest(),
             expected=_setup.code,
+            remedy="run again: results of the code as it was are kept under their own keys",
+        )
+    if other := _other_plugins():
+        raise RunError(
+            "plugins have changed since the run began",
+            where="a worker process that was started later",
+            got=other,
+            expected="plugins that stay as they are while a study runs",
             remedy="run again: results of the code as it was are kept under their own keys",
         )
     _one_thread.hold()

@@ -11,6 +11,7 @@ from lpact.run.journal.journal import Journal
 from lpact.run.journal.progress import Silent
 from lpact.run.journal.status import STATUS_NAME, read_status
 from lpact.store import FolderLock, partial_folder, refuse_foreign
+from lpact.store.rundir import PLAN_NAME
 
 
 @contextmanager
@@ -42,6 +43,8 @@ def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Jo
         except BaseException:
             journal.leave()
             _put_back(status, before)
+            if partial in made:
+                (partial / PLAN_NAME).unlink(missing_ok=True)
             lock.release(remove=bool(made))
             for folder in made:
                 with suppress(OSError):

@@ -7,6 +7,7 @@ import platform
 import socket
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -49,6 +50,7 @@ class Journal:
         config_digest: str,
         workers: int,
         expected: Mapping[str, float] | None = None,
+        cluster: str = "",
         logged: bool = True,
     ) -> None:
         self._folder = folder
@@ -70,6 +72,7 @@ class Journal:
             "study": study,
             "config_digest": config_digest,
             "workers": workers,
+            "cluster": cluster,
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "namespace": process_namespace(),
@@ -110,6 +113,11 @@ class Journal:
             else:
                 self._told.advance(n)
             self._tick()
+
+    def known(self, name: str, total: int, seconds: float, own_peak_bytes: int) -> None:
+        """A stage was over before this journal began; it is logged for those who read of all stages."""
+        fields = {"total": total, "done": total, "seconds": round(seconds, 3)}
+        self._log.write("stage_finished", name, fields | {"own_peak_bytes": own_peak_bytes})
 
     def finished(self, record: TaskRecord) -> None:
         """A task is finished: it is logged and counted."""
@@ -241,6 +249,9 @@ class Journal:
     def _write_status(self, state: str, problem: str) -> Estimate:
         now = self._model.clock()
         estimate = Estimate(1.0, 0.0) if state == "finished" else self._model.estimate()
+        if self._model.current is not None:
+            left = self._stage_left(self._model.current, now)
+            estimate = replace(estimate, stage_left=left)
         self._own.look()
         stages = [
             _counts(stage, now)

@@ -19,19 +19,27 @@ _DAMPING = 0.02
 
 @dataclass(frozen=True)
 class Estimate:
-    """Share of the work that is done and seconds that are left; None where nothing is known yet."""
+    """Share of the work that is done and seconds that are left; None where nothing is known yet.
+
+    ``stage_left`` is what is left of the present stage.
+    """
 
     fraction: float | None
     seconds_left: float | None
+    stage_left: float | None = None
 
 
 class StageProgress:
-    """Counts and times of one stage. ``done`` includes what was ``resumed`` and what ``failed``."""
+    """Counts and times of one stage. ``done`` includes what was ``resumed`` and what ``failed``.
+
+    ``known_left`` is what somebody who knows the plan says is left.
+    """
 
     def __init__(self, name: str, total: int, now: float) -> None:
         self.name = name
         self.total = total
         self.done = self.resumed = self.failed = 0
+        self.known_left: float | None = None
         self._began = now
         self._before = 0.0
         self._last = 0.0

@@ -155,7 +155,9 @@ def _percent(estimate: Estimate) -> str:
 def _stage_left(stage: StageProgress, now: float) -> str:
     if stage.done <= 0 or stage.steps_left == 0:
         return ""
-    left = stage.seconds_left(now, stage.step_seconds())
+    left = stage.known_left
+    if left is None:
+        left = stage.seconds_left(now, stage.step_seconds())
     return "" if left is None else time_left(left)
 
 
@@ -191,6 +193,8 @@ class _Bar:
             self._progress.advance(self._task, n)
 
     def overall(self, estimate: Estimate) -> None:
+        if self._stage is not None:
+            self._stage.known_left = estimate.stage_left
         if estimate.fraction is None:
             return
         if self._overall is None:
@@ -227,6 +231,8 @@ class _Lines:
 
     def overall(self, estimate: Estimate) -> None:
         self._estimate = estimate
+        if self._stage is not None:
+            self._stage.known_left = estimate.stage_left
         now = self._clock()
         if self._stage is not None and now - self._told >= MOST_SECONDS_BETWEEN_LINES:
             self._tell(now)

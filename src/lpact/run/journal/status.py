@@ -64,6 +64,7 @@ class StatusFile(_Part):
     study: str
     config_digest: str
     workers: int
+    cluster: str = ""
     pid: int
     host: str
     namespace: str

@@ -77,8 +77,8 @@ def _memory_problem(
     if limits.memory is None or needed <= MEMORY_SHARE * limits.memory:
         return None
     allowed = int(MEMORY_SHARE * limits.memory)
-    largest = max(stages, key=lambda s: s.peak_bytes)
-    fitting = workers_that_fit(stages, allowed, workers)
+    largest = _decisive(stages, workers)
+    fitting = workers_that_fit(stages, allowed, min(workers - 1, limits.cores or workers))
     counted = "1 worker" if workers == 1 else f"{workers} workers"
     got = f"about {gib(needed)} of memory with {counted}, most of it in the stage '{largest.stage}'"
     if fitting:
@@ -102,9 +102,14 @@ def _memory_problem(
     )
 
 
-def workers_that_fit(stages: Sequence[StageCost], allowed: int, workers: int) -> int:
-    """The most workers, fewer than ``workers``, that fit into ``allowed`` bytes; 0 where not even one does."""
-    return next((n for n in range(workers - 1, 0, -1) if memory_with(stages, n) <= allowed), 0)
+def _decisive(stages: Sequence[StageCost], workers: int) -> StageCost:
+    """The stage whose processes hold most of the memory together."""
+    return max(stages, key=lambda s: s.peak_bytes * (workers if s.stage in SHARED_OUT else 1))
+
+
+def workers_that_fit(stages: Sequence[StageCost], allowed: int, most: int) -> int:
+    """How many workers, ``most`` at most, fit into ``allowed`` bytes; 0 where not even one does."""
+    return next((n for n in range(most, 0, -1) if memory_with(stages, n) <= allowed), 0)
 
 
 def _disk_problems(

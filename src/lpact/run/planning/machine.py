@@ -16,13 +16,15 @@ _OWN_CGROUP = Path("/proc/self/cgroup")
 class Limits:
     """Bytes of memory, and bytes free where a run and where features are written; None where nobody can tell.
 
-    ``one_disk`` says that both are on the same file system and share what is free.
+    ``one_disk`` says that both are on the same file system and share what is free. ``cores`` are those that processes
+    may use.
     """
 
     memory: int | None
     out: int | None
     features: int | None
     one_disk: bool = True
+    cores: int | None = None
 
 
 def machine_limits(out: Path, features: Path) -> Limits:
@@ -33,7 +35,20 @@ def machine_limits(out: Path, features: Path) -> Limits:
         shutil.disk_usage(place).free,
         shutil.disk_usage(other).free,
         place.stat().st_dev == other.stat().st_dev,
+        usable_cores(),
     )
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder; 0 where there is none."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def memory_limit(

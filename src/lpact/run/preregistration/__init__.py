@@ -5,6 +5,7 @@
     content.py    what is registered, and the same of a finished run
     record.py     the file: canonical JSON, its digest, its time
     earlier.py    whether results were there already
+    noted.py      what runs say beside their results: from which data these are made
     own_tasks.py  the study's own tasks: whether results are there, and under which registration they were made
     register.py   from a study's sources to a registration; nothing is fitted
     check.py      a run held against a registration, item by item
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from lpact.run.preregistration.check import check, check_run, run_items
 from lpact.run.preregistration.earlier import look_for_results
+from lpact.run.preregistration.noted import leave_note
 from lpact.run.preregistration.own_tasks import TakenOver, study_tasks, taken_over
 from lpact.run.preregistration.record import (
     REGISTRATION_NAME,
@@ -31,6 +33,7 @@ __all__ = [
     "TakenOver",
     "check",
     "check_run",
+    "leave_note",
     "look_for_results",
     "read_registration",
     "refuse_other_digest",

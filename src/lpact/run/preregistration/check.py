@@ -17,7 +17,7 @@ from lpact.run.preregistration.content import (
     gather,
     software_now,
 )
-from lpact.run.preregistration.earlier import KEPT
+from lpact.run.preregistration.earlier import KEPT, NOTED
 from lpact.run.preregistration.items import Line, counted, one_line
 from lpact.run.preregistration.own_tasks import TakenOver
 from lpact.run.preregistration.record import Registration, deposited_digest
@@ -34,6 +34,10 @@ from lpact.tables.preregistration import (
 
 DEPOSITED = "digest that was deposited"
 NOT_LOOKED = "no earlier run was named to be looked at"
+OWN_PLACE = (
+    "the study's own place for results, for those of its tasks and for runs noted there that have kept results of the "
+    "same data and models"
+)
 NOT_UNDER_IT = " result(s) of tasks were not made under it"
 
 
@@ -171,7 +175,9 @@ def _before_results(registration: Registration) -> Line:
 
 def _looked_at(run: EarlierRun) -> str:
     if run.state == KEPT:
-        return "the study's own place for results"
+        return OWN_PLACE
+    if run.state == NOTED:
+        return f"results that a run of '{run.study}' has kept there"
     return f"a {run.state} run" + (f" of '{run.study}'" if run.study else "")
 
 

@@ -198,6 +198,9 @@ def _software(registered: Content, found: Content) -> Iterator[Line]:
         yield Line("software", name, then, now)
     then, now = (", ".join(own.plugins) or "none" for own in (registered, found))
     yield Line("software", "plugin packages", then, now)
+    for name in sorted({*registered.plugin_code, *found.plugin_code}):
+        then, now = (own.plugin_code.get(name, ABSENT) for own in (registered, found))
+        yield Line("software", f"code of the plugin '{name}'", then, now)
 
 
 def _differing(own: Mapping[str, str], other: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from lpact.store import InputFile, code_digest
-from lpact.store.manifest import library_versions, lpact_version
+from lpact.store.manifest import library_versions, lpact_version, without_empty
 from lpact.tables import Table
 from lpact.tables.audit import CONTROL_AVAILABILITY, EVIDENCE_FEASIBILITY, UNIT_INVENTORY
 
@@ -127,6 +127,7 @@ class Content(Item):
     lpact_code: str
     versions: dict[str, str]
     plugins: tuple[str, ...]
+    plugin_code: dict[str, str] = {}
     inputs: tuple[InputFile, ...]
     datasets: tuple[DatasetRole, ...]
     recordings: tuple[RecordingFacts, ...]
@@ -135,6 +136,11 @@ class Content(Item):
     claims: tuple[Claim, ...]
     after_the_fact: bool
     earlier_runs: tuple[EarlierRun, ...]
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A study without plugins of other packages has no such field."""
+        return without_empty(dump(self), "plugin_code")
 
 
 class MadeFrom(Protocol):
@@ -152,6 +158,8 @@ class MadeFrom(Protocol):
     def inputs(self) -> tuple[InputFile, ...]: ...  # noqa: D102
     @property
     def plugins(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def plugin_code(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
 class Software(Item):
@@ -191,6 +199,7 @@ def gather(
         lpact_code=software.lpact_code,
         versions=software.versions,
         plugins=made_from.plugins,
+        plugin_code=dict(made_from.plugin_code),
         inputs=tuple(sorted(made_from.inputs, key=lambda file: (file.dataset, file.path))),
         datasets=_rows(DatasetRole, tables, EVIDENCE_FEASIBILITY),
         recordings=_rows(RecordingFacts, tables, UNIT_INVENTORY),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from lpact.errors import RunError
@@ -16,8 +16,15 @@ from lpact.store.manifest import MANIFEST_NAME
 from lpact.tables.decisions import DECISIONS
 
 FINISHED, UNFINISHED = "finished", "unfinished"
-KEPT = "kept"
-"""States of an earlier run; `KEPT` are results in the study's own place for them, whichever run made them."""
+KEPT, NOTED = "kept", "noted"
+"""States of an earlier run.
+
+`KEPT` are results of the study's own tasks in its place for them, whichever run made them. `NOTED` is a run that has
+kept results of other tasks there.
+"""
+
+Pair = tuple[str, str]
+"""A dataset and a model."""
 
 MEASURED = (BRAINS, LEVELS, CEILINGS, CONTROLS, DECISION)
 """Stages that look at outcomes."""
@@ -27,7 +34,7 @@ SAME_SHARE = 0.5
 
 
 def look_for_results(
-    folder: Path, inputs: Iterable[InputFile], pairs: Iterable[tuple[str, str]]
+    folder: Path, inputs: Iterable[InputFile], pairs: Iterable[Pair]
 ) -> list[EarlierRun]:
     """Look at the run ``folder`` and at what an interrupted run left beside it.
 
@@ -55,27 +62,38 @@ def look_for_results(
     return found
 
 
-def _finished(
-    run: StoredRun, inputs: tuple[InputFile, ...], pairs: tuple[tuple[str, str], ...]
-) -> EarlierRun:
-    own, theirs = _by_source(inputs), _by_source(run.manifest.inputs)
+def _finished(run: StoredRun, inputs: tuple[InputFile, ...], pairs: tuple[Pair, ...]) -> EarlierRun:
     judged = set(run.table(DECISIONS.name).select("dataset", "model").unique().iter_rows())
-    same = sorted(
+    return EarlierRun(
+        state=FINISHED,
+        study=run.manifest.study,
+        config_digest=run.manifest.config_digest,
+        same=same_pairs(inputs, pairs, run.manifest.inputs, judged),
+        n_finished_tasks=0,
+    )
+
+
+def same_pairs(
+    inputs: Iterable[InputFile],
+    pairs: Iterable[Pair],
+    their_inputs: Iterable[InputFile],
+    their_pairs: Collection[Pair],
+) -> tuple[str, ...]:
+    """Those of a study's datasets and models that another run has, too, as ``dataset/model``.
+
+    Both are known by the checksums of their files (see `look_for_results`).
+    """
+    own, theirs = _by_source(inputs), _by_source(their_inputs)
+    same = (
         f"{dataset}/{model}"
         for dataset, model in set(pairs)
         if any(
             _same_files(own.get(dataset, {}), theirs.get(other, {}))
             and _same_model(model, other_model, own, theirs)
-            for other, other_model in judged
+            for other, other_model in their_pairs
         )
     )
-    return EarlierRun(
-        state=FINISHED,
-        study=run.manifest.study,
-        config_digest=run.manifest.config_digest,
-        same=tuple(same),
-        n_finished_tasks=0,
-    )
+    return tuple(sorted(same))
 
 
 def _unfinished(partial: Path) -> EarlierRun:
@@ -100,7 +118,7 @@ def _task_files(partial: Path) -> list[Path]:
     return [p for p in (partial / "tasks").rglob("*") if p.is_file() and p.suffix != ".tmp"]
 
 
-def _by_source(inputs: tuple[InputFile, ...]) -> dict[str, dict[str, int]]:
+def _by_source(inputs: Iterable[InputFile]) -> dict[str, dict[str, int]]:
     """Sizes by checksum, for every dataset and model; features are made from these files, and left out."""
     sources: dict[str, dict[str, int]] = {}
     for file in inputs:
@@ -136,6 +154,9 @@ def refuse_results(found: Iterable[EarlierRun]) -> None:
                 "option 'run.tasks'",
                 f"results of {counted(n_tasks, 'task')} of this very study",
             )
+        elif earlier.state == NOTED:
+            where = "option 'run.tasks'"
+            got = f"results of {', '.join(earlier.same)}, kept there by a run of the study '{earlier.study}'"
         elif earlier.same:
             same = ", ".join(earlier.same)
             got = f"a finished run of the study '{earlier.study}' with results of {same}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from lpact.config import StudyConfig
@@ -14,11 +14,12 @@ from lpact.run.inspect import StudyAudit
 from lpact.run.journal.progress import Silent
 from lpact.run.measure import measure
 from lpact.run.preregistration.content import EarlierRun
-from lpact.run.preregistration.earlier import KEPT
+from lpact.run.preregistration.earlier import KEPT, NOTED, Pair, same_pairs
 from lpact.run.preregistration.items import counted
+from lpact.run.preregistration.noted import notes_with_results
 from lpact.run.preregistration.record import Registration
 from lpact.run.tasks import Task
-from lpact.store import MemoryTasks, TaskStore
+from lpact.store import InputFile, MemoryTasks, TaskStore
 from lpact.store.remote import open_shelf
 
 MOST_SHOWN = 3
@@ -60,17 +61,38 @@ def study_tasks(config: StudyConfig, audit: StudyAudit) -> list[Task]:
     ]
 
 
-def look_into_store(place: str, config: StudyConfig, audit: StudyAudit) -> EarlierRun:
-    """Look for results of the study's own tasks in its place for results, ``[run] tasks``; none is read."""
+def look_into_store(
+    place: str,
+    config: StudyConfig,
+    audit: StudyAudit,
+    inputs: tuple[InputFile, ...],
+    pairs: Collection[Pair],
+) -> list[EarlierRun]:
+    """Look into the study's own place for results, ``[run] tasks``; no result is read.
+
+    First come results of the study's own tasks; then runs that have kept results of the same data and models there,
+    with whichever options. Runs on other data are nobody's business: studies may share the place.
+    """
     store = TaskStore(open_shelf(place))
     keys = {task.key for task in study_tasks(config, audit)}
-    return EarlierRun(
+    own = EarlierRun(
         state=KEPT,
         study="",
         config_digest="",
         same=(),
         n_finished_tasks=sum(store.has(key) for key in keys),
     )
+    noted = (
+        EarlierRun(
+            state=NOTED,
+            study=note.study,
+            config_digest=note.config_digest,
+            same=same_pairs(inputs, pairs, note.inputs, note.pairs),
+            n_finished_tasks=0,
+        )
+        for note in notes_with_results(store)
+    )
+    return [own, *dict.fromkeys(run for run in noted if run.has_results)]
 
 
 def taken_over(

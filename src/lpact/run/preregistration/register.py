@@ -36,7 +36,7 @@ def register(
     pairs = {(claim.dataset, claim.model) for claim in claims}
     earlier = [found for run in runs for found in look_for_results(run, made_from.inputs, pairs)]
     if kept:
-        earlier.append(look_into_store(kept, config, audit))
+        earlier += look_into_store(kept, config, audit, made_from.inputs, pairs)
     if not after_the_fact:
         refuse_results(earlier)
     content = gather(

@@ -2,28 +2,33 @@
 
 A few tasks a worker thread are handed out at a time, so that neither client nor scheduler holds a whole study. Workers
 that see the client's results write there; from others results come back through the scheduler. A task whose worker is
-lost is run elsewhere; one that loses worker after worker is run alone at last, and given up when that worker dies too.
+lost is run elsewhere, unless its result is there; one that loses worker after worker is run alone at last, and given up
+when that worker dies too.
 """
 
 from __future__ import annotations
 
-import queue
 import uuid
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from lpact.errors import LPactError
 from lpact.extras import require
 from lpact.run.executors.base import Ended, failure
 from lpact.run.executors.dask import entry
-from lpact.run.executors.dask.crowd import Crowd, Note, connected
-from lpact.run.executors.dask.handed import Handed, Waiting, in_vain, killed
+from lpact.run.executors.dask.ask import connected
+from lpact.run.executors.dask.crowd import Crowd, Doubt, Note
+from lpact.run.executors.dask.handed import Handed, Waiting, in_vain, killed, not_whole
+from lpact.run.executors.dask.inbox import Death, Inbox
 from lpact.run.executors.dask.terms import Answer, Briefing, Lacking, Unfit, packed
 from lpact.run.records import TaskRecord
 from lpact.run.tasks import Task
 from lpact.run.workspace import Workspace
 from lpact.store import TaskStore, code_digest
+from lpact.store.tasks import file_name
 
 IN_HAND = 3
 """Handed out a worker thread: the task at work and the next ones; short ones together."""
@@ -33,6 +38,20 @@ WAIT_S = 0.5
 
 MOST_ATTEMPTS = 10
 """Times that a task is handed out again for reasons that are not its own."""
+
+MOST_DEATHS = 3
+"""Workers that a task may lose, one after the other, while no other worker is there; then it is run alone."""
+
+DEAD = "workers that died"
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """Tasks that ended with an error that may be their worker's; ``doubt`` says when that is known."""
+
+    handed: Handed
+    error: BaseException
+    doubt: Doubt
 
 
 class OnDask:
@@ -50,15 +69,17 @@ class OnDask:
         self._client = client
         self._store = store
         self._lost = lost
-        self._note = note
         self._briefing = Briefing.of(workspace, store)
         self._asked = (code_digest(), self._briefing.packed())
         self._crowd = Crowd(client, *self._asked, note=note, patience_s=workspace.run.patience_s)
+        self._inbox = Inbox(client)
+        self._waiting = Waiting()
         self._handed: dict[str, Handed] = {}
+        self._puzzles: list[Puzzle] = []
         self._attempts: Counter[str] = Counter()
+        self._deaths: Counter[str] = Counter()
+        self._lacking: set[str] = set()
         self._slowest: dict[type, float] = {}
-        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._deaths: queue.SimpleQueue[set[str]] = queue.SimpleQueue()
 
     @property
     def workers(self) -> int:
@@ -68,7 +89,7 @@ class OnDask:
     def __enter__(self) -> OnDask:
         self._store.shelf.write(self._briefing.probe, b"")
         try:
-            self._client.subscribe_topic("all", self._hear)
+            self._inbox.open()
             self._crowd.assemble()
         except BaseException:
             self._store.shelf.remove(self._briefing.probe)
@@ -77,114 +98,104 @@ class OnDask:
 
     def __exit__(self, *_: object) -> None:
         self._cancel()
-        if self._client.status == "running":
-            self._client.unsubscribe_topic("all")
+        self._inbox.close()
         self._store.shelf.remove(self._briefing.probe)
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
         """Run tasks as workers get free; the order in which they end is not fixed."""
-        waiting, suspects = Waiting(tasks, self._slowest), deque[Task]()
+        self._waiting = Waiting(tasks, self._slowest)
         try:
             while True:
-                self._hand_out(waiting, suspects)
-                if not self._handed:
+                self._hand_out()
+                if not self._handed and not self._puzzles and self._waiting.is_over:
                     return
-                ended = self._wait()
+                arrived = self._inbox.read(WAIT_S)
                 # Deaths come before what became of the tasks afterwards, as the scheduler tells of them.
-                yield from self._after_deaths()
-                answers = self._collect(ended)
-                for future in ended:
-                    yield from self._settle(future, answers, suspects)
+                for death in arrived.deaths:
+                    yield from self._after_death(death)
+                for future in arrived.ended:
+                    yield from self._settle(future)
+                for key, answers in arrived.answers.items():
+                    if (handed := self._handed.pop(key, None)) is not None:
+                        yield from self._answered(handed, answers)
+                        handed.future.release()
+                for key in arrived.missing:
+                    yield from self._answer_lost(key)
                 self._crowd.refresh()
-                self._free_the_stranded()
+                yield from self._solve()
         finally:
             self._cancel()
 
-    def _hand_out(self, waiting: Waiting, suspects: deque[Task]) -> None:
-        while len(self._handed) < IN_HAND * self.workers and (tasks := waiting.take()):
-            self._submit(tasks)
-        if suspects and not self._handed:
-            self._submit([suspects.popleft()], alone=True)
-
-    def _submit(
-        self,
-        tasks: list[Task],
-        parcels: dict[str, bytes] | None = None,
-        *,
-        near: str = "",
-        alone: bool = False,
-    ) -> None:
-        """Hand tasks out; ``near`` names a worker that should take them, if it can."""
-        key = f"{tasks[0].name.partition('/')[0]}-{uuid.uuid4().hex}"
+    def _hand_out(self) -> None:
+        if any(handed.alone for handed in islice(self._handed.values(), 1)):
+            return
         permitted = self._crowd.permitted
+        if permitted is None or permitted:
+            while len(self._handed) < IN_HAND * self.workers and (tasks := self._waiting.take()):
+                self._submit(tasks, permitted)
+        # A suspect is bound to one worker: else Dask would start it elsewhere at once when that worker dies, and it
+        # could take another's worker with it after it was given up.
+        suspects = self._waiting.suspects
+        if suspects and not self._handed and (address := self._crowd.somebody()):
+            self._submit([suspects.popleft()], [address], alone=True)
+
+    def _submit(self, tasks: list[Task], bound: list[str] | None, *, alone: bool = False) -> None:
+        """Hand tasks out, with all that they need if their worker lacked some of it: then any worker can run them."""
+        key = f"{tasks[0].name.partition('/')[0]}-{uuid.uuid4().hex}"
+        parcels = {
+            need: self._content(task, need)
+            for task in tasks
+            if task.key in self._lacking
+            for need in task.job.needs
+        }
         future = self._client.submit(
             entry.take,
             *self._asked,
             packed(tasks),
-            parcels or {},
+            parcels,
             key=key,
             pure=False,
-            workers=permitted if permitted is not None else [near] if near else None,
-            allow_other_workers=permitted is None and bool(near),
+            workers=bound,
+            allow_other_workers=False,
         )
-        self._handed[key] = Handed(tasks, future, alone, frozenset(permitted or ()))
-        future.add_done_callback(self._ended.put)
+        self._handed[key] = Handed(tasks, future, frozenset(bound or ()), alone, bool(parcels))
+        self._inbox.watch(future)
 
-    def _wait(self) -> list[Any]:
-        """Futures that have ended; none if that takes long."""
-        ended: list[Any] = []
-        try:
-            ended.append(self._ended.get(timeout=WAIT_S))
-            while True:
-                ended.append(self._ended.get_nowait())
-        except queue.Empty:
-            pass
-        return [future for future in ended if future.key in self._handed]
+    def _content(self, task: Task, need: str) -> bytes:
+        if (fault := self._store.fault(need)) is not None:
+            raise not_whole(task, self._store.shelf.where(file_name(need)), fault)
+        return self._store.content(need)
 
-    def _collect(self, ended: list[Any]) -> dict[str, list[Answer] | Unfit]:
-        """Answers by key, all at once: each question to the scheduler takes time."""
-        finished = [future for future in ended if future.status == "finished"]
-        if not finished:
-            return {}
-        found = connected(self._client, lambda: self._client.gather(finished, errors="skip"))
-        # Those that were lost on the way are left out: then each is asked for by itself.
-        if len(found) != len(finished):
-            return {}
-        return dict(zip((future.key for future in finished), found, strict=True))
-
-    def _settle(
-        self, future: Any, answers: dict[str, list[Answer] | Unfit], suspects: deque[Task]
-    ) -> Iterator[Ended]:
-        """What a future has brought: a task's end, or a reason to hand the task out again."""
-        if future.key not in self._handed:
+    def _settle(self, future: Any) -> Iterator[Ended]:
+        """What to do about a future that has ended: fetch its answer, or hand its tasks out again."""
+        key, status = future.key, future.status
+        if key not in self._handed:
             return
-        if future.key not in answers and future.status not in ("finished", "error", "cancelled"):
-            # The worker was lost with the answer; Dask computes it again.
-            future.add_done_callback(self._ended.put)
-            return
-        handed = self._handed.pop(future.key)
-        if future.key in answers:
-            yield from self._answered(handed, answers[future.key])
-        elif future.status == "finished":
-            yield from self._answered(handed, connected(self._client, future.result))
-        elif future.status == "error":
-            yield from self._after_error(handed, future.exception(), suspects)
-        else:
+        if status == "finished":
+            self._inbox.want(key)
+        elif status == "error":
+            yield from self._after_error(self._handed.pop(key), future.exception())
+            future.release()
+        elif status == "cancelled":
             connected(self._client, lambda: None)
-            yield from self._again(handed.tasks, "the cluster has cancelled it", alone=handed.alone)
-        future.release()
+            yield from self._again(self._recall(key), "the cluster has cancelled it")
+        else:
+            yield from self._answer_lost(key)
 
     def _answered(self, handed: Handed, answers: list[Answer] | Unfit) -> Iterator[Ended]:
         if isinstance(answers, Unfit):
             self._crowd.refuse(answers)
             self._crowd.refresh(now=True)
-            yield from self._again(handed.tasks, "workers do not fit the run", alone=handed.alone)
+            yield from self._again(handed, "workers do not fit the run")
             return
         for task, answer in zip(handed.tasks, answers, strict=True):
             if isinstance(answer, Lacking):
-                parcels = {key: self._store.content(key) for key in answer.keys}
-                why = "it was sent what it needs, in vain"
-                yield from self._again([task], why, parcels, near=answer.address)
+                if not handed.sent:
+                    self._lacking.add(task.key)
+                    self._waiting.put_back([task], alone=handed.alone)
+                else:
+                    why = "it was sent what it needs, in vain"
+                    yield from self._again(handed, why, [task])
                 continue
             if answer.content is not None:
                 self._store.put(task.key, answer.content)
@@ -193,27 +204,40 @@ class OnDask:
                 self._slowest[kind] = max(self._slowest.get(kind, 0.0), answer.ended.seconds)
             yield answer.ended
 
+    def _answer_lost(self, key: str) -> Iterator[Ended]:
+        """Tasks had ended, and their worker died before it was asked for their answer.
+
+        Dask would run them again by itself, unasked and without a look at the results.
+        """
+        if key in self._handed:
+            why = "their worker was lost with their answer"
+            yield from self._again(self._recall(key), why, tell=True)
+
     def _again(
-        self,
-        tasks: list[Task],
-        why: str,
-        parcels: dict[str, bytes] | None = None,
-        *,
-        near: str = "",
-        alone: bool = False,
+        self, handed: Handed, why: str, tasks: list[Task] | None = None, *, tell: bool = False
     ) -> Iterator[Ended]:
-        """Hand tasks out again, unless that was done too often."""
-        self._attempts.update(task.key for task in tasks)
-        for task in tasks:
+        """Hand tasks out again, unless that was done too often or they are finished; ``tell``: they were lost."""
+        left = yield from self._kept(handed.tasks if tasks is None else tasks)
+        if tell and left:
+            self._lost(left)
+        self._attempts.update(task.key for task in left)
+        for task in left:
             if self._attempts[task.key] > MOST_ATTEMPTS:
                 yield failure(task, in_vain(task, why, MOST_ATTEMPTS), "no worker")
-        left = [task for task in tasks if self._attempts[task.key] <= MOST_ATTEMPTS]
-        if left:
-            self._submit(left, parcels, near=near, alone=alone)
+        left = [task for task in left if self._attempts[task.key] <= MOST_ATTEMPTS]
+        self._waiting.put_back(left, alone=handed.alone)
 
-    def _after_error(
-        self, handed: Handed, error: BaseException, suspects: deque[Task]
-    ) -> Iterator[Ended]:
+    def _kept(self, tasks: list[Task]) -> Generator[Ended, None, list[Task]]:
+        """Tell of tasks whose result was kept, though nobody could say so; returns the others."""
+        left = []
+        for task in tasks:
+            if self._store.fault(task.key) is None:
+                yield TaskRecord(task.name, task.key, 0.0, 0, 0, DEAD)
+            else:
+                left.append(task)
+        return left
+
+    def _after_error(self, handed: Handed, error: BaseException) -> Iterator[Ended]:
         """An error that the task's own code did not catch: of the cluster, the place for results, or the worker."""
         if isinstance(error, require("distributed", extra="dask").KilledWorker):
             # The scheduler tells of the last death after it has given up: too late to be heard with the others.
@@ -222,54 +246,66 @@ class OnDask:
             if handed.alone:
                 yield from self._give_up(handed)
             else:
-                suspects.extend(handed.tasks)
+                left = yield from self._kept(handed.tasks)
+                self._waiting.put_back(left, alone=True)
         elif isinstance(error, LPactError):
             raise error
-        elif self._crowd.look_again():
-            yield from self._again(handed.tasks, "workers do not fit the run", alone=handed.alone)
         else:
-            for task in handed.tasks:
-                yield failure(task, error, "a worker of the cluster")
+            self._puzzles.append(Puzzle(handed, error, self._crowd.look_again()))
 
-    def _hear(self, event: tuple[float, Any]) -> None:
-        """Called by Dask, in another thread, about everything that happens on the cluster."""
-        told = event[1]
-        if (
-            isinstance(told, dict)
-            and told.get("action") == "remove-worker"
-            and not told.get("expected")
-        ):
-            self._deaths.put(set(told.get("processing-tasks", ())))
+    def _solve(self) -> Iterator[Ended]:
+        """Errors that may be of a worker: once one is refused, tasks run again; if none is, the error is theirs."""
+        puzzles, self._puzzles = self._puzzles, []
+        for puzzle in puzzles:
+            guilty = self._crowd.has_refused_since(puzzle.doubt)
+            if guilty is None:
+                self._puzzles.append(puzzle)
+            elif guilty:
+                yield from self._again(puzzle.handed, "workers do not fit the run")
+            else:
+                for task in puzzle.handed.tasks:
+                    yield failure(task, puzzle.error, "a worker of the cluster")
 
-    def _after_deaths(self) -> Iterator[Ended]:
-        """Tell of tasks whose worker was lost; one that ran alone is not tried again."""
-        while not self._deaths.empty():
-            keys = self._deaths.get()
-            hit = {key: self._handed[key] for key in sorted(keys & self._handed.keys())}
-            if hit:
-                self._lost([task for handed in hit.values() for task in handed.tasks])
-            for key, handed in hit.items():
-                handed.n_deaths += 1
-                if handed.alone and not handed.future.done():
-                    del self._handed[key]
-                    self._client.cancel([handed.future], force=True)
-                    yield from self._give_up(handed)
+    def _after_death(self, death: Death) -> Iterator[Ended]:
+        """Tell of tasks whose worker was lost; one that ran alone is not tried again.
 
-    def _free_the_stranded(self) -> None:
-        """Tasks that were bound to workers which are all gone are handed out to those that are there."""
+        Tasks that were bound to workers which are all gone by now wait again, for those that are there.
+        """
+        self._crowd.forget(death.address)
+        hit = [] if death.expected else sorted(death.keys & self._handed.keys())
+        if hit:
+            self._lost([task for key in hit for task in self._handed[key].tasks])
+        for key in hit:
+            handed = self._handed[key]
+            handed.n_deaths += 1
+            self._deaths.update(task.key for task in handed.tasks)
+            if handed.alone and not handed.future.done():
+                yield from self._give_up(self._recall(key))
         for key, handed in list(self._handed.items()):
-            if handed.permitted and handed.permitted.isdisjoint(self._crowd.threads):
-                del self._handed[key]
-                self._client.cancel([handed.future], force=True)
-                self._submit(handed.tasks, alone=handed.alone)
+            if death.address in handed.bound:
+                handed.bound -= {death.address}
+                if not handed.bound and handed.future.status == "pending":
+                    left = yield from self._kept(self._recall(key).tasks)
+                    dangerous = any(self._deaths[task.key] >= MOST_DEATHS for task in left)
+                    self._waiting.put_back(left, alone=handed.alone or dangerous)
 
     def _give_up(self, handed: Handed) -> Iterator[Ended]:
-        for task in handed.tasks:
-            yield failure(task, killed(task), "workers that died")
+        left = yield from self._kept(handed.tasks)
+        for task in left:
+            yield failure(task, killed(task), DEAD)
+
+    def _recall(self, key: str) -> Handed:
+        """Take tasks back from the cluster."""
+        handed = self._handed.pop(key)
+        self._client.cancel([handed.future], force=True)
+        return handed
 
     def _cancel(self) -> None:
         """Leave nothing on the cluster."""
         futures = [handed.future for handed in self._handed.values()]
         self._handed.clear()
+        self._puzzles.clear()
+        self._inbox.forget()
+        self._waiting = Waiting()
         if futures and self._client.status == "running":
             self._client.cancel(futures, force=True)

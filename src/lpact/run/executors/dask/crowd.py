@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lpact.errors import RunError
 from lpact.run.executors.dask import entry
+from lpact.run.executors.dask.ask import Fetch, threads_of_workers
 from lpact.run.executors.dask.terms import Fit, Unfit, processor
 
 Note = Callable[..., None]
@@ -21,6 +23,22 @@ FIRST_LOOK_S = 30.0
 """Seconds that workers which are busy otherwise are waited for at the start, while others are ready."""
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """Something odd has come from some worker. ``looks`` are under way; ``n_refused`` workers were refused before."""
+
+    looks: frozenset[str]
+    n_refused: int
+
+
+@dataclass
+class Look:
+    """A look at a worker: the task that looks, and the question for its answer, once there is one."""
+
+    future: Any
+    fetch: Fetch | None = None
+
+
 class Crowd:
     """The workers of a cluster, each looked at once, before or while it takes tasks."""
 
@@ -31,10 +49,11 @@ class Crowd:
         self._asked = (code, briefing)
         self._note = note
         self._patience_s = patience_s
-        self._looks: dict[str, Any] = {}
+        self._looks: dict[str, Look] = {}
         self._fit: dict[str, Fit] = {}
         self._unfit: dict[str, Unfit] = {}
         self._told: set[str] = set()
+        self._n_refused = 0
         self._looked_at = self._alone_since = -1.0
         self.threads: dict[str, int] = {}
 
@@ -66,37 +85,57 @@ class Crowd:
         """See who has come and gone; raises `RunError` where nobody was there for too long."""
         if not now and time.monotonic() - self._looked_at < LOOK_S:
             return
-        self.threads = dict(connected(self._client, self._client.nthreads))
+        self.threads = threads_of_workers(self._client)
         self._looked_at = time.monotonic()
-        for known in (self._fit, self._unfit, self._looks):
-            for address in known.keys() - self.threads.keys():
-                del known[address]
-        for address in self.threads.keys() - {*self._fit, *self._unfit, *self._looks}:
+        known = {*self._fit, *self._unfit, *self._looks}
+        for address in known - self.threads.keys():
+            self._drop(address)
+        for address in self.threads.keys() - known:
             self._look_at(address)
-        for address, look in list(self._looks.items()):
-            if look.done():
-                del self._looks[address]
-                self._hear(address, look)
+        for address in list(self._looks):
+            self._follow(address)
         self._check_anybody()
+
+    def forget(self, address: str) -> None:
+        """A worker is gone; another one may have its address soon."""
+        self.threads.pop(address, None)
+        self._drop(address)
+
+    def somebody(self) -> str:
+        """A worker that takes tasks now; empty where there is none."""
+        running = threads_of_workers(self._client, running=True)
+        fit = self._fit.keys() & running.keys() & self.threads.keys()
+        return min(fit, default="")
 
     def refuse(self, unfit: Unfit) -> None:
         """Give a worker no further tasks."""
         if unfit.address not in self._unfit:
             self._unfit[unfit.address] = unfit
+            self._fit.pop(unfit.address, None)
+            self._n_refused += 1
             self._note("worker_refused", worker=unfit.worker, what=_named(unfit))
 
-    def look_again(self) -> bool:
-        """Look at all workers anew, since something odd came from one; says whether one was refused."""
-        before = set(self._unfit)
+    def look_again(self) -> Doubt:
+        """Begin to look at all workers anew, since something odd came from one. Busy ones answer late."""
+        n_refused = self._n_refused
         self._fit.clear()
         self.refresh(now=True)
-        while self._looks:
-            time.sleep(0.05)
-            self.refresh(now=True)
-        return bool(self._unfit.keys() - before)
+        return Doubt(frozenset(look.future.key for look in self._looks.values()), n_refused)
+
+    def has_refused_since(self, doubt: Doubt) -> bool | None:
+        """Whether a worker was refused after something odd came from one; None while that is not known."""
+        if self._n_refused > doubt.n_refused:
+            return True
+        under_way = {look.future.key for look in self._looks.values()}
+        return False if doubt.looks.isdisjoint(under_way) else None
+
+    def _drop(self, address: str) -> None:
+        self._fit.pop(address, None)
+        self._unfit.pop(address, None)
+        self._looks.pop(address, None)
 
     def _look_at(self, address: str) -> None:
-        self._looks[address] = self._client.submit(
+        future = self._client.submit(
             entry.look,
             *self._asked,
             key=f"lpact-look-{uuid.uuid4().hex}",
@@ -105,13 +144,27 @@ class Crowd:
             pure=False,
             priority=100,
         )
+        self._looks[address] = Look(future)
 
-    def _hear(self, address: str, look: Any) -> None:
-        try:
-            found = look.result()
-        except Exception as error:  # a worker without lpact, or with one that has no such function
+    def _follow(self, address: str) -> None:
+        """See how far a look is. One whose answer was lost, with its worker, is forgotten."""
+        look = self._looks[address]
+        if look.fetch is not None:
+            if look.fetch.is_over:
+                del self._looks[address]
+                for found in look.fetch.found()[0].values():
+                    self._hear(address, found)
+        elif look.future.status == "finished":
+            look.fetch = Fetch(self._client, [look.future.key])
+        elif look.future.status == "error":  # no lpact there, or one that has no such function
+            del self._looks[address]
+            error = look.future.exception()
             what = f"{type(error).__name__}: {error}; lpact's code is {self._asked[0]} here"
-            found = Unfit(address, address, what)
+            self._hear(address, Unfit(address, address, what))
+        elif look.future.status != "pending":
+            del self._looks[address]
+
+    def _hear(self, address: str, found: Fit | Unfit) -> None:
         if isinstance(found, Unfit):
             self.refuse(found)
             return
@@ -166,23 +219,6 @@ class Crowd:
                 expected="at least one worker",
                 remedy="start workers and run again: what was finished is kept; 'run.patience_s' is how long to wait",
             )
-
-
-def connected(client: Any, ask: Callable[[], Any]) -> Any:
-    """What the scheduler answers; one that is gone is a `RunError`."""
-    try:
-        if client.status == "running":
-            return ask()
-        problem = f"connection is {client.status}"
-    except (OSError, TimeoutError) as error:
-        problem = str(error) or type(error).__name__
-    raise RunError(
-        "the scheduler of the cluster is gone",
-        where=client.scheduler.address if client.scheduler else "scheduler",
-        got=problem,
-        expected="a scheduler that lives as long as the run",
-        remedy="start scheduler and workers again, then run again: what was finished is kept",
-    )
 
 
 def _named(unfit: Unfit) -> str:

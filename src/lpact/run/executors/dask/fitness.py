@@ -85,6 +85,8 @@ def _other_versions(briefing: Briefing, own: dict[str, str]) -> Iterator[str]:
 def _other_plugins(briefing: Briefing, own: tuple[str, ...]) -> Iterator[str]:
     if own != briefing.plugins:
         yield f"plugin packages are {', '.join(own)} there and {', '.join(briefing.plugins)} here"
+    elif other := briefing.setup.other_plugins():
+        yield other
 
 
 def _other_sources(briefing: Briefing) -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lpact.errors import RunError
@@ -17,28 +18,51 @@ MOST_TOGETHER = 8
 
 @dataclass
 class Handed:
-    """Tasks that were handed out. ``alone``: nothing else runs meanwhile. ``permitted``: workers they are bound to.
+    """Tasks that were handed out. ``bound``: workers that alone may take them, of those still there; empty for all.
 
-    ``n_deaths`` counts workers that died with them.
+    ``alone``: nothing else runs meanwhile. ``sent``: what they need was sent with them. ``n_deaths`` counts workers
+    that died with them.
     """
 
     tasks: list[Task]
     future: Any
-    alone: bool = False
-    permitted: frozenset[str] = field(default_factory=frozenset)
+    bound: frozenset[str]
+    alone: bool
+    sent: bool
     n_deaths: int = 0
 
 
 class Waiting:
-    """Tasks that wait, taken one by one or, where their kind is known to be short, several at a time."""
+    """Tasks that wait, taken one by one or, where their kind is known to be short, several at a time.
 
-    def __init__(self, tasks: Iterable[Task], slowest: dict[type, float]) -> None:
+    Those that came back go first; suspects, whose workers died, go last and one by one.
+    """
+
+    def __init__(
+        self, tasks: Iterable[Task] = (), slowest: dict[type, float] | None = None
+    ) -> None:
         self._tasks = iter(tasks)
-        self._slowest = slowest
+        self._slowest = slowest if slowest is not None else {}
         self._next = next(self._tasks, None)
+        self._returned: deque[list[Task]] = deque()
+        self.suspects: deque[Task] = deque()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left."""
+        return self._next is None and not self._returned and not self.suspects
+
+    def put_back(self, tasks: list[Task], *, alone: bool) -> None:
+        """Have tasks wait again."""
+        if alone:
+            self.suspects.extend(tasks)
+        elif tasks:
+            self._returned.append(tasks)
 
     def take(self) -> list[Task]:
-        """The next tasks, all of one kind; none at the end."""
+        """The next tasks, all of one kind; none at the end, or where only suspects are left."""
+        if self._returned:
+            return self._returned.popleft()
         taken: list[Task] = []
         while (task := self._next) is not None:
             if taken and (
@@ -61,8 +85,8 @@ def killed(task: Task) -> RunError:
         where=f"task {task.name}",
         got="one worker after the other, the last with this task alone",
         expected="workers that live until the run ends",
-        remedy="memory may be short: see `lpact plan`, give workers more (--memory-limit), or lower "
-        "readout.memory_gib; then run again to resume",
+        remedy="memory may be short: see `lpact plan`, give workers more (--memory-limit), then run again to resume; "
+        "readout.memory_gib can be lowered too, but that is another configuration: everything is computed again",
     )
 
 
@@ -74,4 +98,15 @@ def in_vain(task: Task, why: str, n_attempts: int) -> RunError:
         got=f"{n_attempts} attempts; at last: {why}",
         expected="a worker that runs it",
         remedy="look at the logs of the workers, then run again to resume",
+    )
+
+
+def not_whole(task: Task, where: str, fault: str) -> RunError:
+    """The error of a result that another task needs, and that cannot be sent to it."""
+    return RunError(
+        "the result of a finished task is damaged",
+        where=where,
+        got=fault or "nothing",
+        expected=f"the file as lpact wrote it, for task {task.name}",
+        remedy="run again: it is computed anew",
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
 import tempfile
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -27,12 +29,16 @@ from lpact.run.executors.dask.terms import (
     unpacked,
 )
 from lpact.run.executors.threads import OneThread
+from lpact.run.records import TaskRecord
 from lpact.run.tasks import Task
 from lpact.store import FolderShelf, TaskStore, bundle
 from lpact.store.tasks import file_name
 
 KEPT_SESSIONS = 2
 """Runs that a worker process stays ready for."""
+
+KEPT_BY_ANOTHER = "another worker"
+"""Who has made a result that a task finds when it is about to begin."""
 
 _lock = threading.RLock()
 _one_thread = OneThread()  # held for good: the threads of a worker share the libraries
@@ -52,13 +58,19 @@ def take(
     session = _session(code, briefing)
     if isinstance(session, Unfit):
         return session
-    for key, content in parcels.items():
-        session.received.put(key, content)
+    try:
+        session.receive(parcels)
+    except LPactError as error:  # this worker's own disk, which no other worker has
+        what = f"it cannot keep what tasks need: {error}"
+        return Unfit(str(this_worker().name), this_worker().address, what)
     return [session.take(task) for task in unpacked(tasks)]
 
 
 class Session:
-    """One run, as this process sees it. Every thread has a workspace of its own."""
+    """One run, as this process sees it. Every thread has a workspace of its own.
+
+    What it received lies in a folder, which is removed when nothing uses the session any more, or the process ends.
+    """
 
     def __init__(self, briefing: Briefing) -> None:
         self._briefing = briefing
@@ -66,6 +78,7 @@ class Session:
         self.shares = shares_results(briefing)
         folder = tempfile.mkdtemp(prefix="lpact-", dir=this_worker().local_directory)
         self.received = TaskStore.at(Path(folder))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def about(self) -> Fit:
         """Tell the client of this worker."""
@@ -84,8 +97,16 @@ class Session:
             shares=self.shares,
         )
 
+    def receive(self, parcels: Mapping[str, bytes]) -> None:
+        """Keep results that tasks need."""
+        for key, content in parcels.items():
+            if not self.received.has(key):
+                self.received.put(key, content)
+
     def take(self, task: Task) -> Done | Lacking:
-        """Run a task."""
+        """Run a task, unless its result is there: its worker may have died before it could say so."""
+        if self.shares and self._briefing.store.fault(task.key) is None:
+            return Done(TaskRecord(task.name, task.key, 0.0, 0, 0, KEPT_BY_ANOTHER), None)
         desk = Desk(self._briefing, self.received, shares=self.shares)
         if lacking := tuple(key for key in task.job.needs if not desk.has(key)):
             return Lacking(this_worker().address, lacking)
@@ -179,6 +200,6 @@ def _open(code: str, packed: bytes) -> Session | Unfit:
             unfit = unfitness(briefing)
             if not unfit:
                 return Session(briefing)
-        except LPactError as error:
+        except (LPactError, OSError) as error:
             unfit = str(error)
     return Unfit(str(worker.name), worker.address, unfit)
