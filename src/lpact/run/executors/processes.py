@@ -133,7 +133,7 @@ class Processes:
             self._deaths[task.key] += alone
             if self._deaths[task.key] >= MOST_DEATHS:
                 self._given_up += 1
-                yield failure(task, _process_died(task), DEAD)
+                yield failure(task, _process_died(), DEAD)
             elif alone:
                 suspects.appendleft(
                     task
@@ -187,10 +187,10 @@ def _all_die() -> RunError:
     )
 
 
-def _process_died(task: Task) -> RunError:
+def _process_died() -> RunError:
     return RunError(
         "a worker process died",
-        where=f"task {task.name}, which ran alone",
+        where="processes that ran the task alone",
         got=f"{MOST_DEATHS} processes that ended without a result",
         expected="workers that live until the run ends",
         remedy="memory may be short: see `lpact plan`, and use fewer workers; in a script, start the run under "

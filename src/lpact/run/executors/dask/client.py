@@ -223,7 +223,7 @@ class OnDask:
         self._attempts.update(task.key for task in left)
         for task in left:
             if self._attempts[task.key] > MOST_ATTEMPTS:
-                yield failure(task, in_vain(task, why, MOST_ATTEMPTS), "no worker")
+                yield failure(task, in_vain(why, MOST_ATTEMPTS), "no worker")
         left = [task for task in left if self._attempts[task.key] <= MOST_ATTEMPTS]
         self._waiting.put_back(left, alone=handed.alone)
 
@@ -292,7 +292,7 @@ class OnDask:
     def _give_up(self, handed: Handed) -> Iterator[Ended]:
         left = yield from self._kept(handed.tasks)
         for task in left:
-            yield failure(task, killed(task), DEAD)
+            yield failure(task, killed(), DEAD)
 
     def _recall(self, key: str) -> Handed:
         """Take tasks back from the cluster."""

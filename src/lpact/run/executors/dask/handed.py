@@ -78,23 +78,23 @@ class Waiting:
         return min(MOST_TOGETHER, int(TOGETHER_S / max(slowest, 1e-6)))
 
 
-def killed(task: Task) -> RunError:
-    """The error of a task whose workers died."""
+def killed() -> RunError:
+    """The error of a task whose workers died; its name stands in its record, so that errors alike are told once."""
     return RunError(
         "workers of the cluster died",
-        where=f"task {task.name}",
-        got="one worker after the other, the last with this task alone",
+        where="workers that ran the task",
+        got="one worker after the other, the last with the task alone",
         expected="workers that live until the run ends",
         remedy="memory may be short: see `lpact plan`, give workers more (--memory-limit), then run again to resume; "
         "readout.memory_gib can be lowered too, but that is another configuration: everything is computed again",
     )
 
 
-def in_vain(task: Task, why: str, n_attempts: int) -> RunError:
+def in_vain(why: str, n_attempts: int) -> RunError:
     """The error of a task that no worker took."""
     return RunError(
         "a task could not be placed on the cluster",
-        where=f"task {task.name}",
+        where="workers of the cluster",
         got=f"{n_attempts} attempts; at last: {why}",
         expected="a worker that runs it",
         remedy="look at the logs of the workers, then run again to resume",
