@@ -147,7 +147,7 @@ def test_processes_that_die_are_replaced_and_the_guilty_task_is_named(
     failed = {name: e for name, e in ended.items() if isinstance(e, TaskFailure)}
     assert set(failed) == {"raise", "die"}
     assert "a worker process died" in failed["die"].what
-    assert "task die, which ran alone" in failed["die"].what
+    assert "processes that ran the task alone" in failed["die"].what
     assert lost.count(["die"]) == MOST_DEATHS
     for name in names:
         expected = "" if name in failed else None

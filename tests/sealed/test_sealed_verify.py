@@ -21,7 +21,7 @@ from tampering import (
     writable_copy,
 )
 
-from lpact.errors import RunError
+from lpact.errors import ConfigError, RunError
 from lpact.sealed import Problem, Verification, lock_run, read_lock, verify_run
 from lpact.store import read_table
 from lpact.tables import find_table
@@ -204,6 +204,8 @@ def test_with_manifest_and_lock_made_to_fit_the_quoted_digest_tells(copy: Copy) 
     assert quoted in texts(found)
     assert digest in texts(found)
     assert verify(root, digest=digest.upper()).ok
+    with pytest.raises(ConfigError, match="64 hexadecimal digits"):
+        verify(root, digest=digest[:12])
 
 
 def test_an_edited_lock_is_found_by_its_own_digest(copy: Copy) -> None:

@@ -20,7 +20,9 @@ def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
 ) -> None:
     """Freeze a finished run and print the digest to quote."""
+    from lpact.report.folder import REPORT_PAGE
     from lpact.sealed import lock_run
+    from lpact.store.manifest import REPORT_FOLDER
 
     locked = lock_run(run)
     told = console()
@@ -37,6 +39,11 @@ def command(
     )
     say(told, f"{program()} verify {run} --digest {locked.digest}", indent=2)
     say(told, "Files and folders of the run are read-only now.")
+    if not (run / REPORT_FOLDER / REPORT_PAGE).is_file():
+        say(
+            told,
+            f"It has no report; {program()} report {run} --out FOLDER writes one beside it.",
+        )
     if locked.foreign:
         from lpact.report.compare.text import plain
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from lpact.config import StudyConfig, validate_model
 from lpact.decide import NEEDED, decide
-from lpact.errors import LPactError
+from lpact.errors import ConfigError, LPactError
 from lpact.sealed.apart import Apart, apart
 from lpact.sealed.archive import unpacked_run
 from lpact.sealed.check_files import (
@@ -61,13 +62,14 @@ def verify_run(
     tell
         Called with what is being done, for those who wait.
     """
+    quoted = None if digest is None else _digest(digest)
     with (
         unpacked_run(path) as root,
         apart() as reader,
         tempfile.TemporaryDirectory(prefix="lpact-tables-") as scratch,
     ):
         found = _Verifier(root, tell, reader, Path(scratch))
-        found.lock_and_files(digest)
+        found.lock_and_files(quoted)
         found.makes_report = report
         found.tables_and_decisions()
         found.report(workers=workers)
@@ -79,6 +81,20 @@ def verify_run(
             checked=tuple(found.checked),
             notes=tuple(found.notes),
         )
+
+
+def _digest(given: str) -> str:
+    """A quoted root digest; text that can be none is a `ConfigError`."""
+    text = given.strip().lower().removeprefix("sha256:")
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise ConfigError(
+            "this is no root digest",
+            where="--digest",
+            got=given,
+            expected="64 hexadecimal digits",
+            remedy="copy the digest that `lpact lock` printed, whole",
+        )
+    return text
 
 
 class _Verifier:
@@ -166,8 +182,7 @@ class _Verifier:
             more = f" and {len(other) - 6} more" if len(other) > 6 else ""
             self.notes.append(f"It was locked with other packages: {', '.join(other[:6])}{more}.")
 
-    def _quoted(self, digest: str) -> None:
-        wanted = digest.strip().lower().removeprefix("sha256:")
+    def _quoted(self, wanted: str) -> None:
         if self.lock is None:
             what = "a digest was given, but there is no lock that could have it"
             self.problems.append(Problem("lock", LOCK_FILE, what, old=wanted))
@@ -257,7 +272,7 @@ class _Verifier:
     def report(self, *, workers: int) -> None:
         """The report made again, where tables and manifest are as they were."""
         if not self.makes_report:
-            self.notes.append("The report was not made again, as asked.")
+            self.notes.append("The report was not made again.")
             return
         changed = expected_files(self.lock, self.manifest).keys() - self.intact
         if self.manifest is None or any(n == MANIFEST_NAME or is_table(n) for n in changed):
