@@ -191,6 +191,8 @@ def test_a_run_that_is_not_locked_is_refused_with_the_remedy(
     with pytest.raises(RunError, match="lock it first: lpact lock"):
         export_run(small_run.root, tmp_path / "x.zip")
     assert not list(tmp_path.iterdir())
+    with pytest.raises(RunError, match="the folder is not a finished run"):
+        export_run(tmp_path, tmp_path / "x.zip")
 
 
 def test_a_changed_run_and_a_taken_place_are_refused(copy: Copy, tmp_path: Path) -> None:

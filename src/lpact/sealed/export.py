@@ -20,8 +20,9 @@ from lpact.sealed.files import CRATE_FILE
 from lpact.sealed.lockfile import Lock, read_lock
 from lpact.sealed.verify import verify_run
 from lpact.sealed.zip_layout import MOST_RATIO, SMALL, name_faults
-from lpact.store import StoredRun, atomic_write, sha256_file, storage_errors
+from lpact.store import StoredRun, atomic_write, read_manifest, sha256_file, storage_errors
 from lpact.store.locked import LOCK_FILE, refuse_locked
+from lpact.store.manifest import MANIFEST_NAME
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 _LEVEL = 6
@@ -60,6 +61,8 @@ def export_run(
         Address of a licence, or its SPDX name; without it, the description names none.
     """
     root, target = Path(path), Path(out)
+    if not (root / MANIFEST_NAME).is_file():
+        read_manifest(root)  # says that this is no finished run
     lock = read_lock(root)
     stated = Stated(_day(date or lock.locked_on), _licence(licence))
     _refuse_other_name(target)

@@ -59,7 +59,7 @@ class RemoteShelf:
     def size(self, name: str) -> int | None:
         """Return the bytes of a file, or None."""
         system, path = self._place(name)
-        with self._errors(name, "a finished task cannot be read"):
+        with self._errors(name, "the place for results cannot be looked into"):
             found = system.get_file_info(path)
         return int(found.size) if found.is_file else None
 
