@@ -72,6 +72,13 @@ def test_what_goes_wrong_before_a_resume_leaves_all_as_it_was(out: Path) -> None
     FolderLock(partial).release()
 
 
+def test_an_empty_folder_that_was_there_stays_empty(out: Path) -> None:
+    partial_folder(out).mkdir(parents=True)
+    with pytest.raises(ValueError, match="wrong"):
+        fail(out, ValueError("wrong"))
+    assert not list(partial_folder(out).iterdir())
+
+
 def test_files_of_others_are_refused_before_anything_is_written(out: Path) -> None:
     partial = partial_folder(out)
     partial.mkdir(parents=True)

@@ -58,6 +58,10 @@ def test_another_study_does_not_take_it(
         fresh(plan, extraction=some_sets),
     ):
         assert not recall_estimate(tmp_path, changed)
+    assert recall_estimate(tmp_path, fresh(plan))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("platform.node", lambda: "another machine")
+        assert not recall_estimate(tmp_path, fresh(plan))
     monkeypatch.setattr(kept, "code_digest", lambda: "other code")
     assert not recall_estimate(tmp_path, fresh(plan))
 

@@ -33,7 +33,7 @@ MOST_DEATHS = 3
 DEAD = "a process that died"
 
 MOST_FALSE_STARTS = 6
-"""Times that processes may die before one of them has answered, before the run is given up."""
+"""Times that processes may die with no task at work, or before one has answered, before the run is given up."""
 
 MOST_GIVEN_UP = 20
 """Tasks that may be given up without any finished in between: then it is not the tasks."""
@@ -52,10 +52,11 @@ class Processes:
         self._pool: ProcessPoolExecutor | None = None
         self._deaths: Counter[str] = Counter()
         self._answers: list[Future[int]] = []
+        self._n_processes = 0
         self._false_starts = self._given_up = 0
 
     def __enter__(self) -> Processes:
-        self._start()
+        self._start(self.workers)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -78,13 +79,13 @@ class Processes:
                     broken = True  # every other future is broken, too, and stays in ``running``
                 else:
                     del running[future]
-                    self._given_up = 0
+                    self._false_starts = self._given_up = 0
                     yield ended
             if broken:
                 at_work = []
                 for future, task in running.items():
                     if future.exception() is None:
-                        self._given_up = 0
+                        self._false_starts = self._given_up = 0
                         yield future.result()
                     else:
                         at_work.append(task)
@@ -95,11 +96,14 @@ class Processes:
         self, waiting: Iterator[Task], suspects: deque[Task], running: dict[Future[Ended], Task]
     ) -> bool:
         """Give processes work; False where a process had died meanwhile, so that none can be given any."""
-        most = 1 if suspects else IN_HAND * self.workers
-        while len(running) < most:
-            task = suspects.popleft() if suspects else next(waiting, None)
+        alone = bool(suspects)
+        while len(running) < (1 if alone else IN_HAND * self.workers):
+            task = suspects.popleft() if alone else next(waiting, None)
             if task is None:
                 return True
+            if not alone and not running and self._n_processes < self.workers:
+                self._stop()
+                self._start(self.workers)  # no suspects are left
             try:
                 self._submit(task, running)
             except BrokenProcessPool:
@@ -115,17 +119,17 @@ class Processes:
     def _after_a_death(self, at_work: list[Task], suspects: deque[Task]) -> Iterator[Ended]:
         """Start new processes; a task that was alone and did so too often is given up.
 
-        One whose result was kept before its process died is finished; what it cost is not known. Processes that die
-        before any has answered are no task's doing.
+        One whose result was kept before its process died is finished; what it cost is not known. Suspects are run one
+        by one in the only process that there is then. Processes that die idle, or before any has answered, are no
+        task's doing.
         """
         self._lost(at_work)
         started = any(answer.done() and answer.exception() is None for answer in self._answers)
-        self._false_starts = 0 if started else self._false_starts + 1
+        if not (started and at_work):
+            self._false_starts += 1
         if self._false_starts >= MOST_FALSE_STARTS:
             raise _none_starts()
-        self._stop()
-        self._start()
-        alone = started and len(at_work) == 1
+        alone = started and self._n_processes == 1 and len(at_work) == 1
         for task in at_work:
             if self._setup.results.fault(task.key) is None:
                 yield TaskRecord(task.name, task.key, 0.0, 0, 0, DEAD)
@@ -135,18 +139,20 @@ class Processes:
                 self._given_up += 1
                 yield failure(task, _process_died(), DEAD)
             elif alone:
-                suspects.appendleft(
-                    task
-                )  # at once again, so that one task after the other is known for what it is
+                # At once again, so that one task after the other is known for what it is.
+                suspects.appendleft(task)
             else:
                 suspects.append(task)
         if self._given_up >= MOST_GIVEN_UP:
             raise _all_die()
+        self._stop()
+        self._start(1 if suspects else self.workers)
 
-    def _start(self) -> None:
+    def _start(self, n_processes: int) -> None:
         with _environment(VARIABLES), _interrupts_ignored():
+            self._n_processes = n_processes
             self._pool = ProcessPoolExecutor(
-                self.workers,
+                n_processes,
                 # Polars keeps threads, and a forked process would inherit their locks.
                 mp_context=multiprocessing.get_context("spawn"),
                 initializer=_start,
@@ -154,7 +160,7 @@ class Processes:
             )
             self._answers = []
             with suppress(BrokenProcessPool):  # one that died already: the next task tells
-                for _ in range(self.workers):  # each starts a process while none is idle
+                for _ in range(n_processes):  # each starts a process while none is idle
                     self._answers.append(self._pool.submit(os.getpid))
 
     def _stop(self, *, at_once: bool = False) -> None:

@@ -7,10 +7,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lpact.config import StudyConfig
+from lpact.errors import RunError
 from lpact.run.journal.journal import Journal
 from lpact.run.journal.progress import Silent
 from lpact.run.journal.status import STATUS_NAME, read_status
-from lpact.store import FolderLock, partial_folder, refuse_foreign
+from lpact.store import FolderLock, atomic_write_bytes, partial_folder, refuse_foreign
+from lpact.store._lock import LOCK_NAME
 from lpact.store.rundir import PLAN_NAME
 
 
@@ -24,6 +26,7 @@ def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Jo
     partial = partial_folder(Path(out).absolute())
     refuse_foreign(partial)
     made = [folder for folder in (partial, *partial.parents) if not folder.exists()]
+    was_locked = (partial / LOCK_NAME).exists()
     lock = FolderLock(partial)
     try:
         status = partial / STATUS_NAME
@@ -45,7 +48,7 @@ def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Jo
             _put_back(status, before)
             if partial in made:
                 (partial / PLAN_NAME).unlink(missing_ok=True)
-            lock.release(remove=bool(made))
+            lock.release(remove=not was_locked)
             for folder in made:
                 with suppress(OSError):
                     folder.rmdir()
@@ -56,8 +59,8 @@ def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Jo
 
 
 def _put_back(status: Path, before: bytes | None) -> None:
-    with suppress(OSError):
+    with suppress(OSError, RunError):
         if before is None:
             status.unlink(missing_ok=True)
         else:
-            status.write_bytes(before)
+            atomic_write_bytes(status, before)

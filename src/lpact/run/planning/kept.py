@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -9,17 +10,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from lpact.run.plan import Plan
 from lpact.run.planning.costs import StageCost
 from lpact.run.planning.estimate import Estimate
+from lpact.run.planning.machine import usable_cores
 from lpact.store import atomic_write_bytes, code_digest
 from lpact.store.rundir import PLAN_NAME
 
 
 class _Kept(BaseModel):
-    """Contents of ``plan.json``; an estimate of another configuration or by other code is not taken."""
+    """Contents of ``plan.json``; an estimate of another configuration, machine or code is not taken."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     config_digest: str
     code: str
+    machine: str
     n_contexts: int
     n_feature_sets: int
     stages: tuple[StageCost, ...]
@@ -31,6 +34,7 @@ def keep_estimate(folder: Path, plan: Plan) -> None:
     kept = _Kept(
         config_digest=plan.config_digest,
         code=code_digest(),
+        machine=_machine(),
         n_contexts=plan.n_contexts,
         n_feature_sets=plan.extraction.n_sets,
         stages=plan.stages,
@@ -48,6 +52,7 @@ def recall_estimate(folder: Path, plan: Plan) -> bool:
     same = (
         kept.config_digest == plan.config_digest
         and kept.code == code_digest()
+        and kept.machine == _machine()
         and kept.n_contexts == plan.n_contexts
         and kept.n_feature_sets == plan.extraction.n_sets
     )
@@ -55,3 +60,7 @@ def recall_estimate(folder: Path, plan: Plan) -> bool:
         return False
     plan.take(Estimate(kept.stages, kept.extrapolated))
     return True
+
+
+def _machine() -> str:
+    return f"{platform.node()}, {platform.machine()}, {usable_cores()} cores"

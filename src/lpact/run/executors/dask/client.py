@@ -199,7 +199,8 @@ class OnDask:
                 continue
             if answer.content is not None:
                 self._store.put(task.key, answer.content)
-            if isinstance(answer.ended, TaskRecord):
+            if isinstance(answer.ended, TaskRecord) and answer.ended.n_bytes:
+                # One that was found finished says nothing of the time that its kind takes.
                 kind = type(task.job)
                 self._slowest[kind] = max(self._slowest.get(kind, 0.0), answer.ended.seconds)
             yield answer.ended
