@@ -106,18 +106,20 @@ def test_a_change_anywhere_in_its_package_changes_keys(helper: Path) -> None:
     assert plugin_packages(study.config) == ("plugged 1.0",)
 
 
-def test_a_finished_run_is_not_current_once_it_has_changed(helper: Path, tmp_path: Path) -> None:
-    study = lpact.load_study(STUDY)
+def test_a_finished_run_is_not_current_once_it_has_changed(helper: Path) -> None:
+    """Nor does it change by being kept in the plugin's own package."""
+    study, out = lpact.load_study(STUDY), helper.parent / "runs" / "one"
     registration = register(study.config, study.audit())
-    run = study.run(tmp_path / "run", progress=False)
-    assert study.run(tmp_path / "run", progress=False).manifest == run.manifest
+    run = study.run(out, progress=False)
+    package_code._of_files.cache_clear()
+    assert study.run(out, progress=False).manifest == run.manifest
     assert run.manifest.plugin_code == dict(plugin_code(study.config))
     assert read_manifest(run.root) == run.manifest
     item = check_run(registration, run).filter(item=f"code of the plugin '{PLUGIN}'")
     assert item["followed"].to_list() == [True]
     edit(helper)
     with pytest.raises(RunError, match="made from something else") as caught:
-        study.run(tmp_path / "run", progress=False)
+        study.run(out, progress=False)
     assert f"code of the plugin '{PLUGIN}'" in str(caught.value)
     late = register(study.config, study.audit())
     item = check_run(late, run).filter(item=f"code of the plugin '{PLUGIN}'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -25,7 +26,7 @@ from lpact.run.executors.dask.worker import Desk
 from lpact.run.preregistration import check_run, read_registration, register, study_tasks
 from lpact.run.tasks import Keys, Task
 from lpact.run.workspace import Workspace
-from lpact.store import TaskStore
+from lpact.store import FolderShelf, TaskStore, storage_errors
 from lpact.study import Run, Study
 from lpact.tables.preregistration import BEFORE_RESULTS, BEFORE_RUN, PREREGISTRATION_ITEMS
 
@@ -231,18 +232,65 @@ def test_results_of_the_same_data_count_with_whichever_options_they_were_made(
     assert not any(run.has_results for run in early.earlier_runs)
 
 
-def test_a_note_that_is_damaged_is_named(made: Made, kept: Path, tmp_path: Path) -> None:
+def test_a_note_that_is_damaged_is_stated_and_stops_nobody(
+    made: Made, kept: Path, unregistered: tuple[Path, Run], tmp_path: Path
+) -> None:
     (note,) = kept.rglob("sources-*")
     whole = note.read_bytes()
+    study = with_options(made(kept), memory_gib=1.5)
     for damaged in (whole[:-1], b"", whole.replace(b"sim", b"sam")):
         note.write_bytes(damaged)
-        with pytest.raises(RunError, match=r"note of which data .* is damaged") as caught:
-            made(kept).preregister(tmp_path / "r.json")
-        assert str(note) in str(caught.value)
+        content = study.preregister(tmp_path / f"{len(damaged)}.json").content
+        assert [run.state for run in content.earlier_runs] == ["kept", "unreadable note"]
+    items = check_run(read_registration(tmp_path / "0.json"), unregistered[1])
+    said = items.filter(item=BEFORE_RESULTS).row(0, named=True)
+    assert "1 note of earlier runs there could not be read" in said["found"]
+    assert note.name in said["detail"]
+    # Results of just the same tasks are seen without any note.
+    with pytest.raises(RunError, match="of this very study"):
+        made(kept).preregister(tmp_path / "r.json")
     # Another run writes it anew.
     made(kept).run(tmp_path / "run", progress=False)
     assert note.read_bytes() == whole
     assert list(kept.rglob("sources-*")) == [note]
+
+
+def test_files_that_only_begin_like_notes_are_none(made: Made, kept: Path, tmp_path: Path) -> None:
+    (note,) = kept.rglob("sources-*")
+    for path in (note.with_name(f"{note.name}.5f0c.tmp"), note.with_name("sources-old.json")):
+        path.write_bytes(b"")
+    note.unlink()
+    study = with_options(made(kept), memory_gib=1.5)
+    assert [r.state for r in study.preregister(tmp_path / "r").content.earlier_runs] == ["kept"]
+
+
+def test_a_place_that_cannot_be_written_will_do_where_all_results_are(
+    made: Made, kept: Path, unregistered: tuple[Path, Run], tmp_path: Path, monkeypatch: Any
+) -> None:
+    (note,) = kept.rglob("sources-*")
+    note.unlink()
+    write = FolderShelf.write
+
+    def closed(self: FolderShelf, name: str, content: bytes) -> None:
+        """Results could be written, and notes cannot."""
+        with storage_errors(self.path(name), "a file cannot be written"):
+            if name.startswith("sources-"):
+                raise OSError(errno.EROFS, "Read-only file system")
+        write(self, name, content)
+
+    monkeypatch.setattr(FolderShelf, "write", closed)
+    run = made(kept).run(tmp_path / "run", progress=False)
+    assert run.manifest == unregistered[1].manifest
+    # The twin: a result without a note is not made.
+    gone = min(files(kept))
+    gone.unlink()
+    with pytest.raises(RunError, match="Read-only file system"):
+        made(kept).run(tmp_path / "second", progress=False)
+    assert not gone.exists()
+    monkeypatch.setattr(FolderShelf, "write", write)
+    made(kept).run(tmp_path / "third", progress=False)
+    assert note.exists()
+    assert gone.exists()
 
 
 def test_what_was_not_looked_at_is_not_called_before(

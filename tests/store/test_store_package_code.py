@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(folder))
     known = set(sys.modules)
     yield folder
+    package_code._distributions.cache_clear()
+    package_code._listed.cache_clear()
     for name in set(sys.modules) - known:
         del sys.modules[name]
 
@@ -44,16 +47,27 @@ def digest(module: str) -> str:
     return package_digest(importlib.import_module(module).Mine)
 
 
-def test_every_file_of_a_package_counts(site: Path) -> None:
+def install(site: Path, name: str, *files: str) -> None:
+    """Say that a distribution has installed files."""
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+    package_code._distributions.cache_clear()
+    package_code._listed.cache_clear()
+
+
+def test_all_code_of_a_package_counts(site: Path) -> None:
     write(site, pk__init="", pk__control=CLASS, pk__deep__helper="C = 1\n")
     (site / "pk/init.py").rename(site / "pk/__init__.py")
     seen = [digest("pk.control")]
+    compiled = site / f"pk/_fast{EXTENSION_SUFFIXES[0]}"
     for change in (
         lambda: write(site, pk__deep__helper="C = 2\n"),
-        lambda: (site / "pk/table.tsv").write_text("1\n"),
-        lambda: (site / "pk/_fast.cpython-311-x86_64-linux-gnu.so").write_bytes(b"\x7fELF"),
-        lambda: (site / "pk/table.tsv").rename(site / "pk/other.tsv"),
-        lambda: (site / "pk/other.tsv").unlink(),
+        lambda: compiled.write_bytes(b"\x7fELF"),
+        lambda: compiled.write_bytes(b"\x7fELF2"),
+        lambda: (site / "pk/deep/helper.py").rename(site / "pk/deep/other.py"),
+        lambda: (site / "pk/deep/other.py").unlink(),
     ):
         change()
         assert digest("pk.control") not in seen
@@ -62,6 +76,44 @@ def test_every_file_of_a_package_counts(site: Path) -> None:
         (site / name).parent.mkdir(exist_ok=True)
         (site / name).write_bytes(b"anything")
     assert digest("pk.control") == seen[-1]
+
+
+def test_what_a_package_and_runs_write_into_it_does_not_count(site: Path) -> None:
+    write(site, pk__init="", pk__control=CLASS)
+    (site / "pk/init.py").rename(site / "pk/__init__.py")
+    first = digest("pk.control")
+    for name, text in {
+        "runs/one/manifest.json": '{"lpact_version": "1"}',
+        "runs/one/page.py": "",
+        "runs/two.partial/log.jsonl": "{}",
+        "cache/table.tsv": "1",
+        "env/pyvenv.cfg": "",
+        "env/lib/x.py": "",
+        "node_modules/x/y.py": "",
+    }.items():
+        path = site / "pk" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        assert digest("pk.control") == first, name
+    # The twin: another program's manifest hides no code.
+    other = site / "pk/web"
+    other.mkdir()
+    (other / "manifest.json").write_text('{"name": "site"}')
+    (other / "x.py").write_text("")
+    assert digest("pk.control") != first
+
+
+def test_data_count_that_its_distribution_has_installed(site: Path) -> None:
+    write(site, pk__init="", pk__control=CLASS)
+    (site / "pk/init.py").rename(site / "pk/__init__.py")
+    for name in ("listed.tsv", "other.tsv"):
+        (site / "pk" / name).write_text("1")
+    install(site, "mine", "pk/__init__.py", "pk/control.py", "pk/listed.tsv", "pk/gone.tsv")
+    first = digest("pk.control")
+    (site / "pk/other.tsv").write_text("2")
+    assert digest("pk.control") == first
+    (site / "pk/listed.tsv").write_text("2")
+    assert digest("pk.control") != first
 
 
 def test_it_is_looked_at_once_a_process(site: Path) -> None:
@@ -94,18 +146,13 @@ def test_a_single_module_counts_with_the_neighbours_that_it_imports(site: Path) 
 def test_neighbours_that_belong_to_another_distribution_do_not_count(site: Path) -> None:
     """All of a site-packages lies side by side; versions say what other distributions are."""
     write(site, mod=f"import own, library\n{CLASS}", own="C = 1\n", library="C = 1\n")
-    for name, modules in (("mine", ("mod", "own")), ("theirs", ("library",))):
-        info = site / f"{name}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (info / "RECORD").write_text("".join(f"{module}.py,,\n" for module in modules))
-    package_code._distributions.cache_clear()
+    install(site, "mine", "mod.py", "own.py")
+    install(site, "theirs", "library.py")
     first = digest("mod")
     write(site, library="C = 2\n")
     assert digest("mod") == first
     write(site, own="C = 2\n")
     assert digest("mod") != first
-    package_code._distributions.cache_clear()
 
 
 def test_a_package_without_init_counts_in_all_its_folders(
@@ -120,6 +167,44 @@ def test_a_package_without_init_counts_in_all_its_folders(
         write(folder, **{name: "C = 2\n"})
         assert digest("lab.control") not in seen, name
         seen.append(digest("lab.control"))
+
+
+def test_a_package_without_init_counts_without_the_parts_of_other_distributions(site: Path) -> None:
+    """Two distributions put their modules into one folder; a third part was installed by none."""
+    write(site, lab__control=CLASS, lab__theirs="C = 1\n", lab__loose="C = 1\n")
+    install(site, "mine", "lab/control.py")
+    install(site, "theirs", "lab/theirs.py")
+    first = digest("lab.control")
+    write(site, lab__theirs="C = 2\n")
+    assert digest("lab.control") == first
+    write(site, lab__loose="C = 2\n")
+    assert digest("lab.control") != first
+
+
+def test_a_distribution_that_is_only_linked_to_owns_what_it_names(site: Path) -> None:
+    late = "    def f(self):\n        import near\n"
+    write(site, lab__control=CLASS + late, near="C = 1\n")
+    install(site, "linked", "linked.pth")
+    (site / "linked-1.0.dist-info/top_level.txt").write_text("lab\nnear\n")
+    package_code._distributions.cache_clear()
+    first = digest("lab.control")
+    write(site, near="C = 2\n")
+    assert digest("lab.control") != first
+
+
+def test_neighbours_without_init_and_compiled_ones_count(site: Path) -> None:
+    late = "    def f(self):\n        from helpers.deep.consts import F\n        import fast\n"
+    write(site, mod=CLASS + late, helpers__deep__consts="F = 1\n")
+    compiled = site / f"fast{EXTENSION_SUFFIXES[0]}"
+    compiled.write_bytes(b"1")
+    seen = [digest("mod")]
+    write(site, helpers__deep__consts="F = 2\n")
+    seen.append(digest("mod"))
+    compiled.write_bytes(b"2")
+    seen.append(digest("mod"))
+    assert len(set(seen)) == len(seen)
+    (site / "helpers/notes.txt").write_text("x")
+    assert digest("mod") == seen[-1]
 
 
 SCRIPT = """

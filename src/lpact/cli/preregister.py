@@ -147,7 +147,7 @@ def _refuse_missing(runs: list[Path]) -> None:
 
 def show_registration(out: Console, made: Registration) -> None:
     """What was registered, in a few lines."""
-    from lpact.run.preregistration.earlier import KEPT, NOTED
+    from lpact.run.preregistration.earlier import KEPT, NOTED, UNREADABLE
 
     content = made.content
     grid = Grid(("registered", ""))
@@ -161,10 +161,12 @@ def show_registration(out: Console, made: Registration) -> None:
     grid.add("rows", f"of {counted(len(content.rows), 'table')}")
     grid.add("lpact", f"{content.lpact_version}, code {content.lpact_code}")
     grid.add("registered at", made.registered_at)
-    kept = sum(run.state in (KEPT, NOTED) for run in content.earlier_runs)
+    kept = sum(run.state in (KEPT, NOTED, UNREADABLE) for run in content.earlier_runs)
     grid.add("earlier runs looked at", len(content.earlier_runs) - kept or "none was named")
     if kept:
         grid.add("own place for results", "looked at")
+    if damaged := [run.study for run in content.earlier_runs if run.state == UNREADABLE]:
+        grid.add("NOT READ THERE", f"damaged notes of earlier runs: {', '.join(damaged)}")
     if content.after_the_fact:
         grid.add("made", "AFTER THE FACT: every later statement says so")
     show(out, grid)

@@ -26,6 +26,7 @@ from lpact.run.journal.status import read_status
 from lpact.run.measure import Layered, Measured, measure
 from lpact.run.preregistration import (
     REGISTRATION_NAME,
+    NotedFirst,
     Registration,
     leave_note,
     run_items,
@@ -78,8 +79,6 @@ def execute(
             workspace = Workspace(config, settings)
             audit = audit_study(workspace, journal)
             writer.provenance = provenance(config, audit)
-        if settings.tasks:
-            leave_note(writer.tasks, config, audit, writer.provenance)
         return _make(workspace, audit, writer, workers, journal, registration)
 
 
@@ -133,6 +132,10 @@ def _make(
         journal.note("worker_lost", tasks=names, what=what)
 
     with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
+        if workspace.run.tasks:
+            executor = NotedFirst(
+                executor, lambda: leave_note(writer.tasks, config, audit, writer.provenance)
+            )
         measured = measure(config, audit, Conductor(writer.tasks, executor, journal))
         controls: Frames = {}
         if config.assay.enabled:

@@ -272,7 +272,7 @@ def plugin_packages(config: StudyConfig) -> tuple[str, ...]:
 def plugin_code(config: StudyConfig) -> tuple[tuple[str, str], ...]:
     """SHA-256 of the code of every plugin that is not lpact's own: one that is being written has no new version.
 
-    It is that of the first look in this process, at all files of the plugin's package.
+    It is that of the first look in this process, at the code of the plugin's package (see `package_digest`).
     """
     found = {}
     for registry, name in _plugins_in_use(config):

@@ -76,7 +76,12 @@ def _total(meminfo: Path) -> int | None:
 
 
 def _cgroup_limits(cgroups: Path, own: Path) -> list[int]:
-    """Limits of the group and of those above it, in the newer layout and in the older one."""
+    files = memory_limit_files(cgroups, own)
+    return [limit for file in files if (limit := _read_limit(file)) is not None]
+
+
+def memory_limit_files(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> list[Path]:
+    """Files that may hold limits of the group and of those above it, in the newer layout and in the older one."""
     try:
         entries = [line.split(":", 2) for line in own.read_text().splitlines()]
     except OSError:
@@ -90,7 +95,7 @@ def _cgroup_limits(cgroups: Path, own: Path) -> list[int]:
                 folders.append(cgroups / inside / "memory.max")
             elif "memory" in controllers.split(","):
                 folders.append(cgroups / "memory" / inside / "memory.limit_in_bytes")
-    return [limit for file in folders if (limit := _read_limit(file)) is not None]
+    return folders
 
 
 def _read_limit(file: Path) -> int | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from lpact.run.preregistration.check import check, check_run, run_items
 from lpact.run.preregistration.earlier import look_for_results
-from lpact.run.preregistration.noted import leave_note
+from lpact.run.preregistration.noted import NotedFirst, leave_note
 from lpact.run.preregistration.own_tasks import TakenOver, study_tasks, taken_over
 from lpact.run.preregistration.record import (
     REGISTRATION_NAME,
@@ -29,6 +29,7 @@ from lpact.run.preregistration.register import register
 
 __all__ = [
     "REGISTRATION_NAME",
+    "NotedFirst",
     "Registration",
     "TakenOver",
     "check",

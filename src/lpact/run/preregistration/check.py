@@ -17,7 +17,7 @@ from lpact.run.preregistration.content import (
     gather,
     software_now,
 )
-from lpact.run.preregistration.earlier import KEPT, NOTED
+from lpact.run.preregistration.earlier import KEPT, NOTED, UNREADABLE
 from lpact.run.preregistration.items import Line, counted, one_line
 from lpact.run.preregistration.own_tasks import TakenOver
 from lpact.run.preregistration.record import Registration, deposited_digest
@@ -161,6 +161,8 @@ def _before_results(registration: Registration) -> Line:
     detail = f"looked at: {', '.join(looked)}" if looked else NOT_LOOKED
     if not content.after_the_fact:
         found = "no results in what was looked at" if looked else NOT_LOOKED
+        if n_damaged := sum(run.state == UNREADABLE for run in content.earlier_runs):
+            found += f"; {counted(n_damaged, 'note')} of earlier runs there could not be read"
         why = detail if looked else "so it was declared; nothing here can show it"
         return Line("registration", BEFORE_RESULTS, "declared before results", found, why, True)
     had = [
@@ -178,6 +180,8 @@ def _looked_at(run: EarlierRun) -> str:
         return OWN_PLACE
     if run.state == NOTED:
         return f"results that a run of '{run.study}' has kept there"
+    if run.state == UNREADABLE:
+        return f"the note {run.study} there, which could not be read: of which data it is cannot be said"
     return f"a {run.state} run" + (f" of '{run.study}'" if run.study else "")
 
 

@@ -101,7 +101,8 @@ class EarlierRun(Item):
     """A run that was looked at when the registration was made, or the study's own place for results.
 
     ``same`` lists ``dataset/model`` pairs of the registration that it has results of; ``n_finished_tasks`` counts those
-    of an unfinished run, which do not say what they are of, or those of the study's own tasks.
+    of an unfinished run, which do not say what they are of, or those of the study's own tasks. A note of a run that
+    could not be read has its file's name as ``study``.
     """
 
     state: str

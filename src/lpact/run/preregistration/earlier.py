@@ -16,11 +16,12 @@ from lpact.store.manifest import MANIFEST_NAME
 from lpact.tables.decisions import DECISIONS
 
 FINISHED, UNFINISHED = "finished", "unfinished"
-KEPT, NOTED = "kept", "noted"
+KEPT, NOTED, UNREADABLE = "kept", "noted", "unreadable note"
 """States of an earlier run.
 
 `KEPT` are results of the study's own tasks in its place for them, whichever run made them. `NOTED` is a run that has
-kept results of other tasks there.
+kept results of other tasks there. `UNREADABLE` is the note of such a run that is damaged: its file stands in the
+study's place, and whose results it is about cannot be said.
 """
 
 Pair = tuple[str, str]

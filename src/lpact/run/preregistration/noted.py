@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from lpact.config import StudyConfig
-from lpact.errors import RunError
+from lpact.errors import LPactError
+from lpact.run.executors.base import Ended, Executor
 from lpact.run.inspect import StudyAudit
 from lpact.run.measure import brain_jobs
 from lpact.run.preregistration.content import Item
-from lpact.run.tasks import Keys
+from lpact.run.tasks import Keys, Task
 from lpact.store import InputFile, Provenance, Shelf, TaskStore, storage_errors
 
 START = "sources-"
 """How the names of notes begin; those of results are digits."""
+_NAME = re.compile(rf"{START}[0-9a-f]{{40}}\.json")
+"""Names of notes; others that begin like them are of files that were never finished, or not lpact's."""
 
 
 class Note(Item):
@@ -55,34 +60,63 @@ def leave_note(
     text = json.dumps(note.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
     content = text.encode()
     shelf, name = store.shelf, _name_of(content)
-    if shelf.size(name) != len(content) or shelf.read(name, 0, len(content)) != content:
+    with storage_errors(Path(shelf.where(name)), "a note beside results cannot be read"):
+        there = shelf.size(name) == len(content) and shelf.read(name, 0, len(content)) == content
+    if not there:
         shelf.write(name, content)
 
 
-def notes_with_results(store: TaskStore) -> Iterator[Note]:
-    """Notes of runs that have kept results; one that is not whole is a `RunError`."""
-    for name in store.shelf.names(START):
+class NotedFirst:
+    """An executor that runs no task before a note is left.
+
+    A place that cannot be written to is an error only then: a run that finds all its results there writes none.
+    """
+
+    def __init__(self, executor: Executor, leave: Callable[[], None]) -> None:
+        self._executor = executor
+        self._leave = leave
+        try:
+            leave()
+            self._left = True
+        except LPactError:
+            self._left = False
+
+    @property
+    def workers(self) -> int:
+        """How many tasks run at a time."""
+        return self._executor.workers
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
+        """Leave the note, if that could not be done yet and there is a task, and run the tasks."""
+        if not self._left:
+            tasks = iter(tasks)
+            first = next(tasks, None)
+            if first is None:
+                return
+            self._leave()
+            self._left = True
+            tasks = chain([first], tasks)
+        yield from self._executor.run(tasks)
+
+
+def notes_with_results(store: TaskStore) -> Iterator[Note | str]:
+    """Notes of runs that have kept results; of one that cannot be read, its name: nobody can say whose it is."""
+    for name in filter(_NAME.fullmatch, store.shelf.names(START)):
         note = _read(store.shelf, name)
-        if any(store.has(key) for key in note.first):
+        if note is None:
+            yield name
+        elif any(store.has(key) for key in note.first):
             yield note
 
 
-def _read(shelf: Shelf, name: str) -> Note:
-    where = shelf.where(name)
-    with storage_errors(Path(where), "a note beside results cannot be read"):
-        content = shelf.read(name, 0, shelf.size(name) or 0)
+def _read(shelf: Shelf, name: str) -> Note | None:
+    """A note as a run left it, or None."""
     try:
-        if _name_of(content) != name:
-            raise ValueError("its content does not have the checksum in its name")
-        return Note.model_validate_json(content)
-    except (ValidationError, ValueError) as error:
-        raise RunError(
-            "a note of which data results were made from is damaged",
-            where=where,
-            got=str(error).partition("\n")[0],
-            expected="the file as a run left it",
-            remedy="restore it, or give the study another place for results (option 'run.tasks')",
-        ) from None
+        with storage_errors(Path(shelf.where(name)), "a note beside results cannot be read"):
+            content = shelf.read(name, 0, shelf.size(name) or 0)
+        return Note.model_validate_json(content) if _name_of(content) == name else None
+    except (LPactError, ValidationError):
+        return None
 
 
 def _name_of(content: bytes) -> str:

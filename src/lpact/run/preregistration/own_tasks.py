@@ -14,7 +14,7 @@ from lpact.run.inspect import StudyAudit
 from lpact.run.journal.progress import Silent
 from lpact.run.measure import measure
 from lpact.run.preregistration.content import EarlierRun
-from lpact.run.preregistration.earlier import KEPT, NOTED, Pair, same_pairs
+from lpact.run.preregistration.earlier import KEPT, NOTED, UNREADABLE, Pair, same_pairs
 from lpact.run.preregistration.items import counted
 from lpact.run.preregistration.noted import notes_with_results
 from lpact.run.preregistration.record import Registration
@@ -71,7 +71,8 @@ def look_into_store(
     """Look into the study's own place for results, ``[run] tasks``; no result is read.
 
     First come results of the study's own tasks; then runs that have kept results of the same data and models there,
-    with whichever options. Runs on other data are nobody's business: studies may share the place.
+    with whichever options. Runs on other data are nobody's business: studies may share the place. So a note that cannot
+    be read stops nobody; it is recorded by its name, since it may be of the same data.
     """
     store = TaskStore(open_shelf(place))
     keys = {task.key for task in study_tasks(config, audit)}
@@ -83,7 +84,9 @@ def look_into_store(
         n_finished_tasks=sum(store.has(key) for key in keys),
     )
     noted = (
-        EarlierRun(
+        EarlierRun(state=UNREADABLE, study=note, config_digest="", same=(), n_finished_tasks=0)
+        if isinstance(note, str)
+        else EarlierRun(
             state=NOTED,
             study=note.study,
             config_digest=note.config_digest,
@@ -92,7 +95,8 @@ def look_into_store(
         )
         for note in notes_with_results(store)
     )
-    return [own, *dict.fromkeys(run for run in noted if run.has_results)]
+    told = (run for run in noted if run.has_results or run.state == UNREADABLE)
+    return [own, *dict.fromkeys(told)]
 
 
 def taken_over(
