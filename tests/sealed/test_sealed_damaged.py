@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
-import signal
 import zipfile
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
-from tampering import edit_table, rehash_lock, rehash_manifest
+from tampering import rehash_lock, rehash_manifest
 
-import lpact.sealed.apart as sealed_apart
+import lpact.sealed.bounded_json as bounded_json
 from lpact.errors import RunError
 from lpact.sealed import export_run, lock_run, opened_run, read_lock, verify_run
 from lpact.sealed.apart import Apart, FailedError, apart
 from lpact.sealed.bounded_json import MOST_JSON_BYTES, MOST_JSON_VALUES, parse_bounded, read_bounded
-from lpact.sealed.lockfile import Sealed, make_lock, write_lock
+from lpact.sealed.crate import Stated, crate_bytes
+from lpact.sealed.lockfile import Sealed, lock_bytes, make_lock, parse_lock, write_lock
+from lpact.store import InputFile, StoredRun
 from lpact.tables import find_table
 
 Copy = Callable[[], Path]
 DECISIONS = "decisions/lpact_decision_table"
 ENDING = ((19, 2), (39, 3))
 """Byte after the beginning of the footer, and bit: types of columns for which Arrow aborts."""
+N_BYTES, N_VALUES = 2**16, 1000
 PANICKING = ((-401, 0), (-1000, 4))
 """Byte before the end, and bit: a schema over which Polars panics."""
 
@@ -143,36 +142,6 @@ def test_an_archive_with_a_changed_table_is_not_opened_for_others(
         pass
 
 
-def test_a_table_that_takes_too_much_memory_or_time_is_named(
-    copy: Copy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = copy()
-    first = pl.int_range(pl.len()) == 0
-    text = pl.when(first).then(pl.lit("long " * 8_000_000)).otherwise("reason")
-    edit_table(root, DECISIONS, lambda frame: frame.with_columns(reason=text))
-    monkeypatch.setattr(sealed_apart, "LEAST_MEMORY", 2**24)
-    monkeypatch.setattr(sealed_apart, "MEMORY_PER_BYTE", 0)
-    with closing(Apart()) as reader:
-        with pytest.raises(FailedError, match=r"[Mm]emory|alloc"):
-            take(reader, root)
-        monkeypatch.undo()
-        assert take(reader, root)["readable"]
-        monkeypatch.setattr(sealed_apart, "LEAST_SECONDS", 0.2)
-        monkeypatch.setattr(sealed_apart, "SECONDS_PER_BYTE", 0.0)
-        os.kill(reader._process.pid, signal.SIGSTOP)
-        with pytest.raises(FailedError, match="was stopped after 0 s"):
-            take(reader, root)
-
-
-def test_tables_that_together_take_too_much_memory_are_not_read(
-    copy: Copy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lpact.sealed.check_tables.free_memory", lambda: 1000)
-    found = [p.what for p in verify_run(copy(), report=False).problems if p.kind == "table"]
-    assert found
-    assert all("is not read: tables would take" in what for what in found)
-
-
 DEEP = b"[" * 5000 + b"]" * 5000
 HOSTILE = {
     "nothing": b"",
@@ -185,8 +154,6 @@ HOSTILE = {
     "a number beyond all": b'{"a": 1e999}',
     "a number of many digits": b'{"a": ' + b"9" * 10_000 + b"}",
     "half a letter": b'{"a": "\\ud800"}',
-    "many values": b"[" + b"{}," * MOST_JSON_VALUES + b"{}]",
-    "many bytes": b'"' + b"a" * MOST_JSON_BYTES + b'"',
 }
 
 
@@ -195,16 +162,57 @@ def test_json_that_is_refused(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="it is none"):
         parse_bounded(content, what="it is none", where="x")
     (tmp_path / "x.json").write_bytes(content)
-    with pytest.raises(RunError, match=f"{MOST_JSON_BYTES} bytes and {MOST_JSON_VALUES} values"):
+    with pytest.raises(RunError, match="it is none"):
         read_bounded(tmp_path / "x.json", what="it is none")
 
 
-def test_json_that_is_read() -> None:
+LARGE = {
+    "many values": b"[" + b"{}," * (N_VALUES // 2) + b"{}]",
+    "many bytes": b'"' + b"a" * N_BYTES + b'"',
+}
+
+
+@pytest.mark.parametrize("content", LARGE.values(), ids=LARGE.keys())
+def test_json_beyond_a_limit_is_not_called_damaged(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_json, "MOST_JSON_VALUES", N_VALUES)
+    monkeypatch.setattr(bounded_json, "MOST_JSON_BYTES", N_BYTES)
+    (tmp_path / "x.json").write_bytes(content)
+    for read in (
+        lambda: parse_bounded(content, what="it is damaged", where="x"),
+        lambda: read_bounded(tmp_path / "x.json", what="it is damaged"),
+    ):
+        with pytest.raises(RunError, match=f"{N_BYTES} bytes and {N_VALUES} values: a lim") as met:
+            read()
+        assert "larger than lpact reads" in met.value.what
+        assert "damaged" not in str(met.value)
+        assert "restore" not in str(met.value)
+
+
+def test_json_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The positive twin: up to the limits."""
-    many = b"[" + b"1," * (MOST_JSON_VALUES - 2) + b"1]"
-    assert len(parse_bounded(many, what="", where="")) == MOST_JSON_VALUES - 1
+    monkeypatch.setattr(bounded_json, "MOST_JSON_VALUES", N_VALUES)
+    many = b"[" + b"1," * (N_VALUES - 2) + b"1]"
+    assert len(parse_bounded(many, what="", where="")) == N_VALUES - 1
     assert parse_bounded(b"[" * 99 + b"]" * 99, what="", where="")
     assert parse_bounded(b'{"a": {"a": -1e300}}', what="", where="") == {"a": {"a": -1e300}}
+
+
+@pytest.mark.ordeal
+def test_a_study_of_many_source_files_can_be_locked_and_described(locked: Path) -> None:
+    lock = read_lock(locked)
+    own = "sub-{0:06d}/ses-01/meg/sub-{0:06d}_ses-01_task-listening_run-01_meg.fif"
+    inputs = tuple(
+        InputFile(dataset="sim", path=own.format(i), sha256=f"{i:064x}", n_bytes=10**9 + i)
+        for i in range(300_000)
+    )
+    large = make_lock(lock.sealed.model_copy(update={"inputs": inputs}), locked_on=lock.locked_on)
+    assert parse_lock(lock_bytes(large), where="x") == large
+    sealed = lock.sealed.model_copy(update={"inputs": inputs[:200_000]})
+    large = make_lock(sealed, locked_on=lock.locked_on)
+    description = crate_bytes(locked, large, Stated("2026-01-31", None), StoredRun(locked).table)
+    assert parse_bounded(description, what="", where="")["@graph"]
 
 
 def test_the_json_of_a_run_needs_a_small_part_of_the_limits(locked: Path) -> None:
@@ -236,10 +244,12 @@ def test_a_small_archive_with_a_manifest_of_many_values_is_refused_unparsed(
     fit_lock(root, "manifest.json")
     archive = pack(root, tmp_path / "x.zip")
     monkeypatch.setattr("lpact.sealed.check_files.read_manifest", lambda _: 1 / 0)
+    monkeypatch.setattr(bounded_json, "MOST_JSON_VALUES", 1_000_000)
+    monkeypatch.setattr("lpact.sealed.archive.MOST_JSON_BYTES", 2**25)
     (what,) = whats(archive, "manifest.json")
     n_values = sum(body.count(mark) for mark in (b",", b"[", b"{")) + 1
-    assert what == f"the manifest is damaged: up to {n_values} values"
-    (root / "manifest.json").write_bytes(b" " * (MOST_JSON_BYTES + 1))
+    assert what == f"the file is larger than lpact reads: up to {n_values} values"
+    (root / "manifest.json").write_bytes(b" " * (2**25 + 1))
     fit_lock(root, "manifest.json")
     stored = tmp_path / "y.zip"
     with zipfile.ZipFile(stored, "w") as large:
@@ -269,19 +279,6 @@ def test_a_flipped_bit_in_any_json_file_is_found(copy: Copy, tmp_path: Path) -> 
             (root / name).write_bytes(flipped(whole, place, bit))
             assert whats(root, name), (name, place, bit)
         (root / name).write_bytes(whole)
-
-
-def test_the_other_process_takes_no_module_from_the_folder_one_stands_in(
-    copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One may stand in the very run that is verified."""
-    (tmp_path / "json.py").write_text("raise SystemExit(3)")
-    (tmp_path / "pyarrow.py").write_text("raise SystemExit(3)")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend("")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with closing(Apart()) as reader:
-        assert take(reader, copy())["readable"]
 
 
 def test_the_lock_is_made_to_fit_with_tables_as_they_are(copy: Copy) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 from lpact.decide.wording import count
 from lpact.errors import LPactError
 from lpact.run.preregistration import REGISTRATION_NAME, check_run, read_registration
+from lpact.sealed.apart import ShortError
 from lpact.sealed.bounded_json import read_bounded
 from lpact.sealed.check_tables import ExaminedRun, SealedTables
 from lpact.sealed.frames import frame_problems
@@ -18,6 +19,7 @@ from lpact.tables.preregistration import PREREGISTRATION_ITEMS
 
 _BY_ITEM = replace(PREREGISTRATION_ITEMS, key=("item_group", "item"))
 """The table by what was registered: whether that was followed is one of the cells that may differ."""
+_SHORT = "was not compared again: tables were not read, for want of memory or time"
 
 
 def check_registration(root: Path, tables: SealedTables) -> tuple[list[Problem], list[str]]:
@@ -36,12 +38,16 @@ def check_registration(root: Path, tables: SealedTables) -> tuple[list[Problem],
         what = "cannot be compared again: the run has no copy of its registration"
         return [Problem("registration", name, what)], []
     stored = tables(name)
+    if stored is None and name in tables.short:
+        return [Problem("limit", name, _SHORT)], []
     if stored is None:
         what = "cannot be compared again: there is no readable table"
         return [Problem("registration", name, what)], []
     try:
         read_bounded(path, what="the registration cannot be read")
         again = check_run(read_registration(path), ExaminedRun(tables))
+    except ShortError:
+        return [Problem("limit", name, _SHORT)], []
     except LPactError as error:
         what = f"cannot be compared again: {error.what}: {error.got}"
         return [Problem("registration", name, what)], []

@@ -11,14 +11,17 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from lpact.errors import LPactError, RunError
-from lpact.sealed.apart import SHARE, Apart, FailedError, free_memory
+from lpact.sealed.apart import NO_MEMORY, SHARE, Apart, FailedError, ShortError
 from lpact.sealed.lockfile import Lock
+from lpact.sealed.memory import free_memory
 from lpact.sealed.model import Problem
 from lpact.store import Manifest, StoredRun, code_digest, read_table, table_path, validate
 from lpact.tables import ALL_TABLES, Table
 
 _SUFFIXES = (".parquet", ".csv")
 _MOST_KEPT = 10_000
+ALWAYS_HELD = 2**28
+"""Bytes of a table that is read however little memory seems to be free."""
 _right: dict[tuple[object, ...], dict[str, Any]] = {}
 """What was found about tables in which nothing is wrong, by the checksums of their files: lock, verify and export look
 at the same bytes one after the other."""
@@ -26,10 +29,11 @@ at the same bytes one after the other."""
 
 @dataclass
 class _Known:
-    """A table that can be read: from which file, and how many rows it has."""
+    """A table that can be read: from which file, how many rows it has, and bytes in memory."""
 
     path: Path
     n_rows: int
+    n_bytes: int
 
 
 @dataclass
@@ -46,10 +50,11 @@ class SealedTables:
     """SHA-256 of the files that are as they were, by their path."""
     scratch: Path
     problems: list[Problem] = field(default_factory=list)
+    short: dict[str, Problem] = field(default_factory=dict)
+    """Tables for which there is not enough memory or time here, which is no fault of theirs."""
     packed_otherwise: list[str] = field(default_factory=list)
     _known: dict[str, _Known] = field(default_factory=dict)
     _frames: dict[str, pl.DataFrame | None] = field(default_factory=dict)
-    _n_bytes: int = 0
 
     def __call__(self, name: str) -> pl.DataFrame | None:
         """The table, or None."""
@@ -75,7 +80,7 @@ class SealedTables:
 
     def _read(self, table: Table) -> pl.DataFrame | None:
         known = self._known.get(table.name)
-        if known is None:
+        if known is None or not self._has_room(table, known.n_bytes):
             return None
         try:
             if known.path == table_path(self.root, table):
@@ -85,6 +90,17 @@ class SealedTables:
             return validate(cast(pl.DataFrame, pl.from_arrow(stored)), table)
         except LPactError:
             return None
+
+    def _has_room(self, table: Table, n_bytes: int) -> bool:
+        """Whether the table fits beside those that are held; they are let go of where it does not."""
+        if n_bytes <= ALWAYS_HELD or _fits(n_bytes):
+            return True
+        self.forget()
+        if _fits(n_bytes):
+            return True
+        what = f"is not read: {NO_MEMORY}: it takes {n_bytes} bytes, beside others that are needed"
+        self.short[table.name] = Problem("limit", f"{table.name}.parquet", what)
+        return False
 
     def examine(self, reader: Apart, lock: Lock | None, manifest: Manifest | None) -> None:
         """Have every table that is there read by ``reader``; what is wrong is in ``problems`` then."""
@@ -100,17 +116,15 @@ class SealedTables:
                     ask.changed(None if then is None else then.model_dump(mode="json"))
 
     def add(self, table: Table, path: Path, found: dict[str, Any]) -> None:
-        """Note what was found, unless the tables together would take more memory than there is."""
+        """Note what was found."""
         self.packed_otherwise += found["packed_otherwise"]
-        if not found["readable"]:
-            return
-        self._n_bytes += found["n_bytes"]
-        most = int(SHARE * free_memory())
-        if self._n_bytes > most:
-            what = f"is not read: tables would take {self._n_bytes} bytes of memory; at most {most} are taken here"
-            self.problems.append(Problem("table", f"{table.name}.parquet", what))
-            return
-        self._known[table.name] = _Known(path, found["n_rows"])
+        if found["readable"]:
+            self._known[table.name] = _Known(path, found["n_rows"], found["n_bytes"])
+
+
+def _fits(n_bytes: int) -> bool:
+    free = free_memory()
+    return free is None or n_bytes <= SHARE * free
 
 
 class _Asking:
@@ -187,7 +201,10 @@ class _Asking:
     def _unreadable(self, suffix: str, error: FailedError, *, twin: bool = False) -> None:
         what = "cannot be compared with its twin" if twin else "cannot be read"
         where = f"{self.table.name}{suffix}"
-        self.tables.problems.append(Problem("table", where, f"{what}: {error.what}"))
+        if isinstance(error, ShortError):
+            self.tables.short[self.table.name] = Problem("limit", where, f"{what}: {error.what}")
+        else:
+            self.tables.problems.append(Problem("table", where, f"{what}: {error.what}"))
 
 
 class ExaminedRun(StoredRun):
@@ -207,6 +224,14 @@ class ExaminedRun(StoredRun):
         return super()._read(table)
 
     def _refuse_unsafe(self, name: str) -> None:
+        if name in self._tables.short:
+            raise ShortError(
+                f"the table '{name}' was not read, for want of memory or time",
+                where=str(self.root),
+                got=self._tables.short[name].what,
+                expected="memory and time to read every table",
+                remedy="free memory, or try on a machine that has more",
+            )
         if not self._tables.is_safe(name):
             raise RunError(
                 f"the table '{name}' has changed, or cannot be read",
@@ -218,7 +243,10 @@ class ExaminedRun(StoredRun):
 
 
 def unreadable_tables(root: Path, reader: Apart) -> list[str]:
-    """Sentences about tables that cannot be read; whoever reads one of them may crash or run out of memory."""
+    """Sentences about tables that cannot be read; whoever reads one of them may crash or run out of memory.
+
+    One for which there is not enough memory or time here is a `ShortError`.
+    """
     found: list[str] = []
     for table in ALL_TABLES.values():
         files = [table_path(root, table, suffix) for suffix in _SUFFIXES]
@@ -227,6 +255,8 @@ def unreadable_tables(root: Path, reader: Apart) -> list[str]:
             order = {"task": "take", "root": str(root), "table": table.name}
             try:
                 reader.ask(order, n_bytes=n_bytes)
+            except ShortError:
+                raise
             except FailedError as error:
                 found.append(f"{table.name}.parquet: {error.what}")
     return found

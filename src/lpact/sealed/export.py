@@ -17,6 +17,7 @@ from lpact.errors import ConfigError, RunError
 from lpact.sealed.bounded_json import parse_bounded
 from lpact.sealed.crate import Stated, crate_bytes
 from lpact.sealed.files import CRATE_FILE
+from lpact.sealed.lock import not_enough
 from lpact.sealed.lockfile import Lock, read_lock
 from lpact.sealed.verify import verify_run
 from lpact.sealed.zip_layout import MOST_RATIO, SMALL, name_faults
@@ -143,6 +144,8 @@ def _refuse_taken(target: Path) -> None:
 
 def _refuse_changed(root: Path) -> None:
     found = verify_run(root, report=False)
+    if found.problems and all(problem.kind == "limit" for problem in found.problems):
+        raise not_enough(root, found.problems, done="exported")
     if found.problems:
         more = len(found.problems) - _MOST_NAMED
         raise RunError(

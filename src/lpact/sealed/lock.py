@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ from lpact.sealed.lockfile import (
     make_lock,
     write_lock,
 )
-from lpact.sealed.model import Verification
+from lpact.sealed.model import Problem, Verification
 from lpact.sealed.units import consistency_problems, unit_orders
 from lpact.sealed.verify import verify_run
 from lpact.store import (
@@ -203,8 +204,10 @@ def _refuse_disagreeing(root: Path, manifest: Manifest) -> None:
         tables = SealedTables(root, names, intact, Path(scratch))
         tables.examine(reader, None, manifest)
         problems = tables.problems
-        if not problems:
+        if not problems and not tables.short:
             problems = [*consistency_problems(names, tables), *check_verdicts(root, tables)]
+    if tables.short and not problems:
+        raise not_enough(root, list(tables.short.values()), done="locked")
     if problems:
         more = len(problems) - _MOST_NAMED
         raise RunError(
@@ -216,6 +219,19 @@ def _refuse_disagreeing(root: Path, manifest: Manifest) -> None:
             "and a page of verdicts as the tables give it",
             remedy="restore the files from a copy, write the report again (lpact report), or run the study again",
         )
+
+
+def not_enough(root: Path, problems: Sequence[Problem], *, done: str) -> RunError:
+    """The error about a run that cannot be checked on this machine."""
+    more = len(problems) - _MOST_NAMED
+    return RunError(
+        f"there is not enough memory or time here to check the run, and it is not {done}",
+        where=str(root),
+        got="; ".join(problem.text for problem in problems[:_MOST_NAMED])
+        + (f"; and {more} more" if more > 0 else ""),
+        expected="memory and time to read every table",
+        remedy="free memory, or try on a machine that has more",
+    )
 
 
 def _foreign(root: Path, listing: Listing, manifest: Manifest) -> tuple[str, ...]:

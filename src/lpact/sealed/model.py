@@ -19,11 +19,13 @@ Kind = Literal[
     "registration",
     "report",
     "crate",
+    "limit",
 ]
 """What a problem is about.
 
 ``lock`` is the lock itself or the digest that was quoted; ``decision``, ``registration`` and ``report`` are what came
-out otherwise when they were made again; ``crate`` is the description that an archive carries.
+out otherwise when they were made again; ``crate`` is the description that an archive carries;
+``limit`` is what could not be checked here, for want of memory or time, and may be as it was.
 """
 _LONGEST = 100
 

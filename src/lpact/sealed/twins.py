@@ -31,6 +31,8 @@ def read_parquet(path: Path, csv: Path | None = None) -> pl.DataFrame:
         with path.open("rb") as handle:
             stored = pq.ParquetFile(handle, page_checksum_verification=True)
             return cast(pl.DataFrame, pl.from_arrow(stored.read()))
+    except MemoryError:  # one of Arrow's own errors, too
+        raise
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise _unreadable(path, error) from None
 
@@ -41,6 +43,8 @@ def refuse_swollen(path: Path, csv: Path | None) -> None:
         limit = limit_of(path, csv)
         with path.open("rb") as handle:
             fault = parquet_fault(handle, limit)
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(path, error) from None
     if fault is not None:
