@@ -46,7 +46,7 @@ def test_what_differs_is_listed_and_the_exit_status_is_one(lpact: Lpact, root: P
 def test_json_names_all(lpact: Lpact, root: Path) -> None:
     for i in range(14):
         (root / f"{i:02}").write_text("x")
-    result = lpact("verify", root, "--no-report", "--json", "--digest", "00")
+    result = lpact("verify", root, "--no-report", "--json", "--digest", "0" * 64)
     found = json.loads(result.stdout)
     assert result.exit_code == 1
     assert found["ok"] is False

@@ -23,6 +23,8 @@ from lpact.sealed.lockfile import Sealed, lock_bytes, make_lock, parse_lock, wri
 from lpact.store import InputFile, StoredRun
 from lpact.tables import find_table
 
+pytestmark = pytest.mark.ordeal
+
 Copy = Callable[[], Path]
 DECISIONS = "decisions/lpact_decision_table"
 ENDING = ((19, 2), (39, 3))
@@ -199,7 +201,6 @@ def test_json_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_bounded(b'{"a": {"a": -1e300}}', what="", where="") == {"a": {"a": -1e300}}
 
 
-@pytest.mark.ordeal
 def test_a_study_of_many_source_files_can_be_locked_and_described(locked: Path) -> None:
     lock = read_lock(locked)
     own = "sub-{0:06d}/ses-01/meg/sub-{0:06d}_ses-01_task-listening_run-01_meg.fif"
@@ -222,7 +223,6 @@ def test_the_json_of_a_run_needs_a_small_part_of_the_limits(locked: Path) -> Non
         assert content.count(b",") < MOST_JSON_VALUES / 50
 
 
-@pytest.mark.ordeal
 @pytest.mark.parametrize("name", ["manifest.json", "lock.json"])
 def test_hostile_json_in_the_place_of_a_file_is_named(name: str, copy: Copy) -> None:
     root = copy()
@@ -259,7 +259,6 @@ def test_a_small_archive_with_a_manifest_of_many_values_is_refused_unparsed(
         verify_run(stored)
 
 
-@pytest.mark.ordeal
 def test_a_flipped_bit_in_any_json_file_is_found(copy: Copy, tmp_path: Path) -> None:
     root, chance = copy(), random.Random(4)
     (root / "lock.json").unlink()

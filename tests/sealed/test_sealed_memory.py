@@ -22,6 +22,8 @@ from lpact.sealed import export_run, lock_run, opened_run, verify_run
 from lpact.sealed.apart import Apart, FailedError, ShortError, apart, module_folders
 from lpact.sealed.memory import free_memory, memory_of
 
+pytestmark = pytest.mark.ordeal
+
 resource = pytest.importorskip("resource")
 Copy = Callable[[], Path]
 DECISIONS = "decisions/lpact_decision_table"
