@@ -11,7 +11,7 @@ from lpact.report.figure import Figure
 from lpact.report.render import standalone, to_svg
 from lpact.report.theme import PALETTE, colour
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.ordeal]
 
 FIRST_PIXEL = """async (source) => {
   const image = new Image();

@@ -19,7 +19,7 @@ from lpact.report.figures import SECTIONS
 from lpact.report.figures.common import GATES
 from lpact.study import Run
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.ordeal]
 
 SHOWN = "#claim-table tbody tr[data-key]:visible"
 Scheme = Literal["light", "dark"]
