@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from lpact.run.executors.base import Executor, Setup
 from lpact.run.executors.here import Here
 from lpact.run.executors.processes import Processes
+from lpact.run.planning.machine import usable_cores
 from lpact.run.tasks import Task
 from lpact.run.workspace import Workspace
 from lpact.store import Results, TaskStore
@@ -26,8 +26,7 @@ def _unnoted(event: str, **fields: str | int | float) -> None:
 
 def too_many_workers(workers: int) -> str:
     """What is wrong with so many processes on this machine, in words; empty where nothing is."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    n_cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    n_cores = usable_cores()
     if workers <= n_cores:
         return ""
     return (
