@@ -19,10 +19,8 @@ import polars as pl
 
 from benchmarks.machine import machine, versions
 from benchmarks.timing import middle, stopwatch
-from lpact.cli.demo import demo_study
-from lpact.config import StudyConfig
-from lpact.decide import NEEDED, decide
-from lpact.robustness import (
+from lpact.analyses.lpact.gates import NEEDED, decide
+from lpact.analyses.lpact.robustness import (
     READS,
     READS_DECIDED,
     READS_IF_THERE,
@@ -30,6 +28,8 @@ from lpact.robustness import (
     robustness_cost,
     uncertainty_tables,
 )
+from lpact.cli.demo import demo_study
+from lpact.config import StudyConfig
 from lpact.store import StoredRun
 from lpact.study import open_run
 

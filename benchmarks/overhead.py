@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from benchmarks.machine import machine, versions
-from lpact.run.tasks import Task, digest
+from lpact.analyses.base import Task, digest
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
@@ -55,12 +55,12 @@ def one(way: str, n_tasks: str, folder: str, address: str) -> None:
     """Run the tasks one way, and print what it took."""
     from lpact.cli.demo import demo_study
     from lpact.config import RunConfig
+    from lpact.inputs.workspace import Workspace
     from lpact.run.conduct import Conductor
     from lpact.run.executors.choose import open_executor
     from lpact.run.journal.journal import Journal
     from lpact.run.journal.progress import Silent
     from lpact.run.memory import peak_bytes
-    from lpact.run.workspace import Workspace
     from lpact.store import TaskStore
 
     place = Path(folder)

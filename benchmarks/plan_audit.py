@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 
 import lpact
+from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary
+from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
-from lpact.levels.audit_record import ContextOffer, RecordingSummary
-from lpact.run.inspect import StudyAudit
-from lpact.tables.audit import UNIT_INVENTORY
+from lpact.run.audit import StudyAudit
 
 N_SUBJECTS, N_RUNS = 50, 10
 

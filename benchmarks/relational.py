@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.data import Floats, simulate
 from benchmarks.machine import machine, versions
 from benchmarks.timing import Seconds, in_turns, middle, stopwatch
-from lpact.levels.measure import MEASURES, PROFILES, Brain
+from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES, Brain
 from lpact.math.ridge import RidgeGrid
 from lpact.math.similarity import rdm
 from lpact.math.splits import alternating_halves, contiguous_folds

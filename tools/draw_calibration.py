@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lpact.calibrate.reference_run import load_reference
-from lpact.report.figures import false_passes, power
+from lpact.analyses.lpact.calibration.reference_run import load_reference
+from lpact.analyses.lpact.figures import false_passes, power
 from lpact.report.render import picture
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

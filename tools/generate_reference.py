@@ -19,15 +19,16 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+from lpact.analyses.lpact.levels.strip import STRIPPINGS
+from lpact.analyses.lpact.tables.predictive import FAILURE_MODES
+from lpact.codes import ALL_CODES
 from lpact.config import RunConfig, StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import MODELS
 from lpact.features.nuisance import NUISANCE
-from lpact.levels.measure import MEASURES, PROFILES
-from lpact.levels.strip import STRIPPINGS
-from lpact.reasons import ALL_CODES
 from lpact.registry import BUILT_IN, Entry, Registry
 from lpact.tables import (
     ALL_TABLES,
@@ -40,7 +41,6 @@ from lpact.tables import (
     preregistration,
     robustness,
 )
-from lpact.tables.predictive import FAILURE_MODES
 
 NOTE = "<!-- Made from the code by tools/generate_reference.py; edit the code, not this page. -->"
 OUT = Path(__file__).parents[1] / "docs/reference"

@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 
 import lpact
+from lpact.analyses.lpact.figures import SECTIONS, maker
 from lpact.report.figure import Figure, Material
-from lpact.report.figures import SECTIONS, maker
 from lpact.report.render import to_png, to_svg
 from lpact.report.theme import dark, grey, strange_colours
 
 
 def main(run_folder: str, out_folder: str, *wanted: str) -> None:
-    from lpact.calibrate.reference_run import load_reference
-    from lpact.cli.robustness import compute
-    from lpact.tables.calibration import RATES, TRUTH_RATES
+    from lpact.analyses.lpact.calibration.reference_run import load_reference
+    from lpact.analyses.lpact.cli.robustness import compute
+    from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
 
     run, out = lpact.open_run(run_folder), Path(out_folder)
     out.mkdir(parents=True, exist_ok=True)

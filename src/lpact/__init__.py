@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lpact.archive import export_run, lock_run, verify_run
     from lpact.errors import LPactError
     from lpact.features.language.feature_set import FeatureSet
     from lpact.run.extract import extract_features, plan_features
-    from lpact.sealed import export_run, lock_run, verify_run
     from lpact.study import Run, Study, load_study, open_run
 
 __all__ = [
@@ -38,13 +38,13 @@ _HOMES = {
     "LPactError": "lpact.errors",
     "Run": "lpact.study",
     "Study": "lpact.study",
-    "export_run": "lpact.sealed",
+    "export_run": "lpact.archive",
     "extract_features": "lpact.run.extract",
     "load_study": "lpact.study",
-    "lock_run": "lpact.sealed",
+    "lock_run": "lpact.archive",
     "open_run": "lpact.study",
     "plan_features": "lpact.run.extract",
-    "verify_run": "lpact.sealed",
+    "verify_run": "lpact.archive",
 }
 
 

@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from lpact.analyses.lpact.gates import CALIBRATED, NEEDED, PAPER, decide, explain
+from lpact.analyses.lpact.positive_controls import execute_assay
+from lpact.analyses.lpact.robustness import (
+    READS,
+    READS_DECIDED,
+    READS_IF_THERE,
+    robustness,
+    robustness_cost,
+    uncertainty_tables,
+)
+from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
 from lpact.config import (
     GatesConfig,
     RunConfig,
@@ -17,20 +28,11 @@ from lpact.config import (
     read_study_file,
     validate_model,
 )
-from lpact.decide import CALIBRATED, NEEDED, PAPER, decide, explain
 from lpact.errors import ConfigError, LPactError, RunError
-from lpact.robustness import (
-    READS,
-    READS_DECIDED,
-    READS_IF_THERE,
-    robustness,
-    robustness_cost,
-    uncertainty_tables,
-)
-from lpact.run.assay import execute_assay
+from lpact.inputs.workspace import Workspace
+from lpact.run.audit import StudyAudit, audit_study, resolve_plugins
 from lpact.run.execute import execute
 from lpact.run.features import extract_features, extraction_cost
-from lpact.run.inspect import StudyAudit, audit_study, resolve_plugins
 from lpact.run.journal.progress import Reporter, Silent, reporter
 from lpact.run.outline import Outline, outline_study
 from lpact.run.plan import Plan, make_plan
@@ -43,10 +45,8 @@ from lpact.run.preregistration import (
     write_registration,
 )
 from lpact.run.provenance import provenance, with_sets_of
-from lpact.run.workspace import Workspace
 from lpact.store import StoredRun, clear_leftovers, differences, existing_run
 from lpact.tables import Table
-from lpact.tables.calibration import RATES, TRUTH_RATES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -110,7 +110,7 @@ class Run(StoredRun):
         )
 
     def robustness(self, tell: Callable[[str], None] = lambda _: None) -> dict[str, pl.DataFrame]:
-        """What the verdicts hang on: the tables of `lpact.robustness`, computed from the stored tables alone.
+        """What the verdicts hang on: the tables of `lpact.analyses.lpact.robustness`, computed from the stored tables alone.
 
         ``tell`` is called with what is being done, for those who wait.
         """
@@ -159,7 +159,7 @@ class Run(StoredRun):
         tell
             Called with what is being done, for those who wait.
         """
-        from lpact.calibrate.reference_run import load_reference
+        from lpact.analyses.lpact.calibration.reference_run import load_reference
         from lpact.report.write import write_report
 
         reference = load_reference()

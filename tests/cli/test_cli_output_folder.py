@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lpact.calibrate.biases import measure_biases
+from lpact.analyses.lpact.calibration.biases import measure_biases
+from lpact.analyses.lpact.tables.calibration import BIASES
 from lpact.cli import _output
 from lpact.cli._output import refuse_existing, write_tables
 from lpact.errors import LPactError, RunError
 from lpact.store import read_table
-from lpact.tables.calibration import BIASES
 
 
 @pytest.fixture(scope="module")

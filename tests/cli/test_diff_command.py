@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from tiny_study import Lpact, TinyRun
 
+from lpact.archive import export_run, lock_run
 from lpact.config import config_digest
-from lpact.sealed import export_run, lock_run
 from lpact.store import build_manifest, read_manifest, write_manifest, write_table
 from lpact.store.manifest import Provenance
 from lpact.study import open_run

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny_study import Lpact, TinyRun
 
-from lpact.sealed import read_lock
+from lpact.archive import read_lock
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tiny_study import Lpact, TinyRun
 
-from lpact.sealed import lock_run
+from lpact.archive import lock_run
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.linalg import svdvals
 
+from lpact.codes import Reason
 from lpact.config import ControlsConfig
 from lpact.controls.base import CONTROLS, ControlInputs
 from lpact.errors import ConfigError
 from lpact.math.seeding import keyed_rng
 from lpact.math.surrogates import autocorrelation_time
-from lpact.reasons import Reason
 
 RANDOM = {
     "random_matched_dim": True,

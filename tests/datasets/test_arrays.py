@@ -21,6 +21,7 @@ import pytest
 import scipy.io
 import zarr
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets._files import stored
 from lpact.datasets.arrays import ArraysDataset
@@ -29,7 +30,6 @@ from lpact.datasets.base import DATASETS, Epochs, Recording, RecordingId, Stimul
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import ConfigError, InputError, LPactError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.reasons import Reason
 from lpact.testing.arrays import FORMATS, ArraysTruth, write_arrays
 
 Edit = Callable[[str, str], None]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, Epochs, RecordingId
 from lpact.errors import ConfigError, InputError, LPactError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.reasons import Reason
 from lpact.testing.assemblies import (
     AssemblyTruth,
     write_assembly,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets._files.strict import TsvFile
 from lpact.datasets._mne.series import RawSeries
@@ -20,7 +21,6 @@ from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId, Stimu
 from lpact.datasets.bids.events import Events, Heard, heard_words, merge_heard, place_words
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.reasons import Reason
 from lpact.testing.bids import (
     BAD_LABEL,
     FIRST_SAMPLE,

@@ -15,6 +15,7 @@ import pytest
 from nilearn.image import resample_to_img
 from nilearn.maskers import NiftiLabelsMasker, NiftiMasker
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets._finding import Finding
 from lpact.datasets._fmri import nifti
@@ -22,7 +23,6 @@ from lpact.datasets.base import DATASETS, Dataset, RecordingId
 from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, UnitBlocks
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.reasons import Reason
 from lpact.testing._nifti import AFFINE, SHAPE, atlas_volume, write_volume
 from lpact.testing.bids_fmri import BidsFmriTruth, write_bids_fmri
 

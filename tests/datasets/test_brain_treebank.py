@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId, TimeSeries
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid, read_grid
-from lpact.reasons import Reason
 from lpact.testing.brain_treebank import (
     LABELS,
     BrainTreebankTruth,

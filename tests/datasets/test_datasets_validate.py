@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from lpact.codes import Reason
 from lpact.datasets.base import (
     WORD_COLUMNS,
     Envelope,
@@ -29,7 +30,6 @@ from lpact.datasets.validate import (
     unit_findings,
 )
 from lpact.errors import InputError, RecordingError, StimulusError
-from lpact.reasons import Reason
 
 WORDS = pl.DataFrame(
     {

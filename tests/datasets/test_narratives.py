@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lpact.analyses.lpact.levels.pairing import paired
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, DatasetInfo, RecordingId
 from lpact.datasets.narratives import NarrativesDataset
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.levels.pairing import paired
-from lpact.reasons import Reason
 from lpact.testing.narratives import NarrativesTruth, write_narratives
 
 ATLAS = {"atlas": "atlas.nii.gz", "atlas_labels": "atlas.tsv"}

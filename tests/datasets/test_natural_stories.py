@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from lpact.codes import Reason
 from lpact.config import RunConfig, StudyConfig, validate_model
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.datasets.natural_stories import AS_READ, OPTIONAL, PENN, TIMES, UD, WORDS
 from lpact.errors import LPactError, RecordingError, StimulusError
 from lpact.features.parsing.parse import read_parse
 from lpact.features.parsing.words import WordParse
-from lpact.reasons import Reason
-from lpact.run.inspect import audit_study
+from lpact.inputs.workspace import Workspace
+from lpact.run.audit import audit_study
 from lpact.run.journal.progress import Silent
-from lpact.run.workspace import Workspace
 from lpact.testing.natural_stories import NaturalStoriesTruth, write_natural_stories
 from shared_data import shared_data
 

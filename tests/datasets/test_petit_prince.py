@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.features.availability import Missing
 from lpact.features.parsing.columns import parse_from_columns
 from lpact.grid import build_grid
-from lpact.reasons import Reason
 from lpact.testing.petit_prince import N_SECTIONS, PetitPrinceTruth, write_petit_prince
 from shared_data import shared_data
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, FeatureKey, Recording, Stimulus, TimeSeries
 from lpact.datasets.podcast_ecog import PodcastDataset
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.reasons import Reason
 from lpact.testing.bids import leave_gap, write_dimensions
 from lpact.testing.podcast_ecog import (
     BAD,

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
+from lpact.codes import Reason
 from lpact.datasets._files.hdf5 import (
     hdf5_dataset,
     hdf5_object,
@@ -21,7 +22,6 @@ from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile, TomlFile, TsvFile, read_text
 from lpact.datasets._files.textgrid import read_intervals
 from lpact.errors import InputError, RecordingError, StimulusError
-from lpact.reasons import Reason
 
 NOT_FINITE = ("1e999", "-1e999", "9" * 400, "inf", "nan ", "1_0", "٣")
 

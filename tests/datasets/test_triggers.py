@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lpact.codes import Reason
 from lpact.datasets.triggers import Mark, Rule, TriggerClock
 from lpact.errors import InputError, RecordingError
-from lpact.reasons import Reason
 
 RATE_HZ = 2048.0
 TWO_HOURS_S = 7200.0

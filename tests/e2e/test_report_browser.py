@@ -14,9 +14,9 @@ from playwright.sync_api import Page, expect
 
 import lpact
 from explorer_runs import PLANTED, planted_run, shared_tiny
+from lpact.analyses.lpact.figures import SECTIONS
+from lpact.analyses.lpact.figures.common import GATES
 from lpact.report import REPORT_PAGE
-from lpact.report.figures import SECTIONS
-from lpact.report.figures.common import GATES
 from lpact.study import Run
 
 pytestmark = [pytest.mark.browser, pytest.mark.ordeal]

@@ -15,6 +15,7 @@ import pytest
 from scipy import signal
 from scipy.io import wavfile
 
+from lpact.codes import Reason
 from lpact.config import NuisanceConfig
 from lpact.datasets.base import Envelope, Stimulus
 from lpact.errors import StimulusError
@@ -26,7 +27,6 @@ from lpact.features.acoustics import (
     why_no_envelope,
 )
 from lpact.features.nuisance import build_nuisance
-from lpact.reasons import Reason
 
 RATE_HZ = 8000
 SETTINGS = EnvelopeSettings(rate_hz=100.0, lowpass_hz=10.0)

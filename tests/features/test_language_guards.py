@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from small_models import TEXT, words_table, write_model
 
 from lpact import extract_features, plan_features
+from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.errors import ConfigError, FeatureError, LPactError
 from lpact.features.language import extraction
@@ -23,7 +24,6 @@ from lpact.features.language.feature_set import open_set
 from lpact.features.models import ModelPlace
 from lpact.features.parsing.files import parser_files
 from lpact.features.sources.transformers import Transformers, TransformersOptions
-from lpact.reasons import Reason
 
 WORDS = words_table({"story": TEXT.split()[:40]})
 BY_WORD = ("reversed", "shuffled")

@@ -13,12 +13,12 @@ import transformers
 from small_models import TEXT, write_model
 
 from lpact import extract_features
+from lpact.codes import Reason
 from lpact.datasets.base import FeatureKey, Stimulus
 from lpact.errors import ConfigError, FeatureError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix
 from lpact.features.models import MODELS, NO_COST, ModelPlace, ModelSource
-from lpact.reasons import Reason
 from lpact.run.journal.progress import Silent
 
 OPTIONS = {"untrained_seeds": 2, "shuffled_draws": 2, "word_context_tokens": 32}

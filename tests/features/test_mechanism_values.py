@@ -12,12 +12,12 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.errors import ConfigError, StimulusError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs
 from lpact.features.parsing import WordParse, read_parse
-from lpact.reasons import Reason
 
 ALL = tuple(MECHANISMS.names())
 FROM_LANGUAGE = ("surprisal", "semantic_transition", "context_update")

@@ -11,6 +11,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lpact.codes import Reason
 from lpact.config import StrippingConfig
 from lpact.datasets.base import Stimulus
 from lpact.errors import ConfigError, RegistryError, StimulusError
@@ -20,7 +21,6 @@ from lpact.features.mechanisms import (
     mechanism_correlations,
     mechanism_matrix,
 )
-from lpact.reasons import Reason
 
 
 def make_inputs(n_words=4, **mechanisms):

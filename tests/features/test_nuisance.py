@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lpact.codes import Reason
 from lpact.config import NuisanceConfig
 from lpact.datasets.base import Envelope, Stimulus
 from lpact.errors import ConfigError, StimulusError
 from lpact.features.nuisance import NUISANCE, build_nuisance
-from lpact.reasons import Reason
 
 
 def make_stimulus(onset_s, offset_s, sentence_id, story_id, words=None, extra=None, envelope=None):

@@ -12,13 +12,13 @@ import pytest
 from scipy.io import wavfile
 
 import lpact
+from lpact.codes import Reason
 from lpact.config import NuisanceConfig
 from lpact.datasets.base import DATASETS, Stimulus
 from lpact.datasets.folder.writer import write_folder
 from lpact.errors import ConfigError
 from lpact.features.frequency import list_floor, list_log_frequency
 from lpact.features.nuisance import build_nuisance, nuisance_findings
-from lpact.reasons import Reason
 
 wordfreq = pytest.importorskip("wordfreq", reason="wordfreq is an extra")
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from lpact.analyses.lpact.figures import maker
 from lpact.report.figure import Material
-from lpact.report.figures import maker
 from lpact.report.render import picture
 from lpact.store import RunTables
 

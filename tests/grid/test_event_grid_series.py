@@ -11,11 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import Recording, RecordingId, Stimulus, TimeSeries, Units
 from lpact.errors import FeatureError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.reasons import Reason
 
 AWKWARD_RATES_HZ = (1000 / 3, 512.0, 2048.0, 99.9)
 STARTS_S = (0.0, 0.35, 12.3456, 3600.1)

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import Recording, RecordingId, Span, Stimulus, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries, UnitBlocks, take_units
 from lpact.errors import RecordingError
 from lpact.grid import Rejection, build_grid, read_grid
-from lpact.reasons import Reason
 
 N_WORDS = 30
 RATE = 50.0

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from ridge_oracle import assert_same_scores, choice_is_clear, oracle_nested, training_rows
 
 import lpact.math.ridge.single as single_module
-from lpact.levels.measure import Brain, Measure
-from lpact.levels.measures.linear import Linear
+from lpact.analyses.lpact.levels.measure import Brain, Measure
+from lpact.analyses.lpact.levels.measures.linear import Linear
 from lpact.math.ridge import (
     PER_TARGET,
     SHARED,

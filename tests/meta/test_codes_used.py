@@ -7,7 +7,7 @@ from pathlib import Path
 
 from source_tree import Module, read_module, source_modules
 
-from lpact.reasons import ALL_CODES
+from lpact.codes import ALL_CODES
 
 
 def used_codes(modules: list[Module]) -> set[str]:

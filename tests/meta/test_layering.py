@@ -43,10 +43,14 @@ def test_contracts_are_kept() -> None:
         ("math/planted.py", "import lpact.errors", "math imports nothing of ours"),
         (
             "decide/planted.py",
-            "import lpact.levels.contrast",
+            "import lpact.analyses.lpact.levels.contrast",
             "verdicts and reports are made from tables alone",
         ),
-        ("levels/ceiling.py", "import lpact.levels.predictive", "levels are siblings"),
+        (
+            "levels/ceiling.py",
+            "import lpact.analyses.lpact.levels.predictive",
+            "levels are siblings",
+        ),
     ],
 )
 def test_a_planted_violation_is_found(

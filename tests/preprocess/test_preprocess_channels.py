@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from small_recordings import Stream, noise, processed, recording, values_of
 
+from lpact.codes import Reason
 from lpact.config import PreprocessConfig, StudyConfig, validate_model
 from lpact.datasets.base import Epochs, Recording, TimeSeries
 from lpact.errors import ConfigError, RecordingError
 from lpact.preprocess import preprocess
-from lpact.reasons import Reason
 
 IDS = ("LA1", "LA2", "RB1", "RB2", "DC1")
 REGIONS = ("STG", "STG", "IFG", "MTG", "unknown")

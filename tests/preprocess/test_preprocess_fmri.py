@@ -8,12 +8,12 @@ import pytest
 from nilearn import signal as nilearn_signal
 from small_recordings import noise, processed, recording, values_of
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import Stimulus
 from lpact.errors import RecordingError
 from lpact.grid import read_grid
 from lpact.preprocess.fmri import clean_series
-from lpact.reasons import Reason
 
 N = 240
 TR_S = 1.5

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from small_recordings import Stream, noise, processed, recording, values_of
 
+from lpact.codes import Reason
 from lpact.datasets.base import Recording, TimeSeries
 from lpact.datasets.validate import unit_findings
 from lpact.errors import RecordingError
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 SHAFTS = ("LA1", "LA2", "LA3", "LA5", "RB9", "RB10", "Cz")
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from lpact.reasons import ALL_CODES, FinalLabel, Gate, Outcome, Reason, RowLabel
+from lpact.codes import ALL_CODES, FinalLabel, Gate, Outcome, Reason, RowLabel
 
 
 @pytest.mark.parametrize("family", ALL_CODES)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from lpact.analyses.lpact.figures.common import GATES
 from lpact.report import verdict_pages, verdicts_markdown
-from lpact.report.figures.common import GATES
 
 GATE_COLUMNS = list(GATES.values())
 

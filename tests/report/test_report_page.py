@@ -12,14 +12,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, EVIDENCE_FEASIBILITY
+from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.report.figure import Figure, Missing
 from lpact.report.page import Drawn, PageParts, TableFile, page_html
 from lpact.report.page.build import script_json
 from lpact.report.page.claims import claim_rows, evidence_data
 from lpact.report.page.provenance import options, unavailable
 from lpact.study import Run
-from lpact.tables.audit import CONTROL_AVAILABILITY, EVIDENCE_FEASIBILITY
-from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 
 EVIL = "</script><script>alert(1)</script><!--\"'&"
 

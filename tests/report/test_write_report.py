@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import lpact
+from lpact.analyses.lpact.figures import SECTIONS
 from lpact.errors import RunError
 from lpact.report import REPORT_PAGE, report_contents
-from lpact.report.figures import SECTIONS
 from lpact.report.folder import CONTENTS, new_folder, refuse_foreign
 from lpact.study import Run
 

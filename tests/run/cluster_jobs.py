@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from lpact.run.tasks import Task, digest
+from lpact.analyses.base import Task, digest
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lpact.analyses.base import Task
 from lpact.errors import RunError
 from lpact.math.ridge import Compute, RidgeGrid, nested_ridge
 from lpact.math.splits import contiguous_folds
 from lpact.run.conduct import MOST_SHOWN, Conductor, Watched
 from lpact.run.executors.base import perform
 from lpact.run.records import TaskFailure
-from lpact.run.tasks import Task
 from lpact.store import FolderShelf, TaskStore
 from lpact.store.tasks import file_name
 

@@ -24,10 +24,10 @@ from dask_here import DaskHere
 import lpact
 from lpact.config import RunConfig
 from lpact.errors import RunError
+from lpact.inputs.workspace import Workspace
 from lpact.run.executors.choose import open_executor
 from lpact.run.executors.here import Here
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.workspace import Workspace
 from lpact.store import TaskStore
 from lpact.store.remote import open_shelf
 from lpact.testing.arrays import write_arrays

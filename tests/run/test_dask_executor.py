@@ -18,6 +18,7 @@ from dask_here import DaskHere, end
 import lpact
 from lpact.config import RunConfig
 from lpact.errors import ConfigError, RunError
+from lpact.inputs.workspace import Workspace
 from lpact.run.executors.choose import open_executor, too_many_workers
 from lpact.run.executors.dask import connect as clusters
 from lpact.run.executors.dask.crowd import Crowd
@@ -25,7 +26,6 @@ from lpact.run.executors.dask.handed import Waiting
 from lpact.run.executors.dask.terms import Fit
 from lpact.run.executors.here import Here
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.workspace import Workspace
 from lpact.store import TaskStore
 from lpact.study import Study
 

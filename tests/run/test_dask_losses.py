@@ -15,15 +15,15 @@ from cluster_jobs import Kept, Logged, Numbers, task
 from dask_here import DaskHere, end
 
 import lpact
+from lpact.analyses.base import Task
 from lpact.config import RunConfig
 from lpact.errors import RunError
+from lpact.inputs.workspace import Workspace
 from lpact.run.executors.choose import open_executor
 from lpact.run.executors.dask import client as on_dask
 from lpact.run.executors.dask.client import OnDask
 from lpact.run.executors.dask.handed import Handed, Waiting
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.tasks import Task
-from lpact.run.workspace import Workspace
 from lpact.store import TaskStore
 
 pytestmark = pytest.mark.ordeal

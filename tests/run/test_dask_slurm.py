@@ -17,10 +17,10 @@ import lpact
 from lpact.config import RunConfig, validate_model
 from lpact.config.study import SlurmConfig
 from lpact.errors import ConfigError, RunError
+from lpact.inputs.workspace import Workspace
 from lpact.run.executors.choose import open_executor
 from lpact.run.executors.dask.connect import slurm_options
 from lpact.run.records import TaskRecord
-from lpact.run.workspace import Workspace
 from lpact.store import TaskStore
 
 pytest.importorskip("dask_jobqueue", reason="tool missing: dask-jobqueue")

@@ -12,11 +12,11 @@ import pytest
 from cluster_jobs import Numbers, Total, Wrong, task
 
 import lpact
+from lpact.inputs.workspace import Workspace
 from lpact.run.executors.dask import worker
 from lpact.run.executors.dask.terms import Briefing, Done, Lacking, Unfit, packed
 from lpact.run.executors.here import Here
 from lpact.run.records import TaskRecord
-from lpact.run.workspace import Workspace
 from lpact.store import TaskStore, code_digest
 
 pytest.importorskip("distributed", reason="tool missing: distributed")

@@ -13,15 +13,15 @@ import polars as pl
 import pytest
 
 import lpact
+from lpact.analyses.base import Task
 from lpact.errors import LPactError, RunError
+from lpact.inputs.workspace import Workspace
 from lpact.run.executors import processes
 from lpact.run.executors.base import Setup
 from lpact.run.executors.choose import open_executor, scratch_results
 from lpact.run.executors.here import Here
 from lpact.run.executors.processes import MOST_DEATHS, Processes
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.tasks import Task
-from lpact.run.workspace import Workspace
 from lpact.store import MemoryTasks, TaskStore
 
 STUDY = {

@@ -17,18 +17,18 @@ import zarr
 
 import lpact
 import lpact.run.execute as executing
+from lpact.analyses.base import Keys, Scope, Task
+from lpact.analyses.lpact.jobs import BrainJob
+from lpact.analyses.lpact.tables.audit import MODEL_FILES
 from lpact.datasets.folder.writer import write_folder
 from lpact.errors import InputError, RunError, StudyInputError
+from lpact.inputs.workspace import Workspace
+from lpact.run.audit import StudyAudit, audit_study
 from lpact.run.executors.base import Setup, perform
-from lpact.run.inspect import StudyAudit, audit_study
-from lpact.run.jobs import BrainJob
 from lpact.run.journal.progress import Silent
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.tasks import Keys, Scope, Task
-from lpact.run.workspace import Workspace
 from lpact.store import MemoryTasks, frame
 from lpact.study import Run, Study
-from lpact.tables.audit import MODEL_FILES
 
 SIMULATED: dict[str, Any] = {
     "n_subjects": 1,

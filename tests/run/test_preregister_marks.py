@@ -16,16 +16,16 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import lpact
-from lpact.assays import implant
+from lpact.analyses.base import Keys, Task
+from lpact.analyses.lpact.assays import implant
+from lpact.analyses.lpact.positive_controls import ImplantJob
 from lpact.errors import RunError
+from lpact.inputs.workspace import Workspace
 from lpact.run import execute as execution
-from lpact.run.assay import ImplantJob
 from lpact.run.executors.base import Setup
 from lpact.run.executors.dask.terms import Briefing
 from lpact.run.executors.dask.worker import Desk
 from lpact.run.preregistration import check_run, read_registration, register, study_tasks
-from lpact.run.tasks import Keys, Task
-from lpact.run.workspace import Workspace
 from lpact.store import FolderShelf, TaskStore, storage_errors
 from lpact.study import Run, Study
 from lpact.tables.preregistration import BEFORE_RESULTS, BEFORE_RUN, PREREGISTRATION_ITEMS

@@ -13,9 +13,16 @@ from typer.testing import CliRunner
 
 import lpact
 from lpact import decide
+from lpact.analyses.lpact.levels import (
+    ceiling,
+    localiser,
+    predictive,
+    readouts,
+    relational,
+    stripping,
+)
 from lpact.cli import app
 from lpact.errors import LPactError, RunError
-from lpact.levels import ceiling, localiser, predictive, readouts, relational, stripping
 from lpact.math import partial, ridge
 from lpact.run.preregistration import (
     Registration,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import lpact
+from lpact.codes import Reason
 from lpact.errors import ConfigError, LPactError, StudyInputError
-from lpact.reasons import Reason
-from lpact.run.workspace import Workspace
+from lpact.inputs.workspace import Workspace
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ def test_unit_order_changes_nothing_but_the_order(tinier_run, tinier_study, tmp_
     import polars as pl
 
     from lpact.datasets.folder.writer import write_folder
-    from lpact.run.workspace import Workspace
+    from lpact.inputs.workspace import Workspace
 
     study, _ = tinier_run
     dataset = Workspace(study.config).dataset("sim")
@@ -99,7 +99,7 @@ def test_scaling_and_shifting_the_recording_changes_no_verdict_and_no_score(
     import numpy as np
 
     from lpact.datasets.folder.writer import write_folder
-    from lpact.run.workspace import Workspace
+    from lpact.inputs.workspace import Workspace
 
     study, original = tinier_run
     write_folder(Workspace(study.config).dataset("sim"), tmp_path / "data")

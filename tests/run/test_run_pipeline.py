@@ -96,7 +96,7 @@ def test_a_finished_run_of_other_inputs_is_refused(tiny_study, tmp_path):
     import numpy as np
 
     from lpact.datasets.folder.writer import write_folder
-    from lpact.run.workspace import Workspace
+    from lpact.inputs.workspace import Workspace
 
     study = lpact.load_study(tiny_study())
     write_folder(Workspace(study.config).dataset("sim"), tmp_path / "data")

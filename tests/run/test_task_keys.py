@@ -12,19 +12,19 @@ import polars as pl
 import pytest
 
 import lpact
+from lpact.analyses.base import Keys, Task
+from lpact.analyses.lpact.positive_controls import ImplantJob, profile_jobs
+from lpact.analyses.lpact.stimulus_controls import stimulus_jobs
+from lpact.analyses.lpact.tables.audit import MODEL_FILES, SOURCE_FILES
 from lpact.config import RunConfig, StudyConfig
-from lpact.run.assay import ImplantJob, profile_jobs
-from lpact.run.assay_jobs import stimulus_jobs
+from lpact.inputs.workspace import Workspace
+from lpact.run.audit import StudyAudit, audit_study
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.base import perform
-from lpact.run.inspect import StudyAudit, audit_study
 from lpact.run.journal.progress import Silent
 from lpact.run.measure import Measured, measure
-from lpact.run.tasks import Keys, Task
-from lpact.run.workspace import Workspace
 from lpact.store import MemoryTasks
 from lpact.store.code import JUDGING, MEASURING, code_digest
-from lpact.tables.audit import MODEL_FILES, SOURCE_FILES
 
 PACKAGE = Path(lpact.__file__).parent
 

@@ -88,7 +88,7 @@ _BREEDER = """
 import json, os, sys
 import lpact.cli, lpact.cli.run, lpact.cli.report, lpact.study
 import scipy.ndimage, scipy.signal, scipy.stats, multiprocessing.context, concurrent.futures.process
-from lpact.run.inspect import CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS
+from lpact.run.audit import CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS
 for registry in (CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS):
     registry.names()
 for line in sys.stdin:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lpact.report.claim_story import Distribution
+from lpact.analyses.lpact.claim_story import Distribution
 from lpact.web.strip import MOST_DOTS, description, strip
 
 

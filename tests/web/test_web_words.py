@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from explorer_runs import rewrite
-from lpact.reasons import FinalLabel
+from lpact.codes import FinalLabel
 from lpact.web import create_app
 from lpact.web.site import VERDICTS
 from lpact.web.words import needed

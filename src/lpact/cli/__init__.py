@@ -14,13 +14,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from lpact.analyses.lpact.cli import assay, calibrate, claims, decide, robustness
+from lpact.analyses.lpact.cli import power as power_command
 from lpact.cli import (
-    assay,
     audit,
-    calibrate,
-    claims,
     datasets,
-    decide,
     demo,
     diff,
     explain,
@@ -32,14 +30,12 @@ from lpact.cli import (
     plan,
     preregister,
     report,
-    robustness,
     run,
     status,
     tables,
     verify,
 )
 from lpact.cli import list as list_plugins
-from lpact.cli import power as power_command
 from lpact.errors import LPactError
 
 USAGE_ERROR = 2

@@ -13,11 +13,11 @@ from lpact.cli._render import counted, heading, memory, say, show, whole
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lpact.analyses.lpact.dataset_check.check import DatasetCheck, RecordingLook
     from lpact.datasets._finding import Finding
     from lpact.datasets.catalogue import Download
     from lpact.datasets.check import Part
     from lpact.datasets.fetch import Command, FetchPlan
-    from lpact.run.check import DatasetCheck, RecordingLook
 
 MAX_SHOWN = 20
 _KIB = 1024

@@ -10,7 +10,7 @@ from lpact.cli._render import broken, counted, heading, say, width_of
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lpact.sealed import Problem, Verification
+    from lpact.archive import Problem, Verification
 
 MOST_SHOWN = 10
 """Problems of one kind that are listed; JSON holds all."""

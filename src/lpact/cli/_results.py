@@ -80,7 +80,7 @@ def show_outcome(out: Console, run: Run) -> None:
 
 def show_positive_controls(out: Console, run: Run) -> None:
     """Whether the assay could have said yes: one line a positive control."""
-    from lpact.report.positive_controls import findings
+    from lpact.analyses.lpact.assays.lines import findings
 
     heading(out, "Can the assay see? Positive controls")
     if not run.config.assay.enabled:
@@ -155,7 +155,7 @@ def _most_memory(run: Run) -> str:
 
 def most_telling_claim(decisions: pl.DataFrame) -> str | None:
     """The claim with the strongest verdict, to show how a claim is asked about."""
-    from lpact.reasons import FinalLabel
+    from lpact.codes import FinalLabel
     from lpact.tables import CLAIM_KEY
 
     order = [label.value for label in FinalLabel]

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from lpact.cli._layout import Grid
 from lpact.cli._render import counted, heading, number, say, show
-from lpact.reasons import Reason
+from lpact.codes import Reason
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console
 
-    from lpact.run.inspect import StudyAudit
+    from lpact.run.audit import StudyAudit
 
 LINKS = {
     "B": ("has_brain", "brain data"),
@@ -201,7 +201,7 @@ def _mode(row: Mapping[str, Any]) -> str:
 
 
 def _why(row: Mapping[str, Any]) -> str:
-    from lpact.reasons import Reason
+    from lpact.codes import Reason
 
     explanations = {reason.value: reason.explanation for reason in Reason}
     return str(row["detail"]) or explanations[row["reason"]]

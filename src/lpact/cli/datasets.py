@@ -49,8 +49,8 @@ def check(
     levels the dataset can support. Opens headers and tables only, unless --deep. Exit status 0: usable; 1: something
     must be mended first.
     """
+    from lpact.analyses.lpact.dataset_check.check import check_dataset
     from lpact.datasets.base import DATASETS
-    from lpact.run.check import check_dataset
     from lpact.run.journal.progress import reporter
 
     options = reader_options(DATASETS.get(name, where="lpact datasets check"), option or [])

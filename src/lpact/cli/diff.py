@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lpact.sealed import RowChange
+    from lpact.archive import RowChange
 
 DIFFERS = 1
 MOST_SHOWN = 20
@@ -30,8 +30,8 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
     """Say which claims changed between two runs, and why. Exit status 1 where anything differs."""
-    from lpact.report.compare import compare_runs, comparison_json, comparison_text
-    from lpact.sealed import opened_run, row_changes
+    from lpact.archive import opened_run, row_changes
+    from lpact.archive.diff import compare_runs, comparison_json, comparison_text
     from lpact.store import StoredRun
 
     with ExitStack() as stack:

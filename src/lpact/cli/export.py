@@ -33,7 +33,7 @@ def command(
     ] = None,
 ) -> None:
     """Write a locked run as one archive, with RO-Crate metadata."""
-    from lpact.sealed import export_run
+    from lpact.archive import export_run
 
     made = export_run(run, archive, date=date, licence=licence)
     told = console()

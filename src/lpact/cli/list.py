@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 KINDS = {
     "controls": ("lpact.controls.base", "CONTROLS"),
     "datasets": ("lpact.datasets.base", "DATASETS"),
-    "measures": ("lpact.levels.measure", "MEASURES"),
+    "measures": ("lpact.analyses.lpact.levels.measure", "MEASURES"),
     "mechanisms": ("lpact.features.mechanisms", "MECHANISMS"),
     "models": ("lpact.features.models", "MODELS"),
-    "profiles": ("lpact.levels.measure", "PROFILES"),
-    "strippings": ("lpact.levels.strip", "STRIPPINGS"),
+    "profiles": ("lpact.analyses.lpact.levels.measure", "PROFILES"),
+    "strippings": ("lpact.analyses.lpact.levels.strip", "STRIPPINGS"),
 }
 """Kinds of plugins, and where their registry is."""
 

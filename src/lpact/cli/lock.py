@@ -13,15 +13,15 @@ from lpact.cli._render import console, counted, say
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lpact.sealed import LockedRun
+    from lpact.archive import LockedRun
 
 
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
 ) -> None:
     """Freeze a finished run and print the digest to quote."""
+    from lpact.archive import lock_run
     from lpact.report.folder import REPORT_PAGE
-    from lpact.sealed import lock_run
     from lpact.store.manifest import REPORT_FOLDER
 
     locked = lock_run(run)
@@ -45,7 +45,7 @@ def command(
             f"It has no report; {program()} report {run} --out FOLDER writes one beside it.",
         )
     if locked.foreign:
-        from lpact.report.compare.text import plain
+        from lpact.archive.diff.text import plain
 
         named = ", ".join(plain(name) for name in locked.foreign[:5])
         more = f" and {len(locked.foreign) - 5} more" if len(locked.foreign) > 5 else ""

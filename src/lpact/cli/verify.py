@@ -29,8 +29,8 @@ def command(
     """Check a run against its lock, and decide again from it."""
     from rich.console import Console
 
+    from lpact.archive import verify_run
     from lpact.cli._problems import show_verification
-    from lpact.sealed import verify_run
 
     with Console(stderr=True, markup=False).status("reading the run") as status:
         found = verify_run(

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.controls.base import CONTROLS, ControlInputs
 from lpact.controls.reordered import ReorderedRows
 from lpact.features.availability import Missing
 from lpact.math.surrogates import circular_shift_bounds
 from lpact.math.types import IntArray
-from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
 from lpact.features.availability import Missing
 from lpact.features.models import REVERSED, SENTENCE_RESET, SHUFFLED, STATIC, UNTRAINED
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 
 class FreshFeatures(SevereControl):

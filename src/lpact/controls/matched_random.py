@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
 from lpact.features.availability import Missing
 from lpact.math.surrogates import matched_gaussian, phase_randomize_segments, segment_slices
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 MIN_STORY_EVENTS = 4
 """Fewest events whose phases can be randomised: below, there is at most one free phase."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
 from lpact.features.availability import Missing
 from lpact.features.models import FULL
 from lpact.math.surrogates import derangement_target
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 
 @CONTROLS.register

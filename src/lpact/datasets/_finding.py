@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lpact.reasons import Reason
+from lpact.codes import Reason
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lpact.codes import Reason
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import Epochs, Recording, RecordingId, Stimulus, TimeSeries, Units
 from lpact.errors import InputError, RecordingError
-from lpact.reasons import Reason
 
 
 def check_recording(recording: Recording) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import WORD_COLUMNS, Envelope, Stimulus
 from lpact.errors import StimulusError, did_you_mean
-from lpact.reasons import Reason
 
 OVERLAP_TOLERANCE_S = 1e-6
 """Words may overlap by this much without a note: rounding of onsets and offsets."""

@@ -21,6 +21,7 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._files.numbers import read_numbers
 from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
@@ -41,7 +42,6 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.catalogue import Download, Expected
 from lpact.errors import RecordingError, StimulusError, did_you_mean
-from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 STIMULUS = "alice"

@@ -11,12 +11,12 @@ from typing import ClassVar, Protocol, TypeAlias
 
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.config import DatasetConfig, Role
 from lpact.datasets._finding import Finding
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.series import StreamedSeries, UnitBlocks, read_units
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 from lpact.registry import Plugin, Registry
 
 WORD_COLUMNS = {

@@ -25,6 +25,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._assemblies.dataset import (
     LAYOUT,
     LICENCE,
@@ -48,7 +49,6 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.errors import StimulusError
-from lpact.reasons import Reason
 
 RUN = "stories"
 TR_S = 2.0

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._assemblies.dataset import (
     LAYOUT,
     LICENCE,
@@ -40,7 +41,6 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.errors import StimulusError
-from lpact.reasons import Reason
 
 RUN = "sentences"
 PAUSE_S = 1.0

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._assemblies.dataset import (
     LAYOUT,
     LICENCE,
@@ -49,7 +50,6 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.errors import InputError, StimulusError, did_you_mean
-from lpact.reasons import Reason
 
 SHOWN_S, PAUSE_S, PASSAGE_PAUSE_S = 4.0, 4.0, 4.0
 PASSAGE = ("passage_category", "passage_label", "passage_index")

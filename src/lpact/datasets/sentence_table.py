@@ -23,6 +23,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._assemblies.presented import PLAIN_COLUMNS, grouped, sentence_words
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile
@@ -43,7 +44,6 @@ from lpact.datasets.base import (
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
-from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 RUN = "sentences"

@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from lpact.codes import Reason
 from lpact.datasets._files.strict import ErrorType
 from lpact.datasets._finding import Finding
 from lpact.errors import RecordingError
 from lpact.math.types import BoolArray, FloatArray, IntArray
-from lpact.reasons import Reason
 
 Rule = Literal["linear", "nearest", "next"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lpact.reasons import Reason
+from lpact.codes import Reason
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.errors import StimulusError
 from lpact.features.availability import Missing
 from lpact.math.types import FloatArray, IntArray
-from lpact.reasons import Reason
 from lpact.registry import Plugin, Registry
 
 

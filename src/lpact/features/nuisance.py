@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.config import NuisanceConfig
 from lpact.datasets.base import Stimulus
 from lpact.datasets.validate import Finding, check_stimulus
@@ -21,7 +22,6 @@ from lpact.features.frequency import list_log_frequency
 from lpact.grid.windows import mean_slices, nearest_sample, window_samples
 from lpact.grid.words import slices, times_s
 from lpact.math.types import BoolArray, FloatArray
-from lpact.reasons import Reason
 
 Builder: TypeAlias = Callable[[Stimulus, NuisanceConfig], FloatArray | Missing]
 """Makes one nuisance feature of checked words: [n_words, n_columns], or why there is none."""

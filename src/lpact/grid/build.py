@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import Epochs, Recording, Stimulus, TimeSeries
 from lpact.datasets.validate import (
@@ -23,7 +24,6 @@ from lpact.grid.pace import check_pace
 from lpact.grid.responses import Rejection, read_responses, without_bad_spans
 from lpact.grid.words import slices, story_codes, times_s
 from lpact.math.types import BoolArray
-from lpact.reasons import Reason
 
 
 @dataclass(frozen=True)

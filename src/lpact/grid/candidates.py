@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
+from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import Recording, TimeSeries
 from lpact.errors import RecordingError
@@ -16,7 +17,6 @@ from lpact.grid.windows import nearest_sample, window_samples
 from lpact.grid.words import slices, times_s
 from lpact.math.resample import HRFS, hrf_weights, lanczos_weights
 from lpact.math.types import BoolArray, FloatArray, IntArray
-from lpact.reasons import Reason
 
 _LAG_TOLERANCE_MS = 1.0
 _TR_EDGE_TOLERANCE = 1e-6

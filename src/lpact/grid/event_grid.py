@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from lpact.codes import Reason
 from lpact.config import Pooling
 from lpact.datasets.base import Units
 from lpact.errors import FeatureError
 from lpact.grid.windows import mean_slices, sum_slices
 from lpact.math.types import FloatArray, IntArray
-from lpact.reasons import Reason
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets.base import Recording
 from lpact.grid.candidates import Candidates
 from lpact.grid.event_grid import Exclusion
 from lpact.grid.words import times_s
 from lpact.math.types import BoolArray
-from lpact.reasons import Reason
 
 PAUSE_S, PAUSE_SHARE = 0.25, 0.02
 """An event that takes this much longer in a recording, and this share of it, was interrupted."""

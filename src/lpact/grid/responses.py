@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets.base import Recording, Span, TimeSeries
 from lpact.datasets.validate import Finding, UnitScan
 from lpact.grid.candidates import Candidates
 from lpact.grid.event_grid import Exclusion
 from lpact.grid.windows import mean_slices, nearest_sample, touches
 from lpact.math.types import BoolArray, FloatArray, IntArray
-from lpact.reasons import Reason
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from lpact.codes import Reason
 from lpact.config import PreprocessConfig
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import Recording
 from lpact.errors import MOST_LISTED, RecordingError, did_you_mean
-from lpact.reasons import Reason
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:

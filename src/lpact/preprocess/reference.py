@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import Recording, Units
 from lpact.datasets.series import StreamedSeries, read_units
@@ -17,7 +18,6 @@ from lpact.errors import RecordingError
 from lpact.math.types import BoolArray, FloatArray
 from lpact.preprocess.channels import listed
 from lpact.preprocess.survey import Survey, survey
-from lpact.reasons import Reason
 
 FARTHEST_MM = 20.0
 """Contacts farther apart than this are no neighbours, whatever their names say."""

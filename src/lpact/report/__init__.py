@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lpact.report.compare import compare_runs
+    from lpact.analyses.lpact.verdicts import verdict_pages, verdicts_markdown
+    from lpact.archive.diff import compare_runs
     from lpact.report.folder import REPORT_PAGE, report_contents
-    from lpact.report.verdicts import verdict_pages, verdicts_markdown
     from lpact.report.write import WrittenReport, write_report
 
 __all__ = [

@@ -60,7 +60,7 @@ class Missing:
 class Material:
     """What figures are made from: tables by full name, the configuration, and what other commands computed.
 
-    ``more`` holds tables that are not the run's own: those of `lpact.robustness`, and the shipped rates of the gates.
+    ``more`` holds tables that are not the run's own: those of `lpact.analyses.lpact.robustness`, and the shipped rates of the gates.
     """
 
     tables: Mapping[str, pl.DataFrame]

@@ -1,7 +1,7 @@
 """What a run stands on, as BibTeX: the framework, its datasets, its methods and its software.
 
 Entries lie in ``references.bib`` beside this file. A field that is not known for certain is left out there.
-What a run used follows from its manifest alone; `lpact.report.methods` cites exactly that.
+What a run used follows from its manifest alone; `lpact.analyses.lpact.methods` cites exactly that.
 """
 
 from __future__ import annotations

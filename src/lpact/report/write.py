@@ -20,22 +20,22 @@ from pathlib import Path
 
 import polars as pl
 
+from lpact.analyses.lpact.figures import LATE, SECTIONS, maker
+from lpact.analyses.lpact.methods import methods_latex, methods_markdown, methods_text
+from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
+from lpact.analyses.lpact.verdict_sentence import verdict_sentence, why_sentences
+from lpact.analyses.lpact.verdicts import verdict_pages
 from lpact.config import StudyConfig
 from lpact.report.aside import Aside
 from lpact.report.export_tables import SUFFIXES, export_tables
 from lpact.report.figure import Figure, Material, Missing
-from lpact.report.figures import LATE, SECTIONS, maker
 from lpact.report.folder import REPORT_PAGE, new_folder, refuse_foreign
-from lpact.report.methods import methods_latex, methods_markdown, methods_text
 from lpact.report.page import Drawn, PageParts, TableFile, page_html
 from lpact.report.pictures import write_pictures
 from lpact.report.references import bibtex, references_for
-from lpact.report.verdict_sentence import verdict_sentence, why_sentences
-from lpact.report.verdicts import verdict_pages
 from lpact.store import RunTables, StoredRun, write_table
 from lpact.store.manifest import REPORT_FOLDER
 from lpact.tables import Table, find_table
-from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 
 Tell = Callable[[str], None]
 
@@ -79,7 +79,7 @@ def write_report(
     more
         Tables that are not the run's own, such as rates of the gates.
     late
-        Computes the tables of `lpact.robustness`; called while other figures are drawn.
+        Computes the tables of `lpact.analyses.lpact.robustness`; called while other figures are drawn.
     with_tables
         Whether every table is written as CSV and LaTeX beside the page.
     workers

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lpact.assays import brain_as_model, implant, reliability
-from lpact.assays.courses import PROXIES
-from lpact.config import StudyConfig
-from lpact.levels.pairing import MODES
-from lpact.run.assay_jobs import stimulus_jobs, stimulus_rows
-from lpact.run.inspect import StudyAudit
-from lpact.tables.assay_brain import (
+from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
+from lpact.analyses.lpact.assays.courses import PROXIES
+from lpact.analyses.lpact.levels.pairing import MODES
+from lpact.analyses.lpact.stimulus_controls import stimulus_jobs, stimulus_rows
+from lpact.analyses.lpact.tables.assay_brain import (
     BRAIN_AS_MODEL,
     BRAIN_AS_MODEL_SUMMARY,
     BRAIN_ORACLE,
@@ -18,12 +16,14 @@ from lpact.tables.assay_brain import (
     IMPLANT,
     PROFILE_ORDER,
 )
-from lpact.tables.assay_stimulus import (
+from lpact.analyses.lpact.tables.assay_stimulus import (
     FULL_SUMMARY,
     LOW_LEVEL_SUMMARY,
     PROXY_SUMMARY,
     STANDALONE_SUMMARY,
 )
+from lpact.config import StudyConfig
+from lpact.run.audit import StudyAudit
 
 
 def assay_rows(config: StudyConfig, audit: StudyAudit) -> Counter[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from lpact.analyses.base import Task
 from lpact.errors import RunError
 from lpact.run.executors.base import Executor
 from lpact.run.journal.progress import Reporter
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.tasks import Task
 from lpact.store import Results
 
 MOST_SHOWN = 5

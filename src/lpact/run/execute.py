@@ -9,15 +9,17 @@ from pathlib import Path
 
 import polars as pl
 
+from lpact.analyses.base import Frames, Task
+from lpact.analyses.lpact.gates import NEEDED, decide
+from lpact.analyses.lpact.positive_controls import run_assay
 from lpact.config import RunConfig, StudyConfig
-from lpact.decide import NEEDED, decide
-from lpact.levels.prepare import check_device
+from lpact.inputs.prepare import check_device
+from lpact.inputs.workspace import Workspace
 from lpact.report import verdict_pages
-from lpact.run.assay import run_assay
+from lpact.run.audit import StudyAudit, audit_study
 from lpact.run.conduct import Conductor
 from lpact.run.executors.choose import open_executor
 from lpact.run.features import extract_features
-from lpact.run.inspect import StudyAudit, audit_study
 from lpact.run.journal.announce import announced
 from lpact.run.journal.journal import Journal
 from lpact.run.journal.log import LOG_NAME
@@ -35,8 +37,6 @@ from lpact.run.preregistration import (
 )
 from lpact.run.provenance import provenance
 from lpact.run.stages import AUDIT, DECISION, TABLES
-from lpact.run.tasks import Frames, Task
-from lpact.run.workspace import Workspace
 from lpact.store import RunWriter, StoredRun, TaskStore
 from lpact.store.remote import open_shelf
 from lpact.tables.preregistration import PREREGISTRATION_ITEMS

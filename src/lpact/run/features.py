@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from lpact.analyses.lpact.levels.audit_offers import wanted_contexts
 from lpact.datasets.base import Stimulus
 from lpact.features.models import NO_COST, ExtractionCost, ModelSource, StoredSet
-from lpact.levels.audit_offers import wanted_contexts
+from lpact.inputs.workspace import Workspace
 from lpact.run.journal.progress import Reporter
-from lpact.run.workspace import Workspace
 
 
 def extract_features(workspace: Workspace, reporter: Reporter) -> bool:

@@ -6,23 +6,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
+from lpact.analyses.base import Frames, Keys, Task
+from lpact.analyses.lpact.brain_sources import partners
+from lpact.analyses.lpact.jobs import BrainJob, CeilingJob, ContextJob
+from lpact.analyses.lpact.levels import ceiling, predictive
+from lpact.analyses.lpact.tables.ceilings import (
+    BRAIN_CEILING,
+    NORMALIZED_PREDICTIVE,
+    NORMALIZED_SCORES,
+)
+from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
+from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
 from lpact.config import RunConfig, StudyConfig
 from lpact.datasets.base import RecordingId
-from lpact.levels import ceiling, predictive
-from lpact.run.brain_sources import partners
+from lpact.inputs.workspace import Workspace
+from lpact.run.audit import StudyAudit, audit_study
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.here import Here
-from lpact.run.inspect import StudyAudit, audit_study
-from lpact.run.jobs import BrainJob, CeilingJob, ContextJob
 from lpact.run.journal.progress import Silent
 from lpact.run.stages import BRAINS, CEILINGS, LEVELS
-from lpact.run.tasks import Frames, Keys, Task
-from lpact.run.workspace import Workspace
 from lpact.store import MemoryTasks, Results, concat
 from lpact.tables import RUN_TABLES, Table
-from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
-from lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
-from lpact.tables.relational import PROFILE_DELTAS
 
 BrainKeys = Mapping[str, Mapping[RecordingId, str]]
 """Keys of brain patterns by dataset and recording."""

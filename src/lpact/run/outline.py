@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lpact.analyses.lpact.levels.audit_offers import wanted_contexts
+from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary
 from lpact.config import Role, RunConfig, StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS, RecordingId, role_of
 from lpact.datasets.catalogue import Download
 from lpact.features.models import ModelPlace
-from lpact.levels.audit_offers import wanted_contexts
-from lpact.levels.audit_record import ContextOffer, RecordingSummary
+from lpact.inputs.workspace import build_source
 from lpact.run.planning.rows import context_rows
-from lpact.run.workspace import build_source
 
 
 @dataclass(frozen=True)

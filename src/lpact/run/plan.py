@@ -12,8 +12,8 @@ import polars as pl
 from lpact.config import StudyConfig
 from lpact.errors import RunError
 from lpact.features.models import NO_COST, ExtractionCost
-from lpact.levels.prepare import check_device
-from lpact.run.inspect import StudyAudit
+from lpact.inputs.prepare import check_device
+from lpact.run.audit import StudyAudit
 from lpact.run.planning import fit
 from lpact.run.planning.costs import SHARED_OUT, StageCost
 from lpact.run.planning.estimate import Estimate, estimate

@@ -11,7 +11,7 @@ MEASURING = (
     "errors.py",
     "extras.py",
     "estimators",
-    "reasons.py",
+    "codes.py",
     "config",
     "registry.py",
     "tables",
@@ -21,24 +21,23 @@ MEASURING = (
     "grid",
     "features",
     "controls",
-    "levels",
     "math",
-    "run/brain_sources.py",
-    "run/grid_cache.py",
-    "run/jobs.py",
-    "run/sources.py",
-    "run/workspace.py",
+    "inputs",
+    "analyses/base.py",
+    "analyses/lpact/levels",
+    "analyses/lpact/brain_sources.py",
+    "analyses/lpact/jobs.py",
 )
 """What a task of levels 1 to 4 can depend on: the layers below, by the rule that layers import downwards only."""
 
 JUDGING = (
     *MEASURING,
-    "decide",
-    "assays",
-    "run/assay.py",
-    "run/assay_jobs.py",
+    "analyses/lpact/gates",
+    "analyses/lpact/assays",
+    "analyses/lpact/positive_controls.py",
+    "analyses/lpact/stimulus_controls.py",
     "run/features.py",
-    "run/inspect.py",
+    "run/audit.py",
     "run/measure.py",
 )
 """What a positive control can depend on: it may measure and judge studies of its own."""

@@ -1,6 +1,6 @@
 """Runs that are frozen: nothing may be written into one.
 
-A run is locked by the file ``lock.json`` in it (`lpact.sealed` makes and checks it). Whatever writes into a run, or
+A run is locked by the file ``lock.json`` in it (`lpact.archive` makes and checks it). Whatever writes into a run, or
 removes one, asks here first.
 """
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.errors import TableError, did_you_mean
-from lpact.tables import (
+from lpact.analyses.lpact.tables import (
     assay_brain,
     assay_stimulus,
     audit,
@@ -15,10 +14,11 @@ from lpact.tables import (
     media,
     power,
     predictive,
-    preregistration,
     relational,
     robustness,
 )
+from lpact.errors import TableError, did_you_mean
+from lpact.tables import preregistration
 from lpact.tables._declare import CLAIM_KEY, CONTEXT_KEY, RECORDING_KEY, Column, DType, Table
 
 RUN_TABLES: dict[str, Table] = {

@@ -12,7 +12,7 @@ DType = Literal["str", "int", "float", "bool", "list[float]", "list[str]", "list
 class Column:
     """One column.
 
-    ``decided`` columns are filled by ``lpact.decide``; all others are measurements. ``nullable`` columns may be
+    ``decided`` columns are filled by ``lpact.analyses.lpact.gates``; all others are measurements. ``nullable`` columns may be
     missing, and then a reason column of the same row says why.
     """
 

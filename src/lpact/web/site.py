@@ -11,11 +11,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from lpact.analyses.lpact.tables.decisions import DECISIONS
+from lpact.codes import FinalLabel, Gate, Outcome
 from lpact.errors import LPactError, RunError, did_you_mean
-from lpact.reasons import FinalLabel, Gate, Outcome
 from lpact.store import empty
 from lpact.tables import ALL_TABLES, Column, Table
-from lpact.tables.decisions import DECISIONS
 from lpact.web import words
 from lpact.web.address import Address, NotHereError, canonical
 from lpact.web.database import Database

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from lpact.web.words import KINDS, counted, number
 
 if TYPE_CHECKING:
-    from lpact.report.claim_story import Distribution
+    from lpact.analyses.lpact.claim_story import Distribution
 
 Scale: TypeAlias = Callable[[float], float]
 

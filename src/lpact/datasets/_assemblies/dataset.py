@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._assemblies.files import AssemblyFile, find_assembly, find_stimuli
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile, is_finite
@@ -27,7 +28,6 @@ from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.validate import check_recording_ids
 from lpact.errors import RecordingError, StimulusError, did_you_mean
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 UNKNOWN = "unknown"

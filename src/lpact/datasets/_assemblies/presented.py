@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._finding import Finding
 from lpact.errors import StimulusError
-from lpact.reasons import Reason
 
 PLAIN_COLUMNS = ("word", "onset_s", "offset_s", "sentence_id", "story_id")
 

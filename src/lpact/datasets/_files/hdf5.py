@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lpact.codes import Reason
 from lpact.datasets._files.strict import ErrorType
 from lpact.datasets._finding import Finding
 from lpact.errors import InputError, did_you_mean
 from lpact.extras import require
-from lpact.reasons import Reason
 
 MOST_LINKS = 32
 """Soft links on the way to one object; more are a loop."""

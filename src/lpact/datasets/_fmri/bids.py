@@ -9,12 +9,12 @@ from pathlib import Path
 
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TsvFile
 from lpact.datasets._finding import Finding
 from lpact.datasets.bids.sidecars import read_json
 from lpact.errors import RecordingError
-from lpact.reasons import Reason
 
 SAME_TR = 1e-3
 """Repetition times may differ by this fraction: headers store them in single precision."""

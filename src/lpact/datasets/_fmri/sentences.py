@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lpact.codes import Reason
 from lpact.datasets._finding import Finding
-from lpact.reasons import Reason
 
 
 def sentences_by_rule(where: str, found: str, *, expected: str, remedy: str) -> Finding:

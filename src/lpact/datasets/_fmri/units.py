@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets._files.strict import CsvFile, TsvFile
 from lpact.datasets._finding import Finding
 from lpact.datasets._fmri.bids import entities
@@ -15,7 +16,6 @@ from lpact.datasets._fmri.nifti import Space, read_volume
 from lpact.datasets.base import Units
 from lpact.errors import ConfigError, RecordingError
 from lpact.math.types import IntArray
-from lpact.reasons import Reason
 
 UNKNOWN = "unknown"
 INDIVIDUAL = ("", "T1w", "T2w", "func", "individual", "orig", "other", "scanner")

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import Span
 from lpact.errors import RecordingError
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 MICROVOLT = "µV"
 SCALES = {

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lpact.codes import Reason
 from lpact.datasets._files.strict import MISSING
 from lpact.datasets._finding import Finding
 from lpact.datasets._mne.channels import MICROVOLT, SCALES
 from lpact.datasets._mne.edf import ENDINGS, read_edf_header
 from lpact.errors import RecordingError
-from lpact.reasons import Reason
 
 _VOLT, _TESLA, _TESLA_PER_METRE = 107, 112, 201
 _MEG_UNITS = {_TESLA: "T", _TESLA_PER_METRE: "T/m"}

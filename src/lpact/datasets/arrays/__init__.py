@@ -36,6 +36,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets.arrays.recording import data_files, load
@@ -59,7 +60,6 @@ from lpact.datasets.catalogue import Expected
 from lpact.datasets.series import take_units
 from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
 from lpact.errors import RecordingError, StimulusError, did_you_mean
-from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 TABLE = "recordings.toml"

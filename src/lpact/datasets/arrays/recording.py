@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets._files import stored as stored_arrays
 from lpact.datasets._files.hdf5 import never_written_finding
 from lpact.datasets._files.source_folder import SourceFolder
@@ -21,7 +22,6 @@ from lpact.datasets.base import Epochs, Signal, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import RecordingError, did_you_mean
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 COORDINATES = ("x_mm", "y_mm", "z_mm")
 UNIT_COLUMNS = ("unit", "region", *COORDINATES, "status")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TsvFile
 from lpact.datasets._finding import Finding
@@ -17,7 +18,6 @@ from lpact.datasets.base import Span
 from lpact.datasets.triggers import TriggerClock
 from lpact.errors import RecordingError
 from lpact.math.types import BoolArray, FloatArray
-from lpact.reasons import Reason
 
 _MOST_OUTSIDE = 0.5
 _FEW_OUTSIDE = 0.25

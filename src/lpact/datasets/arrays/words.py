@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._files.sentences import sentences_by_pauses, sentences_by_punctuation
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import (
@@ -22,7 +23,6 @@ from lpact.datasets._finding import Finding
 from lpact.datasets.arrays.table import StimulusEntry
 from lpact.datasets.base import WORD_COLUMNS, Stimulus
 from lpact.errors import StimulusError, did_you_mean
-from lpact.reasons import Reason
 
 _MEDIA = ("audio", "video")
 

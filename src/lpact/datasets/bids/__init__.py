@@ -21,6 +21,7 @@ from string import Formatter
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._mne.series import open_raw
@@ -54,7 +55,6 @@ from lpact.datasets.triggers import TriggerClock
 from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
 from lpact.errors import ConfigError, RecordingError, StimulusError, did_you_mean
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 
 class BidsDataset(Dataset):

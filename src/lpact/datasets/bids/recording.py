@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._mne.channels import (
@@ -33,7 +34,6 @@ from lpact.datasets.bids.sidecars import (
     read_json,
 )
 from lpact.errors import RecordingError
-from lpact.reasons import Reason
 
 NEURAL: dict[Datatype, tuple[str, ...]] = {
     "meg": ("mag", "grad"),

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import ErrorType, TsvFile, read_text
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import DatasetInfo
 from lpact.errors import InputError, RecordingError
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 RATE_TOLERANCE = 1e-4
 """Sampling rates of file and sidecar may differ by this fraction: sidecars are rounded."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._files.sentences import (
     ends_sentence,
     sentences_by_pauses,
@@ -21,7 +22,6 @@ from lpact.datasets.base import WORD_COLUMNS
 from lpact.datasets.bids.events import Heard, SharedWords
 from lpact.errors import StimulusError
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 SENTENCE_PAUSE_S = 0.5
 _EVENT_COLUMNS = ("onset", "duration", "trial_type", "value", "sample", "response_time")

@@ -22,6 +22,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._fmri.bids import CONFOUNDS, entities, read_events, stem
@@ -45,7 +46,6 @@ from lpact.datasets.bids_fmri.words import read_word_events, read_words_table
 from lpact.datasets.catalogue import Expected
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError, did_you_mean
-from lpact.reasons import Reason
 
 RAW_KEYS = ("sub", "ses", "task", "acq", "ce", "rec", "dir", "run", "echo")
 EVENTS = "events"

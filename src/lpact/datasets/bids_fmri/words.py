@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._files.sentences import (
     ends_sentence,
     sentences_by_pauses,
@@ -21,7 +22,6 @@ from lpact.datasets._fmri.sentences import sentences_by_rule
 from lpact.datasets.base import Stimulus
 from lpact.errors import StimulusError
 from lpact.math.types import FloatArray, IntArray
-from lpact.reasons import Reason
 
 ONSET, OFFSET = ("onset_s", "onset"), ("offset_s", "offset")
 TAKEN = (*ONSET, *OFFSET, "duration", "sentence_id", "story_id", "word", "trial_type")

@@ -26,6 +26,7 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._files.hdf5 import never_written_finding
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
@@ -49,7 +50,6 @@ from lpact.datasets.brain_treebank.words import read_words
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.errors import RecordingError, StimulusError, did_you_mean
-from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 HOMEPAGE = "https://braintreebank.dev"

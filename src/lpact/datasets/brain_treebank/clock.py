@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
 from lpact.datasets.triggers import Mark, TriggerClock
 from lpact.errors import RecordingError
 from lpact.math.types import BoolArray, FloatArray, IntArray
-from lpact.reasons import Reason
 
 RATE_HZ = 2048.0
 """Sampling rate of the release, unless a study says otherwise for a subject; no file says it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
@@ -16,7 +17,6 @@ from lpact.datasets.base import Units
 from lpact.datasets.brain_treebank.layout import read_json
 from lpact.errors import RecordingError
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 CORRUPTED = "corrupted_elec.json"
 PLACES = "localization/elec_coords_full.csv"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import NAME_PATTERN, ErrorType, read_text
 from lpact.datasets._finding import Finding
 from lpact.errors import ConfigError, InputError, RecordingError, did_you_mean
-from lpact.reasons import Reason
 
 H5_FOLDERS = ("", "all_subject_data/")
 """Where neural files lie: at the root as they are unpacked, or in a folder of their own."""

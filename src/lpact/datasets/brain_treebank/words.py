@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._files.strict import MISSING, CsvFile
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import WORD_COLUMNS
 from lpact.errors import StimulusError
 from lpact.math.types import BoolArray, FloatArray, IntArray
-from lpact.reasons import Reason
 
 NEEDED = ("text", "start", "end", "sentence", "is_onset")
 _TRUE = ("1", "1.0", "True", "true")

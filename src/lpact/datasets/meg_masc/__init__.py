@@ -23,6 +23,7 @@ from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._mne.channels import channel_places, pick_channels, place_findings
@@ -63,7 +64,6 @@ from lpact.datasets.meg_masc.layout import (
 from lpact.datasets.meg_masc.words import StoryWords, story_words, timing_findings
 from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
-from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 Condition = Literal["sentence", "word_list", "pseudo_words"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lpact.codes import Reason
 from lpact.datasets._files.strict import TsvFile, read_text
 from lpact.datasets._finding import Finding
 from lpact.datasets._mne.event_samples import sample_mismatch
@@ -22,7 +23,6 @@ from lpact.datasets.meg_masc.literals import (
     wrong,
 )
 from lpact.errors import RecordingError
-from lpact.reasons import Reason
 
 COLUMNS = ("onset", "duration", "trial_type")
 TOLERANCE_SAMPLES = 1.0

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import RecordingId
 from lpact.datasets.meg_masc.events import RecordingEvents, first_story
 from lpact.datasets.validate import check_recording_ids
 from lpact.errors import InputError, RecordingError, did_you_mean
-from lpact.reasons import Reason
 
 MEG_FOLDERS = "sub-*/ses-*/meg/"
 _FILE = re.compile(

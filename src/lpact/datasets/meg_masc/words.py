@@ -10,11 +10,11 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._finding import Finding
 from lpact.datasets.meg_masc.events import SAME_START_S, RecordingEvents, WordEvent
 from lpact.errors import StimulusError
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 _DRIFT_NOTE_S = 0.0015
 _MISFIT_S = 0.05

@@ -22,6 +22,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._fmri.bids import (
@@ -51,7 +52,6 @@ from lpact.datasets.narratives.words import (
     transcript_paths,
 )
 from lpact.errors import InputError, RecordingError
-from lpact.reasons import Reason
 
 TR_S = 1.5
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._files.sentences import ends_sentence, sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile, read_text
@@ -18,7 +19,6 @@ from lpact.datasets.bids.sidecars import read_json
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import IntArray
-from lpact.reasons import Reason
 
 EXCLUDE_LIST = "code/scan_exclude.json"
 VERSIONS = "milkyway"

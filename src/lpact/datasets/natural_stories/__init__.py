@@ -21,6 +21,7 @@ from pathlib import Path
 import polars as pl
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._assemblies.presented import plain_table
 from lpact.datasets._files.sentences import sentences_by_punctuation
 from lpact.datasets._files.source_folder import SourceFolder
@@ -41,7 +42,6 @@ from lpact.datasets.catalogue import Download, Expected, RemoteFile
 from lpact.datasets.natural_stories.parses import Code, read_constituents, read_dependencies
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import RecordingError, StimulusError
-from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 STIMULUS = "natural_stories"

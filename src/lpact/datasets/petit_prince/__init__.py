@@ -22,6 +22,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._fmri.bids import entities
 from lpact.datasets._fmri.dataset import (
@@ -44,7 +45,6 @@ from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.petit_prince.words import N_SECTIONS, Annotation
 from lpact.datasets.validate import check_stimulus
 from lpact.errors import InputError, RecordingError
-from lpact.reasons import Reason
 
 TR_S = 2.0
 

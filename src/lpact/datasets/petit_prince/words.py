@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
 from lpact.datasets.petit_prince.parse import Token, read_dependencies, read_tree_lengths, without
 from lpact.errors import StimulusError
-from lpact.reasons import Reason
 
 N_SECTIONS = 9
 REQUIRED = ("word", "onset", "offset", "section")

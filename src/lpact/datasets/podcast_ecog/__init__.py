@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
@@ -48,7 +49,6 @@ from lpact.datasets.podcast_ecog.recording import (
 from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
 from lpact.math.types import IntArray
-from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 STIMULUS = podcast.STORY

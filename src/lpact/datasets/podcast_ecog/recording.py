@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._mne.channels import (
@@ -28,7 +29,6 @@ from lpact.datasets.bids.sidecars import (
 )
 from lpact.errors import RecordingError
 from lpact.math.types import BoolArray, FloatArray
-from lpact.reasons import Reason
 
 NEURAL = ("ecog", "seeg", "dbs")
 FRAME = "MNI152NLin2009aSym"

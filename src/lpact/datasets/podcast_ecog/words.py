@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets._files.sentences import ends_sentence
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
 from lpact.errors import StimulusError
 from lpact.math.types import BoolArray, FloatArray, IntArray
-from lpact.reasons import Reason
 
 STORY = "podcast"
 TRANSCRIPT = "stimuli/podcast_transcript.csv"

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import Mechanism, MechanismInputs, WordValues
 from lpact.grid.words import slices
 from lpact.math.types import BoolArray, FloatArray
-from lpact.reasons import Reason
 
 
 class ComputedMechanism(Mechanism):

@@ -7,11 +7,11 @@ from typing import Annotated, Literal, cast
 import numpy as np
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.features.availability import Missing
 from lpact.features.mechanism.base import ComputedMechanism, begins, row_correlations, states_of
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs, WordValues
 from lpact.math.types import BoolArray, FloatArray
-from lpact.reasons import Reason
 from lpact.registry import PluginOptions
 
 

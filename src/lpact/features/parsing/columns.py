@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.errors import StimulusError
 from lpact.features.availability import Missing
@@ -16,7 +17,6 @@ from lpact.features.parsing.words import WordParse
 from lpact.grid.words import slices
 from lpact.math.dependencies import ROOT, unrooted
 from lpact.math.types import BoolArray, IntArray
-from lpact.reasons import Reason
 
 HEAD, RELATION, UPOS = "head", "deprel", "upos"
 

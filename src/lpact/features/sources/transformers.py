@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.datasets.validate import Finding
 from lpact.features.availability import Missing
@@ -34,7 +35,6 @@ from lpact.features.models import (
     check_features,
 )
 from lpact.math.types import FloatArray
-from lpact.reasons import Reason
 
 
 class TransformersOptions(ReadingOptions):

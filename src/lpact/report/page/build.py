@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from lpact.analyses.lpact.figures.common import PROFILES
+from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.report.figure import Figure, Missing, drawable
-from lpact.report.figures.common import PROFILES
 from lpact.report.page.claims import claim_rows, evidence_data, legend
 from lpact.report.page.preregistration import NOT_REGISTERED, preregistration
 from lpact.report.page.provenance import inputs, options, outputs, unavailable
 from lpact.report.theme import following_page, variables
 from lpact.store import Manifest
-from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 
 if TYPE_CHECKING:
     from markupsafe import Markup

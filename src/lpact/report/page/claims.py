@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from lpact.decide.verdict import FALSE_DISCOVERY_RATE
-from lpact.decide.wording import number, words
-from lpact.reasons import FinalLabel, Gate
-from lpact.report.figures.common import GATE_NAMES, GATES, PROFILES
+from lpact.analyses.lpact.figures.common import GATE_NAMES, GATES, PROFILES
+from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
+from lpact.analyses.lpact.gates.wording import number, words
+from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
+from lpact.codes import FinalLabel, Gate
 from lpact.tables import CLAIM_KEY
-from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 
 _EXPLAINED = {label.value: label.explanation for label in FinalLabel}
 _GATE_OF_EVIDENCE = {gate.value: gate.explanation for gate in Gate}

@@ -9,15 +9,15 @@ from typing import Any
 
 import polars as pl
 
-from lpact.reasons import Reason
-from lpact.store import Manifest
-from lpact.tables.audit import (
+from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
     EVIDENCE_FEASIBILITY,
     FINDINGS,
     INGREDIENT_AVAILABILITY,
     RELIABILITY_MODES,
 )
+from lpact.codes import Reason
+from lpact.store import Manifest
 
 _EXPLAINED = {reason.value: reason.explanation for reason in Reason}
 

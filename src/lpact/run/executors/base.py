@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from lpact.analyses.base import Frames, Task
 from lpact.config import RunConfig, StudyConfig
 from lpact.errors import ConfigError, LPactError
+from lpact.inputs.sources import Owner, Seen, keeps_changing
+from lpact.inputs.workspace import Workspace
 from lpact.math.ridge import TooLittleMemory
-from lpact.run.inspect import plugin_code
+from lpact.run.audit import plugin_code
 from lpact.run.memory import peak_bytes
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.sources import Owner, Seen, keeps_changing
-from lpact.run.tasks import Frames, Task
-from lpact.run.workspace import Workspace
 from lpact.store import Results, code_digest
 
 Ended = TaskRecord | TaskFailure

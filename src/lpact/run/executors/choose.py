@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lpact.analyses.base import Task
+from lpact.inputs.workspace import Workspace
 from lpact.run.executors.base import Executor, Setup
 from lpact.run.executors.here import Here
 from lpact.run.executors.processes import Processes
 from lpact.run.planning.machine import usable_cores
-from lpact.run.tasks import Task
-from lpact.run.workspace import Workspace
 from lpact.store import Results, TaskStore
 
 

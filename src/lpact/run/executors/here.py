@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from lpact.analyses.base import Task
+from lpact.inputs.workspace import Workspace
 from lpact.run.executors.base import Ended, perform
 from lpact.run.executors.threads import OneThread
-from lpact.run.tasks import Task
-from lpact.run.workspace import Workspace
 from lpact.store import Results
 
 

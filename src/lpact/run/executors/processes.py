@@ -18,12 +18,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from functools import cache
 
+from lpact.analyses.base import Task
 from lpact.errors import RunError
+from lpact.inputs.workspace import Workspace
 from lpact.run.executors.base import Ended, Setup, failure, perform
 from lpact.run.executors.threads import VARIABLES, OneThread
 from lpact.run.records import TaskRecord
-from lpact.run.tasks import Task
-from lpact.run.workspace import Workspace
 from lpact.store import code_digest
 
 PARENT_CHECK_S = 1.0

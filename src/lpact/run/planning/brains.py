@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+from lpact.analyses.lpact.levels import relational
 from lpact.config import StudyConfig
-from lpact.levels import relational
-from lpact.run.inspect import StudyAudit
+from lpact.run.audit import StudyAudit
 from lpact.run.planning.probes import clocked, on_cpu
 from lpact.run.planning.shapes import Shape, recording_shape
 from lpact.run.planning.stand_in import make_stand_in

@@ -16,12 +16,19 @@ from statistics import median
 
 import polars as pl
 
+from lpact.analyses.lpact.gates import NEEDED, decide
+from lpact.analyses.lpact.levels import ceiling, predictive
+from lpact.analyses.lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
+from lpact.analyses.lpact.tables.ceilings import (
+    BRAIN_CEILING,
+    NORMALIZED_PREDICTIVE,
+    NORMALIZED_SCORES,
+)
+from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
+from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
 from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
-from lpact.decide import NEEDED, decide
-from lpact.levels import ceiling, predictive
-from lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
-from lpact.run.inspect import StudyAudit
+from lpact.run.audit import StudyAudit
 from lpact.run.planning.calibrate import Calibrated
 from lpact.run.planning.probes import Frames, clocked, noise_patterns
 from lpact.run.planning.shapes import FEWEST_EVENTS, Shape, context_shape, recording_shape
@@ -29,9 +36,6 @@ from lpact.run.planning.stand_in import make_stand_in
 from lpact.store import TaskStore, concat, write_table
 from lpact.store.bundle import pack
 from lpact.tables import RUN_TABLES, find_table
-from lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_PREDICTIVE, NORMALIZED_SCORES
-from lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
-from lpact.tables.relational import PROFILE_DELTAS
 
 MOST_CONTEXTS = 24
 MOST_RECORDINGS = 8

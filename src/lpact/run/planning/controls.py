@@ -8,11 +8,15 @@ from functools import partial
 
 import numpy as np
 
-from lpact.assays import brain_as_model, implant, profile_order
-from lpact.assays.base import BrainProfiles
-from lpact.assays.signal import EPOCHS
-from lpact.assays.stimulus import run_recording
-from lpact.assays.stimulus_rows import Place
+from lpact.analyses.lpact.assays import brain_as_model, implant, profile_order
+from lpact.analyses.lpact.assays.base import BrainProfiles
+from lpact.analyses.lpact.assays.signal import EPOCHS
+from lpact.analyses.lpact.assays.stimulus import run_recording
+from lpact.analyses.lpact.assays.stimulus_rows import Place
+from lpact.analyses.lpact.levels.audit_record import DatasetAudit, RecordingSummary
+from lpact.analyses.lpact.stimulus_controls import StimulusJob, stimulus_jobs
+from lpact.analyses.lpact.tables.assay_brain import IMPLANTED
+from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.config import DatasetConfig, StudyConfig
 from lpact.datasets.base import (
     Dataset,
@@ -25,17 +29,13 @@ from lpact.datasets.base import (
     TimeSeries,
     Units,
 )
-from lpact.levels.audit_record import DatasetAudit, RecordingSummary
+from lpact.inputs.workspace import Workspace
 from lpact.math.seeding import keyed_rng
-from lpact.run.assay_jobs import StimulusJob, stimulus_jobs
-from lpact.run.inspect import StudyAudit, audit_study
+from lpact.run.audit import StudyAudit, audit_study
 from lpact.run.journal.progress import Silent
 from lpact.run.planning.probes import Probe, clocked, whole_context
 from lpact.run.planning.shapes import FEWEST_EVENTS, context_shapes, recording_shape
 from lpact.run.planning.stand_in import SECONDS_A_WORD, make_stand_in, make_stimulus
-from lpact.run.workspace import Workspace
-from lpact.tables.assay_brain import IMPLANTED
-from lpact.tables.audit import UNIT_INVENTORY
 
 MOST_NUMBERS = 500_000
 """Numbers in the signal of a stand-in; longer ones are taken in proportion."""

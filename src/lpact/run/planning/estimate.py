@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lpact.analyses.lpact.gates import NEEDED
 from lpact.config import StudyConfig
-from lpact.decide import NEEDED
 from lpact.features.models import ExtractionCost
-from lpact.run.inspect import StudyAudit
+from lpact.run.audit import StudyAudit
 from lpact.run.memory import held_bytes
 from lpact.run.planning.brains import recording_shapes, time_brains
 from lpact.run.planning.calibrate import Calibrated, calibrate

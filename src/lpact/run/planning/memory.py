@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lpact.config import StudyConfig
-from lpact.levels.prepare import KEPT_FEATURE_SETS
+from lpact.inputs.prepare import KEPT_FEATURE_SETS
+from lpact.inputs.workspace import KEPT_RECORDINGS
 from lpact.run.planning.probes import pieces
 from lpact.run.planning.shapes import FEWEST_COLUMNS, Shape
-from lpact.run.workspace import KEPT_RECORDINGS
 
 BYTES = 8
 MOST_TRACED = 2e6

@@ -15,10 +15,10 @@ from typing import TypeVar
 import polars as pl
 from threadpoolctl import threadpool_limits
 
+from lpact.analyses.lpact.levels import predictive, relational, stripping
+from lpact.analyses.lpact.levels.readouts import ContextReadouts, fit_context, fit_nuisance
+from lpact.analyses.lpact.levels.relational import BrainPatterns
 from lpact.config import StudyConfig
-from lpact.levels import predictive, relational, stripping
-from lpact.levels.readouts import ContextReadouts, fit_context, fit_nuisance
-from lpact.levels.relational import BrainPatterns
 from lpact.math.seeding import keyed_rng
 from lpact.run.planning.rows import mechanism_strippings, on_responses
 from lpact.run.planning.shapes import FEWEST_COLUMNS, FEWEST_EVENTS, Shape

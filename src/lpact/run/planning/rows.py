@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lpact.analyses.lpact.gates.criteria import SHARED, CriterionName
+from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary
+from lpact.analyses.lpact.levels.pairing import MODES
+from lpact.analyses.lpact.levels.relational import build_measures
+from lpact.analyses.lpact.levels.strip import STRIPPINGS
+from lpact.analyses.lpact.tables.audit import MECHANISM_CORRELATIONS, MODEL_FILES
+from lpact.codes import Gate
 from lpact.config import StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.controls.reordered import ReorderedRows
-from lpact.decide.criteria import SHARED, CriterionName
-from lpact.levels.audit_record import ContextOffer, RecordingSummary
-from lpact.levels.pairing import MODES
-from lpact.levels.relational import build_measures
-from lpact.levels.strip import STRIPPINGS
 from lpact.math.ridge import METRICS
-from lpact.reasons import Gate
 from lpact.run.assay_plan import assay_rows
-from lpact.run.inspect import StudyAudit
-from lpact.tables.audit import MECHANISM_CORRELATIONS, MODEL_FILES
+from lpact.run.audit import StudyAudit
 
 N_FITTED_MODEL_CONDITIONS = 2
 """Nuisance alone, and nuisance plus model, beside the real features and the controls."""

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from lpact.analyses.lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
 from lpact.config import StudyConfig
-from lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
-from lpact.run.inspect import StudyAudit
+from lpact.run.audit import StudyAudit
 from lpact.run.planning.rows import context_kind, mechanism_strippings, on_responses
 
 FEWEST_EVENTS = 24

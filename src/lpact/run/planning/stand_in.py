@@ -19,7 +19,7 @@ from lpact.controls.other_layer import LayerLabelPermutation
 from lpact.datasets.base import FeatureKey, RecordingId, Stimulus, Units
 from lpact.features.models import FULL, STATIC, ModelSource
 from lpact.grid import EventGrid
-from lpact.levels.prepare import ModelOnGrid, Prepared
+from lpact.inputs.prepare import ModelOnGrid, Prepared
 from lpact.math.seeding import keyed_rng
 from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
 from lpact.math.types import FloatArray

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
+from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
+from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.run.preregistration.compare import compare
 from lpact.run.preregistration.content import (
     Claim,
@@ -22,8 +24,6 @@ from lpact.run.preregistration.items import Line, counted, one_line
 from lpact.run.preregistration.own_tasks import TakenOver
 from lpact.run.preregistration.record import Registration, deposited_digest
 from lpact.store import Provenance, RunTables, StoredRun, frame, validate
-from lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.tables.decisions import DECISIONS
 from lpact.tables.preregistration import (
     AFTER_THE_FACT,
     BEFORE_RESULTS,

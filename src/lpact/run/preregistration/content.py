@@ -8,10 +8,14 @@ from typing import Any, Protocol, TypeVar
 import polars as pl
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
+from lpact.analyses.lpact.tables.audit import (
+    CONTROL_AVAILABILITY,
+    EVIDENCE_FEASIBILITY,
+    UNIT_INVENTORY,
+)
 from lpact.store import InputFile, code_digest
 from lpact.store.manifest import library_versions, lpact_version, without_empty
 from lpact.tables import Table
-from lpact.tables.audit import CONTROL_AVAILABILITY, EVIDENCE_FEASIBILITY, UNIT_INVENTORY
 
 MODEL = "model "
 """How the input files of a model, or of a parser, are named in a manifest, before the model's name."""

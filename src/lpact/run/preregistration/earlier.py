@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.errors import RunError
 from lpact.features.models import FEATURE_SETS
 from lpact.run.journal.status import read_status
@@ -13,7 +14,6 @@ from lpact.run.preregistration.items import counted
 from lpact.run.stages import BRAINS, CEILINGS, CONTROLS, DECISION, LEVELS
 from lpact.store import InputFile, StoredRun, storage_errors
 from lpact.store.manifest import MANIFEST_NAME
-from lpact.tables.decisions import DECISIONS
 
 FINISHED, UNFINISHED = "finished", "unfinished"
 KEPT, NOTED, UNREADABLE = "kept", "noted", "unreadable note"

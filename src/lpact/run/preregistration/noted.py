@@ -15,13 +15,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from lpact.analyses.base import Keys, Task
 from lpact.config import StudyConfig
 from lpact.errors import LPactError
+from lpact.run.audit import StudyAudit
 from lpact.run.executors.base import Ended, Executor
-from lpact.run.inspect import StudyAudit
 from lpact.run.measure import brain_jobs
 from lpact.run.preregistration.content import Item
-from lpact.run.tasks import Keys, Task
 from lpact.store import InputFile, Provenance, Shelf, TaskStore, storage_errors
 
 START = "sources-"

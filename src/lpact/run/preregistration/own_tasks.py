@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from lpact.analyses.base import Task
+from lpact.analyses.lpact.positive_controls import ImplantJob, control_tasks
 from lpact.config import StudyConfig
-from lpact.run.assay import ImplantJob, control_tasks
+from lpact.run.audit import StudyAudit
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.base import Ended
-from lpact.run.inspect import StudyAudit
 from lpact.run.journal.progress import Silent
 from lpact.run.measure import measure
 from lpact.run.preregistration.content import EarlierRun
@@ -18,7 +19,6 @@ from lpact.run.preregistration.earlier import KEPT, NOTED, UNREADABLE, Pair, sam
 from lpact.run.preregistration.items import counted
 from lpact.run.preregistration.noted import notes_with_results
 from lpact.run.preregistration.record import Registration
-from lpact.run.tasks import Task
 from lpact.store import InputFile, MemoryTasks, TaskStore
 from lpact.store.remote import open_shelf
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lpact.config import StudyConfig
-from lpact.run.inspect import StudyAudit
+from lpact.run.audit import StudyAudit
 from lpact.run.planning.rows import AT_MOST, count_study
 from lpact.run.preregistration.content import Claim, TableRows
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from lpact.config import StudyConfig
-from lpact.run.inspect import StudyAudit
+from lpact.run.audit import StudyAudit
 from lpact.run.preregistration.content import gather, software_now
 from lpact.run.preregistration.earlier import look_for_results, refuse_results
 from lpact.run.preregistration.own_tasks import look_into_store

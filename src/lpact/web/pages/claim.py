@@ -8,12 +8,12 @@ import polars as pl
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lpact.analyses.lpact.claim_story import claim_story
+from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.config import GatesConfig, validate_model
-from lpact.report.claim_story import claim_story
 from lpact.store import empty
 from lpact.tables import CLAIM_KEY, Table
 from lpact.tables import find_table as declared_table
-from lpact.tables.decisions import DECISIONS
 from lpact.web.address import (
     FACET,
     Address,

@@ -7,9 +7,9 @@ import json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE, STUDY_OUTCOME
+from lpact.archive.diff import Comparison, compare_runs
 from lpact.errors import LPactError
-from lpact.report.compare import Comparison, compare_runs
-from lpact.tables.decisions import DECISIONS, GATE_EVIDENCE, STUDY_OUTCOME
 from lpact.web.address import DEFAULT_SIZE, PAGE_SIZES, read_choice, read_number
 from lpact.web.paging import Paging
 from lpact.web.shelf import ShelfRun

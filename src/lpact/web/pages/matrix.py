@@ -8,8 +8,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lpact.codes import Gate
 from lpact.errors import RunError
-from lpact.reasons import Gate
 from lpact.tables import Column
 from lpact.web.address import (
     DEFAULT_SIZE,

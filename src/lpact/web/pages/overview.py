@@ -9,9 +9,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.errors import LPactError
 from lpact.tables import Table
-from lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.web.address import find_column
 from lpact.web.query import Question, count, page, tally, with_condition
 from lpact.web.shelf import ShelfRun

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lpact.levels.measure import Brain, Measure
+from lpact.analyses.lpact.levels.measure import Brain, Measure
 
 
 class BestColumn(Measure):

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from lpact.analyses.base import Task
 from lpact.errors import LPactError
 from lpact.extras import require
+from lpact.inputs.workspace import Workspace
 from lpact.run.executors.base import Ended, failure
 from lpact.run.executors.dask import entry
 from lpact.run.executors.dask.ask import connected
@@ -25,8 +27,6 @@ from lpact.run.executors.dask.handed import Handed, Waiting, in_vain, killed, no
 from lpact.run.executors.dask.inbox import Death, Inbox
 from lpact.run.executors.dask.terms import Answer, Briefing, Lacking, Unfit, packed
 from lpact.run.records import TaskRecord
-from lpact.run.tasks import Task
-from lpact.run.workspace import Workspace
 from lpact.store import TaskStore, code_digest
 from lpact.store.tasks import file_name
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from lpact.errors import RunError
 from lpact.extras import require
-from lpact.levels.prepare import check_device
+from lpact.inputs.grid_cache import fingerprint
+from lpact.inputs.prepare import check_device
+from lpact.inputs.workspace import Workspace
+from lpact.run.audit import plugin_packages
 from lpact.run.executors.dask.terms import Briefing, folders
 from lpact.run.features import unready
-from lpact.run.grid_cache import fingerprint
-from lpact.run.inspect import plugin_packages
-from lpact.run.workspace import Workspace
 from lpact.store import FolderShelf, code_digest, library_versions
 
 

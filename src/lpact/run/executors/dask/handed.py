@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from lpact.analyses.base import Task
 from lpact.errors import RunError
-from lpact.run.tasks import Task
 
 TOGETHER_S = 0.1
 """Short tasks are handed out together, as many as take this long."""

@@ -12,9 +12,9 @@ from uuid import uuid4
 
 from lpact.config import RunConfig
 from lpact.extras import require
+from lpact.inputs.workspace import Workspace
+from lpact.run.audit import plugin_packages
 from lpact.run.executors.base import Ended, Setup
-from lpact.run.inspect import plugin_packages
-from lpact.run.workspace import Workspace
 from lpact.store import FolderShelf, Shelf, TaskStore, library_versions
 
 

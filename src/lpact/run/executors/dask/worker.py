@@ -15,6 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
+from lpact.analyses.base import Task
 from lpact.errors import LPactError, RunError
 from lpact.run.executors.base import perform
 from lpact.run.executors.dask.fitness import other_code, shares_results, this_worker, unfitness
@@ -30,7 +31,6 @@ from lpact.run.executors.dask.terms import (
 )
 from lpact.run.executors.threads import OneThread
 from lpact.run.records import TaskRecord
-from lpact.run.tasks import Task
 from lpact.store import FolderShelf, TaskStore, bundle
 from lpact.store.tasks import file_name
 

@@ -1,0 +1,1 @@
+"""L-PACT: is a brain score more than a prediction score?"""

@@ -1,0 +1,245 @@
+"""Implanted signal: a small simulated study whose truth is known, through the study's own stages and gates.
+
+The *implant* carries lexical, relational and mechanism signal that the simulated model ``integrated`` knows, in units
+that all subjects share. The *sham* is the same study, noise for noise, with a signal-to-noise ratio of zero. The
+implant must pass every gate and the sham must not.
+
+Taken from the study: gates, controls with their rule and options, penalties, metrics and device of the readout,
+nuisances, alignment measures, profile similarities and where brain patterns come from, stripping methods and their
+options. Its own: sizes, seed, lags and mechanisms (`MECHANISMS_USED`). Folds, gap, draws and minima are the study's up
+to the bounds below, so that it stays small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from lpact.analyses.lpact.gates import CALIBRATED, PAPER
+from lpact.analyses.lpact.gates.wording import number, words
+from lpact.analyses.lpact.tables.assay_brain import IMPLANT, IMPLANTED, SHAM
+from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
+from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
+from lpact.analyses.lpact.tables.relational import RELATIONAL_SUMMARY
+from lpact.codes import Gate, Reason
+from lpact.config import (
+    AuditConfig,
+    DatasetConfig,
+    LanguageModelConfig,
+    ReadoutConfig,
+    StudyConfig,
+    validate_model,
+)
+from lpact.store import frame, validate
+
+ARMS = (IMPLANTED, SHAM)
+NAME = "implant"
+SEED = 0
+MODEL, LAYER = "integrated", 2
+MECHANISM = "surprisal"
+MECHANISMS_USED = (MECHANISM, "context_update")
+"""The planted mechanism, and one that no unit carries."""
+
+N_SUBJECTS, N_UNITS, N_STORIES, SENTENCES = 3, 16, 4, 10
+FOLDS_AT_MOST, GAP_AT_MOST = 4, 3
+DRAWS_AT_MOST, MISMATCH_DRAWS_AT_MOST = 20, 2
+"""As many draws of controls as a study has by default: its tests are then used here as they are there."""
+TARGET_FRACTION = 0.15
+GATE_PROFILES = (PAPER, CALIBRATED)
+
+
+def implant_config(study: StudyConfig, arm: str, *, seed: int = SEED) -> StudyConfig:
+    """The study of one arm."""
+    readout, gates = study.readout, study.gates
+    same_subject = study.relational.brain_patterns_from == "other_run"
+    n_runs = 2 if same_subject else 1
+    options = {
+        "n_subjects": max(N_SUBJECTS, -(-gates.min_subject_runs // n_runs)),
+        "n_runs": n_runs,
+        "n_stories": N_STORIES,
+        "sentences_per_story": SENTENCES,
+        "n_units": N_UNITS,
+        "truths": ("lexical", "relational", "mechanism"),
+        "mechanisms": (MECHANISM,),
+        "snr": study.assay.implant_snr if arm == IMPLANTED else 0.0,
+    }
+    dataset = validate_model(
+        DatasetConfig,
+        {
+            "name": NAME,
+            "reader": "simulated",
+            "role": "primary",
+            "grid": {"lags_ms": [0.0, 100.0]},
+            "options": options,
+        },
+        where="implanted study",
+    )
+    return study.model_copy(
+        update={
+            "name": NAME,
+            "seed": seed,
+            "datasets": (dataset,),
+            "models": (LanguageModelConfig(name=MODEL, layers=(LAYER,)),),
+            "readout": _readout(readout),
+            "nuisance": study.nuisance.model_copy(update={"language": None}),
+            "controls": study.controls.model_copy(
+                update={"draws": min(study.controls.draws, DRAWS_AT_MOST)}
+            ),
+            "relational": study.relational.model_copy(
+                update={"min_units": min(study.relational.min_units, N_UNITS)}
+            ),
+            "stripping": study.stripping.model_copy(
+                update={
+                    "mechanisms": MECHANISMS_USED,
+                    "target_fraction": TARGET_FRACTION,
+                    "mismatch_draws": min(study.stripping.mismatch_draws, MISMATCH_DRAWS_AT_MOST),
+                }
+            ),
+            "mechanisms": type(study.mechanisms)(),
+            "audit": _audit(study),
+        }
+    )
+
+
+def _readout(readout: ReadoutConfig) -> ReadoutConfig:
+    defaults = ReadoutConfig()
+    return readout.model_copy(
+        update={
+            "folds": min(readout.folds, FOLDS_AT_MOST),
+            "gap_events": min(readout.gap_events, GAP_AT_MOST),
+            "min_train_events": min(readout.min_train_events, defaults.min_train_events),
+            "min_test_events": min(readout.min_test_events, defaults.min_test_events),
+        }
+    )
+
+
+def _audit(study: StudyConfig) -> AuditConfig:
+    """Controls that need features alone are always possible here; others must not lower the role."""
+    defaults = AuditConfig()
+    required = [c for c in defaults.required_controls if c in study.controls.include]
+    return defaults.model_copy(update={"required_controls": tuple(required)})
+
+
+Quantity = tuple[str, str, str]
+"""Name of a quantity, the gate it belongs to, and that gate's column in the decision table."""
+
+QUANTITIES: tuple[Quantity, ...] = (
+    ("predictive_score", Gate.PREDICTIVE.value, "predictive"),
+    ("predictive_delta_control", Gate.PREDICTIVE.value, "predictive"),
+    ("smallest_control_delta", Gate.SEVERE_CONTROL.value, "severe_control"),
+    ("relational_similarity", Gate.RELATIONAL.value, "relational"),
+    ("relational_delta_control", Gate.RELATIONAL.value, "relational"),
+    ("mechanism_drop", Gate.MECHANISM.value, "mechanism_specific"),
+    ("mechanism_margin", Gate.MECHANISM.value, "mechanism_specific"),
+    ("brain_ceiling", Gate.CEILING.value, "ceiling"),
+    ("fraction_of_ceiling", Gate.CEILING.value, "ceiling"),
+    ("positive_direction", Gate.REPLICATION.value, "replication"),
+    ("integrated", "integrated", "integrated"),
+)
+
+_FROM_EVIDENCE = {
+    "smallest_control_delta": "smallest_control_delta",
+    "relational_delta_control": "typical_delta_rel",
+    "mechanism_drop": "typical_drop",
+    "mechanism_margin": "typical_margin",
+    "brain_ceiling": "mean_reliability",
+    "fraction_of_ceiling": "mean_fraction_of_ceiling",
+    "positive_direction": "positive_direction",
+}
+"""Quantities that are a criterion of the point rules."""
+
+_MEANING = {
+    "predictive_score": "mean held-out score of the features that know the planted signal",
+    "predictive_delta_control": "mean difference to the best severe control",
+    "smallest_control_delta": "mean difference to the strongest control family",
+    "relational_similarity": "similarity of the model's pattern over units with the brain's, median over summaries",
+    "relational_delta_control": "the same minus the best control's",
+    "mechanism_drop": "cost of stripping the planted mechanism in its own units, median over methods",
+    "mechanism_margin": "the same minus the largest cost in other units",
+    "brain_ceiling": "brain–brain reliability in the strictest valid mode",
+    "fraction_of_ceiling": "share of that reliability which the model reaches",
+    "positive_direction": "share of subject-runs with positive differences",
+    "integrated": "all gates together",
+}
+
+
+def summarise(
+    arm: str,
+    measured: Mapping[str, pl.DataFrame],
+    decided: Mapping[str, pl.DataFrame],
+    primary_metric: str,
+) -> pl.DataFrame:
+    """Rows of one arm, from its measured and decided tables; every gate profile of the decision is reported."""
+    claim = {"dataset": NAME, "model": MODEL, "layer": LAYER, "mechanism": MECHANISM}
+    decisions = decided[DECISIONS.name].filter(**claim)
+    values = _values(claim, measured, decided, primary_metric)
+    rows = []
+    for decision in decisions.iter_rows(named=True):
+        for place, (quantity, gate, column) in enumerate(QUANTITIES):
+            passed = bool(decision[column])
+            value = float(passed) if quantity == "integrated" else values[quantity]
+            missing = Reason.OK if value is not None else Reason.UNDEFINED_SCORE
+            rows.append(
+                {
+                    "arm": arm,
+                    "gate_profile": decision["gate_profile"],
+                    "quantity": quantity,
+                    "quantity_order": place,
+                    "gate": gate,
+                    "value": value,
+                    "gate_pass": passed,
+                    "interpretation": _sentence(arm, quantity, value, decision),
+                    "reason": missing.value,
+                }
+            )
+    return validate(frame(IMPLANT, rows), IMPLANT)
+
+
+def _values(
+    claim: Mapping[str, Any],
+    measured: Mapping[str, pl.DataFrame],
+    decided: Mapping[str, pl.DataFrame],
+    primary_metric: str,
+) -> dict[str, float | None]:
+    deltas = measured[CONTROL_DELTAS.name].filter(metric=primary_metric)
+    similarity = (
+        measured[RELATIONAL_SUMMARY.name]
+        .sort(RELATIONAL_SUMMARY.key)
+        .group_by("alignment", "profile", maintain_order=True)
+        .agg(pl.col("mean_real_similarity").mean())
+    )
+    evidence = decided[GATE_EVIDENCE.name].filter(gate_profile=PAPER, **claim)
+    criteria = dict(evidence.select("criterion", "value").iter_rows())
+    return {
+        "predictive_score": _number(deltas["real_score"].mean()),
+        "predictive_delta_control": _number(deltas["delta_control"].mean()),
+        "relational_similarity": _number(similarity["mean_real_similarity"].median()),
+        **{name: criteria.get(criterion) for name, criterion in _FROM_EVIDENCE.items()},
+    }
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, float) else None
+
+
+def _sentence(arm: str, quantity: str, value: float | None, decision: Mapping[str, Any]) -> str:
+    if quantity != "integrated":
+        return f"{_MEANING[quantity]}: {number(value)}."
+    failed = words(str(decision["first_failed_gate"]))
+    if decision["integrated"] and arm == IMPLANTED:
+        return "all gates pass where signal is planted: the assay can say yes."
+    if decision["integrated"]:
+        return "all gates pass although nothing is planted: these gates cannot be trusted."
+    if arm == SHAM:
+        return f"nothing is planted and the {failed} gate says so: the assay can say no."
+    if decision["gate_profile"] == CALIBRATED:
+        return (
+            f"the {failed} test does not reject although signal is planted: this study is kept small, and tests need "
+            "three draws of a control or more. `lpact calibrate --reference` shows what the tests find."
+        )
+    return (
+        f"the {failed} gate does not pass although signal is planted: with these settings a negative verdict "
+        "says little."
+    )

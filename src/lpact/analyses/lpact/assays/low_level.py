@@ -1,0 +1,271 @@
+"""Low-level neural gates: does the signal know when words begin, and how fast they come?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lpact.analyses.lpact.assays.clock import words_heard
+from lpact.analyses.lpact.assays.held_out import by_gaps, held_out_pearson
+from lpact.analyses.lpact.assays.shifts import rotated_rows, rotated_times, shift_p, shift_parts
+from lpact.analyses.lpact.assays.signal import OpenRecording
+from lpact.codes import Reason
+from lpact.config import StudyConfig
+from lpact.datasets.base import Stimulus
+from lpact.features.nuisance import word_rate
+from lpact.grid.windows import nearest_sample
+from lpact.grid.words import story_codes
+from lpact.inputs.prepare import Prepared, make_folds
+from lpact.math.splits import BlockedFolds
+from lpact.math.surrogates import autocorrelation_time
+from lpact.math.types import BoolArray, FloatArray, IntArray
+
+MIN_SHIFT_S = 1.0
+"""No shift is smaller: words answer to for about as long."""
+HAEMODYNAMIC_S = 16.0
+"""The same for haemodynamic responses."""
+FEWEST_EVENTS = 20
+FEWEST_SAMPLES = 2
+"""Samples that a window must hold to be one."""
+UNITS_AT_A_TIME = 1024
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A score of every unit at the real place and at every shift.
+
+    ``real`` is [n_units], ``shifted`` is [n_shifts, n_units]; NaN where undefined. ``pooling`` says how units become
+    one number of the recording: ``mean`` or ``median``.
+    """
+
+    real: FloatArray
+    shifted: FloatArray
+    n_events: int
+    pooling: str
+
+    def pooled(self) -> tuple[float, FloatArray]:
+        """Return the recording's number at the real place and at every shift, over units that have all of them."""
+        defined = self.defined
+        pool = np.mean if self.pooling == "mean" else np.median
+        return float(pool(self.real[defined])), pool(self.shifted[:, defined], axis=1)
+
+    @property
+    def defined(self) -> BoolArray:
+        """Units with a score everywhere."""
+        return np.isfinite(self.real) & np.isfinite(self.shifted).all(axis=0)
+
+    def unit_p(self) -> FloatArray:
+        """Return p of every unit; NaN where undefined."""
+        return shift_p(self.real, self.shifted)
+
+
+def window_name(window_ms: tuple[float, float]) -> str:
+    """Name of a window in tables."""
+    return f"{window_ms[0]:g}-{window_ms[1]:g} ms"
+
+
+class WordWindows:
+    """Collects, unit by unit, the mean signal in windows after words, real and shifted.
+
+    Shifted onsets are the real ones rotated within their story, by more than a second, the latest window and the
+    signal's autocorrelation time.
+    """
+
+    def __init__(
+        self,
+        opened: OpenRecording,
+        stimulus: Stimulus,
+        windows_ms: Sequence[tuple[float, float]],
+        n_shifts: int,
+        autocorrelation_s: float,
+        rng: np.random.Generator,
+    ) -> None:
+        onset_s, _ = words_heard(opened.recording, stimulus)
+        series = opened.series
+        self.words = np.flatnonzero(np.isfinite(onset_s))
+        self.story = story_codes(stimulus.words)[self.words]
+        onset_s = onset_s[self.words]
+        latest_s = max(stop for _, stop in windows_ms) / 1000.0
+        min_shift_s = max(MIN_SHIFT_S, latest_s, autocorrelation_s)
+        parts = shift_parts(n_shifts, max(1, np.unique(self.story).size), rng)
+        rotated = rotated_times(onset_s, self.story, min_shift_s, parts)
+        self.shiftable = rotated is not None
+        times_s = onset_s[None] if rotated is None else np.vstack([onset_s, rotated])
+        rate_hz = series.sampling_rate_hz
+        self._starts, self._stops, self._held = [], [], []
+        for start_ms, stop_ms in windows_ms:
+            first = nearest_sample(
+                times_s + start_ms / 1000.0, start_s=series.start_s, sampling_rate_hz=rate_hz
+            )
+            stop = first + max(1, round((stop_ms - start_ms) / 1000.0 * rate_hz))
+            held = (first >= 0) & (stop <= series.n_samples)
+            self._starts.append(np.where(held, first, 0))
+            self._stops.append(np.where(held, stop, 1))
+            self._held.append(held)
+        self.too_short = [
+            (stop - start) / 1000.0 * rate_hz < FEWEST_SAMPLES for start, stop in windows_ms
+        ]
+        self._shape = (len(self._starts), len(times_s))
+        self._means: list[FloatArray] = []
+        self._responses: list[FloatArray] = []
+
+    def add(self, columns: FloatArray) -> None:
+        """Take in units, [n_samples, n]; NaN marks missing samples."""
+        for column in columns.T:
+            finite = np.isfinite(column)
+            known = column[finite]
+            sd = known.std() if known.size else 0.0
+            if not sd > 0.0:
+                self._means.append(np.full(self._shape, np.nan))
+                self._responses.append(np.full((self._shape[0], self.words.size), np.nan))
+                continue
+            centre = known.mean()
+            level = np.concatenate(([0.0], np.cumsum(np.where(finite, column - centre, 0.0))))
+            lost = None if finite.all() else np.concatenate(([0], np.cumsum(~finite)))
+            means, responses = [], []
+            for starts, stops, held in zip(self._starts, self._stops, self._held, strict=True):
+                whole = held if lost is None else held & (lost[stops] == lost[starts])
+                value = (level[stops] - level[starts]) / (stops - starts) / sd
+                count = whole.sum(axis=1)
+                total = np.where(whole, value, 0.0).sum(axis=1)
+                means.append(np.where(count >= FEWEST_EVENTS, total / np.maximum(count, 1), np.nan))
+                responses.append(np.where(whole[0], value[0], np.nan))
+            self._means.append(np.stack(means))
+            self._responses.append(np.stack(responses))
+
+    @property
+    def n_units(self) -> int:
+        """Units taken in so far."""
+        return len(self._means)
+
+    def onset_scores(self, window: int) -> Scores | Reason:
+        """Return the size of the event effect, in standard deviations of the signal, or why there is none.
+
+        With m_k the mean over words of the signal in the window, at the real onsets (k = 0) and at the shifted ones ::
+
+            effect_k = |m_k − mean of the other m| / sd
+
+        It has no sign, since a unit may go down, and treats the real onsets like any others.
+        """
+        if self.too_short[window]:
+            return Reason.WINDOW_NOT_HELD
+        if self.words.size < FEWEST_EVENTS:
+            return Reason.TOO_FEW_EVENTS
+        if not self.shiftable:
+            return Reason.SHIFT_NOT_POSSIBLE
+        means = np.stack([unit[window] for unit in self._means], axis=1)
+        n = len(means)
+        effect = np.abs(means - means.mean(axis=0)) * n / (n - 1)
+        n_events = int(self._held[window][0].sum())
+        return Scores(effect[0], effect[1:], n_events, "mean")
+
+    def responses(self, window: int) -> tuple[IntArray, FloatArray]:
+        """Return words and their responses [n, n_units], of words whose window the recording holds."""
+        held = np.flatnonzero(self._held[window][0])
+        values = np.stack([unit[window][held] for unit in self._responses], axis=1)
+        return self.words[held], values
+
+
+def rate_scores(
+    predictors: FloatArray,
+    responses: FloatArray,
+    story: IntArray,
+    *,
+    folds: BlockedFolds | None,
+    config: StudyConfig,
+    min_shift: int,
+    rng: np.random.Generator,
+) -> Scores | Reason:
+    """Held-out correlation of word rate and response, and of rotated word rates, or why there is none.
+
+    ``predictors`` [n_events, q] and ``responses`` [n_events, n_units] share rows; ``folds`` are made anew where None.
+    Rates are rotated within their story, by ``min_shift`` events at least and by their own autocorrelation time.
+    """
+    if len(predictors) < FEWEST_EVENTS:
+        return Reason.TOO_FEW_EVENTS
+    kept = predictors[:, predictors.max(axis=0) > predictors.min(axis=0)]
+    if kept.shape[1] == 0:
+        return Reason.UNDEFINED_SCORE
+    n_shifts = config.assay.shifts
+    parts = shift_parts(n_shifts, np.unique(story).size, rng)
+    real = np.full(responses.shape[1], np.nan)
+    shifted = np.full((n_shifts, responses.shape[1]), np.nan)
+    problem = Reason.UNDEFINED_SCORE
+    for rows, columns in by_gaps(responses):
+        if rows.size < FEWEST_EVENTS:
+            problem = Reason.TOO_FEW_EVENTS
+            continue
+        x = kept[rows]
+        own = folds if folds is not None and rows.size == len(kept) else None
+        blocks = own or make_folds(rows.size, story[rows], config.readout)
+        far = max(min_shift, autocorrelation_time(x))
+        orders = rotated_rows(story[rows], far, parts)
+        if isinstance(blocks, Reason) or orders is None:
+            problem = blocks if isinstance(blocks, Reason) else Reason.SHIFT_NOT_POSSIBLE
+            continue
+        for first in range(0, columns.size, UNITS_AT_A_TIME):
+            some = columns[first : first + UNITS_AT_A_TIME]
+            y = responses[np.ix_(rows, some)]
+            found = held_out_pearson(x, y, blocks, orders)
+            real[some], shifted[:, some] = found[0], found[1:]
+    scores = Scores(real, shifted, len(kept), "median")
+    return scores if scores.defined.any() else problem
+
+
+def series_rate_scores(
+    windows: WordWindows,
+    window: int,
+    stimulus: Stimulus,
+    config: StudyConfig,
+    rng: np.random.Generator,
+) -> Scores | Reason:
+    """Word rate and the response in a window after each word; see `rate_scores`."""
+    if windows.too_short[window]:
+        return Reason.WINDOW_NOT_HELD
+    words, responses = windows.responses(window)
+    if words.size < FEWEST_EVENTS:
+        return Reason.TOO_FEW_EVENTS
+    onset_s = stimulus.words["onset_s"].to_numpy()
+    step_s = max(float(np.median(np.diff(onset_s))), 1e-3)
+    latest_s = max(stop for _, stop in config.assay.onset_windows_ms) / 1000.0
+    return rate_scores(
+        word_rate(stimulus, config.nuisance)[words],
+        responses,
+        story_codes(stimulus.words)[words],
+        folds=None,
+        config=config,
+        min_shift=math.ceil(max(MIN_SHIFT_S, latest_s) / step_s),
+        rng=rng,
+    )
+
+
+def grid_rate_scores(
+    prepared: Prepared,
+    responses: FloatArray,
+    response_s: float,
+    config: StudyConfig,
+    rng: np.random.Generator,
+) -> Scores | Reason:
+    """Word rate and responses on the study's own event grid: how TRs and epochs meet words.
+
+    ``response_s`` is how long a response lasts: no rotation is smaller.
+    """
+    grid = prepared.grid
+    step_s = float(np.median(np.diff(grid.onset_s))) if grid.n_events > 1 else 0.0
+    return rate_scores(
+        grid.pool(word_rate(prepared.stimulus, config.nuisance)),
+        responses,
+        grid.story,
+        folds=prepared.folds,
+        config=config,
+        min_shift=math.ceil(response_s / max(step_s, 1e-3)),
+        rng=rng,
+    )
+
+
+def lags_within(lags_ms: Sequence[float], window_ms: tuple[float, float]) -> list[int]:
+    """Return the layers of epochs whose lag lies in a window."""
+    return [i for i, lag_ms in enumerate(lags_ms) if window_ms[0] <= lag_ms < window_ms[1]]

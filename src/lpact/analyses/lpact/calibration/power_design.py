@@ -1,0 +1,276 @@
+"""A study's design, read without fitting anything: sizes, autocorrelation, and how well responses repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from lpact.analyses.lpact.levels import ceiling
+from lpact.analyses.lpact.levels.audit_record import ContextOffer, DatasetAudit
+from lpact.analyses.lpact.levels.ceiling import RESPONSE, BrainOnGrid
+from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
+from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
+from lpact.codes import Reason
+from lpact.config import StudyConfig
+from lpact.controls.base import CONTROLS
+from lpact.errors import InputError
+from lpact.features.models import FULL
+from lpact.inputs.prepare import Prepared
+from lpact.inputs.workspace import Workspace
+from lpact.math.effective_sample import (
+    autocorrelation,
+    effective_units,
+    segment_lengths,
+    variance_inflation,
+)
+from lpact.math.types import FloatArray
+from lpact.run.audit import StudyAudit, audit_study
+from lpact.run.journal.progress import Reporter
+from lpact.store import empty
+
+MOST_VALUES = 40_000_000
+"""Responses (events times units) of one dataset that are read for its autocorrelation: at least two recordings."""
+
+
+@dataclass(frozen=True)
+class ModelDesign:
+    """One dataset as one model meets it; ``reason`` says why features were not looked at."""
+
+    model: str
+    layer: int | None
+    n_rivals: int
+    random_draws: tuple[int, ...]
+    """Draws of each rival; nuisance and other rivals that are not random have one."""
+    surrogate_draws: int
+    """Fewest draws of a surrogate control, which the tests of level 1 are held against; 0: there is none."""
+    feature_autocorrelation: float | None
+    variance_inflation: float | None
+    n_effective_events: float | None
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The largest score that a perfect model could expect, √r of the responses' reliability r in ``mode``."""
+
+    mode: str
+    score: float
+
+
+@dataclass(frozen=True)
+class DatasetDesign:
+    """Sizes of one dataset. Medians are over subject-runs; None where the dataset has no usable recording."""
+
+    name: str
+    role: str
+    confirmatory: bool
+    reason: Reason
+    detail: str
+    n_subjects: int
+    n_subject_runs: int
+    n_measured: int
+    n_events: float | None
+    n_units: float | None
+    n_folds: int | None
+    n_lags: int | None
+    response_autocorrelation: float | None
+    n_effective_units: float | None
+    ceiling: Ceiling | None
+    models: tuple[ModelDesign, ...]
+
+    @property
+    def n_effective_subject_runs(self) -> float:
+        """R / (1 + (R − 1) r²): responses that agree by r between subject-runs make chance scores agree by r².
+
+        The features of one stimulus are the same for all who hear it, so that what they share with a common response by
+        chance, they share in every subject-run. r is the reliability of responses, 0 where it is not known.
+        """
+        r = 0.0 if self.ceiling is None else min(self.ceiling.score, 1.0) ** 2
+        return self.n_subject_runs / (1.0 + (self.n_subject_runs - 1.0) * r**2)
+
+    @property
+    def limiting(self) -> ModelDesign | None:
+        """The model with the fewest effective events: what is said of the dataset holds for all others."""
+        known = [m for m in self.models if m.n_effective_events is not None]
+        return min(known, key=lambda m: m.n_effective_events or 0.0, default=None)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What one recording tells of its autocorrelation."""
+
+    brain: BrainOnGrid
+    response_lag1: float
+    n_units: float
+    features: Mapping[str, tuple[float | None, float, float]]
+    """By model: lag-one autocorrelation of its features, variance inflation and effective events."""
+
+
+def read_design(workspace: Workspace, reporter: Reporter) -> tuple[DatasetDesign, ...]:
+    """Audit the study's sources, and read sizes and autocorrelation of every dataset.
+
+    Raises `InputError` where no dataset has a usable recording with features.
+    """
+    audit = audit_study(workspace, reporter)
+    reporter.stage("design", sum(len(a.recordings) for a in audit.datasets.values()))
+    designs = tuple(_dataset(workspace, audit, name, reporter) for name in audit.datasets)
+    if all(design.limiting is None for design in designs):
+        raise InputError(
+            "the study has nothing whose power could be told",
+            where=f"study '{workspace.config.name}'",
+            got="; ".join(f"{d.name}: {d.detail or d.reason.explanation}" for d in designs),
+            expected="at least one usable recording with features of a model",
+            remedy="`lpact audit` says what is missing",
+        )
+    return designs
+
+
+def _dataset(
+    workspace: Workspace, audit: StudyAudit, name: str, reporter: Reporter
+) -> DatasetDesign:
+    dataset = audit.datasets[name]
+    standing = audit.tables[EVIDENCE_FEASIBILITY.name].filter(dataset=name).row(0, named=True)
+    measured = list(_measure(workspace, dataset, name, reporter))
+    recordings = dataset.recordings
+    return DatasetDesign(
+        name=name,
+        role=standing["role"],
+        confirmatory=standing["confirmatory"],
+        reason=_role_reason(standing["role_reason"], any_recording=bool(recordings)),
+        detail=standing["role_detail"],
+        n_subjects=standing["n_subjects"],
+        n_subject_runs=len(recordings),
+        n_measured=len(measured),
+        n_events=_median([r.n_events for r in recordings]),
+        n_units=_median([len(r.unit_ids) for r in recordings]),
+        n_folds=min((r.n_folds for r in recordings), default=None),
+        n_lags=max((r.n_lags for r in recordings), default=None),
+        response_autocorrelation=_median([m.response_lag1 for m in measured]),
+        n_effective_units=_median([m.n_units for m in measured]),
+        ceiling=best_ceiling(_reliability(workspace.config, name, measured)),
+        models=tuple(
+            _model(workspace.config, dataset, model.name, model.layers[0], measured)
+            for model in workspace.config.models
+        ),
+    )
+
+
+def _role_reason(code: str, *, any_recording: bool) -> Reason:
+    if not any_recording:
+        return Reason.DATASET_HAS_NO_RECORDING
+    return next(reason for reason in Reason if reason.value == code)
+
+
+def _measure(
+    workspace: Workspace, dataset: DatasetAudit, name: str, reporter: Reporter
+) -> Iterator[_Measured]:
+    """Recordings one after another, until enough responses were read."""
+    n_values = 0
+    for number, recording in enumerate(dataset.recordings):
+        n_values += recording.n_events * len(recording.unit_ids)
+        if number < 2 or n_values <= MOST_VALUES:
+            prepared = workspace.prepared(name, recording.id)
+            offers = [c for c in dataset.contexts if c.recording == recording.id]
+            yield _recording(workspace, prepared, offers)
+        reporter.advance()
+
+
+def _recording(
+    workspace: Workspace, prepared: Prepared, offers: Sequence[ContextOffer]
+) -> _Measured:
+    grid = prepared.grid
+    of_responses = autocorrelation(prepared.reference, grid.story)
+    features: dict[str, tuple[float | None, float, float]] = {}
+    for model in dict.fromkeys(offer.model for offer in offers):
+        layer = next(offer.layer for offer in offers if offer.model == model)
+        on_grid = workspace.model(model, prepared)
+        own = autocorrelation(on_grid.load(layer), grid.story) if on_grid.ready((FULL,)) else None
+        # Features that are not there yet are taken to be as slow as responses.
+        of_features = of_responses if own is None else own
+        inflation = variance_inflation(
+            _mean(of_features), _mean(of_responses), segment_lengths(grid.story)
+        )
+        lag1 = None if own is None else float(np.median(own[1]))
+        features[model] = (lag1, inflation, prepared.n_events / inflation)
+    brain = BrainOnGrid(
+        id=prepared.id,
+        unit_ids=grid.units.ids,
+        onset_s=grid.onset_s,
+        first_word=grid.first_word,
+        comparable=grid.units.comparable,
+        responses=prepared.reference,
+        patterns={},
+        halves=({}, {}),
+    )
+    return _Measured(
+        brain, float(np.median(of_responses[1])), effective_units(prepared.reference), features
+    )
+
+
+def _mean(rho: FloatArray) -> FloatArray:
+    return np.asarray(rho.mean(axis=1))
+
+
+def _model(
+    config: StudyConfig,
+    dataset: DatasetAudit,
+    model: str,
+    layer: int,
+    measured: Sequence[_Measured],
+) -> ModelDesign:
+    own = [m.features[model] for m in measured if model in m.features]
+    if not own:
+        return ModelDesign(model, None, 0, (), 0, None, None, None, Reason.MODEL_OFFERS_NOTHING)
+    offer = next(c for c in dataset.contexts if c.model == model)
+    counted = [name for name in config.controls.include if CONTROLS.get(name).counted]
+    draws = [offer.draws[name] for name in counted if offer.draws.get(name)]
+    lags = [lag1 for lag1, _, _ in own if lag1 is not None]
+    return ModelDesign(
+        model=model,
+        layer=layer,
+        n_rivals=len(draws) + 1,
+        random_draws=(1, *draws),
+        surrogate_draws=min(
+            (n for name, n in offer.draws.items() if CONTROLS.get(name).surrogate), default=0
+        ),
+        feature_autocorrelation=_median(lags),
+        variance_inflation=_median([inflation for _, inflation, _ in own]),
+        n_effective_events=_median([n for _, _, n in own]),
+        reason=Reason.OK if lags else Reason.FEATURES_NOT_EXTRACTED,
+    )
+
+
+def _reliability(config: StudyConfig, name: str, measured: Sequence[_Measured]) -> pl.DataFrame:
+    """Reliability of responses alone: patterns would have to be fitted."""
+    if not measured:
+        return empty(BRAIN_CEILING)
+    no_patterns = config.relational.model_copy(update={"alignments": ()})
+    responses_only = config.model_copy(update={"relational": no_patterns})
+    return ceiling.run(config=responses_only, dataset=name, brains=[m.brain for m in measured])
+
+
+def best_ceiling(reliability: pl.DataFrame) -> Ceiling | None:
+    """The most lenient ceiling of one dataset, or None where responses were never repeated or do not repeat at all.
+
+    If two recordings of a response are signal plus independent noise, they correlate by r = signal / total variance,
+    and a model that knows the signal correlates with one of them by √r.
+    """
+    modes = (
+        reliability.filter(pl.col("valid") & (pl.col("kind") == RESPONSE))
+        .sort("mode", "subject", "session", "run")
+        .group_by("mode", maintain_order=True)
+        .agg(pl.col("reliability").mean())
+        .filter(pl.col("reliability") > 0)
+        .sort("reliability", "mode", descending=[True, False])
+    )
+    if modes.is_empty():
+        return None
+    best = modes.row(0, named=True)
+    return Ceiling(best["mode"], float(np.sqrt(best["reliability"])))
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return float(np.median(values)) if len(values) else None

@@ -1,0 +1,1 @@
+"""Commands of L-PACT alone."""

@@ -1,0 +1,1 @@
+"""What evidence a dataset can support, before any study is written."""

@@ -1,0 +1,194 @@
+"""Numbers of the calibrated tests, read from the tables for all layers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
+from lpact.math.randomization import one_sample_p_value, sign_flip_p_value
+from lpact.math.types import FloatArray
+
+SubjectRun = tuple[str, str, str]
+
+
+def layer_of(key: Sequence[Any]) -> Layer:
+    """Dataset, model and layer of a row."""
+    dataset, model, layer = key
+    return str(dataset), str(model), int(layer)
+
+
+def of_layers(frame: pl.DataFrame, layers: Collection[Layer]) -> pl.DataFrame:
+    """Rows of some layers, in the order they have."""
+    schema = {name: frame.schema[name] for name in LAYER_KEY}
+    chosen = pl.DataFrame(sorted(layers), schema=schema, orient="row")
+    return frame.join(chosen, on=LAYER_KEY, how="semi", maintain_order="left")
+
+
+def cells(column: pl.Series) -> list[FloatArray]:
+    """Every list of a column as an array, NaN for null. All are parts of one array."""
+    lengths = column.list.len()
+    flat = column.filter(lengths > 0).explode().to_numpy()
+    ends = np.cumsum(lengths.to_numpy(), dtype=np.int64).tolist()
+    return [flat[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def subject_run(row: Mapping[str, Any]) -> SubjectRun:
+    """Subject, session and run of a row."""
+    subject, session, run = (str(row[name]) for name in SUBJECT_RUN_KEY)
+    return subject, session, run
+
+
+@dataclass
+class Level1:
+    """Level 1 of one layer at the primary metric, by subject-run.
+
+    ``real`` holds the score, ``draws`` the scores of every draw of each surrogate control (NaN where undefined),
+    ``blocks`` the scores in every outer block of each condition, ``stimulus`` what was presented.
+    """
+
+    real: dict[SubjectRun, float] = field(default_factory=dict)
+    stimulus: dict[SubjectRun, str] = field(default_factory=dict)
+    draws: dict[str, dict[SubjectRun, FloatArray]] = field(default_factory=dict)
+    blocks: dict[str, dict[SubjectRun, FloatArray]] = field(default_factory=dict)
+
+
+def read_level1(
+    scores: pl.DataFrame | None,
+    blocks: pl.DataFrame | None,
+    nulls: pl.DataFrame | None,
+    metric: str,
+) -> Level1:
+    """Level 1 of one layer, from its own rows."""
+    if scores is None or blocks is None or nulls is None:
+        return Level1()
+    return next(iter(read_level1_by_layer(scores, blocks, nulls, metric).values()), Level1())
+
+
+def read_level1_by_layer(
+    scores: pl.DataFrame, blocks: pl.DataFrame, nulls: pl.DataFrame, metric: str
+) -> dict[Layer, Level1]:
+    """Level 1 of all layers with rows in every table; a control without a row in the control nulls is left out."""
+    held = {layer: Level1() for layer in _layers(scores) & _layers(blocks) & _layers(nulls)}
+    known: dict[Layer, set[str]] = {layer: {"real", "nuisance"} for layer in held}
+    surrogates: dict[Layer, set[str]] = {layer: set() for layer in held}
+    of_metric = nulls.filter(pl.col("metric") == metric)
+    for *key, control, surrogate in (
+        of_metric.select(*LAYER_KEY, "control", "surrogate").unique().iter_rows()
+    ):
+        if (layer := layer_of(key)) in held:
+            known[layer].add(control)
+            if surrogate:
+                surrogates[layer].add(control)
+    kept = scores.filter(pl.col("metric") == metric).drop_nulls("score_median")
+    _read_scores(kept, held, surrogates)
+    rows = blocks.select(*LAYER_KEY, *SUBJECT_RUN_KEY, "condition", "stimulus").iter_rows()
+    for (*key, subject, session, run, condition, stimulus), values in zip(
+        rows, cells(blocks["scores"]), strict=True
+    ):
+        if (layer := layer_of(key)) in held and condition in known[layer]:
+            place = (subject, session, run)
+            held[layer].blocks.setdefault(condition, {})[place] = values
+            held[layer].stimulus[place] = stimulus
+    return held
+
+
+def _read_scores(
+    kept: pl.DataFrame, held: Mapping[Layer, Level1], surrogates: Mapping[Layer, set[str]]
+) -> None:
+    """Put the real scores, and the scores of all draws of the surrogates, in their places."""
+    wanted = {"real"}.union(*surrogates.values())
+    drawn = (
+        kept.filter(pl.col("condition").is_in(sorted(wanted)))
+        .sort("draw", maintain_order=True)
+        .group_by(*LAYER_KEY, "condition", *SUBJECT_RUN_KEY, maintain_order=True)
+        .agg("draw", "score_median")
+    )
+    rows = drawn.select(*LAYER_KEY, "condition", *SUBJECT_RUN_KEY).iter_rows()
+    for (*key, condition, subject, session, run), draws, values in zip(
+        rows, cells(drawn["draw"]), cells(drawn["score_median"]), strict=True
+    ):
+        layer, place = layer_of(key), (subject, session, run)
+        if layer not in held:
+            continue
+        if condition == "real":
+            held[layer].real[place] = float(values[-1])
+        if condition in surrogates[layer]:
+            by_number = np.full(int(draws[-1]) + 1, np.nan)
+            by_number[draws] = values
+            held[layer].draws.setdefault(condition, {})[place] = by_number
+
+
+def _layers(frame: pl.DataFrame) -> set[Layer]:
+    return {layer_of(key) for key in frame.select(LAYER_KEY).unique().iter_rows()}
+
+
+def mean_over_runs(by_run: Mapping[SubjectRun, FloatArray]) -> FloatArray:
+    """Mean over subject-runs, draw by draw, over the draws that all of them have."""
+    n_draws = min((len(values) for values in by_run.values()), default=0)
+    stacked = np.stack([by_run[run][:n_draws] for run in sorted(by_run)])
+    mean: FloatArray = stacked.mean(axis=0)
+    return mean
+
+
+def typical(stacked: Sequence[FloatArray]) -> FloatArray:
+    """Median over the first axis, entry by entry, of what is finite; NaN where nothing is."""
+    length = min(len(values) for values in stacked)
+    return median_of_finite(np.stack([values[:length] for values in stacked]), 0)
+
+
+def median_of_finite(table: FloatArray, axis: int) -> FloatArray:
+    """Median along an axis of what is finite; NaN where nothing is."""
+    finite = np.isfinite(table)
+    if finite.all():
+        return np.asarray(np.median(table, axis=axis))
+    ranked = np.sort(np.where(finite, table, np.inf), axis=axis)
+    n = finite.sum(axis=axis, keepdims=True)
+    low = np.take_along_axis(ranked, np.maximum(n - 1, 0) // 2, axis)
+    high = np.take_along_axis(ranked, n // 2, axis)
+    return np.squeeze(np.where(n > 0, (low + high) / 2, np.nan), axis)
+
+
+def block_p_value(
+    contrasts: Mapping[SubjectRun, FloatArray],
+    stimulus: Mapping[SubjectRun, str],
+    rng: np.random.Generator | Callable[[], np.random.Generator],
+    enough: float = 1.0,
+) -> float:
+    """P-value of a mean contrast above 0, from its values in the outer blocks of every subject-run.
+
+    The larger of two: signs of all blocks flipped one by one, and Student's t over the blocks of the stimuli after
+    averaging over the subject-runs that share them. People who hear the same story share what is easy or hard about
+    its parts, so that their blocks are not independent; the parts are. How far a p-value lies above ``enough`` is
+    not found out.
+    """
+    values = [contrasts[run] for run in sorted(contrasts)]
+    if not values:
+        return 1.0
+    p = one_sample_p_value(means_by_stimulus(contrasts, stimulus))
+    return p if p > enough else max(p, sign_flip_p_value(np.concatenate(values), rng))
+
+
+def means_by_stimulus(
+    contrasts: Mapping[SubjectRun, FloatArray], stimulus: Mapping[SubjectRun, str]
+) -> FloatArray:
+    """Contrasts in the blocks of all stimuli, averaged over the subject-runs that share them."""
+    by_stimulus: dict[str, list[FloatArray]] = {}
+    for run in sorted(contrasts):
+        by_stimulus.setdefault(stimulus[run], []).append(contrasts[run])
+    return np.concatenate([_mean_of_finite(parts) for parts in by_stimulus.values()])
+
+
+def _mean_of_finite(parts: Sequence[FloatArray]) -> FloatArray:
+    length = min(len(values) for values in parts)
+    table = np.stack([values[:length] for values in parts])
+    finite = np.isfinite(table)
+    if finite.all():
+        return np.asarray(np.add.reduce(table, axis=0) / len(table))
+    total = np.where(finite, table, 0.0).sum(axis=0)
+    count = finite.sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

@@ -1,0 +1,150 @@
+"""Row labels of levels 1, 2 and 4.
+
+Each label is made twice: ``evidence`` reads the numbers alone and feeds the gates; ``label`` is ``diagnostic_only``
+wherever the dataset is not confirmatory, so that no such row ever passes.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from lpact.analyses.lpact.gates._frames import attach
+from lpact.codes import Reason, RowLabel
+from lpact.config import GatesConfig
+from lpact.tables import CONTEXT_KEY
+
+CEILING_REASONS = (
+    Reason.NO_VALID_CEILING,
+    Reason.NONPOSITIVE_RELIABILITY,
+    Reason.NO_REPEATED_MEASURE,
+    Reason.SINGLE_RUN,
+    Reason.SINGLE_SESSION,
+    Reason.SINGLE_SUBJECT,
+    Reason.DIFFERENT_STIMULUS,
+    Reason.DIFFERENT_EVENTS,
+    Reason.TOO_FEW_SHARED_UNITS,
+)
+"""Reasons that mean 'the brain cannot be compared with itself here'."""
+
+OK = pl.col("reason") == Reason.OK.value
+
+
+def lit(code: RowLabel) -> pl.Expr:
+    """Return a label as a plain string."""
+    return pl.lit(code.value)
+
+
+def is_label(column: str, code: RowLabel) -> pl.Expr:
+    """Whether a column holds a label."""
+    return pl.col(column) == code.value
+
+
+def missing(*columns: str) -> pl.Expr:
+    """Whether any of the numbers is missing."""
+    return pl.any_horizontal(pl.col(columns).is_null())
+
+
+def with_verdict(frame: pl.DataFrame, evidence: pl.Expr) -> pl.DataFrame:
+    """Add ``evidence``, ``label`` and ``gate_pass``."""
+    diagnostic = pl.when(~pl.col("confirmatory")).then(lit(RowLabel.DIAGNOSTIC_ONLY))
+    return (
+        frame.with_columns(evidence=evidence)
+        .with_columns(label=diagnostic.otherwise(pl.col("evidence")))
+        .with_columns(gate_pass=is_label("label", RowLabel.PASS))
+    )
+
+
+def label_predictive(deltas: pl.DataFrame) -> pl.DataFrame:
+    """Level 1: ``delta_nuisance > 0`` and ``delta_control > 0``."""
+    return with_verdict(
+        deltas,
+        pl.when(~OK | missing("delta_nuisance", "delta_control"))
+        .then(lit(RowLabel.NOT_COMPUTED))
+        .when(pl.col("delta_nuisance") <= 0)
+        .then(lit(RowLabel.NUISANCE_EXPLAINED))
+        .when(pl.col("delta_control") <= 0)
+        .then(lit(RowLabel.SEVERE_CONTROL_EXPLAINED))
+        .otherwise(lit(RowLabel.PASS)),
+    )
+
+
+def label_relational(deltas: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
+    """Level 2: ``delta_rel > 0`` on a reliable brain pattern in the same unit order.
+
+    Adds ``has_contrast`` (the row has a number, so it is in the denominator of every share) and ``same_order``.
+    """
+    reliability = pl.col("split_half_reliability")
+    same_order = pl.col("model_unit_order_hash") == pl.col("brain_unit_order_hash")
+    has_contrast = OK & ~missing("delta_rel")
+    evidence = (
+        pl.when(pl.col("reason") == Reason.TOO_FEW_UNITS.value)
+        .then(lit(RowLabel.INSUFFICIENT_COVERAGE))
+        .when(~has_contrast)
+        .then(lit(RowLabel.NOT_COMPUTED))
+        .when(reliability.is_null() | (reliability < gates.min_reliability))
+        .then(lit(RowLabel.UNRELIABLE_BRAIN_PATTERN))
+        .when(~same_order)
+        .then(lit(RowLabel.NOT_COMPUTED))
+        .when(pl.col("delta_rel") <= 0)
+        .then(lit(RowLabel.SEVERE_CONTROL_EXPLAINED))
+        .otherwise(lit(RowLabel.PASS))
+    )
+    return with_verdict(deltas, evidence).with_columns(
+        has_contrast=has_contrast, same_order=same_order
+    )
+
+
+def label_ceiling(scores: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
+    """Level 4: valid reliability, ``delta_fraction > 0`` and the minimum fraction of the ceiling."""
+    reliability = pl.col("reliability")
+    of_ceiling = pl.col("reason").is_in([r.value for r in CEILING_REASONS])
+    return with_verdict(
+        scores,
+        pl.when(~OK & ~of_ceiling)
+        .then(lit(RowLabel.NOT_COMPUTED))
+        .when(of_ceiling | reliability.is_null() | (reliability < gates.min_reliability))
+        .then(lit(RowLabel.INSUFFICIENT_BRAIN_CEILING))
+        .when(missing("fraction_of_ceiling", "delta_fraction"))
+        .then(lit(RowLabel.NOT_COMPUTED))
+        .when(pl.col("delta_fraction") <= 0)
+        .then(lit(RowLabel.CONTROL_EXPLAINED))
+        .when(pl.col("fraction_of_ceiling") < gates.min_ceiling_fraction)
+        .then(lit(RowLabel.BELOW_CEILING_FRACTION))
+        .otherwise(lit(RowLabel.PASS)),
+    )
+
+
+def with_direction(summary: pl.DataFrame) -> pl.DataFrame:
+    """Subject-run summary of level 1: whether both deltas are positive; a missing delta has no direction."""
+    both = (pl.col("delta_nuisance") > 0) & (pl.col("delta_control") > 0)
+    return summary.with_columns(positive_direction=both.fill_null(value=False))
+
+
+def with_pass_fraction(summary: pl.DataFrame, labelled: pl.DataFrame) -> pl.DataFrame:
+    """Subject-run summary of level 2: share of unit rows with a contrast whose evidence passes.
+
+    The share is a number, not a verdict, and so disregards whether the dataset is confirmatory.
+    """
+    by = [*CONTEXT_KEY, "alignment", "profile"]
+    shares = (
+        labelled.filter("has_contrast")
+        .group_by(by, maintain_order=True)
+        .agg(pass_fraction=is_label("evidence", RowLabel.PASS).mean())
+    )
+    return attach(summary, shares, by)
+
+
+def failure_modes(labelled: pl.DataFrame) -> pl.DataFrame:
+    """Count the rows of level 1 that did not pass, by layer, metric, label and best control."""
+    by = ["dataset", "model", "layer", "metric", "label", "best_control"]
+    return (
+        labelled.filter(~pl.col("gate_pass"))
+        .with_columns(pl.col("best_control").fill_null("none"))
+        .group_by(by, maintain_order=True)
+        .agg(
+            n_rows=pl.len().cast(pl.Int64),
+            mean_delta_nuisance=pl.col("delta_nuisance").mean(),
+            mean_delta_control=pl.col("delta_control").mean(),
+        )
+        .sort(by)
+    )

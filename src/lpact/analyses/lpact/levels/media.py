@@ -1,0 +1,299 @@
+"""Stimulus media audit: which recordings have sound, which have not and why, and what may stand in for it.
+
+Missing media are a boundary of the source, not a failure of a control: a proxy can be looked at, under its own name,
+and never takes the place of the sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lpact.codes import Reason
+from lpact.datasets.base import AbsentMedium, RecordingId, SourceFile, Stimulus
+from lpact.datasets.catalogue import Expected
+from lpact.features.acoustics import WAV_SUFFIXES, envelope_source, why_no_envelope
+
+Row = dict[str, object]
+
+ENVELOPE = "audio_envelope"
+KINDS = (ENVELOPE, "audio", "video")
+"""Media that every recording is asked for."""
+
+ACOUSTIC_COLUMNS = ("rms", "pitch", "delta_rms", "delta_pitch", "intensity", "f0", "loudness")
+"""Columns of words tables that were measured from sound by those who made the dataset."""
+
+_NOT_OFFERED = AbsentMedium(Reason.MEDIA_NOT_OFFERED, "")
+
+
+@dataclass(frozen=True)
+class StimulusMedia:
+    """What the audit keeps of one stimulus: paths by kind, reasons for the others, and stand-ins."""
+
+    present: Mapping[str, str]
+    absent: Mapping[str, AbsentMedium]
+    sources: Mapping[str, str]
+    """Source of an acoustic control → what it is, for those that are there."""
+
+    def why_not(self, kind: str) -> AbsentMedium:
+        """Why a medium is missing; a kind that no reader speaks of is not offered."""
+        return self.absent.get(kind, _NOT_OFFERED)
+
+
+def media_of(stimulus: Stimulus) -> StimulusMedia:
+    """Sum up the media of one stimulus; nothing is opened."""
+    present = {kind: path for kind, path in stimulus.media.items() if path}
+    absent = {k: v for k, v in stimulus.media_absent.items() if k not in present}
+    if source := envelope_source(stimulus):
+        present[ENVELOPE] = source
+    else:
+        known = absent.get("audio")
+        detail = why_no_envelope(stimulus) or ""
+        absent[ENVELOPE] = known or AbsentMedium(Reason.MEDIA_NOT_OFFERED, detail)
+    absent |= {kind: _NOT_OFFERED for kind in KINDS if kind not in (*present, *absent)}
+    return StimulusMedia(present, absent, _acoustic_sources(stimulus))
+
+
+def _acoustic_sources(stimulus: Stimulus) -> dict[str, str]:
+    found = {}
+    audio = stimulus.media.get("audio", "")
+    if stimulus.envelope is not None:
+        found["envelope_in_dataset"] = f"{stimulus.envelope.sampling_rate_hz:g} Hz"
+    if audio:
+        wav = Path(audio).suffix.lower() in WAV_SUFFIXES
+        found["wav_file" if wav else "other_audio_file"] = audio
+    if stimulus.media.get("video"):
+        found["video_file"] = stimulus.media["video"]
+    columns = [name for name in ACOUSTIC_COLUMNS if name in stimulus.words.columns]
+    if columns:
+        found["transcript_columns"] = ", ".join(columns)
+    if stimulus.words.height:
+        found["word_times"] = f"{stimulus.words.height} words"
+    return found
+
+
+TRUE_SOURCES = ("envelope_in_dataset", "wav_file")
+"""Sources that give an envelope of the sound as they are."""
+
+SOURCES = (*TRUE_SOURCES, "other_audio_file", "video_file", "transcript_columns", "word_times")
+_MEDIUM_OF = {"video_file": "video", "other_audio_file": "audio"}
+_CONVERT = "holds the sound; write it as a WAV file to use it"
+
+
+class MediaAudit:
+    """Media of one dataset, gathered recording by recording; no data are kept."""
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset = dataset
+        self._stimuli: dict[str, StimulusMedia] = {}
+        self._recordings: list[RecordingId] = []
+
+    def add(self, recording: RecordingId, stimulus: Callable[[], Stimulus]) -> None:
+        """Add a recording; its stimulus is asked for once."""
+        self._recordings.append(recording)
+        self.add_stimulus(recording.stimulus, stimulus)
+
+    def add_stimulus(self, stimulus_id: str, stimulus: Callable[[], Stimulus]) -> None:
+        """Add a stimulus that no recording needs to have; it is asked for once."""
+        if stimulus_id not in self._stimuli:
+            self._stimuli[stimulus_id] = media_of(stimulus())
+
+    def mapping(self) -> list[Row]:
+        """One row a recording and medium."""
+        return [
+            {
+                "dataset": self.dataset,
+                "subject": recording.subject,
+                "session": recording.session,
+                "run": recording.run,
+                "stimulus": recording.stimulus,
+                "media": kind,
+                "present": kind in media.present,
+                **_missing(media, kind),
+                "path": media.present.get(kind, ""),
+            }
+            for recording in self._recordings
+            for media in (self._stimuli[recording.stimulus],)
+            for kind in self._kinds()
+        ]
+
+    def summary(self) -> list[Row]:
+        """One row a medium."""
+        rows: list[Row] = []
+        for kind in self._kinds():
+            having = {name for name, media in self._stimuli.items() if kind in media.present}
+            lacking = [m for name, m in self._stimuli.items() if name not in having]
+            why = _missing(lacking[0] if lacking else None, kind)
+            if not self._stimuli:
+                why = {"reason": Reason.DATASET_HAS_NO_RECORDING, "detail": ""}
+            rows.append(
+                {
+                    "dataset": self.dataset,
+                    "media": kind,
+                    "n_recordings": len(self._recordings),
+                    "n_recordings_present": sum(r.stimulus in having for r in self._recordings),
+                    "n_stimuli": len(self._stimuli),
+                    "n_stimuli_present": len(having),
+                    **why,
+                }
+            )
+        return rows
+
+    def sources(self) -> list[Row]:
+        """One row a possible source of an acoustic control."""
+        rows: list[Row] = []
+        for source in SOURCES:
+            found = [m.sources[source] for m in self._stimuli.values() if source in m.sources]
+            why = self._why_no_source(source)
+            convert = f" {_CONVERT}" if source in ("other_audio_file", "video_file") else ""
+            rows.append(
+                {
+                    "dataset": self.dataset,
+                    "source": source,
+                    "n_stimuli": len(self._stimuli),
+                    "n_stimuli_with": len(found),
+                    "true_envelope": bool(found) and source in TRUE_SOURCES,
+                    "reason": Reason.OK if found else why.reason,
+                    "detail": f"{found[0]}{convert}" if found else why.detail,
+                }
+            )
+        return rows
+
+    def proxies(self, elsewhere: Sequence[str]) -> list[Row]:
+        """One row a way to control for sound; ``elsewhere`` are other datasets of the study with true envelopes."""
+        options = (
+            _Option("true_waveform_envelope", TRUE_SOURCES, *_TRUE),
+            _Option("transcript_derived_proxy", ("transcript_columns",), *_TRANSCRIPT),
+            _Option("speech_activity_boxcar", ("word_times",), *_BOXCAR),
+            _Option("word_onset_control", ("word_times",), *_ONSETS),
+        )
+        rows = [self._option_row(option) for option in options]
+        true = bool(elsewhere)
+        rows.append(
+            {
+                "dataset": self.dataset,
+                "option": "envelope_of_another_dataset",
+                "status": "available" if true else "blocked",
+                "true_envelope": true,
+                "diagnostic": False,
+                "reason": Reason.OK if true else Reason.MEDIA_NOT_OFFERED,
+                "label": "acoustic envelope, of the named dataset only",
+                "recommended_use": "shows that the assay finds sound where there is some; does not replace the sound "
+                "of this dataset",
+                "detail": ", ".join(elsewhere) or "no other dataset of the study has sound",
+            }
+        )
+        return rows
+
+    @property
+    def has_true_envelope(self) -> bool:
+        """Whether some stimulus has an envelope of its sound."""
+        return any(source in m.sources for m in self._stimuli.values() for source in TRUE_SOURCES)
+
+    def _kinds(self) -> list[str]:
+        others = {k for m in self._stimuli.values() for k in (*m.present, *m.absent)} - set(KINDS)
+        return [*KINDS, *sorted(others)]
+
+    def _why_no_source(self, source: str) -> AbsentMedium:
+        if source in ("transcript_columns", "word_times"):
+            detail = f"no column of {', '.join(ACOUSTIC_COLUMNS)}"
+            return AbsentMedium(
+                Reason.NUISANCE_NOT_OFFERED, "no words" if source == "word_times" else detail
+            )
+        kind = _MEDIUM_OF.get(source, ENVELOPE)
+        known = [m.absent[kind] for m in self._stimuli.values() if kind in m.absent]
+        return known[0] if known else _NOT_OFFERED
+
+    def _option_row(self, option: _Option) -> Row:
+        having = [m for m in self._stimuli.values() if any(s in m.sources for s in option.sources)]
+        whole = bool(having) and len(having) == len(self._stimuli)
+        status = "available_diagnostic" if option.diagnostic else "available"
+        if not whole:
+            status = "partial" if having else "blocked"
+        why = self._why_no_source(option.sources[-1])
+        detail = why.detail
+        if having:
+            made_from = next(having[0].sources[s] for s in option.sources if s in having[0].sources)
+            detail = f"{len(having)} of {len(self._stimuli)} stimuli; the first: {made_from}"
+        return {
+            "dataset": self.dataset,
+            "option": option.name,
+            "status": status,
+            "true_envelope": bool(having) and not option.diagnostic,
+            "diagnostic": option.diagnostic and bool(having),
+            "reason": Reason.OK if having else why.reason,
+            "label": option.label,
+            "recommended_use": option.use,
+            "detail": detail,
+        }
+
+
+@dataclass(frozen=True)
+class _Option:
+    name: str
+    sources: tuple[str, ...]
+    diagnostic: bool
+    label: str
+    use: str
+
+
+_TRUE = (
+    False,
+    "acoustic envelope",
+    "nuisance feature, and positive control of sound; where it is blocked, only after media that you may use are added",
+)
+_TRANSCRIPT = (
+    True,
+    "transcript-derived low-level proxy, not an acoustic envelope",
+    "diagnostic: what the makers of the dataset measured from the sound, one value a word",
+)
+_BOXCAR = (
+    True,
+    "speech-activity boxcar from word times, not an acoustic envelope",
+    "diagnostic of timing and speech activity, beside word-onset controls",
+)
+_ONSETS = (
+    True,
+    "word-onset low-level control, not an acoustic envelope",
+    "low-level positive control while the sound is not at hand",
+)
+
+PROXY_LABELS = {
+    "transcript_derived_proxy": _TRANSCRIPT[1],
+    "speech_activity_boxcar": _BOXCAR[1],
+    "word_onset_control": _ONSETS[1],
+}
+"""What a proxy must be called wherever it is shown."""
+
+
+def _missing(media: StimulusMedia | None, kind: str) -> Row:
+    if media is None or kind in media.present:
+        return {"reason": Reason.OK, "detail": ""}
+    why = media.why_not(kind)
+    return {"reason": why.reason, "detail": why.detail}
+
+
+def release_rows(
+    dataset: str, layout: Iterable[Expected], files: Sequence[SourceFile]
+) -> list[Row]:
+    """One row a part of the official layout: released or not, and what of it was read."""
+    rows: list[Row] = []
+    for part in layout:
+        own = [file for file in files if part.holds(file.path)]
+        released = not part.boundary
+        status = "read" if own else "not_read" if released else "not_released"
+        rows.append(
+            {
+                "dataset": dataset,
+                "part": part.what,
+                "patterns": list(part.patterns),
+                "needed": part.needed and released,
+                "released": released,
+                "n_files": len(own),
+                "n_bytes": sum(file.n_bytes for file in own),
+                "status": status,
+                "stand_in": part.boundary,
+            }
+        )
+    return rows

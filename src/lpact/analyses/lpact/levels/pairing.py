@@ -1,0 +1,52 @@
+"""Which recordings can be paired for brain–brain reliability."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lpact.codes import Reason
+from lpact.datasets.base import RecordingId
+
+SPLIT_HALF = "split_half"
+MODES = ("subject_to_subject", "session_to_session", "run_to_run", SPLIT_HALF)
+"""Reliability modes, strictest first."""
+
+MISSING_PARTNER = {
+    "run_to_run": Reason.SINGLE_RUN,
+    "session_to_session": Reason.SINGLE_SESSION,
+    "subject_to_subject": Reason.SINGLE_SUBJECT,
+    SPLIT_HALF: Reason.DATASET_HAS_NO_RECORDING,
+}
+"""Why a recording has no partner in a mode."""
+
+
+class HasUnits(Protocol):
+    """A recording's units, as far as pairing looks at them."""
+
+    @property
+    def id(self) -> RecordingId:
+        """Whose they are."""
+        ...
+
+    @property
+    def comparable(self) -> bool:
+        """Whether a unit of the same name is the same place in another subject."""
+        ...
+
+
+def comparable(a: HasUnits, b: HasUnits) -> bool:
+    """Whether units of the same name are the same: within a subject always, between subjects if both say so."""
+    return a.id.subject == b.id.subject or (a.comparable and b.comparable)
+
+
+def paired(mode: str, a: RecordingId, b: RecordingId) -> bool:
+    """Whether two recordings are partners in ``mode``; split half pairs a recording with itself."""
+    if mode == SPLIT_HALF:
+        return a == b
+    if mode == "subject_to_subject":
+        return a.subject != b.subject
+    if mode == "session_to_session":
+        return a.subject == b.subject and a.session != b.session
+    if mode == "run_to_run":
+        return (a.subject, a.session) == (b.subject, b.session) and a.run != b.run
+    raise ValueError(f"unknown reliability mode '{mode}'")

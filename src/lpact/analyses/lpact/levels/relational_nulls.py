@@ -1,0 +1,199 @@
+"""What the relational statistic would be if the model's pattern had nothing to do with the units it is said of.
+
+The similarity of a context, measure and profile similarity ρ is the mean over units of ρ(b_i, q without i). It says
+nothing of size: features that know nothing have patterns too, tiny ones, and some of them resemble the brain's. The
+statistic is therefore the similarity times the spread of the pattern,
+
+    s(q) = mean over i of ρ(b_i, q without i) · sd(q) / c,
+
+with a constant c that is a symmetric function of all that is compared. Three nulls:
+
+``surrogate``   s(q) of every draw of a surrogate control: features that know nothing of the stimulus.
+``unit_order``  s(q_real) in a random order of the units.
+``swap``        against a rival r: s(q_real) − s(q_r), with the shapes of q_real and q_r (their deviations from their
+                means) exchanged at random units; a random rival has another draw in every exchange.
+
+Orders and exchanges are the same for all measures and similarities of a recording, and for all recordings of the same
+units, so that draws can be compared over them. The plain advantage in similarity is kept beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from lpact.analyses.lpact.levels.conditions import REAL
+from lpact.analyses.lpact.levels.measure import ProfileSimilarity
+from lpact.analyses.lpact.tables.relational import RELATIONAL_NULLS
+from lpact.codes import Reason
+from lpact.config import StudyConfig
+from lpact.inputs.prepare import Prepared
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.store import frame
+
+SURROGATE = "surrogate"
+UNIT_ORDER = "unit_order"
+SWAP = "swap"
+
+Patterns = Mapping[tuple[str, int], FloatArray]
+
+
+@dataclass(frozen=True)
+class Shuffles:
+    """Unit orders [D, N] and exchanges [D, N] of one context."""
+
+    orders: IntArray
+    exchanges: BoolArray
+
+    @classmethod
+    def draw(
+        cls, config: StudyConfig, prepared: Prepared, context: tuple[str, int], n_units: int
+    ) -> Shuffles:
+        """Draw them for a context.
+
+        Recordings with the same comparable units have the same ones: where a pattern fits the units by chance it fits
+        them in everybody, and draws of their own would average that out of the null and not out of what is observed.
+        """
+        n_draws = config.relational.permutations
+        units = prepared.grid.units
+        place = (
+            (prepared.dataset, units.order_hash()) if units.comparable else prepared.key.values()
+        )
+        rng = keyed_rng(config.seed, "unit order", *place, *context)
+        orders = np.stack([rng.permutation(n_units) for _ in range(n_draws)])
+        return cls(orders, rng.integers(0, 2, (n_draws, n_units)).astype(bool))
+
+
+def relational_nulls(
+    key: Mapping[str, object],
+    patterns: Mapping[str, Patterns],
+    profiles: Mapping[str, ProfileSimilarity],
+    brains: Mapping[str, FloatArray],
+    surrogates: Sequence[str],
+    rivals: Sequence[str],
+    shuffles: Shuffles,
+    reason: Reason,
+) -> pl.DataFrame:
+    """Observed statistic and draws of every null, for one context; ``reason`` says why nothing may be made of it.
+
+    ``patterns`` holds [N] by measure, then (condition, draw); ``brains`` [N, N] by measure.
+    """
+    rows: list[dict[str, object]] = []
+    for alignment, by_condition in patterns.items():
+        brain = brains[alignment]
+        for name, profile in profiles.items():
+            place = {**key, "alignment": alignment, "profile": name}
+            for row in _tests(by_condition, profile, brain, surrogates, rivals, shuffles):
+                why = row["reason"] if reason is Reason.OK else reason
+                rows.append({**place, **row, "reason": why})
+    return frame(RELATIONAL_NULLS, rows)
+
+
+def _tests(
+    patterns: Patterns,
+    profile: ProfileSimilarity,
+    brain: FloatArray,
+    surrogates: Sequence[str],
+    rivals: Sequence[str],
+    shuffles: Shuffles,
+) -> list[dict[str, object]]:
+    own = patterns[REAL, 0]
+    similar = float(_similarity(profile, brain, own[None])[0])
+    rows = []
+    for name in surrogates:
+        drawn = np.vstack([own, _stack(patterns, name)])
+        similarity = _similarity(profile, brain, drawn)
+        values = similarity * _spread(drawn) / _scale(_spread(drawn))
+        rows.append(_row(SURROGATE, name, values[0], values[1:], similar - _mean(similarity[1:])))
+    shuffled = _similarity(profile, brain, own[shuffles.orders])
+    rows.append(_row(UNIT_ORDER, UNIT_ORDER, similar, shuffled, similar - _mean(shuffled)))
+    for name in rivals:
+        others = _stack(patterns, name)
+        scale = _scale(np.concatenate([_spread(own[None]), _spread(others)]))
+        first, second = _exchange(own, others, shuffles.exchanges)
+        draws = _weighted(profile, brain, first, scale) - _weighted(profile, brain, second, scale)
+        rival = _weighted(profile, brain, others, scale)
+        ahead = float(_weighted(profile, brain, own[None], scale)[0]) - _mean(rival)
+        advantage = similar - _mean(_similarity(profile, brain, others))
+        rows.append(_row(SWAP, name, ahead, draws, advantage))
+    return rows
+
+
+def _stack(patterns: Patterns, condition: str) -> FloatArray:
+    return np.stack([p for (name, _), p in patterns.items() if name == condition])
+
+
+def _exchange(
+    own: FloatArray, others: FloatArray, exchanges: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Both patterns [D, N] after every exchange; exchange d is with draw d of the rival, counted around.
+
+    Deviations from the patterns' own means are exchanged, and the means stay: how strong a pattern is overall is no
+    matter of which unit is which.
+    """
+    other = others[np.arange(len(exchanges)) % len(others)]
+    own_mean, other_mean = _row_mean(own[None]), _row_mean(other)
+    mine, theirs = own - own_mean, other - other_mean
+    first = own_mean + np.where(exchanges, theirs, mine)
+    return first, other_mean + np.where(exchanges, mine, theirs)
+
+
+def _row_mean(patterns: FloatArray) -> FloatArray:
+    """Mean over the units with a number, [D, N] → [D, 1]."""
+    finite = np.isfinite(patterns)
+    total = np.where(finite, patterns, 0.0).sum(axis=1, keepdims=True)
+    mean: FloatArray = total / np.maximum(finite.sum(axis=1, keepdims=True), 1)
+    return mean
+
+
+def _weighted(
+    profile: ProfileSimilarity, brain: FloatArray, patterns: FloatArray, scale: float
+) -> FloatArray:
+    weighted: FloatArray = _similarity(profile, brain, patterns) * _spread(patterns) / scale
+    return weighted
+
+
+def _spread(patterns: FloatArray) -> FloatArray:
+    """Standard deviation over the units with a number, [D, N] → [D]."""
+    finite = np.isfinite(patterns)
+    count = np.maximum(finite.sum(axis=1), 1)
+    centred = np.where(finite, patterns - _row_mean(patterns), 0.0)
+    spread: FloatArray = np.sqrt((centred**2).sum(axis=1) / count)
+    return spread
+
+
+def _scale(spreads: FloatArray) -> float:
+    """Root mean square of spreads; 1 where nothing varies."""
+    scale = float(np.sqrt(np.mean(spreads**2)))
+    return scale if scale > 0.0 else 1.0
+
+
+def _mean(values: FloatArray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else float("nan")
+
+
+def _similarity(profile: ProfileSimilarity, brain: FloatArray, patterns: FloatArray) -> FloatArray:
+    """Mean over units of the similarity of every pattern, [D, N] → [D]; NaN where no unit has one."""
+    similarity = profile.compare(brain, patterns)
+    finite = np.isfinite(similarity)
+    count = finite.sum(axis=1)
+    total = np.where(finite, similarity, 0.0).sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _row(
+    test: str, against: str, observed: float, draws: FloatArray, advantage: float
+) -> dict[str, object]:
+    return {
+        "test": test,
+        "against": against,
+        "observed": float(observed) if np.isfinite(observed) else None,
+        "draws": [float(d) if np.isfinite(d) else None for d in draws],
+        "advantage": advantage if np.isfinite(advantage) else None,
+        "reason": Reason.OK if np.isfinite([observed, advantage]).all() else Reason.UNDEFINED_SCORE,
+    }

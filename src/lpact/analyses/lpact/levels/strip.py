@@ -1,0 +1,321 @@
+"""What a stripping method is: features with one mechanism taken out, fitted on training rows only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from lpact.config import StudyConfig
+from lpact.features.availability import Missing
+from lpact.math.types import FloatArray, IntArray
+from lpact.registry import Plugin, Registry
+
+
+@dataclass(frozen=True)
+class StripInputs:
+    """What a method may use: the context's features [n_events, p] and other features of the same model.
+
+    ``offered`` and ``load`` are those of the model on the event grid: ``load(layer, context, draw)``.
+    """
+
+    features: FloatArray
+    layer: int
+    offered: dict[tuple[int, str], int]
+    load: Callable[[int, str, int], FloatArray]
+
+    def at_delays(self, n_delays: int) -> tuple[StripInputs, ...]:
+        """The same at each delay alone, where features at ``n_delays`` stand side by side."""
+        if n_delays == 1:
+            return (self,)
+        return tuple(self._at_delay(j, n_delays) for j in range(n_delays))
+
+    def _at_delay(self, j: int, n_delays: int) -> StripInputs:
+        def block(values: FloatArray) -> FloatArray:
+            width = values.shape[1] // n_delays
+            return values[:, j * width : (j + 1) * width]
+
+        def load(layer: int, context: str, draw: int) -> FloatArray:
+            return block(self.load(layer, context, draw))
+
+        return replace(self, features=block(self.features), load=load)
+
+
+class StrippingMethod(Plugin, ABC):
+    """A registered stripping method. It keeps the shape of the features.
+
+    ``uses_mechanism`` is False where the result does not depend on which mechanism is stripped.
+    """
+
+    uses_mechanism: ClassVar[bool] = True
+    linear: ClassVar[bool] = False
+    """Whether `map_from_products` says the same as `strip`, and `strip_instead` is `strip`."""
+
+    def contexts(self) -> tuple[str, ...]:
+        """Return the contexts of features that it loads, beside the real ones."""
+        return ()
+
+    def unavailable(self, inputs: StripInputs) -> Missing | None:  # noqa: ARG002
+        """Return why this method cannot be used on ``inputs``, or None."""
+        return None
+
+    def fitted(self, inputs: StripInputs) -> bool:  # noqa: ARG002
+        """Return whether anything is estimated from training rows."""
+        return True
+
+    def strip_instead(
+        self,
+        inputs: StripInputs,
+        scalar: FloatArray,
+        mechanism: FloatArray,  # noqa: ARG002
+        train: IntArray,
+    ) -> FloatArray:
+        """Strip another ``scalar`` in the mechanism's place, doing as much damage as the mechanism's strip would."""
+        return self.strip(inputs, scalar, train)
+
+    @abstractmethod
+    def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:
+        """Return stripped features [n_events, p]; parameters come from the rows ``train`` alone.
+
+        Raises `DegenerateStrip` where the mechanism has no direction in the training features.
+        """
+
+    def strip_every(
+        self,
+        inputs: StripInputs,
+        mechanism: FloatArray,
+        trains: Sequence[IntArray],
+        instead: FloatArray | None = None,
+    ) -> FloatArray:
+        """`strip` for several training sets, [S, n_events, p].
+
+        Where ``instead`` [S, n_events] is given, `strip_instead`.
+        """
+        if instead is None:
+            return np.stack([self.strip(inputs, mechanism, train) for train in trains])
+        pairs = zip(instead, trains, strict=True)
+        return np.stack([self.strip_instead(inputs, s, mechanism, train) for s, train in pairs])
+
+    def map_from_products(
+        self, gram: FloatArray, cross: FloatArray, power: FloatArray
+    ) -> FloatArray:
+        """The strip of a scalar s as a map [S, p + 1, p] of the columns [Z, s], constants aside.
+
+        It is fitted on products around the training mean: ZᵀZ [S, p, p], Zᵀs [S, p] and ‖s‖² [S].
+        """
+        raise NotImplementedError(f"'{self.name}' is not linear")
+
+
+_ROWS = 256
+
+ROUNDING = 1e-10
+"""Share of a column's spread below which what a strip leaves is rounding, not signal."""
+
+
+def without_rounding(stripped: FloatArray, features: FloatArray, train: IntArray) -> FloatArray:
+    """Silence columns of which a strip left nothing but rounding on the training rows.
+
+    A readout standardises its columns, so that rounding noise, which can follow the mechanism, would come back at full
+    size.
+    """
+    left, spread = stripped[train].std(axis=0), features[train].std(axis=0)
+    empty = left <= ROUNDING * spread
+    if not empty.any():
+        return stripped
+    out = stripped.copy()
+    out[:, empty] = features[train][:, empty].mean(axis=0)
+    return out
+
+
+class DegenerateStrip(Exception):
+    """The mechanism cannot be located in the features of this training set."""
+
+
+def strip_delays(
+    method: StrippingMethod,
+    delays: Sequence[StripInputs],
+    scalars: FloatArray,
+    train: IntArray,
+) -> FloatArray:
+    """Return features from which the mechanism is stripped, at every delay the mechanism at that delay.
+
+    ``delays`` are the inputs at each delay, ``scalars`` is [n_events, n_delays]; the result [n_events, n_delays · p].
+    """
+    return _side_by_side(
+        [method.strip(inputs, m, train) for inputs, m in zip(delays, scalars.T, strict=True)]
+    )
+
+
+def strip_instead_delays(
+    method: StrippingMethod,
+    delays: Sequence[StripInputs],
+    directions: Sequence[RandomDirection],
+    scalars: FloatArray,
+    train: IntArray,
+) -> FloatArray:
+    """Return features from which a random direction is stripped in the mechanism's place, at every delay.
+
+    As with a mechanism, it is one direction in feature space, that of the first delay.
+    """
+    first = delays[0].features
+    stripped = []
+    for inputs, direction, m in zip(delays, directions, scalars.T, strict=True):
+        other = direction.scalar(inputs.features, m, train, found_in=first)
+        stripped.append(method.strip_instead(inputs, other, m, train))
+    return _side_by_side(stripped)
+
+
+def _side_by_side(blocks: Sequence[FloatArray]) -> FloatArray:
+    return blocks[0] if len(blocks) == 1 else np.hstack(blocks)
+
+
+STRIPPINGS: Registry[StrippingMethod] = Registry(
+    "stripping",
+    StrippingMethod,  # type: ignore[type-abstract]
+    package="lpact.analyses.lpact.levels.strippings",
+)
+
+
+def build_strippings(config: StudyConfig) -> dict[str, StrippingMethod]:
+    """Instances of the study's stripping methods, by name."""
+    options = config.stripping.options
+    return {
+        name: STRIPPINGS.build(name, options.get(name), where="stripping.methods")
+        for name in config.stripping.methods
+    }
+
+
+@dataclass(frozen=True)
+class RandomDirection:
+    """A scalar along a random direction of the features, with the mechanism's share of their variance.
+
+    On training rows the direction is w = Zᵀ g for Gaussian weights g over events, so that it follows the features' own
+    covariance. Its scalar s = Zw is diluted with independent noise e, s + τ e, until it accounts for as much feature
+    variance there as the mechanism m does:
+
+        ‖Zᵀ(s + τe)‖² / ‖s + τe‖² = ‖Zᵀm‖² / ‖m‖²     (Z, s, e, m centred on training rows)
+
+    a quadratic in τ. A direction that accounts for less than the mechanism is left undiluted; where even noise accounts
+    for more, the scalar is noise alone.
+    """
+
+    weights: FloatArray
+    noise: FloatArray
+
+    @classmethod
+    def draw(cls, n_events: int, rng: np.random.Generator) -> RandomDirection:
+        """Draw the event weights and the diluting noise."""
+        return cls(rng.standard_normal(n_events), rng.standard_normal(n_events))
+
+    @classmethod
+    def draw_delays(
+        cls, n_events: int, n_delays: int, rng: np.random.Generator
+    ) -> tuple[RandomDirection, ...]:
+        """Draw one direction for all delays, with noise of its own at each."""
+        first = cls.draw(n_events, rng)
+        more = (replace(first, noise=rng.standard_normal(n_events)) for _ in range(n_delays - 1))
+        return (first, *more)
+
+    def scalar(
+        self,
+        features: FloatArray,
+        mechanism: FloatArray,
+        train: IntArray,
+        found_in: FloatArray | None = None,
+    ) -> FloatArray:
+        """The scalar for all events, with every parameter from the rows ``train``.
+
+        The direction w is that of the features ``found_in``; None: of ``features`` themselves.
+        """
+        z = features - features[train].mean(axis=0)
+        source = z[train]
+        if found_in is not None and found_in is not features:
+            source = found_in[train] - found_in[train].mean(axis=0)
+        along = z @ (source.T @ self.weights[train])
+        spread = along[train].std()
+        if not spread > 0:
+            raise DegenerateStrip("the features do not vary on the training rows")
+        along = along / spread
+        dilution = _dilution(z[train], along[train], self.noise[train], mechanism[train])
+        return self.noise if np.isinf(dilution) else along + dilution * self.noise
+
+    def every_scalar(
+        self, features: FloatArray, mechanism: FloatArray, trains: Sequence[IntArray]
+    ) -> FloatArray:
+        """`scalar` for several training sets, [S, n_events]."""
+        member = np.zeros((len(trains), len(features)))
+        for own, train in zip(member, trains, strict=True):
+            own[train] = 1.0
+        n_rows = member.sum(axis=1)
+
+        def centred(values: FloatArray) -> FloatArray:
+            mean = np.einsum("sn,sn->s", member, np.broadcast_to(values, member.shape)) / n_rows
+            inside: FloatArray = (values - mean[:, None]) * member
+            return inside
+
+        def onto(values: FloatArray) -> FloatArray:
+            # Values are zero outside and add up to zero inside: z need not be centred on the training rows.
+            # A few rows at a time: the order of additions is then the same for any number of threads.
+            parts = (slice(i, i + _ROWS) for i in range(0, len(z), _ROWS))
+            products: FloatArray = np.sum([values[:, rows] @ z[rows] for rows in parts], axis=0)
+            return products
+
+        z = features - features.mean(axis=0)
+        direction = onto(centred(self.weights))
+        along = direction @ z.T
+        along -= (np.einsum("sn,sn->s", along, member) / n_rows)[:, None]
+        inside = along * member
+        spread = np.sqrt(np.einsum("sn,sn->s", inside, inside) / n_rows)
+        if not (spread > 0).all():
+            raise DegenerateStrip("the features do not vary on the training rows")
+        along /= spread[:, None]
+        inside /= spread[:, None]
+        e, m = centred(self.noise), centred(mechanism)
+        dilution = dilution_from_products(
+            onto(inside),
+            onto(e),
+            onto(m),
+            n_rows,
+            np.einsum("sn,sn->s", inside, e),
+            np.einsum("sn,sn->s", e, e),
+            np.einsum("sn,sn->s", m, m),
+        )
+        noise = np.isinf(dilution)
+        scalars = along + np.where(noise, 0.0, dilution)[:, None] * self.noise
+        return np.where(noise[:, None], self.noise, scalars)
+
+
+def _dilution(z: FloatArray, along: FloatArray, noise: FloatArray, mechanism: FloatArray) -> float:
+    """The τ ≥ 0 at which ``along + τ noise`` accounts for the mechanism's feature variance."""
+    s, e, m = (v - v.mean() for v in (along, noise, mechanism))
+    products = (z.T @ s, z.T @ e, z.T @ m, s @ s, s @ e, e @ e, m @ m)
+    return float(dilution_from_products(*(np.asarray(x)[None] for x in products))[0])
+
+
+def dilution_from_products(
+    zs: FloatArray,
+    ze: FloatArray,
+    zm: FloatArray,
+    ss: FloatArray,
+    se: FloatArray,
+    ee: FloatArray,
+    mm: FloatArray,
+) -> FloatArray:
+    """τ of several training sets, [S], from products of features [S, p] and of scalars [S]; ∞ for noise alone.
+
+    The smallest τ ≥ 0 with a τ² + b τ + c = 0; 0 where c ≤ 0.
+    """
+    if not (mm > 0).all():
+        raise DegenerateStrip("the mechanism does not vary on the training rows")
+    wanted = np.einsum("sp,sp->s", zm, zm) / mm
+    a = np.einsum("sp,sp->s", ze, ze) - wanted * ee
+    b = 2.0 * (np.einsum("sp,sp->s", zs, ze) - wanted * se)
+    c = np.einsum("sp,sp->s", zs, zs) - wanted * ss
+    with np.errstate(invalid="ignore", divide="ignore"):
+        half = -0.5 * (b + np.copysign(np.sqrt(b * b - 4.0 * a * c), b))
+        roots = np.stack([half / a, c / half])
+    smallest = np.where(np.isfinite(roots) & (roots >= 0.0), roots, np.inf).min(axis=0)
+    return np.where(c <= 0.0, 0.0, smallest)

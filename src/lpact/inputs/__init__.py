@@ -1,0 +1,1 @@
+"""The inputs of a study: opened datasets, prepared recordings, and whether files changed."""

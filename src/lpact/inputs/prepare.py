@@ -1,0 +1,468 @@
+"""From a dataset's recording to what every level works on: one grid with responses, nuisance and mechanisms."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from lpact.codes import Reason
+from lpact.config import ReadoutConfig, StudyConfig
+from lpact.datasets.base import Dataset, FeatureKey, RecordingId, Stimulus, Units
+from lpact.datasets.validate import Finding, check_stimulus, overlap_findings
+from lpact.errors import ConfigError, FeatureError
+from lpact.features.availability import Missing
+from lpact.features.mechanisms import (
+    MECHANISMS,
+    NO_LANGUAGE,
+    NO_PARSE,
+    MechanismInputs,
+    WordValues,
+    mechanism_matrix,
+)
+from lpact.features.models import FULL, ModelSource, check_features
+from lpact.features.nuisance import build_nuisance, nuisance_findings
+from lpact.features.parsing.parse import read_parse
+from lpact.grid import EventGrid, Exclusion
+from lpact.inputs.on_grid import OnGrid, Place, put_on_grid
+from lpact.math.ridge import PER_TARGET, SHARED, Compute, RidgeGrid, Selection
+from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
+from lpact.math.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One usable recording on its event grid.
+
+    ``nuisance`` is [n_events, q]; ``mechanisms`` holds [n_events] for each available mechanism, in the order of the
+    study file; ``folds`` are the outer blocks over the events. ``pending`` names mechanisms that a language model will
+    give once its features are extracted. With delays of a finite impulse response, ``mechanisms`` are those at the
+    first delay, and ``delayed`` holds [n_events, n_delays] for each; without, it is empty.
+    """
+
+    dataset: str
+    id: RecordingId
+    grid: EventGrid
+    stimulus: Stimulus
+    nuisance: FloatArray
+    mechanisms: dict[str, FloatArray]
+    folds: BlockedFolds
+    pending: tuple[str, ...] = ()
+    delayed: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def scalars(self, mechanism: str) -> FloatArray:
+        """A mechanism at every delay of the features, [n_events, n_delays]."""
+        return self.delayed[mechanism] if self.delayed else self.mechanisms[mechanism][:, None]
+
+    @property
+    def n_events(self) -> int:
+        """Rows of the grid."""
+        return self.grid.n_events
+
+    @property
+    def key(self) -> dict[str, str]:
+        """Recording columns of every table."""
+        return {
+            "dataset": self.dataset,
+            "subject": self.id.subject,
+            "session": self.id.session,
+            "run": self.id.run,
+        }
+
+    @property
+    def reference(self) -> FloatArray:
+        """Responses at the reference lag, [n_events, n_units]."""
+        reference: FloatArray = self.grid.responses[self.grid.reference_lag]
+        return reference
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What the audit learns from one recording; ``prepared`` is None when it cannot be used."""
+
+    id: RecordingId
+    prepared: Prepared | None
+    reason: Reason
+    findings: tuple[Finding, ...]
+    n_samples: int
+    sampling_rate_hz: float | None
+    n_units: int
+    n_words: int
+    n_events: int
+    n_events_excluded: int
+    missing: dict[tuple[str, str], Missing]
+
+
+def ridge_grid(readout: ReadoutConfig, prepared: Prepared | None = None) -> RidgeGrid:
+    """Translate the study's readout settings for the numerics; regions are those of the prepared recording."""
+    selection = PER_TARGET
+    if readout.selection == "shared":
+        selection = SHARED
+    elif readout.selection == "per_region" and prepared is not None:
+        regions = np.unique(np.array(prepared.grid.units.regions), return_inverse=True)[1]
+        selection = Selection("group", "group", "group", groups=tuple(regions.tolist()))
+    return RidgeGrid(readout.alphas, readout.pca, readout.selection_metric, selection)
+
+
+def compute_settings(readout: ReadoutConfig) -> Compute:
+    """Device, precision and memory of the readouts."""
+    return Compute(readout.device, readout.precision, int(readout.memory_gib * 2**30))
+
+
+def check_device(readout: ReadoutConfig) -> None:
+    """Raise `ConfigError` where the readouts' device is not there."""
+    try:
+        compute_settings(readout).open()
+    except (ImportError, ValueError) as error:
+        raise ConfigError(
+            "the readouts cannot be computed where the study asks",
+            where="option 'readout.device'",
+            got=f"'{readout.device}': {error}",
+            expected="a device of this machine",
+            remedy='choose "cpu", install PyTorch, or run on a machine with the device',
+        ) from error
+
+
+def make_folds(n_events: int, story: IntArray, readout: ReadoutConfig) -> BlockedFolds | Reason:
+    """Outer blocks for a recording, or why they cannot be made with the configured minima."""
+    if readout.split == "stories":
+        if len(np.unique(story)) < 3:
+            return Reason.TOO_FEW_STORIES
+        folds = segment_folds(story, gap=readout.gap_events)
+    else:
+        if n_events < readout.folds * readout.min_test_events:
+            return Reason.TOO_FEW_EVENTS
+        folds = contiguous_folds(n_events, readout.folds, gap=readout.gap_events)
+    if n_events // 2 < folds.n_blocks:
+        return Reason.TOO_FEW_EVENTS
+    half = contiguous_folds(n_events // 2, folds.n_blocks, gap=readout.gap_events)
+    enough = (
+        int(folds.test_sizes().min()) >= readout.min_test_events
+        and min(len(folds.train_rows(b)) for b in range(folds.n_blocks)) >= readout.min_train_events
+        and _smallest_inner(folds) >= readout.min_test_events
+        and _smallest_inner(half) >= 2
+        and _has_validation(folds)
+        and _has_validation(half)
+    )
+    return folds if enough else Reason.TOO_FEW_EVENTS
+
+
+def _has_validation(folds: BlockedFolds) -> bool:
+    """Whether every outer block has validation rows outside its embargo."""
+    blocks = range(folds.n_blocks)
+    rows = {(o, i): folds.validation_rows(i, o) for o in blocks for i in blocks if i != o}
+    return all(
+        any(r.stop - r.start >= 2 for (o, _), r in rows.items() if o == block) for block in blocks
+    )
+
+
+def _smallest_inner(folds: BlockedFolds) -> int:
+    return min(len(folds.train_rows(a, b)) for a, b in combinations(range(folds.n_blocks), 2))
+
+
+Language = Callable[[Stimulus], WordValues | Missing]
+"""What a language model says of a stimulus' words."""
+
+
+def no_language(_: Stimulus) -> WordValues | Missing:
+    """Stand-in where no model reads text."""
+    return NO_LANGUAGE
+
+
+def inspect(
+    dataset: Dataset,
+    recording_id: RecordingId,
+    *,
+    name: str,
+    config: StudyConfig,
+    language: Language = no_language,
+    place: Place = put_on_grid,
+) -> Inspection:
+    """Load, check and prepare one recording; raises `InputError` for what must be mended.
+
+    ``place`` puts the recording on its grid, or finds one that was kept.
+    """
+    stimulus = dataset.stimulus(recording_id.stimulus)
+    check_stimulus(stimulus)
+    entry = next(d for d in config.datasets if d.name == name)
+    placed = place(dataset, recording_id, stimulus, entry)
+    where = placed.where
+    seen = _first_look(recording_id, placed, stimulus)
+    if placed.grid is None:
+        return _excluded(seen, _empty(seen, where))
+    if (unusable := _unusable(seen, len(placed.usable), where, config)) is not None:
+        return _excluded(seen, unusable)
+    grid = _take_units(placed.grid, placed.usable)
+    if entry.grid.units == "regions":
+        grid = _average_regions(grid)
+    seen = replace(
+        seen,
+        findings=(*seen.findings, *(_left_out(e, where) for e in grid.exclusions)),
+        n_events=grid.n_events,
+        n_events_excluded=grid.n_candidate_events - grid.n_events,
+    )
+    folds = make_folds(grid.n_events, grid.story, config.readout)
+    if isinstance(folds, Reason):
+        return _excluded(seen, _too_short(folds, grid, where, config.readout))
+    prepared = Prepared(name, recording_id, grid, stimulus, np.empty((grid.n_events, 0)), {}, folds)
+    prepared, missing = _with_predictors(prepared, config, language)
+    findings = (*seen.findings, *nuisance_findings(stimulus, config.nuisance))
+    return replace(seen, prepared=prepared, missing=missing, findings=findings)
+
+
+def _first_look(recording_id: RecordingId, placed: OnGrid, stimulus: Stimulus) -> Inspection:
+    """What is known of a recording that was read."""
+    return Inspection(
+        id=recording_id,
+        prepared=None,
+        reason=Reason.OK,
+        findings=(*placed.findings, *overlap_findings(stimulus), *stimulus.findings),
+        n_samples=placed.n_samples,
+        sampling_rate_hz=placed.sampling_rate_hz,
+        n_units=placed.n_units,
+        n_words=stimulus.words.height,
+        n_events=0,
+        n_events_excluded=0,
+        missing={},
+    )
+
+
+def _excluded(seen: Inspection, finding: Finding) -> Inspection:
+    return replace(seen, reason=finding.reason, findings=(*seen.findings, finding))
+
+
+def _empty(seen: Inspection, where: str) -> Finding:
+    """There was nothing to put on a grid."""
+    return Finding(
+        field="recording",
+        reason=Reason.EMPTY_RUN,
+        severity="excluded",
+        where=where,
+        found=f"{seen.n_samples} samples, {seen.n_units} units, {seen.n_words} words",
+        expected="at least one of each",
+        remedy="remove the recording, or add its data",
+    )
+
+
+def _unusable(seen: Inspection, n_usable: int, where: str, config: StudyConfig) -> Finding | None:
+    """Why too little of a recording is usable, or None."""
+    n_bad = seen.n_units - n_usable
+    if n_usable and n_bad <= config.audit.max_bad_units * seen.n_units:
+        return None
+    return Finding(
+        field="units",
+        reason=Reason.TOO_MANY_BAD_UNITS,
+        severity="excluded",
+        where=where,
+        found=f"{n_bad} of {seen.n_units} units are unusable",
+        expected=f"at most {config.audit.max_bad_units:.0%} (audit.max_bad_units)",
+        remedy="mend or remove the recording",
+    )
+
+
+_EXCLUSIONS = {
+    Reason.WORDS_OUTSIDE_RECORDING: (
+        "every event with a response at every lag",
+        "shorten the lags or the window, or trim the words table; the events are left out",
+    ),
+    Reason.WORDS_WITHOUT_TIME: (
+        "a time for every word in this recording",
+        "check the recording's triggers; the events are left out",
+    ),
+    Reason.BAD_SPAN: (
+        "signals without artefacts",
+        "none needed if the stretches are known to be bad; see preprocess.artefact_threshold",
+    ),
+    Reason.MISSING_SAMPLES: (
+        "finite values in every window",
+        "none needed if the gaps are known; see preprocess.missing",
+    ),
+    Reason.NO_WORDS_IN_TR: (
+        "at least one word onset in a TR",
+        "none needed: a TR without words has no features, and is left out",
+    ),
+}
+"""What was expected of events that the grid leaves out, and what to do."""
+
+
+def _left_out(exclusion: Exclusion, where: str) -> Finding:
+    expected, remedy = _EXCLUSIONS[exclusion.reason]
+    return Finding(
+        field="events",
+        reason=exclusion.reason,
+        severity="excluded",
+        where=where,
+        found=f"{exclusion.n_events} events; {exclusion.detail}",
+        expected=expected,
+        remedy=remedy,
+    )
+
+
+def _too_short(reason: Reason, grid: EventGrid, where: str, readout: ReadoutConfig) -> Finding:
+    return Finding(
+        field="folds",
+        reason=reason,
+        severity="excluded",
+        where=where,
+        found=f"{grid.n_events} events in {len(np.unique(grid.story))} stories",
+        expected=f"{readout.folds} folds of at least {readout.min_test_events} test and "
+        f"{readout.min_train_events} training events after a gap of {readout.gap_events}",
+        remedy="use fewer folds, a smaller gap or lower minima, or leave the recording out",
+    )
+
+
+def _with_predictors(
+    prepared: Prepared, config: StudyConfig, language: Language
+) -> tuple[Prepared, dict[tuple[str, str], Missing]]:
+    """The recording with nuisance and mechanisms, and what of them cannot be had."""
+    stimulus, grid = prepared.stimulus, prepared.grid
+    nuisance, _, missing_nuisance = build_nuisance(stimulus, config.nuisance)
+    values, available, missing_mechanisms = mechanism_matrix(
+        config.stripping.mechanisms,
+        _mechanism_inputs(stimulus, config, language),
+        config.mechanisms.options,
+    )
+    by_delay = (grid.n_events, grid.n_delays, len(available))
+    on_grid = grid.pool(values).reshape(by_delay) if available else np.empty(by_delay)
+    mechanisms, delayed = {}, {}
+    missing = {("nuisance", k): v for k, v in missing_nuisance.items()}
+    missing |= {("mechanism", k): v for k, v in missing_mechanisms.items()}
+    for column, mechanism in enumerate(available):
+        scalars = on_grid[:, :, column]
+        constant = scalars.max(axis=0) == scalars.min(axis=0)
+        if constant.any():
+            value = scalars[0, np.argmax(constant)]
+            detail = f"'{mechanism}' is {value:g} at every event of stimulus '{stimulus.id}'"
+            missing["mechanism", mechanism] = Missing(Reason.MECHANISM_CONSTANT, detail)
+        else:
+            mechanisms[mechanism], delayed[mechanism] = scalars[:, 0], scalars
+    pending = tuple(
+        mechanism
+        for mechanism in config.stripping.mechanisms
+        if mechanism in missing_mechanisms
+        and missing_mechanisms[mechanism].reason is Reason.FEATURES_NOT_EXTRACTED
+    )
+    complete = replace(
+        prepared,
+        nuisance=grid.pool(nuisance),
+        mechanisms=mechanisms,
+        pending=pending,
+        delayed=delayed if grid.fir_delays else {},
+    )
+    return complete, missing
+
+
+def _mechanism_inputs(
+    stimulus: Stimulus, config: StudyConfig, language: Language
+) -> MechanismInputs:
+    """What mechanisms are computed from: nothing is parsed or read that none of them looks at."""
+    needed = [
+        MECHANISMS.get(name)
+        for name in config.stripping.mechanisms
+        if name not in stimulus.mechanisms
+    ]
+    read = parse = None
+    if any(mechanism.reads_language for mechanism in needed):
+        read = language(stimulus)
+    if any(mechanism.reads_parse for mechanism in needed):
+        parse = read_parse(stimulus, config.mechanisms.parser, where="option 'mechanisms.parser'")
+    return MechanismInputs(stimulus, read or NO_LANGUAGE, parse or NO_PARSE)
+
+
+def _take_units(grid: EventGrid, usable: Sequence[int]) -> EventGrid:
+    if len(usable) == len(grid.units.ids):
+        return grid
+    responses = np.ascontiguousarray(grid.responses[..., list(usable)])
+    return replace(grid, responses=responses, units=grid.units.take(usable))
+
+
+def _average_regions(grid: EventGrid) -> EventGrid:
+    """Replace units by the means of their regions, in the order in which regions first appear."""
+    regions = list(dict.fromkeys(grid.units.regions))
+    members = [np.flatnonzero(np.array(grid.units.regions) == region) for region in regions]
+    responses = np.stack([grid.responses[..., m].mean(axis=-1) for m in members], axis=-1)
+    coordinates = grid.units.coordinates_mm
+    means = (
+        None if coordinates is None else np.stack([coordinates[m].mean(axis=0) for m in members])
+    )
+    units = Units(tuple(regions), tuple(regions), means, grid.units.coordinate_frame)
+    return replace(grid, responses=np.ascontiguousarray(responses), units=units)
+
+
+KEPT_FEATURE_SETS = 8
+"""Feature sets of a model that stay in memory: a layer, the one before, its contexts and a few draws."""
+
+
+class ModelOnGrid:
+    """A model's feature sets for one recording, pooled onto its events; the last few are kept."""
+
+    def __init__(self, model: str, source: ModelSource, prepared: Prepared) -> None:
+        self.model = model
+        self._source = source
+        self._prepared = prepared
+        self._cache: OrderedDict[FeatureKey, FloatArray] = OrderedDict()
+
+    @cached_property
+    def offered(self) -> dict[tuple[int, str], int]:
+        """Number of draws on offer for each (layer, context)."""
+        draws: dict[tuple[int, str], list[int]] = {}
+        for key in self._source.offers(self.model, self._prepared.stimulus):
+            draws.setdefault((key.layer, key.context), []).append(key.draw)
+        for (layer, context), numbers in draws.items():
+            if sorted(numbers) != list(range(len(numbers))):
+                raise FeatureError(
+                    f"draws of model '{self.model}', layer {layer}, context '{context}' are not counted from 0",
+                    where=self._prepared.stimulus.where,
+                    got=f"draws {sorted(numbers)}",
+                    expected=f"draws 0 to {len(numbers) - 1}",
+                    remedy="number the draws from 0 without gaps",
+                )
+        return {place: len(numbers) for place, numbers in draws.items()}
+
+    def ready(self, contexts: Sequence[str]) -> bool:
+        """Whether features in these contexts can be loaded without extraction."""
+        return self._source.ready(self.model, self._prepared.stimulus, contexts)
+
+    def width(self, layer: int) -> int:
+        """Columns of a layer's features in full context, at all delays."""
+        width = self._source.width(FeatureKey(self.model, layer, FULL), self._prepared.stimulus)
+        return width * self._prepared.grid.n_delays
+
+    def check(self) -> None:
+        """Raise `FeatureError` where a feature set on offer would not load."""
+        for key in self._source.offers(self.model, self._prepared.stimulus):
+            self._source.check(key, self._prepared.stimulus)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers with full-context features."""
+        return tuple(sorted(layer for layer, context in self.offered if context == FULL))
+
+    def load(self, layer: int, context: str = FULL, draw: int = 0) -> FloatArray:
+        """Features on the event grid, [n_events, n_delays · columns]."""
+        key = FeatureKey(self.model, layer, context, draw)
+        if key not in self._cache:
+            stimulus = self._prepared.stimulus
+            values = self._source.load(key, stimulus)
+            check_features(values, key, stimulus, where=f"model source '{self._source.name}'")
+            self._cache[key] = self._prepared.grid.pool(values)
+            while len(self._cache) > KEPT_FEATURE_SETS:
+                self._cache.popitem(last=False)
+        self._cache.move_to_end(key)
+        return self._cache[key]
+
+    def require_layer(self, layer: int) -> None:
+        """Raise `FeatureError` unless the model offers ``layer``."""
+        if layer not in self.layers:
+            raise FeatureError(
+                f"model '{self.model}' has no layer {layer}",
+                where=f"[[models]] '{self.model}', option 'layers'; stimulus '{self._prepared.stimulus.id}' "
+                f"of dataset '{self._prepared.dataset}' ({self._prepared.stimulus.where})",
+                got=layer,
+                expected=f"one of the layers on offer: {list(self.layers)}",
+                remedy="name a layer that the model offers, or add its features",
+            )

@@ -1,0 +1,139 @@
+"""Where a calibration may be written, what its kept studies are kept under, and what it refuses to simulate."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from lpact.analyses.lpact.calibration.cells import Cell, Effort
+from lpact.analyses.lpact.calibration.output import check_folder
+from lpact.analyses.lpact.calibration.settings import Settings
+from lpact.analyses.lpact.calibration.study import TrialJob, numbers_digest, numbers_files
+from lpact.errors import ConfigError, RunError
+
+RUN = json.dumps({"config_digest": "0", "lpact_version": "0"})
+
+
+def fill(folder: Path, *names: str) -> Path:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not name.endswith("/"):
+            path.write_text(RUN if path.name == "manifest.json" else "")
+        else:
+            path.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        (),
+        ("kept/",),
+        ("kept/lock", "kept/0123456789abcdef0123456789abcdef/index"),
+        ("calibration.json", "pace.json", "calibration/trials.parquet", "report/power.svg"),
+        ("kept/lock", "calibration/rates.csv", "calibration/.0123456789abcdef0123456789abcdef.tmp"),
+    ],
+)
+def test_a_new_or_empty_folder_or_a_calibration_is_taken(tmp_path, names):
+    check_folder(tmp_path / "new")
+    check_folder(fill(tmp_path, *names))
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("manifest.json", "decisions/x.csv"), "finished run"),
+        (("notes.txt",), "holds something else.*notes.txt"),
+        (("calibration/rates.csv",), "holds something else"),
+        (("kept/lock", "notes.txt"), "holds more than a calibration.*notes.txt"),
+        (("kept/lock", "report/index.html"), "report/index.html"),
+        (("calibration.json", "calibration/mine.csv"), "calibration/mine.csv"),
+        (("calibration.json", "calibration/trials.csv/"), "calibration/trials.csv"),
+        (("kept",), "holds more than a calibration.*kept"),
+    ],
+)
+def test_a_folder_of_something_else_is_refused(tmp_path, names, told):
+    with pytest.raises(RunError, match=f"(?s){told}"):
+        check_folder(fill(tmp_path, *names))
+
+
+def test_a_folder_inside_a_run_or_a_file_is_refused(tmp_path):
+    run = fill(tmp_path / "run", "manifest.json")
+    with pytest.raises(RunError, match="finished run, or inside of one"):
+        check_folder(run / "report" / "calibration")
+    with pytest.raises(RunError, match="is not a folder"):
+        check_folder(fill(tmp_path, "notes.txt") / "notes.txt")
+    # A manifest of something else, in a folder above, is nobody's business.
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "manifest.json").write_text('{"name": "a web page"}')
+    check_folder(other / "calibration")
+
+
+def test_the_digest_covers_all_that_a_trial_imports():
+    code = "import sys, lpact.analyses.lpact.calibration.trial; print(*(m for m in sys.modules if m.startswith('lpact.')))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    names = {name.removesuffix(".py").removesuffix("/__init__") for name in numbers_files()}
+    missing = {module.removeprefix("lpact.").replace(".", "/") for module in loaded} - names
+    assert missing == {"calibrate"}
+    assert len(loaded) > 100
+
+
+def test_the_digest_leaves_out_what_no_trial_goes_through():
+    names = list(numbers_files())
+    beside = ("decide/claim_audit/", "run/assay", "assays/", "robustness/", "report/", "cli/")
+    assert [name for name in names if name.startswith(beside)] == []
+    readers = {name.split("/")[1] for name in names if name.startswith("datasets/")}
+    assert "simulated" in readers
+    assert not readers & {"folder", "bids", "meg_masc", "alice.py", "narratives", "fetch"}
+    # Twins: what is beside them is in.
+    assert {"decide/decision.py", "run/measure.py", "datasets/base.py"} <= set(names)
+
+
+def test_kept_studies_are_those_of_the_code_and_the_libraries():
+    key = TrialJob(Cell("drift", "drift"), 3, Effort()).key
+    for told in (
+        f"code={numbers_digest()}",
+        f"numpy={version('numpy')}",
+        f"scipy={version('scipy')}",
+        f"polars={version('polars')}",
+        "trial=3 ",
+    ):
+        assert told in key
+
+
+@pytest.mark.parametrize(
+    ("axes", "option"),
+    [
+        ({"noise_autocorrelation": (0.5, 1.0)}, "--autocorrelation"),
+        ({"noise_autocorrelation": (-0.1,)}, "--autocorrelation"),
+        ({"snr": (1.0, float("inf"))}, "--snr"),
+        ({"snr": (float("nan"),)}, "--snr"),
+        ({"snr": (-1.0,)}, "--snr"),
+        ({"n_units": (12, 2)}, "--units"),
+        ({"n_subjects": (0,)}, "--subjects"),
+        ({"n_events": (0,)}, "--events"),
+        ({"n_trials": 0}, "--trials"),
+    ],
+)
+def test_a_bad_value_is_found_at_once_and_its_option_named(axes, option):
+    with pytest.raises(ConfigError) as caught:
+        Settings(**axes)
+    assert caught.value.where == f"option '{option}'"
+    assert "study file" not in str(caught.value)
+
+
+def test_an_effort_that_cannot_be_spent_is_not_blamed_on_an_option():
+    with pytest.raises(ConfigError) as caught:
+        Settings(effort=Effort(folds=0))
+    assert "option '--" not in str(caught.value)
+    assert "folds" in str(caught.value)

@@ -1,0 +1,145 @@
+"""Power: studies of one design make a curve, others stand apart, and nothing is taken together that differs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from figure_checks import EVIL, SVG, checked_svg, marks, material, texts, width_of
+from rate_rows import rate, rates
+
+from lpact.analyses.lpact.calibration.reference_run import load_reference
+from lpact.analyses.lpact.figures.power import (
+    HEIGHT,
+    MOST_DESIGNS,
+    WIDTH,
+    figure,
+    make,
+    rows_of,
+)
+from lpact.analyses.lpact.tables.calibration import RATES
+from lpact.math.intervals import wilson_interval
+from lpact.report.figure import Figure, Missing
+from lpact.report.render import to_svg
+
+IMAGES = Path(__file__).parents[3] / "docs" / "images"
+CURVE = [
+    rate(k, 10, snr=snr, profile=profile)
+    for profile, counts in (("paper", (1, 5, 10)), ("calibrated", (0, 4, 9)))
+    for snr, k in zip((0.5, 1.0, 2.0), counts, strict=True)
+]
+HAND = rates(
+    *CURVE,
+    rate(3, 10, snr=2.0, cell="d"),
+    rate(7, 12, snr=2.0, n_units=12),
+    rate(8, 12, snr=2.0, n_units=12, profile="calibrated"),
+    rate(6, 12, snr=2.0, n_events=100, n_subjects=9),
+    rate(2, 10, gate="relational", role="false_pass"),
+    rate(4, 9, gate="integrated", truth=EVIL, snr=0.0),
+)
+
+
+@pytest.fixture(scope="module")
+def root() -> ElementTree.Element:
+    return checked_svg(figure(HAND))
+
+
+def test_cells_of_one_design_and_signal_are_taken_together():
+    rows = rows_of(HAND).filter(truth="planted")
+    (top,) = rows.filter(pl.col("curve"), snr=2.0, gate_profile="paper").to_dicts()
+    assert (top["n_passes"], top["n_studies"], top["rate"]) == (13, 20, 0.65)
+    assert (top["low"], top["high"]) == wilson_interval(13, 20)
+    others = rows.filter(~pl.col("curve")).select("design", "n_passes", "n_studies").rows()
+    assert others == [("100 words, 9 subjects", 6, 12), ("12 units", 7, 12), ("12 units", 8, 12)]
+    assert rows.filter("curve").height == 6
+    assert "relational" not in rows["gate"]
+
+
+def test_points_stand_at_their_signal_and_rate(root):
+    found = []
+    for own in marks(root):
+        at = re.fullmatch(r"translate\(([-\d.]+),([-\d.]+)\)", own.element.get("transform", ""))
+        if (
+            own.text.startswith("truth planted")
+            and "300 words" in own.text
+            and "20 units" in own.text
+            and own.element.tag == f"{SVG}path"
+            and at
+        ):
+            signal = float(re.findall(r"signal ([\d.]+)", own.text)[0])
+            found.append((signal, own.profile, own.value, float(at[1]), float(at[2])))
+    assert len(found) == 6
+    for signal, profile, value, x, y in found:
+        assert value is not None
+        beside = -3.5 if profile == "paper" else 3.5
+        assert x == pytest.approx(signal / 2.2 * WIDTH + beside, abs=0.1)
+        assert y == pytest.approx(HEIGHT * (1 - value), abs=0.1)
+
+
+def test_every_signal_has_its_label(root):
+    assert {"0.5", "1", "2"} <= set(texts(root))
+    assert "signal-to-noise ratio" in texts(root)
+
+
+def test_other_designs_are_a_table_of_counts(root):
+    told = texts(root)
+    assert "12 units, signal 2.0 (n = 12)" in told
+    assert "100 words, 9 subjects, signal 2.0 (n = 12)" in told
+    assert {"6", "7", "8"} <= set(told)
+    assert "300 words, 4 subjects, 20 units; n = 10 to 20 studies a point" in told
+
+
+def test_designs_that_find_no_room_are_counted_in_the_caption():
+    many = [rate(1, 10, n_units=100 + i) for i in range(MOST_DESIGNS + 3)]
+    made = figure(rates(*CURVE, *many))
+    assert isinstance(made, Figure)
+    assert "3 more designs are not drawn" in made.caption
+    lanes = [own for own in texts(checked_svg(made)) if re.match(r"\d+ units, signal", own)]
+    assert len(lanes) == MOST_DESIGNS
+    few = figure(HAND)
+    assert isinstance(few, Figure)
+    assert "not drawn" not in few.caption
+
+
+def test_words_hold_the_power_of_the_last_gate():
+    made = figure(
+        rates(*CURVE, *(row | {"gate": "integrated", "n_passes": 2} for row in CURVE[:1]))
+    )
+    assert isinstance(made, Figure)
+    assert "all gates under planted, point rules: 2 of 10 at signal 0.5" in made.summary
+
+
+def test_names_from_data_stay_text(root):
+    assert not list(root.iter(f"{SVG}script"))
+    assert any(EVIL.split("\n")[0] in own.text for own in marks(root))
+
+
+def test_the_shipped_rates_are_all_drawn_and_in_the_documentation():
+    reference = load_reference().rates
+    made = make(material({}, {RATES.name: reference}))
+    assert isinstance(made, Figure)
+    root = ElementTree.fromstring(to_svg(made))
+    own = reference.filter(pl.col("role") == "power", ~pl.col("gate").str.contains("level"))
+    # In the reference every cell is a design and signal of its own.
+    assert len({mark.text for mark in marks(root)}) == own.height
+    passes = sorted(
+        int(re.findall(r": ([\d,]+) of", text)[0]) for text in {mark.text for mark in marks(root)}
+    )
+    assert passes == sorted(own["n_passes"])
+    assert width_of(root) < 1000
+    assert "0.25" in texts(root)
+    assert "0.5" in texts(root)
+    shown = ElementTree.parse(IMAGES / "power.svg").getroot()
+    assert {mark.text for mark in marks(shown)} == {mark.text for mark in marks(root)}
+
+
+@pytest.mark.parametrize(
+    "given", [material({}), material({}, {RATES.name: HAND.filter(role="false_pass")})]
+)
+def test_without_power_there_is_a_reason(given):
+    made = make(given)
+    assert isinstance(made, Missing)
+    assert made.reason

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+from statistics import fmean, median
+
+import numpy as np
+import polars as pl
+import pytest
+from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
+from level2_rows import (
+    ALIGNMENTS,
+    DECISIONS,
+    DELTAS,
+    LEVELS,
+    NULLS,
+    PROFILES,
+    SCORES,
+    SUMMARIES,
+    null_table,
+    relational_decisions,
+    similarity_tables,
+)
+
+from lpact.analyses.lpact.figures.relational_details import unit_order_rows
+from lpact.analyses.lpact.figures.relational_profiles import MAX_DETAILS, MAX_ROWS, make, rows_of
+from lpact.analyses.lpact.figures.relational_tests import null_rows
+from lpact.analyses.lpact.figures.similarities import (
+    layers_of,
+    nearest_rivals,
+    similarities,
+    telling_layers,
+)
+from lpact.report.figure import Missing
+
+SUMMARY = ("alignment", "profile")
+
+
+def summary_of(row: dict) -> tuple[str, str]:
+    return row["alignment"], row["profile"]
+
+
+def over_runs(scores: pl.DataFrame, condition: str, *, ahead: bool) -> dict[tuple[str, str], float]:
+    """Mean over subject-runs of means over units, of a condition or of what the real one is ahead of it."""
+    real = {
+        (*summary_of(r), r["subject"], r["unit"]): r["similarity"]
+        for r in scores.filter(condition="real").iter_rows(named=True)
+    }
+    runs: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for row in scores.filter(condition=condition).drop_nulls("similarity").iter_rows(named=True):
+        own = real[*summary_of(row), row["subject"], row["unit"]] if ahead else 0.0
+        value = own - row["similarity"] if ahead else row["similarity"]
+        runs.setdefault(summary_of(row), {}).setdefault(row["subject"], []).append(value)
+    return {
+        key: fmean(fmean(units) for units in subjects.values()) for key, subjects in runs.items()
+    }
+
+
+def test_similarities_are_means_over_units_then_over_subject_runs():
+    tables = similarity_tables()
+    # One rival could not be computed for one unit: it is held against the real similarity of the others alone.
+    gone = (
+        (pl.col("condition") == "circular_shift")
+        & (pl.col("subject") == "00")
+        & (pl.col("unit") == "u1")
+    )
+    tables[SCORES] = tables[SCORES].with_columns(
+        pl.when(gone).then(None).otherwise("similarity").alias("similarity")
+    )
+    rows = rows_of(material(tables))
+    assert rows.height == len(LEVELS) * len(ALIGNMENTS) * len(PROFILES)
+    for condition in LEVELS:
+        found = rows.filter(condition=condition)
+        for column, ahead in (("similarity", False), ("advantage", True)):
+            expected = over_runs(tables[SCORES], condition, ahead=ahead)
+            assert {summary_of(r): r[column] for r in found.iter_rows(named=True)} == pytest.approx(
+                expected
+            )
+    assert rows["n_subject_runs"].unique().to_list() == [3]
+    plain = over_runs(tables[SCORES], "real", ahead=False)["linear", "pearson"]
+    other = over_runs(tables[SCORES], "circular_shift", ahead=False)["linear", "pearson"]
+    paired = rows.filter(condition="circular_shift", alignment="linear", profile="pearson")
+    assert paired["advantage"].item() != pytest.approx(plain - other)
+
+
+def test_the_nearest_rival_is_the_one_the_real_features_are_least_ahead_of():
+    tables = similarity_tables([("d", "m", 1), ("d", "m", 2), ("e", "m", 1)])
+    tables[DECISIONS] = relational_decisions(
+        {("d", "m", 1): [], ("d", "m", 2): ["paper"], ("e", "m", 1): []}
+    )
+    own = material(tables)
+    nearest = nearest_rivals(similarities(own).rows)
+    assert nearest.height == 3 * 4
+    assert set(nearest["condition"]) == {"token_order_shuffle"}
+    layers = layers_of(own, nearest)
+    assert layers["rival"].to_list() == ["token_order_shuffle"] * 3
+    assert layers["n_ahead"].to_list() == [4, 4, 4]
+    first = nearest.filter(dataset="d", layer=1)["advantage"].to_list()
+    assert layers["typical"][0] == pytest.approx(median(first))
+    telling = telling_layers(layers).select("dataset", "layer").rows()
+    assert telling == [("d", 2), ("e", 1)]  # gate R goes before the size of the advantage
+    tables[DECISIONS] = relational_decisions({("d", "m", 1): ["calibrated"], ("d", "m", 2): []})
+    assert telling_layers(layers_of(material(tables), nearest))["layer"][0] == 1
+
+
+def test_unit_rows_of_another_order_are_left_out_and_counted():
+    tables = similarity_tables()
+    wrong = pl.col("unit") == "u0"
+    tables[DELTAS] = tables[DELTAS].with_columns(
+        pl.when(wrong)
+        .then(pl.lit("other"))
+        .otherwise("brain_unit_order_hash")
+        .alias("brain_unit_order_hash")
+    )
+    rows = rows_of(material(tables))
+    assert rows["n_units"].unique().to_list() == [3]
+    expected = over_runs(tables[SCORES].filter(~wrong), "real", ahead=False)
+    found = {
+        summary_of(r): r["similarity"] for r in rows.filter(condition="real").iter_rows(named=True)
+    }
+    assert found == pytest.approx(expected)
+    assert "12 unit rows left out" in make(material(tables)).caption
+    assert "left out" not in make(material(similarity_tables())).caption
+
+
+def test_tests_are_pooled_as_the_gate_pools_them():
+    nulls = null_table()
+    rows = {(r["test"], r["against"]): r for r in null_rows(nulls).iter_rows(named=True)}
+    assert next(iter(rows)) == ("unit_order", "unit_order")
+    for (test, against), row in rows.items():
+        part = nulls.filter(test=test, against=against)
+        by_run = [part.filter(subject=s) for s in sorted(set(part["subject"]))]
+        observed = fmean(median(run["observed"]) for run in by_run)
+        draws = np.mean(
+            [np.median(np.array(run["draws"].to_list()), axis=0) for run in by_run], axis=0
+        )
+        assert row["observed"] == pytest.approx(observed)
+        assert row["low"] == pytest.approx(np.percentile(draws, 2.5))
+        assert row["high"] == pytest.approx(np.percentile(draws, 97.5))
+        assert row["n_draws"] == len(draws)
+        if against == "nuisance":  # within the draws: the p-value is the rank's
+            assert row["p_value"] == pytest.approx(
+                (1 + (draws >= observed).sum()) / (1 + len(draws))
+            )
+            assert 0.05 < row["p_value"] < 1
+    assert rows["swap", "token_order_shuffle"]["p_value"] == 1.0  # not ahead in similarity
+    assert rows["unit_order", "unit_order"]["p_value"] < 0.05
+
+
+def test_p_values_beyond_the_rank_are_marked():
+    rows = {(r["test"], r["against"]): r for r in null_rows(null_table()).iter_rows(named=True)}
+    for row in rows.values():
+        assert row["rank_bound"] == pytest.approx(1 / (row["n_draws"] + 1))
+        reached = any(draw >= row["observed"] for draw in row["draws"])
+        assert not (row["extrapolated"] and reached)
+    few = rows["surrogate", "circular_shift"]
+    assert few["n_draws"] == 5
+    assert few["extrapolated"]
+    assert few["p_value"] < 1 / 6
+    assert not rows["swap", "nuisance"]["extrapolated"]
+    made = make(material({**similarity_tables(), NULLS: null_table()}))
+    root = checked_svg(made)
+    starred = [text for text in texts(root) if text.startswith("p ") and text.endswith("*")]
+    assert len(starred) == sum(row["extrapolated"] for row in rows.values())
+    assert "p 1.000" in texts(root)
+    (told,) = {m.text for m in marks(root) if "against circular_shift" in m.text}
+    assert "extrapolated by Student's distribution; the rank says p ≤ 0.167" in told
+    assert not [m for m in marks(root) if "against nuisance" in m.text and "extrapol" in m.text]
+    assert "m draws rank no finer than 1/(1 + m)" in made.caption
+    assert "rows are not comparable" in made.caption
+
+
+def test_unit_orders_are_averaged_over_subject_runs_draw_by_draw():
+    nulls = null_table()
+    for row in unit_order_rows(nulls).iter_rows(named=True):
+        part = nulls.filter(test="unit_order", alignment=row["alignment"], profile=row["profile"])
+        mean = np.mean(np.array(part["draws"].to_list()), axis=0)
+        assert (row["low"], row["high"]) == pytest.approx(tuple(np.percentile(mean, [2.5, 97.5])))
+        assert row["n_draws"] == 39
+
+
+def test_the_picture_shows_advantages_similarities_and_tests():
+    tables = {**similarity_tables(), NULLS: null_table()}
+    tables[DECISIONS] = relational_decisions({("d", "m", 1): ["paper"]})
+    made = make(material(tables))
+    root = checked_svg(made)
+    found = marks(root)
+    rows = rows_of(material(tables))
+    cells = [m for m in found if "real − nearest rival" in m.text]
+    expected = over_runs(tables[SCORES], "token_order_shuffle", ahead=True)
+    assert sorted(m.value for m in cells) == pytest.approx(sorted(expected.values()))
+    assert all("token_order_shuffle" in m.text for m in cells)
+    for condition in LEVELS:
+        drawn = [
+            m.value
+            for m in found
+            if f"similarity: {condition} " in m.text and "mean over 3 subject-runs" in m.text
+        ]
+        assert sorted(drawn) == pytest.approx(
+            sorted(rows.filter(condition=condition)["similarity"])
+        )
+    single = [m for m in found if "subject 0" in m.text]
+    assert len(single) == 3 * 4
+    assert len([m for m in found if "R passed" in m.text]) == 1
+    assert len([m for m in found if "R not passed" in m.text]) == 1
+    ticks = [m for m in found if "against circular_shift" in m.text]
+    assert len(ticks) == 5 + 1  # every draw of the few, and what is observed
+    bars = [m for m in found if "against nuisance" in m.text]
+    assert len(bars) == 1 + 1
+    assert "p 1.000" in texts(root)
+    assert "token_order_shuffle (4 of 4)" in texts(root)
+    assert "In 1 of 1 layer the real pattern is above every rival" in made.summary
+
+
+def test_a_layer_without_numbers_is_shown_with_its_reason():
+    tables = similarity_tables([("d", "m", 1), ("d", "m", 2)])
+    tables[SCORES] = tables[SCORES].filter(pl.col("layer") == 1)
+    tables[SUMMARIES] = tables[SUMMARIES].with_columns(
+        reason=pl.when(pl.col("layer") == 2).then(pl.lit("too_few_units")).otherwise("reason")
+    )
+    root = checked_svg(make(material(tables)))
+    lost = [m for m in marks(root) if "not computed (too_few_units)" in m.text]
+    assert [m.layer for m in lost] == ["2"] * 4
+    assert len([m for m in marks(root) if "real − nearest rival" in m.text]) == 4
+    assert "not computed" in texts(root)
+
+
+def test_of_many_layers_the_most_telling_are_drawn_and_the_rest_counted():
+    layers = [
+        (f"dataset {d}", "a model with a name that is far too long", i)
+        for d in range(6)
+        for i in range(10)
+    ]
+    made = make(material(similarity_tables(layers, n_runs=1, n_units=2)))
+    root = checked_svg(made)
+    cells = [m for m in marks(root) if "real − nearest rival" in m.text]
+    kept = {(m.dataset, m.layer) for m in cells}
+    assert len(kept) == 6 * (MAX_ROWS // 6)
+    assert f"Drawn are {len(kept)} of 60 layers" in made.caption
+    details = {m.dataset for m in marks(root) if "similarity: real 0" in m.text}
+    assert len(details) == MAX_DETAILS
+    assert "2 further datasets" in made.caption
+    assert width_of(root) < 1000
+
+
+def test_names_from_data_stay_text():
+    tables = similarity_tables([(EVIL, EVIL, 1)], n_runs=1)
+    tables[SCORES] = tables[SCORES].with_columns(
+        pl.col("condition").replace({"token_order_shuffle": EVIL})
+    )
+    root = checked_svg(make(material(tables)))
+    assert not [e for e in root.iter() if e.tag.endswith(("script", "img"))]
+    assert any(f"({EVIL}" in m.text for m in marks(root))
+
+
+def test_without_numbers_the_figure_says_why():
+    absent = make(material({}))
+    assert isinstance(absent, Missing)
+    assert SCORES in absent.reason
+    tables = similarity_tables()
+    tables[SCORES] = tables[SCORES].head(0)
+    tables[SUMMARIES] = tables[SUMMARIES].with_columns(reason=pl.lit("too_few_units"))
+    empty = make(material(tables))
+    assert isinstance(empty, Missing)
+    assert "too_few_units" in empty.reason
