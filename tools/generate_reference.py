@@ -31,12 +31,12 @@ from lpact.features.models import MODELS
 from lpact.features.nuisance import NUISANCE
 from lpact.registry import BUILT_IN, Entry, Registry
 from lpact.tables import (
-    ALL_TABLES,
     Table,
     assay_brain,
     assay_stimulus,
     calibration,
     claim_audit,
+    declared_tables,
     power,
     preregistration,
     robustness,
@@ -272,7 +272,7 @@ def tables() -> str:
         "[these codes](codes.md).",
         "What the decision fills can be made again from the other columns: `lpact decide`.",
     ]
-    for declared in ALL_TABLES.values():
+    for declared in declared_tables().values():
         parts += [f"## {declared.name}", declared.meaning]
         parts.append(f"Key: {listing(declared.key)}. {filled_by(declared)}")
         rows = [

@@ -1,33 +1,29 @@
-"""One registry for every kind of plugin.
+"""One lazy registry per kind of plugin.
 
-A plugin is a class with a ``name``, a one-line ``summary`` and an ``Options`` model. Built-in plugins register with a
-decorator in their own file; plugins of other packages are found through entry points (``lpact.controls`` and so
-on) whose value is the class. A name can be taken once; a plugin that cannot be imported is an error, never skipped.
+A plugin is a class with a ``name``, a one-line ``summary`` and an ``Options`` model. The package of a kind lists its
+built-in plugins by name in ``BUILT_IN``; other packages announce theirs by entry points (``lpact.controls`` and so on)
+of the plugin's name. A plugin is imported when it is used or listed, never before. A name can be taken once.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import pkgutil
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
-from lpact.config import PLUGIN_OPTIONS, validate_model
 from lpact.errors import RegistryError, did_you_mean
+from lpact.validation import PLUGIN_OPTIONS, Section, validate_model
 
 BUILT_IN = "lpact"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-class PluginOptions(BaseModel):
-    """Options of a plugin: frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+class PluginOptions(Section):
+    """Options of a plugin."""
 
 
 class Plugin:
@@ -38,9 +34,9 @@ class Plugin:
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    Options: ClassVar[type[PluginOptions]] = PluginOptions
+    Options: ClassVar[type[Section]] = PluginOptions
 
-    def __init__(self, options: PluginOptions | None = None) -> None:
+    def __init__(self, options: Any = None) -> None:
         self.options = options if options is not None else self.Options()
 
 
@@ -57,6 +53,15 @@ class Entry(Generic[P]):
     origin: str
 
 
+@dataclass(frozen=True)
+class _Announced:
+    """A plugin that is known by name and not imported yet."""
+
+    origin: str
+    where: str
+    load: Callable[[], Any]
+
+
 class Registry(Generic[P]):
     """All plugins of one kind.
 
@@ -65,31 +70,100 @@ class Registry(Generic[P]):
     kind
         Singular noun for messages, such as ``"control"``.
     base
-        Class that every plugin of this kind derives from.
+        Class that every plugin of this kind derives from, as ``"module:Class"``.
     package
-        Package whose modules hold the built-in plugins.
+        Package that lists the built-in plugins in ``BUILT_IN``: ``{name: "module:Class"}``, modules relative to it.
+    plural
+        Plural of ``kind``; also the ending of the entry-point group.
     reserved
         Names that mean something else in the tables.
     """
 
     def __init__(
-        self, kind: str, base: type[P], *, package: str, reserved: tuple[str, ...] = ()
+        self,
+        kind: str,
+        base: str,
+        *,
+        package: str,
+        plural: str = "",
+        reserved: tuple[str, ...] = (),
     ) -> None:
-        self.reserved = reserved
         self.kind = kind
-        self.base = base
+        self.plural = plural or f"{kind}s"
         self.package = package
-        self.group = f"lpact.{kind}s"
+        self.reserved = reserved
+        self.group = f"lpact.{self.plural}"
+        self._base = base
         self._entries: dict[str, Entry[P]] = {}
-        self._loaded = False
+
+    @property
+    def base(self) -> type[P]:
+        """Class that every plugin of this kind derives from."""
+        found: type[P] = _resolve(self._base)
+        return found
 
     def register(self, plugin: type[P]) -> type[P]:
-        """Class decorator for built-in plugins."""
-        self._add(plugin, origin=BUILT_IN)
+        """Add a plugin class in a session of your own; installed packages use entry points instead."""
+        where = f"{plugin.__module__}.{plugin.__qualname__}"
+        if plugin.name in self._announced or plugin.name in self._entries:
+            raise self._twice(plugin.name, where, self._origin_of(plugin.name))
+        self._add(plugin.name, plugin, origin="this session", where=where)
         return plugin
 
-    def _add(self, plugin: type[P], *, origin: str) -> None:
-        where = f"{plugin.__module__}.{plugin.__qualname__} ({origin})"
+    @cached_property
+    def _announced(self) -> dict[str, _Announced]:
+        """Every plugin by name: built-in ones and those of entry points."""
+        built_in: Mapping[str, str] = importlib.import_module(self.package).BUILT_IN
+        found = {
+            name: _Announced(BUILT_IN, place, _loader(f"{self.package}.{place}"))
+            for name, place in built_in.items()
+        }
+        for point in importlib.metadata.entry_points(group=self.group):
+            dist = point.dist
+            origin = f"{dist.name} {dist.version}" if dist is not None else "unknown package"
+            where = f"entry point '{point.name} = {point.value}' of {origin}"
+            if point.name in found:
+                raise self._twice(point.name, where, found[point.name].origin)
+            found[point.name] = _Announced(origin, where, point.load)
+        return found
+
+    def _twice(self, name: str, where: str, other: str) -> RegistryError:
+        return RegistryError(
+            f"the {self.kind} '{name}' is registered twice",
+            where=where,
+            got=f"already registered by {other}",
+            expected="one plugin per name",
+            remedy="rename one of them, or uninstall one of the packages",
+        )
+
+    def _origin_of(self, name: str) -> str:
+        if name in self._entries:
+            return self._entries[name].origin
+        return self._announced[name].origin
+
+    def _import(self, name: str) -> Entry[P]:
+        announced = self._announced[name]
+        try:
+            plugin = announced.load()
+        except Exception as error:
+            raise RegistryError(
+                f"the {self.kind} plugin '{name}' cannot be imported",
+                where=announced.where,
+                got=f"{type(error).__name__}: {error}",
+                expected=f"a subclass of {self._base.replace(':', '.')}",
+                remedy="fix or uninstall that package",
+            ) from error
+        if not (isinstance(plugin, type) and issubclass(plugin, self.base)):
+            raise RegistryError(
+                f"the {self.kind} plugin '{name}' is not a {self.kind}",
+                where=announced.where,
+                got=repr(plugin),
+                expected=f"a subclass of {self._base.replace(':', '.')}",
+                remedy="point the entry point at the plugin class",
+            )
+        return self._add(name, plugin, origin=announced.origin, where=announced.where)
+
+    def _add(self, name: str, plugin: type[P], *, origin: str, where: str) -> Entry[P]:
         for attribute in ("name", "summary"):
             if not isinstance(getattr(plugin, attribute, None), str):
                 raise RegistryError(
@@ -98,91 +172,46 @@ class Registry(Generic[P]):
                     expected=f"a class attribute '{attribute}: str'",
                     remedy="add the attribute to the class",
                 )
-        name = plugin.name
-        if name in self.reserved or not NAME.fullmatch(name):
+        if name in self.reserved or not NAME.fullmatch(name) or plugin.name != name:
             raise RegistryError(
                 f"'{name}' cannot be the name of a {self.kind}",
                 where=where,
-                got=name,
-                expected="letters, digits, '.', '_' and '-'"
+                got=f"{name} (the class says '{plugin.name}')",
+                expected="the class's own name, of letters, digits, '.', '_' and '-'"
                 + (f", and none of {', '.join(self.reserved)}" if self.reserved else ""),
-                remedy="rename the plugin",
-            )
-        if name in self._entries and self._entries[name].plugin is not plugin:
-            other = self._entries[name]
-            raise RegistryError(
-                f"the {self.kind} '{name}' is registered twice",
-                where=where,
-                got=f"already registered by {other.plugin.__module__} ({other.origin})",
-                expected="one plugin a name",
-                remedy="rename one of them, or uninstall one of the packages",
+                remedy="rename the plugin, or its entry point",
             )
         self._entries[name] = Entry(name, plugin.summary, plugin, origin)
-
-    def _load(self) -> None:
-        if self._loaded:
-            return
-        self._loaded = True
-        try:
-            package = importlib.import_module(self.package)
-            for module in pkgutil.iter_modules(package.__path__):
-                importlib.import_module(f"{self.package}.{module.name}")
-            for point in importlib.metadata.entry_points(group=self.group):
-                self._load_entry_point(point)
-        except BaseException:
-            self._loaded = False
-            raise
-
-    def _load_entry_point(self, point: importlib.metadata.EntryPoint) -> None:
-        dist = point.dist
-        origin = f"{dist.name} {dist.version}" if dist is not None else "unknown package"
-        try:
-            plugin = point.load()
-        except Exception as error:
-            raise RegistryError(
-                f"the {self.kind} plugin '{point.name}' cannot be imported",
-                where=f"entry point '{point.name} = {point.value}' of {origin}",
-                got=f"{type(error).__name__}: {error}",
-                expected=f"a subclass of {self.base.__module__}.{self.base.__name__}",
-                remedy="mend or uninstall that package",
-            ) from error
-        if not (isinstance(plugin, type) and issubclass(plugin, self.base)):
-            raise RegistryError(
-                f"the {self.kind} plugin '{point.name}' is not a {self.kind}",
-                where=f"entry point '{point.name} = {point.value}' of {origin}",
-                got=repr(plugin),
-                expected=f"a subclass of {self.base.__module__}.{self.base.__name__}",
-                remedy="point the entry point at the plugin class",
-            )
-        self._add(plugin, origin=origin)
+        return self._entries[name]
 
     def entries(self) -> list[Entry[P]]:
-        """Return every registered plugin, sorted by name."""
-        self._load()
-        return [self._entries[name] for name in sorted(self._entries)]
+        """Import and return every registered plugin, sorted by name."""
+        return [self._entry(name) for name in self.names()]
 
     def names(self) -> list[str]:
-        """Return every registered name, sorted."""
-        return [entry.name for entry in self.entries()]
+        """Return every registered name, sorted; nothing is imported."""
+        return sorted({*self._announced, *self._entries})
+
+    def _entry(self, name: str, where: str | None = None) -> Entry[P]:
+        if name in self._entries:
+            return self._entries[name]
+        if name in self._announced:
+            return self._import(name)
+        raise RegistryError(
+            f"there is no {self.kind} named '{name}'",
+            where=where,
+            got=name,
+            expected=f"one of the registered {self.plural} (`lpact list {self.plural}`)",
+            remedy=did_you_mean(name, self.names()),
+        )
 
     def get(self, name: str, *, where: str | None = None) -> type[P]:
         """Return the plugin class registered under ``name``."""
-        self._load()
-        try:
-            return self._entries[name].plugin
-        except KeyError:
-            raise RegistryError(
-                f"there is no {self.kind} named '{name}'",
-                where=where,
-                got=name,
-                expected=f"one of the registered {self.kind}s (`lpact list {self.kind}s`)",
-                remedy=did_you_mean(name, self._entries),
-            ) from None
+        return self._entry(name, where).plugin
 
     def origin(self, name: str) -> str:
         """Return the package that registered ``name``, with its version; `BUILT_IN` for lpact's own."""
-        self.get(name)
-        return self._entries[name].origin
+        return self._entry(name).origin
 
     def build(
         self, name: str, options: Mapping[str, Any] | None = None, *, where: str | None = None
@@ -194,3 +223,19 @@ class Registry(Generic[P]):
             plugin.Options, dict(options or {}), where=place, what=PLUGIN_OPTIONS
         )
         return plugin(validated)
+
+
+def _loader(place: str) -> Callable[[], Any]:
+    return lambda: _resolve(place)
+
+
+def _resolve(place: str) -> Any:
+    """The object that ``"module:name"`` names."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+ANALYSES: Registry[Any] = Registry(
+    "analysis", "lpact.analyses.base:Analysis", package="lpact.analyses", plural="analyses"
+)
+"""The questions that a study can ask."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import CALIBRATED, NEEDED, PAPER, decide, explain
 from lpact.analyses.lpact.positive_controls import execute_assay
 from lpact.analyses.lpact.robustness import (
@@ -19,15 +20,7 @@ from lpact.analyses.lpact.robustness import (
     uncertainty_tables,
 )
 from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
-from lpact.config import (
-    GatesConfig,
-    RunConfig,
-    StudyConfig,
-    check_paths,
-    parse_study,
-    read_study_file,
-    validate_model,
-)
+from lpact.config import RunConfig, StudyConfig, check_paths, parse_study, read_study_file
 from lpact.errors import ConfigError, LPactError, RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, resolve_plugins
@@ -47,6 +40,7 @@ from lpact.run.preregistration import (
 from lpact.run.provenance import provenance, with_sets_of
 from lpact.store import StoredRun, clear_leftovers, differences, existing_run
 from lpact.tables import Table
+from lpact.validation import validate_model
 
 if TYPE_CHECKING:
     from rich.console import Console

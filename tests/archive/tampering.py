@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from lpact.analyses.lpact.unit_order import unit_orders
 from lpact.archive.digests import column_digest, key_digest
 from lpact.archive.lockfile import Sealed, make_lock, read_lock, write_lock
-from lpact.config import config_digest
 from lpact.store import read_table, write_table
 from lpact.tables import find_table
+from lpact.validation import config_digest
 
 
 def sha256(path: Path) -> str:

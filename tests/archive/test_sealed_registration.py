@@ -22,7 +22,7 @@ import lpact
 from lpact.archive import Verification, lock_run, verify_run
 from lpact.run.preregistration import REGISTRATION_NAME, check_run, read_registration
 from lpact.store import StoredRun, write_table
-from lpact.tables.preregistration import PREREGISTRATION_ITEMS
+from lpact.tables import PREREGISTRATION_ITEMS
 from small_study import SMALL
 
 if TYPE_CHECKING:

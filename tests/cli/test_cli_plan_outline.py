@@ -141,7 +141,7 @@ def test_the_papers_datasets_and_models() -> None:
         0.1,
         0.25,
     )
-    assert len(config.stripping.mechanisms) == len(config.stripping.methods) == 6
+    assert len(config.mechanisms.include) == len(config.stripping.methods) == 6
 
 
 def test_the_papers_study_is_explained_without_data(lpact: Lpact) -> None:

@@ -11,11 +11,11 @@ import pytest
 from tiny_study import Lpact, TinyRun
 
 from lpact.archive import export_run, lock_run
-from lpact.config import config_digest
 from lpact.store import build_manifest, read_manifest, write_manifest, write_table
 from lpact.store.manifest import Provenance
 from lpact.study import open_run
 from lpact.tables import find_table
+from lpact.validation import config_digest
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lpact.codes import Reason
-from lpact.config import RunConfig, StudyConfig, validate_model
+from lpact.config import RunConfig, StudyConfig
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.datasets.natural_stories import AS_READ, OPTIONAL, PENN, TIMES, UD, WORDS
 from lpact.errors import LPactError, RecordingError, StimulusError
@@ -18,6 +18,7 @@ from lpact.inputs.workspace import Workspace
 from lpact.run.audit import audit_study
 from lpact.run.journal.progress import Silent
 from lpact.testing.natural_stories import NaturalStoriesTruth, write_natural_stories
+from lpact.validation import validate_model
 from shared_data import shared_data
 
 STIMULUS = "natural_stories"

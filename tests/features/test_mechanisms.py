@@ -11,8 +11,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lpact.analyses.lpact.config import StrippingConfig
 from lpact.codes import Reason
-from lpact.config import StrippingConfig
 from lpact.datasets.base import Stimulus
 from lpact.errors import ConfigError, RegistryError, StimulusError
 from lpact.features.mechanisms import (

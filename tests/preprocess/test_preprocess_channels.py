@@ -9,10 +9,11 @@ import pytest
 from small_recordings import Stream, noise, processed, recording, values_of
 
 from lpact.codes import Reason
-from lpact.config import PreprocessConfig, StudyConfig, validate_model
+from lpact.config import PreprocessConfig, SharedConfig
 from lpact.datasets.base import Epochs, Recording, TimeSeries
 from lpact.errors import ConfigError, RecordingError
 from lpact.preprocess import preprocess
+from lpact.validation import validate_model
 
 IDS = ("LA1", "LA2", "RB1", "RB2", "DC1")
 REGIONS = ("STG", "STG", "IFG", "MTG", "unknown")
@@ -146,10 +147,10 @@ def test_a_malformed_recording_is_named_before_it_is_filtered() -> None:
         processed(source, zscore=True)
 
 
-def study(preprocess: dict[str, object], grid: dict[str, object]) -> StudyConfig:
+def study(preprocess: dict[str, object], grid: dict[str, object]) -> SharedConfig:
     dataset = {"name": "d", "reader": "folder", "preprocess": preprocess, "grid": grid}
     values = {"name": "s", "datasets": [dataset], "models": [{"name": "lm", "layers": [1]}]}
-    return validate_model(StudyConfig, values, where="study.toml")
+    return validate_model(SharedConfig, values, where="study.toml")
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpact.config import (
-    RunConfig,
-    StudyConfig,
-    config_digest,
-    parse_study,
-    read_study_file,
-    validate_model,
-)
+from lpact.config import RunConfig, StudyConfig, parse_study, read_study_file
 from lpact.errors import ConfigError
+from lpact.validation import config_digest, validate_model
 
 MINIMAL: dict[str, Any] = {
     "name": "study",

@@ -9,7 +9,7 @@ from lpact.report.page import PageParts, page_html
 from lpact.report.page.preregistration import NOT_REGISTERED, followed, preregistration
 from lpact.store import RunTables, frame
 from lpact.study import Run
-from lpact.tables.preregistration import (
+from lpact.tables import (
     AFTER_THE_FACT,
     BEFORE_RESULTS,
     BEFORE_RUN,

@@ -14,7 +14,7 @@ import pytest
 from cluster_jobs import Numbers, task
 
 import lpact
-from lpact.config import RunConfig, validate_model
+from lpact.config import RunConfig
 from lpact.config.study import SlurmConfig
 from lpact.errors import ConfigError, RunError
 from lpact.inputs.workspace import Workspace
@@ -22,6 +22,7 @@ from lpact.run.executors.choose import open_executor
 from lpact.run.executors.dask.connect import slurm_options
 from lpact.run.records import TaskRecord
 from lpact.store import TaskStore
+from lpact.validation import validate_model
 
 pytest.importorskip("dask_jobqueue", reason="tool missing: dask-jobqueue")
 

@@ -19,7 +19,6 @@ import lpact
 import lpact.run.execute as executing
 from lpact.analyses.base import Keys, Scope, Task
 from lpact.analyses.lpact.jobs import BrainJob
-from lpact.analyses.lpact.tables.audit import MODEL_FILES
 from lpact.datasets.folder.writer import write_folder
 from lpact.errors import InputError, RunError, StudyInputError
 from lpact.inputs.workspace import Workspace
@@ -29,6 +28,7 @@ from lpact.run.journal.progress import Silent
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.store import MemoryTasks, frame
 from lpact.study import Run, Study
+from lpact.tables import MODEL_FILES
 
 SIMULATED: dict[str, Any] = {
     "n_subjects": 1,

@@ -28,7 +28,7 @@ from lpact.run.preregistration.content import Content
 from lpact.run.preregistration.record import new_registration
 from lpact.store import Provenance, RunTables, build_manifest, write_manifest, write_table
 from lpact.study import Run, Study
-from lpact.tables.preregistration import BEFORE_RESULTS, BEFORE_RUN, DIGEST, PREREGISTRATION_ITEMS
+from lpact.tables import BEFORE_RESULTS, BEFORE_RUN, DIGEST, PREREGISTRATION_ITEMS
 from small_study import SMALL
 
 Plain = dict[str, Any]

@@ -28,7 +28,7 @@ from lpact.run.executors.dask.worker import Desk
 from lpact.run.preregistration import check_run, read_registration, register, study_tasks
 from lpact.store import FolderShelf, TaskStore, storage_errors
 from lpact.study import Run, Study
-from lpact.tables.preregistration import BEFORE_RESULTS, BEFORE_RUN, PREREGISTRATION_ITEMS
+from lpact.tables import BEFORE_RESULTS, BEFORE_RUN, PREREGISTRATION_ITEMS
 
 Made = Callable[..., Study]
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import lpact
-from lpact.config import GatesConfig
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.errors import ConfigError, RunError
 from lpact.store import verify_outputs
 from lpact.tables import RUN_TABLES

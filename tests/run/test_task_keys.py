@@ -15,7 +15,6 @@ import lpact
 from lpact.analyses.base import Keys, Task
 from lpact.analyses.lpact.positive_controls import ImplantJob, profile_jobs
 from lpact.analyses.lpact.stimulus_controls import stimulus_jobs
-from lpact.analyses.lpact.tables.audit import MODEL_FILES, SOURCE_FILES
 from lpact.config import RunConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study
@@ -25,6 +24,7 @@ from lpact.run.journal.progress import Silent
 from lpact.run.measure import Measured, measure
 from lpact.store import MemoryTasks
 from lpact.store.code import JUDGING, MEASURING, code_digest
+from lpact.tables import MODEL_FILES, SOURCE_FILES
 
 PACKAGE = Path(lpact.__file__).parent
 

@@ -8,7 +8,6 @@ import platform
 import pytest
 from store_examples import EVERY_TYPE, provenance, row
 
-from lpact.config import config_digest
 from lpact.errors import RunError
 from lpact.store import (
     InputFile,
@@ -22,6 +21,7 @@ from lpact.store import (
     write_manifest,
     write_table,
 )
+from lpact.validation import config_digest
 
 
 @pytest.fixture

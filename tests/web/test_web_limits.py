@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from explorer_runs import IN_SENTENCES, PLANTED
 from lpact.errors import ConfigError, RunError
 from lpact.store import sha256_file
-from lpact.tables import ALL_TABLES, Column
+from lpact.tables import Column, declared_tables
 from lpact.web import create_app
 from lpact.web.address import FACET, AddressError, parse_value
 from lpact.web.database import Database
@@ -211,7 +211,9 @@ def test_values_have_the_type_of_their_column() -> None:
 
 def test_no_column_has_the_name_of_a_parameter_of_a_table() -> None:
     assert FACET.endswith(".")
-    names = {f"{FACET}{column.name}" for table in ALL_TABLES.values() for column in table.columns}
+    names = {
+        f"{FACET}{column.name}" for table in declared_tables().values() for column in table.columns
+    }
     assert not names & {*browse.KNOWN, *matrix.KNOWN}
 
 
@@ -387,7 +389,7 @@ def test_a_big_file_is_shown_while_it_is_hashed(
     from lpact.web import shelf
 
     run = copied(tiny_run, tmp_path)
-    table = ALL_TABLES[TABLE]
+    table = declared_tables()[TABLE]
     held, started = threading.Event(), threading.Event()
 
     def slow(path: Path) -> str:
@@ -408,5 +410,5 @@ def test_a_big_file_is_shown_while_it_is_hashed(
 
 def test_a_small_file_is_checked_before_it_is_shown(tiny_run: Path) -> None:
     opened = Shelf([tiny_run])
-    assert opened.runs[0].file(ALL_TABLES[TABLE]).verified
+    assert opened.runs[0].file(declared_tables()[TABLE]).verified
     opened.close()

@@ -8,14 +8,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lpact.tables import ALL_TABLES
+from lpact.tables import declared_tables
 from lpact.web import query
 from lpact.web.address import find_column
 from lpact.web.database import Cache, Database
 from lpact.web.query import Condition, Question, Source, count, page, tally, values
 from lpact.web.shelf import Shelf
 
-TABLE = ALL_TABLES["relational/profile_similarity_scores"]
+TABLE = declared_tables()["relational/profile_similarity_scores"]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_sorted_pages_are_those_of_a_stable_sort(
 def test_missing_numbers_come_last_both_ways(
     database: Database, source: Source, frame: pl.DataFrame, tiny_run: Path
 ) -> None:
-    table = ALL_TABLES["decisions/lpact_decision_table"]
+    table = declared_tables()["decisions/lpact_decision_table"]
     shelf = Shelf([tiny_run])
     own = Source(table, (shelf.runs[0].file(table),))
     reader = Database([own.files[0].path])

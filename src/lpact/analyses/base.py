@@ -1,57 +1,70 @@
-"""Work cut into tasks: a job says what to do, a key says all that its result depends on.
+"""What an analysis is: one question that a study can ask, as a plug-in of the engine.
 
-The key is a hash of the step and the code that it may run, of the part of the configuration that matters to it, of the
-checksums of its sources, of the keys of the tasks whose results it needs, and of the libraries in use. A result with
-the same key is the same result, whichever study, run or machine asked for it first.
+The engine plans, runs, resumes, reports, archives and compares every analysis through `Analysis` alone. Work is cut into
+tasks: a job says what to do, a key says all that its result depends on. The key is a hash of the job and the code that
+it may run, of the part of the configuration that matters to it, of the checksums of its sources, of the keys of the
+tasks whose results it needs, and of the libraries in use. A result with the same key is the same result, whichever
+study, run or machine asked for it first.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import polars as pl
 
-from lpact.analyses.lpact.tables.audit import MODEL_FILES, SOURCE_FILES
-from lpact.config import StudyConfig
+from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation
+from lpact.config import SharedConfig, StudyConfig
+from lpact.errors import InputError
 from lpact.features.models import FEATURE_SETS, MODELS
 from lpact.inputs.workspace import Workspace
-from lpact.run.audit import PARSER, StudyAudit, plugin_code, plugin_packages
-from lpact.store import Results, code_digest, library_versions
+from lpact.registry import ANALYSES, Plugin
+from lpact.store import Manifest, Results, code_digest, library_versions
+from lpact.tables import MODEL_FILES, SOURCE_FILES, Table
+
+__all__ = ["ANALYSES", "Analysis", "Audit", "Job", "Keys", "Material", "Scope", "Stage", "Task"]
 
 Frames = dict[str, pl.DataFrame]
+Rows = Callable[..., pl.DataFrame]
+"""``rows(table, column=value, …)``: rows of a run's table by equality, in the order of the key."""
+
+PARSER = "(parser)"
+"""Stands in a model's place in the table of model files."""
 
 LONG = 4
 """Items of a list that enter a key one by one."""
-
-ABOUT_VERDICTS = ("name", "gates", "assay")
-"""Parts of the configuration that no measured number depends on."""
 
 
 @dataclass(frozen=True)
 class Scope:
     """What a job reads: a dataset, models, and the configuration but for some parts.
 
-    ``dataset`` None: no source at all. ``models`` are those whose features are read.
+    ``dataset`` None: no source at all. ``models`` are those whose features are read. ``without`` names tables of the
+    study file that no result of the job depends on: shared ones (``controls``), or the analysis' own (``lpact.gates``).
     """
 
     dataset: str | None
     models: tuple[str, ...] = ()
-    without: tuple[str, ...] = ABOUT_VERDICTS
+    without: tuple[str, ...] = ("name",)
 
 
 class Job(Protocol):
-    """A piece of work: a small record, which can be sent to another process. ``code`` is what it may run."""
+    """A piece of work: a small frozen dataclass that can be sent to another process.
+
+    ``code`` lists the files and folders of lpact that it may run, beside the shared ones (`lpact.store.code.SHARED`).
+    """
 
     code: ClassVar[tuple[str, ...]]
 
     @property
     def name(self) -> str:
-        """Name of the job among all jobs of the study."""
+        """Name of the job among all jobs of the study, with the analysis first."""
         ...
 
     @property
@@ -86,12 +99,173 @@ class Task:
         return self.job.name
 
 
-class Keys:
-    """Makes tasks of a study's jobs."""
+@dataclass(frozen=True)
+class Stage:
+    """Tasks that can run side by side, under a name that progress, plan, log and `lpact status` show."""
 
-    def __init__(self, config: StudyConfig, audit: StudyAudit) -> None:
+    name: str
+    tasks: Sequence[Task]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an analysis found in the sources, before any evidence is looked at.
+
+    Attributes
+    ----------
+    tables
+        Its tables of the audit.
+    n_claims
+        Claims that a run would decide.
+    rows
+        Rows of each table that a run would write; names in ``at_most`` are upper bounds.
+    impossible
+        What the sources do not allow, one sentence each, with the reason.
+    detail
+        Whatever the analysis itself needs to make its tasks; small, and free of data.
+    """
+
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    n_claims: int = 0
+    rows: Mapping[str, int] = field(default_factory=dict)
+    at_most: frozenset[str] = frozenset()
+    impossible: tuple[str, ...] = ()
+    detail: Any = None
+
+
+@dataclass(frozen=True)
+class Material:
+    """What figures, texts and conclusions are made from: tables by full name, and the configuration.
+
+    ``more`` holds tables that are not the run's own, such as those of ``Analysis.extra_tables``.
+    """
+
+    tables: Mapping[str, pl.DataFrame]
+    config: StudyConfig
+    more: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table by full name; one that is not there is a `KeyError`."""
+        return self.tables[name] if name in self.tables else self.more[name]
+
+    def has(self, *names: str) -> bool:
+        """Whether all of these tables are there."""
+        return all(name in self.tables or name in self.more for name in names)
+
+    def lacks(self, *names: str) -> tuple[str, ...]:
+        """Those of these tables that are not there."""
+        return tuple(name for name in names if not self.has(name))
+
+
+class Analysis(Plugin, ABC):
+    """One question that a study can ask.
+
+    An instance holds the analysis' own table of the study file as ``options``. Nothing here may depend on the number of
+    workers, the order of the work or the time of day.
+
+    Attributes
+    ----------
+    tables
+        Tables that a run writes: those of `audit`, of the tasks, of `derive` and of `decide`.
+    other_tables
+        Tables that the analysis' own commands make.
+    claims
+        Where its claims are.
+    figures
+        Names of its figures by section of the report ("verdict", "why", "how sure", "how it was made").
+    commands
+        Commands of its own: name on the command line to ``"module:function"`` (or ``"module:app"`` for a Typer app).
+    """
+
+    tables: ClassVar[tuple[Table, ...]]
+    other_tables: ClassVar[tuple[Table, ...]] = ()
+    claims: ClassVar[ClaimTable]
+    figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    commands: ClassVar[Mapping[str, str]] = {}
+
+    @abstractmethod
+    def audit(
+        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
+    ) -> Audit:
+        """Say what the sources allow; errors in them are appended to ``problems``, so that all are shown at once.
+
+        ``advance`` is called once per recording.
+        """
+
+    @abstractmethod
+    def stages(self, study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
+        """All tasks in the order of their stages; keys alone link them, so nothing has to run first."""
+
+    def derive(
+        self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]
+    ) -> Mapping[str, Callable[[], pl.DataFrame]]:
+        """Tables that need all rows of others, by name; each is made when it is asked for.
+
+        A derived table may have the name of a measured one: ``tables`` then holds the measured rows.
+        """
+        del study, tables
+        return {}
+
+    @abstractmethod
+    def decide(self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
+        """Tables of the decision, from measured tables alone; `lpact verify` makes them again."""
+
+    @abstractmethod
+    def conclude(self, material: Material) -> Conclusion:
+        """The answer in one sentence, and why."""
+
+    @abstractmethod
+    def explain(
+        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
+    ) -> Explanation:
+        """Why a claim got its label. ``claim`` has a value for each column of ``claims.key``."""
+
+    def figure(self, name: str, material: Material) -> Any:
+        """A figure by name: `lpact.report.figure.Figure`, or `Missing` with the reason."""
+        raise KeyError(name)
+
+    def methods(self, manifest: Manifest, material: Material) -> list[tuple[str, str]]:
+        """Paragraphs of the Methods section: heading and text, with citations as ``[@key]``."""
+        del manifest, material
+        return []
+
+    def extra_tables(self, material: Material, tell: Callable[[str], None]) -> Frames:
+        """Tables for the report that a run does not store; ``tell`` is called with what is being done."""
+        del material, tell
+        return {}
+
+    def check(self, rows: Rows) -> Iterable[str]:
+        """Faults between tables of a finished run that `lpact verify` should name, one sentence each."""
+        del rows
+        return ()
+
+    def starter(self) -> str:
+        """Its part of the file that `lpact init` writes; by default every option with its explanation."""
+        return ""
+
+
+class Keys:
+    """Makes tasks of the jobs of one analysis.
+
+    Parameters
+    ----------
+    config
+        The shared tables of the study and those of the analysis (`StudyConfig.only`).
+    files
+        The tables `SOURCE_FILES` and `MODEL_FILES` of the audit.
+    plugins
+        Packages that plug-ins of the study come from, and digests of their code.
+    """
+
+    def __init__(
+        self,
+        config: SharedConfig,
+        files: Mapping[str, pl.DataFrame],
+        plugins: tuple[Sequence[str], Mapping[str, str]] = ((), {}),
+    ) -> None:
         self._config = config
-        self._audit = audit
+        self._files = files
+        self._plugins = plugins
         self._scopes: dict[Scope, str] = {}
         self._lists: dict[tuple[object, ...], str] = {}
 
@@ -124,15 +298,15 @@ class Keys:
     def _digest_of(self, scope: Scope) -> str:
         config = self._config.model_dump(mode="json")
         for part in scope.without:
-            config.pop(part)
+            _drop(config, part.split("."))
         read = {*scope.models, *self._mechanism_models} if scope.models else set()
         config["datasets"] = [d for d in config["datasets"] if d["name"] == scope.dataset]
         # Which layers are claimed is nothing to a task about one of them.
         config["models"] = [m | {"layers": []} for m in config["models"] if m["name"] in read]
-        sources = self._audit.tables[SOURCE_FILES.name].filter(dataset=scope.dataset or "")
+        sources = self._files[SOURCE_FILES.name].filter(dataset=scope.dataset or "")
         # Features that were extracted for other datasets are nothing to this one.
         own = pl.col("path").str.starts_with(f"{FEATURE_SETS}{scope.dataset}/")
-        files = self._audit.tables[MODEL_FILES.name].filter(
+        files = self._files[MODEL_FILES.name].filter(
             pl.col("model").is_in([*read, PARSER]),
             own | ~pl.col("path").str.starts_with(FEATURE_SETS),
         )
@@ -158,9 +332,16 @@ class Keys:
         config = self._config.model_dump(mode="json")
         return [
             sorted(library_versions(config).items()),
-            plugin_packages(self._config),
-            plugin_code(self._config),
+            list(self._plugins[0]),
+            dict(self._plugins[1]),
         ]
+
+
+def _drop(config: dict[str, Any], path: Sequence[str]) -> None:
+    """Remove one table of a configuration, if it is there."""
+    for part in path[:-1]:
+        config = config.get(part, {})
+    config.pop(path[-1], None)
 
 
 def plain(value: object) -> object:

@@ -16,7 +16,7 @@ from lpact.archive.model import Problem, change, shown
 from lpact.errors import RunError
 from lpact.store import InputFile, Manifest, read_manifest, sha256_file
 from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
-from lpact.tables import ALL_TABLES
+from lpact.tables import declared_tables
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def check_twins(expected: Mapping[str, FileFacts]) -> list[Problem]:
     for name in filter(is_table, expected):
         stem, _, suffix = name.rpartition(".")
         twin = f"{stem}.{'csv' if suffix == 'parquet' else 'parquet'}"
-        if stem in ALL_TABLES and twin not in expected:
+        if stem in declared_tables() and twin not in expected:
             what = "is not listed, although its twin is: a table has two files"
             problems.append(Problem("file", twin, what))
     return problems

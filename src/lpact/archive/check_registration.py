@@ -15,7 +15,7 @@ from lpact.archive.frames import frame_problems
 from lpact.archive.model import Problem
 from lpact.errors import LPactError
 from lpact.run.preregistration import REGISTRATION_NAME, check_run, read_registration
-from lpact.tables.preregistration import PREREGISTRATION_ITEMS
+from lpact.tables import PREREGISTRATION_ITEMS
 
 _BY_ITEM = replace(PREREGISTRATION_ITEMS, key=("item_group", "item"))
 """The table by what was registered: whether that was followed is one of the cells that may differ."""

@@ -16,7 +16,7 @@ from lpact.archive.memory import free_memory
 from lpact.archive.model import Problem
 from lpact.errors import LPactError, RunError
 from lpact.store import Manifest, StoredRun, code_digest, read_table, table_path, validate
-from lpact.tables import ALL_TABLES, Table
+from lpact.tables import Table, declared_tables
 
 _SUFFIXES = (".parquet", ".csv")
 _MOST_KEPT = 10_000
@@ -59,7 +59,7 @@ class SealedTables:
     def __call__(self, name: str) -> pl.DataFrame | None:
         """The table, or None."""
         if name not in self._frames:
-            self._frames[name] = self._read(ALL_TABLES[name])
+            self._frames[name] = self._read(declared_tables()[name])
         return self._frames[name]
 
     def is_intact(self, name: str, suffix: str) -> bool:
@@ -104,7 +104,7 @@ class SealedTables:
 
     def examine(self, reader: Apart, lock: Lock | None, manifest: Manifest | None) -> None:
         """Have every table that is there read by ``reader``; what is wrong is in ``problems`` then."""
-        for table in ALL_TABLES.values():
+        for table in declared_tables().values():
             files = [table_path(self.root, table, suffix) for suffix in _SUFFIXES]
             there = [path for path in files if path.is_file() and not path.is_symlink()]
             if there:
@@ -187,7 +187,7 @@ class _Asking:
         path = table_path(self.tables.root, self.table, suffix)
         if not path.is_file() or path.is_symlink():
             return False
-        handed = self.tables.scratch / f"{list(ALL_TABLES).index(self.table.name)}{suffix}"
+        handed = self.tables.scratch / f"{list(declared_tables()).index(self.table.name)}{suffix}"
         handed.unlink(missing_ok=True)
         try:
             found = self._ask("take", suffix=suffix, handed=str(handed))
@@ -248,7 +248,7 @@ def unreadable_tables(root: Path, reader: Apart) -> list[str]:
     One for which there is not enough memory or time here is a `ShortError`.
     """
     found: list[str] = []
-    for table in ALL_TABLES.values():
+    for table in declared_tables().values():
         files = [table_path(root, table, suffix) for suffix in _SUFFIXES]
         if files[0].is_file():
             n_bytes = sum(path.stat().st_size for path in files if path.is_file())

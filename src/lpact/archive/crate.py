@@ -25,7 +25,7 @@ from lpact.archive.model import Problem
 from lpact.errors import LPactError, RunError
 from lpact.store import InputFile, sha256_file
 from lpact.store.locked import LOCK_FILE
-from lpact.tables import ALL_TABLES
+from lpact.tables import declared_tables
 
 CONTEXT = "https://w3id.org/ro/crate/1.1/context"
 PROFILE = "https://w3id.org/ro/crate/1.1"
@@ -121,7 +121,7 @@ def _file(name: str, n_bytes: int, sha256: str) -> Entity:
         "encodingFormat": _FORMATS.get(suffix, "application/octet-stream"),
         "sha256": sha256,
     }
-    table = ALL_TABLES.get(name.removesuffix(suffix))
+    table = declared_tables().get(name.removesuffix(suffix))
     if table is not None:
         entity["description"] = table.meaning
     return entity

@@ -24,7 +24,7 @@ from lpact.archive.twins import UnreadableError, read_csv, read_parquet
 from lpact.errors import LPactError
 from lpact.store import table_path, validate
 from lpact.store.files import write_csv, write_parquet
-from lpact.tables import ALL_TABLES, Table
+from lpact.tables import Table, declared_tables
 
 _CHUNK = 2**20
 _OF_ARROW = b"ARROW:schema"
@@ -230,7 +230,7 @@ def _same_csv(
 
 def examine(order: Mapping[str, Any]) -> Examined:
     """Do what an order says; see `lpact.archive.apart`."""
-    root, table = Path(order["root"]), ALL_TABLES[order["table"]]
+    root, table = Path(order["root"]), declared_tables()[order["table"]]
     task, suffix = order["task"], order.get("suffix", ".parquet")
     if task == "write again":
         return write_again(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lpact.store import StoredRun
-from lpact.tables import ALL_TABLES
+from lpact.tables import declared_tables
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def row_changes(before: StoredRun, after: StoredRun, tables: Iterable[str]) -> l
     for name in tables:
         if name not in names[0] or name not in names[1]:
             continue
-        key = list(ALL_TABLES[name].key)
+        key = list(declared_tables()[name].key)
         first, second = before.table(name).select(key), after.table(name).select(key)
         lost = first.join(second, on=key, how="anti", nulls_equal=True).height
         gained = second.join(first, on=key, how="anti", nulls_equal=True).height

@@ -29,12 +29,13 @@ from lpact.archive.files import CRATE_FILE, list_files
 from lpact.archive.frames import frame_problems
 from lpact.archive.lockfile import Lock, lock_bytes, read_lock
 from lpact.archive.model import Problem, Verification
-from lpact.config import StudyConfig, validate_model
+from lpact.config import StudyConfig
 from lpact.errors import ConfigError, LPactError
 from lpact.store import Manifest, code_digest
 from lpact.store.locked import LOCK_FILE, is_locked
 from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
-from lpact.tables import ALL_TABLES
+from lpact.tables import declared_tables
+from lpact.validation import validate_model
 
 Tell = Callable[[str], None]
 
@@ -200,7 +201,7 @@ class _Verifier:
 
     def tables_and_decisions(self) -> None:
         """Rows and columns that differ, the order of units, and the decision made again."""
-        names = [n for n in ALL_TABLES if n in self._table_names()]
+        names = [n for n in declared_tables() if n in self._table_names()]
         expected = expected_files(self.lock, self.manifest)
         intact = {name: expected[name].sha256 for name in self.intact}
         tables = SealedTables(self.root, names, intact, self.scratch)
@@ -270,7 +271,9 @@ class _Verifier:
                 what = "cannot be compared: there is no readable table"
                 self.problems.append(Problem("decision", name, what))
             else:
-                self.problems += frame_problems(ALL_TABLES[name], again, stored, kind="decision")
+                self.problems += frame_problems(
+                    declared_tables()[name], again, stored, kind="decision"
+                )
         self.checked.append(
             f"Decisions and labels were made again from the tables: {len(decided)} tables, {n_rows:,} rows."
         )

@@ -99,7 +99,7 @@ def _show_levels(out: Console, config: StudyConfig) -> None:
         f"{readout.primary_metric}, {len(config.nuisance.include)} nuisance features",
         f"2 relational: {', '.join(relational.alignments)} × {', '.join(relational.profiles)} = "
         f"{counted(n_summaries, 'summary', 'summaries')}, with {relational.min_units} units or more",
-        f"3 mechanisms: {', '.join(stripping.mechanisms)}; stripped by {', '.join(stripping.methods)}",
+        f"3 mechanisms: {', '.join(mechanisms.include)}; stripped by {', '.join(stripping.methods)}",
         f"4 reliability: brain–brain ceilings of at least {config.gates.min_reliability:g}",
     ):
         say(out, line, indent=2)
@@ -124,7 +124,7 @@ def _show_rows(out: Console, outline: Outline, config: StudyConfig) -> None:
         out,
         f"at most {counted(outline.n_claims, 'claim')}: {counted(len(outline.datasets), 'dataset')} × "
         f"{counted(n_layers, 'layer')} of {counted(len(outline.models), 'model')} × "
-        f"{counted(len(config.stripping.mechanisms), 'mechanism')}; {whole(outline.n_confirmatory_claims)} of them "
+        f"{counted(len(config.mechanisms.include), 'mechanism')}; {whole(outline.n_confirmatory_claims)} of them "
         "can confirm anything",
         indent=2,
     )

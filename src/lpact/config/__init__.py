@@ -6,33 +6,23 @@ from them.
 
 from __future__ import annotations
 
-from lpact.config.assay import AssayConfig
 from lpact.config.files import check_paths, parse_study, read_study_file
-from lpact.config.levels import (
-    AuditConfig,
+from lpact.config.recordings import DatasetConfig, GridConfig, PreprocessConfig
+from lpact.config.section import EventKind, Fraction, Metric, Name, Pooling, Role, Section
+from lpact.config.shared import (
     ControlsConfig,
-    GatesConfig,
     LanguageModelConfig,
     MechanismsConfig,
     NuisanceConfig,
     ReadoutConfig,
-    RelationalConfig,
-    StrippingConfig,
 )
-from lpact.config.recordings import DatasetConfig, GridConfig, PreprocessConfig
-from lpact.config.section import EventKind, Fraction, Metric, Name, Pooling, Role, Section
-from lpact.config.study import RunConfig, StudyConfig
-from lpact.config.validate import PLUGIN_OPTIONS, config_digest, validate_model
+from lpact.config.study import RunConfig, SharedConfig, StudyConfig, list_once, study_config
 
 __all__ = [
-    "PLUGIN_OPTIONS",
-    "AssayConfig",
-    "AuditConfig",
     "ControlsConfig",
     "DatasetConfig",
     "EventKind",
     "Fraction",
-    "GatesConfig",
     "GridConfig",
     "LanguageModelConfig",
     "MechanismsConfig",
@@ -42,15 +32,14 @@ __all__ = [
     "Pooling",
     "PreprocessConfig",
     "ReadoutConfig",
-    "RelationalConfig",
     "Role",
     "RunConfig",
     "Section",
-    "StrippingConfig",
+    "SharedConfig",
     "StudyConfig",
     "check_paths",
-    "config_digest",
+    "list_once",
     "parse_study",
     "read_study_file",
-    "validate_model",
+    "study_config",
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from lpact.config.study import RunConfig, StudyConfig
-from lpact.config.validate import validate_model
+from lpact.config.study import RunConfig, StudyConfig, study_config
 from lpact.errors import ConfigError, did_you_mean
+from lpact.validation import validate_model
 
 
 def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
@@ -54,7 +54,7 @@ def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:
             remedy="mend the named line" if "line" in str(error) else "complete its last line",
         ) from None
     run = validate_model(RunConfig, values.pop("run", {}), where=f"{where}, table [run]")
-    study = validate_model(StudyConfig, values, where=where)
+    study = study_config(values, where=where)
     check_paths(study, run, where=where)
     return study, run
 

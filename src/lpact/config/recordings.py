@@ -198,6 +198,9 @@ class DatasetConfig(Section):
         description="What is done to recordings before they meet the words.",
     )
     grid: GridConfig = Field(default_factory=GridConfig, description="Event grid of this dataset.")
+    max_bad_units: Fraction = Field(
+        0.5, description="A recording with a larger share of unusable units is excluded whole."
+    )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Options of the reader; see its reference page."
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from lpact.validation import Section
 
 Role = Literal["primary", "secondary", "validation_only", "stimulus_only", "diagnostic"]
 EventKind = Literal["words", "sentences", "trs"]
@@ -13,8 +15,4 @@ Metric = Literal["pearson", "spearman", "r2"]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
 
-
-class Section(BaseModel):
-    """A table of the study file: frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+__all__ = ["EventKind", "Fraction", "Metric", "Name", "Pooling", "Role", "Section"]

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
-from lpact.config.assay import AssayConfig
-from lpact.config.levels import (
-    AuditConfig,
+from lpact.config.recordings import DatasetConfig
+from lpact.config.section import Name, Section
+from lpact.config.shared import (
     ControlsConfig,
-    GatesConfig,
     LanguageModelConfig,
     MechanismsConfig,
     NuisanceConfig,
     ReadoutConfig,
-    RelationalConfig,
-    StrippingConfig,
 )
-from lpact.config.recordings import DatasetConfig
-from lpact.config.section import Name, Section
-from lpact.config.validate import config_digest
+from lpact.errors import ConfigError
+from lpact.registry import ANALYSES
+from lpact.validation import config_digest, validate_model
 
 _WORD = r"^[A-Za-z0-9_.,@:+-]*$"
 _BYTES = r"^\d+(\.\d+)? ?([kMGTP]i?)?B$"
@@ -134,49 +139,35 @@ class RunConfig(Section):
         )
 
 
-class StudyConfig(Section):
-    """Everything that changes a number."""
-
-    BESIDE: ClassVar[tuple[str, ...]] = ("run",)
-    """Tables that a study file has beside these."""
+class SharedConfig(Section):
+    """What every analysis of a study shares; all of it changes numbers."""
 
     name: Name = Field(description="Name of the study.")
     seed: Annotated[int, Field(ge=0)] = Field(
         0, description="Every random draw derives from this seed and the key of its row."
     )
     datasets: tuple[DatasetConfig, ...] = Field(min_length=1, description="Datasets of the study.")
-    models: tuple[LanguageModelConfig, ...] = Field(
-        min_length=1, description="Models of the study."
-    )
+    models: tuple[LanguageModelConfig, ...] = Field((), description="Models of the study.")
     readout: ReadoutConfig = Field(default_factory=ReadoutConfig, description="Readout grid.")
     nuisance: NuisanceConfig = Field(
         default_factory=NuisanceConfig, description="Nuisance features."
     )
     controls: ControlsConfig = Field(default_factory=ControlsConfig, description="Severe controls.")
-    relational: RelationalConfig = Field(default_factory=RelationalConfig, description="Level 2.")
-    stripping: StrippingConfig = Field(default_factory=StrippingConfig, description="Level 3.")
     mechanisms: MechanismsConfig = Field(
-        default_factory=MechanismsConfig, description="Sources of mechanisms."
+        default_factory=MechanismsConfig, description="Candidate mechanisms."
     )
-    audit: AuditConfig = Field(default_factory=AuditConfig, description="Source audit.")
-    gates: GatesConfig = Field(default_factory=GatesConfig, description="Decision thresholds.")
-    assay: AssayConfig = Field(default_factory=AssayConfig, description="Positive controls.")
 
     @model_validator(mode="after")
-    def _check(self) -> StudyConfig:
-        for what, names in (
-            ("dataset", [d.name for d in self.datasets]),
-            ("model", [m.name for m in self.models]),
-            ("control", list(self.controls.include)),
-            ("mechanism", list(self.stripping.mechanisms)),
-            ("stripping method", list(self.stripping.methods)),
-            ("alignment measure", list(self.relational.alignments)),
-            ("profile similarity", list(self.relational.profiles)),
-            ("nuisance feature", list(self.nuisance.include)),
-        ):
-            for name in names:
-                if names.count(name) > 1:
-                    raise ValueError(f"the {what} '{name}' is listed twice; list it once")
+    def _check_shared(self) -> SharedConfig:
+        list_once(
+            {
+                "dataset": [d.name for d in self.datasets],
+                "model": [m.name for m in self.models],
+                "control": self.controls.include,
+                "mechanism": self.mechanisms.include,
+                "nuisance feature": self.nuisance.include,
+            }
+        )
         named = self.mechanisms.model
         if named is not None and named not in {m.name for m in self.models}:
             raise ValueError(
@@ -187,3 +178,78 @@ class StudyConfig(Section):
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of this configuration."""
         return config_digest(self.model_dump(mode="json"))
+
+
+C = TypeVar("C", bound=SharedConfig)
+
+MOVED = {
+    "audit": "lpact.audit",
+    "relational": "lpact.relational",
+    "stripping": "lpact.stripping",
+    "gates": "lpact.gates",
+    "assay": "lpact.assay",
+}
+"""Tables of study files before version 0.2, and where they are now."""
+
+
+class StudyConfig(SharedConfig):
+    """Everything that changes a number: the shared tables, and one table per analysis."""
+
+    BESIDE: ClassVar[tuple[str, ...]] = ("run",)
+    """Tables that a study file has beside these."""
+
+    analyses: dict[str, SerializeAsAny[Section]] = Field(
+        default_factory=dict,
+        description="The analyses of the study, by name; in the file each is a table of its own (`[lpact]`).",
+    )
+
+    @model_validator(mode="after")
+    def _check_asked(self) -> StudyConfig:
+        if not self.analyses:
+            tables = " or ".join(f"[{name}]" for name in ANALYSES.names())
+            raise ValueError(f"the study asks no question; add a table {tables}")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_in_the_file(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = dump(self)
+        return values | values.pop("analyses")
+
+    def view(self, name: str, kind: type[C]) -> C:
+        """The shared tables and one analysis' own, as one record."""
+        shared = {field: getattr(self, field) for field in SharedConfig.model_fields}
+        return kind(**shared, **dict(self.analyses[name]))
+
+
+def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
+    """Validate a study as its file writes it: shared tables, and one table per analysis; raises `ConfigError`."""
+    for old, new in MOVED.items():
+        if old in values:
+            raise ConfigError(
+                f"the table [{old}] has moved",
+                where=where,
+                got=f"[{old}]",
+                expected=f"[{new}]",
+                remedy=f"rename the table to [{new}]",
+            )
+    named = [name for name in values if name in ANALYSES.names()]
+    sections = {
+        name: validate_model(
+            ANALYSES.get(name).Options, _mapping(values[name]), where=f"{where}, table [{name}]"
+        )
+        for name in named
+    }
+    shared = {name: value for name, value in values.items() if name not in named}
+    return validate_model(StudyConfig, {**shared, "analyses": sections}, where=where)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {"": value}
+
+
+def list_once(listed: Mapping[str, Sequence[str]]) -> None:
+    """Raise `ValueError` where a name is listed twice."""
+    for what, names in listed.items():
+        for name in names:
+            if list(names).count(name) > 1:
+                raise ValueError(f"the {what} '{name}' is listed twice; list it once")

@@ -93,7 +93,7 @@ RESERVED = ("real", "nuisance", "nuisance_plus_model")
 
 CONTROLS: Registry[SevereControl] = Registry(
     "control",
-    SevereControl,  # type: ignore[type-abstract]
+    "lpact.controls.base:SevereControl",
     package="lpact.controls",
     reserved=RESERVED,
 )

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.controls.base import CONTROLS, ControlInputs
+from lpact.controls.base import ControlInputs
 from lpact.controls.reordered import ReorderedRows
 from lpact.features.availability import Missing
 from lpact.math.surrogates import circular_shift_bounds
@@ -27,7 +27,6 @@ class CircularShiftOptions(PluginOptions):
     )
 
 
-@CONTROLS.register
 class CircularShift(ReorderedRows):
     """The whole run rotated by a random number of events.
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
+from lpact.controls.base import ControlInputs, SevereControl
 from lpact.features.availability import Missing
 from lpact.features.models import REVERSED, SENTENCE_RESET, SHUFFLED, STATIC, UNTRAINED
 from lpact.math.types import FloatArray
@@ -47,7 +47,6 @@ class FreshFeatures(SevereControl):
         return inputs.offered.get((self.source_layer(inputs), self.context), 0)
 
 
-@CONTROLS.register
 class SentenceResetFresh(FreshFeatures):
     """Features of the same layer, each word read with its own sentence so far and nothing before."""
 
@@ -58,7 +57,6 @@ class SentenceResetFresh(FreshFeatures):
     context = SENTENCE_RESET
 
 
-@CONTROLS.register
 class ReversedContextFresh(FreshFeatures):
     """Features of the same layer, each word read last after its preceding words in reverse order."""
 
@@ -69,7 +67,6 @@ class ReversedContextFresh(FreshFeatures):
     context = REVERSED
 
 
-@CONTROLS.register
 class TokenOrderShuffleFresh(FreshFeatures):
     """Features of the same layer, extracted again from shuffled tokens."""
 
@@ -80,7 +77,6 @@ class TokenOrderShuffleFresh(FreshFeatures):
     context = SHUFFLED
 
 
-@CONTROLS.register
 class UntrainedModelFresh(FreshFeatures):
     """Features of the same layer of the same architecture with random weights, one seed a draw."""
 
@@ -91,7 +87,6 @@ class UntrainedModelFresh(FreshFeatures):
     context = UNTRAINED
 
 
-@CONTROLS.register
 class StaticEmbedding(FreshFeatures):
     """Non-contextual vectors: the model's own input embedding of each word.
 

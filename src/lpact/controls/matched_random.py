@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
+from lpact.controls.base import ControlInputs, SevereControl
 from lpact.features.availability import Missing
 from lpact.math.surrogates import matched_gaussian, phase_randomize_segments, segment_slices
 from lpact.math.types import FloatArray
@@ -14,7 +14,6 @@ MIN_STORY_EVENTS = 4
 """Fewest events whose phases can be randomised: below, there is at most one free phase."""
 
 
-@CONTROLS.register
 class RandomMatchedDim(SevereControl):
     """Independent Gaussian features of the same shape.
 
@@ -31,7 +30,6 @@ class RandomMatchedDim(SevereControl):
         return matched_gaussian(inputs.features, rng)
 
 
-@CONTROLS.register
 class RandomMatchedAutocorr(SevereControl):
     """Multivariate phase-randomised surrogate, made within each story.
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
+from lpact.controls.base import ControlInputs, SevereControl
 from lpact.features.availability import Missing
 from lpact.features.models import FULL
 from lpact.math.surrogates import derangement_target
 from lpact.math.types import FloatArray
 
 
-@CONTROLS.register
 class LayerLabelPermutation(SevereControl):
     """Features of the layer that a random derangement of all layers puts in this one's place.
 

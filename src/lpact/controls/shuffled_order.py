@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.controls.base import CONTROLS, ControlInputs
+from lpact.controls.base import ControlInputs
 from lpact.controls.reordered import ReorderedRows
 from lpact.features.availability import Missing
 from lpact.math.surrogates import block_permutation, segment_slices, within_group_permutation
@@ -16,7 +16,6 @@ from lpact.math.types import IntArray
 from lpact.registry import PluginOptions
 
 
-@CONTROLS.register
 class TokenOrderShuffle(ReorderedRows):
     """Rows shuffled within each sentence.
 
@@ -46,7 +45,6 @@ class BlockShuffleOptions(PluginOptions):
     block_events: int = Field(20, ge=1, description="Events in a block.")
 
 
-@CONTROLS.register
 class WithinStoryBlockShuffle(ReorderedRows):
     """Blocks of consecutive events permuted within each story.
 

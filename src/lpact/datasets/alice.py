@@ -28,7 +28,6 @@ from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.textgrid import Interval, read_intervals
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     Dataset,
     DatasetInfo,
@@ -271,7 +270,6 @@ def _word_findings(
     return tuple(findings)
 
 
-@DATASETS.register
 class Alice(DatasetReader):
     """Region time courses of people who listened to Alice in Wonderland; the module's docstring has the layout."""
 

@@ -287,7 +287,9 @@ class DatasetReader(Plugin, ABC):
         """Open the dataset ``name`` of a study with seed ``seed``; ``path`` is its folder, if it has one."""
 
 
-DATASETS: Registry[DatasetReader] = Registry("dataset", DatasetReader, package="lpact.datasets")  # type: ignore[type-abstract]
+DATASETS: Registry[DatasetReader] = Registry(
+    "dataset", "lpact.datasets.base:DatasetReader", package="lpact.datasets"
+)
 
 
 def role_of(config: DatasetConfig) -> Role:

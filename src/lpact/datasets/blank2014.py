@@ -38,7 +38,6 @@ from lpact.datasets._assemblies.presented import plain_table, reordered
 from lpact.datasets._files.sentences import sentences_by_punctuation
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     DatasetInfo,
     DatasetReader,
@@ -226,7 +225,6 @@ def split_words(pieces: list[str]) -> list[list[str]]:
     return words
 
 
-@DATASETS.register
 class Blank2014(DatasetReader):
     """TR-level fMRI of Blank et al. (2014); the module's docstring describes the layout."""
 

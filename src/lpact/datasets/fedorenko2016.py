@@ -30,7 +30,6 @@ from lpact.datasets._assemblies.dataset import (
 )
 from lpact.datasets._assemblies.presented import annotation, plain_table, reordered
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     DatasetInfo,
     DatasetReader,
@@ -153,7 +152,6 @@ class Fedorenko2016Dataset(AssemblyDataset):
                 )
 
 
-@DATASETS.register
 class Fedorenko2016(DatasetReader):
     """Word-level ECoG of Fedorenko et al. (2016); the module's docstring describes the layout."""
 

@@ -39,7 +39,6 @@ from lpact.datasets._assemblies.files import STIMULUS_ID, trailing_numbers
 from lpact.datasets._assemblies.presented import grouped, reordered, sentence_words
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     DatasetInfo,
     DatasetReader,
@@ -267,7 +266,6 @@ def _without_subject(name: str, subject: str) -> str:
     return name
 
 
-@DATASETS.register
 class Pereira2018(DatasetReader):
     """Sentence-level fMRI of Pereira et al. (2018); the module's docstring describes the layout."""
 

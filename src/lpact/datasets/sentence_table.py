@@ -29,7 +29,6 @@ from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     Dataset,
     DatasetInfo,
@@ -391,7 +390,6 @@ class SentenceTableDataset(Dataset):
         return columns
 
 
-@DATASETS.register
 class SentenceTable(DatasetReader):
     """Sentence-level responses in a CSV table; the module's docstring describes the layout."""
 

@@ -104,7 +104,7 @@ class Mechanism(Plugin, ABC):
 
 MECHANISMS: Registry[Mechanism] = Registry(
     "mechanism",
-    Mechanism,  # type: ignore[type-abstract]
+    "lpact.features.mechanisms:Mechanism",
     package="lpact.features.mechanism",
 )
 
@@ -135,7 +135,7 @@ def mechanism_matrix(
     missing: dict[str, Missing] = {}
     for name in names:
         own = (options or {}).get(name)
-        mechanism = MECHANISMS.build(name, own, where="option 'stripping.mechanisms'")
+        mechanism = MECHANISMS.build(name, own, where="option 'mechanisms.include'")
         values = mechanism.compute(inputs)
         if isinstance(values, Missing):
             missing[name] = values

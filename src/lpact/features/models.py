@@ -173,7 +173,9 @@ class ModelSource(Plugin, ABC):
         return {}
 
 
-MODELS: Registry[ModelSource] = Registry("model", ModelSource, package="lpact.features.sources")  # type: ignore[type-abstract]
+MODELS: Registry[ModelSource] = Registry(
+    "model", "lpact.features.models:ModelSource", package="lpact.features.sources"
+)
 
 
 def check_features(values: FloatArray, key: FeatureKey, stimulus: Stimulus, *, where: str) -> None:

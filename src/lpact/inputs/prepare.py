@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.config import ReadoutConfig, StudyConfig
+from lpact.config import ReadoutConfig, SharedConfig
 from lpact.datasets.base import Dataset, FeatureKey, RecordingId, Stimulus, Units
 from lpact.datasets.validate import Finding, check_stimulus, overlap_findings
 from lpact.errors import ConfigError, FeatureError
@@ -178,7 +178,7 @@ def inspect(
     recording_id: RecordingId,
     *,
     name: str,
-    config: StudyConfig,
+    config: SharedConfig,
     language: Language = no_language,
     place: Place = put_on_grid,
 ) -> Inspection:
@@ -194,7 +194,7 @@ def inspect(
     seen = _first_look(recording_id, placed, stimulus)
     if placed.grid is None:
         return _excluded(seen, _empty(seen, where))
-    if (unusable := _unusable(seen, len(placed.usable), where, config)) is not None:
+    if (unusable := _unusable(seen, len(placed.usable), where, entry.max_bad_units)) is not None:
         return _excluded(seen, unusable)
     grid = _take_units(placed.grid, placed.usable)
     if entry.grid.units == "regions":
@@ -248,10 +248,10 @@ def _empty(seen: Inspection, where: str) -> Finding:
     )
 
 
-def _unusable(seen: Inspection, n_usable: int, where: str, config: StudyConfig) -> Finding | None:
+def _unusable(seen: Inspection, n_usable: int, where: str, most_bad: float) -> Finding | None:
     """Why too little of a recording is usable, or None."""
     n_bad = seen.n_units - n_usable
-    if n_usable and n_bad <= config.audit.max_bad_units * seen.n_units:
+    if n_usable and n_bad <= most_bad * seen.n_units:
         return None
     return Finding(
         field="units",
@@ -259,7 +259,7 @@ def _unusable(seen: Inspection, n_usable: int, where: str, config: StudyConfig) 
         severity="excluded",
         where=where,
         found=f"{n_bad} of {seen.n_units} units are unusable",
-        expected=f"at most {config.audit.max_bad_units:.0%} (audit.max_bad_units)",
+        expected=f"at most {most_bad:.0%} (max_bad_units of the dataset)",
         remedy="mend or remove the recording",
     )
 
@@ -316,13 +316,13 @@ def _too_short(reason: Reason, grid: EventGrid, where: str, readout: ReadoutConf
 
 
 def _with_predictors(
-    prepared: Prepared, config: StudyConfig, language: Language
+    prepared: Prepared, config: SharedConfig, language: Language
 ) -> tuple[Prepared, dict[tuple[str, str], Missing]]:
     """The recording with nuisance and mechanisms, and what of them cannot be had."""
     stimulus, grid = prepared.stimulus, prepared.grid
     nuisance, _, missing_nuisance = build_nuisance(stimulus, config.nuisance)
     values, available, missing_mechanisms = mechanism_matrix(
-        config.stripping.mechanisms,
+        config.mechanisms.include,
         _mechanism_inputs(stimulus, config, language),
         config.mechanisms.options,
     )
@@ -342,7 +342,7 @@ def _with_predictors(
             mechanisms[mechanism], delayed[mechanism] = scalars[:, 0], scalars
     pending = tuple(
         mechanism
-        for mechanism in config.stripping.mechanisms
+        for mechanism in config.mechanisms.include
         if mechanism in missing_mechanisms
         and missing_mechanisms[mechanism].reason is Reason.FEATURES_NOT_EXTRACTED
     )
@@ -357,12 +357,12 @@ def _with_predictors(
 
 
 def _mechanism_inputs(
-    stimulus: Stimulus, config: StudyConfig, language: Language
+    stimulus: Stimulus, config: SharedConfig, language: Language
 ) -> MechanismInputs:
     """What mechanisms are computed from: nothing is parsed or read that none of them looks at."""
     needed = [
         MECHANISMS.get(name)
-        for name in config.stripping.mechanisms
+        for name in config.mechanisms.include
         if name not in stimulus.mechanisms
     ]
     read = parse = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from lpact.analyses.lpact.levels.readouts import Fitted, fit_nuisance
-from lpact.config import LanguageModelConfig, RunConfig, StudyConfig
+from lpact.config import LanguageModelConfig, RunConfig, SharedConfig
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.errors import ConfigError, LPactError
 from lpact.features.availability import Missing
@@ -34,7 +34,7 @@ class Workspace:
 
     def __init__(
         self,
-        config: StudyConfig,
+        config: SharedConfig,
         run: RunConfig | None = None,
         fingerprints: Mapping[str, str] | None = None,
         seen: Mapping[Owner, tuple[Seen, ...]] | None = None,

@@ -15,7 +15,6 @@ from lpact.analyses.lpact.levels.conditions import build_controls
 from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
 from lpact.analyses.lpact.levels.relational import build_measures, build_profiles
 from lpact.analyses.lpact.levels.strip import STRIPPINGS, build_strippings
-from lpact.analyses.lpact.tables.audit import MODEL_FILES, SOURCE_FILES
 from lpact.config import Section, StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS, RecordingId, SourceFile, role_of
@@ -35,6 +34,7 @@ from lpact.run.memory import peak_bytes
 from lpact.store import frame
 from lpact.store.code import remember_code
 from lpact.store.package_code import is_own, package_digest
+from lpact.tables import MODEL_FILES, SOURCE_FILES
 
 S = TypeVar("S", bound=Section)
 
@@ -232,9 +232,9 @@ def resolve_plugins(config: StudyConfig) -> StudyConfig:
             registry.get(name, where=where)
     mechanisms = {
         name: MECHANISMS.build(
-            name, config.mechanisms.options.get(name), where="stripping.mechanisms"
+            name, config.mechanisms.options.get(name), where="mechanisms.include"
         )
-        for name in config.stripping.mechanisms
+        for name in config.mechanisms.include
     }
     for name in config.nuisance.include:
         nuisance_builder(name)
@@ -289,7 +289,7 @@ def _plugins_in_use(config: StudyConfig) -> Iterator[tuple[Registry[Any], str]]:
         (CONTROLS, config.controls.include),
         (MEASURES, config.relational.alignments),
         (PROFILES, config.relational.profiles),
-        (MECHANISMS, config.stripping.mechanisms),
+        (MECHANISMS, config.mechanisms.include),
         (STRIPPINGS, config.stripping.methods),
     ]
     for registry, names in used:

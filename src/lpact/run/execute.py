@@ -39,7 +39,7 @@ from lpact.run.provenance import provenance
 from lpact.run.stages import AUDIT, DECISION, TABLES
 from lpact.store import RunWriter, StoredRun, TaskStore
 from lpact.store.remote import open_shelf
-from lpact.tables.preregistration import PREREGISTRATION_ITEMS
+from lpact.tables import PREREGISTRATION_ITEMS
 
 
 def execute(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lpact.config import validate_model
 from lpact.datasets.words_table import read_transcripts, read_words_file
 from lpact.errors import ConfigError, StimulusError, did_you_mean
 from lpact.features.language.extra import require
@@ -20,6 +19,7 @@ from lpact.features.language.folder import find_model
 from lpact.features.language.settings import KNOWN_CONTEXTS, ReadingOptions, is_context
 from lpact.features.language.text import read_stories
 from lpact.run.journal.progress import reporter
+from lpact.validation import validate_model
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -78,7 +78,7 @@ def outline_study(config: StudyConfig, run: RunConfig) -> Outline:
     controls = _draws(config)
     empty, single = (_rows(config, controls, n_units) for n_units in (0, 1))
     n_layers = sum(len(m.layers) for m in config.models)
-    n_a_dataset = n_layers * len(config.stripping.mechanisms)
+    n_a_dataset = n_layers * len(config.mechanisms.include)
     return Outline(
         datasets=datasets,
         models=models,
@@ -143,7 +143,7 @@ def _rows(config: StudyConfig, controls: Mapping[str, int], n_units: int) -> Cou
     anyone = RecordingId("", "", "", "")
     units = tuple(str(unit) for unit in range(n_units))
     recording = RecordingSummary(
-        anyone, units, 0, 1, config.readout.folds, config.stripping.mechanisms
+        anyone, units, 0, 1, config.readout.folds, config.mechanisms.include
     )
     offer = ContextOffer(anyone, "", 0, 0, controls, {}, config.stripping.methods, (), ())
     return context_rows(config, recording, offer)

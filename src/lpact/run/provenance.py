@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lpact.analyses.lpact.tables.audit import MODEL_FILES, SOURCE_FILES
 from lpact.config import StudyConfig
 from lpact.features.models import FEATURE_SETS
 from lpact.run.audit import StudyAudit, plugin_code, plugin_packages
 from lpact.store import InputFile, Manifest, Provenance
+from lpact.tables import MODEL_FILES, SOURCE_FILES
 
 
 def with_sets_of(manifest: Manifest, now: Provenance) -> Provenance:

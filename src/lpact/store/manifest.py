@@ -22,10 +22,10 @@ from pydantic import (
     model_serializer,
 )
 
-from lpact.config import config_digest
 from lpact.errors import RunError
 from lpact.store._disk import atomic_write_bytes, sha256_file, storage_errors
 from lpact.store.code import code_digest
+from lpact.validation import config_digest
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_FORMAT = 3

@@ -14,7 +14,7 @@ from lpact.errors import RunError, did_you_mean
 from lpact.store._disk import sha256_file, storage_errors
 from lpact.store.files import read_table, table_path
 from lpact.store.manifest import MANIFEST_NAME, Manifest, read_manifest
-from lpact.tables import ALL_TABLES, Table, find_table
+from lpact.tables import Table, declared_tables, find_table
 
 RunState = Literal["absent", "complete", "other"]
 
@@ -33,7 +33,11 @@ class StoredRun:
 
     def tables(self) -> list[Table]:
         """Return the tables of the run, in the order of their declaration."""
-        return [table for name, table in ALL_TABLES.items() if f"{name}.parquet" in self._checksums]
+        return [
+            table
+            for name, table in declared_tables().items()
+            if f"{name}.parquet" in self._checksums
+        ]
 
     def table(self, name: str) -> pl.DataFrame:
         """Return a table by name; its folder may be left out."""

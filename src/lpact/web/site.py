@@ -15,7 +15,7 @@ from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel, Gate, Outcome
 from lpact.errors import LPactError, RunError, did_you_mean
 from lpact.store import empty
-from lpact.tables import ALL_TABLES, Column, Table
+from lpact.tables import Column, Table, declared_tables
 from lpact.web import words
 from lpact.web.address import Address, NotHereError, canonical
 from lpact.web.database import Database
@@ -133,7 +133,7 @@ class Site:
 
 def find_table(run: ShelfRun, name: str) -> Table:
     """A declared table that the run has."""
-    table = ALL_TABLES.get(name)
+    table = declared_tables().get(name)
     if table is None or not run.has(table):
         raise NotHereError(
             f"the run '{run.slug}' has no such table",

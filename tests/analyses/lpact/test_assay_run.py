@@ -21,7 +21,7 @@ from lpact.run.executors.here import Here
 from lpact.run.journal.progress import Silent
 from lpact.run.measure import measure_brains
 from lpact.store import MemoryTasks, verify_outputs
-from lpact.tables import ALL_TABLES, assay_brain, assay_stimulus
+from lpact.tables import assay_brain, assay_stimulus, declared_tables
 
 ASSAY = [t.name for t in (*assay_brain.TABLES, *assay_stimulus.TABLES)]
 SMALL = {
@@ -242,7 +242,7 @@ def test_the_command_computes_and_writes(tmp_path, lpact_command):
     assert "positive controls of 4 recordings, no model: about" in result.stdout
     written = {p.relative_to(out).with_suffix("").as_posix() for p in out.rglob("*.parquet")}
     assert written == set(ASSAY)
-    assert set(ASSAY) <= set(ALL_TABLES)
+    assert set(ASSAY) <= set(declared_tables())
     table = pl.read_parquet(out / f"{assay_brain.BRAIN_AS_MODEL.name}.parquet")
     assert set(table["comparison"]) == {"run_to_run", "subject_to_subject"}
     refused = lpact_command("assay", path, "--out", out, "--no-progress")

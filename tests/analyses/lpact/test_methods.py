@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from pydantic import BaseModel
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.methods import (
     cited_keys,
     methods_latex,
@@ -17,10 +18,10 @@ from lpact.analyses.lpact.methods import (
     methods_paragraph,
     methods_text,
 )
-from lpact.config import StudyConfig, validate_model
 from lpact.report.references import entries, references_for
 from lpact.store import InputFile, Manifest, OutputFile, frame
 from lpact.tables import find_table
+from lpact.validation import validate_model
 
 BASE = {
     "name": "small",
@@ -49,11 +50,11 @@ def with_all(changes: dict[str, object]) -> dict:
     return values
 
 
-def study(values: dict) -> StudyConfig:
-    return validate_model(StudyConfig, values, where="test")
+def study(values: dict) -> LPactConfig:
+    return validate_model(LPactConfig, values, where="test")
 
 
-def manifest(config: StudyConfig, versions: dict | None = None, plugins: tuple = ()) -> Manifest:
+def manifest(config: LPactConfig, versions: dict | None = None, plugins: tuple = ()) -> Manifest:
     return Manifest(
         format_version=3,
         lpact_version="9.8.7",
@@ -149,7 +150,7 @@ SETTINGS: list[tuple[str, object, str, dict]] = [
     ("relational.half_blocks", 14, "from 14 contiguous blocks", {}),
     ("relational.permutations", 501, "501 shuffled unit orders", {}),
     ("relational.options", {"rsa": {"k": 4}}, "Measure rsa: k = 4.", {}),
-    ("stripping.mechanisms", ["surprisal", "own"], "(Hale 2001; Levy 2008) and own.", {}),
+    ("mechanisms.include", ["surprisal", "own"], "(Hale 2001; Levy 2008) and own.", {}),
     ("stripping.methods", ["layer_ablation"], "training set: the previous layer", {}),
     ("stripping.target_fraction", 0.55, "(55 % of units)", {}),
     ("stripping.mismatch_draws", 8, "8 draws for each method", {}),
@@ -211,7 +212,7 @@ def leaves(model: type[BaseModel], above: str = "") -> set[str]:
 
 
 def test_no_setting_is_left_out_of_the_test_above():
-    assert leaves(StudyConfig) == {row[0] for row in SETTINGS}
+    assert leaves(LPactConfig) == {row[0] for row in SETTINGS}
 
 
 def recording(**changes):
@@ -463,7 +464,7 @@ VARIANTS = {
     "few": {
         "controls.include": ["circular_shift"],
         "relational.alignments": ["linear"],
-        "stripping.mechanisms": ["mine", "yours"],
+        "mechanisms.include": ["mine", "yours"],
         "assay.enabled": False,
     },
     "many": {

@@ -12,6 +12,7 @@ import polars as pl
 from lpact.analyses.base import Frames, Scope, StudyJob, Task
 from lpact.analyses.lpact.assays import brain_as_model, implant, oracle, profile_order, reliability
 from lpact.analyses.lpact.assays.base import read_profiles, roles
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.levels.audit_record import RecordingSummary
 from lpact.analyses.lpact.stimulus_controls import stimulus_jobs, summarise_stimulus
@@ -27,7 +28,7 @@ from lpact.analyses.lpact.tables.assay_stimulus import TABLES as STIMULUS_TABLES
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.analyses.lpact.tables.relational import BRAIN_PATTERNS
-from lpact.config import RunConfig, StudyConfig
+from lpact.config import RunConfig
 from lpact.inputs.prepare import check_device
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study
@@ -55,7 +56,7 @@ class ImplantJob:
     study: str
 
     @classmethod
-    def of(cls, config: StudyConfig, arm: str) -> ImplantJob:
+    def of(cls, config: LPactConfig, arm: str) -> ImplantJob:
         """The job of one arm beside a study."""
         return cls(arm, implant.implant_config(config, arm).model_dump_json())
 
@@ -67,7 +68,7 @@ class ImplantJob:
     @property
     def scope(self) -> Scope:
         """Nothing of the study beside it."""
-        return Scope(None, without=tuple(StudyConfig.model_fields.keys() - {"datasets", "models"}))
+        return Scope(None, without=tuple(LPactConfig.model_fields.keys() - {"datasets", "models"}))
 
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Simulate, measure and judge."""
@@ -77,7 +78,7 @@ class ImplantJob:
 @lru_cache(maxsize=8)
 def _implanted(config_json: str, arm: str) -> pl.DataFrame:
     """Table of one arm; studies with the same settings share it, since nothing else of them enters."""
-    config = StudyConfig.model_validate_json(config_json)
+    config = LPactConfig.model_validate_json(config_json)
     metric = config.readout.primary_metric
     measured = measure_in_memory(config)
     decided = decide(measured, gates=config.gates, primary_metric=metric)
@@ -142,7 +143,7 @@ def _read(results: Results, keys: Sequence[str], table: Table) -> pl.DataFrame:
 
 
 def execute_assay(
-    config: StudyConfig,
+    config: LPactConfig,
     *,
     settings: RunConfig,
     workers: int,
@@ -206,7 +207,7 @@ def profile_jobs(measured: Measured) -> list[BrainProfilesJob]:
 
 
 def brain_tables(
-    config: StudyConfig, measured: Mapping[str, pl.DataFrame], frames: Frames
+    config: LPactConfig, measured: Mapping[str, pl.DataFrame], frames: Frames
 ) -> Frames:
     """The jobs' tables, and what is made of them and of the reliabilities."""
     role = roles(measured[EVIDENCE_FEASIBILITY.name])

@@ -16,6 +16,7 @@ from lpact.analyses.lpact.assays.signal import kind_of
 from lpact.analyses.lpact.assays.stimulus import run_recording, unused_recording
 from lpact.analyses.lpact.assays.stimulus_rows import Place
 from lpact.analyses.lpact.assays.stimulus_summary import summarise
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.assay_stimulus import (
     ENVELOPE_FULL,
     ENVELOPE_STANDALONE,
@@ -24,7 +25,6 @@ from lpact.analyses.lpact.tables.assay_stimulus import (
 )
 from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit
@@ -64,13 +64,13 @@ class StimulusJob:
         prepared = partial(workspace.prepared, self.dataset, self.recording)
         return run_recording(place, workspace.dataset(self.dataset), prepared)
 
-    def place(self, config: StudyConfig) -> Place:
+    def place(self, config: LPactConfig) -> Place:
         """The recording in the study."""
         entry = next(d for d in config.datasets if d.name == self.dataset)
         return Place(config, entry, self.recording, self.kind)
 
 
-def stimulus_jobs(config: StudyConfig, audit: StudyAudit) -> list[StimulusJob]:
+def stimulus_jobs(config: LPactConfig, audit: StudyAudit) -> list[StimulusJob]:
     """One job for every recording of the study, used or not, in order."""
     entries = {entry.name: entry for entry in config.datasets}
     rows = audit.tables[UNIT_INVENTORY.name].sort(UNIT_INVENTORY.key)
@@ -85,7 +85,7 @@ def stimulus_jobs(config: StudyConfig, audit: StudyAudit) -> list[StimulusJob]:
     ]
 
 
-def stimulus_rows(config: StudyConfig, audit: StudyAudit) -> Counter[str]:
+def stimulus_rows(config: LPactConfig, audit: StudyAudit) -> Counter[str]:
     """Rows that the jobs will make, by table."""
     rows: Counter[str] = Counter()
     for job in stimulus_jobs(config, audit):
@@ -99,7 +99,7 @@ def stimulus_rows(config: StudyConfig, audit: StudyAudit) -> Counter[str]:
 
 def summarise_stimulus(
     frames: Mapping[str, pl.DataFrame],
-    config: StudyConfig,
+    config: LPactConfig,
 ) -> Frames:
     """Return the jobs' tables, joined before, and their summaries by dataset."""
     return summarise(frames, config)

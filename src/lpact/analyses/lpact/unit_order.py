@@ -20,7 +20,7 @@ from lpact.analyses.lpact.tables.relational import (
 )
 from lpact.archive.lockfile import UnitOrder
 from lpact.archive.model import Problem
-from lpact.tables import ALL_TABLES, RECORDING_KEY, Table
+from lpact.tables import RECORDING_KEY, Table, declared_tables
 
 MOST_ROWS = 1000
 """Rows of one table that are named."""
@@ -83,7 +83,7 @@ def consistency_problems(
     units = _units(index)
     problems = list(_places(index))
     for name in names:
-        declared = ALL_TABLES[name]
+        declared = declared_tables()[name]
         hashes = [column for column in HASHES if column in declared.column_names]
         if not hashes or not set(RECORDING_KEY) <= set(declared.column_names):
             continue

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from lpact.analyses.lpact.assays.lines import findings
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.wording import count
 from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY, IMPLANT, IMPLANTED, SHAM
@@ -16,7 +17,6 @@ from lpact.analyses.lpact.tables.assay_stimulus import (
     STANDALONE_SUMMARY,
 )
 from lpact.codes import Reason
-from lpact.config import GatesConfig
 from lpact.tables import Table
 
 UNDER = {PAPER: "under the point rules", CALIBRATED: "as tests"}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
 from lpact.analyses.lpact.gates.wording import count
@@ -16,7 +17,6 @@ from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.analyses.lpact.verdict_assay import UNDER, planted_sentence, recording_sentences
 from lpact.codes import FinalLabel, Gate, Outcome, Reason
-from lpact.config import GatesConfig
 
 MOST_NAMED = 3
 """Claims that a sentence names; more are counted by datasets and models."""

@@ -196,7 +196,6 @@ class ArraysDataset(Dataset):
             )
 
 
-@DATASETS.register
 class Arrays(DatasetReader):
     """A user's own array files; the module's docstring shows the table that describes them."""
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from lpact.config import validate_model
 from lpact.datasets._files.strict import read_text
 from lpact.datasets.base import RecordingId
 from lpact.errors import ConfigError, InputError, did_you_mean
+from lpact.validation import validate_model
 
 SERIES_AXES = (("time", "unit"), ("unit", "time"))
 EPOCH_AXES = tuple(permutations(("lag", "word", "unit")))

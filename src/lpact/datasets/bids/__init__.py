@@ -312,7 +312,6 @@ class BidsDataset(Dataset):
         return clock.to_recording(words["onset_s"].to_numpy()), clock.findings(where)
 
 
-@DATASETS.register
 class Bids(DatasetReader):
     """Any BIDS dataset of MEG, EEG or iEEG; the module's docstring describes the layout."""
 

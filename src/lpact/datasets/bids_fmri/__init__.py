@@ -226,7 +226,6 @@ def _of_stimuli(
     return files
 
 
-@DATASETS.register
 class BidsFmri(DatasetReader):
     """Any BIDS dataset of functional MRI; the module's docstring describes the layout."""
 

@@ -265,7 +265,6 @@ class BrainTreebankDataset(Dataset):
         return {kind: path for kind, path in found.items() if path is not None}
 
 
-@DATASETS.register
 class BrainTreebank(DatasetReader):
     """The Brain Treebank as it is released; the module's docstring describes the layout."""
 

@@ -186,7 +186,6 @@ class FolderDataset(Dataset):
         return f"dataset '{self._name}', {self._relative(path)}"
 
 
-@DATASETS.register
 class Folder(DatasetReader):
     """A user's own arrays in a plain folder; the module's docstring describes the layout."""
 

@@ -289,7 +289,6 @@ class MegMascDataset(Dataset):
         return picks, units, [*findings, *notes, *place_findings(ids, places, where)]
 
 
-@DATASETS.register
 class MegMasc(DatasetReader):
     """MEG-MASC; the module's docstring describes the layout."""
 

@@ -125,7 +125,6 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
         return [path for path in found if path is not None]
 
 
-@DATASETS.register
 class Narratives(DatasetReader):
     """Narratives; the module's docstring describes the layout."""
 

@@ -318,7 +318,6 @@ def _wrong_line(path: Path, line: int, got: str, expected: str) -> StimulusError
     )
 
 
-@DATASETS.register
 class NaturalStories(DatasetReader):
     """The Natural Stories corpus; the module's docstring describes the layout."""
 

@@ -111,7 +111,6 @@ def stimulus_name(language: str, section: int) -> str:
     return f"lpp{language}-section{section}"
 
 
-@DATASETS.register
 class PetitPrince(DatasetReader):
     """Le Petit Prince; the module's docstring describes the layout."""
 

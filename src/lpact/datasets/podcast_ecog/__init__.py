@@ -259,7 +259,6 @@ def _left_out(
     )
 
 
-@DATASETS.register
 class PodcastEcog(DatasetReader):
     """The Podcast ECoG dataset; the module's docstring describes the layout."""
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from lpact.datasets.base import (
-    DATASETS,
     Dataset,
     DatasetInfo,
     DatasetReader,
@@ -186,7 +185,6 @@ class SimulatedDataset(Dataset):
         )
 
 
-@DATASETS.register
 class Simulated(DatasetReader):
     """Studies with known truth: nothing, drift, nuisance, lexical, predictive, relational, mechanism."""
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from lpact.config import config_digest
 from lpact.features.language.folder import ModelFolder, declared_kind
 from lpact.features.language.loading import resolve_precision
 from lpact.features.language.settings import WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story
 from lpact.features.models import SENTENCE_RESET, STATIC, UNTRAINED
+from lpact.validation import config_digest
 
 EXTRACTION_VERSION = 1
 """Goes up whenever the same inputs give other numbers."""

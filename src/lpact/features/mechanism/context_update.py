@@ -10,7 +10,7 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.features.availability import Missing
 from lpact.features.mechanism.base import ComputedMechanism, begins, row_correlations, states_of
-from lpact.features.mechanisms import MECHANISMS, MechanismInputs, WordValues
+from lpact.features.mechanisms import MechanismInputs, WordValues
 from lpact.math.types import BoolArray, FloatArray
 from lpact.registry import PluginOptions
 
@@ -28,7 +28,6 @@ class UpdateOptions(PluginOptions):
     )
 
 
-@MECHANISMS.register
 class ContextUpdate(ComputedMechanism):
     """Change of a language model's state or prediction from the word before to this word.
 

@@ -6,14 +6,13 @@ import numpy as np
 
 from lpact.features.availability import Missing
 from lpact.features.mechanism.base import ComputedMechanism
-from lpact.features.mechanisms import MECHANISMS, MechanismInputs
+from lpact.features.mechanisms import MechanismInputs
 from lpact.math.dependencies import integration_cost
 from lpact.math.types import FloatArray
 
 NOT_COUNTED = ("punct", "root")
 
 
-@MECHANISMS.register
 class DependencyIntegration(ComputedMechanism):
     """Σ |i − h_i| over dependencies whose later end is the word (Gibson 2000; Temperley 2007).
 

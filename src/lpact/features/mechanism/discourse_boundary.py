@@ -11,7 +11,7 @@ from lpact.datasets.base import Stimulus
 from lpact.errors import StimulusError
 from lpact.features.availability import Missing
 from lpact.features.mechanism.base import ComputedMechanism, begins
-from lpact.features.mechanisms import MECHANISMS, MechanismInputs, Parse
+from lpact.features.mechanisms import MechanismInputs, Parse
 from lpact.math.dependencies import ROOT, clause_starts
 from lpact.math.types import BoolArray, FloatArray
 from lpact.registry import PluginOptions
@@ -40,7 +40,6 @@ class BoundaryOptions(PluginOptions):
     )
 
 
-@MECHANISMS.register
 class DiscourseBoundary(ComputedMechanism):
     """Number of units among story, paragraph, sentence and clause that begin at the word.
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lpact.features.availability import Missing
 from lpact.features.mechanism.base import ComputedMechanism, row_correlations, states_of
-from lpact.features.mechanisms import MECHANISMS, MechanismInputs
+from lpact.features.mechanisms import MechanismInputs
 from lpact.grid.words import slices
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import PluginOptions
@@ -26,7 +26,6 @@ class TransitionOptions(PluginOptions):
     )
 
 
-@MECHANISMS.register
 class SemanticTransition(ComputedMechanism):
     """1 − r(v_i, mean of v_{i−K} … v_{i−1}), r over dimensions (Frank & Willems 2017; Broderick et al. 2018).
 

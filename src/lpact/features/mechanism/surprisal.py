@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from lpact.features.availability import Missing
 from lpact.features.mechanism.base import ComputedMechanism
-from lpact.features.mechanisms import MECHANISMS, MechanismInputs
+from lpact.features.mechanisms import MechanismInputs
 from lpact.math.types import FloatArray
 
 
-@MECHANISMS.register
 class Surprisal(ComputedMechanism):
     """−log2 p(word | words before), in bits (Hale 2001; Levy 2008)."""
 

@@ -6,12 +6,11 @@ import numpy as np
 
 from lpact.features.availability import Missing
 from lpact.features.mechanism.base import ComputedMechanism
-from lpact.features.mechanisms import MECHANISMS, MechanismInputs
+from lpact.features.mechanisms import MechanismInputs
 from lpact.math.dependencies import closing_subtrees
 from lpact.math.types import FloatArray
 
 
-@MECHANISMS.register
 class SyntacticBoundary(ComputedMechanism):
     """Number of phrases that close at the word (Nelson et al. 2017; Brennan & Pylkkänen 2017).
 

@@ -8,11 +8,10 @@ import numpy as np
 
 from lpact.datasets.base import FeatureKey, Stimulus
 from lpact.errors import FeatureError
-from lpact.features.models import MODELS, ModelSource, check_features
+from lpact.features.models import ModelSource, check_features
 from lpact.math.types import FloatArray
 
 
-@MODELS.register
 class Precomputed(ModelSource):
     """Feature sets on offer in the dataset itself, under the model's name."""
 

@@ -26,7 +26,6 @@ from lpact.features.language.text import read_stories
 from lpact.features.mechanisms import WordValues
 from lpact.features.models import (
     FULL,
-    MODELS,
     STATIC,
     ExtractionCost,
     ModelSource,
@@ -47,7 +46,6 @@ class TransformersOptions(ReadingOptions):
     )
 
 
-@MODELS.register
 class Transformers(ModelSource):
     """A causal or masked language model, from a folder or a hub name."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lpact.tables.preregistration import (
+from lpact.tables import (
     AFTER_THE_FACT,
     BEFORE_RESULTS,
     BEFORE_RUN,

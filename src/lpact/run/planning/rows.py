@@ -11,7 +11,7 @@ from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSumm
 from lpact.analyses.lpact.levels.pairing import MODES
 from lpact.analyses.lpact.levels.relational import build_measures
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
-from lpact.analyses.lpact.tables.audit import MECHANISM_CORRELATIONS, MODEL_FILES
+from lpact.analyses.lpact.tables.audit import MECHANISM_CORRELATIONS
 from lpact.codes import Gate
 from lpact.config import StudyConfig
 from lpact.controls.base import CONTROLS
@@ -19,6 +19,7 @@ from lpact.controls.reordered import ReorderedRows
 from lpact.math.ridge import METRICS
 from lpact.run.assay_plan import assay_rows
 from lpact.run.audit import StudyAudit
+from lpact.tables import MODEL_FILES
 
 N_FITTED_MODEL_CONDITIONS = 2
 """Nuisance alone, and nuisance plus model, beside the real features and the controls."""
@@ -78,7 +79,7 @@ def count_study(config: StudyConfig, audit: StudyAudit) -> Counts:
             for table, n_rows in context_rows(config, recording, offer).items():
                 rows[table] += n * n_rows
             n_fits += n * (n_plain_fits(offer) + n_stripped_fits(config, recording, offer))
-    n_claims = len(claims) * len(config.stripping.mechanisms)
+    n_claims = len(claims) * len(config.mechanisms.include)
     rows["decisions/lpact_decision_table"] = N_PROFILES * n_claims
     rows["decisions/control_explained_results"] = N_PROFILES * n_claims
     rows["decisions/lpact_gate_evidence"] = n_claims * N_CRITERIA
@@ -156,7 +157,7 @@ def context_rows(
     rows["ceilings/ceiling_normalized_scores"] += n_summaries * n_units
     rows["ceilings/ceiling_normalized_predictive"] += len(MODES)
 
-    n_mechanisms, n_methods = len(config.stripping.mechanisms), len(config.stripping.methods)
+    n_mechanisms, n_methods = len(config.mechanisms.include), len(config.stripping.methods)
     rows["causal/causal_stripping_features"] += n_methods * n_mechanisms
     rows["causal/causal_stripping_scores"] += 2 * n_methods * n_mechanisms**2
     rows["causal/causal_stripping_deltas"] += n_methods * n_mechanisms**2

@@ -24,7 +24,7 @@ from lpact.run.preregistration.items import Line, counted, one_line
 from lpact.run.preregistration.own_tasks import TakenOver
 from lpact.run.preregistration.record import Registration, deposited_digest
 from lpact.store import Provenance, RunTables, StoredRun, frame, validate
-from lpact.tables.preregistration import (
+from lpact.tables import (
     AFTER_THE_FACT,
     BEFORE_RESULTS,
     BEFORE_RUN,

@@ -24,7 +24,7 @@ def planned_claims(config: StudyConfig, audit: StudyAudit) -> list[Claim]:
             confirmatory=confirmatory,
         )
         for (dataset, model, layer), confirmatory in places.items()
-        for mechanism in config.stripping.mechanisms
+        for mechanism in config.mechanisms.include
     ]
 
 

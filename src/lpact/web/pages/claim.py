@@ -9,11 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lpact.analyses.lpact.claim_story import claim_story
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.config import GatesConfig, validate_model
 from lpact.store import empty
 from lpact.tables import CLAIM_KEY, Table
 from lpact.tables import find_table as declared_table
+from lpact.validation import validate_model
 from lpact.web.address import (
     FACET,
     Address,

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 import lpact
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.positive_controls import brain_tables, profile_jobs
-from lpact.config import StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study
 from lpact.run.conduct import Conductor, Watched
@@ -21,7 +21,7 @@ from lpact.tables import find_table
 Frames = dict[str, pl.DataFrame]
 
 
-def study_config(*, relational: dict[str, Any] | None = None, **options: Any) -> StudyConfig:
+def study_config(*, relational: dict[str, Any] | None = None, **options: Any) -> LPactConfig:
     return lpact.load_study(
         {
             "name": "brains",
@@ -50,13 +50,13 @@ def study_config(*, relational: dict[str, Any] | None = None, **options: Any) ->
     ).config
 
 
-def measured_brains(config: StudyConfig) -> tuple[StudyAudit, Frames]:
+def measured_brains(config: LPactConfig) -> tuple[StudyAudit, Frames]:
     """Audit, patterns and reliabilities of a study."""
     measured = _measured(config)
     return measured.audit, dict(measured.tables)
 
 
-def brain_controls(config: StudyConfig) -> Frames:
+def brain_controls(config: LPactConfig) -> Frames:
     """Tables of the controls that use measured patterns and reliabilities."""
     measured = _measured(config)
     workspace, results = Workspace(config), measured.conductor.results
@@ -65,7 +65,7 @@ def brain_controls(config: StudyConfig) -> Frames:
     return brain_tables(config, measured.tables, frames)
 
 
-def _measured(config: StudyConfig) -> Measured:
+def _measured(config: LPactConfig) -> Measured:
     workspace = Workspace(config)
     audit = audit_study(workspace, Silent())
     results = MemoryTasks()

@@ -11,7 +11,7 @@ import polars as pl
 from lpact.analyses.lpact.assays.signal import kind_of
 from lpact.analyses.lpact.assays.stimulus import run_recording
 from lpact.analyses.lpact.assays.stimulus_rows import Place
-from lpact.config import StudyConfig
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.datasets.base import (
     Dataset,
     DatasetInfo,
@@ -90,10 +90,10 @@ def make_epochs(values: FloatArray, lags_ms: tuple[float, ...]) -> Recording:
     return replace(recording, signal=Epochs(values, lags_ms))
 
 
-def study(seed: int = 0, **sections: Any) -> StudyConfig:
+def study(seed: int = 0, **sections: Any) -> LPactConfig:
     """A study of the one recording."""
     dataset = {"name": "set", "reader": "simulated"} | sections.pop("dataset", {})
-    return StudyConfig.model_validate(
+    return LPactConfig.model_validate(
         {
             "name": "assay",
             "seed": seed,
@@ -106,7 +106,7 @@ def study(seed: int = 0, **sections: Any) -> StudyConfig:
 
 
 def assay(
-    recording: Recording, stimulus: Stimulus, config: StudyConfig | None = None
+    recording: Recording, stimulus: Stimulus, config: LPactConfig | None = None
 ) -> dict[str, pl.DataFrame]:
     """The assay's tables of a recording, by short name."""
     config = config or study()

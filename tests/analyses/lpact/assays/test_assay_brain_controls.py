@@ -19,6 +19,7 @@ from lpact.analyses.lpact.assays.base import (
     shuffled_similarities,
     unit_orders,
 )
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.levels.measure import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.tables.assay_brain import (
     BRAIN_AS_MODEL,
@@ -30,7 +31,6 @@ from lpact.analyses.lpact.tables.assay_brain import (
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.analyses.lpact.tables.relational import BRAIN_PATTERNS
 from lpact.codes import Reason
-from lpact.config import GatesConfig
 from lpact.datasets.base import RecordingId
 from lpact.store import frame
 

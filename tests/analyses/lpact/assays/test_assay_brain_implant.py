@@ -7,12 +7,12 @@ import pytest
 
 import lpact
 from lpact.analyses.lpact.assays import implant
+from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER, decide
 from lpact.analyses.lpact.positive_controls import ImplantJob
 from lpact.analyses.lpact.tables.assay_brain import IMPLANT
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
-from lpact.config import GatesConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.measure import measure_in_memory
 from lpact.store import MemoryTasks
@@ -20,7 +20,7 @@ from lpact.store import MemoryTasks
 GATES = {"predictive", "severe_control", "relational", "mechanism", "ceiling", "replication"}
 
 
-def study(**changes) -> StudyConfig:
+def study(**changes) -> LPactConfig:
     values = {
         "name": "own",
         "seed": 8,

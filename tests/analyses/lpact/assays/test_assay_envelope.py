@@ -38,6 +38,7 @@ from lpact.analyses.lpact.assays.envelope import through_hrf
 from lpact.analyses.lpact.assays.stimulus import unused_recording
 from lpact.analyses.lpact.assays.stimulus_rows import Place
 from lpact.analyses.lpact.assays.stimulus_summary import summarise
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.assay_stimulus import (
     ENVELOPE_FULL,
     FULL_SUMMARY,
@@ -46,7 +47,7 @@ from lpact.analyses.lpact.tables.assay_stimulus import (
     STANDALONE_SUMMARY,
 )
 from lpact.codes import Reason
-from lpact.config import NuisanceConfig, StudyConfig
+from lpact.config import NuisanceConfig
 from lpact.datasets.base import AbsentMedium, Envelope, Stimulus
 from lpact.features import acoustics
 from lpact.math.resample import HRFS
@@ -358,7 +359,7 @@ def test_p_is_uniform_where_the_sound_is_not_heard() -> None:
     assert sum(gates) <= n_passing
 
 
-def three_recordings(sounds: Path, n_heard: int) -> tuple[StudyConfig, dict[str, pl.DataFrame]]:
+def three_recordings(sounds: Path, n_heard: int) -> tuple[LPactConfig, dict[str, pl.DataFrame]]:
     config = study(
         datasets=({"name": "set", "reader": "simulated"}, {"name": "none", "reader": "simulated"})
     )

@@ -9,8 +9,8 @@ import pytest
 from lpact.analyses.lpact.calibration.cells import Cell, cell_config
 from lpact.analyses.lpact.calibration.settings import Settings
 from lpact.analyses.lpact.calibration.truths import GATES, OTHERS, TRUTHS, known_truth
+from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.config import GatesConfig, StudyConfig
 from lpact.datasets.base import DATASETS, FeatureKey
 from lpact.datasets.simulated import SimulatedDataset
 from lpact.datasets.simulated.brain import word_response
@@ -46,7 +46,7 @@ def test_models_and_plants_are_those_of_the_simulator():
     for truth in TRUTHS.values():
         assert set(truth.models) <= set(MODELS)
         for model in truth.models:
-            assert isinstance(cell_config(Cell(truth.name, model), 0), StudyConfig)
+            assert isinstance(cell_config(Cell(truth.name, model), 0), LPactConfig)
 
 
 def test_a_cell_is_a_study_with_the_default_rules_and_all_controls():
@@ -54,7 +54,7 @@ def test_a_cell_is_a_study_with_the_default_rules_and_all_controls():
     assert config.gates == GatesConfig()
     assert (
         config.controls.include
-        == StudyConfig.model_validate(config.model_dump() | {"controls": {}}).controls.include
+        == LPactConfig.model_validate(config.model_dump() | {"controls": {}}).controls.include
     )
     assert not config.assay.enabled
     # 204 words are 4 stories of 6 sentences with 8.5 words on average.

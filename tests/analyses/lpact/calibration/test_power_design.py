@@ -16,8 +16,8 @@ from lpact.analyses.lpact.calibration.power_design import (
     read_design,
 )
 from lpact.analyses.lpact.calibration.power_rows import closed_rows
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.codes import Reason
-from lpact.config import GatesConfig
 from lpact.errors import InputError
 from lpact.inputs.workspace import Workspace
 from lpact.math.effective_sample import autocorrelation

@@ -31,8 +31,8 @@ from lpact.analyses.lpact.calibration.power_simulate import (
     trial_jobs,
 )
 from lpact.analyses.lpact.calibration.truths import GATES
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.codes import Reason
-from lpact.config import GatesConfig
 from lpact.inputs.workspace import Workspace
 from lpact.math.effective_sample import autocorrelation
 from lpact.run.journal.progress import Silent

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.dataset_check.check import DatasetCheck, check_dataset, default_grid
 from lpact.analyses.lpact.levels import audit, ceiling
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY, RELIABILITY_MODES
-from lpact.config import DatasetConfig, LanguageModelConfig, StudyConfig
+from lpact.config import DatasetConfig, LanguageModelConfig
 from lpact.datasets.base import DATASETS, FeatureKey, Stimulus
 from lpact.datasets.folder.writer import write_folder
 from lpact.features.models import ModelSource
@@ -103,7 +104,7 @@ class Both:
     chain: dict[str, Any]
     modes: dict[str, Any]
     inspections: list[Inspection]
-    config: StudyConfig
+    config: LPactConfig
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,7 @@ def _both(case: Case, folder: Path) -> Both:
     grid = default_grid(dataset.recording(ids[0]), dataset.stimulus(ids[0].stimulus))
     entry = DatasetConfig(name="d", reader=case.reader, options=dict(case.options), grid=grid)
     model = LanguageModelConfig(name="noise", layers=(0,))
-    config = StudyConfig(name="s", datasets=(entry,), models=(model,))
+    config = LPactConfig(name="s", datasets=(entry,), models=(model,))
     inspections = [inspect(dataset, i, name="d", config=config) for i in ids]
     made = audit.run(
         config=config,
@@ -201,7 +202,7 @@ def test_modes_are_those_of_the_audit_and_of_the_ceilings(
         assert (f"{mode}: no (" not in patterns) == row["possible"]
 
 
-def _noise_brain(inspection: Inspection, config: StudyConfig) -> ceiling.BrainOnGrid:
+def _noise_brain(inspection: Inspection, config: LPactConfig) -> ceiling.BrainOnGrid:
     prepared = inspection.prepared
     assert prepared is not None
     n_units = len(prepared.grid.units.ids)

@@ -10,10 +10,11 @@ import jsonschema
 import polars as pl
 from altair.vegalite.v6.schema.core import load_schema
 
-from lpact.config import StudyConfig, validate_model
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.report.figure import Figure, Material, Missing
 from lpact.report.render import complete_spec, to_svg
 from lpact.report.theme import strange_colours
+from lpact.validation import validate_model
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = """</title></svg><script>alert("1")</script>'&\n<img src=x onerror=alert(1)>"""
@@ -101,4 +102,4 @@ def material(
         "models": [{"name": "m", "layers": [1]}],
         **config,
     }
-    return Material(tables, validate_model(StudyConfig, study, where="tests"), more or {})
+    return Material(tables, validate_model(LPactConfig, study, where="tests"), more or {})

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import decide
-from lpact.config import GatesConfig
 from lpact.store import frame
 from lpact.tables import find_table
 

@@ -254,8 +254,8 @@ def test_claims_of_diagnostic_datasets_are_not_counted_in_the_correction():
 
 
 def test_both_profiles_have_an_outcome():
+    from lpact.analyses.lpact.config import GatesConfig
     from lpact.analyses.lpact.gates import decide
-    from lpact.config import GatesConfig
 
     found = decide(passing_tables(), gates=GatesConfig(), primary_metric="pearson")[OUTCOME]
     assert dict(found.select("gate_profile", "outcome").iter_rows()) == {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.criteria import CriterionName
 from lpact.codes import FinalLabel, Gate, Outcome, RowLabel
-from lpact.config import GatesConfig
 
 PAGES = Path(__file__).parents[2] / "docs/explanation"
 TEXT = "".join(

@@ -34,9 +34,9 @@ from synthetic_tables import (
     stack,
 )
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import NEEDED, decide
 from lpact.codes import FinalLabel, Gate, Outcome
-from lpact.config import GatesConfig
 from lpact.errors import TableError
 
 GATE_COLUMNS = {

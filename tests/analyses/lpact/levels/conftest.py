@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from lpact.config import StudyConfig, validate_model
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.inputs.prepare import ModelOnGrid, Prepared
 from lpact.inputs.workspace import Workspace
+from lpact.validation import validate_model
 
 
-def small_study(**changes: Any) -> StudyConfig:
+def small_study(**changes: Any) -> LPactConfig:
     """A study of one simulated dataset with two models and few draws; ``options`` go to the dataset."""
     options = {
         "n_subjects": 2,
@@ -40,13 +41,13 @@ def small_study(**changes: Any) -> StudyConfig:
     }
     for section, content in changes.items():
         values[section] = {**values.get(section, {}), **content}
-    return validate_model(StudyConfig, values, where="test study")
+    return validate_model(LPactConfig, values, where="test study")
 
 
 class Bench:
     """One recording of a small study, ready for a level."""
 
-    def __init__(self, config: StudyConfig) -> None:
+    def __init__(self, config: LPactConfig) -> None:
         self.config = config
         self.workspace = Workspace(config)
         recording = self.workspace.dataset("sim").recording_ids()[0]
@@ -57,7 +58,7 @@ class Bench:
 
 
 @pytest.fixture(scope="session")
-def make_study() -> Callable[..., StudyConfig]:
+def make_study() -> Callable[..., LPactConfig]:
     return small_study
 
 

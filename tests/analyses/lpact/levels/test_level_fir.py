@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import stripping
 from lpact.analyses.lpact.levels.conditions import conditions
 from lpact.analyses.lpact.levels.localiser import localise
@@ -21,7 +22,6 @@ from lpact.analyses.lpact.levels.strip import (
     strip_instead_delays,
 )
 from lpact.codes import Reason
-from lpact.config import StudyConfig, validate_model
 from lpact.datasets.base import (
     Dataset,
     DatasetInfo,
@@ -37,6 +37,7 @@ from lpact.grid import build_grid
 from lpact.inputs.prepare import ModelOnGrid, inspect, ridge_grid
 from lpact.math.partial import partial_correlations
 from lpact.math.ridge import nested_ridge, nested_ridge_draws
+from lpact.validation import validate_model
 
 N_TRS, N_WORDS, TR_S, DELAY = 300, 1200, 2.0, 3
 PLANTED = ("surprisal", "context_update")
@@ -53,7 +54,7 @@ GRIDS = {
 }
 
 
-def study(grid: str, **readout) -> StudyConfig:
+def study(grid: str, **readout) -> LPactConfig:
     values = {
         "name": "fir",
         "seed": 1,
@@ -75,7 +76,7 @@ def study(grid: str, **readout) -> StudyConfig:
             "target_fraction": 1 / 6,
         },
     }
-    return validate_model(StudyConfig, values, where="test study")
+    return validate_model(LPactConfig, values, where="test study")
 
 
 class Listener(Dataset):
@@ -145,7 +146,7 @@ class Knows(ModelSource):
 
 @dataclass
 class Bench:
-    config: StudyConfig
+    config: LPactConfig
 
     def __post_init__(self) -> None:
         dataset = Listener()

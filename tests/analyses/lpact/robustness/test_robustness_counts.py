@@ -272,7 +272,7 @@ def test_a_missing_table_is_named():
 
 
 def test_draws_must_be_positive():
-    from lpact.config import GatesConfig
+    from lpact.analyses.lpact.config import GatesConfig
 
     with pytest.raises(TableError, match="draws"):
         robustness(

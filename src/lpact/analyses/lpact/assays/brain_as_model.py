@@ -28,6 +28,7 @@ from lpact.analyses.lpact.assays.base import (
 )
 from lpact.analyses.lpact.assays.reliability import most_frequent_reason
 from lpact.analyses.lpact.assays.unit_order import OrderTest, Place, order_tests
+from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates.wording import number, words
 from lpact.analyses.lpact.levels.measure import PROFILES
 from lpact.analyses.lpact.levels.pairing import (
@@ -41,7 +42,6 @@ from lpact.analyses.lpact.levels.pairing import (
 from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL, BRAIN_AS_MODEL_SUMMARY
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.codes import Reason
-from lpact.config import GatesConfig, StudyConfig
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.store import concat, frame, frame_from_columns, validate
@@ -52,7 +52,7 @@ PAIRS_AT_MOST = 100
 
 
 def pairs(
-    config: StudyConfig, dataset: str, comparison: str, recordings: Sequence[HasUnits]
+    config: LPactConfig, dataset: str, comparison: str, recordings: Sequence[HasUnits]
 ) -> tuple[list[tuple[int, int]], int]:
     """Places of the recordings that are compared, source first, and how many pairs there could be."""
     possible = [
@@ -68,7 +68,7 @@ def pairs(
     return [possible[i] for i in sorted(drawn.tolist())], len(possible)
 
 
-def run(config: StudyConfig, dataset: str, brains: Sequence[BrainProfiles]) -> pl.DataFrame:
+def run(config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]) -> pl.DataFrame:
     """Row-level comparisons of one dataset."""
     parts = [
         part
@@ -80,7 +80,7 @@ def run(config: StudyConfig, dataset: str, brains: Sequence[BrainProfiles]) -> p
 
 
 def _pair(
-    config: StudyConfig, dataset: str, comparison: str, source: BrainProfiles, target: BrainProfiles
+    config: LPactConfig, dataset: str, comparison: str, source: BrainProfiles, target: BrainProfiles
 ) -> list[pl.DataFrame]:
     """All measures and similarities of one pair, over the units that both recordings have."""
     shared = [unit for unit in target.unit_ids if unit in source.unit_index]
@@ -150,7 +150,7 @@ def _contrast(
 
 
 def tests_of_order(
-    config: StudyConfig, dataset: str, brains: Sequence[BrainProfiles]
+    config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
 ) -> dict[Place, OrderTest]:
     """One test a summary of one dataset, over the pairs that `run` compares."""
     chosen = {c: pairs(config, dataset, c, brains)[0] for c in COMPARISONS}
@@ -158,7 +158,7 @@ def tests_of_order(
 
 
 def summarise(
-    config: StudyConfig,
+    config: LPactConfig,
     dataset: str,
     role: str,
     recordings: Sequence[HasUnits],
@@ -206,7 +206,7 @@ def _summary(
     comparison: str,
     profile: str,
     recordings: Sequence[HasUnits],
-    config: StudyConfig,
+    config: LPactConfig,
 ) -> dict[str, object]:
     needed, alpha = config.gates.direction_fraction, config.assay.alpha
     done = part.filter(pl.col("reason") == Reason.OK.value)

@@ -15,8 +15,9 @@ from lpact.analyses.lpact.assays.held_out import by_gaps, held_out_pearson
 from lpact.analyses.lpact.assays.low_level import MIN_SHIFT_S, Scores
 from lpact.analyses.lpact.assays.shifts import rotated_rows, shift_parts
 from lpact.analyses.lpact.assays.signal import TRS, OpenRecording, resampling
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.codes import Reason
-from lpact.config import DatasetConfig, StudyConfig
+from lpact.config import DatasetConfig
 from lpact.datasets.base import Stimulus
 from lpact.math._columns import standard_columns
 from lpact.math.resample import HRFS, hrf_weights
@@ -40,7 +41,7 @@ class Lags:
     hrf: str | None
 
     @classmethod
-    def of(cls, opened: OpenRecording, config: StudyConfig, entry: DatasetConfig) -> Lags:
+    def of(cls, opened: OpenRecording, config: LPactConfig, entry: DatasetConfig) -> Lags:
         """The assay's lags; for TRs, which are slower than those, the delays of the dataset's grid."""
         if opened.kind != TRS:
             return cls(config.assay.envelope_lags_ms, True, None)
@@ -49,7 +50,7 @@ class Lags:
         return cls(grid.fir_ms or grid.lags_ms, False, hrf)
 
 
-def meeting_rate(opened: OpenRecording, config: StudyConfig) -> Fraction:
+def meeting_rate(opened: OpenRecording, config: LPactConfig) -> Fraction:
     """Return the rate at which signal and stimulus meet, over that of the signal."""
     return resampling(opened.series.sampling_rate_hz, config.assay.envelope_rate_hz)
 
@@ -66,7 +67,7 @@ class Follower:
         stimulus: Stimulus,
         course: Course,
         *,
-        config: StudyConfig,
+        config: LPactConfig,
         entry: DatasetConfig,
         words_only: bool,
         autocorrelation_s: float,

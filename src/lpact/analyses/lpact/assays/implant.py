@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.lpact.config import AuditConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.wording import number, words
 from lpact.analyses.lpact.tables.assay_brain import IMPLANT, IMPLANTED, SHAM
@@ -24,15 +25,9 @@ from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.analyses.lpact.tables.relational import RELATIONAL_SUMMARY
 from lpact.codes import Gate, Reason
-from lpact.config import (
-    AuditConfig,
-    DatasetConfig,
-    LanguageModelConfig,
-    ReadoutConfig,
-    StudyConfig,
-    validate_model,
-)
+from lpact.config import DatasetConfig, LanguageModelConfig, ReadoutConfig
 from lpact.store import frame, validate
+from lpact.validation import validate_model
 
 ARMS = (IMPLANTED, SHAM)
 NAME = "implant"
@@ -50,7 +45,7 @@ TARGET_FRACTION = 0.15
 GATE_PROFILES = (PAPER, CALIBRATED)
 
 
-def implant_config(study: StudyConfig, arm: str, *, seed: int = SEED) -> StudyConfig:
+def implant_config(study: LPactConfig, arm: str, *, seed: int = SEED) -> LPactConfig:
     """The study of one arm."""
     readout, gates = study.readout, study.gates
     same_subject = study.relational.brain_patterns_from == "other_run"
@@ -115,7 +110,7 @@ def _readout(readout: ReadoutConfig) -> ReadoutConfig:
     )
 
 
-def _audit(study: StudyConfig) -> AuditConfig:
+def _audit(study: LPactConfig) -> AuditConfig:
     """Controls that need features alone are always possible here; others must not lower the role."""
     defaults = AuditConfig()
     required = [c for c in defaults.required_controls if c in study.controls.include]

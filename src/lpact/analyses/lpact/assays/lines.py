@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.wording import number, words
 from lpact.analyses.lpact.tables.assay_brain import (
     BRAIN_AS_MODEL_SUMMARY,
@@ -24,7 +25,6 @@ from lpact.analyses.lpact.tables.assay_stimulus import (
     STANDALONE_SUMMARY,
 )
 from lpact.codes import Reason
-from lpact.config import GatesConfig
 from lpact.tables import Table
 
 SIMULATED = "(simulated)"

@@ -12,8 +12,8 @@ from lpact.analyses.lpact.assays.clock import words_heard
 from lpact.analyses.lpact.assays.held_out import by_gaps, held_out_pearson
 from lpact.analyses.lpact.assays.shifts import rotated_rows, rotated_times, shift_p, shift_parts
 from lpact.analyses.lpact.assays.signal import OpenRecording
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.datasets.base import Stimulus
 from lpact.features.nuisance import word_rate
 from lpact.grid.windows import nearest_sample
@@ -175,7 +175,7 @@ def rate_scores(
     story: IntArray,
     *,
     folds: BlockedFolds | None,
-    config: StudyConfig,
+    config: LPactConfig,
     min_shift: int,
     rng: np.random.Generator,
 ) -> Scores | Reason:
@@ -219,7 +219,7 @@ def series_rate_scores(
     windows: WordWindows,
     window: int,
     stimulus: Stimulus,
-    config: StudyConfig,
+    config: LPactConfig,
     rng: np.random.Generator,
 ) -> Scores | Reason:
     """Word rate and the response in a window after each word; see `rate_scores`."""
@@ -246,7 +246,7 @@ def grid_rate_scores(
     prepared: Prepared,
     responses: FloatArray,
     response_s: float,
-    config: StudyConfig,
+    config: LPactConfig,
     rng: np.random.Generator,
 ) -> Scores | Reason:
     """Word rate and responses on the study's own event grid: how TRs and epochs meet words.

@@ -20,18 +20,18 @@ from lpact.analyses.lpact.assays.base import (
     shuffled_similarities,
     unit_orders,
 )
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates.wording import number
 from lpact.analyses.lpact.levels.measure import PROFILES
 from lpact.analyses.lpact.tables.assay_brain import PROFILE_ORDER
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.store import frame, validate
 
 
 def run(
-    config: StudyConfig, dataset: str, role: str, brains: Sequence[BrainProfiles]
+    config: LPactConfig, dataset: str, role: str, brains: Sequence[BrainProfiles]
 ) -> pl.DataFrame:
     """One row a measure and profile similarity, over the units of all recordings."""
     usable = [b for b in brains if len(b.unit_ids) >= config.relational.min_units]
@@ -55,7 +55,7 @@ def run(
 
 
 def _compare(
-    config: StudyConfig, dataset: str, brain: BrainProfiles, alignment: str, name: str
+    config: LPactConfig, dataset: str, brain: BrainProfiles, alignment: str, name: str
 ) -> FloatArray:
     """Similarity of every unit's pattern with itself: right order, and mean over shuffled orders; [2, N]."""
     rng = keyed_rng(config.seed, "profile order", dataset, str(brain.id))
@@ -66,7 +66,7 @@ def _compare(
 
 
 def _summary(
-    config: StudyConfig,
+    config: LPactConfig,
     role: str,
     profile: str,
     right: FloatArray,

@@ -10,8 +10,9 @@ from lpact.analyses.lpact.assays.envelope import Followed, Follower
 from lpact.analyses.lpact.assays.low_level import Scores, window_name
 from lpact.analyses.lpact.assays.shifts import reachable_level, shift_p
 from lpact.analyses.lpact.assays.signal import TRS
+from lpact.analyses.lpact.config import AssayConfig, LPactConfig
 from lpact.codes import Reason
-from lpact.config import AssayConfig, DatasetConfig, StudyConfig
+from lpact.config import DatasetConfig
 from lpact.datasets.base import RecordingId
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
@@ -25,7 +26,7 @@ METRICS = {ONSET: "event_effect", RATE: "pearson"}
 class Place:
     """A recording in the study: what every row begins with, and what its draws are keyed by."""
 
-    config: StudyConfig
+    config: LPactConfig
     entry: DatasetConfig
     id: RecordingId
     kind: str

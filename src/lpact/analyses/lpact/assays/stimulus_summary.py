@@ -11,6 +11,7 @@ from lpact.analyses.lpact.assays.courses import PROXIES
 from lpact.analyses.lpact.assays.low_level import window_name
 from lpact.analyses.lpact.assays.shifts import passes_by_chance, reachable_level
 from lpact.analyses.lpact.assays.stimulus_rows import METRICS, ONSET, RATE
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.media import PROXY_LABELS
 from lpact.analyses.lpact.tables.assay_stimulus import (
     ENVELOPE_FULL,
@@ -23,7 +24,6 @@ from lpact.analyses.lpact.tables.assay_stimulus import (
     STANDALONE_SUMMARY,
 )
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.store import concat, frame
 from lpact.tables import Table
 
@@ -40,7 +40,7 @@ _SEEN = {
 _REASONS = {reason.value: reason for reason in Reason}
 
 
-def summarise(frames: Mapping[str, pl.DataFrame], config: StudyConfig) -> dict[str, pl.DataFrame]:
+def summarise(frames: Mapping[str, pl.DataFrame], config: LPactConfig) -> dict[str, pl.DataFrame]:
     """Return the summaries of recordings' tables, and these tables in canonical order."""
     tables = (LOW_LEVEL, ENVELOPE_STANDALONE, ENVELOPE_FULL, PROXY)
     detailed = {
@@ -66,9 +66,9 @@ def summarise(frames: Mapping[str, pl.DataFrame], config: StudyConfig) -> dict[s
 def _summary(
     table: Table,
     rows: pl.DataFrame,
-    config: StudyConfig,
+    config: LPactConfig,
     by: Sequence[str],
-    without: Callable[[StudyConfig], list[Row]],
+    without: Callable[[LPactConfig], list[Row]],
 ) -> pl.DataFrame:
     """One row a dataset and group; ``without`` gives the groups of a dataset that has no recording."""
     extra = [c for c in ("metric", "label") if c in table.column_names]
@@ -88,7 +88,7 @@ def _summary(
     return concat(table, [frame(table, made)])
 
 
-def _counts(group: pl.DataFrame, config: StudyConfig, seen: str) -> Row:
+def _counts(group: pl.DataFrame, config: LPactConfig, seen: str) -> Row:
     computed = group.filter(pl.col("reason") == Reason.OK)
     n, n_passing = computed.height, int(computed["gate_pass"].sum())
     assay = config.assay
@@ -119,7 +119,7 @@ def _words(n_all: int, n: int, n_passing: int, seen: str, reason: Reason, *, pas
     return f"Not shown, {of} pass, which chance allows: {seen}."
 
 
-def _no_windows(config: StudyConfig) -> list[Row]:
+def _no_windows(config: LPactConfig) -> list[Row]:
     return [
         {"target": target, "window": window_name(window), "metric": METRICS[target]}
         for target in (ONSET, RATE)
@@ -127,5 +127,5 @@ def _no_windows(config: StudyConfig) -> list[Row]:
     ]
 
 
-def _no_proxies(_: StudyConfig) -> list[Row]:
+def _no_proxies(_: LPactConfig) -> list[Row]:
     return [{"proxy": proxy, "label": PROXY_LABELS[proxy]} for proxy in PROXIES]

@@ -27,8 +27,8 @@ from lpact.analyses.lpact.assays.base import (
     mean_of_finite,
     reordered_means,
 )
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.measure import PROFILES
-from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.math.randomization import draw_p_value
 from lpact.math.seeding import keyed_rng
@@ -57,7 +57,7 @@ class OrderTest:
 
 
 def order_tests(
-    config: StudyConfig,
+    config: LPactConfig,
     dataset: str,
     brains: Sequence[BrainProfiles],
     pairs: Mapping[str, Sequence[tuple[int, int]]],
@@ -81,7 +81,7 @@ def order_tests(
 
 
 def _pair(
-    config: StudyConfig, dataset: str, comparison: str, source: BrainProfiles, target: BrainProfiles
+    config: LPactConfig, dataset: str, comparison: str, source: BrainProfiles, target: BrainProfiles
 ) -> dict[tuple[str, str], FloatArray]:
     """Mean similarity over the units of one pair, by measure and similarity: in the right order, then shuffled."""
     shared = sorted(set(source.unit_ids) & set(target.unit_ids))

@@ -11,12 +11,13 @@ from itertools import product
 from typing import Any
 
 from lpact.analyses.lpact.calibration.truths import PLANTED_MECHANISM, known_truth
-from lpact.config import StudyConfig, validate_model
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.datasets.simulated import SimulatedOptions
 from lpact.datasets.simulated.features import MODELS
 from lpact.datasets.simulated.words import WORDS_PER_SENTENCE
 from lpact.errors import ConfigError, did_you_mean
 from lpact.math.seeding import keyed_rng
+from lpact.validation import validate_model
 
 DATASET = "simulation"
 LAYER = 2
@@ -129,7 +130,7 @@ def study_seed(cell: Cell, seed: int) -> int:
     return int(keyed_rng(seed, "calibrate", cell.key).integers(_SEEDS))
 
 
-def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> StudyConfig:
+def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> LPactConfig:
     """Return the study ``seed`` of a cell: one dataset, one model, one layer, the default rules."""
     truth = known_truth(cell.truth)
     if cell.model not in MODELS:
@@ -159,7 +160,7 @@ def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> StudyConfig:
     what = "the configuration of a simulated study is"
     validate_model(SimulatedOptions, options, where=where, what=what)
     return validate_model(
-        StudyConfig,
+        LPactConfig,
         {
             "name": "calibration",
             "seed": study_seed(cell, seed),

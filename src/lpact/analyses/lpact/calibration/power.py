@@ -31,12 +31,13 @@ from lpact.analyses.lpact.calibration.power_simulate import (
     simulate,
     trial_jobs,
 )
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.power import (
     LAYER_DETECTABILITY,
     MINIMUM_DETECTABLE_EFFECT,
     STUDY_DESIGN,
 )
-from lpact.config import RunConfig, StudyConfig
+from lpact.config import RunConfig
 from lpact.errors import ConfigError, RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.journal.progress import Reporter, Silent
@@ -97,7 +98,7 @@ class PowerReport:
 
 
 def assess(
-    config: StudyConfig,
+    config: LPactConfig,
     run_config: RunConfig,
     settings: Settings,
     *,
@@ -141,7 +142,7 @@ def assess(
     return replace(report, n_claims=n_claims, largest_p=largest_p) if simulated else report
 
 
-def planned_claims(designs: Sequence[DatasetDesign], config: StudyConfig) -> int:
+def planned_claims(designs: Sequence[DatasetDesign], config: LPactConfig) -> int:
     """Confirmatory claims that a study will make: every dataset, model, layer and mechanism."""
     layers = {model.name: len(model.layers) for model in config.models}
     n_layers = sum(
@@ -151,10 +152,10 @@ def planned_claims(designs: Sequence[DatasetDesign], config: StudyConfig) -> int
         for model in design.models
         if model.layer is not None
     )
-    return n_layers * len(config.stripping.mechanisms)
+    return n_layers * len(config.mechanisms.include)
 
 
-def assess_run(run: StoredRun, config: StudyConfig, settings: Settings) -> PowerReport:
+def assess_run(run: StoredRun, config: LPactConfig, settings: Settings) -> PowerReport:
     """What a run's own tables tell, where its sources are not at hand: level 1, from the spread over subject-runs."""
     settings.check()
     tables = {STUDY_DESIGN.name: empty(STUDY_DESIGN)}
@@ -164,7 +165,7 @@ def assess_run(run: StoredRun, config: StudyConfig, settings: Settings) -> Power
 def _simulate(
     design: DatasetDesign,
     matched: MatchedDesign,
-    config: StudyConfig,
+    config: LPactConfig,
     run_config: RunConfig,
     settings: Settings,
     reporter: Reporter,
@@ -191,7 +192,7 @@ def _simulate(
 
 
 def _report(
-    config: StudyConfig,
+    config: LPactConfig,
     settings: Settings,
     effects: list[Row],
     tables: dict[str, pl.DataFrame],

@@ -24,6 +24,7 @@ from lpact.analyses.lpact.calibration.power_rows import (
     reason_of,
 )
 from lpact.analyses.lpact.calibration.truths import GATES
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.dataset_check.looks import lowered
 from lpact.analyses.lpact.gates import CALIBRATED
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
@@ -32,7 +33,6 @@ from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.power import LAYER_DETECTABILITY
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
 from lpact.codes import Reason
-from lpact.config import GatesConfig
 from lpact.errors import RunError
 from lpact.store import StoredRun, frame
 

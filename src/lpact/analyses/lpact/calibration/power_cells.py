@@ -15,7 +15,7 @@ from lpact.analyses.lpact.calibration.cells import (
     Effort,
 )
 from lpact.analyses.lpact.calibration.power_design import DatasetDesign
-from lpact.config import AuditConfig, GatesConfig, RelationalConfig, StudyConfig
+from lpact.analyses.lpact.config import AuditConfig, GatesConfig, LPactConfig, RelationalConfig
 from lpact.datasets.simulated.brain import SAMPLING_RATE_HZ
 from lpact.datasets.simulated.kernels import WINDOW_S
 from lpact.datasets.simulated.latents import CONTEXT_AUTOCORRELATION
@@ -55,7 +55,7 @@ class MatchedDesign:
 
 
 def matched_design(
-    design: DatasetDesign, config: StudyConfig, effort: Effort | None = None
+    design: DatasetDesign, config: LPactConfig, effort: Effort | None = None
 ) -> MatchedDesign:
     """The simulated study that stands for a dataset.
 
@@ -115,7 +115,7 @@ def _size(directions: set[str]) -> str:
     return MIXED if len(directions) > 1 else next(iter(directions), SAME)
 
 
-def _effort(design: DatasetDesign, config: StudyConfig) -> Effort:
+def _effort(design: DatasetDesign, config: LPactConfig) -> Effort:
     """The study's own folds, controls and draws (up to a number); penalties and lags as few as in the calibration."""
     include = config.controls.include
     return replace(
@@ -128,7 +128,7 @@ def _effort(design: DatasetDesign, config: StudyConfig) -> Effort:
     )
 
 
-def _relational(config: StudyConfig) -> RelationalConfig:
+def _relational(config: LPactConfig) -> RelationalConfig:
     """The study's own patterns; a simulated subject has one run, so that another subject's stands for another run's."""
     if config.relational.brain_patterns_from != "other_run":
         return config.relational

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import ceiling
 from lpact.analyses.lpact.levels.audit_record import ContextOffer, DatasetAudit
 from lpact.analyses.lpact.levels.ceiling import RESPONSE, BrainOnGrid
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.errors import InputError
 from lpact.features.models import FULL
@@ -215,7 +215,7 @@ def _mean(rho: FloatArray) -> FloatArray:
 
 
 def _model(
-    config: StudyConfig,
+    config: LPactConfig,
     dataset: DatasetAudit,
     model: str,
     layer: int,
@@ -243,7 +243,7 @@ def _model(
     )
 
 
-def _reliability(config: StudyConfig, name: str, measured: Sequence[_Measured]) -> pl.DataFrame:
+def _reliability(config: LPactConfig, name: str, measured: Sequence[_Measured]) -> pl.DataFrame:
     """Reliability of responses alone: patterns would have to be fitted."""
     if not measured:
         return empty(BRAIN_CEILING)

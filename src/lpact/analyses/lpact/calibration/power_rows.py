@@ -12,11 +12,11 @@ from lpact.analyses.lpact.calibration.power_closed import closed_form
 from lpact.analyses.lpact.calibration.power_design import Ceiling, DatasetDesign, ModelDesign
 from lpact.analyses.lpact.calibration.power_simulate import Simulated
 from lpact.analyses.lpact.calibration.truths import GATES
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.dataset_check.looks import lowered
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.power import STUDY_DESIGN
 from lpact.codes import Reason
-from lpact.config import GatesConfig
 from lpact.store import frame
 
 Row = dict[str, Any]

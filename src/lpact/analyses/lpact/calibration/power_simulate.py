@@ -21,11 +21,12 @@ from lpact.analyses.lpact.calibration.power_curve import PowerCurve, fit_curve
 from lpact.analyses.lpact.calibration.study import numbers_key
 from lpact.analyses.lpact.calibration.trial import summarise
 from lpact.analyses.lpact.calibration.truths import GATES, PLANTED_MECHANISM
+from lpact.analyses.lpact.config import GatesConfig, LPactConfig, RelationalConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER, decide
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.codes import Reason
-from lpact.config import GatesConfig, RelationalConfig, RunConfig, StudyConfig, config_digest
+from lpact.config import RunConfig
 from lpact.inputs.workspace import Workspace
 from lpact.math.types import FloatArray
 from lpact.run.conduct import Conductor, Watched
@@ -33,6 +34,7 @@ from lpact.run.executors.choose import open_executor, scratch_results
 from lpact.run.journal.progress import Reporter
 from lpact.run.measure import measure_in_memory
 from lpact.store import Results, TaskStore
+from lpact.validation import config_digest
 
 RATIOS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Signal-to-noise ratios that are simulated."""
@@ -170,7 +172,7 @@ def trial_jobs(
 def simulate(
     jobs: Sequence[TrialJob],
     *,
-    config: StudyConfig,
+    config: LPactConfig,
     run: RunConfig,
     workers: int,
     kept: Path | None,

@@ -10,6 +10,7 @@ import polars as pl
 
 from lpact.analyses.lpact.claim_story.model import Claim
 from lpact.analyses.lpact.claim_story.rows import Rows
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import SUBJECT_RUN_KEY, Layer
 from lpact.analyses.lpact.gates.calibrated.frames import read_level1
 from lpact.analyses.lpact.gates.calibrated.predictive import PredictiveTests
@@ -36,7 +37,6 @@ from lpact.analyses.lpact.tables.predictive import (
 )
 from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_NULLS
 from lpact.codes import RowLabel
-from lpact.config import GatesConfig
 from lpact.tables import Table
 
 T = TypeVar("T")

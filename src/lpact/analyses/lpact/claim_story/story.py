@@ -13,10 +13,10 @@ from lpact.analyses.lpact.claim_story.material import Material, gates_behind
 from lpact.analyses.lpact.claim_story.model import Claim, ClaimStory, CriterionStory, GateStory
 from lpact.analyses.lpact.claim_story.rival import rival_of
 from lpact.analyses.lpact.claim_story.rows import Rows
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.codes import FinalLabel, Gate
-from lpact.config import GatesConfig
 from lpact.errors import LPactError
 from lpact.tables import CLAIM_KEY
 

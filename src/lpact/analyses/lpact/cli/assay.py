@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lpact.analyses.lpact.assays.lines import Finding
-    from lpact.config import GatesConfig
+    from lpact.analyses.lpact.config import GatesConfig
     from lpact.study import Study
 
 STYLES = {"passes": "green", "does not pass": "red", "not available": "magenta"}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console
 
-    from lpact.config import GatesConfig
+    from lpact.analyses.lpact.config import GatesConfig
     from lpact.study import Run
 
 OUTCOME = "decisions/lpact_study_outcome"
@@ -56,7 +56,9 @@ def read_gates(path: Path) -> GatesConfig:
     """Thresholds from a study file, or from a file that holds a [gates] table alone."""
     import tomllib
 
-    from lpact.config import GatesConfig, read_study_file, validate_model
+    from lpact.analyses.lpact.config import GatesConfig
+    from lpact.config import read_study_file
+    from lpact.validation import validate_model
 
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -16,7 +16,8 @@ from lpact.cli._study import Models, Paths, load
 
 if TYPE_CHECKING:
     from lpact.analyses.lpact.calibration.power import PowerReport, Settings
-    from lpact.config import RunConfig, StudyConfig
+    from lpact.analyses.lpact.config import LPactConfig
+    from lpact.config import RunConfig
     from lpact.study import Run
 
 MANIFEST = "manifest.json"
@@ -75,7 +76,7 @@ def command(
 
 
 def _assess(
-    config: StudyConfig, run_config: RunConfig, settings: Settings, run: Run | None, *, show: bool
+    config: LPactConfig, run_config: RunConfig, settings: Settings, run: Run | None, *, show: bool
 ) -> PowerReport:
     from rich.console import Console
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lpact.analyses.lpact.config import AuditConfig, RelationalConfig
 from lpact.analyses.lpact.dataset_check.looks import NO_USABLE, Look, StimulusFacts, usable_of
 from lpact.analyses.lpact.dataset_check.reliable import pattern_modes
-from lpact.config import AuditConfig, RelationalConfig
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.dataset_check.chain import Link, evidence_chain
 from lpact.analyses.lpact.dataset_check.looks import Events, StimulusFacts, clocks, words_beyond_end
 from lpact.analyses.lpact.dataset_check.support import Level, supported, words_facts
 from lpact.analyses.lpact.levels.media import StimulusMedia, media_of
 from lpact.codes import Reason
-from lpact.config import (
-    DatasetConfig,
-    GridConfig,
-    LanguageModelConfig,
-    ReadoutConfig,
-    Role,
-    StudyConfig,
-)
+from lpact.config import DatasetConfig, GridConfig, LanguageModelConfig, ReadoutConfig, Role
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
     DATASETS,
@@ -352,7 +346,7 @@ def _deepened(
     """The recording on its grid, with the source audit's checks of every unit."""
     grid = default_grid(recording, stimulus)
     entry = DatasetConfig(name="dataset", reader="folder", grid=grid)
-    config = StudyConfig(
+    config = LPactConfig(
         name="check",
         datasets=(entry,),
         models=(LanguageModelConfig(name="none", layers=(0,)),),

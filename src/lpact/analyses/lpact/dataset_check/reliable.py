@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lpact.analyses.lpact.config import RelationalConfig
 from lpact.analyses.lpact.dataset_check.looks import Look, lowered
 from lpact.analyses.lpact.levels.audit_record import RecordingSummary
 from lpact.analyses.lpact.levels.audit_rows import mode_rows
@@ -18,7 +19,6 @@ from lpact.analyses.lpact.levels.pairing import (
     paired,
 )
 from lpact.codes import Reason
-from lpact.config import RelationalConfig
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lpact.analyses.lpact.config import AuditConfig, RelationalConfig
 from lpact.analyses.lpact.dataset_check.chain import Link
 from lpact.analyses.lpact.dataset_check.looks import NO_USABLE, Look, StimulusFacts, usable_of
 from lpact.analyses.lpact.dataset_check.reliable import pattern_modes, response_modes
 from lpact.codes import Reason
-from lpact.config import AuditConfig, ReadoutConfig, RelationalConfig, Role
+from lpact.config import ReadoutConfig, Role
 from lpact.config import StrippingConfig as Stripping
 from lpact.datasets.base import Stimulus
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix

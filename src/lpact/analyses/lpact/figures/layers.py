@@ -79,5 +79,5 @@ def held_under(layer: dict[str, Any]) -> str:
 
 def mechanism_order(material: Material, found: pl.Series) -> list[str]:
     """Mechanisms as the study file names them, then others that the tables hold, by name."""
-    known = [name for name in material.config.stripping.mechanisms if (found == name).any()]
+    known = [name for name in material.config.mechanisms.include if (found == name).any()]
     return [*known, *sorted(set(found.to_list()) - set(known))]

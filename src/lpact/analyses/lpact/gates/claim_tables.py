@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.claims import Claim, Standing
 from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, CriterionName
 from lpact.analyses.lpact.gates.discoveries import (
@@ -19,7 +20,6 @@ from lpact.analyses.lpact.gates.discoveries import (
 from lpact.analyses.lpact.gates.verdict import RawEvidence, final_label, judge
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.codes import FinalLabel, Gate
-from lpact.config import GatesConfig
 from lpact.store import polars_schema, validate
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, Layer, attach, complete, read_measured
 from lpact.analyses.lpact.gates.calibrated.evidence import CalibratedEvidence, DrawTables
 from lpact.analyses.lpact.gates.claim_tables import (
@@ -69,7 +70,6 @@ from lpact.analyses.lpact.tables.relational import (
     RELATIONAL_SUMMARY,
 )
 from lpact.codes import Gate
-from lpact.config import GatesConfig
 from lpact.errors import TableError, did_you_mean
 from lpact.store import validate
 from lpact.tables import Table

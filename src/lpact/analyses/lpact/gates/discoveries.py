@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.claims import Claim, Standing
 from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, GateEvidence
 from lpact.codes import FinalLabel
-from lpact.config import GatesConfig
 from lpact.math.multiple_testing import benjamini_hochberg
 
 RUNGS = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import Layer, Row
 from lpact.analyses.lpact.gates.claims import Claim
 from lpact.analyses.lpact.gates.criteria import ClaimEvidence, GateEvidence
@@ -23,7 +24,6 @@ from lpact.analyses.lpact.gates.point_rules.replication import replication_gate
 from lpact.analyses.lpact.gates.point_rules.severe import severe_gate
 from lpact.analyses.lpact.gates.verdict import RawEvidence
 from lpact.codes import Gate
-from lpact.config import GatesConfig
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import attach
 from lpact.codes import Reason, RowLabel
-from lpact.config import GatesConfig
 from lpact.tables import CONTEXT_KEY
 
 CEILING_REASONS = (

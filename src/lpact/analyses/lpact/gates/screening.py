@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import Layer
 from lpact.analyses.lpact.gates.calibrated.frames import Level1, read_level1_by_layer
 from lpact.analyses.lpact.gates.calibrated.predictive import PredictiveTests
@@ -21,7 +22,6 @@ from lpact.analyses.lpact.tables.predictive import (
     CONTROL_NULLS,
     PREDICTIVE_SCORES,
 )
-from lpact.config import GatesConfig
 
 
 def promising_layers(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.claims import Standing
 from lpact.analyses.lpact.gates.criteria import NOBODY, ClaimEvidence, CriterionName
 from lpact.analyses.lpact.gates.discoveries import RUNGS, Discoveries
 from lpact.analyses.lpact.gates.wording import count, joined, number
 from lpact.codes import FinalLabel, Gate
-from lpact.config import GatesConfig
 
 FALSE_DISCOVERY_RATE = "false_discovery_rate"
 """``beaten_by`` of a claim that passes every gate, but not after correction over all claims."""

@@ -13,6 +13,7 @@ from functools import partial
 
 import polars as pl
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.audit_chain import feasibility
 from lpact.analyses.lpact.levels.audit_offers import context_offers
 from lpact.analyses.lpact.levels.audit_record import DatasetAudit, RecordingSummary
@@ -36,7 +37,6 @@ from lpact.analyses.lpact.tables.audit import (
     MECHANISM_CORRELATIONS,
     MODEL_INVENTORY,
     RELIABILITY_MODES,
-    SOURCE_FILES,
     TABLES,
     UNIT_INVENTORY,
 )
@@ -48,18 +48,19 @@ from lpact.analyses.lpact.tables.media import (
     STIMULUS_MEDIA,
 )
 from lpact.analyses.lpact.tables.media import TABLES as MEDIA_TABLES
-from lpact.config import DatasetConfig, StudyConfig
+from lpact.config import DatasetConfig
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.errors import InputError
 from lpact.features.availability import Missing
 from lpact.features.models import ModelSource
 from lpact.inputs.prepare import Inspection, Prepared
 from lpact.store import frame
+from lpact.tables import SOURCE_FILES
 
 
 def run(
     *,
-    config: StudyConfig,
+    config: LPactConfig,
     dataset_config: DatasetConfig,
     dataset: Dataset,
     inspections: Iterable[Inspection],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.audit_record import DatasetAudit, Row
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
@@ -12,11 +13,10 @@ from lpact.analyses.lpact.tables.audit import (
     UNIT_INVENTORY,
 )
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.datasets.base import Dataset, role_of
 
 
-def feasibility(config: StudyConfig, audit: DatasetAudit, dataset: Dataset, n_excluded: int) -> Row:
+def feasibility(config: LPactConfig, audit: DatasetAudit, dataset: Dataset, n_excluded: int) -> Row:
     """Close the evidence chain, and lower the role where a link is missing."""
     minimum = config.audit
     recordings, contexts = audit.recordings, audit.contexts

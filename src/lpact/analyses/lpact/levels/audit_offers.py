@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.audit_record import ContextOffer
 from lpact.analyses.lpact.levels.conditions import build_controls, control_inputs
 from lpact.analyses.lpact.levels.strip import StripInputs, build_strippings
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.features.models import FULL, STATIC, ModelSource
 from lpact.inputs.prepare import ModelOnGrid, Prepared
 
 
 def context_offers(
-    config: StudyConfig,
+    config: LPactConfig,
     prepared: Prepared,
     sources: Mapping[str, ModelSource],
     checked: set[tuple[str, str]],
@@ -62,7 +62,7 @@ def context_offers(
 
 
 def _expected_offers(
-    config: StudyConfig, prepared: Prepared, model: ModelOnGrid, layers: Sequence[int]
+    config: LPactConfig, prepared: Prepared, model: ModelOnGrid, layers: Sequence[int]
 ) -> list[ContextOffer]:
     """Contexts of a model whose features are still to be extracted: controls that look at features count as possible.
 
@@ -105,7 +105,7 @@ def _expected_offers(
     return offers
 
 
-def wanted_contexts(config: StudyConfig) -> tuple[str, ...]:
+def wanted_contexts(config: LPactConfig) -> tuple[str, ...]:
     """Contexts of features that the study's controls, strips and mechanisms load."""
     used = {FULL, STATIC}
     for control in build_controls(config).values():
@@ -115,7 +115,7 @@ def wanted_contexts(config: StudyConfig) -> tuple[str, ...]:
     return tuple(sorted(used))
 
 
-def _possible_strippings(config: StudyConfig, model: ModelOnGrid, layer: int) -> tuple[str, ...]:
+def _possible_strippings(config: LPactConfig, model: ModelOnGrid, layer: int) -> tuple[str, ...]:
     inputs = StripInputs(model.load(layer), layer, model.offered, model.load)
     methods = build_strippings(config)
     return tuple(n for n, method in methods.items() if method.unavailable(inputs) is None)

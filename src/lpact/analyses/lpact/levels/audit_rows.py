@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary, Row
 from lpact.analyses.lpact.levels.conditions import build_controls
 from lpact.analyses.lpact.levels.pairing import MISSING_PARTNER, MODES, comparable, paired
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId, SourceFile
 from lpact.datasets.validate import Finding
 from lpact.features.availability import Missing
@@ -92,7 +92,7 @@ def missing_unit_rows(dataset: str, recordings: Sequence[RecordingSummary]) -> l
     return rows
 
 
-def control_rows(config: StudyConfig, dataset: str, contexts: Sequence[ContextOffer]) -> list[Row]:
+def control_rows(config: LPactConfig, dataset: str, contexts: Sequence[ContextOffer]) -> list[Row]:
     """One row a model, layer and control: available where every recording can have it."""
     rows: list[Row] = []
     for model, layer in dict.fromkeys((c.model, c.layer) for c in contexts):
@@ -119,11 +119,11 @@ def control_rows(config: StudyConfig, dataset: str, contexts: Sequence[ContextOf
 
 
 def ingredient_rows(
-    config: StudyConfig, dataset: str, missing: Sequence[Mapping[tuple[str, str], Missing]]
+    config: LPactConfig, dataset: str, missing: Sequence[Mapping[tuple[str, str], Missing]]
 ) -> list[Row]:
     """One row a nuisance feature and mechanism; ``missing`` has one entry a usable recording."""
     wanted = [("nuisance", n) for n in config.nuisance.include]
-    wanted += [("mechanism", n) for n in config.stripping.mechanisms]
+    wanted += [("mechanism", n) for n in config.mechanisms.include]
     rows: list[Row] = []
     for kind, name in wanted:
         lacking = [m[kind, name] for m in missing if (kind, name) in m]
@@ -208,7 +208,7 @@ def correlation_rows(dataset: str, prepared: Prepared) -> list[Row]:
     ]
 
 
-def model_rows(config: StudyConfig, dataset: str, contexts: Sequence[ContextOffer]) -> list[Row]:
+def model_rows(config: LPactConfig, dataset: str, contexts: Sequence[ContextOffer]) -> list[Row]:
     """Every model of the study: what it offers for this dataset."""
     rows: list[Row] = []
     for model in config.models:

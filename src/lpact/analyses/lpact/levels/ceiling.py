@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.measure import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.pairing import (
     MISSING_PARTNER,
@@ -28,7 +29,6 @@ from lpact.analyses.lpact.tables.ceilings import (
     NORMALIZED_SCORES,
 )
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.math.scores import pearson_columns
 from lpact.math.types import FloatArray, IntArray
@@ -71,7 +71,7 @@ class BrainOnGrid:
         return {key: i for i, key in enumerate(keys)}
 
 
-def run(*, config: StudyConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> pl.DataFrame:
+def run(*, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> pl.DataFrame:
     """Reliability of every recording of one dataset, in every mode, measure and profile similarity."""
     profiles = {name: PROFILES.build(name) for name in config.relational.profiles}
     rows = []
@@ -189,7 +189,7 @@ def _profile_reliability(
     reason: Reason,
     alignment: str,
     profile: ProfileSimilarity,
-    config: StudyConfig,
+    config: LPactConfig,
 ) -> dict[str, object]:
     min_units = config.relational.min_units
     if len(own.unit_ids) < min_units:

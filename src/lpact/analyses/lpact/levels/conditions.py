@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpact.config import StudyConfig
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.controls.base import CONTROLS, ControlInputs, SevereControl
 from lpact.controls.reordered import ReorderedRows
 from lpact.errors import FeatureError
@@ -47,7 +47,7 @@ class Condition:
         return int(self.source.shape[1])
 
 
-def build_controls(config: StudyConfig) -> dict[str, SevereControl]:
+def build_controls(config: LPactConfig) -> dict[str, SevereControl]:
     """Instances of the study's controls, by name, in the order of the study file."""
     return {
         name: CONTROLS.build(name, config.controls.options.get(name), where="controls.include")
@@ -56,7 +56,7 @@ def build_controls(config: StudyConfig) -> dict[str, SevereControl]:
 
 
 def control_inputs(
-    config: StudyConfig, prepared: Prepared, model: ModelOnGrid, layer: int
+    config: LPactConfig, prepared: Prepared, model: ModelOnGrid, layer: int
 ) -> ControlInputs:
     """What controls may see of one context: never a response."""
     return ControlInputs(
@@ -71,7 +71,7 @@ def control_inputs(
 
 
 def conditions(
-    config: StudyConfig, prepared: Prepared, model: ModelOnGrid, layer: int
+    config: LPactConfig, prepared: Prepared, model: ModelOnGrid, layer: int
 ) -> Iterator[Condition]:
     """Yield the real features, then every draw of every available control.
 

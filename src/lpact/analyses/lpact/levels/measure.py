@@ -70,10 +70,12 @@ class ProfileSimilarity(Plugin, ABC):
 
 
 MEASURES: Registry[Measure] = Registry(
-    "measure", Measure, package="lpact.analyses.lpact.levels.measures"
-)  # type: ignore[type-abstract]
+    "measure",
+    "lpact.analyses.lpact.levels.measure:Measure",
+    package="lpact.analyses.lpact.levels.measures",
+)
 PROFILES: Registry[ProfileSimilarity] = Registry(
     "profile",
-    ProfileSimilarity,  # type: ignore[type-abstract]
+    "lpact.analyses.lpact.levels.measure:ProfileSimilarity",
     package="lpact.analyses.lpact.levels.profile_similarities",
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.conditions import REAL, build_controls
 from lpact.analyses.lpact.levels.contrast import best_control
 from lpact.analyses.lpact.levels.readouts import (
@@ -24,7 +25,6 @@ from lpact.analyses.lpact.tables.predictive import (
     UNIT_SCORES,
 )
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.inputs.prepare import Prepared
 from lpact.math.multiple_testing import benjamini_hochberg
 from lpact.math.ridge import METRICS
@@ -37,7 +37,7 @@ Scores = dict[tuple[str, int], UnitScores]
 
 def run(
     *,
-    config: StudyConfig,
+    config: LPactConfig,
     prepared: Prepared,
     model: str,
     layer: int,
@@ -136,7 +136,7 @@ def _unit_rows(
 
 
 def _block_rows(
-    key: Mapping[str, object], stimulus: str, config: StudyConfig, readouts: ContextReadouts
+    key: Mapping[str, object], stimulus: str, config: LPactConfig, readouts: ContextReadouts
 ) -> list[dict[str, object]]:
     """Scores in every outer block, averaged over the draws of a condition."""
     draws: dict[str, list[FloatArray]] = {}
@@ -158,7 +158,7 @@ def _block_rows(
 def _contrasts(
     key: Mapping[str, object],
     scores: Scores,
-    config: StudyConfig,
+    config: LPactConfig,
     prepared: Prepared,
     confirmatory: bool,
 ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.conditions import REAL, Condition, conditions
-from lpact.config import StudyConfig
 from lpact.inputs.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
 from lpact.math.ridge import METRICS, NestedRidge, Readout, nested_ridge_draws
 from lpact.math.types import FloatArray
@@ -59,7 +59,7 @@ class ContextReadouts:
         }
 
 
-def fit_nuisance(config: StudyConfig, prepared: Prepared) -> Fitted:
+def fit_nuisance(config: LPactConfig, prepared: Prepared) -> Fitted:
     """Scores of the nuisance features alone, the same for every model and layer; undefined where there are none."""
     if not prepared.nuisance.shape[1]:
         return _undefined(prepared)
@@ -67,7 +67,7 @@ def fit_nuisance(config: StudyConfig, prepared: Prepared) -> Fitted:
 
 
 def fit_context(
-    config: StudyConfig,
+    config: LPactConfig,
     prepared: Prepared,
     model: ModelOnGrid,
     layer: int,
@@ -106,7 +106,7 @@ def fit_context(
     return ContextReadouts(real, fitted, n_features)
 
 
-def _ridge(config: StudyConfig, prepared: Prepared) -> NestedRidge:
+def _ridge(config: LPactConfig, prepared: Prepared) -> NestedRidge:
     """Readouts of a recording. Equal features have equal scores to the last bit, so that a tie stays a tie."""
     return NestedRidge(
         prepared.grid.responses,
@@ -117,7 +117,7 @@ def _ridge(config: StudyConfig, prepared: Prepared) -> NestedRidge:
 
 
 def _fit_orders(
-    config: StudyConfig, prepared: Prepared, features: FloatArray, reordered: Sequence[Condition]
+    config: LPactConfig, prepared: Prepared, features: FloatArray, reordered: Sequence[Condition]
 ) -> list[Readout]:
     """Readouts of controls that are the real rows in another order, on one set of decompositions."""
     orders = [np.argsort(c.order) for c in reordered if c.order is not None]
@@ -133,7 +133,7 @@ def _fit_orders(
     )
 
 
-def _keep(config: StudyConfig, readout: Readout) -> Fitted:
+def _keep(config: LPactConfig, readout: Readout) -> Fitted:
     by_block = readout.fold_scores(config.readout.primary_metric)
     defined = np.isfinite(by_block)
     blocks = np.array(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.conditions import REAL, conditions
 from lpact.analyses.lpact.levels.contrast import best_control
 from lpact.analyses.lpact.levels.measure import (
@@ -35,7 +36,6 @@ from lpact.analyses.lpact.tables.relational import (
     RELATIONAL_SUMMARY,
 )
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.inputs.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
 from lpact.math.splits import alternating_halves
 from lpact.math.types import FloatArray, IntArray
@@ -56,7 +56,7 @@ class BrainPatterns:
     unit_order_hash: str
 
 
-def build_measures(config: StudyConfig) -> dict[str, Measure]:
+def build_measures(config: LPactConfig) -> dict[str, Measure]:
     """Instances of the study's alignment measures, by name."""
     options = config.relational.options
     return {
@@ -65,7 +65,7 @@ def build_measures(config: StudyConfig) -> dict[str, Measure]:
     }
 
 
-def build_profiles(config: StudyConfig) -> dict[str, ProfileSimilarity]:
+def build_profiles(config: LPactConfig) -> dict[str, ProfileSimilarity]:
     """Instances of the study's profile similarities, by name."""
     return {
         name: PROFILES.build(name, where="relational.profiles")
@@ -73,7 +73,7 @@ def build_profiles(config: StudyConfig) -> dict[str, ProfileSimilarity]:
     }
 
 
-def run_brain(*, config: StudyConfig, prepared: Prepared) -> dict[str, pl.DataFrame]:
+def run_brain(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFrame]:
     """Patterns of one recording's units among themselves, whole and in split halves."""
     units = prepared.grid.units
     order = units.order_hash()
@@ -126,7 +126,7 @@ def run_brain(*, config: StudyConfig, prepared: Prepared) -> dict[str, pl.DataFr
     }
 
 
-def _brain(config: StudyConfig, prepared: Prepared) -> Brain:
+def _brain(config: LPactConfig, prepared: Prepared) -> Brain:
     return Brain(
         prepared.grid.responses,
         prepared.grid.reference_lag,
@@ -136,7 +136,7 @@ def _brain(config: StudyConfig, prepared: Prepared) -> Brain:
     )
 
 
-def _halves(config: StudyConfig, prepared: Prepared) -> tuple[IntArray, IntArray]:
+def _halves(config: LPactConfig, prepared: Prepared) -> tuple[IntArray, IntArray]:
     return alternating_halves(prepared.n_events, config.relational.half_blocks)
 
 
@@ -148,7 +148,7 @@ def _off_diagonal(matrix: FloatArray) -> FloatArray:
 
 def run(
     *,
-    config: StudyConfig,
+    config: LPactConfig,
     prepared: Prepared,
     model: ModelOnGrid,
     layer: int,
@@ -236,7 +236,7 @@ class _Collected:
 
 
 def _collect(
-    config: StudyConfig,
+    config: LPactConfig,
     prepared: Prepared,
     model: ModelOnGrid,
     layer: int,
@@ -268,7 +268,7 @@ def _collect(
     return _Collected(patterns, counted, tuple(surrogates))
 
 
-def _no_patterns(config: StudyConfig, n_units: int) -> BrainPatterns:
+def _no_patterns(config: LPactConfig, n_units: int) -> BrainPatterns:
     nothing = {name: np.full((n_units, n_units), np.nan) for name in config.relational.alignments}
     return BrainPatterns(nothing, {name: np.full(n_units, np.nan) for name in nothing}, "none")
 
@@ -307,7 +307,7 @@ def _compare(
     counted: Mapping[str, bool],
     brain: BrainPatterns,
     prepared: Prepared,
-    config: StudyConfig,
+    config: LPactConfig,
 ) -> tuple[pl.DataFrame, dict[str, object]]:
     """Similarity of every unit's pattern with every condition's (mean over draws), and the contrast."""
     units = list(prepared.grid.units.ids)

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.conditions import REAL
 from lpact.analyses.lpact.levels.measure import ProfileSimilarity
 from lpact.analyses.lpact.tables.relational import RELATIONAL_NULLS
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.inputs.prepare import Prepared
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import BoolArray, FloatArray, IntArray
@@ -51,7 +51,7 @@ class Shuffles:
 
     @classmethod
     def draw(
-        cls, config: StudyConfig, prepared: Prepared, context: tuple[str, int], n_units: int
+        cls, config: LPactConfig, prepared: Prepared, context: tuple[str, int], n_units: int
     ) -> Shuffles:
         """Draw them for a context.
 

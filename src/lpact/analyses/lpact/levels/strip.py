@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lpact.config import StudyConfig
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.features.availability import Missing
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
@@ -174,12 +174,12 @@ def _side_by_side(blocks: Sequence[FloatArray]) -> FloatArray:
 
 STRIPPINGS: Registry[StrippingMethod] = Registry(
     "stripping",
-    StrippingMethod,  # type: ignore[type-abstract]
+    "lpact.analyses.lpact.levels.strip:StrippingMethod",
     package="lpact.analyses.lpact.levels.strippings",
 )
 
 
-def build_strippings(config: StudyConfig) -> dict[str, StrippingMethod]:
+def build_strippings(config: LPactConfig) -> dict[str, StrippingMethod]:
     """Instances of the study's stripping methods, by name."""
     options = config.stripping.options
     return {

@@ -16,6 +16,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.localiser import Targets, localise
 from lpact.analyses.lpact.levels.readouts import NUISANCE
 from lpact.analyses.lpact.levels.strip import (
@@ -38,7 +39,6 @@ from lpact.analyses.lpact.tables.causal import (
     TARGETS,
 )
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.inputs.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
 from lpact.math.ridge import FittedFeatures, NestedRidge, Readout, nested_ridge
 from lpact.math.seeding import keyed_rng
@@ -54,7 +54,7 @@ Row = dict[str, object]
 
 def run(
     *,
-    config: StudyConfig,
+    config: LPactConfig,
     prepared: Prepared,
     model: ModelOnGrid,
     layer: int,
@@ -70,7 +70,7 @@ class _Context:
 
     def __init__(
         self,
-        config: StudyConfig,
+        config: LPactConfig,
         prepared: Prepared,
         model: ModelOnGrid,
         layer: int,
@@ -92,7 +92,7 @@ class _Context:
             metrics=(self.metric,),
             compute=compute_settings(config.readout),
         )
-        self.mechanisms = config.stripping.mechanisms
+        self.mechanisms = config.mechanisms.include
         self.sizes = prepared.folds.test_sizes()
         self.real_folds = real.fold_scores(self.metric)
         self.targets = (

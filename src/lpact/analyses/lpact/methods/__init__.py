@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.methods import data, decision, levels, made_with
 from lpact.analyses.lpact.methods.data import Tables
 from lpact.analyses.lpact.methods.words import CLOSE, OPEN
-from lpact.config import StudyConfig
 from lpact.report.latex import latex_prose
 from lpact.report.references import author_and_year
 from lpact.store import Manifest
@@ -44,7 +44,7 @@ class MethodsPart:
 
 
 def methods_parts(
-    manifest: Manifest, config: StudyConfig, tables: Tables
+    manifest: Manifest, config: LPactConfig, tables: Tables
 ) -> tuple[MethodsPart, ...]:
     """The section in parts; ``tables`` may lack any table, and the text then says less."""
     made = {
@@ -69,27 +69,27 @@ def methods_parts(
     return tuple(MethodsPart(title, tuple(said)) for title, said in made.items() if said)
 
 
-def methods_paragraph(manifest: Manifest, config: StudyConfig, tables: Tables) -> str:
+def methods_paragraph(manifest: Manifest, config: LPactConfig, tables: Tables) -> str:
     """Running text, one paragraph a part, with citations as ``[@key; @other]``."""
     return _written(manifest, config, tables, "{}. ", _keys_in_brackets, str)
 
 
-def methods_markdown(manifest: Manifest, config: StudyConfig, tables: Tables) -> str:
+def methods_markdown(manifest: Manifest, config: LPactConfig, tables: Tables) -> str:
     """Markdown with a heading a part and citations as ``[@key; @other]``."""
     return _written(manifest, config, tables, "### {}\n\n", _keys_in_brackets, _markdown)
 
 
-def methods_latex(manifest: Manifest, config: StudyConfig, tables: Tables) -> str:
+def methods_latex(manifest: Manifest, config: LPactConfig, tables: Tables) -> str:
     r"""LaTeX with a ``\paragraph`` a part and citations as ``\citep{key,other}`` (natbib)."""
     return _written(manifest, config, tables, "\\paragraph{{{}.}} ", _citep, latex_prose)
 
 
-def methods_text(manifest: Manifest, config: StudyConfig, tables: Tables) -> str:
+def methods_text(manifest: Manifest, config: LPactConfig, tables: Tables) -> str:
     """Plain text with citations as authors and year."""
     return _written(manifest, config, tables, "{}\n", _authors, str)
 
 
-def cited_keys(manifest: Manifest, config: StudyConfig, tables: Tables) -> tuple[str, ...]:
+def cited_keys(manifest: Manifest, config: LPactConfig, tables: Tables) -> tuple[str, ...]:
     """Keys that the section cites, in the order of the alphabet."""
     parts = methods_parts(manifest, config, tables)
     found = [m for part in parts for s in part.sentences for m in _CITATION.findall(s)]
@@ -98,7 +98,7 @@ def cited_keys(manifest: Manifest, config: StudyConfig, tables: Tables) -> tuple
 
 def _written(
     manifest: Manifest,
-    config: StudyConfig,
+    config: LPactConfig,
     tables: Tables,
     heading: str,
     citation: Callable[[list[str]], str],

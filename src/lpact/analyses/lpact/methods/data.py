@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.methods.words import (
     amount,
     cite,
@@ -18,13 +19,7 @@ from lpact.analyses.lpact.methods.words import (
     spread,
 )
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY, MODEL_INVENTORY, UNIT_INVENTORY
-from lpact.config import (
-    DatasetConfig,
-    GridConfig,
-    LanguageModelConfig,
-    PreprocessConfig,
-    StudyConfig,
-)
+from lpact.config import DatasetConfig, GridConfig, LanguageModelConfig, PreprocessConfig
 from lpact.report.references import READERS, filter_keys, source_keys
 
 Tables = Mapping[str, pl.DataFrame]
@@ -38,7 +33,7 @@ def rows(tables: Tables, name: str, **where: object) -> pl.DataFrame | None:
     return None if frame is None else frame.filter(**where)
 
 
-def datasets(config: StudyConfig, tables: Tables) -> list[str]:
+def datasets(config: LPactConfig, tables: Tables) -> list[str]:
     """One sentence a dataset, with what the source audit found."""
     sentences = [_dataset(dataset, tables) for dataset in config.datasets]
     audit = config.audit
@@ -100,7 +95,7 @@ def _sampling(used: pl.DataFrame) -> str:
     return f"; sampled at {numbers(rates.to_list(), 'Hz')}" if len(rates) else ""
 
 
-def preparation(config: StudyConfig) -> list[str]:
+def preparation(config: LPactConfig) -> list[str]:
     """What was done to recordings; datasets that share it share a sentence."""
     texts = {plain(d.name): _preprocessing(d.preprocess) for d in config.datasets}
     return [f"{listed(who)}: {text}" for text, who in grouped(texts)]
@@ -152,7 +147,7 @@ def _preprocessing(steps: PreprocessConfig) -> str:
     return text
 
 
-def events(config: StudyConfig, tables: Tables) -> list[str]:
+def events(config: LPactConfig, tables: Tables) -> list[str]:
     """What an event is and when its response is taken; datasets that share it share a sentence."""
     texts = {plain(d.name): _grid(d.grid, epoched=_epoched(d, tables)) for d in config.datasets}
     return [f"{listed(who)}: {text}" for text, who in grouped(texts)]
@@ -221,7 +216,7 @@ def _features_of_events(grid: GridConfig) -> str:
     return f"; features of an event are the {_POOLING[grid.pooling]} over its words"
 
 
-def models(config: StudyConfig, tables: Tables) -> list[str]:
+def models(config: LPactConfig, tables: Tables) -> list[str]:
     """One sentence a model."""
     return [_model(model, tables) for model in config.models]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.methods.data import Tables
 from lpact.analyses.lpact.methods.words import amount, cite, listed, number, numbers, percent
 from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
-from lpact.config import StudyConfig
 from lpact.report.references import (
     BOUND,
     CONJUNCTION,
@@ -19,7 +19,7 @@ from lpact.report.references import (
 LAYER_ABLATION = "layer_ablation"
 
 
-def point_rules(config: StudyConfig, tables: Tables) -> list[str]:
+def point_rules(config: LPactConfig, tables: Tables) -> list[str]:
     """The six gates as point rules."""
     gates = config.gates
     share = percent(gates.direction_fraction)
@@ -48,7 +48,7 @@ def point_rules(config: StudyConfig, tables: Tables) -> list[str]:
     ]
 
 
-def _never_agrees(config: StudyConfig) -> str:
+def _never_agrees(config: LPactConfig) -> str:
     """A method that takes out the same whatever the mechanism cannot be specific; it has a vote all the same."""
     methods = config.stripping.methods
     if LAYER_ABLATION not in methods:
@@ -70,7 +70,7 @@ def _claims(tables: Tables) -> str:
     )
 
 
-def tests(config: StudyConfig) -> list[str]:
+def tests(config: LPactConfig) -> list[str]:
     """The same gates as tests."""
     gates = config.gates
     return [
@@ -93,7 +93,7 @@ def tests(config: StudyConfig) -> list[str]:
     ]
 
 
-def positive_controls(config: StudyConfig) -> list[str]:
+def positive_controls(config: LPactConfig) -> list[str]:
     """What shows that a negative verdict means something."""
     chosen = config.assay
     if not chosen.enabled:

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.methods.data import Tables
 from lpact.analyses.lpact.methods.words import (
     CONTROLS,
@@ -30,7 +31,6 @@ from lpact.analyses.lpact.methods.words import (
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, RELIABILITY_MODES
 from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.analyses.lpact.tables.media import AUDIO_SOURCES
-from lpact.config import StudyConfig
 from lpact.report.references import (
     CEILING,
     CONTIGUOUS,
@@ -46,7 +46,7 @@ from lpact.report.references import CONTROLS as CONTROL_KEYS
 from lpact.report.references import MEASURES as MEASURE_KEYS
 
 
-def readout(config: StudyConfig) -> list[str]:
+def readout(config: LPactConfig) -> list[str]:
     """Level 1: the nested ridge readout."""
     chosen = config.readout
     if chosen.split == "stories":
@@ -89,7 +89,7 @@ def _device(device: str) -> str:
     )
 
 
-def nuisance(config: StudyConfig, tables: Tables) -> list[str]:
+def nuisance(config: LPactConfig, tables: Tables) -> list[str]:
     """What a model must beat first."""
     parts = [_nuisance(name, config, tables) for name in config.nuisance.include]
     return [
@@ -98,7 +98,7 @@ def nuisance(config: StudyConfig, tables: Tables) -> list[str]:
     ]
 
 
-def _nuisance(name: str, config: StudyConfig, tables: Tables) -> str:
+def _nuisance(name: str, config: LPactConfig, tables: Tables) -> str:
     chosen = config.nuisance
     shown = plain(name).replace("_", " ")
     if name == "word_rate":
@@ -112,7 +112,7 @@ def _nuisance(name: str, config: StudyConfig, tables: Tables) -> str:
     return shown
 
 
-def _envelope(config: StudyConfig, tables: Tables) -> str:
+def _envelope(config: LPactConfig, tables: Tables) -> str:
     """Where the envelope came from, dataset by dataset; what a dataset brings goes before its audio files."""
     chosen = config.nuisance
     settings = (
@@ -147,7 +147,7 @@ def _of_stimuli(row: Mapping[str, Any]) -> str:
     return "" if n == whole else f" for {n} of {whole} stimuli"
 
 
-def controls(config: StudyConfig, tables: Tables) -> list[str]:
+def controls(config: LPactConfig, tables: Tables) -> list[str]:
     """Severe controls with their draws."""
     chosen = config.controls
     available = tables.get(CONTROL_AVAILABILITY.name)
@@ -182,7 +182,7 @@ def _control(name: str, available: pl.DataFrame | None) -> str:
     return f"{text}, {spread(made['draws'], 'draw')}"
 
 
-def relational(config: StudyConfig) -> list[str]:
+def relational(config: LPactConfig) -> list[str]:
     """Level 2."""
     chosen = config.relational
     measures = [meaning(m, MEASURES) + cite(*MEASURE_KEYS.get(m, ())) for m in chosen.alignments]
@@ -203,7 +203,7 @@ def relational(config: StudyConfig) -> list[str]:
     ]
 
 
-def stripping(config: StudyConfig) -> list[str]:
+def stripping(config: LPactConfig) -> list[str]:
     """Level 3."""
     chosen, source = config.stripping, config.mechanisms
     mechanisms = [
@@ -236,14 +236,14 @@ def stripping(config: StudyConfig) -> list[str]:
     ]
 
 
-def _mechanism_words(config: StudyConfig) -> dict[str, str]:
+def _mechanism_words(config: LPactConfig) -> dict[str, str]:
     changed = config.mechanisms.options.get("context_update", {}).get("of") == "prediction"
     return dict(MECHANISMS) | (
         {"context_update": "change of the model's prediction"} if changed else {}
     )
 
 
-def ceilings(config: StudyConfig, tables: Tables) -> list[str]:
+def ceilings(config: LPactConfig, tables: Tables) -> list[str]:
     """Level 4, with the modes that were possible and those that bound."""
     sentences = [
         f"Scores were held against brain–brain reliability{cite(*CEILING)}: the similarity between a unit's patterns "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.methods.data import Tables
 from lpact.analyses.lpact.methods.words import MODES, amount, cite, listed, names, options, plain
 from lpact.analyses.lpact.tables.audit import (
@@ -18,7 +19,6 @@ from lpact.analyses.lpact.tables.audit import (
 )
 from lpact.analyses.lpact.tables.media import MEDIA_SUMMARY
 from lpact.codes import Reason
-from lpact.config import StudyConfig
 from lpact.report.references import FIGURES, FRAMEWORK, PACKAGE, SOFTWARE
 from lpact.store import Manifest
 
@@ -37,7 +37,7 @@ _PACKAGES = {
 _WHY = {reason.value: reason.explanation for reason in Reason}
 
 
-def overview(config: StudyConfig) -> list[str]:
+def overview(config: LPactConfig) -> list[str]:
     """What was asked, in two sentences."""
     return [
         f"The study {plain(config.name)} asked whether features of language models align with brain responses to "
@@ -148,7 +148,7 @@ def _findings(tables: Tables) -> list[str]:
     ]
 
 
-def software(manifest: Manifest, config: StudyConfig) -> list[str]:
+def software(manifest: Manifest, config: LPactConfig) -> list[str]:
     """Versions, seed and checksums."""
     versions = [
         f"{_PACKAGES.get(name, plain(name))} {plain(version)}{cite(*SOFTWARE.get(name, ()))}"
@@ -169,7 +169,7 @@ def software(manifest: Manifest, config: StudyConfig) -> list[str]:
     return sentences
 
 
-def remaining_options(config: StudyConfig) -> list[str]:
+def remaining_options(config: LPactConfig) -> list[str]:
     """Options of readers, models and other plugins, in full."""
     parts: list[tuple[str, str, Mapping[str, object]]] = [
         *(("dataset", d.name, d.options) for d in config.datasets),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import NEEDED, decide
 from lpact.analyses.lpact.robustness.ablation import Ablation
 from lpact.analyses.lpact.robustness.brain_as_model import BrainAsModel, read_brain_as_model
@@ -40,7 +41,6 @@ from lpact.analyses.lpact.tables.robustness import (
     THRESHOLD_SENSITIVITY,
     UNCERTAINTY,
 )
-from lpact.config import GatesConfig
 from lpact.errors import TableError, did_you_mean
 from lpact.store import validate
 from lpact.tables import Table

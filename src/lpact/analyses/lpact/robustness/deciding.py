@@ -19,6 +19,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import NEEDED
 from lpact.analyses.lpact.gates.decision import decide_gathered, gather, integrated_claims, read_all
 from lpact.analyses.lpact.gates.known import Known
@@ -35,7 +36,6 @@ from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
 from lpact.codes import Gate, Reason
-from lpact.config import GatesConfig
 from lpact.tables import RECORDING_KEY
 
 MECHANISM = "mechanism_specific"

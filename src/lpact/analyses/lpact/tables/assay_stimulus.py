@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.tables._declare import RECORDING, RECORDING_KEY, Column, Table, reason
+from lpact.tables import RECORDING, RECORDING_KEY, Column, Table, reason
 
 _DATASET = Column("dataset", "str", "Dataset name in the study file.")
 _KIND = Column(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.tables._declare import RECORDING, RECORDING_KEY, Column, Table, reason
+from lpact.tables import RECORDING, RECORDING_KEY, Column, Table, reason
 
 EVIDENCE_FEASIBILITY = Table(
     "audits/lpact_evidence_feasibility",
@@ -126,20 +126,6 @@ RELIABILITY_MODES = Table(
     ),
 )
 
-SOURCE_FILES = Table(
-    "audits/lpact_source_files",
-    "One row a source file: size, checksum and licence.",
-    ("dataset", "path"),
-    (
-        Column("dataset", "str", "Dataset name in the study file."),
-        Column(
-            "path", "str", "Path inside the dataset's folder, or the name of a generated source."
-        ),
-        Column("n_bytes", "int", "Size.", "bytes"),
-        Column("sha256", "str", "SHA-256 of the content."),
-        Column("licence", "str", "Licence."),
-    ),
-)
 
 MECHANISM_CORRELATIONS = Table(
     "audits/lpact_mechanism_correlations",
@@ -172,27 +158,6 @@ MODEL_INVENTORY = Table(
     ),
 )
 
-MODEL_FILES = Table(
-    "audits/lpact_model_files",
-    "One row a file of a language model that features were extracted from, or of a parser; and one row a set of "
-    "features that was extracted.",
-    ("model", "path"),
-    (
-        Column("model", "str", "Model name in the study file, or `(parser)`."),
-        Column(
-            "path",
-            "str",
-            "Name of the file in its folder, or package and version; `features/`, dataset and name of a set.",
-        ),
-        Column("n_bytes", "int", "Size; of a set, of its arrays.", "bytes"),
-        Column("sha256", "str", "Checksum of the content; of a set, of all files of its arrays."),
-        Column(
-            "source",
-            "str",
-            "Name of the model as it was asked for, with its revision where it has one; empty for a set.",
-        ),
-    ),
-)
 
 TABLES = (
     EVIDENCE_FEASIBILITY,
@@ -201,8 +166,6 @@ TABLES = (
     CONTROL_AVAILABILITY,
     INGREDIENT_AVAILABILITY,
     RELIABILITY_MODES,
-    SOURCE_FILES,
     MECHANISM_CORRELATIONS,
     MODEL_INVENTORY,
-    MODEL_FILES,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.tables._declare import Column, Table
+from lpact.tables import Column, Table
 
 CELL = (
     Column("cell", "str", "Name of the cell: all of its settings."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.tables._declare import CONTEXT, CONTEXT_KEY, Column, Table, reason
+from lpact.tables import CONTEXT, CONTEXT_KEY, Column, Table, reason
 
 _METHOD = Column("method", "str", "Stripping method.")
 _STRIPPED = Column("stripped", "str", "Mechanism that was stripped from the features.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.tables._declare import (
+from lpact.tables import (
     CONTEXT,
     CONTEXT_KEY,
     RECORDING,

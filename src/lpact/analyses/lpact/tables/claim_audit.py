@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.tables._declare import CLAIM, CLAIM_KEY, Column, Table
+from lpact.tables import CLAIM, CLAIM_KEY, Column, Table
 
 _PROFILE = Column("gate_profile", "str", "Gate profile that the verdict is of.")
 _STATEMENT = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.tables._declare import Column, Table, reason
+from lpact.tables import Column, Table, reason
 
 _DATASET = Column("dataset", "str", "Dataset name in the study file.")
 _MODEL = Column("model", "str", "Model name in the study file.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.tables._declare import CONTEXT, CONTEXT_KEY, Column, Table, reason
+from lpact.tables import CONTEXT, CONTEXT_KEY, Column, Table, reason
 
 _METRIC = Column("metric", "str", "pearson, spearman or r2, on pooled held-out predictions.")
 _CONDITION = Column("condition", "str", "`real`, `nuisance`, `nuisance_plus_model` or a control.")

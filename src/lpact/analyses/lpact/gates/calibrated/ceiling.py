@@ -14,13 +14,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
 from lpact.analyses.lpact.gates.calibrated.frames import cells, layer_of
 from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEvidence
 from lpact.analyses.lpact.gates.point_rules.ceiling import BOUNDED
 from lpact.analyses.lpact.gates.wording import count, number
 from lpact.codes import Gate
-from lpact.config import GatesConfig
 from lpact.math.randomization import bootstrap_p_value
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import Layer
 from lpact.analyses.lpact.gates.calibrated.ceiling import ceiling_gate, read_fractions
 from lpact.analyses.lpact.gates.calibrated.frames import Level1, of_layers, read_level1_by_layer
@@ -30,7 +31,6 @@ from lpact.analyses.lpact.gates.evidence import Evidence, LabelledRows
 from lpact.analyses.lpact.gates.known import Known
 from lpact.analyses.lpact.gates.verdict import RawEvidence
 from lpact.codes import Gate
-from lpact.config import GatesConfig
 from lpact.math.types import FloatArray
 
 

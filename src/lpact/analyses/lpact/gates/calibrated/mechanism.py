@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
 from lpact.analyses.lpact.gates.calibrated.comparison import Comparison, criterion, unrivalled
 from lpact.analyses.lpact.gates.calibrated.frames import (
@@ -27,7 +28,6 @@ from lpact.analyses.lpact.gates.calibrated.frames import (
 from lpact.analyses.lpact.gates.claims import NO_MECHANISM, Claim
 from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEvidence
 from lpact.codes import Gate
-from lpact.config import GatesConfig
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 

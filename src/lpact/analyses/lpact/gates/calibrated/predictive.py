@@ -19,6 +19,7 @@ from typing import Self
 
 import numpy as np
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import Layer
 from lpact.analyses.lpact.gates.calibrated.comparison import Comparison, criterion, unrivalled
 from lpact.analyses.lpact.gates.calibrated.frames import (
@@ -31,7 +32,6 @@ from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEv
 from lpact.analyses.lpact.gates.known import Known
 from lpact.analyses.lpact.gates.wording import count, number
 from lpact.codes import Gate
-from lpact.config import GatesConfig
 from lpact.math.randomization import (
     draw_p_value,
     intersection_union,

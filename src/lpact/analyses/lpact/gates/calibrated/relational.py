@@ -26,6 +26,7 @@ from typing import Self
 import numpy as np
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
 from lpact.analyses.lpact.gates.calibrated.comparison import Comparison, criterion, unrivalled
 from lpact.analyses.lpact.gates.calibrated.frames import layer_of
@@ -34,7 +35,6 @@ from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEv
 from lpact.analyses.lpact.gates.rows import is_label
 from lpact.analyses.lpact.gates.wording import percent
 from lpact.codes import Gate, RowLabel
-from lpact.config import GatesConfig
 from lpact.math.randomization import draw_p_value
 from lpact.math.types import FloatArray
 

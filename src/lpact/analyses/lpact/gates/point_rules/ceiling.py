@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import (
     LAYER_KEY,
     Layer,
@@ -38,7 +39,6 @@ from lpact.analyses.lpact.gates.criteria import (
 from lpact.analyses.lpact.gates.rows import OK
 from lpact.analyses.lpact.gates.wording import mean_over, number
 from lpact.codes import Gate, Reason, RowLabel
-from lpact.config import GatesConfig
 
 BOUNDED = (RowLabel.PASS, RowLabel.CONTROL_EXPLAINED, RowLabel.BELOW_CEILING_FRACTION)
 """Evidence labels of rows whose fractions stand on a sufficient reliability."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, Row, attach, most_frequent, rows_by_key
 from lpact.analyses.lpact.gates.claims import NO_MECHANISM, Claim
 from lpact.analyses.lpact.gates.criteria import (
@@ -25,7 +26,6 @@ from lpact.analyses.lpact.gates.criteria import (
 from lpact.analyses.lpact.gates.rows import OK, missing
 from lpact.analyses.lpact.gates.wording import number, percent
 from lpact.codes import Gate, Reason, RowLabel
-from lpact.config import GatesConfig
 
 MIN_TARGETS = 2
 """A drop is selective only against another mechanism's target."""

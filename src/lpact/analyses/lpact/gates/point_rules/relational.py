@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import (
     LAYER_KEY,
     Layer,
@@ -32,7 +33,6 @@ from lpact.analyses.lpact.gates.criteria import (
 from lpact.analyses.lpact.gates.rows import OK, is_label
 from lpact.analyses.lpact.gates.wording import count, number, percent
 from lpact.codes import Gate, Reason, RowLabel
-from lpact.config import GatesConfig
 
 UNRELIABLE = "split_half_reliability"
 WRONG_ORDER = "unit_order"

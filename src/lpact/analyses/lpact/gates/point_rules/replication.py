@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import Layer, Row
 from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEvidence
 from lpact.analyses.lpact.gates.wording import count, percent
 from lpact.codes import Gate
-from lpact.config import GatesConfig
 
 
 def replication_gate(

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import (
     LAYER_KEY,
     Layer,
@@ -25,7 +26,6 @@ from lpact.analyses.lpact.gates.point_rules.relational import why_nothing
 from lpact.analyses.lpact.gates.rows import OK
 from lpact.analyses.lpact.gates.wording import mean_over, number, percent, rivalry
 from lpact.codes import Gate, RowLabel
-from lpact.config import GatesConfig
 from lpact.tables import CONTEXT_KEY
 
 REAL = "real"

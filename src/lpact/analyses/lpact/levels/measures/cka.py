@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lpact.analyses.lpact.levels.measure import MEASURES, Brain, Measure
+from lpact.analyses.lpact.levels.measure import Brain, Measure
 from lpact.math.similarity import cka_between_units, cka_to_units
 from lpact.math.types import FloatArray
 
 
-@MEASURES.register
 class CKA(Measure):
     """Linear centred kernel alignment ⟨HKH, HLH⟩ / (‖HKH‖ ‖HLH‖) at the reference lag.
 

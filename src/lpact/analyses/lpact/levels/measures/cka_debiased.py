@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lpact.analyses.lpact.levels.measure import MEASURES, Brain, Measure
+from lpact.analyses.lpact.levels.measure import Brain, Measure
 from lpact.math.similarity import cka_between_units, cka_to_units
 from lpact.math.types import FloatArray
 
 
-@MEASURES.register
 class DebiasedCKA(Measure):
     """Linear centred kernel alignment at the reference lag, from unbiased estimators of HSIC.
 

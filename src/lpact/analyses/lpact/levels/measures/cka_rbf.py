@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from lpact.analyses.lpact.levels.measure import MEASURES, Brain, Measure
+from lpact.analyses.lpact.levels.measure import Brain, Measure
 from lpact.math.similarity import cka_rbf_between_units, cka_rbf_to_units
 from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
@@ -22,7 +22,6 @@ class RBFOptions(PluginOptions):
     )
 
 
-@MEASURES.register
 class RBFCKA(Measure):
     """Centred kernel alignment at the reference lag, with kernels exp(−d² / 2σ²) of distances d between events.
 

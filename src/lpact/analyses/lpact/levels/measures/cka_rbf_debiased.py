@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from lpact.analyses.lpact.levels.measure import MEASURES
 from lpact.analyses.lpact.levels.measures.cka_rbf import RBFCKA
 
 
-@MEASURES.register
 class DebiasedRBFCKA(RBFCKA):
     """`cka_rbf` from unbiased estimators of HSIC: about zero where nothing is shared, and possibly below.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lpact.analyses.lpact.levels.measure import MEASURES, Brain, Measure
+from lpact.analyses.lpact.levels.measure import Brain, Measure
 from lpact.math.similarity import event_response_between_units, event_response_to_units
 from lpact.math.types import FloatArray
 
 
-@MEASURES.register
 class EventResponse(Measure):
     """Correlation, over events, of how strongly both sides respond, whatever the direction."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lpact.analyses.lpact.levels.measure import MEASURES, Brain, Measure
+from lpact.analyses.lpact.levels.measure import Brain, Measure
 from lpact.math.ridge import nested_ridge, single_column_readouts
 from lpact.math.types import FloatArray
 
 
-@MEASURES.register
 class Linear(Measure):
     """Held-out Pearson correlation of the nested ridge readout, lag chosen on training rows."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lpact.analyses.lpact.levels.measure import MEASURES, Brain, Measure
+from lpact.analyses.lpact.levels.measure import Brain, Measure
 from lpact.math.similarity import pearson_between_units, pearson_to_units
 from lpact.math.types import FloatArray
 
 
-@MEASURES.register
 class Pearson(Measure):
     """Absolute correlation of every unit with the leading component of the features (of one column: |r|)."""
 

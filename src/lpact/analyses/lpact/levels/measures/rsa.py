@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lpact.analyses.lpact.levels.measure import MEASURES, Brain, Measure
+from lpact.analyses.lpact.levels.measure import Brain, Measure
 from lpact.math.similarity import rsa_between_units, rsa_to_units
 from lpact.math.types import FloatArray
 
 
-@MEASURES.register
 class RSA(Measure):
     """Correlation of representational dissimilarity matrices at the reference lag.
 

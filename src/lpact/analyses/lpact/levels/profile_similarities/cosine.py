@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lpact.analyses.lpact.levels.measure import PROFILES, ProfileSimilarity
+from lpact.analyses.lpact.levels.measure import ProfileSimilarity
 from lpact.math.profiles import profile_similarity, profile_similarity_pairs
 from lpact.math.types import FloatArray
 
 
-@PROFILES.register
 class CosineProfile(ProfileSimilarity):
     """Cosine: blind to a pattern's scale; a shared positive mean counts as similarity."""
 

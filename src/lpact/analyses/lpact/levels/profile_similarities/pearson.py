@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lpact.analyses.lpact.levels.measure import PROFILES, ProfileSimilarity
+from lpact.analyses.lpact.levels.measure import ProfileSimilarity
 from lpact.math.profiles import profile_similarity, profile_similarity_pairs
 from lpact.math.types import FloatArray
 
 
-@PROFILES.register
 class PearsonProfile(ProfileSimilarity):
     """Pearson correlation: blind to a pattern's mean and scale."""
 

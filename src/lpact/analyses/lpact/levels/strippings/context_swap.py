@@ -9,7 +9,6 @@ import numpy as np
 from pydantic import Field
 
 from lpact.analyses.lpact.levels.strip import (
-    STRIPPINGS,
     DegenerateStrip,
     StripInputs,
     StrippingMethod,
@@ -108,7 +107,6 @@ def _quantile(values: FloatArray, q: float) -> float:
     return high - (high - low) * (1.0 - part) if part >= 0.5 else low + (high - low) * part
 
 
-@STRIPPINGS.register
 class ContextReset(ContextSwap):
     """At engaged events, the sentence-reset features."""
 
@@ -117,7 +115,6 @@ class ContextReset(ContextSwap):
     context = SENTENCE_RESET
 
 
-@STRIPPINGS.register
 class ReversedContext(ContextSwap):
     """At engaged events, the reversed-context features."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from lpact.analyses.lpact.levels.strip import (
-    STRIPPINGS,
     DegenerateStrip,
     StripInputs,
     StrippingMethod,
@@ -14,7 +13,6 @@ from lpact.analyses.lpact.levels.strip import (
 from lpact.math.types import FloatArray, IntArray
 
 
-@STRIPPINGS.register
 class FeatureResidualization(StrippingMethod):
     """β_j = cov(z_j, m) / var(m) on training rows; z_j ← z_j − β_j (m − mean m)."""
 

@@ -8,7 +8,6 @@ import numpy as np
 from pydantic import Field
 
 from lpact.analyses.lpact.levels.strip import (
-    STRIPPINGS,
     DegenerateStrip,
     StripInputs,
     StrippingMethod,
@@ -25,7 +24,6 @@ class ZeroingOptions(PluginOptions):
     )
 
 
-@STRIPPINGS.register
 class FeatureZeroing(StrippingMethod):
     """The columns most correlated with the mechanism, in absolute value, are set to their training mean."""
 

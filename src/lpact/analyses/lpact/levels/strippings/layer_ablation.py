@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from lpact.analyses.lpact.levels.strip import STRIPPINGS, StripInputs, StrippingMethod
+from lpact.analyses.lpact.levels.strip import StripInputs, StrippingMethod
 from lpact.codes import Reason
 from lpact.features.availability import Missing
 from lpact.features.models import FULL
 from lpact.math.types import FloatArray, IntArray
 
 
-@STRIPPINGS.register
 class LayerAblation(StrippingMethod):
     """The previous layer's features take the layer's place; layer 0 falls to its training mean.
 

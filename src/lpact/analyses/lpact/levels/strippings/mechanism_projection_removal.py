@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from lpact.analyses.lpact.levels.strip import (
-    STRIPPINGS,
     DegenerateStrip,
     StripInputs,
     StrippingMethod,
@@ -14,7 +13,6 @@ from lpact.analyses.lpact.levels.strip import (
 from lpact.math.types import FloatArray, IntArray
 
 
-@STRIPPINGS.register
 class MechanismProjectionRemoval(StrippingMethod):
     """d = Zᶜᵀmᶜ / ‖Zᶜᵀmᶜ‖ on training rows; Z ← Z − (Zᶜ d) dᵀ."""
 

@@ -7,11 +7,18 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lpact.errors import ConfigError, did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
+
+
+class Section(BaseModel):
+    """Options as a study file holds them: frozen, and unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
 
 PLUGIN_OPTIONS = "the options of a plugin are"
 """How a message begins about the options of a plugin."""

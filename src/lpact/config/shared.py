@@ -1,4 +1,4 @@
-"""Models, readouts, features, controls and levels."""
+"""Sections that every analysis shares: models, readout, nuisance, controls, mechanisms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from lpact.config.section import Fraction, Metric, Name, Section
+from lpact.config.section import Metric, Name, Section
 
 
 class LanguageModelConfig(Section):
@@ -180,43 +180,10 @@ class ControlsConfig(Section):
     )
 
 
-class RelationalConfig(Section):
-    """Level 2: does the model reproduce the brain's own relational pattern?"""
+class MechanismsConfig(Section):
+    """Candidate mechanisms, and where they come from if the dataset does not bring their values along."""
 
-    alignments: tuple[str, ...] = Field(
-        ("linear", "rsa", "cka"),
-        min_length=1,
-        description="Registered alignment measures (`lpact list measures`), used for model→unit and unit→unit alike.",
-    )
-    profiles: tuple[str, ...] = Field(
-        ("pearson", "spearman", "cosine"),
-        min_length=1,
-        description="Profile similarities (`lpact list profiles`) between the model's and a unit's pattern.",
-    )
-    brain_patterns_from: Literal["same_run", "other_run", "other_subject"] = Field(
-        "same_run",
-        description="Where brain patterns are taken from. Within one run units share noise that a model does not.",
-    )
-    min_units: Annotated[int, Field(ge=3)] = Field(
-        8, description="With fewer units the level is `insufficient_coverage`."
-    )
-    half_blocks: Annotated[int, Field(ge=2)] = Field(
-        8, description="Contiguous blocks that are dealt alternately into the two split halves."
-    )
-    permutations: Annotated[int, Field(ge=1)] = Field(
-        99,
-        description="Shuffled unit orders, and random exchanges of units between the model's pattern and a rival's, "
-        "that the `calibrated` gate profile is held against.",
-    )
-    options: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Options by alignment measure."
-    )
-
-
-class StrippingConfig(Section):
-    """Level 3: does removing a mechanism break the matching units and no others?"""
-
-    mechanisms: tuple[str, ...] = Field(
+    include: tuple[str, ...] = Field(
         (
             "surprisal",
             "semantic_transition",
@@ -225,37 +192,8 @@ class StrippingConfig(Section):
             "discourse_boundary",
             "context_update",
         ),
-        min_length=2,
-        description="Registered mechanisms (`lpact list mechanisms`), one scalar an event each.",
+        description="Registered mechanisms (`lpact list mechanisms`), one number per event each.",
     )
-    methods: tuple[str, ...] = Field(
-        (
-            "feature_zeroing",
-            "feature_residualization",
-            "mechanism_projection_removal",
-            "layer_ablation",
-            "context_reset",
-            "reversed_context",
-        ),
-        min_length=1,
-        description="Registered stripping methods (`lpact list strippings`).",
-    )
-    target_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
-        0.15,
-        description="Share of units that the localiser picks as a mechanism's target, in every outer fold anew.",
-    )
-    mismatch_draws: Annotated[int, Field(ge=1)] = Field(
-        5,
-        description="Random directions of equal variance stripped instead, for each method and mechanism.",
-    )
-    options: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Options by stripping method."
-    )
-
-
-class MechanismsConfig(Section):
-    """Where mechanisms come from, if the dataset does not bring their values along."""
-
     model: str | None = Field(
         None,
         description="Model of the study whose surprisal and states are used. Unset: the first one that reads text.",
@@ -269,57 +207,4 @@ class MechanismsConfig(Section):
     options: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
         description="Options by mechanism name; see each mechanism's reference page.",
-    )
-
-
-class AuditConfig(Section):
-    """Source audit: what must be there before evidence is looked at."""
-
-    required_controls: tuple[str, ...] = Field(
-        ("random_matched_dim", "random_matched_autocorr", "circular_shift"),
-        description="Controls without which a dataset's evidence chain is not complete.",
-    )
-    min_subject_runs: Annotated[int, Field(ge=1)] = Field(
-        2, description="Fewest usable subject-run units for a complete chain."
-    )
-    min_brain_units: Annotated[int, Field(ge=1)] = Field(
-        4, description="Fewest usable brain units in a subject-run for a complete chain."
-    )
-    max_bad_units: Fraction = Field(
-        0.5, description="A recording with a larger share of unusable units is excluded whole."
-    )
-
-
-class GatesConfig(Section):
-    """Thresholds that turn numbers into verdicts. They never change a number of levels 1 to 4."""
-
-    direction_fraction: Fraction = Field(
-        0.6, description="Share of rows or subject-runs that must point the positive way."
-    )
-    min_subject_runs: Annotated[int, Field(ge=1)] = Field(
-        3, description="Fewest subject-run units for a replicated claim."
-    )
-    min_reliability: Fraction = Field(
-        0.1, description="Lowest brain–brain reliability that can bound a score."
-    )
-    min_ceiling_fraction: Annotated[float, Field(ge=0.0)] = Field(
-        0.25, description="Lowest mean fraction of the brain–brain ceiling."
-    )
-    summary_majority: Fraction = Field(
-        0.5, description="More than this share of relational summaries must pass."
-    )
-    method_majority: Fraction = Field(
-        0.5, description="At least this share of stripping methods must agree."
-    )
-    alpha: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        0.05, description="Level of every gate of the `calibrated` profile."
-    )
-    fdr: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        0.05,
-        description="Expected share of false ones among the claims that the `calibrated` profile gives a label.",
-    )
-    severe_scope: Literal["claimed_levels", "all_levels"] = Field(
-        "claimed_levels",
-        description="`claimed_levels`: `predictive_only` asks for severe-control survival at level 1 alone, every "
-        "stronger label at levels 1 and 2. `all_levels`: every label asks for both.",
     )

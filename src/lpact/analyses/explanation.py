@@ -1,0 +1,180 @@
+"""What an analysis concludes, as data: terminal, report, explorer and notebook render these records.
+
+An analysis fills them from tables alone; no surface adds a reason or a number of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from lpact.tables import Table
+
+Value: TypeAlias = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Numbers behind a criterion, ready to be drawn as one strip of dots.
+
+    Attributes
+    ----------
+    title, unit
+        What is shown, and what the numbers measure.
+    values
+        The numbers, finite, in a fixed order; ``labels`` names each of them.
+    n_missing
+        Numbers that could not be computed.
+    kind
+        What one number is, singular: "draw", "subject-run", "held-out block" …
+    observed
+        The model's own number on the same axis.
+    bound
+        The threshold on the same axis.
+    marks
+        Further named values worth a line, such as the score of the nuisance features.
+    compared_with
+        The control, target or bound that the model is compared with.
+    where
+        The recording it is about, or what it pools.
+    gives
+        How the criterion's number follows from the values ("mean", "rank p-value" …); empty where the criterion does
+        not rest on them alone.
+    note
+        How to read it, in one sentence.
+    """
+
+    title: str
+    unit: str
+    values: tuple[float, ...]
+    labels: tuple[str, ...] = ()
+    n_missing: int = 0
+    kind: str = "number"
+    observed: float | None = None
+    bound: float | None = None
+    marks: tuple[tuple[str, float], ...] = ()
+    compared_with: str = ""
+    where: str = ""
+    gives: str = ""
+    p_value: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One number and its threshold. A criterion that is not ``decisive`` is shown and has no vote."""
+
+    name: str
+    sentence: str
+    value: float | None
+    relation: str
+    threshold: float | None
+    passed: bool
+    n: int = 0
+    compared_with: str = ""
+    decisive: bool = True
+    distributions: tuple[Distribution, ...] = ()
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A question that a claim must pass, with its criteria; ``letter`` is its short name in tables and figures."""
+
+    name: str
+    letter: str
+    meaning: str
+    passed: bool
+    criteria: tuple[Criterion, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a claim got its label.
+
+    Attributes
+    ----------
+    analysis, claim, profile
+        The analysis, the claim's columns by name, and the set of rules; ``profile`` is empty where there is only one.
+    label, meaning
+        The verdict and what it means.
+    reason
+        What decided the label, in one sentence.
+    facts
+        Further numbers and names, in the order in which they are shown.
+    gates
+        The gates in their order.
+    what_would_change
+        One sentence per thing that would have to be different for a stronger label; for the strongest label, what is
+        nearest to failing.
+    rows
+        Tables whose rows lie behind it, each with the column values that select them.
+    """
+
+    analysis: str
+    claim: Mapping[str, Value]
+    profile: str
+    label: str
+    meaning: str
+    reason: str
+    facts: tuple[tuple[str, Value], ...] = ()
+    gates: tuple[Gate, ...] = ()
+    what_would_change: tuple[str, ...] = ()
+    rows: tuple[tuple[str, Mapping[str, Value]], ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The claim as one word: its values joined by slashes."""
+        return "/".join(str(value) for value in self.claim.values())
+
+
+@dataclass(frozen=True)
+class ClaimTable:
+    """Where an analysis keeps its claims, so that every surface can list, filter, compare and count them.
+
+    Attributes
+    ----------
+    table
+        One row per claim (and profile). It has the columns ``label`` and ``reason`` (one sentence).
+    key
+        Columns that name a claim, in the order of its id.
+    labels
+        Every label with its meaning, strongest first.
+    profiles
+        Values of the column ``gate_profile`` with their meaning, the default first; empty where the table has no such
+        column.
+    gates
+        Columns that say whether a gate passes, by the gate's letter; and ``gate_meanings`` by the same letter.
+    score
+        Column with the conventional score, if there is one.
+    evidence
+        One row per claim, profile, gate and criterion, if the analysis stores its criteria.
+    """
+
+    table: Table
+    key: tuple[str, ...]
+    labels: Mapping[str, str]
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, str] = field(default_factory=dict)
+    gate_meanings: Mapping[str, str] = field(default_factory=dict)
+    score: str = ""
+    evidence: Table | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an analysis says of the whole study under one profile: a short code and what it means."""
+
+    code: str
+    meaning: str
+    profile: str = ""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The answer of an analysis: one headline, the reasons for it, and the outcome under each profile."""
+
+    analysis: str
+    headline: str
+    why: tuple[str, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
