@@ -87,7 +87,7 @@ def reason() -> Column:
 
 SOURCE_FILES = Table(
     "audits/lpact_source_files",
-    "One row a source file: size, checksum and licence.",
+    "One row per source file: size, checksum and licence.",
     ("dataset", "path"),
     (
         Column("dataset", "str", "Dataset name in the study file."),
@@ -102,7 +102,7 @@ SOURCE_FILES = Table(
 
 MODEL_FILES = Table(
     "audits/lpact_model_files",
-    "One row a file of a language model that features were extracted from, or of a parser; and one row a set of "
+    "One row per file of a language model that features were extracted from, or of a parser; and one row per set of "
     "features that was extracted.",
     ("model", "path"),
     (
@@ -132,7 +132,7 @@ AFTER_THE_FACT = "after the fact"
 
 PREREGISTRATION_ITEMS = Table(
     "audits/preregistration_items",
-    "One row an item of the preregistration: what was registered, what the run has, and whether that is the same. "
+    "One row per item of the preregistration: what was registered, what the run has, and whether that is the same. "
     "Items that were not followed come first.",
     ("followed", "item_group", "item"),
     (

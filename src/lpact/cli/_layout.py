@@ -58,8 +58,12 @@ class Grid:
         padding = (0, GAP, 0, 0)
         table = Table(box=None, padding=padding, pad_edge=False, show_header=self.header)
         for name in self.columns:
-            justify = "right" if name in self.right else "left"
-            table.add_column(Text(name), header_style="bold", justify=justify, overflow="fold")
+            table.add_column(
+                Text(name),
+                header_style="bold",
+                justify="right" if name in self.right else "left",
+                overflow="fold",
+            )
         styles = MARKS | dict(self.styles)
         for row in self.rows:
             table.add_row(*(Text(cell, styles.get(cell, "")) for cell in row))

@@ -100,8 +100,10 @@ def show_row_counts(out: Console, run: Run) -> None:
     """Print the number of rows of every table."""
     heading(out, "Tables")
     counts = {table.name: run.n_rows(table.name) for table in run.tables()}
-    rows = [(name, whole(n)) for name, n in counts.items()]
-    show(out, Grid(("table", "rows"), rows, right=frozenset({"rows"})))
+    grid = Grid(("table", "rows"), right=frozenset({"rows"}))
+    for name, n in counts.items():
+        grid.add(name, whole(n))
+    show(out, grid)
     total = counted(sum(counts.values()), "row")
     say(out, f"{counted(len(counts), 'table')}, {total}", indent=2)
 
