@@ -1,4 +1,4 @@
-"""One simulated study: measured by the real stages, judged by the real rules, summarised in one row per gate profile."""
+"""One simulated study, measured by the real stages and judged by the real rules: one row per gate profile."""
 
 from __future__ import annotations
 
