@@ -130,7 +130,6 @@ def test_an_unknown_table_gets_the_nearest_known_one(name: str, remedy: str) -> 
         (("nuisance", "envelope_lowpass_hz"), 0.0),
         (("controls", "include"), "circular_shift"),
         (("controls", "include"), []),
-        (("mechanisms", "include"), []),
         (("lpact", "stripping", "target_fraction"), 0.0),
         (("lpact", "gates", "min_reliability"), 1.5),
         (("lpact", "gates", "severe_scope"), "some"),

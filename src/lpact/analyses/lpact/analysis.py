@@ -30,7 +30,7 @@ from lpact.analyses.lpact.tables import (
 )
 from lpact.codes import FinalLabel, Gate
 from lpact.config import StudyConfig
-from lpact.errors import InputError
+from lpact.errors import ConfigError, InputError
 from lpact.inputs.workspace import Workspace
 from lpact.registry import Registry
 from lpact.store import Manifest
@@ -127,6 +127,18 @@ class LPact(Analysis):
         from lpact.run.audit import spell_out
 
         config = LPactConfig.of(study)
+        for option, listed, least in (
+            ("models", study.models, 1),
+            ("mechanisms.include", study.mechanisms.include, 2),
+        ):
+            if len(listed) < least:
+                raise ConfigError(
+                    f"L-PACT needs at least {least} in '{option}'",
+                    where=f"option '{option}'",
+                    got=len(listed),
+                    expected=f"{least} or more",
+                    remedy="add one, or leave the table [lpact] out and name another analysis",
+                )
         for name in config.audit.required_controls:
             CONTROLS.get(name, where="lpact.audit.required_controls")
         for name in config.relational.profiles:
