@@ -338,7 +338,9 @@ def test_a_recording_with_its_units_in_another_order_no_longer_passes():
     """The planted signal is there as before; only the names of the units in one run of every subject are exchanged."""
     config = study_config(relational={"alignments": ["cka"], "profiles": ["pearson", "spearman"]})
     audit, measured = measured_brains(config)
-    brains = read_profiles(measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings)
+    brains = read_profiles(
+        measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings
+    )
     straight = brain_as_model.run(config, "sim", brains)
     rng = np.random.default_rng(4)
     mixed = [mislabelled(b, rng) if b.id.run == "02" else b for b in brains]
