@@ -141,14 +141,6 @@ _STANDARDISED = {"pearson": _centred, "spearman": _ranked, "cosine": _unit_lengt
 """Similarities that are products of standardised patterns."""
 
 
-def permutation_p(real: FloatArray, shuffled: FloatArray) -> FloatArray:
-    """Return (1 + #{shuffled ≥ real}) / (1 + shuffled orders), over finite ones; real [N], shuffled [P, N]."""
-    finite = np.isfinite(shuffled)
-    at_least = (finite & (shuffled >= real - ROUNDING)).sum(axis=0)
-    p: FloatArray = np.where(np.isfinite(real), (1 + at_least) / (1 + finite.sum(axis=0)), np.nan)
-    return p
-
-
 def mean_of_finite(values: FloatArray) -> FloatArray:
     """Mean over the first axis of what is finite; NaN where nothing is."""
     finite = np.isfinite(values)

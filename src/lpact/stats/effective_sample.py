@@ -1,4 +1,4 @@
-"""How many independent events a correlation of two autocorrelated series is worth, and how many independent units.
+"""Effective numbers: of independent events in two autocorrelated series, and of independent units.
 
 Two series that are independent of each other, but each correlated with itself, correlate by chance more strongly than
 white noise does: with n events the variance of their correlation is not 1/n but 1/n_eff,
