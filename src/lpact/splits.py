@@ -103,6 +103,12 @@ class Split:
             if value is not None:
                 value.flags.writeable = False
 
+    @classmethod
+    def of_blocks(cls, folds: BlockedFolds) -> Split:
+        """The contiguous split whose `blocks` are these."""
+        fold = np.repeat(np.arange(folds.n_blocks), folds.test_sizes())
+        return cls("contiguous", fold, _numbers(folds.n_blocks), folds.gap)
+
     @property
     def n_rows(self) -> int:
         """Number of rows."""

@@ -12,7 +12,7 @@ import polars as pl
 from lpact.analyses.lpact.levels import audit
 from lpact.analyses.lpact.levels.audit_record import DatasetAudit
 from lpact.analyses.lpact.levels.conditions import build_controls
-from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.relational import build_measures, build_profiles
 from lpact.analyses.lpact.levels.strip import STRIPPINGS, build_strippings
 from lpact.config import Section, StudyConfig
@@ -27,6 +27,7 @@ from lpact.features.parsing.files import parser_files
 from lpact.inputs.prepare import Inspection
 from lpact.inputs.sources import Owner, Seen
 from lpact.inputs.workspace import Workspace, build_source
+from lpact.measures import MEASURES
 from lpact.registry import BUILT_IN, Plugin, Registry
 from lpact.run.features import stored_sets
 from lpact.run.journal.progress import Reporter

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import fft, integrate, special
 
-from lpact.math._columns import as_finite_matrix, standard_columns
+from lpact.math.columns import as_finite_matrix, standard_columns
 from lpact.math.types import FloatArray, IntArray
 
 LARGEST_LAG = 0.25

@@ -19,7 +19,7 @@ from lpact.analyses.lpact.assays.base import (
     unit_orders,
 )
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.levels.measure import PROFILES, ProfileSimilarity
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.tables.assay_brain import (
     BRAIN_AS_MODEL,
     BRAIN_AS_MODEL_SUMMARY,

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.levels.measure import ProfileSimilarity
 from lpact.analyses.lpact.levels.pairing import HasUnits
+from lpact.analyses.lpact.levels.profiles.similarity import ProfileSimilarity
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.datasets.base import RecordingId
 from lpact.math.scores import average_ranks

@@ -30,7 +30,6 @@ from lpact.analyses.lpact.assays.reliability import most_frequent_reason
 from lpact.analyses.lpact.assays.unit_order import OrderTest, Place, order_tests
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates.wording import number, words
-from lpact.analyses.lpact.levels.measure import PROFILES
 from lpact.analyses.lpact.levels.pairing import (
     MISSING_PARTNER,
     MODES,
@@ -39,6 +38,7 @@ from lpact.analyses.lpact.levels.pairing import (
     comparable,
     paired,
 )
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL, BRAIN_AS_MODEL_SUMMARY
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.codes import Reason

@@ -28,7 +28,7 @@ from lpact.analyses.lpact.assays.base import (
     reordered_means,
 )
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.measure import PROFILES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.datasets.base import RecordingId
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray

@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.measure import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.pairing import (
     MISSING_PARTNER,
     MODES,
@@ -23,6 +22,7 @@ from lpact.analyses.lpact.levels.pairing import (
     comparable,
     paired,
 )
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.tables.ceilings import (
     BRAIN_CEILING,
     NORMALIZED_PREDICTIVE,
