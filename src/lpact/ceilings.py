@@ -67,9 +67,8 @@ def noise_corrected(r: npt.ArrayLike, *reliabilities: npt.ArrayLike) -> FloatArr
 
     Reference: Spearman (1904), Am. J. Psychol. 15:72–101.
     """
-    factors = [np.asarray(value, dtype=np.float64) for value in reliabilities]
-    product = np.prod(np.broadcast_arrays(*factors), axis=0)
-    positive = np.logical_and.reduce([value > 0.0 for value in factors])
+    factors = np.stack(np.broadcast_arrays(*(np.asarray(v, float) for v in reliabilities)))
+    product, positive = factors.prod(axis=0), (factors > 0.0).all(axis=0)
     corrected = np.asarray(r, dtype=np.float64) / np.sqrt(np.where(positive, product, 1.0))
     return np.where(positive, corrected, np.nan)
 
