@@ -20,7 +20,7 @@ from benchmarks.data import Floats, simulate
 from benchmarks.machine import machine, versions
 from benchmarks.timing import Seconds, in_turns, middle, stopwatch
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.levels.relational import Responses
+from lpact.analyses.lpact.levels.relational import LaggedResponses
 from lpact.math.ridge import Compute, RidgeGrid
 from lpact.math.similarity import rdm
 from lpact.math.splits import alternating_halves
@@ -59,15 +59,15 @@ QUICK = Sizes(400, 64, 20, 3, (100,))
 class Level:
     """A recording, whole and in halves, and one matrix of features for every condition."""
 
-    whole: Responses
-    halves: tuple[Responses, Responses]
+    whole: LaggedResponses
+    halves: tuple[LaggedResponses, LaggedResponses]
     conditions: tuple[Floats, ...]
 
 
 def make_level(sizes: Sizes) -> Level:
-    """Responses that follow the first condition's features; the others are rotations of it in time."""
+    """LaggedResponses that follow the first condition's features; the others are rotations of it in time."""
     problem = simulate(sizes.n_events, sizes.n_columns, sizes.n_units, n_lags=3)
-    whole = Responses(problem.y, 0, contiguous(sizes.n_events, 5))
+    whole = LaggedResponses(problem.y, 0, contiguous(sizes.n_events, 5))
     first, second = alternating_halves(sizes.n_events, 8)
     shifts = np.arange(sizes.n_conditions) * (sizes.n_events // sizes.n_conditions)
     conditions = tuple(np.roll(problem.x, int(s), axis=0) for s in shifts)

@@ -155,7 +155,7 @@ def split_half(
 
 
 def _mean(trials: FloatArray) -> FloatArray:
-    """Mean over repetitions [n, r, t] of what is there, [n, t]; NaN where nothing is."""
+    """Mean over the repetitions [n, r, t] that are not missing, [n, t]; NaN where all are."""
     count = np.isfinite(trials).sum(axis=1)
     total = np.where(np.isfinite(trials), trials, 0.0).sum(axis=1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
@@ -170,8 +170,9 @@ def group_mean(
 ) -> Ceiling:
     """Correlation of every subject with the mean of the others' standardised responses, unit by unit.
 
-    What others tell about a subject without their noise. Units must correspond across subjects. Nili et al. (2014,
-    PLoS Comput. Biol. 10) call this the lower bound of the noise ceiling; with ``include_self`` it is their upper one.
+    How well others predict a subject, with most of their noise averaged out. Units must correspond across subjects.
+    Nili et al. (2014, PLoS Comput. Biol. 10) call this the lower bound of the noise ceiling; with ``include_self`` it
+    is their upper one.
 
     Parameters
     ----------
@@ -240,7 +241,7 @@ def correlation_with_mean(
 
 
 def standardised(responses: FloatArray) -> FloatArray:
-    """Responses [n, t] with mean 0 and variance 1 over the stimuli that are there; NaN where a unit is constant."""
+    """Responses [n, t] with mean 0 and variance 1 over stimuli that are not missing; NaN where a unit is constant."""
     there = np.isfinite(responses)
     if there.all():
         mean, spread = responses.mean(axis=0), responses.std(axis=0)

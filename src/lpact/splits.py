@@ -114,6 +114,16 @@ class Split:
         """Number of rows."""
         return len(self.fold)
 
+    def _key(self) -> tuple[object, ...]:
+        within = None if self.within is None else self.within.tobytes()
+        return self.kind, self.names, self.gap, self.diagnostic, self.fold.tobytes(), within
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Split) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
     def __len__(self) -> int:
         return len(self.names)
 

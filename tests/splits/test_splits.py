@@ -244,3 +244,12 @@ def test_impossible_splits_are_errors(make, text):
 def test_folds_cannot_be_written_to():
     with pytest.raises(ValueError, match="read-only"):
         splits.contiguous(8, 2).fold[0] = 1
+
+
+def test_equal_splits_are_equal():
+    for one, same_one in zip(EVERY, [replace(split) for split in EVERY], strict=True):
+        assert one == same_one
+        assert hash(one) == hash(same_one)
+    assert len(set(EVERY)) == len(EVERY)
+    assert splits.contiguous(30, 4) != splits.contiguous(30, 4, gap=1)
+    assert splits.contiguous(30, 4) != "contiguous"

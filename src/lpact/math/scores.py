@@ -1,4 +1,4 @@
-"""Held-out scores, one a column: Pearson, Spearman, out-of-sample R²."""
+"""Held-out scores, one per column: Pearson, Spearman, out-of-sample R²."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def ar1_variance_inflation(a: float, b: float, n: int) -> float:
 
 
 def effective_units(responses: FloatArray) -> float:
-    """Independent units that the mean score over units is worth: (Σ λ)² / Σ λ² = U² / Σ_uv C_uv².
+    """Effective number of independent units in a mean score over units: (Σ λ)² / Σ λ² = U² / Σ_uv C_uv².
 
     λ are the eigenvalues of the correlation matrix C of the units' responses. Chance scores of units u and v correlate
     by the correlation of their responses times that of their predictions; predictions without information are linear

@@ -68,7 +68,7 @@ def tables(bench, brain_tables, readout):
 
 def test_same_measure_for_units_and_models(bench):
     """Row i of the brain matrix is the measure applied to unit i as if it were a model."""
-    responses = relational.Responses.of(bench.prepared)
+    responses = relational.LaggedResponses.of(bench.prepared)
     every = {"alignments": MEASURES.names()}
     config = bench.config.model_copy(
         update={"relational": bench.config.relational.model_copy(update=every)}

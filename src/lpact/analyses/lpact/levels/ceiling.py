@@ -1,4 +1,4 @@
-"""Level 4: how well do brains agree with brains, and how near does the model come?
+"""Level 4: how well do brains agree with brains, and how close does the model come?
 
 For paired brain patterns p_a, p_b of one unit, reliability is ρ(p_a, p_b), with the same profile similarity ρ as at
 level 2; of responses to the same stimulus it is their correlation over events. A recording's reliability is the median
@@ -251,7 +251,7 @@ def _to_partners(own: BrainOnGrid, others: Sequence[BrainOnGrid]) -> dict[str, o
 
 
 def _to_mean(own: BrainOnGrid, others: Sequence[BrainOnGrid]) -> dict[str, object]:
-    """Correlation with the mean of the partners' standardised responses: what others tell, without their noise.
+    """Correlation with the mean of the partners' standardised responses, which averages out their noise.
 
     An event counts where at least two partners hold it, and a unit where at least two partners have it.
     """

@@ -77,7 +77,7 @@ def build_profiles(config: LPactConfig) -> dict[str, ProfileSimilarity]:
 
 
 @dataclass(frozen=True)
-class Responses:
+class LaggedResponses:
     """What measures look at in a recording: responses [n_lags, n_events, n_units], and the outer folds."""
 
     lagged: FloatArray
@@ -85,21 +85,21 @@ class Responses:
     split: Split
 
     @classmethod
-    def of(cls, prepared: Prepared) -> Responses:
+    def of(cls, prepared: Prepared) -> LaggedResponses:
         """The responses of a recording, with the folds of its readouts."""
         grid = prepared.grid
         return cls(grid.responses, grid.reference_lag, Split.of_blocks(prepared.folds))
 
     @property
     def reference(self) -> FloatArray:
-        """Responses at the reference lag, [n_events, n_units]."""
+        """LaggedResponses at the reference lag, [n_events, n_units]."""
         reference: FloatArray = self.lagged[self.reference_lag]
         return reference
 
-    def take(self, rows: IntArray) -> Responses:
+    def take(self, rows: IntArray) -> LaggedResponses:
         """The same units over some of the events, with as many contiguous folds."""
         split = contiguous(len(rows), len(self.split), gap=self.split.gap)
-        return Responses(self.lagged[:, rows], self.reference_lag, split)
+        return LaggedResponses(self.lagged[:, rows], self.reference_lag, split)
 
     def patterns(self, measure: Measure) -> FloatArray:
         """Patterns of all units, [N, N]; a unit has no entry for itself."""
@@ -124,7 +124,7 @@ def run_brain(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFr
         "coordinate_frame": units.coordinate_frame,
         "unit_order_hash": order,
     }
-    responses = Responses.of(prepared)
+    responses = LaggedResponses.of(prepared)
     halves = [
         responses.take(rows)
         for rows in alternating_halves(prepared.n_events, config.relational.half_blocks)
@@ -261,7 +261,7 @@ def _collect(
     readout_scores: Mapping[tuple[str, int], FloatArray],
 ) -> _Collected:
     """Patterns of the real features, every control and nuisance."""
-    reference, measures = Responses.of(prepared).reference, build_measures(config, prepared)
+    measures = build_measures(config, prepared)
     counted: dict[str, bool] = {}
     surrogates: dict[str, None] = {}
     patterns: dict[str, dict[tuple[str, int], FloatArray]] = {name: {} for name in measures}
@@ -273,7 +273,7 @@ def _collect(
             elif measure.from_readout:
                 pattern = readout_scores[condition, draw]
             else:
-                pattern = measure.to_units(features, reference)
+                pattern = measure.to_units(features, prepared.reference)
             patterns[name][condition, draw] = pattern
 
     for condition in conditions(config, prepared, model, layer):
