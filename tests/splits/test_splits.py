@@ -114,6 +114,7 @@ def test_contiguous_folds_are_those_of_the_engine(n, k, gap):
     folds = contiguous_folds(n, k, gap=gap)
     order, blocks = split.blocks()
     assert blocks == folds
+    assert splits.Split.of_blocks(folds) == split
     np.testing.assert_array_equal(order, np.arange(n))
     for block, (train, test) in enumerate(split):
         np.testing.assert_array_equal(train, folds.train_rows(block))
