@@ -39,6 +39,9 @@ FACTS = {
     "random": "random draws",
     "counted": "counted by the `paper` gate profile",
     "needs_path": "read from a folder (`[run.paths]`)",
+    "scope": "one number per",
+    "symmetric": "symmetric",
+    "needs_fit": "fitted on training stimuli",
     "from_readout": "taken from the readout of level 1",
     "uses_mechanism": "depends on the mechanism",
 }

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lpact import ceilings, measures, splits, stats
     from lpact.analyses.lpact.config import LPactSection as LPact
     from lpact.archive import export_run, lock_run, verify_run
     from lpact.config import ControlsConfig as Controls
@@ -42,12 +43,16 @@ __all__ = [
     "RunSettings",
     "Study",
     "__version__",
+    "ceilings",
     "export_run",
     "extract_features",
     "load_study",
     "lock_run",
+    "measures",
     "open_run",
     "plan_features",
+    "splits",
+    "stats",
     "verify_run",
 ]
 
@@ -65,12 +70,16 @@ _HOMES = {
     "Run": "lpact.study",
     "RunSettings": "lpact.config:RunConfig",
     "Study": "lpact.study",
+    "ceilings": "lpact.ceilings",
     "export_run": "lpact.archive",
     "extract_features": "lpact.run.extract",
     "load_study": "lpact.study",
     "lock_run": "lpact.archive",
+    "measures": "lpact.measures",
     "open_run": "lpact.study",
     "plan_features": "lpact.run.extract",
+    "splits": "lpact.splits",
+    "stats": "lpact.stats",
     "verify_run": "lpact.archive",
 }
 """Where each public name is; after a colon, its name there."""
@@ -86,7 +95,8 @@ def __getattr__(name: str) -> Any:
         return importlib.metadata.version("lpact")
     if name in _HOMES:
         module, _, attribute = _HOMES[name].partition(":")
-        return getattr(importlib.import_module(module), attribute or name)
+        home = importlib.import_module(module)
+        return home if module == f"lpact.{name}" else getattr(home, attribute or name)
     raise AttributeError(f"module 'lpact' has no attribute '{name}'")
 
 

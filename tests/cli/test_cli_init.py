@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 
 import pytest
 from pydantic import BaseModel, Field
-from tiny_study import Lpact
 
 import lpact as api
 from lpact.analyses.lpact.config import LPactSection
-from lpact.analyses.lpact.levels.measure import MEASURES
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
 from lpact.config import RunConfig, Section, SharedConfig, parse_study
 from lpact.controls.base import CONTROLS
 from lpact.datasets.simulated import SimulatedOptions
+from lpact.measures import MEASURES
 from lpact.registry import ANALYSES, Entry, Registry
 from lpact.run.starter import starter_text, toml_value
+from tiny_study import Lpact
 
 
 def uncommented(text: str) -> str:

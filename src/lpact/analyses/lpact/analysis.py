@@ -103,16 +103,20 @@ class LPact(Analysis):
     }
     commands = COMMANDS["lpact"]
     kinds: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "measures": ("lpact.analyses.lpact.levels.measure:MEASURES", "relational.alignments"),
-        "profiles": ("lpact.analyses.lpact.levels.measure:PROFILES", "relational.profiles"),
+        "measures": ("lpact.measures:MEASURES", "relational.alignments"),
+        "profiles": (
+            "lpact.analyses.lpact.levels.profiles.similarity:PROFILES",
+            "relational.profiles",
+        ),
         "strippings": ("lpact.analyses.lpact.levels.strip:STRIPPINGS", "stripping.methods"),
     }
     starter: ClassVar[Mapping[str, Any]] = {"stripping": {"mismatch_draws": 1}}
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """Alignment measures, profile similarities and stripping methods."""
-        from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+        from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
         from lpact.analyses.lpact.levels.strip import STRIPPINGS
+        from lpact.measures import MEASURES
 
         config = LPactConfig.of(study)
         yield from ((MEASURES, name) for name in config.relational.alignments)
@@ -121,9 +125,10 @@ class LPact(Analysis):
 
     def resolve(self, study: StudyConfig) -> LPactSection:
         """Options of measures and stripping methods spelt out; unknown names are errors."""
-        from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+        from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
         from lpact.analyses.lpact.levels.strip import STRIPPINGS
         from lpact.controls.base import CONTROLS
+        from lpact.measures import MEASURES
         from lpact.run.audit import spell_out
 
         config = LPactConfig.of(study)
