@@ -491,7 +491,7 @@ def test_every_recording_has_its_rows_and_reasons(built_in) -> None:
 
 def test_jobs_do_not_depend_on_each_other(built_in) -> None:
     study, audit, tables = built_in
-    job = stimulus_jobs(config, audit)[1]
+    job = stimulus_jobs(LPactConfig.of(study.config), audit)[1]
     alone = job.run(Workspace(study.config), MemoryTasks())[LOW_LEVEL.name]
     key = ("target", "window")
     together = tables[LOW_LEVEL.name].filter(dataset=job.dataset, subject=job.recording.subject)
