@@ -2,7 +2,7 @@
 
 ``lock.json`` holds the checksum of every file of a run, its configuration, inputs and software, facts of every table,
 and one digest of all of it. `verify_run` compares a run with it, and decides it again from the tables alone.
-`export_run` writes one archive that another group can verify. `diff_runs` says which claims of two runs differ, and why.
+`export_run` writes one archive that another group can verify. `diff_runs` names the claims of two runs that differ.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def crate_bytes(
     crate = ROCrate(version=VERSION)
     crate.metadata.extra_terms["sha256"] = "https://schema.org/sha256"
 
-    def add(identifier: str, kind: str, **properties: Any) -> Any:
-        return crate.add(ContextEntity(crate, identifier, {"@type": kind, **properties}))
+    def add(place: str, kind: str, /, **properties: Any) -> Any:
+        return crate.add(ContextEntity(crate, place, {"@type": kind, **properties}))
 
     for name, file in sorted(content.files.items()):
         _add_file(crate, name, file.n_bytes, file.sha256)

@@ -41,9 +41,11 @@ def check_files(
             problems.append(Problem("file", name, what))
         else:
             intact.add(name)
-    for name in listing.files:
-        if name not in expected and name not in NOT_LOCKED and (locked or is_table(name)):
-            problems.append(Problem("file", name, "was added: it is not part of the run"))
+    problems += [
+        Problem("file", name, "was added: it is not part of the run")
+        for name in listing.files
+        if name not in expected and name not in NOT_LOCKED and (locked or is_table(name))
+    ]
     for name, what in listing.others.items():
         if name not in expected:
             problems.append(Problem("file", name, f"was added: {what}"))

@@ -110,10 +110,8 @@ def plain(text: object) -> str:
 
 def shown(value: Any) -> str:
     """A value for a message: text in quotes, long values shortened."""
-    if isinstance(value, str):
-        text = f"'{plain(value)}'"
-    else:
-        text = plain(json.dumps(value, ensure_ascii=False, default=str))
+    quoted = f"'{value}'" if isinstance(value, str) else None
+    text = plain(quoted or json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection
-from os.path import commonprefix
 from pathlib import Path
 from typing import BinaryIO
 
@@ -71,7 +70,8 @@ def first_difference(stored: BinaryIO, made: BinaryIO) -> str:
         if not one:
             return ""
         line, before = line + one.count(b"\n"), one[-_AROUND:]
-    at = len(commonprefix([one, other]))
+    shorter = min(len(one), len(other))
+    at = next((i for i in range(shorter) if one[i] != other[i]), shorter)
     line += one.count(b"\n", 0, at)
     start = (before + one[:at])[-_AROUND // 2 :].rpartition(b"\n")[2]
     here, there = (

@@ -156,7 +156,9 @@ def _check_lock(archive: zipfile.ZipFile, files: list[zipfile.ZipInfo], source: 
     refuse(source, [f"{name} has more than {MOST_JSON_BYTES} bytes" for name in large])
     lock = parse_lock(archive.read(LOCK_FILE), where=f"{source}, {LOCK_FILE}")
     locked = {name: file.n_bytes for name, file in lock.content.files.items()}
-    faults = [f"{name} is not part of the run" for name in sizes.keys() - locked.keys() - NOT_LOCKED]
+    faults = [
+        f"{name} is not part of the run" for name in sizes.keys() - locked.keys() - NOT_LOCKED
+    ]
     faults += [f"{name} is missing" for name in locked.keys() - sizes.keys()]
     faults += [
         f"{name} has {sizes[name]} bytes instead of {n_bytes}"

@@ -194,7 +194,7 @@ class _Verifier:
             )
         if tables.rewritten:
             self.notes.append(
-                f"Same values as the Parquet file, but not the bytes that lpact writes here: {listed(tables.rewritten)}."
+                f"Same values as in Parquet, but not the bytes that lpact writes here: {listed(tables.rewritten)}."
             )
         self._analyses(tables)
         if self.manifest is not None:

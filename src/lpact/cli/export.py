@@ -12,8 +12,8 @@ from lpact.cli._machine import program
 from lpact.cli._render import console, counted, memory, say
 
 UNDATED = (
-    "The day is that of lock.json, which the root digest does not cover: anyone who can write to the run can change it. "
-    "State the day of publication with --date."
+    "The day is that of lock.json, which the root digest does not cover: anyone who can write to the run can change "
+    "it. State the day of publication with --date."
 )
 
 
@@ -44,6 +44,9 @@ def command(
     say(out, f"SHA-256 of the archive  {made.sha256}", indent=2)
     say(out, f"root digest of the run  {made.digest}", indent=2)
     if made.licence is None:
-        say(out, "No licence is stated; state one with --licence, so that others know what they may do.")
+        say(
+            out,
+            "No licence is stated; state one with --licence, so that others know what they may do.",
+        )
     say(out, "Anyone who has the archive can check it, without the raw data:")
     say(out, f"{program()} verify {shlex.quote(str(archive))} --digest {made.digest}", indent=2)

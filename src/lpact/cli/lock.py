@@ -31,15 +31,13 @@ def command(
     say(out, locked.digest, indent=2)
     say(
         out,
-        f"It covers {counted(locked.n_files, 'file')} and {counted(locked.n_tables, 'table')}, the configuration, inputs "
-        f"and software. Quote it in a paper: anyone who has the run can check it with",
+        f"It covers {counted(locked.n_files, 'file')} and {counted(locked.n_tables, 'table')}, the configuration, "
+        f"inputs and software. Quote it in a paper: anyone who has the run can check it with",
     )
     say(out, f"{program()} verify {run} --digest {locked.digest}", indent=2)
     say(out, "Files and folders of the run are read-only now.")
     if not (run / REPORT_FOLDER / REPORT_PAGE).is_file():
-        say(
-            out, f"It has no report; {program()} report {run} --out FOLDER writes one elsewhere."
-        )
+        say(out, f"It has no report; {program()} report {run} --out FOLDER writes one elsewhere.")
     if locked.foreign:
         names = listed([plain(name) for name in locked.foreign], 5)
         say(out, f"Locked too, although lpact did not write them: {names}.")

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from lpact.archive.diff.claims import AnalysisComparison, Claim, ClaimChange, ProfileComparison, pair
+from lpact.archive.diff.claims import (
+    AnalysisComparison,
+    Claim,
+    ClaimChange,
+    ProfileComparison,
+    pair,
+)
 from lpact.archive.diff.manifests import InputChange, Json, OptionChange, TableChange
 from lpact.archive.problems import plain
 
@@ -44,14 +50,18 @@ def comparison_text(comparison: Comparison, *, most: int | None = None) -> str:
     for analysis in comparison.analyses:
         lines += ["", *(_outcome(analysis, profile) for profile in analysis.profiles)]
     lines += _section("Configuration", map(_option, comparison.options), most)
-    versions = (f"{plain(v.name)}: {_or_none(v.before)} → {_or_none(v.after)}" for v in comparison.versions)
+    versions = (
+        f"{plain(v.name)}: {_or_none(v.before)} → {_or_none(v.after)}" for v in comparison.versions
+    )
     lines += _section("Code and libraries", versions, most)
     lines += _section("Inputs", map(_input, comparison.inputs), most)
     lines += _section("Analyses only in the first run", comparison.analyses_removed, most)
     lines += _section("Analyses only in the second run", comparison.analyses_added, most)
     for analysis in comparison.analyses:
         lines += _section(
-            f"{analysis.analysis}: claims only in the first run", map(_claim, analysis.removed), most
+            f"{analysis.analysis}: claims only in the first run",
+            map(_claim, analysis.removed),
+            most,
         )
         lines += _section(
             f"{analysis.analysis}: claims only in the second run", map(_claim, analysis.added), most
@@ -78,7 +88,9 @@ def _section(title: str, entries: Iterable[str], most: int | None) -> list[str]:
 
 
 def _name(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
-    return f"{analysis.analysis}, {plain(profile.profile)}" if profile.profile else analysis.analysis
+    return (
+        f"{analysis.analysis}, {plain(profile.profile)}" if profile.profile else analysis.analysis
+    )
 
 
 def _outcome(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
@@ -86,8 +98,8 @@ def _outcome(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
     outcome = f"outcome {after}" if before == after else f"outcome {before} → {after}"
     n = profile.n_common
     return (
-        f"{_name(analysis, profile)}: {outcome}; {n} common claim{'' if n == 1 else 's'}, {profile.n_same_verdict} with "
-        f"the same verdict and gates, {profile.n_unchanged} without any difference"
+        f"{_name(analysis, profile)}: {outcome}; {n} common claim{'' if n == 1 else 's'}, "
+        f"{profile.n_same_verdict} with the same verdict and gates, {profile.n_unchanged} without any difference"
     )
 
 
@@ -130,6 +142,6 @@ def _table(change: TableChange) -> str:
     if not change.only_before and not change.only_after:
         return f"{change.table} ({change.kind})"
     return (
-        f"{change.table}: {change.rows_before:,} → {change.rows_after:,} rows; {change.only_before:,} only in the first "
-        f"run, {change.only_after:,} only in the second"
+        f"{change.table}: {change.rows_before:,} → {change.rows_after:,} rows; "
+        f"{change.only_before:,} only in the first run, {change.only_after:,} only in the second"
     )
