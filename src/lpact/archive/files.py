@@ -14,6 +14,10 @@ from lpact.errors import RunError
 from lpact.store import InputFile, Manifest, sha256_file
 from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
 
+REGISTRATION = "preregistration.json"
+WRITTEN_BY_RUNS = frozenset({MANIFEST_NAME, "log.jsonl", "status.json", REGISTRATION})
+"""Files beside tables and report that lpact writes into runs."""
+
 
 def expected_files(lock: Lock | None, manifest: Manifest | None) -> dict[str, FileFacts]:
     """Files that a run should have: those of the lock, or the tables of the manifest."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lpact.archive.files import WRITTEN_BY_RUNS
 from lpact.archive.lockfile import (
     NOT_LOCKED,
     Content,
@@ -32,10 +33,8 @@ from lpact.store import (
     storage_errors,
 )
 from lpact.store.locked import is_locked
-from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
+from lpact.store.manifest import REPORT_FOLDER
 
-WRITTEN_BY_RUNS = frozenset({MANIFEST_NAME, "log.jsonl", "status.json", "preregistration.json"})
-"""Files beside tables and report that lpact writes into runs."""
 _WRITE = 0o222
 
 

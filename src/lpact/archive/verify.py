@@ -11,7 +11,13 @@ import polars as pl
 
 from lpact.analyses.base import Analysis, analyses_of
 from lpact.archive.crate import check_crate
-from lpact.archive.files import check_files, check_manifest, expected_files, is_table
+from lpact.archive.files import (
+    REGISTRATION,
+    check_files,
+    check_manifest,
+    expected_files,
+    is_table,
+)
 from lpact.archive.lockfile import (
     CRATE_FILE,
     Lock,
@@ -27,7 +33,6 @@ from lpact.archive.tables import CheckedTables
 from lpact.archive.unpack import unpacked_run
 from lpact.config import StudyConfig, study_config
 from lpact.errors import ConfigError, LPactError
-from lpact.run.preregistration import REGISTRATION_NAME, check_run, read_registration
 from lpact.store import Manifest, StoredRun, code_digest, read_manifest
 from lpact.store.locked import LOCK_FILE, is_locked
 from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
@@ -247,7 +252,7 @@ class _Verifier:
 
         What only the run itself knew, such as the registration that it was given, comes from the stored table.
         """
-        name, path = PREREGISTRATION_ITEMS.name, self.root / REGISTRATION_NAME
+        name, path = PREREGISTRATION_ITEMS.name, self.root / REGISTRATION
         kept = path.is_file() and not path.is_symlink()
         if not kept and f"{name}.parquet" not in self.expected:
             return
@@ -255,10 +260,12 @@ class _Verifier:
             self.add("registration", name, "cannot be compared: the run has no registration")
         elif f"{name}.parquet" not in self.expected:
             what = "exists, but no table says whether the run followed it"
-            self.add("registration", REGISTRATION_NAME, what)
+            self.add("registration", REGISTRATION, what)
         elif name not in tables:
             self.add("registration", name, "cannot be compared: no readable table")
         else:
+            from lpact.run.preregistration import check_run, read_registration
+
             try:
                 read_limited(path)
                 again = check_run(read_registration(path), StoredRun(self.root))
