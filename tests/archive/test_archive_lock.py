@@ -19,10 +19,9 @@ from lpact.cli._output import refuse_existing
 from lpact.cli.demo import remove_run
 from lpact.errors import LPactError, RunError
 from lpact.report.folder import new_folder
-from lpact.store import read_manifest, read_table
+from lpact.store import read_manifest
 from lpact.store.locked import is_locked, refuse_locked
 from lpact.study import open_run
-from lpact.tables import find_table
 
 if TYPE_CHECKING:
     from lpact.study import Run

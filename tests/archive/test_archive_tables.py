@@ -161,9 +161,7 @@ def test_cells_of_another_type_make_a_csv_file_unreadable(
     assert read_file(tmp_path / "y.csv", TABLE).equals(read_table(locked, TABLE))
 
 
-def test_random_bits_of_a_table_are_found_and_end_no_verification(
-    copy: Copy, locked: Path
-) -> None:
+def test_random_bits_of_a_table_are_found_and_end_no_verification(copy: Copy, locked: Path) -> None:
     """Every flipped bit is an error or other values; the process goes on."""
     root, chance, unreadable = copy(), random.Random(9), 0
     before = read_table(locked, TABLE)

@@ -148,7 +148,9 @@ def test_encrypted_entries(plain: Path, tmp_path: Path, nowhere: Path) -> None:
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_other_compression_methods(method: int, few: Entries, tmp_path: Path, nowhere: Path) -> None:
+def test_other_compression_methods(
+    method: int, few: Entries, tmp_path: Path, nowhere: Path
+) -> None:
     path = write(tmp_path / "x.zip", few, method=method)
     assert "which is not supported" in refused(path, nowhere)
 
@@ -236,9 +238,7 @@ def test_a_zip_file_of_something_else(tmp_path: Path, nowhere: Path) -> None:
 def test_a_changed_file_of_the_same_size_is_named(
     entries: Entries, tmp_path: Path, nowhere: Path
 ) -> None:
-    path = write(
-        tmp_path / "x.zip", {**entries, "log.jsonl": entries["log.jsonl"].swapcase()}
-    )
+    path = write(tmp_path / "x.zip", {**entries, "log.jsonl": entries["log.jsonl"].swapcase()})
     found = verify_run(path, report=False)
     assert {(p.kind, p.where) for p in found.problems} == {("file", "log.jsonl")}
     assert "log.jsonl: has changed" in refused(path, nowhere)
