@@ -187,7 +187,7 @@ def test_a_row_added_with_the_manifest_made_to_fit_is_named(copy: Copy) -> None:
     found = texts(verify(root))
     assert f"{DECISIONS}: 1 row more" in found
     assert "manifest.json: has changed" in found
-    assert f"the checksum of '{DECISIONS}.parquet' differs from the lock" in found
+    assert f"manifest.json, outputs.{DECISIONS}.parquet.sha256: " in found
 
 
 def test_with_manifest_and_lock_made_to_fit_the_quoted_digest_tells(copy: Copy) -> None:
@@ -260,8 +260,10 @@ def test_an_edited_threshold_with_all_checksums_made_to_fit_shows_in_the_decisio
 def test_an_input_that_is_named_otherwise_is_found(copy: Copy) -> None:
     root = copy()
     edit_manifest(root, lambda values: values["inputs"][0].update(sha256="0" * 64))
+    first = read_lock(root).content.inputs[0]
     (problem,) = named(verify(root), "input")
-    assert problem.new["sha256"] == "0" * 64
+    assert problem.where == f"{first.dataset}: {first.path}.sha256"
+    assert (problem.old, problem.new) == (first.sha256, "0" * 64)
 
 
 def _swap_units(frame: pl.DataFrame) -> pl.DataFrame:

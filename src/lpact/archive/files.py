@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lpact.archive.diff.manifests import option_changes
+from lpact.archive.diff.manifests import OptionChange, option_changes
 from lpact.archive.lockfile import NOT_LOCKED, FileFacts, Listing, Lock, read_limited
-from lpact.archive.problems import Problem, change, shown
+from lpact.archive.problems import Kind, Problem, change
 from lpact.errors import RunError
-from lpact.store import InputFile, Manifest, sha256_file
+from lpact.store import Manifest, sha256_file
 from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
 
 REGISTRATION = "preregistration.json"
@@ -76,69 +76,51 @@ def _file_problem(listing: Listing, name: str, facts: FileFacts) -> str:
 
 
 def check_manifest(root: Path, lock: Lock) -> list[Problem]:
-    """What a changed manifest says differently: options, inputs, versions."""
-    try:
-        values = json.loads(read_limited(root / MANIFEST_NAME))
-        if not isinstance(values, dict):
-            raise ValueError("not a JSON object")
-        return [*_options(lock, values), *_inputs(lock, values), *_others(lock, values)]
-    except (ValueError, RecursionError) as error:
-        return [Problem("manifest", MANIFEST_NAME, f"cannot be read: {str(error)[:200]}")]
-    except RunError as error:
-        return [Problem("manifest", MANIFEST_NAME, f"{error.what}: {error.got}")]
-
-
-def _options(lock: Lock, values: Mapping[str, Any]) -> Iterator[Problem]:
-    config = values.get("config")
-    if not isinstance(config, dict):
-        yield Problem("manifest", MANIFEST_NAME, "has no configuration")
-        return
-    verbs = {"added": "was added", "removed": "was removed"}
-    for option in option_changes(lock.content.config, config):
-        what = change(option.before, option.after)
-        if option.kind in verbs:
-            what = f"{verbs[option.kind]} ({what})"
-        yield Problem("option", option.path, what, old=option.before, new=option.after)
-
-
-def _inputs(lock: Lock, values: Mapping[str, Any]) -> Iterator[Problem]:
-    then = {(own.dataset, own.path): own.model_dump() for own in lock.content.inputs}
-    now: dict[tuple[str, str], dict[str, Any]] = {}
-    inputs = values.get("inputs")
-    for entry in inputs if isinstance(inputs, list) else ():
-        try:
-            own = InputFile.model_validate(entry)
-        except ValueError:
-            yield Problem("input", MANIFEST_NAME, f"not a source file: {shown(entry)}")
-            continue
-        now[own.dataset, own.path] = own.model_dump()
-    for key in sorted(then.keys() | now.keys()):
-        old, new = then.get(key), now.get(key)
-        if old != new:
-            what = "was added" if old is None else "size or SHA-256 has changed"
-            what = "was removed" if new is None else what
-            yield Problem("input", f"{key[0]}: {key[1]}", what, old=old, new=new)
-
-
-def _others(lock: Lock, values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Name what a changed manifest says differently: options, inputs, checksums, versions."""
     content, software = lock.content, lock.content.software
-    then: dict[str, Any] = {
+    then = {
         "study": content.study,
         "seed": content.seed,
+        "config": content.config,
         "config_digest": content.config_digest,
         "lpact_version": software.made_by_version,
         "lpact_code": software.made_by_code,
         "versions": software.made_with,
         "plugins": list(software.plugins),
+        "inputs": _by_name([file.model_dump() for file in content.inputs]),
+        "outputs": _by_name(
+            [
+                {"path": name, **file.model_dump()}
+                for name, file in content.files.items()
+                if is_table(name)
+            ]
+        ),
     }
-    for name, old in then.items():
-        if (new := values.get(name)) != old:
-            where = f"{MANIFEST_NAME}, {name}"
-            yield Problem("manifest", where, change(old, new), old=old, new=new)
-    listed = {name: own.sha256 for name, own in content.files.items() if is_table(name)}
-    outputs = values.get("outputs")
-    for entry in outputs if isinstance(outputs, list) else ():
-        path = entry.get("path") if isinstance(entry, dict) else None
-        if not isinstance(path, str) or listed.get(path) != entry.get("sha256"):
-            what = f"the checksum of {shown(path)} differs from the lock"
-            yield Problem("manifest", f"{MANIFEST_NAME}, outputs", what)
+    try:
+        values = json.loads(read_limited(root / MANIFEST_NAME))
+        now = {name: values.get(name) for name in then}
+        now |= {name: _by_name(values[name]) for name in ("inputs", "outputs")}
+        return [_manifest_problem(option) for option in option_changes(then, now)]
+    except RunError as error:
+        return [Problem("manifest", MANIFEST_NAME, f"{error.what}: {error.got}")]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        return [Problem("manifest", MANIFEST_NAME, f"cannot be read: {repr(error)[:200]}")]
+
+
+def _by_name(files: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        ": ".join(own[part] for part in ("dataset", "path") if part in own): {
+            "n_bytes": own["n_bytes"],
+            "sha256": own["sha256"],
+        }
+        for own in files
+    }
+
+
+def _manifest_problem(option: OptionChange) -> Problem:
+    verbs = {"added": "was added: ", "removed": "was removed: ", "changed": ""}
+    what = verbs[option.kind] + change(option.before, option.after)
+    part, _, rest = option.path.partition(".")
+    kinds: dict[str, Kind] = {"config": "option", "inputs": "input"}
+    where = rest if part in kinds else f"{MANIFEST_NAME}, {option.path}"
+    return Problem(kinds.get(part, "manifest"), where, what, old=option.before, new=option.after)

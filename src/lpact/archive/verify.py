@@ -244,7 +244,7 @@ class _Verifier:
                 self.add("decision", name, "cannot be compared: no readable table")
         n_rows = sum(frame.height for frame in decided.values())
         self.checked.append(
-            f"{analysis.name} was decided again from the stored tables: {len(decided)} tables, {n_rows:,} rows."
+            f"{analysis.name} was decided again from the stored tables ({n_rows:,} rows in {len(decided)} tables)."
         )
 
     def _registration(self, tables: CheckedTables) -> None:
@@ -273,7 +273,7 @@ class _Verifier:
                 self.add("registration", name, _failed(error))
                 return
             self.problems += frame_problems(_BY_ITEM, again, tables[name], kind="registration")
-            self.checked.append(f"The preregistration was compared again: {again.height} items.")
+            self.checked.append(f"The preregistration was compared again ({again.height} items).")
 
     def report(self, workers: int) -> None:
         """Make the report again, if the tables and the manifest are intact."""

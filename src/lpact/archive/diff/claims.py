@@ -333,10 +333,10 @@ def _sentence(
     parts += [f"gate {f.letter} {'now passes' if f.after else 'no longer passes'}" for f in flips]
     sentences = ["; ".join(parts) + "."]
     sentences += [own.sentence for own in criteria[:1]]
-    if changed:
+    if changed or (not criteria and before["reason"] != after["reason"]):
         sentences += [f"Reason before: {before['reason']}", f"Reason now: {after['reason']}"]
-        if options and not any(own.flipped for own in criteria):
-            sentences.append(f"Changed options: {', '.join(own.path for own in options)}.")
+    if changed and options and not any(own.flipped for own in criteria):
+        sentences.append(f"Changed options: {', '.join(own.path for own in options)}.")
     return " ".join(sentences)
 
 
