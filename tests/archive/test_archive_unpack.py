@@ -178,6 +178,16 @@ def test_sizes_and_names_that_the_lock_does_not_have(
     assert "notes.txt is not part of the run" in refused(path, nowhere)
 
 
+@pytest.mark.parametrize("name", ["lock.json", "manifest.json"])
+def test_large_json_files_are_not_parsed(
+    name: str, plain: Path, nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(plain) as archive:
+        sizes = {own: archive.getinfo(own).file_size for own in ("lock.json", "manifest.json")}
+    monkeypatch.setattr(layout, "MOST_JSON_BYTES", sizes[name] - 1)
+    assert f"{name} has more than {sizes[name] - 1} bytes" in refused(plain, nowhere)
+
+
 def test_a_bomb(entries: Entries, tmp_path: Path, nowhere: Path) -> None:
     """32 MB of zeros in 32 kB."""
     lock = {"lock.json": entries["lock.json"]}
