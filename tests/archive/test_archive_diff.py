@@ -268,8 +268,8 @@ def test_numbers_that_could_not_be_computed_are_named(publish, passing):
     )
     back = profile(diff_runs(other, passing)).claims[0].criteria[0]
     assert "could not be computed before and is 0.05 against nuisance" in back.sentence
-    told = json.dumps(comparison_json(diff_runs(passing, other)), allow_nan=False)
-    assert '"after": null' in told
+    text = json.dumps(comparison_json(diff_runs(passing, other)), allow_nan=False)
+    assert '"after": null' in text
 
 
 def test_studies_of_other_datasets_share_what_they_share(publish):
@@ -385,9 +385,9 @@ def test_odd_names_stay_on_their_line(publish):
     comparison = diff_runs(publish(before), publish(after))
     assert profile(comparison).claims[0].claim[0] == odd
     lines = comparison_text(comparison).split("\n")
-    told = [line for line in lines if "<script>" in line]
-    assert told
-    assert all(line.startswith("  <script>\\x1b[31m\\nBIDS\\u202e/gpt2/8/") for line in told)
+    shown = [line for line in lines if "<script>" in line]
+    assert shown
+    assert all(line.startswith("  <script>\\x1b[31m\\nBIDS\\u202e/gpt2/8/") for line in shown)
     assert plain("plain – д") == "plain – д"
 
 
@@ -401,7 +401,7 @@ def test_long_lists_are_cut_with_a_count(publish, passing):
     assert "  … and 1 more" in cut
 
 
-def test_numbers_are_told_apart():
+def test_numbers_are_distinguished():
     assert pair(0.03, -0.01) == ("0.03", "-0.01")
     assert pair(0.12345, 0.12346) == ("0.12345", "0.12346")
     assert pair(1.0, 1.0 + 2**-50) == ("1", "1.000000000000001")

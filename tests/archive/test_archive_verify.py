@@ -73,7 +73,7 @@ def test_a_flipped_byte_is_found_in_every_kind_of_file(name: str, copy: Copy) ->
 
 
 def test_a_random_byte_in_random_files_is_always_found(copy: Copy) -> None:
-    """One copy; the byte is put back after each look."""
+    """One copy; the byte is restored after each verification."""
     root = copy()
     assert verify(root).ok
     files = sorted(path for path in root.rglob("*") if path.is_file() and path.stat().st_size)
@@ -91,7 +91,7 @@ def test_a_random_byte_in_random_files_is_always_found(copy: Copy) -> None:
 
 @pytest.mark.parametrize("offset", [3, -1])
 def test_no_byte_of_the_lock_can_change(offset: int, copy: Copy) -> None:
-    """Also spaces, which JSON does not care for, and the day, which the root digest does not cover."""
+    """Also spaces, which JSON ignores, and the day, which the root digest does not cover."""
     root = copy()
     path = root / "lock.json"
     content = path.read_bytes()
@@ -180,7 +180,7 @@ def test_a_column_changed_in_both_files_is_named_by_the_lock(copy: Copy) -> None
     assert columns == ["real_score"]
 
 
-def test_a_row_added_with_the_manifest_made_to_fit_is_named(copy: Copy) -> None:
+def test_a_row_added_is_named_though_the_manifest_matches(copy: Copy) -> None:
     root = copy()
     edit_table(root, DECISIONS, _one_more)
     rehash_manifest(root)
@@ -190,14 +190,14 @@ def test_a_row_added_with_the_manifest_made_to_fit_is_named(copy: Copy) -> None:
     assert f"manifest.json, outputs.{DECISIONS}.parquet.sha256: " in found
 
 
-def test_with_manifest_and_lock_made_to_fit_the_quoted_digest_tells(copy: Copy) -> None:
-    """A measured number, which nothing that is stored could give again."""
+def test_only_the_quoted_digest_shows_a_change_that_manifest_and_lock_match(copy: Copy) -> None:
+    """A measured number, which nothing stored can give again."""
     root = copy()
     quoted = read_lock(root).root_digest
     edit_table(root, "brain_half_patterns", lambda f: f.filter(pl.col("half") == 0))
     rehash_manifest(root)
     digest = rehash_lock(root)
-    assert verify(root).ok, "nothing but the digest is left to tell"
+    assert verify(root).ok, "only the digest differs"
     found = verify(root, digest=quoted)
     assert [problem.kind for problem in found.problems] == ["lock"]
     assert quoted in texts(found)
@@ -229,14 +229,14 @@ def test_an_edited_threshold_is_named_with_its_option(copy: Copy) -> None:
     assert option.text == f"lpact.gates.fdr: {before} → 0.9"
 
 
-def test_an_edited_threshold_is_named_when_the_manifest_fits_with_itself(copy: Copy) -> None:
+def test_an_edited_threshold_is_named_though_the_manifest_matches_itself(copy: Copy) -> None:
     root = copy()
     edit_manifest(root, _lower)
     rehash_manifest(root)
     assert [p.where for p in named(verify(root), "option")] == ["lpact.gates.fdr"]
 
 
-def test_an_edited_threshold_with_all_checksums_made_to_fit_shows_in_the_decision(
+def test_an_edited_threshold_shows_in_the_decision_though_all_checksums_match(
     copy: Copy,
 ) -> None:
     root = copy()
@@ -257,7 +257,7 @@ def test_an_edited_threshold_with_all_checksums_made_to_fit_shows_in_the_decisio
     assert {p.old for p in thresholds} == {0.777}
 
 
-def test_an_input_that_is_named_otherwise_is_found(copy: Copy) -> None:
+def test_an_edited_input_is_named(copy: Copy) -> None:
     root = copy()
     edit_manifest(root, lambda values: values["inputs"][0].update(sha256="0" * 64))
     first = read_lock(root).content.inputs[0]
@@ -319,7 +319,7 @@ def test_units_swapped_in_pattern_rows_are_named(copy: Copy) -> None:
     assert all("a number at the unit itself" in problem.what for problem in found)
 
 
-def test_a_label_with_all_checksums_made_to_fit_is_found_by_deciding_again(copy: Copy) -> None:
+def test_a_label_is_found_by_deciding_again_though_all_checksums_match(copy: Copy) -> None:
     root = copy()
     before = read_table(root, find_table(DECISIONS)).row(0, named=True)
     edit_table(root, DECISIONS, _other_label)
@@ -364,7 +364,7 @@ def test_added_files_and_links_are_named(copy: Copy) -> None:
     assert "pipe: was added: not a regular file" in found
 
 
-def test_a_lock_that_is_gone_or_a_link_is_said(copy: Copy, locked: Path) -> None:
+def test_a_lock_that_is_gone_or_a_link_is_named(copy: Copy, locked: Path) -> None:
     root = copy()
     (root / "lock.json").unlink()
     found = verify(root, digest=read_lock(locked).root_digest)
@@ -382,7 +382,7 @@ def test_a_lock_that_is_none_is_a_problem(content: bytes, copy: Copy) -> None:
 
 
 @pytest.mark.parametrize("depth", [150, 900, 100_000])
-def test_a_manifest_or_lock_that_is_nested_deeply_is_said(depth: int, copy: Copy) -> None:
+def test_a_manifest_or_lock_that_is_nested_deeply_is_named(depth: int, copy: Copy) -> None:
     for name, path in (("manifest.json", ("config",)), ("lock.json", ("content", "config"))):
         root = copy()
         values = json.loads((root / name).read_text())
@@ -449,7 +449,7 @@ def test_a_run_that_is_not_locked_is_compared_with_its_manifest(
         verify(tmp_path)
 
 
-def test_another_code_is_said(copy: Copy) -> None:
+def test_another_code_is_named(copy: Copy) -> None:
     root = copy()
     lock = read_lock(root)
     values = lock.model_dump(mode="json")
@@ -463,7 +463,7 @@ def test_another_code_is_said(copy: Copy) -> None:
 
 
 def test_many_changed_cells_are_counted(copy: Copy) -> None:
-    """A list that is cut says how much it leaves out."""
+    """A shortened list says how much it leaves out."""
     root = copy()
     name = "predictive/predictive_scores"
     frame = edit_parquet(root, name, lambda f: f.with_columns(score_median=pl.lit(9.0)))
