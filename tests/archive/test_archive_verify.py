@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Copy = Callable[[], Path]
 DECISIONS = "decisions/lpact_decision_table"
 INDEX = "relational/brain_unit_index"
+SCORES = "predictive/predictive_scores"
 FILES = (
     "manifest.json",
     "lock.json",
@@ -344,8 +345,11 @@ def test_a_table_deleted_in_both_files_is_named(copy: Copy) -> None:
     root = copy()
     (root / f"{DECISIONS}.csv").unlink()
     (root / f"{DECISIONS}.parquet").unlink()
-    found = verify(root)
-    assert f"{DECISIONS}: cannot be compared: no readable table" in texts(found)
+    found = texts(verify(root))
+    assert f"{DECISIONS}: cannot be compared: no readable table" in found
+    (root / f"{SCORES}.csv").unlink()
+    (root / f"{SCORES}.parquet").unlink()
+    assert f"cannot be made again: no readable table '{SCORES}'" in texts(verify(root))
 
 
 def test_added_files_and_links_are_named(copy: Copy) -> None:
@@ -465,8 +469,7 @@ def test_another_code_is_named(copy: Copy) -> None:
 def test_many_changed_cells_are_counted(copy: Copy) -> None:
     """A shortened list says how much it leaves out."""
     root = copy()
-    name = "predictive/predictive_scores"
-    frame = edit_parquet(root, name, lambda f: f.with_columns(score_median=pl.lit(9.0)))
+    frame = edit_parquet(root, SCORES, lambda f: f.with_columns(score_median=pl.lit(9.0)))
     cells = [p for p in named(verify(root), "table") if p.column == "score_median"]
     more = int(cells[-1].what.split()[0]) if "more cells" in cells[-1].what else 0
     assert len(cells) - bool(more) + more == frame.height

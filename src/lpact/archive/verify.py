@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from lpact.archive.files import (
 )
 from lpact.archive.lockfile import (
     CRATE_FILE,
+    FileFacts,
     Lock,
     digest_of,
     distributions,
@@ -112,6 +113,7 @@ class _Verifier:
         self.locked = is_locked(root) or (root / LOCK_FILE).exists()
         self.lock: Lock | None = None
         self.manifest: Manifest | None = None
+        self.expected: Mapping[str, FileFacts] = {}
         self.intact: set[str] = set()
         self.described = False
 
@@ -297,5 +299,7 @@ class _Verifier:
 def _failed(error: BaseException) -> str:
     if isinstance(error, LPactError):
         return f"cannot be made again: {error.what}: {error.got}"
+    if isinstance(error, KeyError):
+        return f"cannot be made again: no readable table {error}"
     text = next(iter(str(error).splitlines()), "")
     return f"cannot be made again: {type(error).__name__}: {text}"

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lpact.analyses.base import analyses_of
-from lpact.archive.diff.claims import (
-    AnalysisComparison,
-    ClaimChange,
-    CriterionChange,
-    GateFlip,
-    ProfileComparison,
-    Side,
-    compare_analysis,
-)
+from lpact.archive.diff.claims import AnalysisComparison, Side, compare_analysis
 from lpact.archive.diff.manifests import (
     InputChange,
     OptionChange,
@@ -30,21 +22,7 @@ from lpact.archive.diff.text import comparison_json, comparison_text
 from lpact.config import study_config
 from lpact.store import StoredRun
 
-__all__ = [
-    "AnalysisComparison",
-    "ClaimChange",
-    "Comparison",
-    "CriterionChange",
-    "GateFlip",
-    "InputChange",
-    "OptionChange",
-    "ProfileComparison",
-    "TableChange",
-    "VersionChange",
-    "comparison_json",
-    "comparison_text",
-    "diff_runs",
-]
+__all__ = ["Comparison", "comparison_json", "comparison_text", "diff_runs"]
 
 
 @dataclass(frozen=True)
