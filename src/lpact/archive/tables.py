@@ -21,6 +21,16 @@ from lpact.store.files import write_csv
 from lpact.tables import Table
 
 SUFFIXES = (".parquet", ".csv")
+_UNREADABLE = (
+    pa.ArrowException,
+    PolarsError,
+    PanicException,  # Polars panics on some damaged files
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    RecursionError,
+)
 
 
 def read_file(path: Path, table: Table) -> pl.DataFrame:
@@ -32,11 +42,8 @@ def read_file(path: Path, table: Table) -> pl.DataFrame:
         raise _unreadable(path, "no such file")
     try:
         return _read_csv(path, table) if path.suffix == ".csv" else _read_parquet(path, table)
-    # Polars panics on some damaged files.
-    except (pa.ArrowException, PolarsError, PanicException, OSError, ValueError, LookupError) as e:
-        raise _unreadable(path, (str(e) or type(e).__name__).splitlines()[0]) from None
-    except (TypeError, RecursionError) as error:
-        raise _unreadable(path, str(error)) from None
+    except _UNREADABLE as error:
+        raise _unreadable(path, (str(error) or type(error).__name__).splitlines()[0]) from None
 
 
 def _read_parquet(path: Path, table: Table) -> pl.DataFrame:
