@@ -1,7 +1,7 @@
 """Gate R, and S at level 2, as tests.
 
 The statistic is the mean over subject-runs of the median over alignment × profile summaries of the mean similarity over
-units times the spread of the pattern (for a rival, of real − rival; `lpact.analyses.lpact.levels.relational_nulls`). It is held
+units times the spread of the pattern (for a rival, of real − rival; `levels.relational_nulls`). It is held
 against the very same statistic
 
     of every draw of each surrogate control               exchangeable if the features do not know the stimulus
