@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from tampering import rehash_lock, rehash_manifest
 
 from lpact.archive import lock_run, verify_run
-from lpact.archive.report import first_difference
 from lpact.archive.tables import CheckedTables, read_file
 from lpact.errors import RunError
 from lpact.store import read_table, table_path
@@ -178,17 +176,3 @@ def test_random_bits_of_a_table_are_found_and_end_no_verification(copy: Copy, lo
         path.write_bytes(whole)
     assert CheckedTables(root, [TABLE], set(), {})[DECISIONS].equals(before)
     assert unreadable == 0, "the other file can be read"
-
-
-@pytest.mark.parametrize(
-    ("stored", "made", "expected"),
-    [
-        (b"", b"", ""),
-        (b"a\nb\n", b"a\nb\n", ""),
-        (b"a\nbcd\ne", b"a\nbxd\ne", "line 2 reads 'bcd', made again 'bxd'"),
-        (b"a\n", b"a\nb\n", "line 2 reads '', made again 'b'"),
-        (b"x" * 2**20 + b"\nab", b"x" * 2**20 + b"\nac", "line 2 reads 'ab', made again 'ac'"),
-    ],
-)
-def test_the_first_difference_of_two_texts(stored: bytes, made: bytes, expected: str) -> None:
-    assert first_difference(io.BytesIO(stored), io.BytesIO(made)) == expected
