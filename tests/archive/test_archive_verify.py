@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 Copy = Callable[[], Path]
 DECISIONS = "decisions/lpact_decision_table"
 INDEX = "relational/brain_unit_index"
+SCORES = "predictive/predictive_scores"
 FILES = (
     "manifest.json",
     "lock.json",
     "log.jsonl",
-    "report/verdicts.md",
     f"{DECISIONS}.parquet",
     f"{DECISIONS}.csv",
 )
@@ -59,8 +59,8 @@ def test_an_untouched_run_is_right(locked: Path) -> None:
     assert found.problems == ()
     assert found.ok
     assert found.locked
-    assert any("Decisions and labels were made again" in text for text in found.checked)
-    assert any("The report was made again" in text for text in found.checked)
+    assert any("lpact was decided again from the stored tables" in text for text in found.checked)
+    assert "The run has no report." in found.checked
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -74,7 +74,7 @@ def test_a_flipped_byte_is_found_in_every_kind_of_file(name: str, copy: Copy) ->
 
 
 def test_a_random_byte_in_random_files_is_always_found(copy: Copy) -> None:
-    """One copy; the byte is put back after each look."""
+    """One copy; the byte is restored after each verification."""
     root = copy()
     assert verify(root).ok
     files = sorted(path for path in root.rglob("*") if path.is_file() and path.stat().st_size)
@@ -92,7 +92,7 @@ def test_a_random_byte_in_random_files_is_always_found(copy: Copy) -> None:
 
 @pytest.mark.parametrize("offset", [3, -1])
 def test_no_byte_of_the_lock_can_change(offset: int, copy: Copy) -> None:
-    """Also spaces, which JSON does not care for, and the day, which the root digest does not cover."""
+    """Also spaces, which JSON ignores, and the day, which the root digest does not cover."""
     root = copy()
     path = root / "lock.json"
     content = path.read_bytes()
@@ -150,19 +150,19 @@ def test_a_cell_changed_in_csv_is_named_too(copy: Copy) -> None:
     assert cell.row["unit"] == index["unit"][2]
 
 
-def test_a_file_written_anew_with_the_same_values_is_told_apart(copy: Copy) -> None:
+def test_a_rewritten_file_with_the_same_values_is_named_as_such(copy: Copy) -> None:
     root = copy()
     frame = read_table(root, find_table(DECISIONS))
     pq.write_table(frame.to_arrow(), root / f"{DECISIONS}.parquet", compression="none")
     (problem,) = named(verify(root), "table")
-    assert "only the bytes of the file differ" in problem.what
+    assert "only the bytes differ" in problem.what
 
 
 def test_rows_in_another_order_are_named(copy: Copy) -> None:
     root = copy()
     edit_parquet(root, DECISIONS, lambda frame: frame.reverse())
     (problem,) = named(verify(root), "table")
-    assert problem.what == "the rows stand in another order"
+    assert problem.what == "the rows are in another order"
 
 
 def test_a_row_added_to_both_files_is_named_by_the_lock(copy: Copy) -> None:
@@ -181,24 +181,24 @@ def test_a_column_changed_in_both_files_is_named_by_the_lock(copy: Copy) -> None
     assert columns == ["real_score"]
 
 
-def test_a_row_added_with_the_manifest_made_to_fit_is_named(copy: Copy) -> None:
+def test_a_row_added_is_named_though_the_manifest_matches(copy: Copy) -> None:
     root = copy()
     edit_table(root, DECISIONS, _one_more)
     rehash_manifest(root)
     found = texts(verify(root))
     assert f"{DECISIONS}: 1 row more" in found
     assert "manifest.json: has changed" in found
-    assert f"another checksum for '{DECISIONS}.parquet'" in found
+    assert f"manifest.json, outputs.{DECISIONS}.parquet.sha256: " in found
 
 
-def test_with_manifest_and_lock_made_to_fit_the_quoted_digest_tells(copy: Copy) -> None:
-    """A measured number, which nothing that is stored could give again."""
+def test_only_the_quoted_digest_shows_a_change_that_manifest_and_lock_match(copy: Copy) -> None:
+    """A measured number, which nothing stored can give again."""
     root = copy()
     quoted = read_lock(root).root_digest
     edit_table(root, "brain_half_patterns", lambda f: f.filter(pl.col("half") == 0))
     rehash_manifest(root)
     digest = rehash_lock(root)
-    assert verify(root).ok, "nothing but the digest is left to tell"
+    assert verify(root).ok, "only the digest differs"
     found = verify(root, digest=quoted)
     assert [problem.kind for problem in found.problems] == ["lock"]
     assert quoted in texts(found)
@@ -212,41 +212,41 @@ def test_an_edited_lock_is_found_by_its_own_digest(copy: Copy) -> None:
     root = copy()
     path = root / "lock.json"
     values = json.loads(path.read_text())
-    values["sealed"]["seed"] += 1
+    values["content"]["seed"] += 1
     path.write_text(json.dumps(values, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
-    assert "lock.json: was edited: its contents have the root digest" in texts(verify(root))
+    assert "lock.json: was edited: its content has the root digest" in texts(verify(root))
 
 
 def _lower(values: dict[str, Any]) -> None:
-    values["config"]["gates"]["fdr"] = 0.9
+    values["config"]["lpact"]["gates"]["fdr"] = 0.9
 
 
 def test_an_edited_threshold_is_named_with_its_option(copy: Copy) -> None:
     root = copy()
-    before = read_lock(root).sealed.config["gates"]["fdr"]
+    before = read_lock(root).content.config["lpact"]["gates"]["fdr"]
     edit_manifest(root, _lower)
     (option,) = named(verify(root), "option")
-    assert (option.where, option.old, option.new) == ("gates.fdr", before, 0.9)
-    assert option.text == f"gates.fdr: {before} → 0.9"
+    assert (option.where, option.old, option.new) == ("lpact.gates.fdr", before, 0.9)
+    assert option.text == f"lpact.gates.fdr: {before} → 0.9"
 
 
-def test_an_edited_threshold_is_named_when_the_manifest_fits_with_itself(copy: Copy) -> None:
+def test_an_edited_threshold_is_named_though_the_manifest_matches_itself(copy: Copy) -> None:
     root = copy()
     edit_manifest(root, _lower)
     rehash_manifest(root)
-    assert [p.where for p in named(verify(root), "option")] == ["gates.fdr"]
+    assert [p.where for p in named(verify(root), "option")] == ["lpact.gates.fdr"]
 
 
-def test_an_edited_threshold_with_all_checksums_made_to_fit_shows_in_the_decision(
+def test_an_edited_threshold_shows_in_the_decision_though_all_checksums_match(
     copy: Copy,
 ) -> None:
     root = copy()
 
-    gates = read_lock(root).sealed.config["gates"]
+    gates = read_lock(root).content.config["lpact"]["gates"]
     option = next(name for name in gates if isinstance(gates[name], float) and name != "fdr")
 
     def move(values: dict[str, Any]) -> None:
-        values["config"]["gates"][option] = 0.777
+        values["config"]["lpact"]["gates"][option] = 0.777
 
     edit_manifest(root, move)
     rehash_manifest(root)
@@ -258,11 +258,13 @@ def test_an_edited_threshold_with_all_checksums_made_to_fit_shows_in_the_decisio
     assert {p.old for p in thresholds} == {0.777}
 
 
-def test_an_input_that_is_named_otherwise_is_found(copy: Copy) -> None:
+def test_an_edited_input_is_named(copy: Copy) -> None:
     root = copy()
     edit_manifest(root, lambda values: values["inputs"][0].update(sha256="0" * 64))
+    first = read_lock(root).content.inputs[0]
     (problem,) = named(verify(root), "input")
-    assert problem.new["sha256"] == "0" * 64
+    assert problem.where == f"{first.dataset}: {first.path}.sha256"
+    assert (problem.old, problem.new) == (first.sha256, "0" * 64)
 
 
 def _swap_units(frame: pl.DataFrame) -> pl.DataFrame:
@@ -276,7 +278,7 @@ def _swap_units(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(unit_index=pl.when(own).then(swapped).otherwise(place))
 
 
-@pytest.mark.parametrize("fits", [False, True], ids=["plain", "checksums made to fit"])
+@pytest.mark.parametrize("fits", [False, True], ids=["plain", "checksums match"])
 def test_swapped_units_are_named_with_their_recording(fits: bool, copy: Copy) -> None:
     root = copy()
     first = read_table(root, find_table(INDEX)).row(0, named=True)
@@ -284,15 +286,15 @@ def test_swapped_units_are_named_with_their_recording(fits: bool, copy: Copy) ->
     if fits:
         rehash_manifest(root)
         rehash_lock(root)
-    units = named(verify(root), "units")
-    assert units
-    keys = ("dataset", "subject", "session", "run")
-    assert {tuple(p.row[k] for k in keys) for p in units} == {tuple(first[k] for k in keys)}
-    assert any("unit order" in p.what or "another order" in p.what for p in units)
+    found = named(verify(root), "consistency")
+    assert found
+    recording = ", ".join(f"{k}={first[k]!r}" for k in ("dataset", "subject", "session", "run"))
+    assert all(recording in problem.what for problem in found)
+    assert any("unit_order_hash is" in problem.what for problem in found)
 
 
 def test_units_swapped_in_pattern_rows_are_named(copy: Copy) -> None:
-    """Patterns of two units change places; all checksums fit."""
+    """Patterns of two units change places; all checksums match."""
     root = copy()
     name = "relational/brain_alignment_patterns"
     table = find_table(name)
@@ -311,21 +313,21 @@ def test_units_swapped_in_pattern_rows_are_named(copy: Copy) -> None:
     edit_table(root, name, swap)
     rehash_manifest(root)
     rehash_lock(root)
-    units = named(verify(root), "units")
-    assert {p.row["unit"] for p in units} == set(patterns)
-    assert all("a number at the unit itself" in p.what for p in units)
+    found = named(verify(root), "consistency")
+    assert len(found) == len(patterns)
+    for unit in patterns:
+        assert [problem for problem in found if f"unit={unit!r}" in problem.what]
+    assert all("a number at the unit itself" in problem.what for problem in found)
 
 
-def test_a_label_with_all_checksums_made_to_fit_is_found_by_deciding_again(copy: Copy) -> None:
+def test_a_label_is_found_by_deciding_again_though_all_checksums_match(copy: Copy) -> None:
     root = copy()
     before = read_table(root, find_table(DECISIONS)).row(0, named=True)
     edit_table(root, DECISIONS, _other_label)
     rehash_manifest(root)
     rehash_lock(root)
-    found = verify(root)
-    cell, page = found.problems
-    assert (cell.kind, page.kind) == ("decision", "report")
-    assert (page.where, "made again" in page.what) == ("report/verdicts.md", True)
+    (cell,) = verify(root).problems
+    assert cell.kind == "decision"
     assert (cell.where, cell.column) == (DECISIONS, "label")
     assert (cell.old, cell.new) == (before["label"], "integrated_candidate")
     assert cell.row["dataset"] == before["dataset"]
@@ -343,8 +345,11 @@ def test_a_table_deleted_in_both_files_is_named(copy: Copy) -> None:
     root = copy()
     (root / f"{DECISIONS}.csv").unlink()
     (root / f"{DECISIONS}.parquet").unlink()
-    found = verify(root)
-    assert f"{DECISIONS}: cannot be compared: there is no readable table" in texts(found)
+    found = texts(verify(root))
+    assert f"{DECISIONS}: cannot be compared: no readable table" in found
+    (root / f"{SCORES}.csv").unlink()
+    (root / f"{SCORES}.parquet").unlink()
+    assert f"cannot be made again: no readable table '{SCORES}'" in texts(verify(root))
 
 
 def test_added_files_and_links_are_named(copy: Copy) -> None:
@@ -359,21 +364,21 @@ def test_added_files_and_links_are_named(copy: Copy) -> None:
     found = texts(verify(root))
     assert "audits/more\\x1b[31m.csv: was added" in found
     assert "link: was added: a link to '/etc/passwd'" in found
-    assert f"{DECISIONS}.csv: is a link to" in found
-    assert "pipe: was added: not a plain file" in found
+    assert f"{DECISIONS}.csv: was replaced by a link to" in found
+    assert "pipe: was added: not a regular file" in found
 
 
-def test_a_lock_that_is_gone_or_a_link_is_said(copy: Copy, locked: Path) -> None:
+def test_a_lock_that_is_gone_or_a_link_is_named(copy: Copy, locked: Path) -> None:
     root = copy()
     (root / "lock.json").unlink()
     found = verify(root, digest=read_lock(locked).root_digest)
     assert not found.locked
-    assert "there is no lock that could have it" in texts(found)
+    assert "the run has no readable lock" in texts(found)
     (root / "lock.json").symlink_to(locked / "lock.json")
-    assert "a link in the place of lock.json" in texts(verify(root))
+    assert "lock.json is a link" in texts(verify(root))
 
 
-@pytest.mark.parametrize("content", [b"[]", b'{"format_version": 1}', b"[" * 100_000])
+@pytest.mark.parametrize("content", [b"[]", b'{"format_version": 2}', b"[" * 100_000])
 def test_a_lock_that_is_none_is_a_problem(content: bytes, copy: Copy) -> None:
     root = copy()
     (root / "lock.json").write_bytes(content)
@@ -381,8 +386,8 @@ def test_a_lock_that_is_none_is_a_problem(content: bytes, copy: Copy) -> None:
 
 
 @pytest.mark.parametrize("depth", [150, 900, 100_000])
-def test_a_manifest_or_lock_that_is_nested_deeply_is_said(depth: int, copy: Copy) -> None:
-    for name, path in (("manifest.json", ("config",)), ("lock.json", ("sealed", "config"))):
+def test_a_manifest_or_lock_that_is_nested_deeply_is_named(depth: int, copy: Copy) -> None:
+    for name, path in (("manifest.json", ("config",)), ("lock.json", ("content", "config"))):
         root = copy()
         values = json.loads((root / name).read_text())
         place = values
@@ -392,6 +397,16 @@ def test_a_manifest_or_lock_that_is_nested_deeply_is_said(depth: int, copy: Copy
         deep = "[" * depth + "]" * depth
         (root / name).write_text(json.dumps(values).replace('"HERE"', deep))
         assert name in {problem.where for problem in verify(root).problems}
+
+
+@pytest.mark.parametrize("name", ["lock.json", "manifest.json"])
+def test_json_beyond_the_size_limit_is_not_parsed(
+    name: str, copy: Copy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copy()
+    (root / name).write_bytes(b" " * 2**22 + (root / name).read_bytes())
+    monkeypatch.setattr("lpact.archive.lockfile.MOST_JSON_BYTES", 2**22)
+    assert f"{name}: the file is too large to be read" in texts(verify(root))
 
 
 def test_a_manifest_of_a_run_that_is_not_locked_is_said_to_be_damaged(copy: Copy) -> None:
@@ -417,12 +432,12 @@ def test_what_is_neither_file_nor_folder_is_not_waited_for(tmp_path: Path, locke
 def test_a_lock_that_names_files_elsewhere_reads_none_of_them(copy: Copy) -> None:
     root = copy()
     values = json.loads((root / "lock.json").read_text())
-    values["sealed"]["files"]["../../../etc/passwd"] = {"n_bytes": 1, "sha256": "0"}
+    values["content"]["files"]["../../../etc/passwd"] = {"n_bytes": 1, "sha256": "0"}
     (root / "lock.json").write_text(json.dumps(values))
     assert "../../../etc/passwd: is missing" in texts(verify(root))
 
 
-def test_a_run_that_is_not_locked_is_held_against_its_manifest(
+def test_a_run_that_is_not_locked_is_compared_with_its_manifest(
     small_run: Run, tmp_path: Path
 ) -> None:
     root = writable_copy(small_run.root, tmp_path / "run")
@@ -438,12 +453,12 @@ def test_a_run_that_is_not_locked_is_held_against_its_manifest(
         verify(tmp_path)
 
 
-def test_another_code_is_said(copy: Copy) -> None:
+def test_another_code_is_named(copy: Copy) -> None:
     root = copy()
     lock = read_lock(root)
     values = lock.model_dump(mode="json")
-    values["sealed"]["software"]["locked_by_code"] = "feedfeedfeedfeed"
-    values["sealed"]["software"]["distributions"]["numpy"] = "0.1"
+    values["content"]["software"]["locked_by_code"] = "feedfeedfeedfeed"
+    values["content"]["software"]["distributions"]["numpy"] = "0.1"
     (root / "lock.json").write_text(json.dumps(values))
     notes = " ".join(verify(root).notes)
     assert "feedfeedfeedfeed" in notes
@@ -452,10 +467,9 @@ def test_another_code_is_said(copy: Copy) -> None:
 
 
 def test_many_changed_cells_are_counted(copy: Copy) -> None:
-    """A list that is cut says how much it leaves out."""
+    """A shortened list says how much it leaves out."""
     root = copy()
-    name = "predictive/predictive_scores"
-    frame = edit_parquet(root, name, lambda f: f.with_columns(score_median=pl.lit(9.0)))
+    frame = edit_parquet(root, SCORES, lambda f: f.with_columns(score_median=pl.lit(9.0)))
     cells = [p for p in named(verify(root), "table") if p.column == "score_median"]
     more = int(cells[-1].what.split()[0]) if "more cells" in cells[-1].what else 0
     assert len(cells) - bool(more) + more == frame.height
@@ -466,8 +480,6 @@ def test_an_edited_sentence_of_the_report_is_named_and_all_else_is_the_same_byte
     small_run: Run, small_report: Path, tmp_path: Path
 ) -> None:
     root = writable_copy(small_run.root, tmp_path / "run")
-    (root / "report" / "verdicts.md").unlink()
-    (root / "report").rmdir()
     writable_copy(small_report, root / "report")
     lock_run(root)
     for path in (root, root / "report", root / "report" / "methods.md"):
