@@ -415,7 +415,7 @@ def _signature(member: Any) -> str:
     """Arguments with their defaults; annotations are left to the code."""
     parameters = inspect.signature(member).parameters.values()
     kept = [p.replace(annotation=p.empty) for p in parameters if p.name not in ("self", "cls")]
-    return str(inspect.Signature(kept))
+    return re.sub(r"<[^=,]* at 0x[0-9a-f]+>", "…", str(inspect.Signature(kept)))
 
 
 PAGES = {

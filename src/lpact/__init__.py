@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lpact import ceilings, measures, splits, stats
     from lpact.analyses.lpact.config import LPactSection as LPact
-    from lpact.archive import export_run, lock_run, verify_run
+    from lpact.archive import diff_runs, export_run, lock_run, verify_run
     from lpact.config import ControlsConfig as Controls
     from lpact.config import DatasetConfig as Dataset
     from lpact.config import LanguageModelConfig as Model
@@ -44,6 +44,7 @@ __all__ = [
     "Study",
     "__version__",
     "ceilings",
+    "diff_runs",
     "export_run",
     "extract_features",
     "load_study",
@@ -71,6 +72,7 @@ _HOMES = {
     "RunSettings": "lpact.config:RunConfig",
     "Study": "lpact.study",
     "ceilings": "lpact.ceilings",
+    "diff_runs": "lpact.archive",
     "export_run": "lpact.archive",
     "extract_features": "lpact.run.extract",
     "load_study": "lpact.study",
