@@ -132,7 +132,7 @@ AFTER_THE_FACT = "after the fact"
 
 PREREGISTRATION_ITEMS = Table(
     "audits/preregistration_items",
-    "One row an item of the preregistration: what was registered, what the run has, and whether that is the same. "
+    "One row per item of the preregistration: what was registered, what the run has, and whether that is the same. "
     "Items that were not followed come first.",
     ("followed", "item_group", "item"),
     (
@@ -144,8 +144,8 @@ PREREGISTRATION_ITEMS = Table(
         Column(
             "item_group",
             "str",
-            "`registration`, `seed`, `configuration`, `gates`, `datasets`, `models`, `recordings`, `units`, "
-            "`roles`, `controls`, `claims`, `rows` or `software`.",
+            "`registration`, `seed`, `configuration`, `datasets`, `models`, `audit` (recordings, units, and what can "
+            "be computed), `claims`, `rows` or `software`.",
         ),
         Column("item", "str", "What was registered, by its name in the study file or the run."),
         Column("registered", "str", "What the preregistration says."),
