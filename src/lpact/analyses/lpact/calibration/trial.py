@@ -1,4 +1,4 @@
-"""One simulated study: measured by the real stages, judged by the real rules, summarised in one row a gate profile."""
+"""One simulated study: measured by the real stages, judged by the real rules, summarised in one row per gate profile."""
 
 from __future__ import annotations
 

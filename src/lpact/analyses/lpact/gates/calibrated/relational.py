@@ -207,7 +207,7 @@ class ReliableUnits:
 
 
 def reliable_units(labelled: pl.DataFrame) -> dict[Layer, ReliableUnits]:
-    """One entry a layer with a unit row that has a contrast."""
+    """One entry per layer with a unit row that has a contrast."""
     trusted = ~is_label("evidence", RowLabel.UNRELIABLE_BRAIN_PATTERN) & pl.col("same_order")
     shares = (
         labelled.filter("has_contrast")
