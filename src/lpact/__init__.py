@@ -4,7 +4,8 @@
 >>> study = lpact.load_study("study.toml")      # doctest: +SKIP
 >>> study.plan().n_claims                       # doctest: +SKIP
 >>> run = study.run("runs/first")               # doctest: +SKIP
->>> run.decisions                               # doctest: +SKIP
+>>> run.claims()                                # doctest: +SKIP
+>>> run.conclusion().headline                   # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -12,16 +13,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lpact.analyses.lpact.config import LPactSection as LPact
     from lpact.archive import export_run, lock_run, verify_run
+    from lpact.config import ControlsConfig as Controls
+    from lpact.config import DatasetConfig as Dataset
+    from lpact.config import LanguageModelConfig as Model
+    from lpact.config import MechanismsConfig as Mechanisms
+    from lpact.config import NuisanceConfig as Nuisance
+    from lpact.config import ReadoutConfig as Readout
+    from lpact.config import RunConfig as RunSettings
     from lpact.errors import LPactError
     from lpact.features.language.feature_set import FeatureSet
     from lpact.run.extract import extract_features, plan_features
-    from lpact.study import Run, Study, load_study, open_run
+    from lpact.study import Claim, Run, Study, load_study, open_run
 
 __all__ = [
+    "Claim",
+    "Controls",
+    "Dataset",
     "FeatureSet",
+    "LPact",
     "LPactError",
+    "Mechanisms",
+    "Model",
+    "Nuisance",
+    "Readout",
     "Run",
+    "RunSettings",
     "Study",
     "__version__",
     "export_run",
@@ -34,9 +52,18 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Claim": "lpact.study",
+    "Controls": "lpact.config:ControlsConfig",
+    "Dataset": "lpact.config:DatasetConfig",
     "FeatureSet": "lpact.features.language.feature_set",
+    "LPact": "lpact.analyses.lpact.config:LPactSection",
     "LPactError": "lpact.errors",
+    "Mechanisms": "lpact.config:MechanismsConfig",
+    "Model": "lpact.config:LanguageModelConfig",
+    "Nuisance": "lpact.config:NuisanceConfig",
+    "Readout": "lpact.config:ReadoutConfig",
     "Run": "lpact.study",
+    "RunSettings": "lpact.config:RunConfig",
     "Study": "lpact.study",
     "export_run": "lpact.archive",
     "extract_features": "lpact.run.extract",
@@ -46,6 +73,7 @@ _HOMES = {
     "plan_features": "lpact.run.extract",
     "verify_run": "lpact.archive",
 }
+"""Where each public name is; after a colon, its name there."""
 
 
 def __getattr__(name: str) -> Any:
@@ -57,7 +85,8 @@ def __getattr__(name: str) -> Any:
 
         return importlib.metadata.version("lpact")
     if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        module, _, attribute = _HOMES[name].partition(":")
+        return getattr(importlib.import_module(module), attribute or name)
     raise AttributeError(f"module 'lpact' has no attribute '{name}'")
 
 

@@ -99,7 +99,7 @@ class Registry(Generic[P]):
     @property
     def base(self) -> type[P]:
         """Class that every plugin of this kind derives from."""
-        found: type[P] = _resolve(self._base)
+        found: type[P] = resolve(self._base)
         return found
 
     def register(self, plugin: type[P]) -> type[P]:
@@ -226,10 +226,10 @@ class Registry(Generic[P]):
 
 
 def _loader(place: str) -> Callable[[], Any]:
-    return lambda: _resolve(place)
+    return lambda: resolve(place)
 
 
-def _resolve(place: str) -> Any:
+def resolve(place: str) -> Any:
     """The object that ``"module:name"`` names."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)

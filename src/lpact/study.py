@@ -309,6 +309,18 @@ class Study:
         self.config = resolve_plugins(config)
         self.run_config = run or RunConfig()
 
+    @property
+    def analyses(self) -> dict[str, Analysis]:
+        """The analyses of the study by name."""
+        return analyses_of(self.config)
+
+    def only(self, analysis: str) -> Study:
+        """The study with one analysis alone; one that the study does not name has its default options."""
+        found = ANALYSES.get(analysis, where="argument 'analysis'")
+        section = self.config.analyses.get(analysis) or found.Options()
+        config = self.config.model_copy(update={"analyses": {analysis: section}})
+        return Study.of(config, self.run_config)
+
     def __repr__(self) -> str:
         return f"Study({self.config.name!r}, config {self.config.digest()[:12]})"
 

@@ -102,7 +102,7 @@ SOURCE_FILES = Table(
 
 MODEL_FILES = Table(
     "audits/lpact_model_files",
-    "One row a file of a language model that features were extracted from, or of a parser; and one row a set of "
+    "One row per file of a language model that features were extracted from, or of a parser; and one row per set of "
     "features that was extracted.",
     ("model", "path"),
     (

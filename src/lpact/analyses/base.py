@@ -15,11 +15,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import polars as pl
 
-from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanation
+from lpact.analyses.explanation import Block, ClaimTable, Conclusion, DatasetReport, Explanation
 from lpact.config import SharedConfig, StudyConfig
 from lpact.errors import InputError
 from lpact.features.models import FEATURE_SETS, MODELS
@@ -213,6 +214,11 @@ class Analysis(Plugin, ABC):
         Names of its figures by section of the report ("verdict", "why", "how sure", "how it was made").
     commands
         Commands of its own: name on the command line to ``"module:function"`` (or ``"module:app"`` for a Typer app).
+    kinds
+        Kinds of plug-ins of its own: the kind's plural to ``"module:REGISTRY"`` and the option that names them
+        (``"relational.alignments"``). Options of such plug-ins are in the table ``options`` beside that option.
+    starter
+        Values of options in the file that `lpact init` writes, where the defaults would take minutes.
     """
 
     tables: ClassVar[tuple[Table, ...]]
@@ -221,6 +227,8 @@ class Analysis(Plugin, ABC):
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     commands: ClassVar[Mapping[str, str]] = {}
+    kinds: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    starter: ClassVar[Mapping[str, Any]] = {}
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """Plug-ins that it uses beside the shared ones: their code enters keys and manifest."""
@@ -318,9 +326,22 @@ class Analysis(Plugin, ABC):
         del rows
         return ()
 
-    def starter(self) -> str:
-        """Its part of the file that `lpact init` writes; by default every option with its explanation."""
-        return ""
+    @classmethod
+    def check_dataset(
+        cls,
+        reader: str,
+        folder: Path | None,
+        options: Mapping[str, Any],
+        *,
+        deep: bool = False,
+        progress: bool = False,
+    ) -> DatasetReport | None:
+        """What a dataset supports before any study, for `lpact datasets check`; None: nothing to say.
+
+        ``deep``: also read every signal. ``progress``: show how far that is.
+        """
+        del reader, folder, options, deep, progress
+        return None
 
 
 class Keys:

@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpact.cli import _sources as sources
 from lpact.cli._layout import Grid
 from lpact.cli._machine import n_cores, program
 from lpact.cli._outline import show_outline
-from lpact.cli._render import console, counted, duration, heading, memory, roughly, say, show, whole
+from lpact.cli._render import (
+    console,
+    counted,
+    duration,
+    heading,
+    memory,
+    roughly,
+    say,
+    show,
+    show_blocks,
+    whole,
+)
 from lpact.cli._study import Models, Paths, Report, StudyFile, load, progress_on_terminals
 
 if TYPE_CHECKING:
@@ -39,16 +49,13 @@ def command(
     title = f"Plan of {loaded.config.name} (configuration {loaded.config.digest()[:12]})"
     if not outline.complete:
         say(told, title)
-        show_outline(told, outline, loaded.config, program())
+        show_outline(told, outline, program())
         return
     with progress_on_terminals() as bar:
         plan = loaded.plan(bar)
     say(told, title)
-    sources.show_roles(told, plan.audit)
-    sources.show_findings(told, plan.audit)
-    sources.show_controls(told, plan.audit)
-    sources.show_ingredients(told, plan.audit)
-    sources.show_reliability(told, plan.audit)
+    for name, analysis in loaded.analyses.items():
+        show_blocks(told, analysis.audit_blocks(plan.audit.of[name]))
     _show_rows(told, plan)
     n_workers = workers or loaded.run_config.workers
     _show_cost(told, plan, n_workers, report=report)

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lpact.cli._render import console, say
-from lpact.cli._results import (
-    DECISIONS,
-    show_outcome,
-    show_places,
-    show_positive_controls,
-    show_verdict_counts,
+from lpact.cli._results import show_places, show_results
+from lpact.cli._study import (
+    Models,
+    OneAnalysis,
+    Paths,
+    Report,
+    StudyFile,
+    load,
+    progress_on_terminals,
 )
-from lpact.cli._study import Models, Paths, Report, StudyFile, load, progress_on_terminals
 from lpact.cli.plan import cost_line, extraction_line
 from lpact.cli.report import add_report
 
@@ -58,10 +60,11 @@ def command(
     report: Report = True,
     path: Paths = None,
     model: Models = None,
+    analysis: OneAnalysis = None,
 ) -> None:
     """Compute a study, or resume it."""
     told = console()
-    loaded = load(study, path, model)
+    loaded = load(study, path, model, analysis)
     how = How(
         workers or loaded.run_config.workers,
         cluster,
@@ -74,11 +77,7 @@ def command(
     run = compute(told, loaded, out, how)
     if report:
         add_report(run)
-    show_verdict_counts(told, run.table(DECISIONS))
-    if run.decisions.is_empty():
-        say(told, f"No claim could be made: `lpact audit {study}` says why.", indent=2)
-    show_outcome(told, run)
-    show_positive_controls(told, run)
+    show_results(told, run)
     _show_preregistration(told, run, loaded, how)
     show_places(told, run)
 

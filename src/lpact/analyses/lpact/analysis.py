@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
 
+from lpact.analyses import COMMANDS
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage, StageWork
-from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation
+from lpact.analyses.explanation import Block, ClaimTable, Conclusion, DatasetReport, Explanation
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
 from lpact.analyses.lpact.tables import (
     assay_brain,
@@ -45,6 +47,11 @@ GATES = {
 }
 """Column of the decision table and gate, by letter, in the order of the chain."""
 
+LABELS = {
+    label.value: label.explanation for label in (*list(FinalLabel)[2:], *list(FinalLabel)[:2])
+}
+"""Labels, strongest first; the two that say nothing about the model come last."""
+
 
 class LPact(Analysis):
     """Is a brain score more than a prediction score?"""
@@ -71,7 +78,7 @@ class LPact(Analysis):
     claims = ClaimTable(
         table=decisions.DECISIONS,
         key=CLAIM_KEY,
-        labels={label.value: label.explanation for label in FinalLabel},
+        labels=LABELS,
         profiles={"paper": "point rules of the paper", "calibrated": "every gate is a test"},
         gates={letter: column for letter, (column, _) in GATES.items()},
         gate_meanings={letter: gate.explanation for letter, (_, gate) in GATES.items()},
@@ -124,14 +131,13 @@ class LPact(Analysis):
         "how sure": ("assay_sensitivity", "uncertainty", "sensitivity", "false_passes", "power"),
         "how it was made": ("source_audit",),
     }
-    commands: ClassVar[Mapping[str, str]] = {
-        "assay": "lpact.analyses.lpact.cli.assay:command",
-        "decide": "lpact.analyses.lpact.cli.decide:command",
-        "robustness": "lpact.analyses.lpact.cli.robustness:command",
-        "power": "lpact.analyses.lpact.cli.power:command",
-        "calibrate": "lpact.analyses.lpact.cli.calibrate:command",
-        "claims": "lpact.analyses.lpact.cli.claims:app",
+    commands = COMMANDS["lpact"]
+    kinds: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "measures": ("lpact.analyses.lpact.levels.measure:MEASURES", "relational.alignments"),
+        "profiles": ("lpact.analyses.lpact.levels.measure:PROFILES", "relational.profiles"),
+        "strippings": ("lpact.analyses.lpact.levels.strip:STRIPPINGS", "stripping.methods"),
     }
+    starter: ClassVar[Mapping[str, Any]] = {"stripping": {"mismatch_draws": 1}}
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """Alignment measures, profile similarities and stripping methods."""
@@ -253,6 +259,24 @@ class LPact(Analysis):
 
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
 
+    def outline(self, study: StudyConfig) -> list[Block]:
+        """Levels, gates, rows and claims of a study without data."""
+        from lpact.analyses.lpact.blocks import outline_blocks
+
+        return outline_blocks(LPactConfig.of(study))
+
+    def audit_blocks(self, audit: Audit, *, full: bool = False) -> list[Block]:
+        """The evidence chain of every dataset, and what its sources lack."""
+        from lpact.analyses.lpact.blocks import audit_blocks
+
+        return audit_blocks(audit, full=full)
+
+    def result_blocks(self, material: Material) -> list[Block]:
+        """The positive controls."""
+        from lpact.analyses.lpact.blocks import result_blocks
+
+        return result_blocks(material)
+
     def figure(self, name: str, material: Material) -> Any:
         """One of the figures of ``figures``."""
         from lpact.analyses.lpact.figures import maker
@@ -282,3 +306,21 @@ class LPact(Analysis):
         from lpact.analyses.lpact.unit_order import unit_order_faults
 
         return unit_order_faults(partial(rows))
+
+    @classmethod
+    def check_dataset(
+        cls,
+        reader: str,
+        folder: Path | None,
+        options: Mapping[str, Any],
+        *,
+        deep: bool = False,
+        progress: bool = False,
+    ) -> DatasetReport:
+        """What the folder holds, what is wrong, and which evidence levels it supports."""
+        from lpact.analyses.lpact.dataset_check.check import check_dataset
+        from lpact.analyses.lpact.dataset_check.report import dataset_report
+        from lpact.run.journal.progress import reporter
+
+        with reporter(show=progress) as shown:
+            return dataset_report(check_dataset(reader, folder, options, deep=deep, reporter=shown))
