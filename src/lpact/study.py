@@ -435,14 +435,16 @@ class Study:
         if existing_run(Path(out), self.config.digest()) == "complete":
             return self.reopen(out, plan.audit if plan is not None else self.audit())
         show = self.run_config.progress if progress is None else progress
+        n_workers = self.run_config.workers if workers is None else workers
         with reporter(show=show, console=console) as shown:
             stored = execute(
                 self.config,
                 settings=settings,
                 out=out,
-                workers=self.run_config.workers if workers is None else workers,
+                workers=n_workers,
                 reporter=shown,
                 audit=None if plan is None else plan.audit,
+                expected=None if plan is None else plan.expected(n_workers),
                 registration=registration,
             )
         return Run(stored.root)

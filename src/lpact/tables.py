@@ -144,8 +144,8 @@ PREREGISTRATION_ITEMS = Table(
         Column(
             "item_group",
             "str",
-            "`registration`, `seed`, `configuration`, `gates`, `datasets`, `models`, `recordings`, `units`, "
-            "`roles`, `controls`, `claims`, `rows` or `software`.",
+            "`registration`, `seed`, `configuration`, `datasets`, `models`, `audit` (recordings, units, and what can "
+            "be computed), `claims`, `rows` or `software`.",
         ),
         Column("item", "str", "What was registered, by its name in the study file or the run."),
         Column("registered", "str", "What the preregistration says."),

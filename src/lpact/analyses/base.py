@@ -2,9 +2,9 @@
 
 The engine plans, runs, resumes, reports, archives and compares every analysis through `Analysis` alone. Work is cut
 into tasks: a job says what to do, a key says all that its result depends on. The key is a hash of the job and the code
-that it may run, of the part of the configuration that matters to it, of the checksums of its sources, of the keys of the
-tasks whose results it needs, and of the libraries in use. A result with the same key is the same result, whichever
-study, run or machine asked for it first.
+that it may run, of the part of the configuration that matters to it, of the checksums of its sources, of the keys of
+the tasks whose results it needs, and of the libraries in use. A result with the same key is the same result,
+whichever study, run or machine asked for it first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,18 @@ from lpact.store.code import SHARED
 from lpact.tables import MODEL_FILES, SOURCE_FILES, Table
 from lpact.validation import Section
 
-__all__ = ["ANALYSES", "Analysis", "Audit", "Job", "Keys", "Material", "Scope", "Stage", "Task"]
+__all__ = [
+    "ANALYSES",
+    "Analysis",
+    "Audit",
+    "Job",
+    "Keys",
+    "Material",
+    "Scope",
+    "Stage",
+    "StageWork",
+    "Task",
+]
 
 Frames = dict[str, pl.DataFrame]
 Rows = Callable[..., pl.DataFrame]
@@ -111,6 +122,29 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class StageWork:
+    """What the tasks of a stage take, counted from sizes alone, for a first estimate of its time and memory.
+
+    Attributes
+    ----------
+    operations
+        Floating-point operations of all tasks. The unit is one operation of a large matrix product; work that runs
+        at a lower speed, such as a decomposition, counts for more.
+    longest
+        Operations of the longest task: no number of workers makes the stage shorter than that.
+    peak_bytes
+        Arrays of the largest task in memory.
+    disk_bytes
+        Results of all tasks on disk.
+    """
+
+    operations: float
+    longest: float = 0.0
+    peak_bytes: int = 0
+    disk_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Audit:
     """What an analysis found in the sources, before any evidence is looked at.
 
@@ -174,6 +208,8 @@ class Analysis(Plugin, ABC):
         Tables that the analysis' own commands make.
     claims
         Where its claims are.
+    registered
+        Columns of its audit tables that a preregistration freezes, by table; they hold names and sizes, no outcomes.
     figures
         Names of its figures by section of the report ("verdict", "why", "how sure", "how it was made").
     commands
@@ -188,6 +224,7 @@ class Analysis(Plugin, ABC):
     tables: ClassVar[tuple[Table, ...]]
     other_tables: ClassVar[tuple[Table, ...]] = ()
     claims: ClassVar[ClaimTable]
+    registered: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     commands: ClassVar[Mapping[str, str]] = {}
     kinds: ClassVar[Mapping[str, tuple[str, str]]] = {}
@@ -225,6 +262,11 @@ class Analysis(Plugin, ABC):
     @abstractmethod
     def stages(self, study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
         """All tasks in the order of their stages; keys alone link them, so nothing has to run first."""
+
+    def work(self, study: StudyConfig, audit: Audit) -> Mapping[str, StageWork]:
+        """Work of its stages by name. A stage that is left out has no estimate until its first tasks are finished."""
+        del study, audit
+        return {}
 
     def derive(
         self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]

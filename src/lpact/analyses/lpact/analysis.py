@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lpact.analyses import COMMANDS
-from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage
+from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage, StageWork
 from lpact.analyses.explanation import Block, ClaimTable, Conclusion, DatasetReport, Explanation
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
 from lpact.analyses.lpact.tables import (
@@ -34,7 +34,7 @@ from lpact.errors import ConfigError, InputError
 from lpact.inputs.workspace import Workspace
 from lpact.registry import Registry
 from lpact.store import Manifest
-from lpact.tables import CLAIM_KEY, Table
+from lpact.tables import CLAIM_KEY, RECORDING_KEY, Table
 
 ASSAY_TABLES = (*assay_brain.TABLES, *assay_stimulus.TABLES)
 GATES = {
@@ -85,6 +85,36 @@ class LPact(Analysis):
         score="raw_score",
         evidence=decisions.GATE_EVIDENCE,
     )
+    registered: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        audit.EVIDENCE_FEASIBILITY.name: (
+            "dataset",
+            "reader",
+            "configured_role",
+            "role",
+            "confirmatory",
+            "role_reason",
+            "role_detail",
+        ),
+        audit.UNIT_INVENTORY.name: (
+            *RECORDING_KEY,
+            "stimulus",
+            "used",
+            "reason",
+            "n_units",
+            "n_units_used",
+            "unit_order_hash",
+            "n_words",
+            "n_events",
+            "n_events_excluded",
+        ),
+        audit.CONTROL_AVAILABILITY.name: (
+            *audit.CONTROL_AVAILABILITY.key,
+            "available",
+            "reason",
+            "draws",
+            "counted",
+        ),
+    }
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "verdict": ("framework", "decision_matrix"),
         "why": (
@@ -195,6 +225,12 @@ class LPact(Analysis):
         from lpact.analyses.lpact.stages import stages
 
         return stages(LPactConfig.of(study), audit, keys)
+
+    def work(self, study: StudyConfig, audit: Audit) -> Mapping[str, StageWork]:
+        """Work of all stages, from sizes alone."""
+        from lpact.analyses.lpact.work import work
+
+        return work(LPactConfig.of(study), audit)
 
     def derive(
         self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]

@@ -73,6 +73,7 @@ class StatusFile(_Part):
     fraction: float | None
     seconds_left: float | None
     estimated_end: AwareDatetime | None
+    n_results: int = 0
     n_failed: int
     failures: tuple[FailedTask, ...]
     lost_log_lines: int
