@@ -205,7 +205,7 @@ class LPact(Analysis):
 
     def conclude(self, material: Material) -> Conclusion:
         """The verdict in one sentence, and why."""
-        from lpact.analyses.lpact.verdict_sentence import conclusion
+        from lpact.analyses.lpact.conclusion import conclusion
 
         return conclusion(material)
 
@@ -213,7 +213,7 @@ class LPact(Analysis):
         self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
     ) -> Explanation:
         """The chain of evidence of one claim."""
-        from lpact.analyses.lpact.claim_story import explain_claim
+        from lpact.analyses.lpact.explain import explain_claim
 
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
 
