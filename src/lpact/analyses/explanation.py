@@ -127,6 +127,16 @@ class Explanation:
         """The claim as one word: its values joined by slashes."""
         return "/".join(str(value) for value in self.claim.values())
 
+    def __str__(self) -> str:
+        from lpact.report.explanation import explanation_text
+
+        return explanation_text(self)
+
+    def _repr_html_(self) -> str:
+        from lpact.report.notebook import explanation_cell
+
+        return explanation_cell(self)
+
 
 @dataclass(frozen=True)
 class ClaimTable:
@@ -178,6 +188,11 @@ class Conclusion:
     headline: str
     why: tuple[str, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+
+    def _repr_html_(self) -> str:
+        from lpact.report.notebook import conclusion_html
+
+        return conclusion_html(self)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,18 @@ GATES = {
     "Rep": ("replication", Gate.REPLICATION),
 }
 """Column of the decision table and gate, by letter, in the order of the chain."""
+LABELS = (
+    FinalLabel.INTEGRATED_CANDIDATE,
+    FinalLabel.MECHANISM_SPECIFIC_CANDIDATE,
+    FinalLabel.RELATIONAL_CANDIDATE,
+    FinalLabel.PREDICTIVE_ONLY,
+    FinalLabel.CONTROL_EXPLAINED,
+    FinalLabel.NULL,
+    FinalLabel.INSUFFICIENT_BRAIN_CEILING,
+    FinalLabel.INSUFFICIENT_COVERAGE,
+    FinalLabel.DIAGNOSTIC_ONLY,
+)
+"""Labels from the strongest to none, then those of claims that could not be judged."""
 
 
 class LPact(Analysis):
@@ -71,7 +83,7 @@ class LPact(Analysis):
     claims = ClaimTable(
         table=decisions.DECISIONS,
         key=CLAIM_KEY,
-        labels={label.value: label.explanation for label in FinalLabel},
+        labels={label.value: label.explanation for label in LABELS},
         profiles={"paper": "point rules of the paper", "calibrated": "every gate is a test"},
         gates={letter: column for letter, (column, _) in GATES.items()},
         gate_meanings={letter: gate.explanation for letter, (_, gate) in GATES.items()},
