@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 
 import polars as pl
 
-from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanation
+from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanation, MethodsPart
 from lpact.config import SharedConfig, StudyConfig
 from lpact.errors import InputError
 from lpact.features.models import FEATURE_SETS, MODELS
@@ -261,8 +261,8 @@ class Analysis(Plugin, ABC):
         """A figure by name: `lpact.report.figure.Figure`, or `Missing` with the reason."""
         raise KeyError(name)
 
-    def methods(self, manifest: Manifest, material: Material) -> list[tuple[str, str]]:
-        """Paragraphs of the Methods section: heading and text, with citations as ``[@key]``."""
+    def methods(self, manifest: Manifest, material: Material) -> Sequence[MethodsPart]:
+        """Its parts of the Methods section, beside those that every study has (`lpact.report.methods`)."""
         del manifest, material
         return []
 

@@ -207,3 +207,11 @@ class Block:
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     right: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class MethodsPart:
+    """One part of the Methods section: a heading, and sentences with citations by `lpact.report.methods.cite`."""
+
+    title: str
+    sentences: tuple[str, ...]

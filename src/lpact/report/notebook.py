@@ -23,7 +23,9 @@ _TEMPLATE = """
 {% for caption, columns, rows in tables %}
 <table><caption style="text-align:left">{{ caption }}</caption>
 <thead><tr>{% for column in columns %}<th>{{ column }}</th>{% endfor %}</tr></thead>
-<tbody>{% for row in rows %}<tr>{% for cell in row %}<td style="text-align:left">{{ cell }}</td>{% endfor %}</tr>{% endfor %}</tbody></table>
+<tbody>{% for row in rows %}
+<tr>{% for cell in row %}<td style="text-align:left">{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}</tbody></table>
 {% endfor %}
 </div>
 """

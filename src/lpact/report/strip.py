@@ -56,9 +56,7 @@ def description(shown: Distribution) -> str:
     if n:
         middle = median(shown.values)
         span = f"from {number(min(shown.values))} to {number(max(shown.values))}, median {number(middle)}"
-        parts.append(
-            f"{counted(n, shown.kind)} {span if n > 1 else number(shown.values[0])}"
-        )
+        parts.append(f"{counted(n, shown.kind)} {span if n > 1 else number(shown.values[0])}")
     else:
         parts.append("no number")
     if shown.n_missing:

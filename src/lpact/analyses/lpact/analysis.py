@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage
-from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation
+from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation, MethodsPart
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
 from lpact.analyses.lpact.tables import (
     assay_brain,
@@ -235,11 +235,12 @@ class LPact(Analysis):
 
         return maker(name)(material)
 
-    def methods(self, manifest: Manifest, material: Material) -> Any:
-        """The Methods section, part by part."""
+    def methods(self, manifest: Manifest, material: Material) -> list[MethodsPart]:
+        """From recordings to the decision, part by part."""
         from lpact.analyses.lpact.methods import methods_parts
 
-        return methods_parts(manifest, LPactConfig.of(material.config), material.tables)
+        del manifest
+        return methods_parts(LPactConfig.of(material.config), material.tables)
 
     def extra_tables(self, material: Material, tell: Callable[[str], None]) -> Frames:
         """Error rates of the gates, and what the verdicts depend on."""
