@@ -257,6 +257,11 @@ class Analysis(Plugin, ABC):
         del material
         return []
 
+    def unavailable(self, material: Material) -> Sequence[tuple[str, str, str]]:
+        """What the sources of a finished run did not allow, for the report: what, where and why."""
+        del material
+        return ()
+
     def figure(self, name: str, material: Material) -> Any:
         """A figure by name: `lpact.report.figure.Figure`, or `Missing` with the reason."""
         raise KeyError(name)

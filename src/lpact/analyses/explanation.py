@@ -158,7 +158,8 @@ class ClaimTable:
     score
         Column with the conventional score, if there is one.
     evidence
-        One row per claim, profile, gate and criterion, if the analysis stores its criteria.
+        One row per claim, profile, gate and criterion, if the analysis stores its criteria. It has the columns ``gate``,
+        ``passed`` and ``sentence``, and may have ``gate_order`` and ``criterion_order``.
     """
 
     table: Table

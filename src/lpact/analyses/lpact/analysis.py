@@ -229,6 +229,12 @@ class LPact(Analysis):
 
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
 
+    def unavailable(self, material: Material) -> list[tuple[str, str, str]]:
+        """Roles, controls, nuisance features, mechanisms and reliability modes that the sources do not offer."""
+        from lpact.analyses.lpact.unavailable import unavailable
+
+        return unavailable(material.tables)
+
     def figure(self, name: str, material: Material) -> Any:
         """One of the figures of ``figures``."""
         from lpact.analyses.lpact.figures import maker
