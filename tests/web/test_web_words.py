@@ -14,7 +14,7 @@ from explorer_runs import rewrite
 from lpact.codes import FinalLabel
 from lpact.web import create_app
 from lpact.web.site import VERDICTS
-from lpact.web.words import needed
+from lpact.report.values import needed
 
 BASE = "http://127.0.0.1"
 CLAIM = {

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from lpact.analyses.explanation import Criterion, Explanation, Value
-from lpact.report.wording import breakable, counted, needed, number, spoken
+from lpact.report.values import breakable, counted, needed, number, spoken
 
 if TYPE_CHECKING:
     from jinja2 import Environment

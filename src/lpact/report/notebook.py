@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lpact.analyses.explanation import Conclusion, Explanation
 from lpact.report.explanation import environment, explanation_html, style
-from lpact.report.wording import counted, number, spoken, whole
+from lpact.report.values import counted, number, spoken, whole
 
 if TYPE_CHECKING:
     from lpact.run.plan import Plan

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from markupsafe import Markup
 
 from lpact.analyses.explanation import Distribution
-from lpact.report.wording import counted, number
+from lpact.report.values import counted, number
 
 Scale: TypeAlias = Callable[[float], float]
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.explanation import ClaimTable
-from lpact.report.wording import number
+from lpact.report.values import number
 
 PROFILE = "gate_profile"
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lpact.report.wording import size
+from lpact.report.values import size
 from lpact.store import Manifest
 
 
