@@ -157,9 +157,11 @@ class ClaimTable:
         Columns that say whether a gate passes, by the gate's letter; and ``gate_meanings`` by the same letter.
     score
         Column with the conventional score, if there is one.
+    details
+        Further columns worth showing and filtering by where claims are listed.
     evidence
-        One row per claim, profile, gate and criterion, if the analysis stores its criteria. It has the columns ``gate``,
-        ``passed`` and ``sentence``, and may have ``gate_order`` and ``criterion_order``.
+        One row per claim, profile, gate and criterion, if the analysis stores its criteria. It has the columns
+        ``gate``, ``passed`` and ``sentence``, and may have ``gate_order`` and ``criterion_order``.
     """
 
     table: Table
@@ -169,6 +171,7 @@ class ClaimTable:
     gates: Mapping[str, str] = field(default_factory=dict)
     gate_meanings: Mapping[str, str] = field(default_factory=dict)
     score: str = ""
+    details: tuple[str, ...] = ()
     evidence: Table | None = None
 
 

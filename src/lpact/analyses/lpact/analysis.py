@@ -88,6 +88,7 @@ class LPact(Analysis):
         gates={letter: column for letter, (column, _) in GATES.items()},
         gate_meanings={letter: gate.explanation for letter, (_, gate) in GATES.items()},
         score="raw_score",
+        details=("first_failed_gate", "beaten_by"),
         evidence=decisions.GATE_EVIDENCE,
     )
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {
