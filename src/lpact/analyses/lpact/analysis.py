@@ -11,7 +11,14 @@ import polars as pl
 
 from lpact.analyses import COMMANDS
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage, StageWork
-from lpact.analyses.explanation import Block, ClaimTable, Conclusion, DatasetReport, Explanation
+from lpact.analyses.explanation import (
+    Block,
+    ClaimTable,
+    Conclusion,
+    DatasetReport,
+    Explanation,
+    MethodsPart,
+)
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
 from lpact.analyses.lpact.tables import (
     assay_brain,
@@ -46,11 +53,18 @@ GATES = {
     "Rep": ("replication", Gate.REPLICATION),
 }
 """Column of the decision table and gate, by letter, in the order of the chain."""
-
-LABELS = {
-    label.value: label.explanation for label in (*list(FinalLabel)[2:], *list(FinalLabel)[:2])
-}
-"""Labels, strongest first; the two that say nothing about the model come last."""
+LABELS = (
+    FinalLabel.INTEGRATED_CANDIDATE,
+    FinalLabel.MECHANISM_SPECIFIC_CANDIDATE,
+    FinalLabel.RELATIONAL_CANDIDATE,
+    FinalLabel.PREDICTIVE_ONLY,
+    FinalLabel.CONTROL_EXPLAINED,
+    FinalLabel.NULL,
+    FinalLabel.INSUFFICIENT_BRAIN_CEILING,
+    FinalLabel.INSUFFICIENT_COVERAGE,
+    FinalLabel.DIAGNOSTIC_ONLY,
+)
+"""Labels from the strongest to none, then those of claims that could not be judged."""
 
 
 class LPact(Analysis):
@@ -78,11 +92,12 @@ class LPact(Analysis):
     claims = ClaimTable(
         table=decisions.DECISIONS,
         key=CLAIM_KEY,
-        labels=LABELS,
+        labels={label.value: label.explanation for label in LABELS},
         profiles={"paper": "point rules of the paper", "calibrated": "every gate is a test"},
         gates={letter: column for letter, (column, _) in GATES.items()},
         gate_meanings={letter: gate.explanation for letter, (_, gate) in GATES.items()},
         score="raw_score",
+        details=("first_failed_gate", "beaten_by"),
         evidence=decisions.GATE_EVIDENCE,
     )
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -264,7 +279,7 @@ class LPact(Analysis):
 
     def conclude(self, material: Material) -> Conclusion:
         """The verdict in one sentence, and why."""
-        from lpact.analyses.lpact.verdict_sentence import conclusion
+        from lpact.analyses.lpact.conclusion import conclusion
 
         return conclusion(material)
 
@@ -272,7 +287,7 @@ class LPact(Analysis):
         self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
     ) -> Explanation:
         """The chain of evidence of one claim."""
-        from lpact.analyses.lpact.claim_story import explain_claim
+        from lpact.analyses.lpact.explain import explain_claim
 
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
 
@@ -294,17 +309,24 @@ class LPact(Analysis):
 
         return result_blocks(material)
 
+    def unavailable(self, material: Material) -> list[tuple[str, str, str]]:
+        """Roles, controls, nuisance features, mechanisms and reliability modes that the sources do not offer."""
+        from lpact.analyses.lpact.unavailable import unavailable
+
+        return unavailable(material.tables)
+
     def figure(self, name: str, material: Material) -> Any:
         """One of the figures of ``figures``."""
         from lpact.analyses.lpact.figures import maker
 
         return maker(name)(material)
 
-    def methods(self, manifest: Manifest, material: Material) -> Any:
-        """The Methods section, part by part."""
+    def methods(self, manifest: Manifest, material: Material) -> list[MethodsPart]:
+        """From recordings to the decision, part by part."""
         from lpact.analyses.lpact.methods import methods_parts
 
-        return methods_parts(manifest, LPactConfig.of(material.config), material.tables)
+        del manifest
+        return methods_parts(LPactConfig.of(material.config), material.tables)
 
     def extra_tables(self, material: Material, tell: Callable[[str], None]) -> Frames:
         """Error rates of the gates, and what the verdicts depend on."""
