@@ -26,7 +26,7 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.explain import explain_claim, material
 from lpact.analyses.lpact.gates import decide
 from lpact.errors import LPactError
-from lpact.math.randomization import draw_p_value
+from lpact.stats import draw_p_value
 from lpact.study import Run
 from lpact.tables import CLAIM_KEY
 

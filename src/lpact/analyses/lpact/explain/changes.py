@@ -37,9 +37,9 @@ from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
 from lpact.analyses.lpact.gates.wording import count, joined, number, percent
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel, Gate
-from lpact.math.randomization import bootstrap_p_value
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
+from lpact.stats import bootstrap_p_value
 
 _ONLY_RECORDINGS = (
     "No other model would change that: it takes more, longer or less noisy recordings."
