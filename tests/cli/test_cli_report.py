@@ -67,4 +67,4 @@ def test_a_run_stays_good_when_its_report_cannot_be_written(
     assert "no space" in result.stderr
     assert ("RuntimeError" in result.stderr) == (kind is RuntimeError)
     assert f"lpact report {copy}" in result.stdout
-    assert api.open_run(copy).outcome
+    assert api.open_run(copy).conclusion().outcomes
