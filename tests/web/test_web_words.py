@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 from explorer_runs import rewrite
 from lpact.analyses.lpact.analysis import LPact
 from lpact.codes import FinalLabel
+from lpact.report.values import needed
 from lpact.web import create_app
 from lpact.web.site import tone
-from lpact.report.values import needed
 
 BASE = "http://127.0.0.1"
 CLAIM = {
@@ -60,7 +60,7 @@ def test_a_claim_says_what_its_numbers_must_be(client: TestClient, tiny_run: Pat
 def test_every_label_has_its_place_and_mark() -> None:
     labels = LPact.claims.labels
     assert set(labels) == {label.value for label in FinalLabel}
-    assert list(labels)[0] == "integrated_candidate"
+    assert next(iter(labels)) == "integrated_candidate"
     assert list(labels)[-1] == "diagnostic_only"
     assert [tone(label, labels) for label in labels] == [
         *["strong"] * 3,

@@ -193,7 +193,8 @@
       const cells = Array.from(row.cells).filter((own) => !own.hidden);
       lines.push(cells.flatMap((own) => {
         const sign = one("[role=img]", own);
-        const text = sign ? sign.getAttribute("aria-label") : own.textContent.trim();
+        const label = one(".label", own);
+        const text = sign ? sign.getAttribute("aria-label") : label ? label.dataset.code : own.textContent.trim();
         return Array(own.colSpan).fill(quoted(text));
       }).join(","));
     }

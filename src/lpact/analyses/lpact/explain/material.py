@@ -210,7 +210,7 @@ def distribution(
     n_missing: int = 0,
     **more: Any,
 ) -> Distribution:
-    """Labelled numbers; missing ones are counted, and ``observed`` is their mean, median or smallest where that decides."""
+    """Labelled numbers; missing ones are counted. ``observed`` is what ``gives`` makes of them, unless it is given."""
     pairs = list(zip(values, labels, strict=True))
     found = [(float(v), label) for v, label in pairs if v is not None and math.isfinite(v)]
     numbers = tuple(v for v, _ in found)
