@@ -180,7 +180,7 @@ def _label_counts(analysis: Analysis, claims: pl.DataFrame) -> list[dict[str, An
 
 def _show_finished(out: Console, status: RunStatus, name: str) -> None:
     from lpact.cli._results import show_claim_counts
-    from lpact.report.folder import REPORT_PAGE
+    from lpact.report.folder import REPORT_PAGE, report_writer
     from lpact.run.journal.progress import plain
     from lpact.run.journal.summary import summarise_log
     from lpact.store.manifest import REPORT_FOLDER
@@ -194,8 +194,9 @@ def _show_finished(out: Console, status: RunStatus, name: str) -> None:
     )
     say(out, about, indent=2)
     folder = _quoted(status.out)
-    if status.process is not None:
-        say(out, f"process {status.process} is writing its report", indent=2)
+    writer = report_writer(status.out / REPORT_FOLDER)
+    if writer is not None:
+        say(out, f"process {writer} is writing its report", indent=2)
     elif not (status.out / REPORT_FOLDER / REPORT_PAGE).is_file():
         say(out, f"no report; {program()} report {folder} writes it", indent=2)
     say(
