@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 from tiny_study import Lpact, TinyRun
@@ -30,6 +30,8 @@ from lpact.cli._render import (
 
 WORDS = st.text(alphabet="ab_/-, \n", max_size=80)
 HEADERS = ("one", "two", "n")
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Busy machines are slow at drawing the first example."""
 
 
 def printed(make: Callable[[Console], None], width: int | None = None) -> list[str]:
@@ -43,6 +45,7 @@ def printed(make: Callable[[Console], None], width: int | None = None) -> list[s
     return re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).split("\n")[:-1]
 
 
+@UNHURRIED
 @given(rows=st.lists(st.tuples(WORDS, WORDS, st.integers().map(str)), max_size=5))
 def test_grid_keeps_every_cell_whole_in_a_file(rows: list[tuple[str, str, str]]) -> None:
     lines = printed(lambda out: show(out, Grid(HEADERS, list(rows), frozenset({"n"})), indent=0))
@@ -51,6 +54,7 @@ def test_grid_keeps_every_cell_whole_in_a_file(rows: list[tuple[str, str, str]])
     assert sorted(text) == sorted("onetwon" + "".join("".join("".join(r).split()) for r in rows))
 
 
+@UNHURRIED
 @given(
     rows=st.lists(st.tuples(WORDS, WORDS, st.integers(0, 9999).map(str)), max_size=5),
     width=st.integers(30, 100),

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_study import TINY, Lpact, TinyRun
 
 import lpact as api
 from lpact.store import read_table
 from lpact.tables import find_table
+from tiny_study import TINY, Lpact, TinyRun
 
 DECISIONS = "decisions/lpact_decision_table"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-from tiny_study import TINY, Lpact, TinyRun
 
 import lpact as api
+from tiny_study import TINY, Lpact, TinyRun
 
 
 def test_plan_says_what_would_be_computed(lpact: Lpact, tiny_study: Path) -> None:
     before = sorted(tiny_study.parent.iterdir())
-    result = lpact("plan", tiny_study)
+    result = lpact("plan", tiny_study, "--workers", 1)
     assert result.exit_code == 0
     for told in (
         "Plan of tiny",
@@ -20,7 +20,7 @@ def test_plan_says_what_would_be_computed(lpact: Lpact, tiny_study: Path) -> Non
         "all 11 available",
         "no: single_session",
         "4 claims",
-        "with 1 worker",
+        "1 worker",
     ):
         assert told in result.stdout
     assert sorted(tiny_study.parent.iterdir()) == before
