@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from lpact.run.measure import Measured
 
 import lpact
 from lpact.analyses.base import Task, analyses_of
