@@ -68,9 +68,11 @@ def check_recording_ids(ids: Iterable[RecordingId], *, where: str) -> None:
             )
 
 
-def unit_findings(recording: Recording) -> tuple[list[int], list[Finding]]:
-    """Return the indices of usable units, and one finding for every unit that is not."""
-    scan = UnitScan(recording)
+def unit_findings(
+    recording: Recording, *, gaps_allowed: bool = False
+) -> tuple[list[int], list[Finding]]:
+    """Return the indices of usable units, and one finding for every unit that is not; see `UnitScan`."""
+    scan = UnitScan(recording, gaps_allowed=gaps_allowed)
     signal = recording.signal
     if isinstance(signal, TimeSeries):
         for indices, block in signal.blocks():

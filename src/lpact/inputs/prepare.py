@@ -182,7 +182,7 @@ def inspect(
     language: Language = no_language,
     place: Place = put_on_grid,
 ) -> Inspection:
-    """Load, check and prepare one recording; raises `InputError` for what must be mended.
+    """Load, check and prepare one recording; raises `InputError` for what must be corrected.
 
     ``place`` puts the recording on its grid, or finds one that was kept.
     """
@@ -260,7 +260,7 @@ def _unusable(seen: Inspection, n_usable: int, where: str, most_bad: float) -> F
         where=where,
         found=f"{n_bad} of {seen.n_units} units are unusable",
         expected=f"at most {most_bad:.0%} (max_bad_units of the dataset)",
-        remedy="mend or remove the recording",
+        remedy="correct or remove the recording",
     )
 
 
@@ -366,6 +366,9 @@ def _mechanism_inputs(
         if name not in stimulus.mechanisms
     ]
     read = parse = None
+    if lacking := stimulus.lacks("word"):
+        absent = Missing(Reason.MECHANISM_NOT_OFFERED, f"stimulus '{stimulus.id}': {lacking}")
+        return MechanismInputs(stimulus, absent, absent)
     if any(mechanism.reads_language for mechanism in needed):
         read = language(stimulus)
     if any(mechanism.reads_parse for mechanism in needed):

@@ -86,6 +86,13 @@ class TomlFile:
             raise self._wrong(key, "letters, digits, '.', '_' and '-'; at most 80")
         return value
 
+    def flag(self, key: str) -> bool:
+        """Return true or false."""
+        value = self._get(key, "true or false")
+        if not isinstance(value, bool):
+            raise self._wrong(key, "true or false")
+        return value
+
     def number(self, key: str) -> float:
         """Return a finite number."""
         value = self._get(key, "a finite number")

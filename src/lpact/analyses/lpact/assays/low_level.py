@@ -253,6 +253,8 @@ def grid_rate_scores(
 
     ``response_s`` is how long a response lasts: no rotation is smaller.
     """
+    if prepared.stimulus.lacks("onset_s"):
+        return Reason.NUISANCE_NOT_OFFERED
     grid = prepared.grid
     step_s = float(np.median(np.diff(grid.onset_s))) if grid.n_events > 1 else 0.0
     return rate_scores(
