@@ -19,9 +19,9 @@ from lpact.errors import ConfigError, did_you_mean
 from lpact.features.acoustics import EnvelopeSettings, stimulus_envelope, why_no_envelope
 from lpact.features.availability import Missing
 from lpact.features.frequency import list_log_frequency
-from lpact.grid.windows import mean_slices, nearest_sample, window_samples
 from lpact.grid.words import slices, times_s
 from lpact.math.types import BoolArray, FloatArray
+from lpact.math.windows import mean_slices, nearest_sample, window_samples
 
 Builder: TypeAlias = Callable[[Stimulus, NuisanceConfig], FloatArray | Missing]
 """Makes one nuisance feature of checked words: [n_words, n_columns], or why there is none."""

@@ -13,10 +13,10 @@ from lpact.config import GridConfig
 from lpact.datasets.base import Recording, TimeSeries
 from lpact.errors import RecordingError
 from lpact.grid.event_grid import Exclusion
-from lpact.grid.windows import nearest_sample, window_samples
 from lpact.grid.words import slices, times_s
 from lpact.math.resample import HRFS, hrf_weights, lanczos_weights
 from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.math.windows import nearest_sample, window_samples
 
 _LAG_TOLERANCE_MS = 1.0
 _TR_EDGE_TOLERANCE = 1e-6

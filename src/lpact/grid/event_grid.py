@@ -11,8 +11,8 @@ from lpact.codes import Reason
 from lpact.config import Pooling
 from lpact.datasets.base import Units
 from lpact.errors import FeatureError
-from lpact.grid.windows import mean_slices, sum_slices
 from lpact.math.types import FloatArray, IntArray
+from lpact.math.windows import mean_slices, sum_slices
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from lpact.datasets.base import Recording, Span, TimeSeries
 from lpact.datasets.validate import Finding, UnitScan
 from lpact.grid.candidates import Candidates
 from lpact.grid.event_grid import Exclusion
-from lpact.grid.windows import mean_slices, nearest_sample, touches
 from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.math.windows import mean_slices, nearest_sample, touches
 
 
 @dataclass(frozen=True)

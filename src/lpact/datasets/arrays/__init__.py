@@ -44,7 +44,6 @@ from lpact.datasets.arrays.table import ArraysTable, RecordingEntry, read_table
 from lpact.datasets.arrays.times import Clock, bad_spans, confounds, word_times
 from lpact.datasets.arrays.words import read_stimulus, transcript_files
 from lpact.datasets.base import (
-    DATASETS,
     Dataset,
     DatasetInfo,
     DatasetReader,

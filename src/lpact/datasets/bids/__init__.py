@@ -26,7 +26,6 @@ from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._mne.series import open_raw
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     Dataset,
     DatasetReader,

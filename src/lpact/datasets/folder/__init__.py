@@ -45,7 +45,6 @@ from lpact.datasets._files.npy import load_npy
 from lpact.datasets._files.source_folder import sha256
 from lpact.datasets._files.strict import read_text
 from lpact.datasets.base import (
-    DATASETS,
     Dataset,
     DatasetReader,
     FeatureKey,

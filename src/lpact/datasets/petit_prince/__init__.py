@@ -34,7 +34,6 @@ from lpact.datasets._fmri.dataset import (
     selected,
 )
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     DatasetInfo,
     DatasetReader,
