@@ -7,12 +7,12 @@ from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from lpact.datasets._files.strict import read_text
 from lpact.datasets.base import RecordingId
 from lpact.errors import ConfigError, InputError, did_you_mean
-from lpact.validation import validate_model
+from lpact.validation import Section, validate_model
 
 SERIES_AXES = (("time", "unit"), ("unit", "time"))
 EPOCH_AXES = tuple(permutations(("lag", "word", "unit")))
@@ -32,11 +32,7 @@ Text = Annotated[str, Field(min_length=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class About(_Strict):
+class About(Section):
     """Provenance of the dataset."""
 
     source: Text
@@ -44,7 +40,7 @@ class About(_Strict):
     licence: Text
 
 
-class StimulusEntry(_Strict):
+class StimulusEntry(Section):
     """One stimulus: its words table, and what else there is of it."""
 
     id: Name
@@ -66,7 +62,7 @@ class StimulusEntry(_Strict):
         return self
 
 
-class RecordingEntry(_Strict):
+class RecordingEntry(Section):
     """One recording: where its array lies, and what its axes and times mean."""
 
     subject: Name
@@ -135,7 +131,7 @@ class RecordingEntry(_Strict):
         return name
 
 
-class ArraysTable(_Strict):
+class ArraysTable(Section):
     """The whole table."""
 
     dataset: About
