@@ -16,9 +16,10 @@ from pydantic import BaseModel
 from lpact.datasets.base import FeatureKey
 from lpact.datasets.folder.writer import write_folder
 from lpact.datasets.memory import STIMULI, MemoryDataset, memory_dataset
+from lpact.datasets.validate import check_stimulus
 from lpact.errors import InputError
 from lpact.features.mechanisms import MECHANISMS
-from lpact.features.models import CONTEXTS, FULL
+from lpact.features.models import CONTEXTS, FULL, check_features
 from lpact.math.types import FloatArray
 from lpact.responses import Responses
 from lpact.responses.read import STIMULUS, as_polars, numbers
@@ -89,14 +90,17 @@ def audit(
     lpact.Run
         Tables, verdicts and report.
     """
-    from lpact.sections import build_config
-    from lpact.study import Study
+    from lpact.study import load_study
 
     subjects = list(_subjects(responses, sampling_rate_hz))
     table = _words(words)
     own, table = _mechanisms(subjects[0].words if table is None else table)
     arrays, per_stimulus = _features(features, subjects[0], table)
     dataset = memory_dataset(subjects, table, features=arrays, mechanisms=own)
+    stimulus = dataset.stimulus(STIMULI)
+    check_stimulus(stimulus)
+    for key, values in arrays.items():
+        check_features(values, key, stimulus, where="lpact.audit, argument 'features'")
     sections = {
         "grid": ({"events": "sentences"} if _sentences(dataset) else {})
         | ({"pooling": "last"} if per_stimulus else {})
@@ -111,16 +115,19 @@ def audit(
     with tempfile.TemporaryDirectory(prefix="lpact-inputs-") as inputs:
         folder = Path(inputs, DATASET)
         write_folder(dataset, folder)
-        config, run = build_config(
-            name,
-            seed=seed,
-            datasets=[{"name": DATASET, "reader": "memory", "path": folder, **sections}],
-            models=[{"name": model, "layers": sorted(own)} for model, own in layers.items()],
-            run={"workers": workers, "progress": progress, "grids": str(Path(inputs, "grids"))},
-            **{key: section for key, section in given.items() if section is not None},  # type: ignore[arg-type]
+        study = load_study(
+            {
+                "name": name,
+                "seed": seed,
+                "datasets": [{"name": DATASET, "reader": "memory", **sections}],
+                "models": [{"name": model, "layers": sorted(own)} for model, own in layers.items()],
+                "run": {"workers": workers, "progress": progress, "grids": f"{inputs}/grids"},
+                **{key: _plain(section) for key, section in given.items() if section is not None},
+            },
+            paths={DATASET: folder},
         )
         target = Path(tempfile.mkdtemp(prefix="lpact-run-"), name) if out is None else Path(out)
-        return Study(config, run).run(target)
+        return study.run(target)
 
 
 def _subjects(responses: Any, sampling_rate_hz: float | None) -> Iterator[Responses]:

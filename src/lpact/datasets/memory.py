@@ -227,8 +227,17 @@ def _stimulus_table(
         words = pl.DataFrame([ids])
     elif STIMULUS in words.columns:
         words = _by_stimulus(first, words)
-    if words.height != first.n_stimuli:
-        return items_table(words, STIMULI)
+        if words.height != first.n_stimuli:
+            return items_table(words, STIMULI)
+    elif words.height != first.n_stimuli:
+        raise InputError(
+            "the words and the responses do not match",
+            where=first.where,
+            got=f"{words.height} words, responses to {first.n_stimuli} stimuli",
+            expected="one row of words per row of the responses",
+            remedy=f"add a column '{STIMULUS}' if stimuli have several words, or a sampling rate if the responses "
+            "are a continuous recording",
+        )
     if ITEM not in words.columns:
         words = words.insert_column(0, ids)
     if "onset_s" not in words.columns and first.onset_s is not None:

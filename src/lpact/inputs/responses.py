@@ -11,8 +11,9 @@ from lpact.config import DatasetConfig, GridConfig
 from lpact.datasets.base import ITEM, Dataset, RecordingId, Stimulus, Units
 from lpact.errors import InputError, did_you_mean
 from lpact.grid import EventGrid
+from lpact.grid.words import times_s
 from lpact.inputs.on_grid import OnGrid, put_on_grid
-from lpact.math.types import FloatArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.responses import Responses
 from lpact.responses.read import STIMULUS, stack_presentations
 
@@ -163,6 +164,15 @@ def _events(stimulus: Stimulus, grid: EventGrid, config: GridConfig) -> pl.DataF
     return pl.DataFrame({STIMULUS: names, "onset_s": grid.onset_s, "group": stories})
 
 
+def _rows(stimulus: Stimulus, grid: EventGrid, event: int) -> IntArray:
+    """Words of an event; filtered TRs hold the words that begin in them."""
+    if grid.weights is None:
+        return np.arange(grid.first_word[event], grid.stop_word[event])
+    onset_s, _ = times_s(stimulus.words)
+    edges = grid.onset_s[event], grid.offset_s[event]
+    return np.arange(*np.searchsorted(onset_s, edges, side="left"))
+
+
 def _words(found: Sequence[_Part], config: GridConfig) -> pl.DataFrame | None:
     """Words of all events, each event's from the first run that has it; None for items that are not words."""
     if any(stimulus.lacks("word") for stimulus, *_ in found):
@@ -172,7 +182,7 @@ def _words(found: Sequence[_Part], config: GridConfig) -> pl.DataFrame | None:
         ids = _event_ids(stimulus, grid, config)
         new = [i for i, name in enumerate(ids) if name not in seen]
         seen.update(ids)
-        slices = [np.arange(grid.first_word[i], grid.stop_word[i]) for i in new]
+        slices = [_rows(stimulus, grid, i) for i in new]
         owners = [ids[i] for i, words in zip(new, slices, strict=True) for _ in words]
         rows = np.concatenate([np.empty(0, dtype=np.int64), *slices])
         words = stimulus.words.drop(stimulus.unknown)[rows]
