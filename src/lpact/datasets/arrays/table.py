@@ -16,6 +16,7 @@ from lpact.validation import Section, validate_model
 
 SERIES_AXES = (("time", "unit"), ("unit", "time"))
 EPOCH_AXES = tuple(permutations(("lag", "word", "unit")))
+ITEM_AXES = (("item", "unit"), ("unit", "item"))
 
 _OF_SERIES = (
     "sampling_rate_hz",
@@ -41,10 +42,11 @@ class About(Section):
 
 
 class StimulusEntry(Section):
-    """One stimulus: its words table, and what else there is of it."""
+    """One stimulus: its table of words (or of items that are not words), and what else there is of it."""
 
     id: Name
-    words: Text
+    words: Text | None = None
+    items: Text | None = None
     columns: dict[str, Text] = Field(default_factory=dict)
     times_in: Literal["s", "ms"] = "s"
     sentences: Literal["column", "punctuation", "pauses"] = "column"
@@ -54,6 +56,17 @@ class StimulusEntry(Section):
     audio_start_s: float = 0.0
     video: Text | None = None
     transcripts: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_table(self) -> StimulusEntry:
+        if (self.words is None) == (self.items is None):
+            raise ValueError("a stimulus has a table of words, or one of items; give one of them")
+        return self
+
+    @property
+    def table(self) -> str:
+        """The table of words or items."""
+        return self.words or self.items or ""
 
     @model_validator(mode="after")
     def _pauses(self) -> StimulusEntry:
@@ -96,9 +109,9 @@ class RecordingEntry(Section):
         if axes is None:
             return None
         names = tuple(part.strip() for part in axes.split(","))
-        if names not in (*SERIES_AXES, *EPOCH_AXES):
+        if names not in (*SERIES_AXES, *EPOCH_AXES, *ITEM_AXES):
             raise ValueError(
-                'axes are "time,unit" or "unit,time", or lag, word and unit in their order'
+                'axes are "time,unit" or "unit,time"; lag, word and unit in their order; or "item,unit" or "unit,item"'
             )
         return ",".join(names)
 
@@ -110,7 +123,7 @@ class RecordingEntry(Section):
         if epochs != (self.lags_ms is not None):
             raise ValueError("'lags_ms' goes with axes lag, word and unit, and with nothing else")
         given = [name for name in _OF_SERIES if getattr(self, name) is not None]
-        if epochs and given:
+        if (epochs or self.axis_names in ITEM_AXES) and given:
             raise ValueError(f"epochs have no clock of their own; leave out {', '.join(given)}")
         return self
 
