@@ -57,9 +57,10 @@ def audit(
     Parameters
     ----------
     features
-        Features of the models, one row per word (or per stimulus): an array; a mapping from model to array; or from
-        model to layer to array. In place of a layer's array, a mapping from context (``full``, ``sentence_reset``,
-        ``reversed``, ``shuffled``, ``untrained``, ``static``) to an array, or to a list of arrays (draws).
+        Features of the models, one row per word (or per stimulus), in the order of ``words``, or else of the
+        stimuli of ``responses``: an array; a mapping from model to array; or from model to layer to array. In place
+        of a layer's array, a mapping from context (``full``, ``sentence_reset``, ``reversed``, ``shuffled``,
+        ``untrained``, ``static``) to an array, or to a list of arrays (draws).
     responses
         An array [n_stimuli, n_units] or [n_stimuli, n_repetitions, n_units], or `Responses`; a list of these, one per
         subject; or a mapping from subject to these. Missing values are NaN; events with one are left out for that
@@ -67,7 +68,8 @@ def audit(
     words
         What the rows are: a list of words, or a pandas or Polars table with any of the columns ``word``,
         ``onset_s``, ``offset_s``, ``sentence_id``, ``story_id``, ``log_frequency``. Columns with the name of a
-        mechanism (``surprisal`` …) are its values. A column ``stimulus_id`` assigns several words to a stimulus.
+        mechanism (``surprisal`` …) are its values. A column ``stimulus_id`` says which stimulus of the responses a
+        row belongs to, if there are several per stimulus, or if the responses are in another order.
         What needs a column that is not there is unavailable, and the report says so. None: the rows are items.
     sampling_rate_hz
         Set for continuous recordings: ``responses`` are then [n_samples, n_units] on the clock of ``words``.
@@ -90,44 +92,54 @@ def audit(
     lpact.Run
         Tables, verdicts and report.
     """
+    sections = {"grid": grid, "preprocess": preprocess, "readout": readout, "nuisance": nuisance}
+    sections |= {"controls": controls, "mechanisms": mechanisms, "lpact": lpact}
+    plain = {key: _plain(section) for key, section in sections.items() if section is not None}
+    subjects = list(_subjects(responses, sampling_rate_hz))
+    study = {"name": name, "seed": seed, "run": {"workers": workers, "progress": progress}}
+    target = Path(tempfile.mkdtemp(prefix="lpact-run-"), name) if out is None else Path(out)
+    return _run(study, subjects, features, _words(words), plain, target)
+
+
+def _run(
+    study: dict[str, Any],
+    subjects: Sequence[Responses],
+    features: Any,
+    words: pl.DataFrame | None,
+    sections: dict[str, Any],
+    target: Path,
+) -> Run:
+    """Write the arrays into a temporary folder, and run the study on it; their content alone is in its keys."""
     from lpact.study import load_study
 
-    subjects = list(_subjects(responses, sampling_rate_hz))
-    table = _words(words)
-    own, table = _mechanisms(subjects[0].words if table is None else table)
-    arrays, per_stimulus = _features(features, subjects[0], table)
-    dataset = memory_dataset(subjects, table, features=arrays, mechanisms=own)
+    mechanisms, words = _mechanisms(subjects[0].words if words is None else words)
+    arrays, per_stimulus = _features(features, subjects[0], words)
+    dataset = memory_dataset(subjects, words, features=arrays, mechanisms=mechanisms)
     stimulus = dataset.stimulus(STIMULI)
     check_stimulus(stimulus)
     for key, values in arrays.items():
         check_features(values, key, stimulus, where="lpact.audit, argument 'features'")
-    sections = {
-        "grid": ({"events": "sentences"} if _sentences(dataset) else {})
-        | ({"pooling": "last"} if per_stimulus else {})
-        | _plain(grid),
-        "preprocess": {"missing": "drop_events"} | _plain(preprocess),
-    }
-    layers: dict[str, set[int]] = {}
-    for key in arrays:
-        layers.setdefault(key.model, set()).add(key.layer)
-    given = {"readout": readout, "nuisance": nuisance, "controls": controls}
-    given |= {"mechanisms": mechanisms, "lpact": {} if lpact is None else lpact}
+    grid = {"events": "sentences"} if _sentences(dataset) else {}
+    grid |= ({"pooling": "last"} if per_stimulus else {}) | sections.pop("grid", {})
+    preprocess = {"missing": "drop_events"} | sections.pop("preprocess", {})
+    models = dict.fromkeys(key.model for key in arrays)
+    layers = {model: sorted({k.layer for k in arrays if k.model == model}) for model in models}
     with tempfile.TemporaryDirectory(prefix="lpact-inputs-") as inputs:
         folder = Path(inputs, DATASET)
         write_folder(dataset, folder)
-        study = load_study(
+        own = {"name": DATASET, "reader": "memory", "grid": grid, "preprocess": preprocess}
+        loaded = load_study(
             {
-                "name": name,
-                "seed": seed,
-                "datasets": [{"name": DATASET, "reader": "memory", **sections}],
-                "models": [{"name": model, "layers": sorted(own)} for model, own in layers.items()],
-                "run": {"workers": workers, "progress": progress, "grids": f"{inputs}/grids"},
-                **{key: _plain(section) for key, section in given.items() if section is not None},
+                **study,
+                "run": {**study["run"], "grids": f"{inputs}/grids"},
+                "datasets": [own],
+                "models": [{"name": model, "layers": own} for model, own in layers.items()],
+                "lpact": {},
+                **sections,
             },
             paths={DATASET: folder},
         )
-        target = Path(tempfile.mkdtemp(prefix="lpact-run-"), name) if out is None else Path(out)
-        return study.run(target)
+        return loaded.run(target)
 
 
 def _subjects(responses: Any, sampling_rate_hz: float | None) -> Iterator[Responses]:
@@ -185,11 +197,14 @@ def _features(
     """Features by key, one row per word; and whether they were given per stimulus of several words."""
     where = "lpact.audit, argument 'features'"
     arrays = {key: numbers(value, where, key.model) for key, value in _keys(features, where)}
-    several = words is not None and STIMULUS in words.columns and words.height != first.n_stimuli
-    per_stimulus = several and all(len(array) == first.n_stimuli for array in arrays.values())
-    if per_stimulus and words is not None:
-        row = {name: i for i, name in enumerate(first.stimulus_ids)}
-        of_word = [row[name] for name in words[STIMULUS].cast(pl.String) if name in row]
+    if words is None or STIMULUS not in words.columns or first.sampling_rate_hz is not None:
+        return arrays, False
+    place = {name: i for i, name in enumerate(dict.fromkeys(words[STIMULUS]))}
+    per_stimulus = len(place) != words.height and all(
+        len(array) == len(place) for array in arrays.values()
+    )
+    if per_stimulus:
+        of_word = [place[name] for name in words[STIMULUS]]
         arrays = {key: array[of_word] for key, array in arrays.items()}
     return arrays, per_stimulus
 

@@ -14,21 +14,24 @@ from lpact.errors import ConfigError, did_you_mean
 M = TypeVar("M", bound=BaseModel)
 
 
-class Section(BaseModel):
-    """Options as a study file holds them: frozen, and unknown keys are errors.
-
-    ``MOVED`` names options of the last release that are elsewhere now: their error says where.
-    """
+class Strict(BaseModel):
+    """A frozen record: unknown keys are errors, and lists become tuples."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    MOVED: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="before")
     @classmethod
     def _lists(cls, values: Any) -> Any:
-        """TOML arrays and Python lists; sections hold tuples."""
         return _tuples(values)
+
+
+class Section(Strict):
+    """Options as a study file holds them.
+
+    ``MOVED`` names options of the last release that are elsewhere now: their error says where.
+    """
+
+    MOVED: ClassVar[Mapping[str, str]] = {}
 
 
 PLUGIN_OPTIONS = "the options of a plugin are"

@@ -243,6 +243,46 @@ def test_words_of_sentences_are_pooled_per_stimulus() -> None:
     table = dataset.stimulus("stimuli").words
     assert table["sentence_id"].to_list() == [0, 0, 1]
     assert dataset.stimulus("stimuli").unknown == {"onset_s", "offset_s", "story_id"}
-    with pytest.raises(InputError, match="do not follow the stimuli") as error:
+    with pytest.raises(InputError, match="stimuli without words") as error:
         memory_dataset([responses], words[:2])
-    assert error.value.got == "no words for 's2'"
+    assert error.value.got == "'s2'"
+    with pytest.raises(InputError, match="words belong to no stimulus"):
+        memory_dataset([responses], pl.concat([words, words[:1].with_columns(stimulus_id=None)]))
+
+
+def test_words_with_stimulus_ids_decide_on_the_order() -> None:
+    from lpact.datasets.memory import memory_dataset
+
+    values = np.arange(6.0).reshape(3, 2)
+    responses = lpact.Responses.from_numpy(values, stimulus_ids=list("cab"))
+    words = pl.DataFrame({"stimulus_id": list("abcd"), "word": ["A", "B", "C", "D"]})
+    dataset = memory_dataset([responses], words)
+    (recording_id,) = dataset.recording_ids()
+    read = dataset.recording(recording_id).signal.values
+    np.testing.assert_array_equal(read, [[values[1], values[2], values[0], [np.nan] * 2]])
+    assert dataset.stimulus("stimuli").words["word"].to_list() == ["A", "B", "C", "D"]
+
+
+@pytest.mark.slow
+def test_sentences_with_features_per_sentence_and_one_mechanism(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    n = 120
+    features = rng.normal(size=(n, 4))
+    signal = features @ rng.normal(size=(4, 8))
+    words = pl.DataFrame(
+        {
+            "stimulus_id": np.repeat([f"s{i}" for i in range(n)], 3),
+            "word": [f"w{i % 11}" for i in range(3 * n)],
+            "surprisal": rng.gamma(2.0, 2.0, size=3 * n),
+        }
+    )
+    run = lpact.audit(
+        features=features,
+        responses=[signal + rng.normal(size=signal.shape) for _ in range(2)],
+        words=words,
+        **(OPTIONS | {"mechanisms": {"include": ["surprisal"]}}),
+        out=tmp_path / "run",
+    )
+    assert run.table("audits/lpact_dataset_unit_inventory")["n_events"].to_list() == [n, n]
+    raw = run.table("decisions/lpact_decision_table")["raw_score"]
+    assert raw.min() > 0.7  # type: ignore[operator]

@@ -96,6 +96,22 @@ def test_each_subject_has_responses_of_its_own() -> None:
     assert {r.values.shape for r in made.values()} == {(4, 2, 3)}
 
 
+def test_subjects_with_rejected_trials_share_the_stimuli_of_the_table() -> None:
+    table = pl.DataFrame(
+        {
+            "subject": ["a", "a", "b", "b", "b"],
+            "item": [10, 9, 2, 9, 10],
+            "story": ["y", "y", "x", "y", "y"],
+            "n400": [1.0, 2.0, 3.0, 4.0, None],
+        }
+    )
+    made = Responses.by_subject(table, stimulus="item", unit=["n400"], group="story")
+    assert {r.stimulus_ids for r in made.values()} == {("2", "9", "10")}
+    assert made["a"].groups == made["b"].groups == ("x", "y", "y")
+    np.testing.assert_array_equal(made["a"].values.ravel(), [np.nan, 2.0, 1.0])
+    np.testing.assert_array_equal(made["b"].values.ravel(), [3.0, 4.0, np.nan])
+
+
 def test_behaviour_is_such_data() -> None:
     choices = np.random.default_rng(0).integers(0, 2, size=(7, 30))
     made = Responses.from_numpy(choices.T, unit_ids=[f"person{i}" for i in range(7)])

@@ -142,19 +142,23 @@ def memory_dataset(
     Parameters
     ----------
     responses
-        One per subject and session. The first decides which stimuli there are, and in which order; those that
-        another lacks are missing there. With a sampling rate, they are time series on the clock of the words.
+        One per subject and session. With a sampling rate, they are time series on the clock of the words.
     words
         Table of words or items, one row per stimulus, or with a column ``stimulus_id`` that says which stimulus a
-        word belongs to. None: that of the first responses, or else the stimuli themselves as items.
+        word belongs to. None: that of the first responses, or else the stimuli themselves as items. The column, or
+        else the first responses, decide which stimuli there are, and in which order; those that a subject lacks are
+        missing there.
     features, mechanisms
         One row, or value, per row of the words table.
     """
     first = responses[0]
-    continuous = first.sampling_rate_hz is not None
-    if not continuous:
-        responses = [_in_order(own, first) for own in responses]
-    table, unknown = _stimulus_table(first, words if words is not None else first.words)
+    words = words if words is not None else first.words
+    if first.sampling_rate_hz is None:
+        order = first.stimulus_ids
+        if words is not None and STIMULUS in words.columns:
+            order = tuple(dict.fromkeys(words[STIMULUS].drop_nulls().cast(pl.String)))
+        responses = [_in_order(own, order) for own in responses]
+    table, unknown = _stimulus_table(responses[0], words)
     stimulus = Stimulus(
         STIMULI,
         table,
@@ -167,17 +171,17 @@ def memory_dataset(
     return MemoryDataset(recordings, [stimulus])
 
 
-def _in_order(own: Responses, first: Responses) -> Responses:
-    extra = [name for name in own.stimulus_ids if name not in set(first.stimulus_ids)]
+def _in_order(own: Responses, order: tuple[str, ...]) -> Responses:
+    extra = [name for name in own.stimulus_ids if name not in set(order)]
     if extra:
         raise InputError(
-            "subjects have different stimuli",
+            "subjects have different stimuli, or stimuli without words",
             where=own.where,
-            got=f"{some(extra)}, which {first.where} lack",
-            expected="stimuli of the first subject; some may be missing",
-            remedy="put a subject with all stimuli first, or keep shared stimuli with select(stimuli=…)",
+            got=some(extra),
+            expected="stimuli of the words table, or else of the first subject; some may be missing",
+            remedy="add them to the words, put a subject with all stimuli first, or use select(stimuli=…)",
         )
-    return own if own.stimulus_ids == first.stimulus_ids else own.reindex(first.stimulus_ids)
+    return own if own.stimulus_ids == order else own.reindex(order)
 
 
 def _recordings(responses: Responses) -> list[Recording]:
@@ -248,19 +252,18 @@ def _stimulus_table(
 
 
 def _by_stimulus(first: Responses, words: pl.DataFrame) -> pl.DataFrame:
-    """Words of the stimuli, in their order; where a stimulus has several, it is a sentence."""
-    owners = list(words[STIMULUS].cast(pl.String).fill_null(""))
-    if tuple(dict.fromkeys(owners)) != first.stimulus_ids:
-        without = [name for name in first.stimulus_ids if name not in set(owners)]
+    """Words of the stimuli; where a stimulus has several, it is a sentence."""
+    if words[STIMULUS].null_count():
         raise InputError(
-            "the words do not follow the stimuli",
-            where=f"{first.where}, words, column '{STIMULUS}'",
-            got=f"no words for {some(without)}" if without else "another order, or other stimuli",
-            expected="words of every stimulus, in the order of the stimuli",
-            remedy="sort the words, and add or leave out what is needed; stimuli without any words are items",
+            "words belong to no stimulus",
+            where=f"words, column '{STIMULUS}'",
+            got=f"{words[STIMULUS].null_count()} of {words.height} words",
+            expected="a stimulus for every word, unless the responses are a continuous recording",
+            remedy="leave these words out",
         )
     if words.height == first.n_stimuli:
-        return words.rename({STIMULUS: ITEM})
+        return words.rename({STIMULUS: ITEM}).with_columns(pl.col(ITEM).cast(pl.String))
     place = {name: i for i, name in enumerate(first.stimulus_ids)}
+    owners = words[STIMULUS].cast(pl.String)
     sentence = pl.Series("sentence_id", [place[name] for name in owners], dtype=pl.Int64)
     return words.drop(STIMULUS).with_columns(sentence)

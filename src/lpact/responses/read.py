@@ -183,10 +183,10 @@ def from_table(
     value: str,
     named: Mapping[str, str],
     metadata: Sequence[str],
-) -> Arguments:
-    """Read a long (``unit`` is a column) or wide (``unit`` lists columns) table; see `Responses.from_pandas`.
+) -> dict[str, Arguments]:
+    """Read a long (``unit`` is a column) or wide (``unit`` lists columns) table, by subject.
 
-    ``named`` maps group, onset, region, subject, session and repetition to their columns.
+    ``named`` maps group, onset, region, subject, session and repetition to their columns; see `Responses.from_pandas`.
     """
     where = "Responses.from_pandas"
     if "region" in named and not isinstance(unit, str):
@@ -199,38 +199,65 @@ def from_table(
         )
     own = [unit, value] if isinstance(unit, str) else list(unit)
     require(table, [stimulus, *own, *named.values(), *metadata], where)
-    one = {role: named[role] for role in ("subject", "session") if role in named}
-    found: Arguments = {role: _only(texts(table[c]), c, where) for role, c in one.items()}
+    ids = texts(table[stimulus])
+    first = _first_rows(ids)
+    if table[stimulus].dtype.is_numeric():
+        first = dict(sorted(first.items(), key=lambda item: table[stimulus][item[1]]))
+    rows = list(first.values())
+    shared: Arguments = {"stimulus_ids": tuple(first)}
+    if "group" in named:
+        shared["groups"] = texts(_constant(table, ids, named["group"], rows, where))
+    if "onset" in named:
+        shared["onset_s"] = _floats(table, named["onset"], where)[rows]
+    if metadata:
+        columns = [_constant(table, ids, name, rows, where) for name in metadata]
+        shared["metadata"] = pl.DataFrame(columns)
+    if "subject" not in named:
+        return {"": shared | _cells(table, stimulus, unit, value, named, list(first), where)}
+    parts = table.partition_by(named["subject"], maintain_order=True)
+    by_subject = {str(part[named["subject"]][0]): part for part in parts}
+    return {
+        name: {"subject": name}
+        | shared
+        | _cells(part, stimulus, unit, value, named, list(first), where)
+        for name, part in by_subject.items()
+    }
+
+
+def _cells(
+    table: pl.DataFrame,
+    stimulus: str,
+    unit: str | Sequence[str],
+    value: str,
+    named: Mapping[str, str],
+    stimuli: Sequence[str],
+    where: str,
+) -> Arguments:
+    """Values [n_stimuli, n_repetitions, n_units] and units of one subject's rows."""
     ids = texts(table[stimulus])
     labels = table[named["repetition"]].to_list() if "repetition" in named else None
-    first = _first_rows(ids)
-    found["stimulus_ids"] = tuple(first)
+    found: Arguments = {}
     if isinstance(unit, str):
         units = texts(table[unit])
-        unit_rows = _first_rows(units)
         repetition = _repetitions(ids, labels or [0] * len(ids))
         _refuse_repeated(zip(ids, units, repetition.tolist(), strict=True), where)
-        values = np.full((len(first), repetition.max(initial=-1) + 1, len(unit_rows)), np.nan)
-        cells = (places(list(first), ids), repetition, places(list(unit_rows), units))
-        values[cells] = _floats(table, value, where)
-        found |= {"values": values, "unit_ids": tuple(unit_rows)}
+        columns = _first_rows(units)
+        cells: FloatArray = _floats(table, value, where)
+        at: Any = places(list(columns), units)
         if "region" in named:
-            regions = _constant(table, units, named["region"], list(unit_rows.values()), where)
+            regions = _constant(table, units, named["region"], list(columns.values()), where)
             found["regions"] = texts(regions)
     else:
-        columns = np.column_stack([_floats(table, name, where) for name in unit])
-        found["values"], _ = stack_presentations(columns, ids, labels, where=where)
-        found["unit_ids"] = texts(unit)
-    rows = list(first.values())
-    if "group" in named:
-        found["groups"] = texts(_constant(table, ids, named["group"], rows, where))
-    if "onset" in named:
-        found["onset_s"] = _floats(table, named["onset"], where)[rows]
-    if metadata:
-        found["metadata"] = pl.DataFrame(
-            [_constant(table, ids, name, rows, where) for name in metadata]
-        )
-    return found
+        repetition = _repetitions(ids, labels)
+        _refuse_repeated(zip(ids, repetition.tolist(), strict=True), where)
+        columns = {name: i for i, name in enumerate(unit)}
+        cells = np.column_stack([_floats(table, name, where) for name in unit])
+        at = slice(None)
+    values = np.full((len(stimuli), repetition.max(initial=-1) + 1, len(columns)), np.nan)
+    values[places(stimuli, ids), repetition, at] = cells
+    if "session" in named:
+        found["session"] = _only(texts(table[named["session"]]), named["session"], where)
+    return found | {"values": values, "unit_ids": tuple(columns)}
 
 
 def _floats(table: pl.DataFrame, column: str, where: str) -> FloatArray:

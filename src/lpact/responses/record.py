@@ -375,46 +375,49 @@ class Responses:
         return cls(array, texts(stimuli), texts(units), **about)
 
     @classmethod
-    def from_pandas(
+    def from_pandas(cls, frame: Any, *, subject: str | None = None, **columns: Any) -> Responses:
+        """Read a pandas or Polars table of one subject; the arguments are those of `by_subject`."""
+        found = cls.by_subject(frame, subject=subject, **columns)
+        if len(found) != 1:
+            raise InputError(
+                f"'{subject}' has several values" if found else "the table has no rows",
+                where="Responses.from_pandas",
+                got=some(list(found)),
+                expected="responses of one subject",
+                remedy="use Responses.by_subject, or select one subject first",
+            )
+        return next(iter(found.values()))
+
+    @classmethod
+    def by_subject(
         cls,
         frame: Any,
         *,
+        subject: str | None = "subject",
         stimulus: str = "stimulus",
         unit: str | Sequence[str] = "unit",
         value: str = "value",
         repetition: str | None = None,
-        subject: str | None = None,
         session: str | None = None,
         region: str | None = None,
         group: str | None = None,
         onset: str | None = None,
         metadata: Sequence[str] = (),
         **about: Any,
-    ) -> Responses:
-        """Read a pandas or Polars table; every argument but ``frame`` and ``about`` names columns.
+    ) -> dict[str, Responses]:
+        """Read a pandas or Polars table; arguments but ``frame`` and ``about`` name columns.
 
-        Long tables have one row per stimulus and unit (and repetition): ``unit`` is the column with the unit's name,
-        ``value`` the one with the response. Wide tables have one column per unit: ``unit`` lists these columns.
-        Stimuli and units are in the order in which they first appear. Combinations without a row, and cells without
-        a number, are NaN. In a wide table without ``repetition``, rows of one stimulus are its repetitions, in order.
-        A table with several subjects is read with `by_subject`.
+        Long tables have one row per stimulus and unit (and subject, and repetition): ``unit`` is the column with the
+        unit's name, ``value`` the one with the response. Wide tables have one column per unit: ``unit`` lists them.
+        All subjects get all stimuli of the table, in rising order where ids are numbers, else as they first appear.
+        Combinations without a row, and cells without a number, are NaN. In a wide table without ``repetition``, rows
+        of one stimulus are its repetitions, in order.
         """
         columns = {"group": group, "onset": onset, "region": region}
         columns |= {"subject": subject, "session": session, "repetition": repetition}
         named = {role: column for role, column in columns.items() if column is not None}
         found = read.from_table(as_polars(frame), stimulus, unit, value, named, metadata)
-        return cls(**(found | about))
-
-    @classmethod
-    def by_subject(
-        cls, frame: Any, *, subject: str = "subject", **columns: Any
-    ) -> dict[str, Responses]:
-        """Read a table with several subjects; ``columns`` are those of `from_pandas`."""
-        table = as_polars(frame)
-        read.require(table, [subject], "Responses.by_subject")
-        parts = table.partition_by(subject, maintain_order=True)
-        each = (cls.from_pandas(part, subject=subject, **columns) for part in parts)
-        return {responses.subject: responses for responses in each}
+        return {name: cls(**(arguments | about)) for name, arguments in found.items()}
 
     @classmethod
     def from_xarray(

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from lpact.datasets._files.strict import read_text
 from lpact.datasets.base import RecordingId
 from lpact.errors import ConfigError, InputError, did_you_mean
-from lpact.validation import Section, validate_model
+from lpact.validation import Strict, validate_model
 
 SERIES_AXES = (("time", "unit"), ("unit", "time"))
 EPOCH_AXES = tuple(permutations(("lag", "word", "unit")))
@@ -33,7 +33,7 @@ Text = Annotated[str, Field(min_length=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 
 
-class About(Section):
+class About(Strict):
     """Provenance of the dataset."""
 
     source: Text
@@ -41,7 +41,7 @@ class About(Section):
     licence: Text
 
 
-class StimulusEntry(Section):
+class StimulusEntry(Strict):
     """One stimulus: its table of words (or of items that are not words), and what else there is of it."""
 
     id: Name
@@ -75,7 +75,7 @@ class StimulusEntry(Section):
         return self
 
 
-class RecordingEntry(Section):
+class RecordingEntry(Strict):
     """One recording: where its array lies, and what its axes and times mean."""
 
     subject: Name
@@ -144,7 +144,7 @@ class RecordingEntry(Section):
         return name
 
 
-class ArraysTable(Section):
+class ArraysTable(Strict):
     """The whole table."""
 
     dataset: About
