@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lpact import ceilings, measures, splits, stats
     from lpact.analyses.lpact.config import GatesConfig as Gates
     from lpact.analyses.lpact.config import LPactSection as LPact
     from lpact.archive import export_run, lock_run, verify_run
@@ -68,13 +69,17 @@ __all__ = [
     "Study",
     "__version__",
     "audit",
+    "ceilings",
     "export_run",
     "extract_features",
     "load_study",
     "lock_run",
+    "measures",
     "open_run",
     "plan_features",
     "read_responses",
+    "splits",
+    "stats",
     "verify_run",
 ]
 
@@ -96,16 +101,20 @@ _HOMES = {
     "RunSettings": "lpact.config:RunConfig",
     "Study": "lpact.study:Study",
     "audit": "lpact.in_memory:audit",
+    "ceilings": "lpact.ceilings",
     "export_run": "lpact.archive:export_run",
     "extract_features": "lpact.run.extract:extract_features",
     "load_study": "lpact.study:load_study",
     "lock_run": "lpact.archive:lock_run",
+    "measures": "lpact.measures",
     "open_run": "lpact.study:open_run",
     "plan_features": "lpact.run.extract:plan_features",
     "read_responses": "lpact.inputs.responses:read_responses",
+    "splits": "lpact.splits",
+    "stats": "lpact.stats",
     "verify_run": "lpact.archive:verify_run",
 }
-"""Module and name of what a public name stands for."""
+"""Module (and name in it) of what a public name stands for."""
 
 
 def __getattr__(name: str) -> Any:
@@ -118,7 +127,8 @@ def __getattr__(name: str) -> Any:
         return importlib.metadata.version("lpact")
     if name in _HOMES:
         module, _, member = _HOMES[name].partition(":")
-        return getattr(importlib.import_module(module), member)
+        home = importlib.import_module(module)
+        return getattr(home, member) if member else home
     raise AttributeError(f"module 'lpact' has no attribute '{name}'")
 
 

@@ -19,7 +19,7 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.codes import Reason
 from lpact.config import DatasetConfig
 from lpact.datasets.base import Stimulus
-from lpact.math._columns import standard_columns
+from lpact.math.columns import standard_columns
 from lpact.math.resample import HRFS, hrf_weights
 from lpact.math.splits import contiguous_folds
 from lpact.math.surrogates import autocorrelation_time
@@ -56,7 +56,7 @@ def meeting_rate(opened: OpenRecording, config: LPactConfig) -> Fraction:
 
 
 class Follower:
-    """One course of the stimulus held against the signal, over all of the recording or where words are.
+    """One course of the stimulus compared with the signal, over all of the recording or where words are.
 
     Units are taken in a few at a time; nothing is kept of them but their scores.
     """

@@ -22,7 +22,7 @@ from lpact.analyses.lpact.assays.base import (
 )
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates.wording import number
-from lpact.analyses.lpact.levels.measure import PROFILES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.tables.assay_brain import PROFILE_ORDER
 from lpact.codes import Reason
 from lpact.math.seeding import keyed_rng
@@ -33,7 +33,7 @@ from lpact.store import frame, validate
 def run(
     config: LPactConfig, dataset: str, role: str, brains: Sequence[BrainProfiles]
 ) -> pl.DataFrame:
-    """One row a measure and profile similarity, over the units of all recordings."""
+    """One row per measure and profile similarity, over the units of all recordings."""
     usable = [b for b in brains if len(b.unit_ids) >= config.relational.min_units]
     none = Reason.TOO_FEW_UNITS if brains else Reason.DATASET_HAS_NO_RECORDING
     rows = []

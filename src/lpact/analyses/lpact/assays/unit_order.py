@@ -1,4 +1,4 @@
-"""One test a summary of a brain in a model's place: do the units of two recordings belong together in this order?
+"""One test per summary of a brain in a model's place: do the units of two recordings belong together in this order?
 
 Patterns of units are far from independent: where one factor moves all units, they are nearly one vector, and whether
 most of them resemble their namesakes is one toss of a coin. So units are not counted here. The statistic is
@@ -28,11 +28,11 @@ from lpact.analyses.lpact.assays.base import (
     reordered_means,
 )
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.measure import PROFILES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.datasets.base import RecordingId
-from lpact.math.randomization import draw_p_value
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
+from lpact.stats import draw_p_value
 
 Place = tuple[str, str, str]
 """Comparison, alignment measure, profile similarity."""

@@ -11,8 +11,8 @@ from lpact.analyses.lpact.figures.profile_marks import PROFILE, looks, profile_n
 from lpact.analyses.lpact.figures.rates import DRAWN_GATES, drawn, of_reference
 from lpact.analyses.lpact.figures.wording import span
 from lpact.analyses.lpact.tables.calibration import RATES
-from lpact.math.intervals import wilson_interval
 from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
+from lpact.stats import wilson_interval
 
 NAME, TITLE = "power", "Power: how often a gate passes where it should"
 COLUMNS, WIDTH, HEIGHT, SHIFT = 4, 155, 120, 3.5
