@@ -134,7 +134,7 @@ class Recording:
     ``word_onsets_s`` is [n_words of the stimulus], the time of every word on the signal's own clock: what triggers or
     events of this very recording say, so that a clock that drifts is followed. NaN marks a word that this recording
     does not hold (a trigger was dropped, the recording began late). None: the stimulus' own times are the signal's.
-    ``bad_spans`` are stretches that the source marks as unusable. ``confounds`` has one row a sample, one column for
+    ``bad_spans`` are stretches that the source marks as unusable. ``confounds`` has one row per sample, one column for
     each nuisance series that came with the recording (motion, drifts …). ``findings`` tell what the reader left out or
     noticed.
     """

@@ -246,7 +246,7 @@ def _check_axes(stored: StoredArray, axes: tuple[str, ...]) -> None:
             where=stored.where,
             got=f"{len(stored.shape)} axes, shape {stored.shape}",
             expected=f"{len(axes)} axes: {', '.join(axes)}",
-            remedy="mend 'axes', or name another array of the file with 'key'",
+            remedy="fix 'axes', or name another array of the file with 'key'",
         )
 
 
@@ -275,7 +275,7 @@ def _marked_bad(unit: str, where: str, line: int) -> Finding:
         where=where,
         found=f"status bad (line {line})",
         expected="status good",
-        remedy="the unit is left out; mend the status to keep it",
+        remedy="the unit is left out; fix the status to keep it",
     )
 
 

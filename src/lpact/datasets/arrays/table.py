@@ -162,7 +162,7 @@ def read_table(path: Path) -> ArraysTable:
             where=str(path),
             got=str(problem),
             expected="TOML 1.0",
-            remedy="mend the named line",
+            remedy="fix the named line",
         ) from None
     recordings = values.get("recordings")
     if isinstance(recordings, list):
@@ -177,7 +177,7 @@ def read_table(path: Path) -> ArraysTable:
             problem.what,
             where=problem.where,
             expected="keys as in docs/how-to/datasets/arrays.md (entries are counted from 0)",
-            remedy="mend the listed keys",
+            remedy="fix the listed keys",
         ) from None
     _check_stimuli(table, path)
     return table

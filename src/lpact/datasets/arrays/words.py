@@ -202,7 +202,7 @@ def _mechanism(words: pl.DataFrame, name: str, path: Path) -> np.ndarray:
             f"the mechanism '{name}' is not a column of numbers",
             where=f"{path}, column '{name}'",
             got=f"dtype {words[name].dtype}" if name in words.columns else "no such column",
-            expected="one number a word",
+            expected="one number per word",
             remedy=did_you_mean(name, words.columns),
         )
     return words[name].cast(pl.Float64).fill_null(math.nan).to_numpy()

@@ -233,7 +233,7 @@ class BidsDataset(Dataset):
                 where=f"dataset '{self._folder.name}', options 'words' and 'audio'",
                 got=f"{template!r} ({', '.join(wrong)})",
                 expected="{task}, {run}, {session} and {subject} only",
-                remedy="mend the option",
+                remedy="fix the option",
             )
         return template.format(**known)
 
