@@ -54,7 +54,7 @@ class Parcels:
 def make_parcels(sources: Sources, space: Space, bold: Path, frame: str) -> Parcels:
     """Return the units on the grid of a BOLD series.
 
-    An atlas alone: one unit per label, its value the mean over the label's voxels, its place their centre. A mask alone:
+    An atlas alone: one unit per label, its value the mean of the label's voxels, its place their centre. A mask alone:
     one unit per voxel, of unknown region. Both: one unit per voxel of the mask, with the region that the atlas gives.
     """
     if sources.atlas is None and sources.mask is None:
