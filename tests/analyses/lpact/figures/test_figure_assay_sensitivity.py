@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from figure_checks import checked_svg, marks, material, texts, width_of
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.assays.lines import findings
 from lpact.analyses.lpact.figures.assay_sensitivity import make, rows_of
 from lpact.analyses.lpact.tables.assay_brain import IMPLANT
 from lpact.analyses.lpact.tables.assay_stimulus import LOW_LEVEL_SUMMARY
-from lpact.report.figure import Figure, Material, Missing
-from lpact.study import Run
+from lpact.report.figure import Figure, Missing
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 
 def sham(gate_pass: bool) -> dict:

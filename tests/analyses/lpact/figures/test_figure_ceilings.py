@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import polars as pl
 import pytest
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level_tables import table
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.ceiling_rows import (
     DELTA,
     NOISE_FREE,
@@ -25,9 +28,11 @@ from lpact.analyses.lpact.tables.ceilings import (
     NORMALIZED_PREDICTIVE,
     NORMALIZED_SCORES,
 )
-from lpact.report.figure import Material, Missing
+from lpact.report.figure import Missing
 from lpact.report.theme import colour
-from lpact.study import Run
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 
 def tables(name: str = "m", layers: tuple[int, ...] = (1,)) -> dict:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from decision_rows import claim, decisions
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.conventional import make, rows_of, scores_of
 from lpact.analyses.lpact.figures.conventional_bars import ROWS, WEAKER, bars_of
 from lpact.analyses.lpact.robustness import READS, READS_IF_THERE, robustness
@@ -17,8 +19,10 @@ from lpact.analyses.lpact.tables.causal import DISSOCIATIONS, STRIPPING_DELTAS
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
 from lpact.analyses.lpact.tables.robustness import CONVENTIONAL_CONTRAST
-from lpact.report.figure import Figure, Material, Missing
-from lpact.study import Run
+from lpact.report.figure import Figure, Missing
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 
 def contrast(analysis: str, profile: str, n_claims_pass: int, **changes) -> dict:

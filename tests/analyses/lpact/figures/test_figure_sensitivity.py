@@ -10,6 +10,7 @@ import pytest
 from figure_checks import EVIL, SVG, checked_svg, marks, material, texts, width_of
 from robustness_rows import ablation, subject_run, table, threshold, without
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.sensitivity import CLAIMS_WIDTH, make
 from lpact.analyses.lpact.figures.sensitivity_rows import Block, blocks_of, run_counts
 from lpact.analyses.lpact.tables.robustness import (
@@ -18,7 +19,7 @@ from lpact.analyses.lpact.tables.robustness import (
     SUBJECT_RUN_DECISIONS,
     THRESHOLD_SENSITIVITY,
 )
-from lpact.report.figure import Figure, Material, Missing
+from lpact.report.figure import Figure, Missing
 from lpact.report.theme import colour
 
 BOTH = ("paper", "calibrated")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import ShortLayerNames
-from lpact.analyses.lpact.figures.short_names import short, told_apart
+from lpact.analyses.lpact.figures.common import ShortLayerNames
+from lpact.report.wording import short, short_forms
 
 
 def test_the_middle_of_a_long_name_is_left_out():
@@ -15,14 +15,14 @@ def test_the_middle_of_a_long_name_is_left_out():
 
 
 def test_names_stay_different():
-    ends = told_apart(["a" * 20 + "x", "a" * 20 + "y"], 9)
+    ends = short_forms(["a" * 20 + "x", "a" * 20 + "y"], 9)
     assert list(ends.values()) == ["aaaa…aaax", "aaaa…aaay"]
     middles = [f"organisation/model_{i}_with_the_same_end" for i in range(3)]
-    forms = told_apart(middles, 12)
+    forms = short_forms(middles, 12)
     assert [form[:2] for form in forms.values()] == ["…0", "…1", "…2"]
     assert all(len(form) <= 12 for form in forms.values())
     hopeless = [f"{i}{'a' * 30}{j}{'b' * 30}" for i in range(2) for j in range(2)]
-    assert len(set(told_apart(hopeless, 9).values())) == 4
+    assert len(set(short_forms(hopeless, 9).values())) == 4
 
 
 def test_a_layer_keeps_its_number():

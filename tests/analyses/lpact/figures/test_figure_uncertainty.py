@@ -11,6 +11,7 @@ import pytest
 from figure_checks import EVIL, SVG, DrawnMark, checked_svg, marks, material, texts, width_of
 from robustness_rows import interval, level, mechanism, one_out, table
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.uncertainty import make
 from lpact.analyses.lpact.figures.uncertainty_rows import level_rows, mechanism_rows
 from lpact.analyses.lpact.tables.causal import SPECIFICITY
@@ -19,7 +20,7 @@ from lpact.analyses.lpact.tables.robustness import (
     LEAVE_SUBJECT_RUN_OUT,
     UNCERTAINTY,
 )
-from lpact.report.figure import Figure, Material, Missing
+from lpact.report.figure import Figure, Missing
 from lpact.report.theme import colour
 
 P, S, BRAIN = "predictive_delta", "stripping_drop", "brain_as_model_run_to_run"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +11,7 @@ import pytest
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level_tables import table
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import unit_map_panels
 from lpact.analyses.lpact.figures.unit_map_panels import edges_of, shade_of
 from lpact.analyses.lpact.figures.unit_map_rows import best_layers, rows_of
@@ -18,8 +19,10 @@ from lpact.analyses.lpact.figures.unit_maps import make
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, UNIT_SCORES
 from lpact.analyses.lpact.tables.relational import BRAIN_UNIT_INDEX
 from lpact.report import layout
-from lpact.report.figure import Figure, Material, Missing
-from lpact.study import Run
+from lpact.report.figure import Figure, Missing
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 PLACES = {"u1": (0.0, 90.0, 0.0), "u2": (90.0, 0.0, 0.0), "u3": (None, None, None)}
 # subject, run: real scores; best control and its draws. Layer 2 is the better one.

@@ -6,13 +6,14 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.assays.lines import SIMULATED, Finding, findings
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.canvas import CROSS, DASH, Canvas
 from lpact.analyses.lpact.figures.common import PROFILES
-from lpact.analyses.lpact.figures.short_names import letters_in
-from lpact.analyses.lpact.figures.wording import counted
 from lpact.analyses.lpact.gates.wording import words
-from lpact.report.figure import MARK, Figure, Material, Missing, mark
+from lpact.report.figure import MARK, Figure, Missing, mark
+from lpact.report.wording import counted, letters_in
 
 NAME = "assay_sensitivity"
 TITLE = "Assay sensitivity: could the assay have said yes?"
@@ -23,7 +24,7 @@ _WIDEST, _NARROWEST, _ROOM = 176, 26, 84
 
 def rows_of(material: Material) -> pl.DataFrame:
     """One row a finding, in the order of the controls; ``fits``: whether it is as expected (null: not available)."""
-    found = findings(material.tables, material.config.gates)
+    found = findings(material.tables, LPactConfig.of(material.config).gates)
     whats: dict[str, set[str]] = {}
     for own in found:
         whats.setdefault(own.control, set()).add(own.what)
@@ -65,9 +66,11 @@ def make(material: Material) -> Figure | Missing:
     """Draw the matrix of positive controls."""
     rows = rows_of(material)
     if rows.is_empty():
-        switched = "" if material.config.assay.enabled else " ([assay] enabled = false)"
+        switched = (
+            "" if LPactConfig.of(material.config).assay.enabled else " ([assay] enabled = false)"
+        )
         return Missing(NAME, TITLE, f"the run has no positive controls{switched}")
-    return Figure(NAME, TITLE, _caption(rows), _draw(rows), _summary(rows))
+    return Figure(NAME, TITLE, _caption(rows), _summary(rows), _draw(rows))
 
 
 def _draw(rows: pl.DataFrame) -> dict[str, Any]:

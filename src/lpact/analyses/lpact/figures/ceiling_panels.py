@@ -14,12 +14,11 @@ from lpact.analyses.lpact.figures.ceiling_rows import (
     RELATIONAL,
     TYPICAL,
 )
+from lpact.analyses.lpact.figures.common import MODES, ShortLayerNames
 from lpact.analyses.lpact.figures.key import Key
-from lpact.analyses.lpact.figures.layers import ShortLayerNames
-from lpact.analyses.lpact.figures.short_names import letters_in, told_apart
-from lpact.analyses.lpact.figures.wording import MODES, counted, number
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.theme import colour
+from lpact.report.wording import counted, letters_in, number, short_forms
 
 _KINDS = {
     "profile": "relational patterns",
@@ -175,7 +174,7 @@ def named(rows: pl.DataFrame, lines: pl.DataFrame, *, by_layer: bool) -> pl.Data
     """Rows with the name of their line; long model names are shortened so that those of ``lines`` stay different."""
     letters = letters_in(_LABELS)
     if not by_layer:
-        models = told_apart(lines["model"], letters)
+        models = short_forms(lines["model"], letters)
         return rows.with_columns(
             name=pl.col("model").replace_strict(models, return_dtype=pl.String)
         )

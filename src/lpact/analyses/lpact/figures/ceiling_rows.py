@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import LAYER, SUBJECT_RUN
-from lpact.analyses.lpact.figures.predictive_rows import strictest
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.figures.common import LAYER, SUBJECT_RUN, strictest
 from lpact.analyses.lpact.tables.ceilings import (
     BRAIN_CEILING,
     NORMALIZED_PREDICTIVE,
     NORMALIZED_SCORES,
 )
 from lpact.codes import Reason
-from lpact.report.figure import Material
 from lpact.tables import RECORDING_KEY
 
 RELATIONAL, PREDICTIVE = "relational patterns", "responses"
@@ -92,7 +92,7 @@ _TABLES = ((NORMALIZED_SCORES.name, RELATIONAL), (NORMALIZED_PREDICTIVE.name, PR
 def _bounded(material: Material) -> dict[str, pl.DataFrame]:
     """Rows with both fractions, on a sufficient reliability, by the strictest valid mode."""
     out = {}
-    enough = pl.col("reliability") >= material.config.gates.min_reliability
+    enough = pl.col("reliability") >= LPactConfig.of(material.config).gates.min_reliability
     known = pl.col(FRACTION).is_not_null() & pl.col(CONTRAST).is_not_null()
     for name, level in _TABLES:
         if not material.has(name):
@@ -156,7 +156,9 @@ def _grid(material: Material, table: str, level: str) -> pl.DataFrame:
     rows = material.table(table)
     not_ok = pl.col("reason").filter(~_OK)
     why = pl.coalesce(not_ok.mode().sort().first(), pl.lit("reliability_below_minimum"))
-    reliable = (_OK & (pl.col("reliability") < material.config.gates.min_reliability)).any()
+    reliable = (
+        _OK & (pl.col("reliability") < LPactConfig.of(material.config).gates.min_reliability)
+    ).any()
     layers = rows.group_by(LAYER).agg(
         reason=pl.when(reliable).then(pl.lit("reliability_below_minimum")).otherwise(why)
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.ceiling_panels import (
     fraction_key,
     fraction_lines,
@@ -20,14 +22,14 @@ from lpact.analyses.lpact.figures.ceiling_rows import (
     fraction_rows,
     reliability_rows,
 )
-from lpact.analyses.lpact.figures.layers import LAYER
-from lpact.analyses.lpact.figures.wording import MODES, counted, number
+from lpact.analyses.lpact.figures.common import LAYER, MODES
 from lpact.analyses.lpact.tables.ceilings import (
     BRAIN_CEILING,
     NORMALIZED_PREDICTIVE,
     NORMALIZED_SCORES,
 )
-from lpact.report.figure import Figure, Material, Missing, Spec
+from lpact.report.figure import Figure, Missing, Spec
+from lpact.report.wording import counted, number
 
 NAME = "ceilings"
 TITLE = "Brain–brain reliability, and model scores relative to it"
@@ -42,7 +44,7 @@ def make(material: Material) -> Figure | Missing:
     reliability = reliability_rows(material)
     if reliability.is_empty():
         return Missing(NAME, TITLE, f"the table {BRAIN_CEILING.name} has no row")
-    gates = material.config.gates
+    gates = LPactConfig.of(material.config).gates
     parts: list[Spec] = [
         reliability_key(gates.min_reliability),
         *reliability_lines(reliability, gates.min_reliability),
@@ -62,7 +64,7 @@ def make(material: Material) -> Figure | Missing:
         said += _about_fractions(rows, n_layers, material, by_layer=by_layer)
         seen += _seen_fractions(rows)
     spec = {"vconcat": parts, "spacing": 12}
-    return Figure(NAME, TITLE, " ".join(filter(None, said)), spec, " ".join(seen))
+    return Figure(NAME, TITLE, " ".join(filter(None, said)), " ".join(seen), spec)
 
 
 def best_layers(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -99,7 +101,7 @@ def _about_reliability(rows: pl.DataFrame) -> list[str]:
 def _about_fractions(
     rows: pl.DataFrame, n_layers: int, material: Material, *, by_layer: bool
 ) -> list[str]:
-    gates = material.config.gates
+    gates = LPactConfig.of(material.config).gates
     levels = set(rows["level"])
     said = [
         f"Below: mean over subject-runs in {counted(n_layers, 'layer')}, by the strictest valid mode."

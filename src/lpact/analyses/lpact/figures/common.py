@@ -1,11 +1,20 @@
-"""Names and small pieces that figures share."""
+"""Names, words and rows that figures share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
+from lpact.analyses.lpact.tables.ceilings import NORMALIZED_PREDICTIVE
+from lpact.analyses.lpact.tables.decisions import DECISIONS
+from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.codes import FinalLabel
+from lpact.report.wording import short_forms, span
+from lpact.tables import RECORDING_KEY
 
 GATES: dict[str, str] = {
     "P": "predictive",
@@ -27,7 +36,7 @@ GATE_NAMES: dict[str, str] = {
 }
 """What the letters stand for."""
 
-PROFILES: dict[str, str] = {PAPER: "point rules", CALIBRATED: "every gate a test"}
+PROFILES: dict[str, str] = {PAPER: "point rules", CALIBRATED: "statistical tests"}
 """Gate profiles, and what they are called in pictures."""
 
 LABEL_RANK: dict[str, int] = {label.value: rank for rank, label in enumerate(FinalLabel)}
@@ -36,7 +45,147 @@ LABEL_RANK: dict[str, int] = {label.value: rank for rank, label in enumerate(Fin
 NOT_CONTROLS = ("real", "nuisance", "nuisance_plus_model")
 """Conditions of level 1 that are not severe controls."""
 
+MODES: dict[str, str] = {
+    "subject_to_subject": "subject to subject",
+    "session_to_session": "session to session",
+    "run_to_run": "run to run",
+    "split_half": "split half",
+}
+"""Reliability modes in words, from the strictest."""
+
+METRICS: dict[str, str] = {"pearson": "Pearson r", "spearman": "Spearman ρ", "r2": "R²"}
+"""Metrics of level 1, as axes call them."""
+
+LAYER = ["dataset", "model", "layer"]
+"""A layer: what a claim is about before its mechanism is named."""
+
+SUBJECT_RUN = ["subject", "session", "run"]
+REAL, NUISANCE = "real", "nuisance"
+
 
 def names(frame: pl.DataFrame, column: str) -> list[str]:
-    """The distinct values of a column, in the order in which they come."""
+    """The distinct values of a column, in their order."""
     return [str(own) for own in frame[column].unique(maintain_order=True)]
+
+
+def metric_name(metric: str) -> str:
+    """A metric in words."""
+    return METRICS.get(metric, metric)
+
+
+def mode_names(modes: Sequence[str]) -> str:
+    """Modes in words, strictest first."""
+    order = list(MODES)
+    known = sorted(set(modes), key=lambda m: (order.index(m) if m in order else len(order), m))
+    return ", ".join(MODES.get(mode, mode) for mode in known)
+
+
+def layer_name(row: dict[str, Any]) -> str:
+    """A layer in words."""
+    return f"{row['dataset']} · {row['model']} · layer {row['layer']}"
+
+
+def where(row: dict[str, Any]) -> str:
+    """A layer at the beginning of a tooltip."""
+    return f"{row['dataset']}, {row['model']}, layer {row['layer']}"
+
+
+def run_name(row: dict[str, Any]) -> str:
+    """A subject-run in words."""
+    return f"subject {row['subject']}, session {row['session']}, run {row['run']}"
+
+
+class ShortLayerNames:
+    """Names of the layers of a figure in little room: datasets and models are shortened, layers keep their number."""
+
+    def __init__(self, layers: pl.DataFrame) -> None:
+        self._datasets = layers["dataset"].unique(maintain_order=True).to_list()
+        self._models = layers["model"].unique(maintain_order=True).to_list()
+
+    def of_model(self, model: str, layer: int, letters: int) -> str:
+        """Model and layer in at most so many letters."""
+        end = f" · layer {layer}"
+        return short_forms(self._models, max(4, letters - len(end)))[model] + end
+
+    def in_two_lines(self, row: dict[str, Any], letters: int) -> tuple[str, str]:
+        """Dataset, and model with layer, each in at most so many letters."""
+        dataset = short_forms(self._datasets, letters)[row["dataset"]]
+        return dataset, self.of_model(row["model"], row["layer"], letters)
+
+    def of(self, row: dict[str, Any], letters: int) -> str:
+        """Dataset, model and layer in at most so many letters."""
+        room = letters - len(f" · layer {row['layer']}") - 3
+        long = max(map(len, self._datasets)), max(map(len, self._models))
+        kept = max(room // 2, room - long[1])
+        dataset = short_forms(self._datasets, min(kept, long[0]))[row["dataset"]]
+        return (
+            f"{dataset} · {self.of_model(row['model'], row['layer'], letters - len(dataset) - 3)}"
+        )
+
+
+def passes(material: Material, gate: str) -> pl.DataFrame:
+    """Which layers pass a gate for any mechanism: one row per layer, one column per gate profile."""
+    if not material.has(DECISIONS.name):
+        flags = dict.fromkeys((PAPER, CALIBRATED), pl.Boolean)
+        return pl.DataFrame(
+            schema={"dataset": pl.String, "model": pl.String, "layer": pl.Int64, **flags}
+        )
+    passed = [
+        (pl.col(gate) & (pl.col("gate_profile") == profile)).any().alias(profile)
+        for profile in (PAPER, CALIBRATED)
+    ]
+    decisions = material.table(DECISIONS.name).sort(LAYER)
+    return decisions.group_by(LAYER, maintain_order=True).agg(passed)
+
+
+def passed_under(layer: dict[str, Any]) -> str:
+    """Under which gate profiles a gate is passed, in words; ``layer`` has one flag per profile."""
+    passed = [profile for profile in PROFILES if layer.get(profile)]
+    if len(passed) == len(PROFILES):
+        return "both profiles"
+    return f"{PROFILES[passed[0]]} only" if passed else "not passed"
+
+
+def mechanism_order(material: Material, found: pl.Series) -> list[str]:
+    """Mechanisms in the order of the study file, then others of the tables, by name."""
+    known = [name for name in material.config.mechanisms.include if (found == name).any()]
+    return [*known, *sorted(set(found.to_list()) - set(known))]
+
+
+def primary_deltas(material: Material) -> pl.DataFrame:
+    """Level 1 at the primary metric, sorted by key: one row per subject-run, model and layer."""
+    metric = material.config.readout.primary_metric
+    table = material.table(CONTROL_DELTAS.name)
+    return table.filter(pl.col("metric") == metric).sort([*LAYER, *SUBJECT_RUN])
+
+
+def strictest(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Of the rows of a group that have a reliability, those of the strictest mode; ``mode`` must be a column."""
+    order = {mode: place for place, mode in enumerate(MODES)}
+    ranked = rows.drop_nulls("reliability").with_columns(
+        _rank=pl.col("mode").replace_strict(order, default=len(order), return_dtype=pl.Int64)
+    )
+    best = pl.col("_rank") == pl.col("_rank").min().over(list(by))
+    return ranked.filter(best).drop("_rank")
+
+
+def response_reliability(material: Material) -> pl.DataFrame:
+    """Response reliability of each recording by its strictest valid mode."""
+    key = list(RECORDING_KEY)
+    if not material.has(NORMALIZED_PREDICTIVE.name):
+        kinds = dict.fromkeys([*key, "mode"], pl.String) | {"reliability": pl.Float64}
+        return pl.DataFrame(schema=kinds)
+    table = material.table(NORMALIZED_PREDICTIVE.name)
+    own = table.select([*key, "mode", "reliability"]).unique(maintain_order=True)
+    return strictest(own, key).sort(key)
+
+
+def largest(numbers: pl.Series) -> float:
+    """The largest of some numbers, 0 where there is none."""
+    return max((float(own) for own in numbers.drop_nulls()), default=0.0)
+
+
+def n_subject_runs(rows: pl.DataFrame) -> str:
+    """How many subject-runs the panels of a dataset rest on (column ``n_all``), in words."""
+    counts = [int(n) for n in rows["n_all"]]
+    return f"{span(counts)} subject-run{'' if max(counts) == 1 else 's'}"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import LAYER
-from lpact.analyses.lpact.figures.predictive_rows import primary_deltas
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import LAYER, primary_deltas
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY
 from lpact.analyses.lpact.tables.predictive import CONTROL_NULLS
 from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
 from lpact.codes import Reason
-from lpact.report.figure import Material
 
 NUISANCE = "nuisance"
 NOT_COMPUTED = "not computed"

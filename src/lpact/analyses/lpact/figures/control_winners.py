@@ -6,7 +6,9 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.canvas import Canvas
+from lpact.analyses.lpact.figures.common import LAYER, ShortLayerNames, metric_name, primary_deltas
 from lpact.analyses.lpact.figures.control_winner_rows import (
     LEVEL1,
     LEVEL2,
@@ -16,14 +18,11 @@ from lpact.analyses.lpact.figures.control_winner_rows import (
     rivals_of,
     rows_of,
 )
-from lpact.analyses.lpact.figures.layers import LAYER, ShortLayerNames
-from lpact.analyses.lpact.figures.predictive_rows import primary_deltas
-from lpact.analyses.lpact.figures.short_names import letters_in, short, told_apart
-from lpact.analyses.lpact.figures.wording import counted, metric_name
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
-from lpact.report.figure import Figure, Material, Missing, Spec, with_marks
+from lpact.report.figure import Figure, Missing, Spec, with_marks
 from lpact.report.theme import DIVERGING
+from lpact.report.wording import counted, letters_in, short, short_forms
 
 NAME = "control_winners"
 TITLE = "Which control is the strongest rival, and whether it wins"
@@ -53,8 +52,8 @@ def make(material: Material) -> Figure | Missing:
         NAME,
         TITLE,
         _caption(rows, material, by_layer=by_layer),
-        _spec(rows, columns, by_layer=by_layer),
         _summary(rows),
+        _spec(rows, columns, by_layer=by_layer),
     )
 
 
@@ -120,8 +119,8 @@ def _tops(lines: pl.DataFrame, top: float) -> list[float]:
 
 def _names(canvas: Canvas, lines: pl.DataFrame, top: float, *, by_layer: bool) -> None:
     letters = letters_in(_NAMES - 8)
-    names, models = ShortLayerNames(lines), told_apart(lines["model"], letters)
-    heads = told_apart(lines["dataset"], letters)
+    names, models = ShortLayerNames(lines), short_forms(lines["model"], letters)
+    heads = short_forms(lines["dataset"], letters)
     datasets, shown, previous = [], [], None
     for y, row in zip(_tops(lines, top), lines.iter_rows(named=True), strict=True):
         if row["dataset"] != previous:

@@ -6,7 +6,14 @@ from typing import Any
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.common import LABEL_RANK, PROFILES
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import (
+    LABEL_RANK,
+    LAYER,
+    PROFILES,
+    metric_name,
+    primary_deltas,
+)
 from lpact.analyses.lpact.figures.conventional_bars import analysis_name, bars_spec
 from lpact.analyses.lpact.figures.conventional_counts import (
     DISSOCIATION,
@@ -15,13 +22,11 @@ from lpact.analyses.lpact.figures.conventional_counts import (
     positive_shares,
 )
 from lpact.analyses.lpact.figures.conventional_scores import scores_spec
-from lpact.analyses.lpact.figures.layers import LAYER
-from lpact.analyses.lpact.figures.predictive_rows import primary_deltas
-from lpact.analyses.lpact.figures.wording import counted, metric_name, number
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.analyses.lpact.tables.robustness import CONVENTIONAL_CONTRAST
-from lpact.report.figure import Figure, Material, Missing, Spec
+from lpact.report.figure import Figure, Missing, Spec
+from lpact.report.wording import counted, number
 
 NAME = "conventional"
 TITLE = "Conventional scores against L-PACT"
@@ -147,7 +152,7 @@ def make(material: Material) -> Figure | Missing:
         panels.append(scores_spec(scores, metric))
         told = _scores_caption(scores)
     spec: Spec = {"vconcat": panels, "spacing": 34}
-    return Figure(NAME, TITLE, _caption(material, rows) + told, spec, _summary(rows, scores))
+    return Figure(NAME, TITLE, _caption(material, rows) + told, _summary(rows, scores), spec)
 
 
 def _caption(material: Material, rows: pl.DataFrame) -> str:

@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.wording import metric_name
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.figures.common import metric_name
 from lpact.analyses.lpact.tables.causal import DISSOCIATIONS, STRIPPING_DELTAS
 from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
 from lpact.codes import FinalLabel
-from lpact.report.figure import Material
 
 DISSOCIATION = "pairwise_double_dissociation"
 """A diagnostic without a rule for rows: nothing of it can pass or fail."""
@@ -32,7 +33,7 @@ class _Count(NamedTuple):
 
 def _analyses(material: Material) -> dict[str, _Count]:
     metric = material.config.readout.primary_metric
-    least = material.config.gates.min_ceiling_fraction
+    least = LPactConfig.of(material.config).gates.min_ceiling_fraction
     judged, primary = pl.col("confirmatory"), pl.col("metric") == metric
     level1, named = CONTROL_DELTAS.name, metric_name(metric)
     datasets = judged_claims(material)["dataset"].unique().to_list()

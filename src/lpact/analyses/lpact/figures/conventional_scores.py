@@ -8,10 +8,10 @@ import polars as pl
 
 from lpact.analyses.lpact.figures.canvas import CROSS, DASH, Canvas
 from lpact.analyses.lpact.figures.common import LABEL_RANK, PROFILES
-from lpact.analyses.lpact.figures.wording import counted, number
 from lpact.analyses.lpact.gates.wording import words
 from lpact.report.figure import DESCRIPTION, MARK, Spec, values, with_marks
 from lpact.report.theme import colour
+from lpact.report.wording import counted, number
 
 LOOKS: dict[str, tuple[str, str | None, str]] = {
     "integrated_candidate": ("diamond", "pass", "pass"),

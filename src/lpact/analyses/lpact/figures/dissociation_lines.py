@@ -6,12 +6,11 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.lpact.figures.common import SUBJECT_RUN, layer_name, run_name
 from lpact.analyses.lpact.figures.dissociation_rows import crossed_rows
-from lpact.analyses.lpact.figures.layers import SUBJECT_RUN, layer_name, run_name
-from lpact.analyses.lpact.figures.short_names import short
-from lpact.analyses.lpact.figures.wording import counted, signed
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.theme import colour
+from lpact.report.wording import counted, short, signed
 
 
 def pair_title(names: tuple[str, str], below: str | list[str]) -> Spec:

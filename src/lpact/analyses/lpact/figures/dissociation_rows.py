@@ -12,9 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import LAYER, SUBJECT_RUN, mechanism_order, passes
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import LAYER, SUBJECT_RUN, mechanism_order, passes
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.report.figure import Material
 
 TABLE = "causal/double_dissociation_tests"
 MAX_PANELS = 8

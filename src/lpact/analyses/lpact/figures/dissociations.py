@@ -14,7 +14,10 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.cell_colours import class_of, fill_of, ink_on, own_colour, painted
+from lpact.analyses.lpact.figures.common import LAYER, ShortLayerNames, layer_name, metric_name
 from lpact.analyses.lpact.figures.dissociation_lines import crossed, pair_title
 from lpact.analyses.lpact.figures.dissociation_rows import (
     MAX_PANELS,
@@ -25,10 +28,9 @@ from lpact.analyses.lpact.figures.dissociation_rows import (
     strongest_pairs,
 )
 from lpact.analyses.lpact.figures.key import Key
-from lpact.analyses.lpact.figures.layers import LAYER, ShortLayerNames, layer_name
-from lpact.analyses.lpact.figures.wording import counted, metric_name, signed, span
-from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
+from lpact.report.figure import DESCRIPTION, Figure, Missing, Spec, values, with_marks
 from lpact.report.theme import RAMP, colour
+from lpact.report.wording import counted, signed, span
 
 NAME = "dissociations"
 TITLE = "Double dissociations between mechanisms"
@@ -48,12 +50,12 @@ def make(material: Material) -> Figure | Missing:
         why = ", ".join(rows["why"].drop_nulls().unique().sort().to_list()) or "not_computed"
         return Missing(NAME, TITLE, f"No pair has all four drops ({why}).")
     layers = chosen_layers(material, rows)
-    strongest = strongest_pairs(rows, material.config.gates.min_subject_runs)
+    strongest = strongest_pairs(rows, LPactConfig.of(material.config).gates.min_subject_runs)
     drawn = rows.join(layers.select(LAYER), on=LAYER, how="semi", maintain_order="left")
     metric = f"held-out {metric_name(material.config.readout.primary_metric)}"
     spec = _spec(drawn, layers, strongest, pair_tests(material), metric)
-    caption = _caption(drawn, layers, rows, material.config.gates.min_subject_runs)
-    return Figure(NAME, TITLE, caption, spec, _summary(rows, strongest))
+    caption = _caption(drawn, layers, rows, LPactConfig.of(material.config).gates.min_subject_runs)
+    return Figure(NAME, TITLE, caption, _summary(rows, strongest), spec)
 
 
 def _labels(rows: pl.DataFrame) -> dict[int, str]:

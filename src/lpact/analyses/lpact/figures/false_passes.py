@@ -6,13 +6,14 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.common import names
 from lpact.analyses.lpact.figures.profile_marks import PROFILE, looks, profile_names, with_profile
 from lpact.analyses.lpact.figures.rates import DRAWN_GATES, drawn, of_reference
-from lpact.analyses.lpact.figures.wording import span
 from lpact.analyses.lpact.tables.calibration import TRUTH_RATES
-from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
+from lpact.report.figure import DESCRIPTION, Figure, Missing, Spec, values, with_marks
 from lpact.report.theme import colour
+from lpact.report.wording import span
 
 NAME, TITLE = "false_passes", "False passes: how often a gate passes in error"
 COLUMNS, WIDTH, LANE = 2, 230, 22
@@ -33,7 +34,7 @@ def figure(truth_rates: pl.DataFrame) -> Figure | Missing:
     rows = rows_of(truth_rates)
     if rows.is_empty():
         return Missing(NAME, TITLE, "no truth of the calibration has a gate that passes in error")
-    return Figure(NAME, TITLE, _caption(rows), _spec(rows), _summary(rows))
+    return Figure(NAME, TITLE, _caption(rows), _summary(rows), _spec(rows))
 
 
 def rows_of(truth_rates: pl.DataFrame) -> pl.DataFrame:

@@ -6,14 +6,14 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.canvas import Canvas
-from lpact.analyses.lpact.figures.common import GATE_NAMES, GATES, LABEL_RANK, PROFILES
-from lpact.analyses.lpact.figures.layers import LAYER
-from lpact.analyses.lpact.figures.wording import counted
+from lpact.analyses.lpact.figures.common import GATE_NAMES, GATES, LABEL_RANK, LAYER, PROFILES
 from lpact.analyses.lpact.gates.wording import words
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel
-from lpact.report.figure import Figure, Material, Missing, with_marks
+from lpact.report.figure import Figure, Missing, with_marks
+from lpact.report.wording import counted
 
 NAME = "framework"
 TITLE = "The chain of gates, with the claims of this study"
@@ -118,7 +118,7 @@ def make(material: Material) -> Figure | Missing:
     if rows.is_empty():
         return Missing(NAME, TITLE, "the study makes no claim")
     verdicts = verdicts_of(material)
-    return Figure(NAME, TITLE, _caption(rows), _draw(rows, verdicts), _summary(rows))
+    return Figure(NAME, TITLE, _caption(rows), _summary(rows), _draw(rows, verdicts))
 
 
 def _draw(rows: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, Any]:

@@ -6,13 +6,14 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.common import names
 from lpact.analyses.lpact.figures.profile_marks import PROFILE, looks, profile_names, with_profile
 from lpact.analyses.lpact.figures.rates import DRAWN_GATES, drawn, of_reference
-from lpact.analyses.lpact.figures.wording import span
 from lpact.analyses.lpact.tables.calibration import RATES
 from lpact.math.intervals import wilson_interval
-from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
+from lpact.report.figure import DESCRIPTION, Figure, Missing, Spec, values, with_marks
+from lpact.report.wording import span
 
 NAME, TITLE = "power", "Power: how often a gate passes where it should"
 COLUMNS, WIDTH, HEIGHT, SHIFT = 4, 155, 120, 3.5
@@ -39,7 +40,7 @@ def figure(rates: pl.DataFrame) -> Figure | Missing:
     rows = rows_of(rates)
     if rows.is_empty():
         return Missing(NAME, TITLE, "no truth of the calibration plants what a gate looks for")
-    return Figure(NAME, TITLE, _caption(rows), _spec(rows), _summary(rows))
+    return Figure(NAME, TITLE, _caption(rows), _summary(rows), _spec(rows))
 
 
 def rows_of(rates: pl.DataFrame) -> pl.DataFrame:

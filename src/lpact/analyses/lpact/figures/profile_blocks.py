@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import NUISANCE, REAL, SUBJECT_RUN, layer_name
-from lpact.analyses.lpact.figures.wording import counted
+from lpact.analyses.lpact.figures.common import NUISANCE, REAL, SUBJECT_RUN, layer_name
 from lpact.math.types import FloatArray
+from lpact.report.wording import counted
 
 MAX_UNITS = 120
 """More units than these are drawn as means over regions."""

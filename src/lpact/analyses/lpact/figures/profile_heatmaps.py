@@ -11,8 +11,10 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.figures.common import LAYER, ShortLayerNames, layer_name
 from lpact.analyses.lpact.figures.key import Key
-from lpact.analyses.lpact.figures.layers import LAYER, ShortLayerNames, layer_name
 from lpact.analyses.lpact.figures.profile_blocks import Panel, panel_of
 from lpact.analyses.lpact.figures.profile_panels import drawn_panel
 from lpact.analyses.lpact.figures.similarities import (
@@ -22,9 +24,9 @@ from lpact.analyses.lpact.figures.similarities import (
     similarities,
     telling_layers,
 )
-from lpact.analyses.lpact.figures.wording import counted, number
-from lpact.report.figure import Figure, Material, Missing, Spec
+from lpact.report.figure import Figure, Missing, Spec
 from lpact.report.theme import RAMP
+from lpact.report.wording import counted, number
 
 NAME = "profile_heatmaps"
 TITLE = "The brain's own relational pattern, and the model's beside it"
@@ -47,7 +49,10 @@ def panels_of(material: Material) -> list[Panel | str]:
             model=_of_layer(material, MODEL, layer),
             index=_of_dataset(material, INDEX, layer),
             runs=found.runs.filter(pl.col(name) == layer[name] for name in LAYER),
-            asked=(material.config.relational.alignments, material.config.relational.profiles),
+            asked=(
+                LPactConfig.of(material.config).relational.alignments,
+                LPactConfig.of(material.config).relational.profiles,
+            ),
         )
         for layer in layers.iter_rows(named=True)
     ]
@@ -95,7 +100,7 @@ def make(material: Material) -> Figure | Missing:
         ],
         "spacing": 16,
     }
-    return Figure(NAME, TITLE, _caption(material, panels, failed), spec, _summary(panels))
+    return Figure(NAME, TITLE, _caption(material, panels, failed), _summary(panels), spec)
 
 
 def _caption(material: Material, panels: list[Panel], failed: list[str]) -> str:

@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.figures.canvas import Canvas
-from lpact.analyses.lpact.figures.layers import LAYER, layer_name
+from lpact.analyses.lpact.figures.common import LAYER, layer_name
 from lpact.analyses.lpact.figures.profile_blocks import Block, Panel
-from lpact.analyses.lpact.figures.short_names import short
-from lpact.analyses.lpact.figures.wording import counted, number
 from lpact.report.figure import MARK, Spec, mark, with_marks
 from lpact.report.theme import RAMP
+from lpact.report.wording import counted, number, short
 
 _CLASSES: list[tuple[int | None, str]] = [*enumerate(RAMP), (None, "missing")]
 _SIDE = 300.0

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import (
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import (
     LAYER,
     NUISANCE,
     REAL,
@@ -17,11 +18,11 @@ from lpact.analyses.lpact.figures.layers import (
 )
 from lpact.analyses.lpact.figures.relational_tests import null_rows, tests_panel
 from lpact.analyses.lpact.figures.similarities import SUMMARY, Similarities, nearest_rivals
-from lpact.analyses.lpact.figures.wording import counted, number, signed
 from lpact.analyses.lpact.gates.calibrated.relational import UNIT_ORDER
 from lpact.math.types import FloatArray
-from lpact.report.figure import DESCRIPTION, Material, Spec, values, with_marks
+from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.theme import colour
+from lpact.report.wording import counted, number, signed
 
 NULLS = "relational/relational_null_draws"
 _STEP = 40

@@ -7,17 +7,16 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.canvas import DASH, Canvas
 from lpact.analyses.lpact.figures.cell_colours import class_of, ink_on
-from lpact.analyses.lpact.figures.common import PROFILES
-from lpact.analyses.lpact.figures.layers import LAYER, ShortLayerNames, layer_name
+from lpact.analyses.lpact.figures.common import LAYER, PROFILES, ShortLayerNames, layer_name
 from lpact.analyses.lpact.figures.profile_marks import draw_passed
-from lpact.analyses.lpact.figures.short_names import short
 from lpact.analyses.lpact.figures.similarities import SUMMARIES
-from lpact.analyses.lpact.figures.wording import counted, signed
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.report.figure import Material, Spec, with_marks
+from lpact.report.figure import Spec, with_marks
 from lpact.report.theme import DIVERGING
+from lpact.report.wording import counted, short, signed
 
 _LABELS = 218
 _ROW = 18

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.cell_colours import diverging_breaks
-from lpact.analyses.lpact.figures.common import PROFILES
+from lpact.analyses.lpact.figures.common import LAYER, PROFILES, ShortLayerNames, layer_name
 from lpact.analyses.lpact.figures.key import Key
-from lpact.analyses.lpact.figures.layers import LAYER, ShortLayerNames, layer_name
 from lpact.analyses.lpact.figures.profile_marks import explain_passed
 from lpact.analyses.lpact.figures.relational_details import detail
 from lpact.analyses.lpact.figures.relational_matrix import matrix, reasons_of
@@ -26,9 +26,9 @@ from lpact.analyses.lpact.figures.similarities import (
     summary_order,
     telling_layers,
 )
-from lpact.analyses.lpact.figures.wording import bound, counted, signed, span
-from lpact.report.figure import Figure, Material, Missing, Spec
+from lpact.report.figure import Figure, Missing, Spec
 from lpact.report.theme import DIVERGING, colour
+from lpact.report.wording import bound, counted, signed, span
 
 NAME = "relational_profiles"
 TITLE = "Relational profiles: the real pattern against nuisance and every control"
@@ -68,7 +68,7 @@ def make(material: Material) -> Figure | Missing:
     ]
     spec: Spec = {"vconcat": parts, "spacing": 16}
     caption = _caption(found, layers, shown, telling)
-    return Figure(NAME, TITLE, caption, spec, _summary(layers))
+    return Figure(NAME, TITLE, caption, _summary(layers), spec)
 
 
 def _shown_layers(layers: pl.DataFrame) -> pl.DataFrame:

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import LAYER, NUISANCE, SUBJECT_RUN, layer_name
-from lpact.analyses.lpact.figures.short_names import told_apart
-from lpact.analyses.lpact.figures.wording import counted, signed
+from lpact.analyses.lpact.figures.common import LAYER, NUISANCE, SUBJECT_RUN, layer_name
 from lpact.analyses.lpact.gates.calibrated.relational import SURROGATE, SWAP, UNIT_ORDER, pool
 from lpact.report.figure import DESCRIPTION, Spec, values, with_marks
 from lpact.report.theme import colour
+from lpact.report.wording import counted, short_forms, signed
 
 FEW_DRAWS = 20
 """Below so many draws they are shown one by one."""
@@ -66,7 +65,7 @@ def _labelled(tests: pl.DataFrame) -> pl.DataFrame:
         f"p {_p_value(p)}{EXTRAPOLATED if beyond else ''}"
         for p, beyond in tests.select("p_value", "extrapolated").iter_rows()
     ]
-    rivals = told_apart(tests["against"], 26)
+    rivals = short_forms(tests["against"], 26)
     rows = tests.with_columns(
         label=pl.concat_str(
             [

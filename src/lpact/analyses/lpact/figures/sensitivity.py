@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.common import PROFILES
 from lpact.analyses.lpact.figures.lanes import lane, separators
 from lpact.analyses.lpact.figures.profile_marks import PROFILE, looks, profile_names
@@ -17,7 +18,7 @@ from lpact.analyses.lpact.figures.sensitivity_rows import (
     run_counts,
 )
 from lpact.analyses.lpact.tables.robustness import THRESHOLD_SENSITIVITY
-from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values
+from lpact.report.figure import DESCRIPTION, Figure, Missing, Spec, values
 from lpact.report.theme import colour
 
 NAME, TITLE = "sensitivity", "What the verdicts hang on"
@@ -46,7 +47,7 @@ def make(material: Material) -> Figure | Missing:
         "spacing": 14,
         "resolve": _OWN_LOOKS,
     }
-    return Figure(NAME, TITLE, _caption(blocks, counts), spec, _summary(blocks, counts))
+    return Figure(NAME, TITLE, _caption(blocks, counts), _summary(blocks, counts), spec)
 
 
 def _block(block: Block, profiles: list[str], most: int, *, is_first: bool, is_last: bool) -> Spec:

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.common import PROFILES
 from lpact.analyses.lpact.figures.profile_marks import PROFILE, with_profile
 from lpact.analyses.lpact.tables.robustness import (
@@ -21,7 +22,7 @@ from lpact.analyses.lpact.tables.robustness import (
     SUBJECT_RUN_DECISIONS,
     THRESHOLD_SENSITIVITY,
 )
-from lpact.report.figure import Material, with_marks
+from lpact.report.figure import with_marks
 
 THIS_RUN = " (this run)"
 ANY, REST = "reach the value", "and pass the row rule"

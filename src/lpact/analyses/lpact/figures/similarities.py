@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import LAYER, REAL, SUBJECT_RUN, passes
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.figures.common import LAYER, REAL, SUBJECT_RUN, passes
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.report.figure import Material
 
 SCORES = "relational/profile_similarity_scores"
 DELTAS = "relational/profile_similarity_deltas"
@@ -130,6 +131,6 @@ def telling_layers(layers: pl.DataFrame) -> pl.DataFrame:
 def summary_order(material: Material, found: pl.DataFrame) -> list[tuple[str, str]]:
     """Alignment × profile summaries, in the order of the study file, then others by name."""
     both = {(str(a), str(p)) for a, p in found.select(SUMMARY).unique().iter_rows()}
-    config = material.config.relational
+    config = LPactConfig.of(material.config).relational
     asked = [(a, p) for a in config.alignments for p in config.profiles if (a, p) in both]
     return [*asked, *sorted(both - set(asked))]

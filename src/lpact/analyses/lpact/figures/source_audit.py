@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.canvas import CROSS, Canvas, wedge
 from lpact.analyses.lpact.figures.source_audit_rows import rows_of
-from lpact.analyses.lpact.figures.wording import counted
 from lpact.analyses.lpact.gates.wording import words
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
@@ -19,7 +19,8 @@ from lpact.analyses.lpact.tables.audit import (
     UNIT_INVENTORY,
 )
 from lpact.codes import Reason
-from lpact.report.figure import MARK, Figure, Material, Missing, mark
+from lpact.report.figure import MARK, Figure, Missing, mark
+from lpact.report.wording import counted
 
 NAME = "source_audit"
 TITLE = "Source audit: what evidence each dataset can carry"
@@ -54,7 +55,7 @@ def make(material: Material) -> Figure | Missing:
     rows = rows_of(material)
     if rows.is_empty():
         return Missing(NAME, TITLE, "the audit knows no dataset")
-    return Figure(NAME, TITLE, _caption(rows), _draw(rows), _summary(rows))
+    return Figure(NAME, TITLE, _caption(rows), _summary(rows), _draw(rows))
 
 
 _COUNTS: dict[str, Callable[[dict[str, Any]], str]] = {

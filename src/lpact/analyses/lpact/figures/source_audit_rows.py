@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
     EVIDENCE_FEASIBILITY,
@@ -11,7 +12,6 @@ from lpact.analyses.lpact.tables.audit import (
     RELIABILITY_MODES,
     UNIT_INVENTORY,
 )
-from lpact.report.figure import Material
 
 
 def rows_of(material: Material) -> pl.DataFrame:

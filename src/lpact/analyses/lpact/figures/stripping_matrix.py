@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.cell_colours import (
     class_of,
     diverging_breaks,
@@ -21,15 +22,16 @@ from lpact.analyses.lpact.figures.cell_colours import (
     own_colour,
     painted,
 )
-from lpact.analyses.lpact.figures.common import PROFILES
-from lpact.analyses.lpact.figures.key import Key
-from lpact.analyses.lpact.figures.layers import (
+from lpact.analyses.lpact.figures.common import (
     LAYER,
+    PROFILES,
     ShortLayerNames,
-    held_under,
     layer_name,
     mechanism_order,
+    metric_name,
+    passed_under,
 )
+from lpact.analyses.lpact.figures.key import Key
 from lpact.analyses.lpact.figures.profile_marks import PROFILE_SHAPES, explain_passed
 from lpact.analyses.lpact.figures.stripping_rows import (
     DELTAS,
@@ -38,11 +40,11 @@ from lpact.analyses.lpact.figures.stripping_rows import (
     chosen_layers,
     rows_of,
 )
-from lpact.analyses.lpact.figures.wording import bound, counted, metric_name, signed
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values, with_marks
+from lpact.report.figure import DESCRIPTION, Figure, Missing, Spec, values, with_marks
 from lpact.report.theme import DIVERGING, colour
+from lpact.report.wording import bound, counted, signed
 
 NAME = "stripping_matrix"
 TITLE = "What stripping a mechanism costs: matching targets on the diagonal"
@@ -74,7 +76,7 @@ def make(material: Material) -> Figure | Missing:
     ]
     n_layers = rows.select(LAYER).n_unique()
     spec = _spec(panels, breaks, f"held-out {metric}", any_missing=bool(cells["drop"].null_count()))
-    return Figure(NAME, TITLE, _caption(cells, layers, n_layers), spec, _summary(cells, gates))
+    return Figure(NAME, TITLE, _caption(cells, layers, n_layers), _summary(cells, gates), spec)
 
 
 def _columns(n_panels: int) -> int:
@@ -223,7 +225,7 @@ def _panel_title(layer: dict[str, Any], own: pl.DataFrame, names: ShortLayerName
     n += f", {counted(int(own['n_methods'].max() or 0), 'method')}"  # type: ignore[arg-type]
     return {
         "text": [dataset, model],
-        "subtitle": f"{n} · P: {held_under(layer)}",
+        "subtitle": f"{n} · P: {passed_under(layer)}",
         "fontSize": 11,
         "limit": 250,
         "frame": "group",

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import LAYER, SUBJECT_RUN, passes
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import LAYER, SUBJECT_RUN, passes
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.report.figure import Material
 
 DELTAS = "causal/causal_stripping_deltas"
 SPECIFICITY = "causal/mechanism_specificity_summary"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.common import names
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import metric_name, names
 from lpact.analyses.lpact.figures.key import Key
 from lpact.analyses.lpact.figures.lanes import lane, separators
-from lpact.analyses.lpact.figures.short_names import short
 from lpact.analyses.lpact.figures.uncertainty_rows import (
     FEWEST,
     QUANTITIES,
@@ -18,10 +18,10 @@ from lpact.analyses.lpact.figures.uncertainty_rows import (
     level_words,
     mechanism_rows,
 )
-from lpact.analyses.lpact.figures.wording import metric_name, span
 from lpact.analyses.lpact.tables.robustness import CAUSAL_UNCERTAINTY, UNCERTAINTY
-from lpact.report.figure import DESCRIPTION, Figure, Material, Missing, Spec, values
+from lpact.report.figure import DESCRIPTION, Figure, Missing, Spec, values
 from lpact.report.theme import colour
+from lpact.report.wording import short, span
 
 NAME, TITLE = "uncertainty", "How sure the contrasts are"
 COLUMNS, WIDTH, LANE = 3, 185, 30
@@ -45,7 +45,7 @@ def make(material: Material) -> Figure | Missing:
         blocks.append(_mechanisms(mechanisms, metric))
     own = dict.fromkeys(("shape", "fill", "stroke"), "independent")
     spec: Spec = {"vconcat": blocks, "spacing": 22, "resolve": {"scale": own}}
-    return Figure(NAME, TITLE, _caption(levels, mechanisms), spec, _summary(levels, metric))
+    return Figure(NAME, TITLE, _caption(levels, mechanisms), _summary(levels, metric), spec)
 
 
 def _drawn(rows: pl.DataFrame) -> pl.DataFrame:

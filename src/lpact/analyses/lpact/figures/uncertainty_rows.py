@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import SUBJECT_RUN, mechanism_order
-from lpact.analyses.lpact.figures.wording import counted
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import SUBJECT_RUN, mechanism_order
 from lpact.analyses.lpact.tables.causal import SPECIFICITY
 from lpact.analyses.lpact.tables.robustness import (
     CAUSAL_UNCERTAINTY,
@@ -15,7 +15,8 @@ from lpact.analyses.lpact.tables.robustness import (
     UNCERTAINTY,
 )
 from lpact.codes import Reason
-from lpact.report.figure import Material, with_marks
+from lpact.report.figure import with_marks
+from lpact.report.wording import counted
 
 FEWEST = 5
 """Units that an interval needs: bootstrap intervals over fewer hold far less often than they say."""

@@ -9,9 +9,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.figures.canvas import DASH, Canvas
-from lpact.analyses.lpact.figures.layers import ShortLayerNames
-from lpact.analyses.lpact.figures.predictive_rows import largest
-from lpact.analyses.lpact.figures.short_names import letters_in
+from lpact.analyses.lpact.figures.common import ShortLayerNames, largest
 from lpact.analyses.lpact.figures.unit_map_places import (
     ACROSS,
     SIDE,
@@ -21,10 +19,10 @@ from lpact.analyses.lpact.figures.unit_map_places import (
     size_of,
     views_at,
 )
-from lpact.analyses.lpact.figures.wording import counted, number
 from lpact.report.figure import Spec, mark
 from lpact.report.layout import Layout, View, binned, layout_of
 from lpact.report.theme import DIVERGING, colour
+from lpact.report.wording import counted, letters_in, number
 
 MOST_VIEWS = 96
 MOST_MARKS, _FEWEST = 5000, 60

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import LAYER, SUBJECT_RUN
-from lpact.analyses.lpact.figures.predictive_rows import primary_deltas
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import LAYER, SUBJECT_RUN, primary_deltas
 from lpact.analyses.lpact.tables.predictive import UNIT_SCORES
 from lpact.analyses.lpact.tables.relational import BRAIN_UNIT_INDEX
-from lpact.report.figure import Material
 from lpact.report.layout import Layout, layout_of
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.predictive_rows import primary_deltas
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import metric_name, primary_deltas
 from lpact.analyses.lpact.figures.unit_map_panels import Drawn, draw
 from lpact.analyses.lpact.figures.unit_map_rows import UnitRows, rows_of
-from lpact.analyses.lpact.figures.wording import counted, metric_name, number
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, UNIT_SCORES
 from lpact.analyses.lpact.tables.relational import BRAIN_UNIT_INDEX
-from lpact.report.figure import Figure, Material, Missing
+from lpact.report.figure import Figure, Missing
 from lpact.report.layout import Layout, has_outlines, layout_of
+from lpact.report.wording import counted, number
 
 NAME = "unit_maps"
 TITLE = "Where the real features are ahead of the best control, and where behind"
@@ -34,7 +35,7 @@ def make(material: Material) -> Figure | Missing:
         return Missing(NAME, TITLE, "no unit with coordinates has a held-out score")
     metric = metric_name(material.config.readout.primary_metric)
     drawn = draw(rows.sites, metric)
-    return Figure(NAME, TITLE, _caption(rows, drawn, metric), drawn.spec, _summary(rows, metric))
+    return Figure(NAME, TITLE, _caption(rows, drawn, metric), _summary(rows, metric), drawn.spec)
 
 
 def _caption(rows: UnitRows, drawn: Drawn, metric: str) -> str:
