@@ -183,6 +183,11 @@ def lanes(
     return {"field": field, "type": "nominal", "sort": None, "scale": scale, "axis": shown}
 
 
+def pixels(field: str) -> Spec:
+    """A position in pixels from the left or top of the panel."""
+    return {"field": field, "type": "quantitative", "scale": None, "axis": None}
+
+
 def own(field: str, kind: str = "nominal") -> Spec:
     """A channel whose values the rows bring along, such as colours or symbols."""
     return {"field": field, "type": kind, "scale": None, "legend": None}
@@ -478,16 +483,14 @@ def key(
             below = 18.0
         used = max(used, x + needed)
         x += needed + 20
-    pixels = {name: {**own(name, "quantitative"), "axis": None} for name in ("x", "y")}
-    for spec in pixels.values():
-        spec.pop("legend")
+    at_x, at_y = pixels("x"), pixels("y")
     frame = pl.DataFrame(words)
     parts = [
-        text(frame.filter(align=align), "text", pixels["x"], pixels["y"], size=size, align=align)
+        text(frame.filter(align=align), "text", at_x, at_y, size=size, align=align)
         for align, size in (("left", 11), ("center", 10))
     ]
     if symbols:
-        parts.insert(0, points(pl.DataFrame(symbols), pixels["x"], pixels["y"], thick=1.5))
+        parts.insert(0, points(pl.DataFrame(symbols), at_x, at_y, thick=1.5))
     return overlay(*parts, width=used, height=y + below)
 
 
