@@ -113,12 +113,6 @@ def _definitions(encoding: Mapping[str, Any]) -> Iterable[Spec]:
         yield from own if isinstance(own, list) else [own]
 
 
-def is_empty(chart: alt.Chart) -> bool:
-    """Whether a layer has no row."""
-    frame = chart.data["values"].frame
-    return bool(frame.width) and frame.is_empty()
-
-
 # -- axes --------------------------------------------------------------------------------------------------------------
 
 
@@ -331,6 +325,16 @@ def text(
     return layer(rows, "text", plain | look, x=x, y=y, text={"field": column, "type": "nominal"})
 
 
+def notes(rows: pl.DataFrame, column: str, x: Any, y: Any, **look: Any) -> list[alt.Chart]:
+    """Muted words in a lane, such as why it has no number; a halo keeps lines from crossing them out."""
+    halo = {"stroke": "paper", "strokeWidth": 5}
+    bare_rows = rows.drop(MARK, strict=False)
+    return [
+        text(bare_rows, column, x, y, size=10, ink="paper", **look, **halo),
+        text(rows, column, x, y, size=10, ink="muted", **look),
+    ]
+
+
 def column(
     rows: pl.DataFrame,
     name: str,
@@ -519,12 +523,11 @@ def panel_title(words: str | Sequence[str], width: float, **more: Any) -> alt.Ti
 def overlay(
     *layers: alt.Chart, width: float, height: Any, title: alt.Title | None = None
 ) -> alt.LayerChart:
-    """Layers over each other, the first one lowest; those without rows are left out.
+    """Layers over each other, the first one lowest; those without rows still bring their axes.
 
     ``height`` is in pixels, or ``{"step": pixels}`` for each lane.
     """
-    kept = [own for own in layers if not is_empty(own)] or list(layers[:1])
-    made = alt.LayerChart(layer=kept).properties(width=width, height=height)
+    made = alt.LayerChart(layer=list(layers)).properties(width=width, height=height)
     return made if title is None else made.properties(title=title)
 
 
