@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     Field,
@@ -24,7 +24,7 @@ from lpact.config.shared import (
     NuisanceConfig,
     ReadoutConfig,
 )
-from lpact.errors import ConfigError
+from lpact.errors import ConfigError, did_you_mean
 from lpact.registry import ANALYSES
 from lpact.validation import config_digest, validate_model
 
@@ -182,6 +182,9 @@ class SharedConfig(Section):
 
 C = TypeVar("C", bound=SharedConfig)
 
+DEFAULT = "lpact"
+"""The analysis of a study that names none."""
+
 MOVED = {
     "audit": "lpact.audit",
     "relational": "lpact.relational",
@@ -195,25 +198,19 @@ MOVED = {
 class StudyConfig(SharedConfig):
     """Everything that changes a number: the shared tables, and one table per analysis."""
 
-    BESIDE: ClassVar[tuple[str, ...]] = ("run",)
-    """Tables that a study file has beside these."""
-
     analyses: dict[str, SerializeAsAny[Section]] = Field(
         default_factory=dict,
         description="The analyses of the study, by name; in the file each is a table of its own (`[lpact]`).",
     )
 
-    @model_validator(mode="after")
-    def _check_asked(self) -> StudyConfig:
-        if not self.analyses:
-            tables = " or ".join(f"[{name}]" for name in ANALYSES.names())
-            raise ValueError(f"the study asks no question; add a table {tables}")
-        return self
-
     @model_serializer(mode="wrap")
     def _as_in_the_file(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = dump(self)
         return values | values.pop("analyses")
+
+    def only(self, name: str) -> StudyConfig:
+        """The study with one analysis: what its results may depend on."""
+        return self.model_copy(update={"analyses": {name: self.analyses[name]}})
 
     def view(self, name: str, kind: type[C]) -> C:
         """The shared tables and one analysis' own, as one record."""
@@ -222,7 +219,10 @@ class StudyConfig(SharedConfig):
 
 
 def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
-    """Validate a study as its file writes it: shared tables, and one table per analysis; raises `ConfigError`."""
+    """Validate a study as its file writes it: shared tables, and one table per analysis; raises `ConfigError`.
+
+    A study without any table of an analysis asks L-PACT's question.
+    """
     for old, new in MOVED.items():
         if old in values:
             raise ConfigError(
@@ -231,6 +231,18 @@ def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
                 got=f"[{old}]",
                 expected=f"[{new}]",
                 remedy=f"rename the table to [{new}]",
+            )
+    if not any(name in values for name in ANALYSES.names()):
+        values = {**values, DEFAULT: {}}
+    tables = [*SharedConfig.model_fields, *ANALYSES.names(), "run"]
+    for name in values:
+        if name not in tables:
+            raise ConfigError(
+                f"the study file has an unknown table or option '{name}'",
+                where=where,
+                got=name,
+                expected=f"one of {', '.join(tables)}",
+                remedy=did_you_mean(name, tables),
             )
     named = [name for name in values if name in ANALYSES.names()]
     sections = {

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from filelock import FileLock
-
-sys.path.append(str(Path(__file__).parents[1] / "decide"))
 
 import lpact
 from lpact.study import Run
@@ -46,13 +41,15 @@ STUDY = {
         ],
         "draws": 2,
     },
-    "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "cosine"]},
-    "stripping": {
-        "mechanisms": ["surprisal", "context_update"],
-        "methods": ["feature_residualization", "feature_zeroing"],
-        "mismatch_draws": 1,
+    "mechanisms": {"include": ["surprisal", "context_update"]},
+    "lpact": {
+        "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "cosine"]},
+        "stripping": {
+            "methods": ["feature_residualization", "feature_zeroing"],
+            "mismatch_draws": 1,
+        },
+        "assay": {"enabled": False},
     },
-    "assay": {"enabled": False},
 }
 
 
