@@ -331,9 +331,9 @@ def _block(panel: Panel, block: Block, *, last: bool) -> alt.LayerChart:
     cells = block.classes.paint(cells, "value")
     if block.strip or n <= _ONE_BY_ONE:
         marked = with_marks(cells, lambda row: _tooltip(panel, block, row), "value")
-        shared = {"x": panels.lanes("across", range(n), labels=False)}
-        shared["y"] = panels.lanes("down", range(rows), labels=False)
-        drawn = panels.cells(marked, **shared, gap=0)
+        x = panels.lanes("across", range(n), labels=False)
+        y = panels.lanes("down", range(rows), labels=False)
+        drawn = panels.cells(marked, x, y, gap=0)
     else:
         drawn = [_outlines(panel, cells, _SIDE / n)]
     starts = [

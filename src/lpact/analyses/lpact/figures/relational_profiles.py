@@ -283,8 +283,8 @@ def unit_order_rows(nulls: pl.DataFrame) -> pl.DataFrame:
             low, high = np.percentile(draws, [2.5, 97.5])
             row = part.select(keys).row(0, named=True)
             made.append({**row, "low": float(low), "high": float(high), "n_draws": draws.size})
-    numbers = {"low": pl.Float64, "high": pl.Float64, "n_draws": pl.Int64}
-    return pl.DataFrame(made, schema={name: nulls.schema[name] for name in keys} | numbers)
+    schema = dict(nulls.select(keys).schema) | dict.fromkeys(("low", "high"), pl.Float64())
+    return pl.DataFrame(made, schema=schema | {"n_draws": pl.Int64()})
 
 
 def _similarity_panel(
