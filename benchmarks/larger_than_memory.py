@@ -51,16 +51,18 @@ memory_gib = 0.4
 include = ["circular_shift", "sentence_reset_fresh"]
 draws = 1
 
-[relational]
+[lpact.relational]
 alignments = ["linear"]
 profiles = ["pearson"]
 
-[stripping]
-mechanisms = ["surprisal", "context_update"]
+[mechanisms]
+include = ["surprisal", "context_update"]
+
+[lpact.stripping]
 methods = ["feature_zeroing"]
 mismatch_draws = 1
 
-[assay]
+[lpact.assay]
 enabled = false
 
 [run.paths]

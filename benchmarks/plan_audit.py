@@ -28,8 +28,9 @@ TINY: dict[str, Any] = {
     ],
     "models": [{"name": "integrated", "layers": [2]}],
     "controls": {"draws": 2},
-    "stripping": {"mechanisms": ["surprisal", "context_update"], "mismatch_draws": 1},
     "readout": {"folds": 3, "min_train_events": 30},
+    "mechanisms": {"include": ["surprisal", "context_update"]},
+    "lpact": {"stripping": {"mismatch_draws": 1}},
 }
 
 

@@ -43,8 +43,10 @@ layers = [1]
 [controls]
 draws = 2
 include = ["random_matched_dim", "random_matched_autocorr", "circular_shift", "sentence_reset_fresh"]
-[stripping]
-mechanisms = ["surprisal", "context_update"]
+[mechanisms]
+include = ["surprisal", "context_update"]
+
+[lpact.stripping]
 methods = ["feature_zeroing", "feature_residualization"]
 mismatch_draws = 1
 [run]

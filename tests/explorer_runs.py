@@ -43,13 +43,15 @@ STUDY: dict[str, Any] = {
         ],
         "draws": 2,
     },
-    "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson"]},
-    "stripping": {
-        "mechanisms": ["surprisal", "context_update"],
-        "methods": ["feature_zeroing", "feature_residualization"],
-        "mismatch_draws": 1,
+    "mechanisms": {"include": ["surprisal", "context_update"]},
+    "lpact": {
+        "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson"]},
+        "stripping": {
+            "methods": ["feature_zeroing", "feature_residualization"],
+            "mismatch_draws": 1,
+        },
+        "assay": {"enabled": False},
     },
-    "assay": {"enabled": False},
 }
 
 PLANTED = {

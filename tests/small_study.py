@@ -49,11 +49,13 @@ SMALL: dict[str, Any] = {
         ],
         "draws": 2,
     },
-    "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "spearman"]},
-    "stripping": {
-        "mechanisms": ["surprisal", "context_update", "syntactic_boundary"],
-        "methods": ["feature_zeroing", "feature_residualization"],
-        "mismatch_draws": 1,
+    "mechanisms": {"include": ["surprisal", "context_update", "syntactic_boundary"]},
+    "lpact": {
+        "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "spearman"]},
+        "stripping": {
+            "methods": ["feature_zeroing", "feature_residualization"],
+            "mismatch_draws": 1,
+        },
+        "assay": {"unit_permutations": 10, "shifts": 19},
     },
-    "assay": {"unit_permutations": 10, "shifts": 19},
 }

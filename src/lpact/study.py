@@ -1,139 +1,195 @@
-"""The Python face of lpact: load a study, plan it, run it, read its tables."""
+"""Studies and runs in Python: load or build a study, plan it, run it, read its claims."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates import CALIBRATED, NEEDED, PAPER, decide, explain
-from lpact.analyses.lpact.positive_controls import execute_assay
-from lpact.analyses.lpact.robustness import (
-    READS,
-    READS_DECIDED,
-    READS_IF_THERE,
-    robustness,
-    robustness_cost,
-    uncertainty_tables,
+from lpact.analyses.base import Analysis, Material, analyses_of
+from lpact.analyses.explanation import Conclusion, Explanation, Gate, Value
+from lpact.config import (
+    DatasetConfig,
+    LanguageModelConfig,
+    RunConfig,
+    Section,
+    StudyConfig,
+    check_paths,
+    parse_study,
+    read_study_file,
+    study_config,
 )
-from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
-from lpact.config import RunConfig, StudyConfig, check_paths, parse_study, read_study_file
-from lpact.errors import ConfigError, LPactError, RunError
-from lpact.inputs.workspace import Workspace
-from lpact.run.audit import StudyAudit, audit_study, resolve_plugins
-from lpact.run.execute import execute
-from lpact.run.features import extract_features, extraction_cost
-from lpact.run.journal.progress import Reporter, Silent, reporter
-from lpact.run.outline import Outline, outline_study
-from lpact.run.plan import Plan, make_plan
-from lpact.run.preregistration import (
-    Registration,
-    read_registration,
-    refuse_other_digest,
-    refuse_taken,
-    register,
-    write_registration,
-)
-from lpact.run.provenance import provenance, with_sets_of
-from lpact.store import StoredRun, clear_leftovers, differences, existing_run
-from lpact.tables import Table
+from lpact.config.study import DEFAULT
+from lpact.errors import ConfigError, LPactError, RunError, did_you_mean
+from lpact.registry import ANALYSES
+from lpact.store import RunTables, StoredRun, clear_leftovers, differences, existing_run
 from lpact.validation import validate_model
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lpact.archive import LockedRun, Verification
     from lpact.report import WrittenReport
+    from lpact.report.figure import Figure
+    from lpact.run.audit import StudyAudit
+    from lpact.run.journal.progress import Reporter
+    from lpact.run.outline import Outline
+    from lpact.run.plan import Plan
+    from lpact.run.preregistration import Registration
 
 
-MOST_DECIDED_AGAIN = 20_000
-"""Claims that a report decides again by itself, at most; a thousand take about a second."""
+class Claim:
+    """One claim of a run: its label, its gates, and why.
+
+    Attributes
+    ----------
+    id
+        The claim as one word, such as ``meg/gpt2/8/surprisal``.
+    label
+        The verdict.
+    reason
+        What decided it, in one sentence.
+    gates
+        The gates in their order, each with its criteria and their numbers.
+    """
+
+    def __init__(self, explanation: Explanation) -> None:
+        self._explanation = explanation
+        self.id = explanation.id
+        self.label = explanation.label
+        self.reason = explanation.reason
+        self.gates: tuple[Gate, ...] = explanation.gates
+
+    def explain(self) -> Explanation:
+        """Everything behind the label, as data; it prints and displays as text."""
+        return self._explanation
+
+    def __repr__(self) -> str:
+        return f"Claim({self.id!r}, label={self.label!r})"
+
+    def _repr_html_(self) -> str:
+        return self._explanation._repr_html_()
 
 
 class Run(StoredRun):
-    """A finished run: tables as Polars data frames, and verdicts in words."""
+    """A finished run: tables as Polars data frames, claims, figures, report and archive."""
 
-    @property
-    def decisions(self) -> pl.DataFrame:
-        """The decision table under the point rules of the paper: one row a claim."""
-        return self.verdicts(PAPER)
-
-    @property
-    def calibrated(self) -> pl.DataFrame:
-        """The decision table in which every gate is a test: one row a claim."""
-        return self.verdicts(CALIBRATED)
-
-    def verdicts(self, gate_profile: str) -> pl.DataFrame:
-        """The decision table of one gate profile, ``paper`` or ``calibrated``."""
-        return self.table("decisions/lpact_decision_table").filter(gate_profile=gate_profile)
-
-    @property
-    def outcome(self) -> str:
-        """Outcome of the study under the point rules: A, B, C, D or I."""
-        return str(self._outcomes[PAPER])
-
-    @property
-    def calibrated_outcome(self) -> str:
-        """Outcome of the study in which every gate is a test."""
-        return str(self._outcomes[CALIBRATED])
-
-    @property
-    def _outcomes(self) -> dict[str, str]:
-        table = self.table("decisions/lpact_study_outcome")
-        return dict(table.select("gate_profile", "outcome").iter_rows())
-
-    @property
+    @cached_property
     def config(self) -> StudyConfig:
         """The configuration that the run was made with."""
-        where = f"{self.root}, manifest.json"
-        return validate_model(StudyConfig, self.manifest.config, where=where)
+        return study_config(self.manifest.config, where=f"{self.root}, manifest.json")
 
-    def explain(self, claim: str, gate_profile: str = PAPER) -> str:
-        """The chain of evidence of a claim ``dataset/model/layer/mechanism``, in plain words."""
-        evidence = self.table("decisions/lpact_gate_evidence")
-        return explain(claim, self.verdicts(gate_profile), evidence, gate_profile=gate_profile)
+    @cached_property
+    def analyses(self) -> dict[str, Analysis]:
+        """The analyses of the run by name."""
+        return analyses_of(self.config)
 
-    def decide(self, gates: GatesConfig | None = None) -> dict[str, pl.DataFrame]:
-        """Decide again from the stored tables alone, with the run's thresholds or others."""
-        config = self.config
-        tables = {table.name: self.table(table.name) for table in NEEDED}
-        return decide(
-            tables, gates=gates or config.gates, primary_metric=config.readout.primary_metric
-        )
+    def analysis(self, name: str | None = None) -> Analysis:
+        """One analysis of the run; without a name, the only or the first one."""
+        if name is None:
+            return next(iter(self.analyses.values()))
+        if name not in self.analyses:
+            raise ConfigError(
+                f"the run has no analysis '{name}'",
+                where=str(self.root),
+                got=name,
+                expected=f"one of {', '.join(self.analyses)}",
+                remedy=did_you_mean(name, self.analyses),
+            )
+        return self.analyses[name]
 
-    def robustness(self, tell: Callable[[str], None] = lambda _: None) -> dict[str, pl.DataFrame]:
-        """What the verdicts hang on: the tables of `lpact.analyses.lpact.robustness`, computed from the stored tables alone.
+    @property
+    def material(self) -> Material:
+        """Tables and configuration, as figures and conclusions take them."""
+        return Material(RunTables(self), self.config)
 
-        ``tell`` is called with what is being done, for those who wait.
-        """
-        return self._analysed(robustness, READS, tell=tell)
+    def rows(self, table: str, /, **equals: Value) -> pl.DataFrame:
+        """Rows of a table whose columns have these values."""
+        return self.table(table).filter(**equals)
 
-    def _uncertainty(self, _: Callable[[str], None]) -> dict[str, pl.DataFrame]:
-        """The part of it that decides nothing again."""
-        return self._analysed(uncertainty_tables, READS_DECIDED, as_decided=True)
+    def claims(self, analysis: str | None = None, profile: str | None = None) -> pl.DataFrame:
+        """One row per claim of an analysis, under one profile; by default its first one."""
+        claims = self.analysis(analysis).claims
+        table = self.table(claims.table.name)
+        if not claims.profiles:
+            return table
+        return table.filter(gate_profile=self._profile(self.analysis(analysis), profile))
 
-    def _analysed(
-        self, analyse: Callable[..., dict[str, pl.DataFrame]], reads: Sequence[Table], **more: Any
-    ) -> dict[str, pl.DataFrame]:
-        config = self.config
-        present = {table.name for table in self.tables()}
-        wanted = [*reads, *(table for table in READS_IF_THERE if table.name in present)]
-        return analyse(
-            {table.name: self.table(table.name) for table in wanted},
-            gates=config.gates,
-            primary_metric=config.readout.primary_metric,
-            seed=config.seed,
-            **more,
-        )
+    def _profile(self, analysis: Analysis, profile: str | None) -> str:
+        profiles = analysis.claims.profiles
+        if profile is not None and profile not in profiles:
+            raise ConfigError(
+                f"the analysis '{analysis.name}' has no gate profile '{profile}'",
+                where="argument 'profile'",
+                got=profile,
+                expected=f"one of {', '.join(profiles) or 'none'}",
+                remedy=did_you_mean(profile, profiles),
+            )
+        return profile if profile is not None else next(iter(profiles), "")
+
+    def claim(
+        self, claim: str | Sequence[Value], analysis: str | None = None, profile: str | None = None
+    ) -> Claim:
+        """One claim by its id (``"dataset/model/layer/mechanism"``) or by the values of its columns."""
+        chosen = self.analysis(analysis)
+        wanted = claim.strip("/") if isinstance(claim, str) else "/".join(map(str, claim))
+        key = list(chosen.claims.key)
+        table = self.claims(chosen.name, profile)
+        ids = table.select(pl.concat_str([pl.col(c).cast(pl.String) for c in key], separator="/"))
+        found = table.filter(ids.to_series() == wanted)
+        if found.is_empty():
+            known = ids.to_series().to_list()
+            raise RunError(
+                f"the run has no claim '{wanted}'",
+                where=str(self.root),
+                got=wanted,
+                expected="/".join(key),
+                remedy=did_you_mean(wanted, known),
+            )
+        values = found.select(key).row(0, named=True)
+        rules = self._profile(chosen, profile)
+        return Claim(chosen.explain(self.config, self.rows, values, rules))
+
+    def conclusion(self, analysis: str | None = None) -> Conclusion:
+        """What an analysis concludes, in one sentence, and why."""
+        return self.analysis(analysis).conclude(self.material)
+
+    def figure(self, name: str, analysis: str | None = None) -> Figure:
+        """A figure by name; ``.chart`` is an Altair chart, and it displays itself in a notebook."""
+        from lpact.report.figure import Missing
+
+        chosen = self.analysis(analysis)
+        names = [own for section in chosen.figures.values() for own in section]
+        if name not in names:
+            raise ConfigError(
+                f"the analysis '{chosen.name}' has no figure '{name}'",
+                where="argument 'name'",
+                got=name,
+                expected=f"one of {', '.join(names)}",
+                remedy=did_you_mean(name, names),
+            )
+        material = self.material
+        more = chosen.extra_tables(material, lambda _: None)
+        figure = chosen.figure(name, Material(material.tables, material.config, more))
+        if isinstance(figure, Missing):
+            raise RunError(
+                f"the figure '{name}' cannot be drawn",
+                where=str(self.root),
+                got=figure.reason,
+                expected="tables that hold what it shows",
+                remedy="choose another figure",
+            )
+        drawn: Figure = figure
+        return drawn
 
     def report(
         self,
         out: str | Path | None = None,
         *,
         tables: bool = True,
-        sensitivity: bool | None = None,
         workers: int = 0,
         tell: Callable[[str], None] = lambda _: None,
     ) -> WrittenReport:
@@ -145,79 +201,150 @@ class Run(StoredRun):
             Folder of the report; by default ``report/`` in the run.
         tables
             Whether every table is written as CSV and LaTeX beside the page.
-        sensitivity
-            Whether the verdicts are decided again under other thresholds and without single datasets, controls and
-            subject-runs; by default unless that would take minutes.
         workers
-            Processes that draw and write meanwhile; with more than none, a script must guard its entry point.
+            Processes that draw and write; with more than none, a script must guard its entry point.
         tell
             Called with what is being done, for those who wait.
         """
-        from lpact.analyses.lpact.calibration.reference_run import load_reference
         from lpact.report.write import write_report
 
-        reference = load_reference()
-        more = {RATES.name: reference.rates, TRUTH_RATES.name: reference.truth_rates}
         return write_report(
-            self,
-            config=self.config,
-            out=out,
-            more=more,
-            late=self.robustness if self._sensitive(sensitivity) else self._uncertainty,
-            with_tables=tables,
-            workers=workers,
-            tell=tell,
+            self, config=self.config, out=out, with_tables=tables, workers=workers, tell=tell
         )
 
-    def _sensitive(self, wanted: bool | None) -> bool:
-        if wanted is not None:
-            return wanted
-        cost = robustness_cost({table.name: self.table(table.name) for table in READS})
-        return cost.n_claim_decisions <= MOST_DECIDED_AGAIN
+    def lock(self, **options: Any) -> LockedRun:
+        """Freeze the run and return its digest, to be quoted."""
+        from lpact.archive import lock_run
+
+        return lock_run(self.root, **options)
+
+    def verify(self, **options: Any) -> Verification:
+        """Check every byte against the lock, and decide again from the stored tables."""
+        from lpact.archive import verify_run
+
+        return verify_run(self.root, **options)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.root)!r}, analyses={list(self.analyses)})"
+
+    def _repr_html_(self) -> str:
+        from lpact.report.notebook import run_html
+
+        return run_html(self)
 
 
 class Study:
-    """A validated study: what to compute (``config``, every plugin option spelt out) and how (``run_config``)."""
+    """A validated study: what to compute (``config``) and how (``run_config``).
 
-    def __init__(self, config: StudyConfig, run_config: RunConfig | None = None) -> None:
+    Built in code, every argument is a section with completion and validation:
+
+    >>> import lpact
+    >>> study = lpact.Study(
+    ...     name="first",
+    ...     datasets=[lpact.Dataset(name="meg", reader="simulated")],
+    ...     models=[lpact.Model(name="planted", layers=(2,))],
+    ...     analyses=[lpact.LPact()],
+    ... )
+
+    Parameters
+    ----------
+    name, datasets, models
+        As in the study file.
+    analyses
+        Sections of the analyses to run; without any, L-PACT with its defaults.
+    run
+        Settings that change no number: workers, folders, cluster.
+    sections
+        Further shared sections by name: ``readout``, ``nuisance``, ``controls``, ``mechanisms``, ``seed``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        datasets: Sequence[DatasetConfig],
+        models: Sequence[LanguageModelConfig] = (),
+        *,
+        analyses: Sequence[Section] = (),
+        run: RunConfig | None = None,
+        **sections: Any,
+    ) -> None:
+        own = {_analysis_of(section): section for section in analyses}
+        values = {
+            "name": name,
+            "datasets": tuple(datasets),
+            "models": tuple(models),
+            "analyses": own or {DEFAULT: ANALYSES.get(DEFAULT).Options()},
+            **sections,
+        }
+        self._setup(validate_model(StudyConfig, values, where="lpact.Study"), run)
+
+    @classmethod
+    def of(cls, config: StudyConfig, run: RunConfig | None = None) -> Study:
+        """A study from a validated configuration."""
+        study = cls.__new__(cls)
+        study._setup(config, run)
+        return study
+
+    def _setup(self, config: StudyConfig, run: RunConfig | None) -> None:
+        from lpact.run.audit import resolve_plugins
+
         self.config = resolve_plugins(config)
-        self.run_config = run_config or RunConfig()
+        self.run_config = run or RunConfig()
 
     def __repr__(self) -> str:
         return f"Study({self.config.name!r}, config {self.config.digest()[:12]})"
 
-    def audit(self, told: Reporter | None = None) -> StudyAudit:
-        """Look at the sources only; ``told`` hears how far that is."""
-        return audit_study(self._workspace(), told or Silent())
+    def _repr_html_(self) -> str:
+        from lpact.report.notebook import study_html
+
+        return study_html(self)
+
+    def audit(self, reporter: Reporter | None = None) -> StudyAudit:
+        """Look at the sources only; ``reporter`` shows how far that is."""
+        from lpact.inputs.workspace import Workspace
+        from lpact.run.audit import audit_study
+        from lpact.run.journal.progress import Silent
+
+        return audit_study(Workspace(self.config, self.run_config), reporter or Silent())
 
     def extract(self, *, progress: bool | None = None, console: Console | None = None) -> bool:
-        """Extract the features that the study needs of its language models; says whether any were missing."""
+        """Extract the features that the study needs from its language models; returns whether any were missing."""
+        from lpact.inputs.workspace import Workspace
+        from lpact.run.features import extract_features
+        from lpact.run.journal.progress import reporter
+
         self.audit()
         show = self.run_config.progress if progress is None else progress
-        with reporter(show=show, console=console) as told:
-            return extract_features(self._workspace(), told)
-
-    def _workspace(self) -> Workspace:
-        return Workspace(self.config, self.run_config)
+        with reporter(show=show, console=console) as shown:
+            return extract_features(Workspace(self.config, self.run_config), shown)
 
     def outline(self) -> Outline:
-        """Say what the study asks for and what of it is not there; nothing is opened or fetched."""
+        """What the study asks for, and what of it is missing; nothing is opened or fetched."""
+        from lpact.run.outline import outline_study
+
         return outline_study(self.config, self.run_config)
 
-    def plan(self, told: Reporter | None = None) -> Plan:
-        """Say what a run would compute, and what it would cost; ``told`` hears how far the look at the sources is."""
-        audit = self.audit(told)
-        return make_plan(self.config, audit, extraction_cost(self._workspace()))
+    def plan(self, reporter: Reporter | None = None) -> Plan:
+        """Count what a run would compute; ``reporter`` shows how far the look at the sources is."""
+        from lpact.inputs.workspace import Workspace
+        from lpact.run.features import extraction_cost
+        from lpact.run.plan import make_plan
+
+        audit = self.audit(reporter)
+        cost = extraction_cost(Workspace(self.config, self.run_config))
+        return make_plan(self.config, audit, cost)
 
     def preregister(
         self, out: str | Path, *, runs: Iterable[str | Path] = (), after_the_fact: bool = False
     ) -> Registration:
         """Freeze what the study will do in the new file ``out``, from sources and sizes alone.
 
-        ``runs`` are folders of earlier runs. Where results of the same data and models are found there, or in the
-        study's place for results (``[run] tasks``), a `RunError` is raised, unless the registration is made
-        ``after_the_fact``, which it then says.
+        ``runs`` are folders of earlier runs. Results of the same data and models there, or in the study's store of
+        results (``[run] tasks``), are a `RunError`, unless the registration is made ``after_the_fact``, which it then
+        says.
         """
+        from lpact.run.preregistration import refuse_taken, register, write_registration
+
         refuse_taken(Path(out))
         made = register(
             self.config,
@@ -253,21 +380,23 @@ class Study:
         workers, cluster
             Processes of this machine, or the address of a Dask scheduler (or ``slurm``), in place of the study file's.
         preregistration
-            File of `lpact preregister` that the run is held against, in place of the study file's.
+            File of `lpact preregister` that the run is compared with, in place of the study file's.
         registered_digest
-            The registration's digest as it was deposited; a file with another is a `RunError` before anything is
-            computed.
+            The registration's digest as it was deposited; a file with another one is a `RunError`.
         progress, console
             Whether and where to show progress.
         plan
-            A plan that was just made saves a second look at the sources; what it expects weighs the progress.
+            A plan that was just made saves a second look at the sources.
         """
+        from lpact.run.execute import execute
+        from lpact.run.journal.progress import reporter
+
         _check_workers(workers, "Study.run")
-        if plan is not None and plan.config_digest != self.config.digest():
+        if plan is not None and plan.config.digest() != self.config.digest():
             raise ConfigError(
                 "the plan is of another study",
                 where="Study.run, argument 'plan'",
-                got=f"configuration {plan.config_digest[:12]}",
+                got=f"configuration {plan.config.digest()[:12]}",
                 expected=f"configuration {self.config.digest()[:12]}",
                 remedy="plan this study, or leave the plan out",
             )
@@ -276,16 +405,14 @@ class Study:
         if existing_run(Path(out), self.config.digest()) == "complete":
             return self.reopen(out, plan.audit if plan is not None else self.audit())
         show = self.run_config.progress if progress is None else progress
-        count = self.run_config.workers if workers is None else workers
-        with reporter(show=show, console=console) as told:
+        with reporter(show=show, console=console) as shown:
             stored = execute(
                 self.config,
                 settings=settings,
                 out=out,
-                workers=count,
-                reporter=told,
+                workers=self.run_config.workers if workers is None else workers,
+                reporter=shown,
                 audit=None if plan is None else plan.audit,
-                expected=None if plan is None else plan.expected(count),
                 registration=registration,
             )
         return Run(stored.root)
@@ -293,15 +420,16 @@ class Study:
     def registration(
         self, file: str | Path | None = None, digest: str | None = None
     ) -> Registration | None:
-        """The registration that a run is held against: ``file``, else the study file's; None where there is none.
+        """The registration that a run is compared with: ``file``, else the study file's; None without one.
 
-        One that does not have the ``digest`` that was deposited is a `RunError`.
+        One whose digest is not the deposited ``digest`` is a `RunError`.
         """
         path = file or self.run_config.preregistration
-        registration = read_registration(path) if path else None
-        if digest is None:
-            return registration
-        if registration is None:
+        if not path and digest is None:
+            return None
+        from lpact.run.preregistration import read_registration, refuse_other_digest
+
+        if not path:
             raise ConfigError(
                 "a digest without a registration",
                 where="option --registered-digest",
@@ -309,13 +437,15 @@ class Study:
                 expected="the file that has the digest",
                 remedy="name the file with --preregistration, or in the study file",
             )
-        refuse_other_digest(registration, digest, where=str(path))
+        registration = read_registration(path)
+        if digest is not None:
+            refuse_other_digest(registration, digest, where=str(path))
         return registration
 
     def settings(
         self, *, cluster: str | None = None, preregistration: str | Path | None = None
     ) -> RunConfig:
-        """How a run is made, with what is given in place of the study file's; raises `ConfigError`."""
+        """How a run is made, with these settings in place of the study file's; raises `ConfigError`."""
         given: dict[str, object] = {}
         if cluster is not None:
             given["cluster"] = cluster
@@ -326,28 +456,10 @@ class Study:
             RunConfig, values, where="settings of the run", what="the settings of the run are"
         )
 
-    def assay(
-        self,
-        *,
-        workers: int | None = None,
-        progress: bool | None = None,
-        audit: StudyAudit | None = None,
-        console: Console | None = None,
-    ) -> dict[str, pl.DataFrame]:
-        """Compute the positive controls alone: tables by name, written nowhere, and no model looked at."""
-        _check_workers(workers, "Study.assay")
-        show = self.run_config.progress if progress is None else progress
-        with reporter(show=show, console=console) as told:
-            return execute_assay(
-                self.config,
-                settings=self.run_config,
-                workers=self.run_config.workers if workers is None else workers,
-                reporter=told,
-                audit=audit,
-            )
-
     def reopen(self, out: str | Path, audit: StudyAudit) -> Run:
-        """Open a finished run of this study; raises `RunError` where it would come out otherwise today."""
+        """Open a finished run of this study; raises `RunError` if it would come out differently today."""
+        from lpact.run.provenance import provenance, with_sets_of
+
         run = Run(out)
         now = with_sets_of(run.manifest, provenance(self.config, audit))
         changed = differences(run.manifest, now)
@@ -362,6 +474,20 @@ class Study:
             )
         clear_leftovers(out, run.manifest.config_digest)
         return run
+
+
+def _analysis_of(section: Section) -> str:
+    """The analysis whose section this is."""
+    for name in ANALYSES.names():
+        if isinstance(section, ANALYSES.get(name).Options):
+            return name
+    raise ConfigError(
+        "a section that belongs to no analysis",
+        where="lpact.Study, argument 'analyses'",
+        got=type(section).__name__,
+        expected=f"sections of {', '.join(ANALYSES.names())}",
+        remedy="pass shared sections by name, such as readout=lpact.Readout(...)",
+    )
 
 
 def _check_workers(workers: int | None, where: str) -> None:
@@ -389,7 +515,7 @@ def load_study(
     if isinstance(source, Mapping):
         values = dict(source)
         run = validate_model(RunConfig, _section(values.pop("run", {})), where="table [run]")
-        config = validate_model(StudyConfig, values, where="study")
+        config = study_config(values, where="study")
         where = "study"
     else:
         config, run = read_study_file(source)
@@ -398,13 +524,13 @@ def load_study(
         placed = {name: str(Path(folder).absolute()) for name, folder in (given or {}).items()}
         run = run.model_copy(update={option: {**getattr(run, option), **placed}})
     check_paths(config, run, where=where)
-    return Study(config, run) if isinstance(source, Mapping) else _named(where, config, run)
+    return Study.of(config, run) if isinstance(source, Mapping) else _named(where, config, run)
 
 
 def _named(where: str, config: StudyConfig, run: RunConfig) -> Study:
     """A study whose errors name the file it came from."""
     try:
-        return Study(config, run)
+        return Study.of(config, run)
     except LPactError as error:
         raise type(error)(
             error.what,

@@ -64,7 +64,7 @@ def test_audit_shows_the_closed_chain(lpact: Lpact, tiny_study: Path) -> None:
 
 def test_audit_says_why_a_role_is_lowered(lpact: Lpact, tmp_path: Path) -> None:
     study = tmp_path / "study.toml"
-    study.write_text(f"{TINY}\n[audit]\nmin_subject_runs = 9\n")
+    study.write_text(f"{TINY}\n[lpact.audit]\nmin_subject_runs = 9\n")
     result = lpact("audit", study)
     assert result.exit_code == 0
     assert "diagnostic (lowered from primary)" in result.stdout

@@ -8,7 +8,7 @@ import pytest
 from tiny_study import Lpact
 
 from lpact.run import plan
-from lpact.run.planning.machine import Limits
+from lpact.run.machine import Limits
 from lpact.run.stages import BRAINS, CONTROLS, DECISION, FEATURES, LEVELS, TABLES
 
 

@@ -45,16 +45,18 @@ min_train_events = 30
 include = ["random_matched_dim", "random_matched_autocorr", "circular_shift", "untrained_model_fresh"]
 draws = 1
 
-[relational]
+[lpact.relational]
 alignments = ["linear", "cka"]
 profiles = ["pearson"]
 
-[stripping]
-mechanisms = ["surprisal", "context_update"]
+[mechanisms]
+include = ["surprisal", "context_update"]
+
+[lpact.stripping]
 methods = ["feature_zeroing", "feature_residualization"]
 mismatch_draws = 1
 
-[assay]
+[lpact.assay]
 enabled = false
 """
 

@@ -41,8 +41,7 @@ def verdicts(
         "models": [{"name": model, "layers": [2]}],
         "readout": {"alphas": [1.0, 100.0, 10000.0], "folds": 4, "gap_events": 3},
         "controls": {"draws": draws},
-        "stripping": {"mismatch_draws": 1},
-        "assay": {"enabled": False},
+        "lpact": {"stripping": {"mismatch_draws": 1}, "assay": {"enabled": False}},
     }
     run = lpact.load_study(study).run(folder / f"{model}-{seed}", progress=False)
     return run.decisions

@@ -128,9 +128,11 @@ EVERY_PLUGIN = {
         "include": CONTROLS.names(),
         "options": {"within_story_block_shuffle": {"block_events": 4}},
     },
-    "relational": {"alignments": MEASURES.names(), "profiles": PROFILES.names()},
-    "stripping": {"methods": STRIPPINGS.names(), "mismatch_draws": 1},
-    "assay": {"enabled": False},
+    "lpact": {
+        "relational": {"alignments": MEASURES.names(), "profiles": PROFILES.names()},
+        "stripping": {"methods": STRIPPINGS.names(), "mismatch_draws": 1},
+        "assay": {"enabled": False},
+    },
 }
 EVERY_GRID = {
     "name": "every-grid",
@@ -150,11 +152,10 @@ EVERY_GRID = {
     "models": [{"name": "integrated", "layers": [1]}],
     "readout": READOUT,
     "controls": {"draws": 1, "include": ["circular_shift"]},
-    "relational": {"alignments": ["linear"], "profiles": ["pearson"]},
-    "stripping": {
-        "mechanisms": ["surprisal", "context_update"],
-        "methods": ["feature_zeroing"],
-        "mismatch_draws": 1,
+    "mechanisms": {"include": ["surprisal", "context_update"]},
+    "lpact": {
+        "relational": {"alignments": ["linear"], "profiles": ["pearson"]},
+        "stripping": {"methods": ["feature_zeroing"], "mismatch_draws": 1},
     },
 }
 

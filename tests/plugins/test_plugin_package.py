@@ -47,14 +47,16 @@ STUDY = {
     "models": [{"name": "letters", "source": "spelling", "layers": [0, 1]}],
     "readout": {"folds": 3, "alphas": [10.0], "min_train_events": 20, "min_test_events": 10},
     "controls": {"include": ["time_reversal"], "options": {"time_reversal": {"within": "story"}}},
-    "relational": {"alignments": ["best_column"], "profiles": ["side_agreement"]},
-    "stripping": {
-        "mechanisms": ["vowel_share", "surprisal"],
-        "methods": ["engaged_silencing"],
-        "mismatch_draws": 1,
-        "options": {"engaged_silencing": {"engaged_share": 0.4}},
+    "mechanisms": {"include": ["vowel_share", "surprisal"]},
+    "lpact": {
+        "relational": {"alignments": ["best_column"], "profiles": ["side_agreement"]},
+        "stripping": {
+            "methods": ["engaged_silencing"],
+            "mismatch_draws": 1,
+            "options": {"engaged_silencing": {"engaged_share": 0.4}},
+        },
+        "audit": {"required_controls": ["time_reversal"]},
     },
-    "audit": {"required_controls": ["time_reversal"]},
 }
 
 RUN_STUDY = """

@@ -35,11 +35,18 @@ def tiny(**changes: Any) -> dict[str, Any]:
         "models": [{"name": "integrated", "layers": [1, 2]}, {"name": "lexical", "layers": [2]}],
         "readout": {"alphas": [1.0, 100.0], "folds": 3, "gap_events": 2},
         "controls": {"draws": 2},
-        "stripping": {"mismatch_draws": 1},
-        "assay": {"enabled": False},
+        "lpact": {"stripping": {"mismatch_draws": 1}, "assay": {"enabled": False}},
     }
+    return _merged(study, changes)
+
+
+def _merged(study: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The study with these changes; tables are merged, at every depth."""
     for key, value in changes.items():
-        study[key] = {**study.get(key, {}), **value} if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            study[key] = _merged(dict(study.get(key, {})), value)
+        else:
+            study[key] = value
     return study
 
 
@@ -54,9 +61,12 @@ def tinier(**changes: Any) -> dict[str, Any]:
         **{
             "models": [{"name": "integrated", "layers": [2]}],
             "controls": {"draws": 1},
-            "relational": {"permutations": 19},
-            "stripping": {"mechanisms": ["surprisal", "context_update"], "mismatch_draws": 1},
-            "assay": {"enabled": True, "unit_permutations": 10, "shifts": 19},
+            "mechanisms": {"include": ["surprisal", "context_update"]},
+            "lpact": {
+                "relational": {"permutations": 19},
+                "stripping": {"mismatch_draws": 1},
+                "assay": {"enabled": True, "unit_permutations": 10, "shifts": 19},
+            },
             **changes,
         }
     )

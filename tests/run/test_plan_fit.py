@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lpact.errors import RunError
-from lpact.run.planning.costs import StageCost
-from lpact.run.planning.fit import memory_with, refusal
-from lpact.run.planning.machine import Limits, machine_limits, memory_limit
+from lpact.run.costs import StageCost
+from lpact.run.fit import memory_with, refusal
+from lpact.run.machine import Limits, machine_limits, memory_limit
 from lpact.run.stages import BRAINS, DECISION, FEATURES, LEVELS, REPORT, TABLES
 
 MIB, GIB = 2**20, 2**30

@@ -11,7 +11,7 @@ import lpact
 from lpact.features.models import ExtractionCost
 from lpact.run.plan import Plan
 from lpact.run.planning import kept
-from lpact.run.planning.costs import StageCost
+from lpact.run.costs import StageCost
 from lpact.run.planning.estimate import Estimate
 from lpact.run.planning.kept import keep_estimate, recall_estimate
 from lpact.run.stages import BRAINS, LEVELS, REPORT
@@ -76,7 +76,7 @@ def test_what_is_damaged_is_not_taken(plan: Plan, tmp_path: Path, content: bytes
 def test_without_its_report_a_run_needs_less(plan: Plan, tmp_path: Path) -> None:
     assert plan.disk_with() - plan.disk_with(report=False) == 10**7
     assert plan.seconds_with(1) - plan.seconds_with(1, report=False) == pytest.approx(8.0)
-    from lpact.run.planning.machine import Limits
+    from lpact.run.machine import Limits
 
     tight = Limits(memory=None, out=10**6, features=None)
     where = {"workers": 1, "out": tmp_path, "features": tmp_path, "limits": tight}

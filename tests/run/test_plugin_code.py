@@ -55,13 +55,12 @@ STUDY: dict[str, Any] = {
     "models": [{"name": "drift", "layers": [2]}],
     "readout": {"alphas": [10.0], "folds": 3, "gap_events": 2, "min_train_events": 30},
     "controls": {"include": ["circular_shift", "mine"], "draws": 1},
-    "relational": {"alignments": ["linear"], "profiles": ["pearson"]},
-    "stripping": {
-        "mechanisms": ["surprisal", "context_update"],
-        "methods": ["feature_zeroing"],
-        "mismatch_draws": 1,
+    "mechanisms": {"include": ["surprisal", "context_update"]},
+    "lpact": {
+        "relational": {"alignments": ["linear"], "profiles": ["pearson"]},
+        "stripping": {"methods": ["feature_zeroing"], "mismatch_draws": 1},
+        "assay": {"enabled": False},
     },
-    "assay": {"enabled": False},
 }
 PLUGIN = "control mine"
 

@@ -110,8 +110,8 @@ def study_of(folder: Path) -> Study:
             "datasets": [{"name": "mine", "reader": "folder", "grid": {"lags_ms": [0.0]}}],
             "models": [{"name": "m", "layers": [1]}],
             "readout": {"folds": 3, "gap_events": 1, "min_train_events": 10},
-            "assay": {"enabled": False},
             "run": {"paths": {"mine": str(folder)}, "grids": str(folder.parent / "grids")},
+            "lpact": {"assay": {"enabled": False}},
         }
     )
 
@@ -173,7 +173,7 @@ layers = [1]
 folds = 3
 gap_events = 1
 min_train_events = 10
-[assay]
+[lpact.assay]
 enabled = false
 [run.paths]
 mine = "data"

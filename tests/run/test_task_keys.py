@@ -52,13 +52,12 @@ BASE: dict[str, Any] = {
     "models": [{"name": "integrated", "layers": [2]}, {"name": "drift", "layers": [1, 2]}],
     "readout": {"alphas": [10.0], "folds": 3, "gap_events": 2, "min_train_events": 30},
     "controls": {"include": ["random_matched_dim", "circular_shift"], "draws": 1},
-    "relational": {"alignments": ["linear"], "profiles": ["pearson"]},
-    "stripping": {
-        "mechanisms": ["surprisal", "context_update"],
-        "methods": ["feature_zeroing"],
-        "mismatch_draws": 1,
+    "mechanisms": {"include": ["surprisal", "context_update"]},
+    "lpact": {
+        "relational": {"alignments": ["linear"], "profiles": ["pearson"]},
+        "stripping": {"methods": ["feature_zeroing"], "mismatch_draws": 1},
+        "assay": {"unit_permutations": 5, "shifts": 19},
     },
-    "assay": {"unit_permutations": 5, "shifts": 19},
 }
 
 Change = Callable[[dict[str, Any]], None]

@@ -46,16 +46,18 @@ min_train_events = 30
 include = ["random_matched_dim", "circular_shift"]
 draws = {draws}
 
-[relational]
+[lpact.relational]
 alignments = ["linear"]
 profiles = ["pearson"]
 
-[stripping]
-mechanisms = ["surprisal", "context_update"]
+[mechanisms]
+include = ["surprisal", "context_update"]
+
+[lpact.stripping]
 methods = ["feature_zeroing", "feature_residualization"]
 mismatch_draws = 1
 
-[assay]
+[lpact.assay]
 enabled = false
 """
 

@@ -35,16 +35,18 @@ min_train_events = 30
 include = ["circular_shift"]
 draws = 1
 
-[relational]
+[lpact.relational]
 alignments = ["linear"]
 profiles = ["pearson"]
 
-[stripping]
-mechanisms = ["surprisal", "context_update"]
+[mechanisms]
+include = ["surprisal", "context_update"]
+
+[lpact.stripping]
 methods = ["feature_zeroing"]
 mismatch_draws = 1
 
-[assay]
+[lpact.assay]
 enabled = false
 
 [run.paths]

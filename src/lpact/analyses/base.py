@@ -19,14 +19,16 @@ from typing import Any, ClassVar, Protocol
 
 import polars as pl
 
-from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation
+from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanation
 from lpact.config import SharedConfig, StudyConfig
 from lpact.errors import InputError
 from lpact.features.models import FEATURE_SETS, MODELS
 from lpact.inputs.workspace import Workspace
-from lpact.registry import ANALYSES, Plugin
+from lpact.registry import ANALYSES, Plugin, Registry
 from lpact.store import Manifest, Results, code_digest, library_versions
+from lpact.store.code import SHARED
 from lpact.tables import MODEL_FILES, SOURCE_FILES, Table
+from lpact.validation import Section
 
 __all__ = ["ANALYSES", "Analysis", "Audit", "Job", "Keys", "Material", "Scope", "Stage", "Task"]
 
@@ -115,8 +117,8 @@ class Audit:
     ----------
     tables
         Its tables of the audit.
-    n_claims
-        Claims that a run would decide.
+    claims
+        Ids of the claims that a run would decide.
     rows
         Rows of each table that a run would write; names in ``at_most`` are upper bounds.
     impossible
@@ -126,7 +128,7 @@ class Audit:
     """
 
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    n_claims: int = 0
+    claims: tuple[str, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
     at_most: frozenset[str] = frozenset()
     impossible: tuple[str, ...] = ()
@@ -183,6 +185,26 @@ class Analysis(Plugin, ABC):
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     commands: ClassVar[Mapping[str, str]] = {}
 
+    def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
+        """Plug-ins that it uses beside the shared ones: their code enters keys and manifest."""
+        del study
+        return ()
+
+    def resolve(self, study: StudyConfig) -> Section:
+        """Its options with every option of its plug-ins spelt out; raises `ConfigError` for what does not exist."""
+        del study
+        return self.options
+
+    def contexts(self, study: StudyConfig) -> set[str]:
+        """Contexts in which features must be extracted beside the full one (`lpact.features.models`)."""
+        del study
+        return set()
+
+    def run_tables(self, study: StudyConfig) -> tuple[Table, ...]:
+        """Tables that a run of this study writes; all of ``tables`` unless some are switched off."""
+        del study
+        return self.tables
+
     @abstractmethod
     def audit(
         self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
@@ -219,6 +241,21 @@ class Analysis(Plugin, ABC):
         self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
     ) -> Explanation:
         """Why a claim got its label. ``claim`` has a value for each column of ``claims.key``."""
+
+    def outline(self, study: StudyConfig) -> list[Block]:
+        """What follows from the study file alone, for `lpact plan` while data are missing."""
+        del study
+        return []
+
+    def audit_blocks(self, audit: Audit, *, full: bool = False) -> list[Block]:
+        """What the audit found, for `lpact plan` and `lpact audit`; ``full``: everything, however long."""
+        del full
+        return [Block("Not possible", audit.impossible)] if audit.impossible else []
+
+    def result_blocks(self, material: Material) -> list[Block]:
+        """What `lpact run` prints beside claims and conclusion."""
+        del material
+        return []
 
     def figure(self, name: str, material: Material) -> Any:
         """A figure by name: `lpact.report.figure.Figure`, or `Missing` with the reason."""
@@ -276,7 +313,7 @@ class Keys:
         # The job's own fields hold the keys of what it needs.
         parts = [
             type(job).__name__,
-            code_digest(job.code),
+            code_digest((*SHARED, *job.code)),
             self._scopes[job.scope],
             {own.name: self._short(getattr(job, own.name)) for own in fields(job)},  # type: ignore[arg-type]
             self._libraries,
@@ -357,3 +394,8 @@ def digest(parts: Sequence[object]) -> str:
     """Hash of plain values."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def analyses_of(study: StudyConfig) -> dict[str, Analysis]:
+    """The analyses that a study asks for, by name, in the order of its file."""
+    return {name: ANALYSES.get(name)(section) for name, section in study.analyses.items()}

@@ -178,3 +178,17 @@ class Conclusion:
     headline: str
     why: tuple[str, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+
+
+@dataclass(frozen=True)
+class Block:
+    """A titled part of a printed answer: lines of text, then a small table. Terminal and notebook render it.
+
+    ``columns`` in ``right`` are aligned to the right; cells are text already.
+    """
+
+    title: str
+    lines: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    right: frozenset[str] = frozenset()

@@ -24,7 +24,7 @@ def free_memory(
 
     None where nobody can tell.
     """
-    from lpact.run.planning.machine import memory_limit_files
+    from lpact.run.machine import memory_limit_files
 
     found = [_free_in(file) for file in memory_limit_files(cgroups, own)]
     with suppress(OSError, ValueError, IndexError):

@@ -13,7 +13,7 @@ MOST_WORKERS = 4
 
 def n_cores() -> int:
     """Cores that this process may use."""
-    from lpact.run.planning.machine import usable_cores
+    from lpact.run.machine import usable_cores
 
     return usable_cores()
 

@@ -184,7 +184,7 @@ def _looked_at(told: Console, study: Study, out: Path, how: How) -> Plan:
 def _refuse(plan: Plan, study: Study, out: Path, how: How) -> None:
     """Raise where the run cannot fit into this machine; memory of a cluster's machines is theirs."""
     from lpact.errors import RunError
-    from lpact.run.planning.machine import machine_limits, size_of
+    from lpact.run.machine import machine_limits, size_of
     from lpact.store import partial_folder
 
     features = Path(study.run_config.features)

@@ -182,6 +182,9 @@ class SharedConfig(Section):
 
 C = TypeVar("C", bound=SharedConfig)
 
+DEFAULT = "lpact"
+"""The analysis of a study that names none."""
+
 MOVED = {
     "audit": "lpact.audit",
     "relational": "lpact.relational",
@@ -203,17 +206,14 @@ class StudyConfig(SharedConfig):
         description="The analyses of the study, by name; in the file each is a table of its own (`[lpact]`).",
     )
 
-    @model_validator(mode="after")
-    def _check_asked(self) -> StudyConfig:
-        if not self.analyses:
-            tables = " or ".join(f"[{name}]" for name in ANALYSES.names())
-            raise ValueError(f"the study asks no question; add a table {tables}")
-        return self
-
     @model_serializer(mode="wrap")
     def _as_in_the_file(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = dump(self)
         return values | values.pop("analyses")
+
+    def only(self, name: str) -> StudyConfig:
+        """The study with one analysis: what its results may depend on."""
+        return self.model_copy(update={"analyses": {name: self.analyses[name]}})
 
     def view(self, name: str, kind: type[C]) -> C:
         """The shared tables and one analysis' own, as one record."""
@@ -222,7 +222,10 @@ class StudyConfig(SharedConfig):
 
 
 def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
-    """Validate a study as its file writes it: shared tables, and one table per analysis; raises `ConfigError`."""
+    """Validate a study as its file writes it: shared tables, and one table per analysis; raises `ConfigError`.
+
+    A study without any table of an analysis asks L-PACT's question.
+    """
     for old, new in MOVED.items():
         if old in values:
             raise ConfigError(
@@ -232,6 +235,8 @@ def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
                 expected=f"[{new}]",
                 remedy=f"rename the table to [{new}]",
             )
+    if not any(name in values for name in ANALYSES.names()):
+        values = {**values, DEFAULT: {}}
     named = [name for name in values if name in ANALYSES.names()]
     sections = {
         name: validate_model(

@@ -14,7 +14,7 @@ from lpact.codes import Reason
 from lpact.config import ReadoutConfig, SharedConfig
 from lpact.datasets.base import Dataset, FeatureKey, RecordingId, Stimulus, Units
 from lpact.datasets.validate import Finding, check_stimulus, overlap_findings
-from lpact.errors import ConfigError, FeatureError
+from lpact.errors import FeatureError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import (
     MECHANISMS,
@@ -111,20 +111,6 @@ def ridge_grid(readout: ReadoutConfig, prepared: Prepared | None = None) -> Ridg
 def compute_settings(readout: ReadoutConfig) -> Compute:
     """Device, precision and memory of the readouts."""
     return Compute(readout.device, readout.precision, int(readout.memory_gib * 2**30))
-
-
-def check_device(readout: ReadoutConfig) -> None:
-    """Raise `ConfigError` where the readouts' device is not there."""
-    try:
-        compute_settings(readout).open()
-    except (ImportError, ValueError) as error:
-        raise ConfigError(
-            "the readouts cannot be computed where the study asks",
-            where="option 'readout.device'",
-            got=f"'{readout.device}': {error}",
-            expected="a device of this machine",
-            remedy='choose "cpu", install PyTorch, or run on a machine with the device',
-        ) from error
 
 
 def make_folds(n_events: int, story: IntArray, readout: ReadoutConfig) -> BlockedFolds | Reason:

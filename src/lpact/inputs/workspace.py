@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from lpact.analyses.lpact.levels.readouts import Fitted, fit_nuisance
-from lpact.config import LanguageModelConfig, RunConfig, SharedConfig
+from lpact.config import LanguageModelConfig, RunConfig, StudyConfig
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.errors import ConfigError, LPactError
 from lpact.features.availability import Missing
@@ -24,7 +23,7 @@ KEPT_RECORDINGS = 2
 """Prepared recordings that stay in memory: work is ordered by recording."""
 
 KEPT_RECALLED = 4
-"""Shared parts of tasks that stay in memory: nuisance readout and brain patterns of the last two recordings."""
+"""Shared parts of tasks that stay in memory: for L-PACT, nuisance readout and brain patterns of two recordings."""
 
 T = TypeVar("T")
 
@@ -34,7 +33,7 @@ class Workspace:
 
     def __init__(
         self,
-        config: SharedConfig,
+        config: StudyConfig,
         run: RunConfig | None = None,
         fingerprints: Mapping[str, str] | None = None,
         seen: Mapping[Owner, tuple[Seen, ...]] | None = None,
@@ -139,11 +138,6 @@ class Workspace:
                 remedy="run the study again on unchanged sources",
             )
         return prepared
-
-    def nuisance(self, name: str, recording: RecordingId) -> Fitted:
-        """The readout of a recording's nuisance features, which all models and layers share."""
-        prepared = self.prepared(name, recording)
-        return self.recall((name, recording), lambda: fit_nuisance(self.config, prepared))
 
     def recall(self, what: Hashable, compute: Callable[[], T]) -> T:
         """Give what was computed before under the same name; the last few are kept."""

@@ -1,61 +1,64 @@
-"""The source audit of a whole study."""
+"""The source audit of a study: shared by all analyses, and what each of them finds."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import polars as pl
 
-from lpact.analyses.lpact.levels import audit
-from lpact.analyses.lpact.levels.audit_record import DatasetAudit
-from lpact.analyses.lpact.levels.conditions import build_controls
-from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
-from lpact.analyses.lpact.levels.relational import build_measures, build_profiles
-from lpact.analyses.lpact.levels.strip import STRIPPINGS, build_strippings
-from lpact.config import Section, StudyConfig
+from lpact.analyses.base import ANALYSES, PARSER, Audit, Keys, analyses_of
+from lpact.config import Section, SharedConfig, StudyConfig
 from lpact.controls.base import CONTROLS
-from lpact.datasets.base import DATASETS, RecordingId, SourceFile, role_of
+from lpact.datasets.base import DATASETS, SourceFile, role_of
 from lpact.datasets.validate import check_recording_ids
-from lpact.errors import FeatureError, InputError, StudyInputError, did_you_mean
+from lpact.errors import ConfigError, InputError, StudyInputError
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import FEATURE_SETS, MODELS
 from lpact.features.nuisance import nuisance_builder
 from lpact.features.parsing.files import parser_files
-from lpact.inputs.prepare import Inspection
+from lpact.inputs.prepare import compute_settings
 from lpact.inputs.sources import Owner, Seen
 from lpact.inputs.workspace import Workspace, build_source
 from lpact.registry import BUILT_IN, Plugin, Registry
 from lpact.run.features import stored_sets
 from lpact.run.journal.progress import Reporter
 from lpact.run.memory import peak_bytes
+from lpact.run.stages import AUDIT
 from lpact.store import frame
-from lpact.store.code import remember_code
+from lpact.store.code import source_digests
 from lpact.store.package_code import is_own, package_digest
 from lpact.tables import MODEL_FILES, SOURCE_FILES
 
 S = TypeVar("S", bound=Section)
 
-PARSER = "(parser)"
-"""Stands in a model's place in the table of model files."""
-
 
 @dataclass(frozen=True)
 class StudyAudit:
-    """The audit of every dataset, and its tables.
+    """What the sources allow, for every analysis of a study.
 
-    ``seconds`` is the time that it took, ``preparing`` the processor's time in which recordings were read and prepared,
-    ``peak_bytes`` the most memory that this process had held by its end.
-    ``seen`` and ``fingerprints`` tell what it saw of the files, ``sets_to_come`` how many sets of features are not
-    extracted yet, and not among the model files.
+    Attributes
+    ----------
+    of
+        What each analysis found, by name.
+    tables
+        All tables of the audit.
+    n_recordings
+        Recordings that were read.
+    seconds, peak_bytes
+        Time that it took, and the most memory that this process had used by its end.
+    seen, fingerprints
+        Source files as they were, to notice later changes.
+    sets_to_come
+        Sets of features that are not extracted yet, and so not among the model files.
     """
 
-    datasets: Mapping[str, DatasetAudit]
+    of: Mapping[str, Audit]
     tables: Mapping[str, pl.DataFrame]
+    n_recordings: int = 0
     seconds: float = field(default=0.0, compare=False)
-    preparing: float = field(default=0.0, compare=False)
     peak_bytes: int = field(default=0, compare=False)
     seen: Mapping[Owner, tuple[Seen, ...]] = field(default_factory=dict, compare=False, repr=False)
     fingerprints: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -63,45 +66,32 @@ class StudyAudit:
 
 
 def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
-    """Look at every source; raises `StudyInputError` with everything that must be mended."""
+    """Look at every source; raises `StudyInputError` with everything that must be fixed."""
     config = workspace.config
-    remember_code()
+    source_digests()
     plugin_code(config)
     start = time.perf_counter()
     problems: list[InputError] = []
-    ids = {d.name: _recording_ids(workspace, d.name, problems) for d in config.datasets}
-    reporter.stage("source audit", sum(len(found or ()) for found in ids.values()))
-    audits = []
-    preparing: list[float] = []
-    for entry in config.datasets:
-        found = ids[entry.name]
-        if found is None:
-            continue
-        inspections = _inspections(workspace, entry.name, found, problems, reporter, preparing)
-        audits.append(
-            audit.run(
-                config=config,
-                dataset_config=entry,
-                dataset=workspace.dataset(entry.name),
-                inspections=inspections,
-                sources=workspace.sources,
-                problems=problems,
-            )
-        )
-        _same_as_before(workspace, audits[-1], problems)
-    if not problems:
-        problems = _unknown_models(config, audits)
-    files, to_come = ([], 0) if problems else _model_files(workspace, problems)
+    n_recordings = sum(_n_recordings(workspace, d.name, problems) for d in config.datasets)
     if problems:
         raise StudyInputError(problems)
-    tables = audit.frames(audits)
-    tables[MODEL_FILES.name] = frame(MODEL_FILES, files)
-    seconds = time.perf_counter() - start
+    reporter.stage(AUDIT, n_recordings * len(config.analyses))
+    found = {
+        name: analysis.audit(workspace, problems, reporter.advance)
+        for name, analysis in analyses_of(config).items()
+    }
+    sources = [] if problems else _source_files(workspace, problems)
+    models, to_come = ([], 0) if problems else _model_files(workspace, problems)
+    if problems:
+        raise StudyInputError(problems)
+    tables = {name: table for own in found.values() for name, table in own.tables.items()}
+    tables[SOURCE_FILES.name] = frame(SOURCE_FILES, sources)
+    tables[MODEL_FILES.name] = frame(MODEL_FILES, models)
     return StudyAudit(
-        {a.config.name: a for a in audits},
+        found,
         tables,
-        seconds,
-        _second_time(preparing),
+        n_recordings,
+        time.perf_counter() - start,
         peak_bytes(),
         dict(workspace.watch.seen),
         dict(workspace.fingerprints),
@@ -109,14 +99,36 @@ def audit_study(workspace: Workspace, reporter: Reporter) -> StudyAudit:
     )
 
 
-def _same_as_before(workspace: Workspace, made: DatasetAudit, problems: list[InputError]) -> None:
-    """Files that were read must be those whose checksums are recorded after that."""
-    name = made.config.name
-    found = {str(row["path"]): str(row["sha256"]) for row in made.rows(SOURCE_FILES)}
+def _n_recordings(workspace: Workspace, name: str, problems: list[InputError]) -> int:
     try:
-        workspace.watch.compare((name, ""), found)
+        ids = workspace.dataset(name).recording_ids()
+        check_recording_ids(ids, where=f"dataset '{name}'")
     except InputError as error:
         problems.append(error)
+        return 0
+    return len(ids)
+
+
+def _source_files(workspace: Workspace, problems: list[InputError]) -> list[dict[str, object]]:
+    """Rows of the datasets' files; those that were read must be those whose checksums are recorded."""
+    rows: list[dict[str, object]] = []
+    for entry in workspace.config.datasets:
+        files = workspace.dataset(entry.name).source_files()
+        try:
+            workspace.watch.compare((entry.name, ""), {file.path: file.sha256 for file in files})
+        except InputError as error:
+            problems.append(error)
+        rows += (
+            {
+                "dataset": entry.name,
+                "path": file.path,
+                "n_bytes": file.n_bytes,
+                "sha256": file.sha256,
+                "licence": file.licence,
+            }
+            for file in files
+        )
+    return rows
 
 
 def _model_files(
@@ -152,65 +164,24 @@ def _model_files(
     ], to_come
 
 
-def _unknown_models(config: StudyConfig, audits: list[DatasetAudit]) -> list[InputError]:
-    """Models that no dataset has features for, where some dataset could have had them: a misspelt name, most likely."""
-    if not any(a.recordings for a in audits):
-        return []
-    known = {name for a in audits for name in a.models_offered}
-    return [
-        FeatureError(
-            f"no dataset has features of the model '{model.name}'",
-            where=f"[[models]] '{model.name}'",
-            got="none",
-            expected="features for at least one usable recording",
-            remedy=f"remove the model, or add its features; {did_you_mean(model.name, known)}",
-        )
-        for model in config.models
-        if not any(model.name in a.models() for a in audits)
-    ]
+def study_keys(config: StudyConfig, audit: StudyAudit, analysis: str) -> Keys:
+    """Keys for the jobs of one analysis; nothing of another analysis enters them."""
+    own = config.only(analysis)
+    return Keys(own, audit.tables, (plugin_packages(own), dict(plugin_code(own))))
 
 
-def _recording_ids(
-    workspace: Workspace, name: str, problems: list[InputError]
-) -> list[RecordingId] | None:
+def check_device(config: SharedConfig) -> None:
+    """Raise `ConfigError` where the readouts' device is not there."""
     try:
-        ids = workspace.dataset(name).recording_ids()
-        check_recording_ids(ids, where=f"dataset '{name}'")
-    except InputError as error:
-        problems.append(error)
-        return None
-    return ids
-
-
-def _inspections(
-    workspace: Workspace,
-    name: str,
-    ids: list[RecordingId],
-    problems: list[InputError],
-    reporter: Reporter,
-    preparing: list[float],
-) -> Iterator[Inspection]:
-    """Inspect one recording after another; a problem of one does not hide those of the next.
-
-    ``preparing`` is told how long each took.
-    """
-    for recording in ids:
-        start = time.process_time()
-        try:
-            inspection = workspace.inspection(name, recording)
-            preparing.append(time.process_time() - start)
-            yield inspection
-        except InputError as error:
-            # Recordings that share a stimulus share its problems.
-            if str(error) not in {str(known) for known in problems}:
-                problems.append(error)
-        reporter.advance()
-
-
-def _second_time(preparing: Sequence[float]) -> float:
-    """Time to prepare all recordings once more: with the first one libraries are loaded, too."""
-    first, others = sum(preparing[:1]), preparing[1:]
-    return min(first, max(others, default=first)) + sum(others)
+        compute_settings(config.readout).open()
+    except (ImportError, ValueError) as error:
+        raise ConfigError(
+            "the readouts cannot be computed where the study asks",
+            where="option 'readout.device'",
+            got=f"'{config.readout.device}': {error}",
+            expected="a device of this machine",
+            remedy='choose "cpu", install PyTorch, or run on a machine with the device',
+        ) from error
 
 
 def resolve_plugins(config: StudyConfig) -> StudyConfig:
@@ -221,25 +192,17 @@ def resolve_plugins(config: StudyConfig) -> StudyConfig:
     readers = [
         DATASETS.build(d.reader, d.options, where=f"dataset '{d.name}'") for d in config.datasets
     ]
-    for where, registry, names in (
-        ("controls.options", CONTROLS, config.controls.options),
-        ("relational.options", MEASURES, config.relational.options),
-        ("stripping.options", STRIPPINGS, config.stripping.options),
-        ("mechanisms.options", MECHANISMS, config.mechanisms.options),
-        ("audit.required_controls", CONTROLS, config.audit.required_controls),
-    ):
-        for name in names:
-            registry.get(name, where=where)
-    mechanisms = {
-        name: MECHANISMS.build(
-            name, config.mechanisms.options.get(name), where="mechanisms.include"
-        )
-        for name in config.mechanisms.include
+    registries: list[tuple[str, Registry[Any], Any]] = [
+        ("controls", CONTROLS, config.controls),
+        ("mechanisms", MECHANISMS, config.mechanisms),
+    ]
+    shared = {
+        name: spell_out(section, registry, section.include, where=f"{name}.include")
+        for name, registry, section in registries
     }
     for name in config.nuisance.include:
         nuisance_builder(name)
-    build_profiles(config)
-    return config.model_copy(
+    resolved = config.model_copy(
         update={
             "datasets": tuple(
                 d.model_copy(update={"role": role_of(d), "options": reader.options.model_dump()})
@@ -249,17 +212,22 @@ def resolve_plugins(config: StudyConfig) -> StudyConfig:
                 m.model_copy(update={"options": build_source(m).options.model_dump()})
                 for m in config.models
             ),
-            "controls": _spelt_out(config.controls, build_controls(config)),
-            "relational": _spelt_out(config.relational, build_measures(config)),
-            "stripping": _spelt_out(config.stripping, build_strippings(config)),
-            "mechanisms": _spelt_out(config.mechanisms, mechanisms),
+            **shared,
         }
     )
+    own = {name: analysis.resolve(resolved) for name, analysis in analyses_of(resolved).items()}
+    return resolved.model_copy(update={"analyses": own})
 
 
-def _spelt_out(section: S, plugins: Mapping[str, Plugin]) -> S:
-    """A section with the options of its plugins as they are; plugins without options are left out."""
-    options = {name: plugin.options.model_dump() for name, plugin in plugins.items()}
+def spell_out(section: S, registry: Registry[Any], names: Iterable[str], *, where: str) -> S:
+    """A section with ``options`` of all its plug-ins as they are used; those without options are left out."""
+    given: Mapping[str, Any] = section.options  # type: ignore[attr-defined]
+    for name in given:
+        registry.get(name, where=where.split(".")[0] + ".options")
+    built: dict[str, Plugin] = {
+        name: registry.build(name, given.get(name), where=where) for name in names
+    }
+    options = {name: plugin.options.model_dump() for name, plugin in built.items()}
     return section.model_copy(update={"options": {n: o for n, o in options.items() if o}})
 
 
@@ -284,14 +252,14 @@ def plugin_code(config: StudyConfig) -> tuple[tuple[str, str], ...]:
 
 def _plugins_in_use(config: StudyConfig) -> Iterator[tuple[Registry[Any], str]]:
     used: list[tuple[Registry[Any], Iterable[str]]] = [
+        (ANALYSES, config.analyses),
         (DATASETS, (d.reader for d in config.datasets)),
         (MODELS, (m.source for m in config.models)),
         (CONTROLS, config.controls.include),
-        (MEASURES, config.relational.alignments),
-        (PROFILES, config.relational.profiles),
         (MECHANISMS, config.mechanisms.include),
-        (STRIPPINGS, config.stripping.methods),
     ]
     for registry, names in used:
         for name in names:
             yield registry, name
+    for analysis in analyses_of(config).values():
+        yield from analysis.plugins(config)

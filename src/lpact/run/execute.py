@@ -6,17 +6,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from lpact.analyses.base import Frames, Task
-from lpact.analyses.lpact.gates import NEEDED, decide
-from lpact.analyses.lpact.positive_controls import run_assay
+from lpact.analyses.base import Frames, Task, analyses_of
 from lpact.config import RunConfig, StudyConfig
-from lpact.inputs.prepare import check_device
 from lpact.inputs.workspace import Workspace
-from lpact.report import verdict_pages
-from lpact.run.audit import StudyAudit, audit_study
+from lpact.run.audit import StudyAudit, audit_study, check_device
+from lpact.run.collect import Layered, Measuring
 from lpact.run.conduct import Conductor
 from lpact.run.executors.choose import open_executor
 from lpact.run.features import extract_features
@@ -25,21 +23,14 @@ from lpact.run.journal.journal import Journal
 from lpact.run.journal.log import LOG_NAME
 from lpact.run.journal.progress import Reporter, Several
 from lpact.run.journal.status import read_status
-from lpact.run.measure import Layered, Measured, measure
-from lpact.run.preregistration import (
-    REGISTRATION_NAME,
-    NotedFirst,
-    Registration,
-    leave_note,
-    run_items,
-    study_tasks,
-    taken_over,
-)
 from lpact.run.provenance import provenance
 from lpact.run.stages import AUDIT, DECISION, TABLES
 from lpact.store import RunWriter, StoredRun, TaskStore
 from lpact.store.remote import open_shelf
 from lpact.tables import PREREGISTRATION_ITEMS
+
+if TYPE_CHECKING:
+    from lpact.run.preregistration import Registration
 
 
 def execute(
@@ -53,12 +44,12 @@ def execute(
     expected: Mapping[str, float] | None = None,
     registration: Registration | None = None,
 ) -> StoredRun:
-    """Audit the sources (unless that was done), compute what is not computed yet, decide, and publish at ``out``.
+    """Audit the sources (unless that was done), compute what is missing, decide, and publish at ``out``.
 
-    Sources that must be mended leave nothing behind, and ``out`` appears only when it is complete. ``expected`` holds
-    seconds a stage, where a plan knows them. With a ``registration`` the run says whether it was followed.
+    Faulty sources leave nothing behind, and ``out`` appears only when it is complete. ``expected`` holds the seconds of
+    each stage, where a plan knows them. With a ``registration`` the run says whether it was followed.
     """
-    check_device(config.readout)
+    check_device(config)
     workspace = Workspace(config, settings)
     if audit is None:
         with announced(out, config, workers) as journal:
@@ -70,8 +61,7 @@ def execute(
         RunWriter(out, provenance(config, audit), tasks) as writer,
         _journal(config, writer, reporter, workers, expected, settings.cluster) as journal,
     ):
-        n_recordings = sum(len(dataset.recordings) for dataset in audit.datasets.values())
-        journal.known(AUDIT, n_recordings, audit.seconds, audit.peak_bytes)
+        journal.known(AUDIT, audit.n_recordings, audit.seconds, audit.peak_bytes)
         if registration is not None:
             _mark(registration, writer, journal)
         if extract_features(workspace, journal) or audit.sets_to_come:
@@ -123,36 +113,39 @@ def _make(
     journal: Journal,
     registration: Registration | None,
 ) -> StoredRun:
-    """Measure, decide and publish."""
+    """Measure, decide and publish: every analysis that the study asks for."""
     config = workspace.config
 
     def lost(tasks: list[Task]) -> None:
         names = ", ".join(task.name for task in tasks)
-        what = f"a worker was lost; what it was doing is run again: {names or 'nothing'}"
+        what = f"a worker was lost; its tasks are run again: {names or 'none'}"
         journal.note("worker_lost", tasks=names, what=what)
 
+    asked = [Measuring(config, audit, analysis) for analysis in analyses_of(config).values()]
     with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
         if workspace.run.tasks:
+            from lpact.run.preregistration import NotedFirst, leave_note
+
             executor = NotedFirst(
                 executor, lambda: leave_note(writer.tasks, config, audit, writer.provenance)
             )
-        measured = measure(config, audit, Conductor(writer.tasks, executor, journal))
-        controls: Frames = {}
-        if config.assay.enabled:
-            controls = run_assay(measured)
-    tables = measured.tables
-    journal.stage(DECISION, 1)
-    needed = {table.name: tables[table.name] for table in NEEDED}
-    decided = decide(needed, gates=config.gates, primary_metric=config.readout.primary_metric)
-    journal.advance()
-    published = Layered(decided, controls, needed, tables)
+        conductor = Conductor(writer.tasks, executor, journal)
+        for measuring in asked:
+            measuring.run(conductor)
+        conductor.check()
+    journal.stage(DECISION, len(asked))
+    layers: list[Mapping[str, pl.DataFrame]] = []
+    for measuring in asked:
+        tables = measuring.tables(writer.tasks)
+        layers += (measuring.analysis.decide(config, tables), tables)
+        journal.advance()
+    published = Layered(*layers, audit.tables)
     journal.stage(TABLES, len(published))
     workspace.check_sources()
     return writer.publish(
         published,
-        report=verdict_pages(decided),
         wrote=journal.advance,
-        then=lambda n_rows: _followed(registration, writer, measured, published, n_rows),
+        then=lambda n_rows: _followed(registration, writer, asked, published, n_rows, journal),
         last=lambda: _records(journal, writer, registration),
     )
 
@@ -167,19 +160,20 @@ def _mark(registration: Registration, writer: RunWriter, journal: Journal) -> No
 def _followed(
     registration: Registration | None,
     writer: RunWriter,
-    measured: Measured,
+    asked: list[Measuring],
     tables: Mapping[str, pl.DataFrame],
     n_rows: Mapping[str, int],
+    journal: Journal,
 ) -> Frames:
     """Whether the registration was followed, item by item; no table without one."""
     if registration is None:
         return {}
-    tasks = study_tasks(measured.config, measured.audit)
+    from lpact.run.preregistration import run_items, taken_over
+
+    tasks = [task for measuring in asked for stage in measuring.stages for task in stage.tasks]
     taken = taken_over(writer.tasks, tasks, registration)
     if taken is not None:
-        measured.conductor.watcher.note(
-            "results_taken_over", n_results=taken.n_results, what=taken.why
-        )
+        journal.note("results_taken_over", n_results=taken.n_results, what=taken.why)
     items = run_items(registration, writer.provenance, tables, n_rows, taken=taken)
     return {PREREGISTRATION_ITEMS.name: items}
 
@@ -192,5 +186,7 @@ def _records(
     path = writer.partial / LOG_NAME
     records = {LOG_NAME: path.read_bytes()} if path.is_file() else {}
     if registration is not None:
+        from lpact.run.preregistration import REGISTRATION_NAME
+
         records[REGISTRATION_NAME] = registration.text().encode()
     return records

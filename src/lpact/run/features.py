@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from lpact.analyses.lpact.levels.audit_offers import wanted_contexts
+from lpact.analyses.base import analyses_of
+from lpact.config import StudyConfig
 from lpact.datasets.base import Stimulus
-from lpact.features.models import NO_COST, ExtractionCost, ModelSource, StoredSet
+from lpact.features.models import FULL, NO_COST, STATIC, ExtractionCost, ModelSource, StoredSet
 from lpact.inputs.workspace import Workspace
 from lpact.run.journal.progress import Reporter
+
+
+def wanted_contexts(config: StudyConfig) -> tuple[str, ...]:
+    """Contexts of features that the analyses of a study load."""
+    wanted = {FULL, STATIC}
+    for analysis in analyses_of(config).values():
+        wanted |= analysis.contexts(config)
+    return tuple(sorted(wanted))
 
 
 def extract_features(workspace: Workspace, reporter: Reporter) -> bool:

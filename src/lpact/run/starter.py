@@ -52,7 +52,10 @@ MODELS: tuple[dict[str, Any], ...] = (
     {"name": "integrated", "layers": (2,)},
     {"name": "drift", "layers": (2,)},
 )
-ACTIVE: dict[str, dict[str, Any]] = {"controls": {"draws": 3}, "stripping": {"mismatch_draws": 1}}
+ACTIVE: dict[str, dict[str, Any]] = {
+    "controls": {"draws": 3},
+    "lpact": {"stripping": {"mismatch_draws": 1}},
+}
 """Options that differ from their default, so that the file runs in seconds."""
 
 

@@ -27,10 +27,10 @@ ASSAY = [t.name for t in (*assay_brain.TABLES, *assay_stimulus.TABLES)]
 SMALL = {
     "models": [{"name": "integrated", "layers": [2]}],
     "controls": {"include": ["random_matched_dim", "random_matched_autocorr", "circular_shift"]},
-    "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "cosine"]},
-    "stripping": {
-        "mechanisms": ["surprisal", "context_update"],
-        "methods": ["feature_zeroing", "feature_residualization"],
+    "mechanisms": {"include": ["surprisal", "context_update"]},
+    "lpact": {
+        "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "cosine"]},
+        "stripping": {"methods": ["feature_zeroing", "feature_residualization"]},
     },
 }
 
@@ -45,7 +45,7 @@ def with_and_without(small, tmp_path_factory):
     root = tmp_path_factory.mktemp("assay")
     runs = {}
     for enabled in (True, False):
-        study = lpact.load_study({**small, "assay": {"enabled": enabled}})
+        study = lpact.load_study({**small, "lpact": {"assay": {"enabled": enabled}}})
         runs[enabled] = study, study.run(root / str(enabled), progress=False)
     return runs
 
@@ -224,12 +224,14 @@ alphas = [1.0, 100.0]
 [controls]
 include = ["random_matched_dim", "random_matched_autocorr", "circular_shift"]
 draws = 2
-[relational]
+[lpact.relational]
 alignments = ["linear", "cka"]
 profiles = ["pearson", "cosine"]
-[stripping]
+[mechanisms]
+include = ["surprisal", "context_update"]
+
+[lpact.stripping]
 methods = ["feature_zeroing", "feature_residualization"]
-mechanisms = ["surprisal", "context_update"]
 mismatch_draws = 1
 """
 

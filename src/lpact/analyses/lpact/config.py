@@ -208,3 +208,9 @@ class LPactConfig(SharedConfig, LPactSection):
     def of(cls, study: StudyConfig) -> LPactConfig:
         """The part of a study that L-PACT reads."""
         return study.view("lpact", cls)
+
+    def study(self) -> StudyConfig:
+        """A study that asks L-PACT's question alone."""
+        shared = {field: getattr(self, field) for field in SharedConfig.model_fields}
+        own = {field: getattr(self, field) for field in LPactSection.model_fields}
+        return StudyConfig(**shared, analyses={"lpact": LPactSection(**own)})

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import polars as pl
 
-from lpact.analyses.base import ABOUT_VERDICTS, Frames, Scope
+from lpact.analyses.base import Frames, Scope
 from lpact.analyses.lpact.brain_sources import brain_patterns, pattern_matrices
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import ceiling, predictive, relational, stripping
-from lpact.analyses.lpact.levels.readouts import fit_context
+from lpact.analyses.lpact.levels.readouts import fit_context, fit_nuisance
 from lpact.analyses.lpact.levels.relational import BrainPatterns
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.analyses.lpact.tables.relational import BRAIN_PATTERNS, HALF_PATTERNS
@@ -19,9 +20,20 @@ from lpact.codes import Reason
 from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace
 from lpact.store import Results
-from lpact.store.code import MEASURING
 
-ABOUT_MODELS = (*ABOUT_VERDICTS, "controls", "stripping", "mechanisms", "nuisance")
+MEASURING = (
+    "analyses/lpact/config.py",
+    "analyses/lpact/tables",
+    "analyses/lpact/levels",
+    "analyses/lpact/brain_sources.py",
+    "analyses/lpact/jobs.py",
+)
+"""Code of L-PACT that a task of levels 1 to 4 may run."""
+
+ABOUT_VERDICTS = ("name", "lpact.gates", "lpact.assay", "lpact.audit")
+"""Parts of the configuration that no measured number depends on."""
+
+ABOUT_MODELS = (*ABOUT_VERDICTS, "controls", "lpact.stripping", "mechanisms", "nuisance")
 """Parts of the configuration that brain patterns do not depend on."""
 
 
@@ -38,7 +50,7 @@ class BrainJob:
     @property
     def name(self) -> str:
         """Name of the job among all jobs of the study."""
-        return f"brain/{self.dataset}/{self.recording}"
+        return f"lpact/brain/{self.dataset}/{self.recording}"
 
     @property
     def scope(self) -> Scope:
@@ -48,7 +60,7 @@ class BrainJob:
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Compute the patterns."""
         prepared = workspace.prepared(self.dataset, self.recording)
-        return relational.run_brain(config=workspace.config, prepared=prepared)
+        return relational.run_brain(config=LPactConfig.of(workspace.config), prepared=prepared)
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,7 @@ class ContextJob:
     @property
     def name(self) -> str:
         """Name of the job among all jobs of the study."""
-        return f"context/{self.dataset}/{self.recording}/{self.model}/{self.layer}"
+        return f"lpact/context/{self.dataset}/{self.recording}/{self.model}/{self.layer}"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -82,14 +94,16 @@ class ContextJob:
     @property
     def scope(self) -> Scope:
         """The dataset and the model."""
-        return Scope(self.dataset, (self.model,))
+        return Scope(self.dataset, (self.model,), without=ABOUT_VERDICTS)
 
     def run(self, workspace: Workspace, results: Results) -> Frames:
         """Compute levels 1 to 3."""
-        config = workspace.config
+        config = LPactConfig.of(workspace.config)
         prepared = workspace.prepared(self.dataset, self.recording)
         model = workspace.model(self.model, prepared)
-        nuisance = workspace.nuisance(self.dataset, self.recording)
+        nuisance = workspace.recall(
+            (self.dataset, self.recording), lambda: fit_nuisance(config, prepared)
+        )
         readouts = fit_context(config, prepared, model, self.layer, nuisance)
         level1 = predictive.run(
             config=config,
@@ -123,7 +137,7 @@ class ContextJob:
 
         def read() -> BrainPatterns | Reason:
             brains = {r: results.load(key, [BRAIN_PATTERNS.name]) for r, key in self.brains}
-            source = workspace.config.relational.brain_patterns_from
+            source = LPactConfig.of(workspace.config).relational.brain_patterns_from
             return brain_patterns(source, self.recording, brains, comparable=self.comparable)
 
         return workspace.recall((self.dataset, self.recording, self.brains), read)
@@ -141,7 +155,7 @@ class CeilingJob:
     @property
     def name(self) -> str:
         """Name of the job among all jobs of the study."""
-        return f"ceiling/{self.dataset}"
+        return f"lpact/ceiling/{self.dataset}"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -160,7 +174,9 @@ class CeilingJob:
             self._brain(workspace, recording, results.load(key, names))
             for recording, key in self.brains
         ]
-        table = ceiling.run(config=workspace.config, dataset=self.dataset, brains=brains)
+        table = ceiling.run(
+            config=LPactConfig.of(workspace.config), dataset=self.dataset, brains=brains
+        )
         return {BRAIN_CEILING.name: table}
 
     def _brain(

@@ -1,21 +1,21 @@
-"""Positive controls of a study: their jobs, and the tables made of them. No verdict reads what is made here."""
+"""Positive controls: their jobs, and the tables made from them. No verdict reads what is made here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import ClassVar
 
 import polars as pl
 
-from lpact.analyses.base import Frames, Scope, StudyJob, Task
+from lpact.analyses.base import Audit, Frames, Scope, StudyJob, analyses_of
 from lpact.analyses.lpact.assays import brain_as_model, implant, oracle, profile_order, reliability
 from lpact.analyses.lpact.assays.base import read_profiles, roles
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.levels.audit_record import RecordingSummary
-from lpact.analyses.lpact.stimulus_controls import stimulus_jobs, summarise_stimulus
+from lpact.analyses.lpact.stimulus_controls import JUDGING, stimulus_jobs, summarise_stimulus
 from lpact.analyses.lpact.tables.assay_brain import (
     BRAIN_AS_MODEL,
     BRAIN_AS_MODEL_SUMMARY,
@@ -24,22 +24,33 @@ from lpact.analyses.lpact.tables.assay_brain import (
     IMPLANT,
     PROFILE_ORDER,
 )
+from lpact.analyses.lpact.tables.assay_brain import TABLES as BRAIN_TABLES
+from lpact.analyses.lpact.tables.assay_stimulus import (
+    ENVELOPE_FULL,
+    ENVELOPE_STANDALONE,
+    LOW_LEVEL,
+    PROXY,
+)
 from lpact.analyses.lpact.tables.assay_stimulus import TABLES as STIMULUS_TABLES
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.analyses.lpact.tables.relational import BRAIN_PATTERNS
-from lpact.config import RunConfig
-from lpact.inputs.prepare import check_device
+from lpact.config import RunConfig, SharedConfig, StudyConfig
+from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace
-from lpact.run.audit import StudyAudit, audit_study
+from lpact.run.audit import StudyAudit, audit_study, check_device
+from lpact.run.collect import Measuring
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.choose import open_executor, scratch_results
 from lpact.run.journal.progress import Reporter
-from lpact.run.measure import Measured, joined, measure_brains, measure_in_memory
-from lpact.run.stages import CONTROLS
 from lpact.store import Results, concat
-from lpact.store.code import JUDGING
-from lpact.tables import Table, find_table
+from lpact.tables import Table
+
+ASSAY_TABLES = (*BRAIN_TABLES, *STIMULUS_TABLES)
+"""Tables of the positive controls."""
+
+STIMULUS_JOB_TABLES = (LOW_LEVEL, ENVELOPE_STANDALONE, ENVELOPE_FULL, PROXY)
+"""Those that jobs fill, one recording each."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +74,13 @@ class ImplantJob:
     @property
     def name(self) -> str:
         """Name of the job among all jobs of the study."""
-        return f"assay/implant/{self.arm}"
+        return f"lpact/controls/implant/{self.arm}"
 
     @property
     def scope(self) -> Scope:
         """Nothing of the study beside it."""
-        return Scope(None, without=tuple(LPactConfig.model_fields.keys() - {"datasets", "models"}))
+        shared = SharedConfig.model_fields.keys() - {"datasets", "models"}
+        return Scope(None, without=(*sorted(shared), "lpact"))
 
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Simulate, measure and judge."""
@@ -78,9 +90,11 @@ class ImplantJob:
 @lru_cache(maxsize=8)
 def _implanted(config_json: str, arm: str) -> pl.DataFrame:
     """Table of one arm; studies with the same settings share it, since nothing else of them enters."""
+    from lpact.analyses.lpact.stages import measure_levels
+
     config = LPactConfig.model_validate_json(config_json)
     metric = config.readout.primary_metric
-    measured = measure_in_memory(config)
+    measured = measure_levels(config)
     decided = decide(measured, gates=config.gates, primary_metric=metric)
     return implant.summarise(arm, measured, decided, metric)
 
@@ -103,7 +117,7 @@ class BrainProfilesJob:
     @property
     def name(self) -> str:
         """Name of the job among all jobs of the study."""
-        return f"assay/brain/{self.dataset}"
+        return f"lpact/controls/brain/{self.dataset}"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -119,7 +133,7 @@ class BrainProfilesJob:
         """Compare patterns, in right and in shuffled unit order."""
         patterns = _read(results, self.brains, BRAIN_PATTERNS)
         brains = read_profiles(patterns, self.recordings)
-        config = workspace.config
+        config = LPactConfig.of(workspace.config)
         rows = brain_as_model.run(config, self.dataset, brains)
         return {
             BRAIN_AS_MODEL.name: rows,
@@ -142,78 +156,84 @@ def _read(results: Results, keys: Sequence[str], table: Table) -> pl.DataFrame:
     return concat(table.measured(), parts)
 
 
-def execute_assay(
-    config: LPactConfig,
+def measure_controls(
+    study: StudyConfig,
     *,
     settings: RunConfig,
     workers: int,
     reporter: Reporter,
     audit: StudyAudit | None = None,
 ) -> Frames:
-    """Positive controls alone: brains and stimuli are measured, models are not looked at."""
-    check_device(config.readout)
-    workspace = Workspace(config, settings)
+    """Positive controls alone, written nowhere: brains and stimuli are measured, models are not looked at."""
+    from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS
+
+    enabled = LPactConfig.of(study).assay.model_copy(update={"enabled": True})
+    own = study.analyses["lpact"].model_copy(update={"assay": enabled})
+    study = study.model_copy(update={"analyses": {"lpact": own}})
+    check_device(study)
+    workspace = Workspace(study, settings)
     if audit is None:
         audit = audit_study(workspace, reporter)
     else:
         workspace.hold(audit.seen, audit.fingerprints)
+    analysis = analyses_of(study)["lpact"]
+    measuring = Measuring(study, audit, analysis, stages=(BRAINS, CEILINGS, CONTROLS))
     with scratch_results() as results, open_executor(workspace, results, workers) as executor:
         conductor = Conductor(results, executor, Watched(reporter))
-        measured = measure_brains(config, audit, conductor)
-        return run_assay(measured)
+        measuring.run(conductor)
+        conductor.check()
+        tables = measuring.tables(results)
+        return {table.name: tables[table.name] for table in ASSAY_TABLES}
 
 
-def run_assay(measured: Measured) -> Frames:
-    """All positive controls, from measured brain patterns and reliabilities and from the sources."""
-    config, conductor = measured.config, measured.conductor
-    tasks = control_tasks(measured)
-    conductor.run(CONTROLS, tasks)
-    conductor.check()
-    made = {
-        name: concat(find_table(name), tables)
-        for name, tables in joined(conductor.results, tasks).items()
-    }
-    stimulus = {table.name: made.pop(table.name) for table in STIMULUS_TABLES if table.name in made}
-    return {
-        **brain_tables(config, measured.tables, made),
-        **summarise_stimulus(stimulus, config),
-    }
-
-
-def control_tasks(measured: Measured) -> list[Task]:
-    """Tasks of all positive controls; keys of what they need are enough."""
-    jobs: list[StudyJob] = [
-        *(ImplantJob.of(measured.config, arm) for arm in implant.ARMS),
-        *profile_jobs(measured),
-        *stimulus_jobs(measured.config, measured.audit),
-    ]
-    return measured.keys.tasks(jobs)
-
-
-def profile_jobs(measured: Measured) -> list[BrainProfilesJob]:
-    """One job a dataset, on the results of its brain patterns and reliabilities."""
-    audit = measured.audit
+def control_jobs(
+    config: LPactConfig,
+    audit: Audit,
+    brains: Mapping[str, Mapping[RecordingId, str]],
+    ceilings: Mapping[str, str],
+) -> list[StudyJob]:
+    """Jobs of all positive controls; ``brains`` and ``ceilings`` are keys of the tasks that measure them."""
     role = roles(audit.tables[EVIDENCE_FEASIBILITY.name])
-    return [
+    profiles = [
         BrainProfilesJob(
             name,
             role[name],
             tuple(dataset.recordings),
-            tuple(measured.brains[name].values()),
-            tuple(key for own, key in measured.ceilings.items() if own == name),
+            tuple(brains[name].values()),
+            (ceilings[name],) if name in ceilings else (),
         )
-        for name, dataset in audit.datasets.items()
+        for name, dataset in audit.detail.items()
+    ]
+    return [
+        *(ImplantJob.of(config, arm) for arm in implant.ARMS),
+        *profiles,
+        *stimulus_jobs(config, audit),
     ]
 
 
-def brain_tables(
-    config: LPactConfig, measured: Mapping[str, pl.DataFrame], frames: Frames
-) -> Frames:
-    """The jobs' tables, and what is made of them and of the reliabilities."""
-    role = roles(measured[EVIDENCE_FEASIBILITY.name])
-    ceilings = measured[BRAIN_CEILING.name]
+def derived_tables(
+    config: LPactConfig, tables: Mapping[str, pl.DataFrame]
+) -> dict[str, Callable[[], pl.DataFrame]]:
+    """Summaries over all jobs, by table; each is made when it is asked for."""
+
+    @cache
+    def stimulus() -> Frames:
+        return summarise_stimulus(
+            {table.name: tables[table.name] for table in STIMULUS_JOB_TABLES}, config
+        )
+
+    def reliabilities() -> pl.DataFrame:
+        role = roles(tables[EVIDENCE_FEASIBILITY.name])
+        return reliability.summarise(tables[BRAIN_CEILING.name], role, config.gates)
+
+    def oracles() -> pl.DataFrame:
+        return oracle.check(tables[BRAIN_AS_MODEL_SUMMARY.name], config.gates)
+
+    def summary(name: str) -> Callable[[], pl.DataFrame]:
+        return lambda: stimulus()[name]
+
     return {
-        **frames,
-        BRAIN_RELIABILITY.name: reliability.summarise(ceilings, role, config.gates),
-        BRAIN_ORACLE.name: oracle.check(frames[BRAIN_AS_MODEL_SUMMARY.name], config.gates),
+        BRAIN_RELIABILITY.name: reliabilities,
+        BRAIN_ORACLE.name: oracles,
+        **{table.name: summary(table.name) for table in STIMULUS_TABLES},
     }

@@ -10,13 +10,14 @@ from typing import ClassVar
 
 import polars as pl
 
-from lpact.analyses.base import Frames, Scope
+from lpact.analyses.base import Audit, Frames, Scope
 from lpact.analyses.lpact.assays.courses import PROXIES
 from lpact.analyses.lpact.assays.signal import kind_of
 from lpact.analyses.lpact.assays.stimulus import run_recording, unused_recording
 from lpact.analyses.lpact.assays.stimulus_rows import Place
 from lpact.analyses.lpact.assays.stimulus_summary import summarise
 from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.jobs import MEASURING
 from lpact.analyses.lpact.tables.assay_stimulus import (
     ENVELOPE_FULL,
     ENVELOPE_STANDALONE,
@@ -27,9 +28,21 @@ from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.codes import Reason
 from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace
-from lpact.run.audit import StudyAudit
 from lpact.store import Results
-from lpact.store.code import JUDGING
+
+JUDGING = (
+    *MEASURING,
+    "analyses/lpact/analysis.py",
+    "analyses/lpact/assays",
+    "analyses/lpact/gates",
+    "analyses/lpact/positive_controls.py",
+    "analyses/lpact/stages.py",
+    "analyses/lpact/stimulus_controls.py",
+    "run/audit.py",
+    "run/collect.py",
+    "run/features.py",
+)
+"""Code that a positive control may run: it may measure and judge studies of its own."""
 
 _REASONS = {reason.value: reason for reason in Reason}
 
@@ -49,16 +62,16 @@ class StimulusJob:
     @property
     def scope(self) -> Scope:
         """The dataset, without any model."""
-        return Scope(self.dataset, without=("name", "gates"))
+        return Scope(self.dataset, without=("name", "lpact.gates"))
 
     @property
     def name(self) -> str:
         """Name of the job among all jobs of the study."""
-        return f"assay/stimulus/{self.dataset}/{self.recording}"
+        return f"lpact/controls/stimulus/{self.dataset}/{self.recording}"
 
     def run(self, workspace: Workspace, results: Results) -> Frames:  # noqa: ARG002
         """Read the recording once, and compute all of them."""
-        place = self.place(workspace.config)
+        place = self.place(LPactConfig.of(workspace.config))
         if self.reason is not Reason.OK:
             return unused_recording(place, self.reason)
         prepared = partial(workspace.prepared, self.dataset, self.recording)
@@ -70,7 +83,7 @@ class StimulusJob:
         return Place(config, entry, self.recording, self.kind)
 
 
-def stimulus_jobs(config: LPactConfig, audit: StudyAudit) -> list[StimulusJob]:
+def stimulus_jobs(config: LPactConfig, audit: Audit) -> list[StimulusJob]:
     """One job for every recording of the study, used or not, in order."""
     entries = {entry.name: entry for entry in config.datasets}
     rows = audit.tables[UNIT_INVENTORY.name].sort(UNIT_INVENTORY.key)
@@ -85,7 +98,7 @@ def stimulus_jobs(config: LPactConfig, audit: StudyAudit) -> list[StimulusJob]:
     ]
 
 
-def stimulus_rows(config: LPactConfig, audit: StudyAudit) -> Counter[str]:
+def stimulus_rows(config: LPactConfig, audit: Audit) -> Counter[str]:
     """Rows that the jobs will make, by table."""
     rows: Counter[str] = Counter()
     for job in stimulus_jobs(config, audit):

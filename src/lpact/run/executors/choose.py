@@ -12,7 +12,7 @@ from lpact.inputs.workspace import Workspace
 from lpact.run.executors.base import Executor, Setup
 from lpact.run.executors.here import Here
 from lpact.run.executors.processes import Processes
-from lpact.run.planning.machine import usable_cores
+from lpact.run.machine import usable_cores
 from lpact.store import Results, TaskStore
 
 

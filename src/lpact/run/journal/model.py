@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-from lpact.run.stages import FEATURES, STAGES
+from lpact.run.stages import FEATURES, FIRST, LAST
 
 Clock = Callable[[], float]
 
@@ -210,14 +210,12 @@ class ProgressModel:
 
     def _passed(self, name: str) -> bool:
         """Whether a stage that has not begun will not come any more: a later one has begun."""
-        if name not in STAGES:
-            return False
-        later = STAGES[STAGES.index(name) + 1 :]
-        return any(stage in self.stages for stage in later)
+        order = list(self.expected)
+        return any(stage in self.stages for stage in order[order.index(name) + 1 :])
 
     def _is_feature_set(self, name: str) -> bool:
         """Whether a stage is part of a planned one: feature sets are extracted one by one, under their own names."""
-        return FEATURES in self.expected and name not in self.expected and name not in STAGES
+        return FEATURES in self.expected and name not in (*self.expected, *FIRST, *LAST)
 
     def _feature_sets(self, now: float) -> tuple[float, float]:
         """Time spent on feature sets, and what the present one takes still."""

@@ -64,13 +64,12 @@ def small_settings(
             "min_train_events": 30,
         },
         "controls": {"include": list(SMALL.controls or ()), "draws": draws},
-        "relational": {"alignments": ["cka"], "profiles": ["pearson"], "permutations": 9},
-        "stripping": {
-            "mechanisms": ["surprisal", "context_update"],
-            "methods": ["feature_residualization"],
-            "mismatch_draws": 1,
+        "mechanisms": {"include": ["surprisal", "context_update"]},
+        "lpact": {
+            "relational": {"alignments": ["cka"], "profiles": ["pearson"], "permutations": 9},
+            "stripping": {"methods": ["feature_residualization"], "mismatch_draws": 1},
+            "assay": {"enabled": False},
         },
-        "assay": {"enabled": False},
     }
 
 

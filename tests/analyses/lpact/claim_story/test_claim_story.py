@@ -39,7 +39,6 @@ STUDY = {
             },
         }
     ],
-    "audit": {"required_controls": ["circular_shift", "random_matched_dim"]},
     "models": [{"name": "integrated", "layers": [1, 2]}],
     "readout": {"alphas": [10.0, 1000.0], "folds": 3, "gap_events": 2, "min_train_events": 30},
     "controls": {
@@ -51,13 +50,16 @@ STUDY = {
         ],
         "draws": 3,
     },
-    "relational": {"alignments": ["linear"], "profiles": ["pearson", "cosine"]},
-    "stripping": {
-        "mechanisms": ["surprisal", "context_update"],
-        "methods": ["feature_residualization", "feature_zeroing"],
-        "mismatch_draws": 2,
+    "mechanisms": {"include": ["surprisal", "context_update"]},
+    "lpact": {
+        "audit": {"required_controls": ["circular_shift", "random_matched_dim"]},
+        "relational": {"alignments": ["linear"], "profiles": ["pearson", "cosine"]},
+        "stripping": {
+            "methods": ["feature_residualization", "feature_zeroing"],
+            "mismatch_draws": 2,
+        },
+        "assay": {"enabled": False},
     },
-    "assay": {"enabled": False},
 }
 
 

@@ -70,11 +70,11 @@ def study(grid: str, **readout) -> LPactConfig:
         "controls": {"draws": 1, "include": ["token_order_shuffle", "circular_shift"]},
         "nuisance": {"include": ["word_rate"]},
         "stripping": {
-            "mechanisms": list(PLANTED),
             "methods": ["feature_residualization", "mechanism_projection_removal"],
             "mismatch_draws": 2,
             "target_fraction": 1 / 6,
         },
+        "mechanisms": {"include": list(PLANTED)},
     }
     return validate_model(LPactConfig, values, where="test study")
 

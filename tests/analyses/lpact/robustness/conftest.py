@@ -46,13 +46,15 @@ STUDY = {
         ],
         "draws": 2,
     },
-    "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "cosine"]},
-    "stripping": {
-        "mechanisms": ["surprisal", "context_update"],
-        "methods": ["feature_residualization", "feature_zeroing"],
-        "mismatch_draws": 1,
+    "mechanisms": {"include": ["surprisal", "context_update"]},
+    "lpact": {
+        "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "cosine"]},
+        "stripping": {
+            "methods": ["feature_residualization", "feature_zeroing"],
+            "mismatch_draws": 1,
+        },
+        "assay": {"enabled": False},
     },
-    "assay": {"enabled": False},
 }
 
 

@@ -87,12 +87,11 @@ def implant_config(study: LPactConfig, arm: str, *, seed: int = SEED) -> LPactCo
             ),
             "stripping": study.stripping.model_copy(
                 update={
-                    "mechanisms": MECHANISMS_USED,
                     "target_fraction": TARGET_FRACTION,
                     "mismatch_draws": min(study.stripping.mismatch_draws, MISMATCH_DRAWS_AT_MOST),
                 }
             ),
-            "mechanisms": type(study.mechanisms)(),
+            "mechanisms": type(study.mechanisms)(include=MECHANISMS_USED),
             "audit": _audit(study),
         }
     )

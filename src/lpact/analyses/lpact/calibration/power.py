@@ -114,7 +114,7 @@ def assess(
     if run is not None:
         check_same_study(run, config.model_dump(mode="json"))
     reporter = reporter or Silent()
-    designs = read_design(Workspace(config, run_config), reporter)
+    designs = read_design(Workspace(config.study(), run_config), reporter)
     ceilings = {d.name: d.ceiling for d in designs} if run is None else run_ceilings(run)
     effects: list[Row] = []
     caps: dict[str, tuple[str, ...]] = {}

@@ -32,7 +32,7 @@ from lpact.math.types import FloatArray
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.choose import open_executor, scratch_results
 from lpact.run.journal.progress import Reporter
-from lpact.run.measure import measure_in_memory
+from lpact.analyses.lpact.stages import measure_levels
 from lpact.store import Results, TaskStore
 from lpact.validation import config_digest
 
@@ -88,7 +88,7 @@ class TrialJob:
         """Simulate, measure and judge; the workspace of the user's own study is not looked at."""
         rules = {"gates": self.gates, "relational": self.relational}
         config = cell_config(self.cell, self.number, self.effort).model_copy(update=rules)
-        measured = measure_in_memory(config)
+        measured = measure_levels(config)
         metric = config.readout.primary_metric
         decided = decide(measured, gates=config.gates, primary_metric=metric)
         p_values = decided[DECISIONS.name].filter(mechanism=PLANTED_MECHANISM)
@@ -185,7 +185,7 @@ def simulate(
 
     The first one is timed in this process, and ``told`` hears how many are left and what each of them takes.
     """
-    workspace = Workspace(config, run)
+    workspace = Workspace(config.study(), run)
     with nullcontext(TaskStore.at(kept)) if kept is not None else scratch_results() as store:
         left = [job for job in jobs if store.find(job.key) is None]
         if left and told is not None:

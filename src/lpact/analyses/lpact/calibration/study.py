@@ -173,7 +173,7 @@ def run_grid(
         store.save(first.key, frames)
         if told is not None:
             told(Forecast(n_kept, len(waiting), float(frames[SECONDS]["wall"][0])))
-    workspace = Workspace(cell_config(cells[0], 0, effort), RunConfig())
+    workspace = Workspace(cell_config(cells[0], 0, effort).study(), RunConfig())
     with open_executor(workspace, store, max(1, min(workers, len(waiting)))) as executor:
         conductor = Conductor(store, executor, Watched(reporter))
         conductor.run("simulated studies", [Task(job, job.key) for job in jobs])

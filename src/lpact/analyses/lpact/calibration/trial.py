@@ -15,7 +15,7 @@ from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.codes import FinalLabel
-from lpact.run.measure import measure_in_memory
+from lpact.analyses.lpact.stages import measure_levels
 from lpact.store import frame
 
 _EVIDENCE_GATES = {"mechanism_specific": "mechanism"}
@@ -48,7 +48,7 @@ def run_trial(cell: Cell, seed: int, effort: Effort = EFFORT) -> pl.DataFrame:
     """
     config = cell_config(cell, seed, effort)
     with threadpool_limits(1):
-        measured = measure_in_memory(config)
+        measured = measure_levels(config)
         decided = decide(measured, gates=config.gates, primary_metric=config.readout.primary_metric)
     return summarise(cell, seed, decided)
 

@@ -8,7 +8,7 @@ lower it, with a reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import polars as pl
@@ -26,7 +26,6 @@ from lpact.analyses.lpact.levels.audit_rows import (
     missing_unit_rows,
     mode_rows,
     model_rows,
-    source_row,
 )
 from lpact.analyses.lpact.levels.media import MediaAudit, release_rows
 from lpact.analyses.lpact.tables.audit import (
@@ -50,12 +49,67 @@ from lpact.analyses.lpact.tables.media import (
 from lpact.analyses.lpact.tables.media import TABLES as MEDIA_TABLES
 from lpact.config import DatasetConfig
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
-from lpact.errors import InputError
+from lpact.errors import FeatureError, InputError, did_you_mean
 from lpact.features.availability import Missing
 from lpact.features.models import ModelSource
 from lpact.inputs.prepare import Inspection, Prepared
+from lpact.inputs.workspace import Workspace
 from lpact.store import frame
-from lpact.tables import SOURCE_FILES
+
+
+def audit_datasets(
+    config: LPactConfig,
+    workspace: Workspace,
+    problems: list[InputError],
+    advance: Callable[[], None],
+) -> dict[str, DatasetAudit]:
+    """Audit every dataset of a study; what must be fixed is appended to ``problems``."""
+    audits = {
+        entry.name: run(
+            config=config,
+            dataset_config=entry,
+            dataset=workspace.dataset(entry.name),
+            inspections=_inspections(workspace, entry.name, problems, advance),
+            sources=workspace.sources,
+            problems=problems,
+        )
+        for entry in config.datasets
+    }
+    if not problems:
+        problems += _unknown_models(config, list(audits.values()))
+    return audits
+
+
+def _inspections(
+    workspace: Workspace, name: str, problems: list[InputError], advance: Callable[[], None]
+) -> Iterator[Inspection]:
+    """Inspect one recording after another; a problem of one does not hide those of the next."""
+    for recording in workspace.dataset(name).recording_ids():
+        try:
+            yield workspace.inspection(name, recording)
+        except InputError as error:
+            # Recordings that share a stimulus share its problems.
+            if str(error) not in {str(known) for known in problems}:
+                problems.append(error)
+        advance()
+
+
+def _unknown_models(config: LPactConfig, audits: list[DatasetAudit]) -> list[InputError]:
+    """Models without features in any dataset, where some dataset could have them: most likely a misspelt name."""
+    if not any(a.recordings for a in audits):
+        return []
+    known = {name for a in audits for name in a.models_offered}
+    return [
+        FeatureError(
+            f"no dataset has features of the model '{model.name}'",
+            where=f"[[models]] '{model.name}'",
+            got="none",
+            expected="features for at least one usable recording",
+            remedy=f"remove the model, or add its features; {did_you_mean(model.name, known)}",
+        )
+        for model in config.models
+        if not any(model.name in a.models() for a in audits)
+    ]
 
 
 def run(
@@ -111,7 +165,6 @@ def run(
     audit.add(RELIABILITY_MODES, mode_rows(name, audit.recordings, config.relational.min_units))
     _other_stimuli(dataset, audit.media, problems)
     files = dataset.source_files()
-    audit.add(SOURCE_FILES, [source_row(name, f) for f in files])
     audit.add(RELEASE_AUDIT, release_rows(name, DATASETS.get(dataset_config.reader).layout, files))
     for table, rows in (
         (STIMULUS_MEDIA, audit.media.mapping()),

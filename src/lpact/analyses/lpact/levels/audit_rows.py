@@ -11,7 +11,7 @@ from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSumm
 from lpact.analyses.lpact.levels.conditions import build_controls
 from lpact.analyses.lpact.levels.pairing import MISSING_PARTNER, MODES, comparable, paired
 from lpact.codes import Reason
-from lpact.datasets.base import RecordingId, SourceFile
+from lpact.datasets.base import RecordingId
 from lpact.datasets.validate import Finding
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import mechanism_correlations
@@ -177,17 +177,6 @@ def mode_rows(dataset: str, recordings: Sequence[RecordingSummary], min_units: i
 
 def _n_shared(a: RecordingSummary, b: RecordingSummary) -> int:
     return len(set(a.unit_ids) & set(b.unit_ids)) if comparable(a, b) else 0
-
-
-def source_row(dataset: str, file: SourceFile) -> Row:
-    """One source file."""
-    return {
-        "dataset": dataset,
-        "path": file.path,
-        "n_bytes": file.n_bytes,
-        "sha256": file.sha256,
-        "licence": file.licence,
-    }
 
 
 def correlation_rows(dataset: str, prepared: Prepared) -> list[Row]:

@@ -12,9 +12,8 @@ from typing import Any
 from lpact.errors import RunError
 from lpact.extras import require
 from lpact.inputs.grid_cache import fingerprint
-from lpact.inputs.prepare import check_device
 from lpact.inputs.workspace import Workspace
-from lpact.run.audit import plugin_packages
+from lpact.run.audit import check_device, plugin_packages
 from lpact.run.executors.dask.terms import Briefing, folders
 from lpact.run.features import unready
 from lpact.store import FolderShelf, code_digest, library_versions
@@ -42,7 +41,7 @@ def unfitness(briefing: Briefing) -> str:
         *_other_plugins(briefing, plugin_packages(config)),
     ]
     if not found:
-        check_device(config.readout)
+        check_device(config)
         found += _other_sources(briefing)
     return "; ".join(found)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lpact.errors import RunError
-from lpact.run.planning.costs import SHARED_OUT, StageCost
-from lpact.run.planning.machine import Limits
+from lpact.run.costs import StageCost
+from lpact.run.machine import Limits
 from lpact.run.stages import AUDIT, FEATURES, REPORT
 
 MEMORY_SHARE = 0.9
@@ -18,14 +18,14 @@ RETAINED_SHARE = 0.7
 
 def memory_with(stages: Sequence[StageCost], workers: int) -> int:
     """The most memory of all processes together."""
-    own = max((s.peak_bytes for s in stages if s.stage not in SHARED_OUT), default=0)
-    shared = max((s.peak_bytes for s in stages if s.stage in SHARED_OUT), default=0)
+    own = max((s.peak_bytes for s in stages if not s.shared), default=0)
+    shared = max((s.peak_bytes for s in stages if s.shared), default=0)
     return max(own + retained(stages), shared) if workers == 1 else own + workers * shared
 
 
 def retained(stages: Sequence[StageCost]) -> int:
     """What a process that computed contexts itself still holds afterwards: the allocator gives little back."""
-    shared = max((s.peak_bytes for s in stages if s.stage in SHARED_OUT), default=0)
+    shared = max((s.peak_bytes for s in stages if s.shared), default=0)
     least = min((s.peak_bytes for s in stages if s.peak_bytes), default=0)
     return int(RETAINED_SHARE * max(0, shared - least))
 
@@ -83,7 +83,7 @@ def _memory_problem(
     got = f"about {gib(needed)} of memory with {counted}, most of it in the stage '{largest.stage}'"
     if fitting:
         advice = f"use --workers {fitting}, which needs about {gib(memory_with(stages, fitting))}"
-    elif largest.stage in SHARED_OUT:
+    elif largest.shared:
         advice = (
             f"one process needs {gib(largest.peak_bytes)} in the stage '{largest.stage}': lower "
             f"readout.memory_gib (now {memory_gib:g}), take fewer units (preprocess.channels or grid.units = "
@@ -104,7 +104,7 @@ def _memory_problem(
 
 def _decisive(stages: Sequence[StageCost], workers: int) -> StageCost:
     """The stage whose processes hold most of the memory together."""
-    return max(stages, key=lambda s: s.peak_bytes * (workers if s.stage in SHARED_OUT else 1))
+    return max(stages, key=lambda s: s.peak_bytes * (workers if s.shared else 1))
 
 
 def workers_that_fit(stages: Sequence[StageCost], allowed: int, most: int) -> int:

@@ -6,20 +6,35 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lpact.analyses.base import Audit
+from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
+from lpact.analyses.lpact.assays.courses import PROXIES
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates.criteria import SHARED, CriterionName
 from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary
 from lpact.analyses.lpact.levels.pairing import MODES
 from lpact.analyses.lpact.levels.relational import build_measures
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
+from lpact.analyses.lpact.stimulus_controls import stimulus_jobs, stimulus_rows
+from lpact.analyses.lpact.tables.assay_brain import (
+    BRAIN_AS_MODEL,
+    BRAIN_AS_MODEL_SUMMARY,
+    BRAIN_ORACLE,
+    BRAIN_RELIABILITY,
+    IMPLANT,
+    PROFILE_ORDER,
+)
+from lpact.analyses.lpact.tables.assay_stimulus import (
+    FULL_SUMMARY,
+    LOW_LEVEL_SUMMARY,
+    PROXY_SUMMARY,
+    STANDALONE_SUMMARY,
+)
 from lpact.analyses.lpact.tables.audit import MECHANISM_CORRELATIONS
 from lpact.codes import Gate
-from lpact.config import StudyConfig
 from lpact.controls.base import CONTROLS
 from lpact.controls.reordered import ReorderedRows
 from lpact.math.ridge import METRICS
-from lpact.run.assay_plan import assay_rows
-from lpact.run.audit import StudyAudit
-from lpact.tables import MODEL_FILES
 
 N_FITTED_MODEL_CONDITIONS = 2
 """Nuisance alone, and nuisance plus model, beside the real features and the controls."""
@@ -50,18 +65,17 @@ class Counts:
     """Rows by table, claims, and readouts of a study."""
 
     rows: Mapping[str, int]
-    n_claims: int
+    claims: tuple[str, ...]
     n_fits: int
 
 
-def count_study(config: StudyConfig, audit: StudyAudit) -> Counts:
+def count_study(config: LPactConfig, audit: Audit) -> Counts:
     """Count without computing anything: contexts that are alike are counted once."""
     rows: Counter[str] = Counter({name: table.height for name, table in audit.tables.items()})
     rows[MECHANISM_CORRELATIONS.name] = _n_correlations(audit)
-    rows[MODEL_FILES.name] += audit.sets_to_come
-    claims: set[tuple[str, str, int]] = set()
+    claims: dict[tuple[str, str, int], None] = {}
     n_fits = 0
-    for name, dataset in audit.datasets.items():
+    for name, dataset in audit.detail.items():
         by_id = {recording.id: recording for recording in dataset.recordings}
         for recording in dataset.recordings:
             rows.update(brain_rows(config, recording))
@@ -69,7 +83,7 @@ def count_study(config: StudyConfig, audit: StudyAudit) -> Counts:
         alike: Counter[tuple[object, ...]] = Counter()
         first: dict[tuple[object, ...], tuple[RecordingSummary, ContextOffer]] = {}
         for offer in dataset.contexts:
-            claims.add((name, offer.model, offer.layer))
+            claims[name, offer.model, offer.layer] = None
             recording = by_id[offer.recording]
             kind = context_kind(recording, offer)
             alike[kind] += 1
@@ -79,7 +93,12 @@ def count_study(config: StudyConfig, audit: StudyAudit) -> Counts:
             for table, n_rows in context_rows(config, recording, offer).items():
                 rows[table] += n * n_rows
             n_fits += n * (n_plain_fits(offer) + n_stripped_fits(config, recording, offer))
-    n_claims = len(claims) * len(config.mechanisms.include)
+    named = tuple(
+        "/".join(map(str, (*layer, mechanism)))
+        for layer in claims
+        for mechanism in config.mechanisms.include
+    )
+    n_claims = len(named)
     rows["decisions/lpact_decision_table"] = N_PROFILES * n_claims
     rows["decisions/control_explained_results"] = N_PROFILES * n_claims
     rows["decisions/lpact_gate_evidence"] = n_claims * N_CRITERIA
@@ -87,7 +106,7 @@ def count_study(config: StudyConfig, audit: StudyAudit) -> Counts:
     rows["decisions/lpact_study_outcome"] = N_PROFILES
     if config.assay.enabled:
         rows.update(assay_rows(config, audit))
-    return Counts(dict(sorted(rows.items())), n_claims, n_fits)
+    return Counts(dict(sorted(rows.items())), named, n_fits)
 
 
 def context_kind(recording: RecordingSummary, offer: ContextOffer) -> tuple[object, ...]:
@@ -105,17 +124,17 @@ def context_kind(recording: RecordingSummary, offer: ContextOffer) -> tuple[obje
     )
 
 
-def _n_correlations(audit: StudyAudit) -> int:
+def _n_correlations(audit: Audit) -> int:
     """Pairs of mechanisms of each stimulus, those included that a language model is still to give."""
     sizes = {
         (name, recording.id.stimulus): len(recording.mechanisms)
-        for name, dataset in audit.datasets.items()
+        for name, dataset in audit.detail.items()
         for recording in dataset.recordings
     }
     return sum(n * (n - 1) // 2 for n in sizes.values())
 
 
-def brain_rows(config: StudyConfig, recording: RecordingSummary) -> Counter[str]:
+def brain_rows(config: LPactConfig, recording: RecordingSummary) -> Counter[str]:
     """Count the rows that one recording makes without any model, by table."""
     n_alignments, n_profiles = len(config.relational.alignments), len(config.relational.profiles)
     n_units = len(recording.unit_ids)
@@ -130,7 +149,7 @@ def brain_rows(config: StudyConfig, recording: RecordingSummary) -> Counter[str]
 
 
 def context_rows(
-    config: StudyConfig, recording: RecordingSummary, offer: ContextOffer
+    config: LPactConfig, recording: RecordingSummary, offer: ContextOffer
 ) -> Counter[str]:
     """Count the rows that one context makes, by table."""
     rows: Counter[str] = Counter()
@@ -191,14 +210,55 @@ def on_responses(control: str) -> bool:
     return issubclass(kind, ReorderedRows) and kind.contiguous
 
 
-def n_stripped_fits(config: StudyConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
+def n_stripped_fits(config: LPactConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
     """Nested readouts of one context with stripped features."""
     n_own = len(mechanism_strippings(offer.strippings))
     shared = len(offer.strippings) - n_own
     return shared + n_own * (1 + config.stripping.mismatch_draws) * len(recording.mechanisms)
 
 
-def n_unit_fits(config: StudyConfig, recording: RecordingSummary) -> int:
+def n_unit_fits(config: LPactConfig, recording: RecordingSummary) -> int:
     """Nested readouts from every unit to all others: of the whole recording and of its halves."""
     fitted = sum(measure.from_readout for measure in build_measures(config).values())
     return 3 * fitted * len(recording.unit_ids)
+
+
+def assay_rows(config: LPactConfig, audit: Audit) -> Counter[str]:
+    """Rows that the positive controls will have, by table."""
+    n_summaries = len(config.relational.alignments) * len(config.relational.profiles)
+    n_datasets, n_comparisons = len(audit.detail), len(brain_as_model.COMPARISONS)
+    rows = Counter(
+        {
+            IMPLANT.name: len(implant.ARMS) * len(implant.GATE_PROFILES) * len(implant.QUANTITIES),
+            BRAIN_RELIABILITY.name: n_datasets * len(MODES) * len(reliability.KINDS),
+            BRAIN_AS_MODEL_SUMMARY.name: n_datasets * n_comparisons * n_summaries,
+            BRAIN_ORACLE.name: n_datasets * n_comparisons,
+            PROFILE_ORDER.name: n_datasets * n_summaries,
+            BRAIN_AS_MODEL.name: 0,
+        }
+    )
+    for name, dataset in audit.detail.items():
+        units = [set(recording.unit_ids) for recording in dataset.recordings]
+        for comparison in brain_as_model.COMPARISONS:
+            chosen, _ = brain_as_model.pairs(config, name, comparison, dataset.recordings)
+            n_shared = sum(len(units[i] & units[j]) for i, j in chosen)
+            rows[BRAIN_AS_MODEL.name] += n_shared * n_summaries
+    return rows + stimulus_rows(config, audit) + _stimulus_summary_rows(config, audit)
+
+
+def _stimulus_summary_rows(config: LPactConfig, audit: Audit) -> Counter[str]:
+    """One row a dataset and group; a dataset without recordings has the groups of a time series."""
+    without = 2 * len(config.assay.onset_windows_ms)
+    groups: dict[str, set[tuple[str, str]]] = {name: set() for name in audit.detail}
+    for job in stimulus_jobs(config, audit):
+        windows = job.place(config).windows
+        groups[job.dataset] |= {(t, window) for t, named in windows.items() for window in named}
+    n_datasets = len(audit.detail)
+    return Counter(
+        {
+            LOW_LEVEL_SUMMARY.name: sum(len(own) or without for own in groups.values()),
+            STANDALONE_SUMMARY.name: n_datasets,
+            FULL_SUMMARY.name: n_datasets,
+            PROXY_SUMMARY.name: n_datasets * len(PROXIES),
+        }
+    )

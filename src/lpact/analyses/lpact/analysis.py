@@ -1,0 +1,248 @@
+"""L-PACT as an analysis of the engine. Numerics are imported when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+import polars as pl
+
+from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage
+from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation
+from lpact.analyses.lpact.config import LPactConfig, LPactSection
+from lpact.analyses.lpact.tables import (
+    assay_brain,
+    assay_stimulus,
+    audit,
+    calibration,
+    causal,
+    ceilings,
+    claim_audit,
+    decisions,
+    media,
+    power,
+    predictive,
+    relational,
+    robustness,
+)
+from lpact.codes import FinalLabel, Gate
+from lpact.config import StudyConfig
+from lpact.errors import InputError
+from lpact.inputs.workspace import Workspace
+from lpact.registry import Registry
+from lpact.store import Manifest
+from lpact.tables import CLAIM_KEY, Table
+
+ASSAY_TABLES = (*assay_brain.TABLES, *assay_stimulus.TABLES)
+GATES = {
+    "P": ("predictive", Gate.PREDICTIVE),
+    "S": ("severe_control", Gate.SEVERE_CONTROL),
+    "R": ("relational", Gate.RELATIONAL),
+    "M": ("mechanism_specific", Gate.MECHANISM),
+    "T": ("ceiling", Gate.CEILING),
+    "Rep": ("replication", Gate.REPLICATION),
+}
+"""Column of the decision table and gate, by letter, in the order of the chain."""
+
+
+class LPact(Analysis):
+    """Is a brain score more than a prediction score?"""
+
+    name = "lpact"
+    summary = "L-PACT: is a brain score more than a prediction score?"
+    Options = LPactSection
+    tables = (
+        *audit.TABLES,
+        *media.TABLES,
+        *predictive.TABLES,
+        *relational.TABLES,
+        *causal.TABLES,
+        *ceilings.TABLES,
+        *decisions.TABLES,
+        *ASSAY_TABLES,
+    )
+    other_tables = (
+        *claim_audit.TABLES,
+        *robustness.TABLES,
+        *calibration.TABLES,
+        *power.TABLES,
+    )
+    claims = ClaimTable(
+        table=decisions.DECISIONS,
+        key=CLAIM_KEY,
+        labels={label.value: label.explanation for label in FinalLabel},
+        profiles={"paper": "point rules of the paper", "calibrated": "every gate is a test"},
+        gates={letter: column for letter, (column, _) in GATES.items()},
+        gate_meanings={letter: gate.explanation for letter, (_, gate) in GATES.items()},
+        score="raw_score",
+        evidence=decisions.GATE_EVIDENCE,
+    )
+    figures: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "verdict": ("framework", "decision_matrix"),
+        "why": (
+            "conventional",
+            "layer_scores",
+            "control_winners",
+            "relational_profiles",
+            "profile_heatmaps",
+            "stripping_matrix",
+            "dissociations",
+            "ceilings",
+            "unit_maps",
+        ),
+        "how sure": ("assay_sensitivity", "uncertainty", "sensitivity", "false_passes", "power"),
+        "how it was made": ("source_audit",),
+    }
+    commands: ClassVar[Mapping[str, str]] = {
+        "assay": "lpact.analyses.lpact.cli.assay:command",
+        "decide": "lpact.analyses.lpact.cli.decide:command",
+        "robustness": "lpact.analyses.lpact.cli.robustness:command",
+        "power": "lpact.analyses.lpact.cli.power:command",
+        "calibrate": "lpact.analyses.lpact.cli.calibrate:command",
+        "claims": "lpact.analyses.lpact.cli.claims:app",
+    }
+
+    def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
+        """Alignment measures, profile similarities and stripping methods."""
+        from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+        from lpact.analyses.lpact.levels.strip import STRIPPINGS
+
+        config = LPactConfig.of(study)
+        yield from ((MEASURES, name) for name in config.relational.alignments)
+        yield from ((PROFILES, name) for name in config.relational.profiles)
+        yield from ((STRIPPINGS, name) for name in config.stripping.methods)
+
+    def resolve(self, study: StudyConfig) -> LPactSection:
+        """Options of measures and stripping methods spelt out; unknown names are errors."""
+        from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+        from lpact.analyses.lpact.levels.strip import STRIPPINGS
+        from lpact.controls.base import CONTROLS
+        from lpact.run.audit import spell_out
+
+        config = LPactConfig.of(study)
+        for name in config.audit.required_controls:
+            CONTROLS.get(name, where="lpact.audit.required_controls")
+        for name in config.relational.profiles:
+            PROFILES.get(name, where="lpact.relational.profiles")
+        relational_options = spell_out(
+            config.relational,
+            MEASURES,
+            config.relational.alignments,
+            where="lpact.relational.alignments",
+        )
+        stripping_options = spell_out(
+            config.stripping, STRIPPINGS, config.stripping.methods, where="lpact.stripping.methods"
+        )
+        own = study.analyses["lpact"]
+        assert isinstance(own, LPactSection)
+        return own.model_copy(
+            update={"relational": relational_options, "stripping": stripping_options}
+        )
+
+    def contexts(self, study: StudyConfig) -> set[str]:
+        """Contexts that controls and stripping methods load."""
+        from lpact.analyses.lpact.levels.audit_offers import wanted_contexts
+
+        return set(wanted_contexts(LPactConfig.of(study)))
+
+    def run_tables(self, study: StudyConfig) -> tuple[Table, ...]:
+        """All tables, without the positive controls' where these are switched off."""
+        if LPactConfig.of(study).assay.enabled:
+            return self.tables
+        return tuple(table for table in self.tables if table not in ASSAY_TABLES)
+
+    def audit(
+        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
+    ) -> Audit:
+        """Audit every dataset: the evidence chain, roles, controls, reliability modes, media."""
+        from lpact.analyses.lpact.counts import AT_MOST, count_study
+        from lpact.analyses.lpact.levels.audit import audit_datasets, frames
+
+        config = LPactConfig.of(workspace.config)
+        datasets = audit_datasets(config, workspace, problems, advance)
+        if problems:
+            return Audit()
+        made = Audit(tables=frames(list(datasets.values())), detail=datasets)
+        counts = count_study(config, made)
+        return Audit(made.tables, counts.claims, counts.rows, AT_MOST, detail=datasets)
+
+    def stages(self, study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
+        """Brain patterns, levels 1 to 3, ceilings, positive controls."""
+        from lpact.analyses.lpact.stages import stages
+
+        return stages(LPactConfig.of(study), audit, keys)
+
+    def derive(
+        self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]
+    ) -> Mapping[str, Callable[[], pl.DataFrame]]:
+        """Corrected p-values, ceiling-normalised scores, and summaries of the positive controls."""
+        from lpact.analyses.lpact.levels import ceiling
+        from lpact.analyses.lpact.levels.predictive import correct
+        from lpact.analyses.lpact.positive_controls import derived_tables
+
+        config = LPactConfig.of(study)
+        reliability = ceilings.BRAIN_CEILING.name
+        made: dict[str, Callable[[], pl.DataFrame]] = {
+            predictive.CONTROL_NULLS.name: lambda: correct(tables[predictive.CONTROL_NULLS.name]),
+            ceilings.NORMALIZED_SCORES.name: lambda: ceiling.normalize_relational(
+                tables[reliability], tables[relational.PROFILE_DELTAS.name]
+            ),
+            ceilings.NORMALIZED_PREDICTIVE.name: lambda: ceiling.normalize_predictive(
+                tables[reliability], tables[predictive.CONTROL_DELTAS.name]
+            ),
+        }
+        return made | (derived_tables(config, tables) if config.assay.enabled else {})
+
+    def decide(self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
+        """Gates, labels and the outcome under both profiles."""
+        from lpact.analyses.lpact.gates import NEEDED, decide
+
+        config = LPactConfig.of(study)
+        needed = {table.name: tables[table.name] for table in NEEDED}
+        decided = decide(needed, gates=config.gates, primary_metric=config.readout.primary_metric)
+        return needed | decided
+
+    def conclude(self, material: Material) -> Conclusion:
+        """The verdict in one sentence, and why."""
+        from lpact.analyses.lpact.verdict_sentence import conclusion
+
+        return conclusion(material)
+
+    def explain(
+        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
+    ) -> Explanation:
+        """The chain of evidence of one claim."""
+        from lpact.analyses.lpact.claim_story import explain_claim
+
+        return explain_claim(LPactConfig.of(config), rows, claim, profile)
+
+    def figure(self, name: str, material: Material) -> Any:
+        """One of the figures of ``figures``."""
+        from lpact.analyses.lpact.figures import maker
+
+        return maker(name)(material)
+
+    def methods(self, manifest: Manifest, material: Material) -> Any:
+        """The Methods section, part by part."""
+        from lpact.analyses.lpact.methods import methods_parts
+
+        return methods_parts(manifest, LPactConfig.of(material.config), material.tables)
+
+    def extra_tables(self, material: Material, tell: Callable[[str], None]) -> Frames:
+        """Error rates of the gates, and what the verdicts depend on."""
+        from lpact.analyses.lpact.calibration.reference_run import load_reference
+        from lpact.analyses.lpact.robustness import tables_for_report
+
+        reference = load_reference()
+        return {
+            calibration.RATES.name: reference.rates,
+            calibration.TRUTH_RATES.name: reference.truth_rates,
+            **tables_for_report(LPactConfig.of(material.config), material.tables, tell),
+        }
+
+    def check(self, rows: Rows) -> Iterable[str]:
+        """Whether all tables agree on the order of units."""
+        from lpact.analyses.lpact.unit_order import unit_order_faults
+
+        return unit_order_faults(partial(rows))
