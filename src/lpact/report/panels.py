@@ -239,11 +239,21 @@ def with_looks(rows: pl.DataFrame, column: str, looks: Mapping[Any, Look]) -> pl
     return rows.hstack(pl.DataFrame(made, schema=schema))
 
 
-def points(rows: pl.DataFrame, x: Any, y: Any, *, thick: float = 1.2, **more: Any) -> alt.Chart:
-    """Symbols that look as the rows say (`with_looks`); ``more`` are further channels."""
+def points(
+    rows: pl.DataFrame,
+    x: Any,
+    y: Any,
+    *,
+    thick: float = 1.2,
+    shift: tuple[float, float] = (0, 0),
+    **more: Any,
+) -> alt.Chart:
+    """Symbols that look as the rows say (`with_looks`), moved by ``shift`` pixels; ``more`` are further channels."""
     looks = {name: own(name) for name in ("shape", "fill", "stroke")}
     looks |= {name: own(name, "quantitative") for name in ("size", "opacity")}
     look = {"strokeWidth": thick, "strokeCap": "round"}
+    if any(shift):
+        look |= {"xOffset": shift[0], "yOffset": shift[1]}
     return layer(rows, "point", look, x=x, y=y, **looks, **more)
 
 
@@ -401,25 +411,27 @@ def round_down(value: float) -> float:
 
 
 def cells(
-    rows: pl.DataFrame, x: Any, y: Any, *, label: str = "", size: int = 10, gap: float = 1
+    rows: pl.DataFrame,
+    x: Any,
+    y: Any,
+    *,
+    label: str = "",
+    size: int = 10,
+    gap: float = 1,
+    **more: Any,
 ) -> list[alt.Chart]:
     """Rectangles in the colours of `Classes.paint`, with the text of the column ``label`` over them."""
     look = {"stroke": "paper", "strokeWidth": gap} if gap else {}
-    made = [layer(rows, "rect", look, x=x, y=y, fill=own("fill"))]
+    made = [layer(rows, "rect", look, x=x, y=y, fill=own("fill"), **more)]
     if label:
         words = {"align": "center", "baseline": "middle", "fontSize": size}
-        bare_rows = rows.drop(MARK, strict=False)
-        made.append(
-            layer(
-                bare_rows,
-                "text",
-                words,
-                x=x,
-                y=y,
-                text={"field": label, "type": "nominal"},
-                color=own("ink"),
-            )
-        )
+        channels = {
+            "x": x,
+            "y": y,
+            "text": {"field": label, "type": "nominal"},
+            "color": own("ink"),
+        }
+        made.append(layer(rows.drop(MARK, strict=False), "text", words, **channels, **more))
     return made
 
 

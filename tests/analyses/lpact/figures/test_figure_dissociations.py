@@ -8,16 +8,16 @@ from decision_rows import claim, decisions
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level3_rows import DISSOCIATIONS, MECHANISMS, dissociation_table
 
-from lpact.analyses.lpact.figures.dissociation_rows import (
+from lpact.analyses.lpact.figures.dissociations import (
     FEW,
     MAX_PANELS,
     chosen_layers,
     crossed_rows,
+    make,
     pair_tests,
     rows_of,
     strongest_pairs,
 )
-from lpact.analyses.lpact.figures.dissociations import make
 from lpact.report.figure import Missing
 
 PAIRS = 3

@@ -7,8 +7,13 @@ import pytest
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level3_rows import DECISIONS, DELTAS, MECHANISMS, SPECIFICITY, decisions, stripping_tables
 
-from lpact.analyses.lpact.figures.stripping_matrix import make
-from lpact.analyses.lpact.figures.stripping_rows import FEW, MAX_PANELS, chosen_layers, rows_of
+from lpact.analyses.lpact.figures.stripping_matrix import (
+    FEW,
+    MAX_PANELS,
+    chosen_layers,
+    make,
+    rows_of,
+)
 from lpact.analyses.lpact.gates.point_rules.mechanism import summarise_mechanisms
 from lpact.report.figure import Missing
 
@@ -116,7 +121,7 @@ def test_passed_gates_are_marked_by_profile():
         ("paper", "context_update"),
         ("paper", "surprisal"),
     ]
-    assert "2 under point rules and 1 under every gate a test" in made.summary
+    assert "2 under point rules and 1 under statistical tests" in made.summary
     assert any("P: both profiles" in text for text in texts(root))
 
 

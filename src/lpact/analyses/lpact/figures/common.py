@@ -13,6 +13,7 @@ from lpact.analyses.lpact.tables.ceilings import NORMALIZED_PREDICTIVE
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.codes import FinalLabel
+from lpact.report.panels import Look
 from lpact.report.wording import short_forms, span
 from lpact.tables import RECORDING_KEY
 
@@ -38,6 +39,12 @@ GATE_NAMES: dict[str, str] = {
 
 PROFILES: dict[str, str] = {PAPER: "point rules", CALIBRATED: "statistical tests"}
 """Gate profiles, and what they are called in pictures."""
+
+PROFILE_LOOKS: dict[str, Look] = {
+    PAPER: Look("circle", "paper", "ink", 48),
+    CALIBRATED: Look("square", "ink", "ink", 48),
+}
+"""Symbols of the gate profiles."""
 
 LABEL_RANK: dict[str, int] = {label.value: rank for rank, label in enumerate(FinalLabel)}
 """Place of each verdict in the order in which they are tried."""
