@@ -173,7 +173,7 @@ def test_numbers_that_differ_are_bold(root):
 
 
 def test_words_hold_the_counts(made):
-    assert "point rules: 5 of 50; every gate a test: 2 of 50" in made.caption
+    assert "point rules: 5 of 50; statistical tests: 2 of 50" in made.caption
     assert "not decided under that profile" in made.caption
     assert (
         "point rules: 5 of 50 claims pass every gate; changes that alter which claims do: "
