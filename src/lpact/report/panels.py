@@ -562,3 +562,14 @@ def chunks(items: Sequence[Any], most: int) -> list[list[Any]]:
     n_parts = max(1, -(-len(items) // most))
     each = -(-len(items) // n_parts)
     return [list(items[i : i + each]) for i in range(0, len(items), each)]
+
+
+def pixels(field: str) -> Spec:
+    """A channel in pixels from the left or the top of its panel."""
+    return {"field": field, "type": "quantitative", "scale": None, "axis": None}
+
+
+def separators(y: Spec) -> alt.Chart:
+    """Fine lines between lanes."""
+    rows = pl.DataFrame({y["field"]: y["scale"]["domain"][:-1]})
+    return layer(rows, "rule", {"color": "grid"}, y={**y, "bandPosition": 1})

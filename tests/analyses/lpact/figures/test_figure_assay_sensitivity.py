@@ -12,6 +12,7 @@ from figure_checks import checked_svg, marks, material, texts, width_of
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.assays.lines import findings
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.assay_sensitivity import make, rows_of
 from lpact.analyses.lpact.tables.assay_brain import IMPLANT
 from lpact.analyses.lpact.tables.assay_stimulus import LOW_LEVEL_SUMMARY
@@ -54,7 +55,7 @@ def frames(root) -> int:
 
 
 def test_every_finding_of_a_run_has_its_symbol(of_run: Material):
-    found = findings(of_run.tables, of_run.config.gates)
+    found = findings(of_run.tables, LPactConfig.of(of_run.config).gates)
     root = checked_svg(make(of_run))
     assert kinds(root) == {
         "disc": sum(own.passes is True for own in found),
@@ -76,7 +77,7 @@ def test_an_implant_that_could_not_be_judged_is_not_available():
     own = material(
         {IMPLANT.name: pl.DataFrame([unjudged, sham(gate_pass=False) | {"arm": "implant"}])}
     )
-    first, second = findings(own.tables, own.config.gates)
+    first, second = findings(own.tables, LPactConfig.of(own.config).gates)
     assert (first.passes, first.result) == (None, "not available")
     assert first.detail != "nothing is planted."
     assert (second.passes, second.detail) == (False, "nothing is planted.")

@@ -98,7 +98,7 @@ def test_every_count_is_written_and_told(figure: Figure):
         "point rules, severe controls: 4 of 8 claims still in (in 1 layer); 1 drop out here; "
         "5 pass this step on its own" in told
     )
-    assert "every gate a test, verdict predictive_only: 1 of 8 claims" in told
+    assert "statistical tests, verdict predictive_only: 1 of 8 claims" in told
     assert "8 claims" in figure.caption
     assert (
         "of 8 claims 7 are confirmatory, 6 of these raw positive, 1 integrated (in 1 layer)"
@@ -106,7 +106,7 @@ def test_every_count_is_written_and_told(figure: Figure):
     )
     written = texts(root)
     assert written.count("point rules") == 1
-    assert written.count("every gate a test") == 1
+    assert written.count("statistical tests") == 1
 
 
 def test_verdicts_are_counted_strongest_first():

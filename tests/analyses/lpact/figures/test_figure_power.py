@@ -25,7 +25,7 @@ from lpact.math.intervals import wilson_interval
 from lpact.report.figure import Figure, Missing
 from lpact.report.render import to_svg
 
-IMAGES = Path(__file__).parents[3] / "docs" / "images"
+IMAGES = Path(__file__).parents[4] / "docs" / "images"
 CURVE = [
     rate(k, 10, snr=snr, profile=profile)
     for profile, counts in (("paper", (1, 5, 10)), ("calibrated", (0, 4, 9)))
@@ -89,7 +89,7 @@ def test_other_designs_are_a_table_of_counts(root):
     assert "12 units, signal 2.0 (n = 12)" in told
     assert "100 words, 9 subjects, signal 2.0 (n = 12)" in told
     assert {"6", "7", "8"} <= set(told)
-    assert "300 words, 4 subjects, 20 units; n = 10 to 20 studies a point" in told
+    assert "300 words, 4 subjects, 20 units; n = 10 to 20 studies per point" in told
 
 
 def test_designs_that_find_no_room_are_counted_in_the_caption():

@@ -12,8 +12,7 @@ from figure_checks import EVIL, SVG, DrawnMark, checked_svg, marks, material, te
 from robustness_rows import interval, level, mechanism, one_out, table
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures.uncertainty import make
-from lpact.analyses.lpact.figures.uncertainty_rows import level_rows, mechanism_rows
+from lpact.analyses.lpact.figures.uncertainty import level_rows, make, mechanism_rows
 from lpact.analyses.lpact.tables.causal import SPECIFICITY
 from lpact.analyses.lpact.tables.robustness import (
     CAUSAL_UNCERTAINTY,
@@ -127,7 +126,7 @@ def test_intervals_are_as_long_as_they_are(root):
     )
 
 
-def test_what_one_subject_run_does_is_told(root, made):
+def test_the_influence_of_one_subject_run_is_written(root, made):
     assert texts(root).count("sign flips") == 1
     (flip,) = {own.text for own in marks(root) if own.text.startswith("a, predictive")}
     assert "without one subject-run -0.4000 to 0.2000, the sign flips (most by 01/02/03)" in flip
@@ -214,12 +213,12 @@ def test_few_units_have_their_range_in_place_of_an_interval(few):
     assert [own.get("stroke-dasharray") for own in lines] == ["3,2"]
     assert "3 units, too few for an interval, from 0.1000 to 0.8000; n = 3" in drawn[0].text
     assert not [own for own in marks(root) if "95 % interval" in own.text]
-    assert "fewer than 5 units hold far less often than 95 %: 4 of 4 contrasts" in figure.caption
+    assert "fewer than 5 units cover far less than 95 %: 4 of 4 contrasts" in figure.caption
     assert "above zero in" not in figure.summary
 
 
 def test_what_intervals_do_not_prove_is_said(made, few, root):
-    assert "share recordings and are not independent" in made.caption
+    assert "Pairs share recordings and are not independent" in made.caption
     assert "share recordings" not in make(few).caption  # no brain in a model's place
     assert "above zero for every model that predicts" in made.caption
     assert "Level 3, stripping, any target" in texts(root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
@@ -13,6 +14,7 @@ from lpact.analyses.lpact.tables.ceilings import NORMALIZED_PREDICTIVE
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.codes import FinalLabel
+from lpact.report import panels
 from lpact.report.panels import Look
 from lpact.report.wording import short_forms, span
 from lpact.tables import RECORDING_KEY
@@ -196,3 +198,56 @@ def n_subject_runs(rows: pl.DataFrame) -> str:
     """How many subject-runs the panels of a dataset rest on (column ``n_all``), in words."""
     counts = [int(n) for n in rows["n_all"]]
     return f"{span(counts)} subject-run{'' if max(counts) == 1 else 's'}"
+
+
+def profiles_in(rows: pl.DataFrame) -> list[str]:
+    """Gate profiles of some rows, point rules first."""
+    return [name for name in PROFILES if name in set(rows["gate_profile"])]
+
+
+def profile_entries(profiles: Sequence[str]) -> list[tuple[str, Look]]:
+    """Gate profiles as entries of a key."""
+    return [(PROFILES[name], PROFILE_LOOKS[name]) for name in profiles]
+
+
+def count_columns(
+    rows: pl.DataFrame, column: str, y: Any, profiles: Sequence[str], left: float, *, head: bool
+) -> list[alt.Chart]:
+    """Numbers beside a panel, one column per gate profile from ``left`` on; those that ``changed`` are bold."""
+    made = []
+    for place, profile in enumerate(profiles):
+        x, own = {"value": left + 44 * place}, rows.filter(gate_profile=profile).drop("mark")
+        for changed in (False, True):
+            strong = {"ink": "fail", "fontWeight": "bold"} if changed else {}
+            part = own.filter(changed=changed)
+            made.append(panels.text(part, column, x, y, size=10, align="right", **strong))
+        if head:
+            symbol = panels.with_looks(
+                pl.DataFrame({"profile": [profile]}), "profile", PROFILE_LOOKS
+            )
+            made.append(panels.points(symbol, {"value": left + 44 * place - 4}, {"value": -8}))
+    return made
+
+
+# -- error rates and power of the gates --------------------------------------------------------------------------------
+
+RATED_GATES: dict[str, str] = {
+    **{column: GATE_NAMES[letter] for letter, column in GATES.items()},
+    "integrated": "all gates",
+    "other_mechanism_specific": "mechanism, others",
+    "other_integrated": "all gates, others",
+}
+"""Gates whose rates are drawn, in the order of the chain; "others" are mechanisms that were not planted."""
+
+REFERENCE = "From reference studies that lpact simulated, not from this study or its design. "
+"""How captions of the calibration that ships with lpact begin."""
+
+
+def rates_of(rates: pl.DataFrame, role: str) -> pl.DataFrame:
+    """Rates of one role ("false_pass" or "power") of the drawn gates, with ``gate_name`` and ``place`` in the chain."""
+    place = {gate: i for i, gate in enumerate(RATED_GATES)}
+    own = rates.filter(pl.col("role") == role, pl.col("gate").is_in(list(RATED_GATES)))
+    return own.with_columns(
+        gate_name=pl.col("gate").replace_strict(RATED_GATES, return_dtype=pl.String),
+        place=pl.col("gate").replace_strict(place, return_dtype=pl.Int64),
+    )

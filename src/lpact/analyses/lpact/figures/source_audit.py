@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures.canvas import CROSS, Canvas, wedge
-from lpact.analyses.lpact.figures.source_audit_rows import rows_of
 from lpact.analyses.lpact.gates.wording import words
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
@@ -19,11 +18,10 @@ from lpact.analyses.lpact.tables.audit import (
     UNIT_INVENTORY,
 )
 from lpact.codes import Reason
-from lpact.report.figure import MARK, Figure, Missing, mark
+from lpact.report import panels
+from lpact.report.figure import Drawing, Spec, figure, with_marks
+from lpact.report.panels import CROSS, Look, wedge
 from lpact.report.wording import counted
-
-NAME = "source_audit"
-TITLE = "Source audit: what evidence each dataset can carry"
 
 LINKS: dict[str, tuple[str, str]] = {
     "has_brain": ("brain", "brain units"),
@@ -36,27 +34,12 @@ LINKS: dict[str, tuple[str, str]] = {
 """Flag of the audit, its name, and what is counted under it."""
 
 LEVELS = ("predictive", "relational", "stripping", "ceiling")
-_LEFT, _LINK, _LEVEL, _TOP, _GAP = 236, 78, 62, 56, 14
-_SPLIT = _LEFT + len(LINKS) * _LINK + _GAP
-
-
-def make(material: Material) -> Figure | Missing:
-    """Draw the audit."""
-    needed = (
-        EVIDENCE_FEASIBILITY,
-        UNIT_INVENTORY,
-        FINDINGS,
-        CONTROL_AVAILABILITY,
-        RELIABILITY_MODES,
-    )
-    lacking = material.lacks(*(table.name for table in needed))
-    if lacking:
-        return Missing(NAME, TITLE, f"the run has no table {', '.join(lacking)}")
-    rows = rows_of(material)
-    if rows.is_empty():
-        return Missing(NAME, TITLE, "the audit knows no dataset")
-    return Figure(NAME, TITLE, _caption(rows), _summary(rows), _draw(rows))
-
+_NAMES, _LINK, _LEVEL = 236, 78, 66
+_LOOKS = {
+    "all": Look("circle", "pass", "pass", 120),
+    "some": Look("circle", "paper", "pass", 120),
+    "none": Look(CROSS, None, "fail", 120),
+}
 
 _COUNTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "has_brain": lambda row: counted(row["n_brain_units"], "unit"),
@@ -68,96 +51,160 @@ _COUNTS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def _draw(rows: pl.DataFrame) -> dict[str, Any]:
-    width = _SPLIT + len(LEVELS) * _LEVEL
-    placed, bottom = _placed(rows)
-    canvas = Canvas(width, bottom + 26)
-    _heads(canvas, width)
-    bands = [{"x": 0, "x2": width, "y": y, "y2": y + _height(row)} for row, y in placed[::2]]
-    canvas.boxes(bands, fill="band")
-    _names(canvas, placed)
-    _links(canvas, placed)
-    _levels(canvas, placed)
-    _legend(canvas, bottom + 16)
-    return canvas.spec()
+def rows_of(material: Material) -> pl.DataFrame:
+    """One row per dataset: flags and counts of the audit.
 
-
-def _height(row: dict[str, Any]) -> float:
-    """A row is as high as what is said of its dataset."""
-    return 24.0 + 13 * len(_lines(row))
-
-
-def _placed(rows: pl.DataFrame) -> tuple[list[tuple[dict[str, Any], float]], float]:
-    """The rows with their upper edges, and the bottom."""
-    placed, y = [], float(_TOP)
-    for row in rows.iter_rows(named=True):
-        placed.append((row, y))
-        y += _height(row)
-    return placed, y
-
-
-def _legend(canvas: Canvas, y: float) -> None:
-    """What the symbols mean, below the rows."""
-    at = [{"x": x, "y": y} for x in (_LEFT + 20, _LEFT + 110, _LEFT + 290)]
-    canvas.symbols(at[:1], "circle", radius=5, fill="pass")
-    canvas.symbols(at[1:2], CROSS, radius=5, edge="fail")
-    canvas.symbols(at[2:], "circle", radius=5, fill="paper", edge="pass", thick=1.2)
-    canvas.symbols(at[2:], wedge(1 / 3), radius=5, fill="pass")
-    told = ("there, or all", "missing: not confirmatory", "some subject-runs")
-    words_at = zip(at, told, strict=True)
-    canvas.words([{**own, "x": own["x"] + 11, "text": text} for own, text in words_at], size=10)
-
-
-def _heads(canvas: Canvas, width: float) -> None:
-    canvas.words([{"x": 8, "y": _TOP - 16, "text": "dataset, role, size"}], size=10, ink="muted")
-    over = [
-        (_LEFT, _SPLIT - _GAP, "links of the evidence chain"),
-        (_SPLIT, width, "subject-runs for"),
-    ]
-    canvas.words(
-        [{"x": (a + b) / 2, "y": 10, "text": text} for a, b, text in over],
-        align="center",
-        bold=True,
+    ``n_words`` counts words of distinct stimuli; ``n_controls`` controls available in at least one layer, out of
+    ``n_controls_asked``; ``n_modes`` reliability modes that are possible, out of ``n_modes_asked``; ``predictive`` and
+    ``ceiling`` are usable subject-runs with features, and the most recordings that any mode can pair.
+    """
+    audit = material.table(EVIDENCE_FEASIBILITY.name).sort("dataset")
+    return (
+        audit.join(_recordings(material), on="dataset", how="left")
+        .join(_controls(material), on="dataset", how="left")
+        .join(_modes(material), on="dataset", how="left")
+        .join(_findings(material), on="dataset", how="left")
+        .with_columns(
+            predictive=pl.when("has_features").then("n_subject_runs").otherwise(0),
+            relational="n_relational_runs",
+            stripping="n_stripping_runs",
+        )
+        .with_columns(
+            pl.col(
+                "n_words",
+                "n_events",
+                "n_events_excluded",
+                "n_units_excluded",
+                "n_controls",
+                "n_controls_asked",
+                "n_modes",
+                "n_modes_asked",
+                "ceiling",
+                "n_excluded",
+                "n_notes",
+            ).fill_null(0)
+        )
+        .sort("dataset")
     )
-    canvas.lines([{"x": a + 4, "x2": b - 4, "y": 24, "y2": 24} for a, b, _ in over])
-    heads = [
-        {"x": _LEFT + (i + 0.5) * _LINK, "y": _TOP - 16, "text": name}
-        for i, (name, _) in enumerate(LINKS.values())
-    ]
-    heads += [
-        {"x": _SPLIT + (i + 0.5) * _LEVEL, "y": _TOP - 16, "text": name}
-        for i, name in enumerate(LEVELS)
-    ]
-    canvas.words(heads, align="center")
 
 
-def _names(canvas: Canvas, placed: list[tuple[dict[str, Any], float]]) -> None:
-    """Name and role, what there is, and what was left out."""
-    names = [
-        {"x": 8, "y": y + 12, "text": row["dataset"], MARK: _dataset_mark(row)} for row, y in placed
+def _recordings(material: Material) -> pl.DataFrame:
+    used = material.table(UNIT_INVENTORY.name).filter("used")
+    stimuli = used.unique(("dataset", "stimulus"), keep="first", maintain_order=True)
+    n_words = stimuli.group_by("dataset").agg(pl.col("n_words").sum())
+    sizes = used.group_by("dataset").agg(
+        pl.col("n_events", "n_events_excluded").sum(),
+        n_units_excluded=(pl.col("n_units") - pl.col("n_units_used")).sum(),
+    )
+    return n_words.join(sizes, on="dataset")
+
+
+def _controls(material: Material) -> pl.DataFrame:
+    return (
+        material.table(CONTROL_AVAILABILITY.name)
+        .group_by("dataset", "control")
+        .agg(pl.col("available").any())
+        .group_by("dataset")
+        .agg(
+            n_controls=pl.col("available").sum().cast(pl.Int64),
+            n_controls_asked=pl.len().cast(pl.Int64),
+        )
+    )
+
+
+def _modes(material: Material) -> pl.DataFrame:
+    possible = pl.col("possible")
+    return (
+        material.table(RELIABILITY_MODES.name)
+        .sort("dataset", "mode")
+        .group_by("dataset", maintain_order=True)
+        .agg(
+            n_modes=possible.sum().cast(pl.Int64),
+            n_modes_asked=pl.len().cast(pl.Int64),
+            ceiling=pl.col("n_recordings").filter(possible).max(),
+            modes=pl.col("mode").filter(possible).str.join(", "),
+        )
+    )
+
+
+def _findings(material: Material) -> pl.DataFrame:
+    severity = pl.col("severity")
+    return (
+        material.table(FINDINGS.name)
+        .group_by("dataset")
+        .agg(
+            n_excluded=(severity == "excluded").sum().cast(pl.Int64),
+            n_notes=(severity == "note").sum().cast(pl.Int64),
+        )
+    )
+
+
+@figure(
+    "source_audit",
+    "Source audit: what evidence each dataset can carry",
+    EVIDENCE_FEASIBILITY,
+    UNIT_INVENTORY,
+    FINDINGS,
+    CONTROL_AVAILABILITY,
+    RELIABILITY_MODES,
+)
+def make(material: Material) -> Drawing | str:
+    """Draw the audit."""
+    rows = rows_of(material)
+    if rows.is_empty():
+        return "the audit found no dataset"
+    height = {"step": 26 + 13 * max(len(_lines(row)) for row in rows.iter_rows(named=True))}
+    y = {**panels.lanes("dataset", rows["dataset"].to_list()), "axis": None}
+    band = panels.layer(rows.gather_every(2), "rect", {"fill": "band"}, y=y)
+    parts = [
+        panels.overlay(band, *_names(rows, y), width=_NAMES, height=height),
+        _cells(_links(rows), [name for name, _ in LINKS.values()], band, y, _LINK, height),
+        _cells(_levels(rows), list(LEVELS), band, y, _LEVEL, height),
     ]
-    canvas.words(names, bold=True, limit=_LEFT - 16)
-    for ink in ("ink", "muted"):
-        shown = [
-            {"x": 8, "y": y + 27 + 13 * i, "text": text}
-            for row, y in placed
-            for i, (own, text) in enumerate(_lines(row))
-            if own == ink
-        ]
-        canvas.words(shown, size=10, ink=ink, limit=_LEFT - 16)
+    for at, title in ((1, "links of the evidence chain"), (2, "subject-runs for")):
+        parts[at] = parts[at].properties(title=panels.title(title, fontSize=11, anchor="middle"))
+    key = panels.key(
+        ("available, or all", _LOOKS["all"]),
+        ("missing: not confirmatory", _LOOKS["none"]),
+        ("some subject-runs", Look(wedge(1 / 3), "pass", "pass", 120)),
+    )
+    chart = panels.stacked(panels.beside(*parts, spacing=6), key)
+    return chart, _caption(rows), _summary(rows)
+
+
+def _names(rows: pl.DataFrame, y: Spec) -> list[alt.Chart]:
+    """Name, role, size, and what was left out."""
+    top, left = {**y, "bandPosition": 0}, {"value": 8}
+    look = {"limit": _NAMES - 16}
+    marked = with_marks(rows, _dataset_tooltip)
+    made = [
+        panels.text(marked, "dataset", left, top, yOffset=14, fontWeight="bold", **look),
+        panels.heading("dataset, role, size", 8, y=-12),
+    ]
+    lines = [
+        {"dataset": row["dataset"], "place": i, "ink": ink, "text": text}
+        for row in rows.iter_rows(named=True)
+        for i, (ink, text) in enumerate(_lines(row))
+    ]
+    for own in pl.DataFrame(lines).partition_by("place", "ink", maintain_order=True):
+        place, ink = own["place"][0], own["ink"][0]
+        made.append(
+            panels.text(own, "text", left, top, size=10, ink=ink, yOffset=29 + 13 * place, **look)
+        )
+    return made
 
 
 def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
-    """What stands below the name, with its ink; the reason only where the dataset is not confirmatory."""
+    """Lines below the name, with their ink; the reason only where the dataset is not confirmatory."""
     role = row["configured_role"]
     if row["role"] != role:
         role = f"{role} → {row['role']}"
     role = f"{role}, {'' if row['confirmatory'] else 'not '}confirmatory"
     why = [] if row["confirmatory"] else [("ink", _reason(row))]
-    return [("ink", role), *why, ("muted", _there_is(row)), ("muted", _left_out(row))]
+    return [("ink", role), *why, ("muted", _size(row)), ("muted", _left_out(row))]
 
 
-def _there_is(row: dict[str, Any]) -> str:
+def _size(row: dict[str, Any]) -> str:
     return f"{counted(row['n_subjects'], 'subject')}, {counted(row['n_runs'], 'run')}, " + (
         f"{row['n_stimuli']} stimulus" if row["n_stimuli"] == 1 else f"{row['n_stimuli']} stimuli"
     )
@@ -185,71 +232,74 @@ def _why(row: dict[str, Any]) -> str:
     return "confirmatory" if row["confirmatory"] else f"not confirmatory: {_reason(row)}"
 
 
-def _dataset_mark(row: dict[str, Any]) -> str:
-    return mark(
-        f"{row['dataset']}: role {row['configured_role']} in the study file, {row['role']} after the "
-        f"audit, {_why(row)}. "
-        f"{_there_is(row)}; {counted(row['n_subject_runs'], 'usable subject-run')}; {_left_out(row)}; "
-        f"{counted(row['n_excluded'], 'finding')} of exclusion, {counted(row['n_notes'], 'note')}",
-        dataset=row["dataset"],
+def _dataset_tooltip(row: dict[str, Any]) -> str:
+    return (
+        f"{row['dataset']}: role {row['configured_role']} in the study file, {row['role']} after the audit, "
+        f"{_why(row)}. {_size(row)}; {counted(row['n_subject_runs'], 'usable subject-run')}; {_left_out(row)}; "
+        f"{counted(row['n_excluded'], 'finding')} of exclusion, {counted(row['n_notes'], 'note')}"
     )
 
 
-def _links(canvas: Canvas, placed: list[tuple[dict[str, Any], float]]) -> None:
+def _links(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per dataset and link."""
     cells = [
         {
-            "x": _LEFT + (i + 0.5) * _LINK,
-            "y": y + 26,
-            "there": row[flag],
-            "text": _COUNTS[flag](row),
-            MARK: mark(
-                f"{row['dataset']}, link {name}: {'there' if row[flag] else 'missing'}; {_COUNTS[flag](row)} "
-                f"({noun})",
-                dataset=row["dataset"],
-                value=float(row[flag]),
-            ),
+            "dataset": row["dataset"],
+            "column": name,
+            "share": float(row[flag]),
+            "value": float(row[flag]),
+            "count": _COUNTS[flag](row),
+            "tooltip": f"{row['dataset']}, link {name}: {'available' if row[flag] else 'missing'}; "
+            f"{_COUNTS[flag](row)} ({noun})",
         }
-        for row, y in placed
-        for i, (flag, (name, noun)) in enumerate(LINKS.items())
+        for row in rows.iter_rows(named=True)
+        for flag, (name, noun) in LINKS.items()
     ]
-    frame = pl.DataFrame(cells, infer_schema_length=None)
-    canvas.symbols(frame.filter("there"), "circle", radius=6, fill="pass")
-    canvas.symbols(frame.filter(~pl.col("there")), CROSS, radius=6, edge="fail")
-    canvas.words(
-        frame.drop(MARK).with_columns(y=pl.col("y") + 19), size=10, align="center", limit=_LINK - 4
+    return pl.DataFrame(cells)
+
+
+def _levels(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per dataset and level: the subject-runs that the level can use."""
+    cells = []
+    for row in rows.iter_rows(named=True):
+        n = row["n_subject_runs"]
+        for level in LEVELS:
+            paired = level == "ceiling" and row["modes"]
+            modes = f" can be paired ({words(row['modes'])})" if paired else ""
+            cells.append(
+                {
+                    "dataset": row["dataset"],
+                    "column": level,
+                    "share": min(row[level] / n, 1.0) if n else 0.0,
+                    "value": float(row[level]),
+                    "count": f"{row[level]} of {n}",
+                    "tooltip": f"{row['dataset']}, {level}: {row[level]} of {counted(n, 'subject-run')}{modes}",
+                }
+            )
+    return pl.DataFrame(cells)
+
+
+def _cells(
+    cells: pl.DataFrame, columns: list[str], band: alt.Chart, y: Spec, width: int, height: Spec
+) -> alt.LayerChart:
+    """Symbols with counts below them: a full disc for all, a part of it for some, a cross for none."""
+    share = pl.col("share")
+    kind = pl.when(share >= 1).then(pl.lit("all")).when(share > 0).then(pl.lit("some"))
+    cells = cells.with_columns(kind=kind.otherwise(pl.lit("none")))
+    marked = panels.with_looks(
+        with_marks(cells, lambda row: str(row["tooltip"]), "value"), "kind", _LOOKS
     )
-
-
-def _levels(canvas: Canvas, placed: list[tuple[dict[str, Any], float]]) -> None:
-    """Subject-runs that a level can use: a full disc for all of them, a part of it for some."""
-    cells = [
-        {
-            "x": _SPLIT + (i + 0.5) * _LEVEL,
-            "y": y + 26,
-            "share": min(row[level] / row["n_subject_runs"], 1.0) if row["n_subject_runs"] else 0.0,
-            "text": f"{row[level]} of {row['n_subject_runs']}",
-            MARK: mark(
-                f"{row['dataset']}, {level}: {row[level]} of {counted(row['n_subject_runs'], 'subject-run')}"
-                + (
-                    f" can be paired ({words(row['modes'])})"
-                    if level == "ceiling" and row["modes"]
-                    else ""
-                ),
-                dataset=row["dataset"],
-                value=float(row[level]),
-            ),
-        }
-        for row, y in placed
-        for i, level in enumerate(LEVELS)
-    ]
-    frame = pl.DataFrame(cells, infer_schema_length=None)
-    part = frame.filter((pl.col("share") > 0) & (pl.col("share") < 1))
-    canvas.symbols(frame.filter(pl.col("share") >= 1), "circle", radius=6, fill="pass")
-    canvas.symbols(frame.filter(pl.col("share") <= 0), CROSS, radius=6, edge="fail")
-    canvas.symbols(part, "circle", radius=6, fill="paper", edge="pass", thick=1.2)
-    for (share,), own in part.group_by("share", maintain_order=True):
-        canvas.symbols(own.drop(MARK), wedge(float(str(share))), radius=6, fill="pass")
-    canvas.words(frame.drop(MARK).with_columns(y=pl.col("y") + 19), size=10, align="center")
+    part = marked.filter(kind="some").drop("mark")
+    part = part.with_columns(shape=share.map_elements(wedge, pl.String), fill="stroke")
+    x = panels.lanes("column", columns, orient="top")
+    return panels.overlay(
+        band,
+        panels.points(marked, x, y, thick=1.8, shift=(0, -8)),
+        panels.points(part, x, y, thick=0.5, shift=(0, -8)),
+        panels.text(cells, "count", x, y, size=10, align="center", yOffset=11, limit=width - 4),
+        width=width * len(columns),
+        height=height,
+    )
 
 
 def _caption(rows: pl.DataFrame) -> str:
@@ -260,9 +310,8 @@ def _caption(rows: pl.DataFrame) -> str:
         else " The audit left every role as the study file has it."
     )
     return (
-        f"One row a dataset ({rows.height}), with its role.{changed} Left: links of the evidence chain, with "
-        "usable brain "
-        "units (the largest count of one recording), words of all stimuli, models with features, severe controls "
+        f"One row per dataset ({rows.height}), with its role.{changed} Left: links of the evidence chain, with usable "
+        "brain units (the largest count of one recording), words of all stimuli, models with features, severe controls "
         "available in at least one layer, possible reliability modes, and usable subject-runs; a dataset that lacks a "
         "link cannot be confirmatory. Right: how many of its usable subject-runs each level can use."
     )
@@ -270,10 +319,10 @@ def _caption(rows: pl.DataFrame) -> str:
 
 def _summary(rows: pl.DataFrame) -> str:
     able = rows.filter("confirmatory")["dataset"].to_list()
-    told = [
+    parts = [
         f"{counted(len(able), 'dataset')} of {rows.height} can carry confirmatory evidence"
         + (f": {', '.join(able)}." if able else ".")
     ]
     rest = rows.filter(~pl.col("confirmatory")).iter_rows(named=True)
-    told += [f"{row['dataset']} is {_why(row)}." for row in rest]
-    return " ".join(told)
+    parts += [f"{row['dataset']} is {_why(row)}." for row in rest]
+    return " ".join(parts)
