@@ -564,11 +564,6 @@ def chunks(items: Sequence[Any], most: int) -> list[list[Any]]:
     return [list(items[i : i + each]) for i in range(0, len(items), each)]
 
 
-def pixels(field: str) -> Spec:
-    """A channel in pixels from the left or the top of its panel."""
-    return {"field": field, "type": "quantitative", "scale": None, "axis": None}
-
-
 def separators(y: Spec) -> alt.Chart:
     """Fine lines between lanes."""
     rows = pl.DataFrame({y["field"]: y["scale"]["domain"][:-1]})
