@@ -40,16 +40,16 @@ from lpact.analyses.lpact.tables.relational import (
 )
 from lpact.math.types import FloatArray
 from lpact.report import panels
-from lpact.report.figure import MARK, Drawing, figure, mark, with_marks
+from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BOX, Classes, Look
 from lpact.report.theme import RAMP
 from lpact.report.wording import counted, number, short
 
 MAX_PANELS = 6
-MAX_UNITS = 120
+MAX_UNITS = 60
 """More units than these are drawn as means over regions."""
 _ONE_BY_ONE = 40
-"""Up to so many units, every cell of the square is a mark of its own; beyond, only the cells of strips are."""
+"""Up to so many units every cell has a tooltip; beyond, only the cells of strips, so that the picture stays light."""
 _SIDE, _STRIP = 300, 16
 
 
@@ -320,82 +320,46 @@ def _panel(panel: Panel, name: str) -> alt.VConcatChart:
 
 def _block(panel: Panel, block: Block, *, last: bool) -> alt.LayerChart:
     """Cells of a block, with lines between regions and their names on the left and below the last block."""
-    n, (rows, columns) = len(panel.places), block.numbers.shape
-    height = _STRIP if block.strip else _SIDE
-    down, across = (own.ravel() for own in np.indices((rows, columns)))
-    cells = pl.DataFrame(
-        {"down": down, "across": across, "value": block.numbers.ravel()}
-    ).with_columns(
-        pl.col("value").fill_nan(None), *(pl.lit(panel.layer[key]).alias(key) for key in LAYER)
+    (rows, n), step = block.numbers.shape, _SIDE / len(panel.places)
+    down, across = (own.ravel() for own in np.indices((rows, n)))
+    values = pl.Series("value", block.numbers.ravel()).fill_nan(None)
+    cells = block.classes.paint(
+        pl.DataFrame({"down": down, "across": across, "value": values}), "value"
     )
-    cells = block.classes.paint(cells, "value")
     if block.strip or n <= _ONE_BY_ONE:
-        marked = with_marks(cells, lambda row: _tooltip(panel, block, row), "value")
-        x = panels.lanes("across", range(n), labels=False)
-        y = panels.lanes("down", range(rows), labels=False)
-        drawn = panels.cells(marked, x, y, gap=0)
-    else:
-        drawn = [_outlines(panel, cells, _SIDE / n)]
-    starts = [
-        (region, places[0], places[-1] + 1)
-        for region, places in (
-            (region, [i for i, _ in group])
-            for region, group in groupby(enumerate(panel.regions), key=lambda pair: pair[1])
+        where = (pl.lit(panel.layer[key]).alias(key) for key in LAYER)
+        cells = with_marks(
+            cells.with_columns(where), lambda row: _tooltip(panel, block, row), "value"
         )
-    ]
-    step = _SIDE / n
-    at = pl.DataFrame(
-        [
-            {
-                "name": region,
-                "start": a * step,
-                "middle": (a + b) / 2 * step,
-                "room": (b - a) * step,
-            }
-            for region, a, b in starts
-        ]
+    x = panels.lanes("across", range(n), labels=False)
+    y = panels.lanes("down", range(rows), labels=False)
+    groups = groupby(range(n), key=lambda place: panel.regions[place])
+    runs = [(name, list(places)) for name, places in groups]
+    regions = pl.DataFrame(
+        {
+            "name": [name for name, _ in runs],
+            "start": [places[0] * step for _, places in runs],
+            "middle": [(places[0] + places[-1] + 1) / 2 * step for _, places in runs],
+            "room": [len(places) * step for _, places in runs],
+        }
     )
-    lines = at.slice(1) if not panel.of_regions else at.clear()
+    regions = regions if len(runs) > 1 else regions.clear()
+    lines = regions.clear() if panel.of_regions else regions.slice(1)
+    start, middle = panels.pixels("start"), panels.pixels("middle")
     paper = {"color": "paper", "strokeWidth": 2}
-    pixels = panels.pixels
-    layers = [*drawn, panels.layer(lines, "rule", paper, x=pixels("start"))]
-    if len(starts) > 1:
-        side = at.filter(pl.col("room") >= 11)
-        below = at.filter(pl.col("room") >= 5.4 * pl.col("name").str.len_chars())
-        if not block.strip:
-            layers += [
-                panels.layer(lines, "rule", paper, y=pixels("start")),
-                panels.text(
-                    side, "name", {"value": -5}, pixels("middle"), size=10, align="right", limit=80
-                ),
-            ]
-        if last:
-            layers.append(
-                panels.text(
-                    below, "name", pixels("middle"), {"value": _STRIP + 10}, size=10, align="center"
-                )
-            )
+    layers = [*panels.cells(cells, x, y, gap=0), panels.layer(lines, "rule", paper, x=start)]
+    if not block.strip:
+        side = regions.filter(pl.col("room") >= 11)
+        layers += [
+            panels.layer(lines, "rule", paper, y=start),
+            panels.text(side, "name", {"value": -5}, middle, size=10, align="right", limit=80),
+        ]
+    if last:
+        below = regions.filter(pl.col("room") >= 5.4 * pl.col("name").str.len_chars())
+        bottom = {"value": _STRIP + 10}
+        layers.append(panels.text(below, "name", middle, bottom, size=10, align="center"))
     layers.append(panels.heading(_heading(panel, block), 0, ink="ink"))
-    return panels.overlay(*layers, width=_SIDE, height=height)
-
-
-def _outlines(panel: Panel, cells: pl.DataFrame, step: float) -> alt.Chart:
-    """The cells of a large square as one outline per class: one mark per cell would make the picture too heavy."""
-    made = []
-    for (fill,), own in cells.group_by("fill", maintain_order=True):
-        path = "".join(
-            f"M{x * step:.2f},{y * step:.2f}h{step:.2f}v{step:.2f}h{-step:.2f}z"
-            for y, x in own.select("down", "across").iter_rows()
-        )
-        text = (
-            f"{layer_name(panel.layer)}: brain, unit with unit, {panel.alignment} alignment: "
-            f"{own.height:,} of {counted(cells.height, 'cell')} in this class"
-        )
-        where = {key: panel.layer[key] for key in LAYER}
-        # A symbol of area 4 has one pixel per unit of its path.
-        look = {"fill": fill, "stroke": fill, "size": 4.0, "opacity": 1.0}
-        made.append({"shape": path, **look, MARK: mark(text, **where)})
-    return panels.points(pl.DataFrame(made), {"value": 0}, {"value": 0}, thick=0)
+    return panels.overlay(*layers, width=_SIDE, height=_STRIP if block.strip else _SIDE)
 
 
 def _heading(panel: Panel, block: Block) -> str:
