@@ -44,7 +44,7 @@ PROFILES: dict[str, str] = {PAPER: "point rules", CALIBRATED: "statistical tests
 
 PROFILE_LOOKS: dict[str, Look] = {
     PAPER: Look("circle", "paper", "ink", 48),
-    CALIBRATED: Look("square", "ink", "ink", 48),
+    CALIBRATED: Look("square", "ink", "paper", 60),
 }
 """Symbols of the gate profiles."""
 

@@ -124,7 +124,6 @@ def _blocks(
     scale = panels.axis("place", f"held-out {metric}", domain)
     marked = with_marks(rows, lambda row: _tooltip(row, metric), "place")
     runs = with_marks(dots, lambda row: _run_tooltip(row, metric), "score")
-    lines = [panels.reference(0, "x" if strips else "y"), *_ceiling(ceiling, scale, strips=strips)]
     short_names = ShortLayerNames(rows)
     models = short_forms(rows["model"], letters_in(width))
     parts = panels.chunks(
@@ -136,16 +135,23 @@ def _blocks(
         drawn: list[Any] = []
         for i, panel in enumerate(part):
             model, layer = panel["model"][0], panel["layer"][0]
+            own_scale = (
+                scale if strips or i == 0 else panels.axis("place", None, domain, labels=False)
+            )
             if strips:
                 name = short_names.of_model(model, layer, letters_in(width))
                 own = runs.filter(model=model, layer=layer)
-                layers = _strip(panel, own, scale, order, first=i == 0)
+                layers = _strip(panel, own, own_scale, order, first=i == 0)
             else:
                 name, own = models[model], runs.filter(model=model)
-                layers = _lines(panel, own, scale, first=i == 0)
+                layers = _lines(panel, own, own_scale)
             height: Any = {"step": 14} if strips else 150
             title = panels.panel_title(name, width)
-            drawn.append(panels.overlay(*lines, *layers, width=width, height=height, title=title))
+            zero = panels.reference(0, "x" if strips else "y")
+            top = _ceiling(ceiling, own_scale, strips=strips)
+            drawn.append(
+                panels.overlay(zero, top, *layers, width=width, height=height, title=title)
+            )
         name = short(dataset, 100) + (" (continued)" if n else "")
         about = f"{n_subject_runs(rows)}; {_reliability(ceiling)}"
         heading = panels.title(name, about, limit=600, offset=6)
@@ -170,12 +176,11 @@ def _strip(
     ]
 
 
-def _lines(rows: pl.DataFrame, dots: pl.DataFrame, y: Spec, *, first: bool) -> list[alt.Chart]:
+def _lines(rows: pl.DataFrame, dots: pl.DataFrame, y: Spec) -> list[alt.Chart]:
     """One model: conditions as lines over layers, which end where a layer is missing."""
     layers = rows["layer"].unique().sort().to_list()
     x = panels.axis("layer", "layer", (layers[0], layers[-1]), ticks=ticks_of(layers), fmt="d")
     x["scale"]["padding"] = 6
-    y = y if first else {**y, "axis": {**y["axis"], "title": None, "labels": False}}
     missing = pl.col("place").is_null().cast(pl.Int64)
     rows = rows.sort(["condition", "layer"]).with_columns(
         stretch=missing.cum_sum().over("condition")
@@ -229,7 +234,7 @@ def ticks_of(layers: list[int], most: int = 7) -> list[int]:
     return layers[:: -(-len(layers) // most)]
 
 
-def _ceiling(ceiling: pl.DataFrame, scale: Spec, *, strips: bool) -> list[alt.Chart]:
+def _ceiling(ceiling: pl.DataFrame, scale: Spec, *, strips: bool) -> alt.Chart:
     """A broken line at the response reliability."""
     rows = with_marks(
         ceiling,
@@ -241,7 +246,7 @@ def _ceiling(ceiling: pl.DataFrame, scale: Spec, *, strips: bool) -> list[alt.Ch
     )
     dashed = {"color": "brain", "strokeDash": [4, 3], "strokeWidth": 1.5}
     at = {**scale, "field": "reliability"}
-    return [panels.layer(rows, "rule", dashed, **{"x" if strips else "y": at})]
+    return panels.layer(rows, "rule", dashed, **{"x" if strips else "y": at})
 
 
 def _reliability(ceiling: pl.DataFrame) -> str:

@@ -208,7 +208,7 @@ def _panel(
     y = panels.lanes("row", [f"{i} {name}" for i, name in enumerate(order, 1)], limit=150)
     if not first:
         y["axis"]["labelExpr"] = "split(datum.label, ' ')[0]"
-    head = [panels.heading("stripped mechanism", -8, align="right")] if first else []
+    head = panels.heading("stripped mechanism" if first else " ", -8, align="right")
     own, passed = cells.filter(same), gates.filter(same)
     outline = {"filled": False, "stroke": "ink", "strokeWidth": 2}
     marks = [
@@ -233,7 +233,7 @@ def _panel(
         *panels.cells(own, x, y, label="shown"),
         panels.layer(own.filter("matching").drop("mark"), "rect", outline, x=x, y=y),
         *marks,
-        *head,
+        head,
         width=width,
         height=height,
         title=title,
