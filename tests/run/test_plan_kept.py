@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lpact.run.planning import kept
+from lpact.run.planning.estimate import Estimate
+from lpact.run.planning.kept import keep_estimate, recall_estimate
 
 import lpact
 from lpact.features.models import ExtractionCost
-from lpact.run.plan import Plan
-from lpact.run.planning import kept
 from lpact.run.costs import StageCost
-from lpact.run.planning.estimate import Estimate
-from lpact.run.planning.kept import keep_estimate, recall_estimate
+from lpact.run.plan import Plan
 from lpact.run.stages import BRAINS, LEVELS, REPORT
 from lpact.store.rundir import PLAN_NAME
 from small_study import SMALL

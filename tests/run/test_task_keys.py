@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from lpact.run.measure import Measured, measure
 
 import lpact
 from lpact.analyses.base import Keys, Task
@@ -21,7 +22,6 @@ from lpact.run.audit import StudyAudit, audit_study
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.base import perform
 from lpact.run.journal.progress import Silent
-from lpact.run.measure import Measured, measure
 from lpact.store import MemoryTasks
 from lpact.store.code import JUDGING, MEASURING, code_digest
 from lpact.tables import MODEL_FILES, SOURCE_FILES

@@ -1,8 +1,8 @@
 """What an analysis is: one question that a study can ask, as a plug-in of the engine.
 
-The engine plans, runs, resumes, reports, archives and compares every analysis through `Analysis` alone. Work is cut into
-tasks: a job says what to do, a key says all that its result depends on. The key is a hash of the job and the code that
-it may run, of the part of the configuration that matters to it, of the checksums of its sources, of the keys of the
+The engine plans, runs, resumes, reports, archives and compares every analysis through `Analysis` alone. Work is cut
+into tasks: a job says what to do, a key says all that its result depends on. The key is a hash of the job and the code
+that it may run, of the part of the configuration that matters to it, of the checksums of its sources, of the keys of the
 tasks whose results it needs, and of the libraries in use. A result with the same key is the same result, whichever
 study, run or machine asked for it first.
 """
@@ -259,7 +259,7 @@ class Analysis(Plugin, ABC):
 
     def figure(self, name: str, material: Material) -> Any:
         """A figure by name: `lpact.report.figure.Figure`, or `Missing` with the reason."""
-        raise KeyError(name)
+        raise KeyError(name, material)
 
     def methods(self, manifest: Manifest, material: Material) -> list[tuple[str, str]]:
         """Paragraphs of the Methods section: heading and text, with citations as ``[@key]``."""

@@ -51,7 +51,7 @@ def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:
             where=where,
             got=str(error),
             expected="TOML 1.0",
-            remedy="mend the named line" if "line" in str(error) else "complete its last line",
+            remedy="fix the named line" if "line" in str(error) else "complete its last line",
         ) from None
     run = validate_model(RunConfig, values.pop("run", {}), where=f"{where}, table [run]")
     study = study_config(values, where=where)

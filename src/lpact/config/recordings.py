@@ -173,7 +173,7 @@ class PreprocessConfig(Section):
         new_hz = self.resample_hz
         if new_hz is not None and self.confounds:
             raise ValueError(
-                "resample_hz and confounds are both set, but confounds have one row a sample of the recording; "
+                "resample_hz and confounds are both set, but confounds have one row per sample of the recording; "
                 "unset one of them"
             )
         if new_hz is not None and low is not None and self.envelope == "none" and 2 * low >= new_hz:

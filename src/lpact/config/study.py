@@ -113,7 +113,7 @@ class RunConfig(Section):
     )
     preregistration: str = Field(
         "",
-        description="File of `lpact preregister` that the run is held against, item by item; relative to the study "
+        description="File of `lpact preregister` that the run is compared with, item by item; relative to the study "
         "file.",
     )
     cluster: str = Field(

@@ -168,7 +168,7 @@ def inspect(
     language: Language = no_language,
     place: Place = put_on_grid,
 ) -> Inspection:
-    """Load, check and prepare one recording; raises `InputError` for what must be mended.
+    """Load, check and prepare one recording; raises `InputError` for what must be fixed.
 
     ``place`` puts the recording on its grid, or finds one that was kept.
     """
@@ -246,7 +246,7 @@ def _unusable(seen: Inspection, n_usable: int, where: str, most_bad: float) -> F
         where=where,
         found=f"{n_bad} of {seen.n_units} units are unusable",
         expected=f"at most {most_bad:.0%} (max_bad_units of the dataset)",
-        remedy="mend or remove the recording",
+        remedy="fix or remove the recording",
     )
 
 

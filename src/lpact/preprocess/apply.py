@@ -182,7 +182,7 @@ def _filtered(
             start_s=signal.start_s,
             physical_unit="standard deviations" if config.zscore else unit,
         ),
-        # Confounds have one row a sample of the recording.
+        # Confounds have one row per sample of the recording.
         confounds=recording.confounds if chain.ratio == 1 else None,
     )
 

@@ -234,7 +234,7 @@ def _filled(confounds: FloatArray, n: int, where: str) -> FloatArray:
     filled = np.array(confounds, dtype=np.float64)
     if len(filled) != n:
         raise RecordingError(
-            "the confounds do not have one row a volume",
+            "the confounds do not have one row per volume",
             where=f"{where}, confounds",
             got=f"{len(filled)} rows",
             expected=f"{n} rows",
@@ -252,6 +252,6 @@ def _filled(confounds: FloatArray, n: int, where: str) -> FloatArray:
             where=f"{where}, confound number {column + 1} of those that were chosen",
             got=f"no finite value in row {row + 1}",
             expected="finite numbers; only the first row may be without",
-            remedy="leave the confound out, or mend it",
+            remedy="leave the confound out, or fix it",
         )
     return filled

@@ -246,7 +246,7 @@ def _not_sound(
                     where=recording.where,
                     found=f"{len(names)} of {len(units.ids)} channels: {listed(names)}",
                     expected=expected,
-                    remedy="no other channel is referenced to them; mend them in the source to keep them",
+                    remedy="no other channel is referenced to them; fix them in the source to keep them",
                 )
             )
     return tuple(findings)

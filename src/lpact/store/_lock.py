@@ -100,7 +100,7 @@ def _held(path: Path, busy: str, process: str) -> RunError:
         busy,
         where=str(path),
         got=f"a lock held by process {process or 'unknown'}",
-        expected="one process an output folder",
+        expected="one process per output folder",
         remedy="wait for it or stop it, or choose another output folder",
     )
 

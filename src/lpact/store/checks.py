@@ -103,7 +103,7 @@ def _check_key(frame: pl.DataFrame, table: Table, where: str) -> None:
             "a key occurs more than once",
             where=f"{where}, key ({', '.join(table.key)})",
             got=_first_key(repeated, table),
-            expected="one row a key",
+            expected="one row per key",
             remedy="find out why the row was made twice; rows are never dropped",
         )
 

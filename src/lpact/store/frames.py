@@ -55,7 +55,7 @@ def frame(table: Table, rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
 def frame_from_columns(table: Table, columns: Mapping[str, object]) -> pl.DataFrame:
     """Build a frame from whole columns: the fast twin of `frame`.
 
-    A column is a sequence or array with one value a row, or one scalar for every row (at least
+    A column is a sequence or array with one value per row, or one scalar for every row (at least
     one row results when all are scalars). List columns take a 2-D array or one list or 1-D array
     a row. NaN becomes null in nullable float columns and inside ``list[float]``, and is an error
     elsewhere; infinite values are always errors.
@@ -72,7 +72,7 @@ def frame_from_columns(table: Table, columns: Mapping[str, object]) -> pl.DataFr
                 where=f"table '{table.name}', column '{name}'",
                 got=f"{length} rows",
                 expected=f"{n_rows} rows, as in column '{first}'",
-                remedy="give every column one value a row, or a scalar",
+                remedy="give every column one value per row, or a scalar",
             )
     return pl.DataFrame([_column(table, c, columns[c.name], n_rows) for c in table.columns])
 
@@ -97,7 +97,7 @@ def _length(table: Table, column: Column, values: object) -> int | None:
         "a column is neither a sequence nor a scalar",
         where=f"table '{table.name}', column '{column.name}'",
         got=type(values).__name__,
-        expected="a list, tuple, plain array or Polars series with one value a row, or a scalar",
+        expected="a list, tuple, plain array or Polars series with one value per row, or a scalar",
         remedy="convert it, for instance with list(…) (or .filled(np.nan) for a masked array)",
     )
 

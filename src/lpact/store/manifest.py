@@ -284,6 +284,6 @@ def _canonical_json(values: Mapping[str, Any]) -> str:
             where=MANIFEST_NAME,
             got=str(error),
             expected="text, finite numbers, true or false, lists and tables",
-            remedy="mend the option in the study file",
+            remedy="fix the option in the study file",
         ) from error
     return text + "\n"

@@ -168,5 +168,5 @@ def _no_place(url: str, why: str) -> ConfigError:
         where="option 'run.tasks'",
         got=f"{url.partition('?')[0]}: {why}",
         expected="a folder, or s3://bucket/folder?region=…&endpoint_override=…&scheme=… as Arrow reads it",
-        remedy="mend the URL; gs:// and hdfs:// work where Arrow has their libraries",
+        remedy="fix the URL; gs:// and hdfs:// work where Arrow has their libraries",
     )

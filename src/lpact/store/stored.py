@@ -20,7 +20,7 @@ RunState = Literal["absent", "complete", "other"]
 
 
 class StoredRun:
-    """A published run: its manifest, and its tables, read once and held against their checksums."""
+    """A published run: its manifest, and its tables, read once and compared with their checksums."""
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)

@@ -45,7 +45,7 @@ class Results(Protocol):
 
 @dataclass(frozen=True)
 class TaskStore:
-    """Results on a shelf: one bundle a task. It holds no handle, so worker processes can share it.
+    """Results on a shelf: one bundle per task. It holds no handle, so worker processes can share it.
 
     ``mark`` is written with every result, and says under which registration it was made.
     """

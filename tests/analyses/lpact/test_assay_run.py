@@ -6,6 +6,8 @@ import json
 
 import polars as pl
 import pytest
+from lpact.run.assay_plan import assay_rows
+from lpact.run.measure import measure_brains
 from typer.testing import CliRunner
 
 import lpact
@@ -14,12 +16,10 @@ from lpact.analyses.lpact.positive_controls import run_assay
 from lpact.cli import app
 from lpact.errors import ConfigError
 from lpact.inputs.workspace import Workspace
-from lpact.run.assay_plan import assay_rows
 from lpact.run.audit import audit_study
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.here import Here
 from lpact.run.journal.progress import Silent
-from lpact.run.measure import measure_brains
 from lpact.store import MemoryTasks, verify_outputs
 from lpact.tables import assay_brain, assay_stimulus, declared_tables
 

@@ -10,6 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.plan_audit import made_up_study
+from lpact.run.planning.calibrate import calibrate
+from lpact.run.planning.probes import Pieces, from_pieces, tables_of_context, whole_context
+from lpact.run.planning.rows import brain_rows, context_rows
+from lpact.run.planning.shapes import Shape, context_shapes, context_work, representatives
+from lpact.run.planning.stand_in import LAYER, make_stand_in
 
 import lpact
 from lpact.analyses.lpact.levels import readouts, stripping
@@ -18,11 +23,6 @@ from lpact.analyses.lpact.levels.stripped_design import StrippedDesign
 from lpact.math.ridge import NestedRidge
 from lpact.run.audit import StudyAudit
 from lpact.run.plan import Plan, make_plan
-from lpact.run.planning.calibrate import calibrate
-from lpact.run.planning.probes import Pieces, from_pieces, tables_of_context, whole_context
-from lpact.run.planning.rows import brain_rows, context_rows
-from lpact.run.planning.shapes import Shape, context_shapes, context_work, representatives
-from lpact.run.planning.stand_in import LAYER, make_stand_in
 from lpact.run.stages import BRAINS, CEILINGS, LEVELS, STAGES, TABLES
 from lpact.study import Run, Study
 

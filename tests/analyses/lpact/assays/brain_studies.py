@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+from lpact.run.measure import Measured, measure_brains
 
 import lpact
 from lpact.analyses.lpact.config import LPactConfig
@@ -14,7 +15,6 @@ from lpact.run.audit import StudyAudit, audit_study
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.here import Here
 from lpact.run.journal.progress import Silent
-from lpact.run.measure import Measured, measure_brains
 from lpact.store import MemoryTasks, concat
 from lpact.tables import find_table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from lpact.run.measure import measure_in_memory
 
 import lpact
 from lpact.analyses.lpact.assays import implant
@@ -14,7 +15,6 @@ from lpact.analyses.lpact.tables.assay_brain import IMPLANT
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.inputs.workspace import Workspace
-from lpact.run.measure import measure_in_memory
 from lpact.store import MemoryTasks
 
 GATES = {"predictive", "severe_control", "relational", "mechanism", "ceiling", "replication"}

@@ -152,7 +152,7 @@ def _contrast(
 def tests_of_order(
     config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
 ) -> dict[Place, OrderTest]:
-    """One test a summary of one dataset, over the pairs that `run` compares."""
+    """One test per summary of one dataset, over the pairs that `run` compares."""
     chosen = {c: pairs(config, dataset, c, brains)[0] for c in COMPARISONS}
     return order_tests(config, dataset, brains, chosen)
 
@@ -167,7 +167,7 @@ def summarise(
     tests: Mapping[Place, OrderTest],
     ceilings: pl.DataFrame,
 ) -> pl.DataFrame:
-    """One row a comparison, measure and similarity of one dataset.
+    """One row per comparison, measure and similarity of one dataset.
 
     A summary passes if its test rejects (p at most ``assay.alpha``) and the rule of level 2 holds: at least
     ``direction_fraction`` of the unit rows with a contrast pass, and the mean contrast is positive. Recordings that

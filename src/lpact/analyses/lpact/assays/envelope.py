@@ -56,7 +56,7 @@ def meeting_rate(opened: OpenRecording, config: LPactConfig) -> Fraction:
 
 
 class Follower:
-    """One course of the stimulus held against the signal, over all of the recording or where words are.
+    """One course of the stimulus compared with the signal, over all of the recording or where words are.
 
     Units are taken in a few at a time; nothing is kept of them but their scores.
     """

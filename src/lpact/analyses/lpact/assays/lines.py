@@ -38,7 +38,7 @@ _STIMULUS_CONTROLS = {
 }
 
 _WHOLE = "acoustic envelope"
-"""What the lines of a table with one row a dataset are about."""
+"""What the lines of a table with one row per dataset are about."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from lpact.store import frame, validate
 
 
 def check(summaries: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
-    """One row a dataset and comparison, from the summaries of `lpact.analyses.lpact.assays.brain_as_model`."""
+    """One row per dataset and comparison, from the summaries of `lpact.analyses.lpact.assays.brain_as_model`."""
     table = validate(summaries, BRAIN_AS_MODEL_SUMMARY)
     bounded = pl.col("ceiling") >= gates.min_reliability
     near = pl.col("mean_similarity") >= gates.min_ceiling_fraction * pl.col("ceiling")

@@ -33,7 +33,7 @@ from lpact.store import frame, validate
 def run(
     config: LPactConfig, dataset: str, role: str, brains: Sequence[BrainProfiles]
 ) -> pl.DataFrame:
-    """One row a measure and profile similarity, over the units of all recordings."""
+    """One row per measure and profile similarity, over the units of all recordings."""
     usable = [b for b in brains if len(b.unit_ids) >= config.relational.min_units]
     none = Reason.TOO_FEW_UNITS if brains else Reason.DATASET_HAS_NO_RECORDING
     rows = []

@@ -25,7 +25,7 @@ _KEY = ("mode", "kind")
 
 
 def summarise(ceilings: pl.DataFrame, roles: Mapping[str, str], gates: GatesConfig) -> pl.DataFrame:
-    """One row a dataset, mode and kind, from ``ceilings/brain_brain_ceiling``.
+    """One row per dataset, mode and kind, from ``ceilings/brain_brain_ceiling``.
 
     A row passes if at least ``direction_fraction`` of the valid reliabilities reach ``min_reliability``, in every
     profile similarity by itself: the cosine of positive patterns reaches it whatever they are, and must not carry the

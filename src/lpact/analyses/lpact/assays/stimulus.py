@@ -138,7 +138,7 @@ def _grid_scores(place: Place, prepared: Prepared) -> _LowLevel:
 def _followers(
     place: Place, opened: OpenRecording, stimulus: Stimulus, fading_s: float
 ) -> dict[str, Follower | Absent]:
-    """What the signal is held against: the envelope where there is sound, proxies where there is none."""
+    """What the signal is compared with: the envelope where there is sound, proxies where there is none."""
 
     def follow(course: Course | AbsentMedium, *, words_only: bool) -> Follower | Absent:
         if isinstance(course, AbsentMedium):

@@ -70,7 +70,7 @@ def _summary(
     by: Sequence[str],
     without: Callable[[LPactConfig], list[Row]],
 ) -> pl.DataFrame:
-    """One row a dataset and group; ``without`` gives the groups of a dataset that has no recording."""
+    """One row per dataset and group; ``without`` gives the groups of a dataset that has no recording."""
     extra = [c for c in ("metric", "label") if c in table.column_names]
     made: list[Row] = []
     for entry in config.datasets:

@@ -1,4 +1,4 @@
-"""One test a summary of a brain in a model's place: do the units of two recordings belong together in this order?
+"""One test per summary of a brain in a model's place: do the units of two recordings belong together in this order?
 
 Patterns of units are far from independent: where one factor moves all units, they are nearly one vector, and whether
 most of them resemble their namesakes is one toss of a coin. So units are not counted here. The statistic is

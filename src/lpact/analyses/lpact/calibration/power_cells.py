@@ -34,7 +34,7 @@ MOST_SUBJECT_RUNS = 6
 MOST_UNITS = 16
 MOST_FOLDS = 5
 SAME, SMALLER, LARGER, MIXED = "same", "smaller", "larger", "mixed"
-"""How large simulated studies are, held against the design. Smaller ones find only larger effects."""
+"""How large simulated studies are, compared with the design. Smaller ones find only larger effects."""
 FEWEST_EVENTS = round(N_STORIES * SENTENCES_AT_LEAST * sum(WORDS_PER_SENTENCE) / 2)
 
 

@@ -11,7 +11,7 @@ Assumptions, all of them:
 4. Subject-runs are worth R_eff independent ones (`DatasetDesign.n_effective_subject_runs`), and the true contrast is
    the same in all of them: SE = √(2 σ² / R_eff). Where it varies, a run's own spread says more (`from_spread`).
 5. Both are normal. A test of level a that must find a true contrast d with power q needs d = (z_{1−a} + z_q) SE; a
-   point rule (mean > 0) needs d = z_q SE. With fewer than 1/a − 1 draws of a surrogate, the test is held against their
+   point rule (mean > 0) needs d = z_q SE. With fewer than 1/a − 1 draws of a surrogate, the test is compared with their
    first two moments, and Student's quantile with m − 1 degrees of freedom times √(1 + 1/m) takes the place of z_{1−a}.
 
 The score that goes with it: d above the best of K rivals that know nothing. The best of K is not 0 but its expected
@@ -56,7 +56,7 @@ def closed_form(
 ) -> Detectable | None:
     """Smallest detectable contrast of a design; ``alpha`` None is a point rule.
 
-    ``draws`` holds one entry a rival: the number of draws that its score is the mean of. None: a test with fewer than
+    ``draws`` holds one entry per rival: the number of draws that its score is the mean of. None: a test with fewer than
     two ``surrogate_draws`` never rejects.
     """
     if alpha is not None and surrogate_draws < 2:
@@ -70,7 +70,7 @@ def closed_form(
 
 
 def critical_value(alpha: float, draws: int) -> float:
-    """What a standardised score must exceed at level ``alpha``, held against ``draws`` draws (at least two)."""
+    """What a standardised score must exceed at level ``alpha``, compared with ``draws`` draws (at least two)."""
     if draws >= 1.0 / alpha - 1.0:
         return _quantile(1.0 - alpha)
     return float(stats.t.ppf(1.0 - alpha, draws - 1) * np.sqrt(1.0 + 1.0 / draws))

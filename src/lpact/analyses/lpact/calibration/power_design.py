@@ -45,7 +45,7 @@ class ModelDesign:
     random_draws: tuple[int, ...]
     """Draws of each rival; nuisance and other rivals that are not random have one."""
     surrogate_draws: int
-    """Fewest draws of a surrogate control, which the tests of level 1 are held against; 0: there is none."""
+    """Fewest draws of a surrogate control, which the tests of level 1 are compared with; 0: there is none."""
     feature_autocorrelation: float | None
     variance_inflation: float | None
     n_effective_events: float | None

@@ -55,7 +55,7 @@ def profile_alphas(gates: GatesConfig) -> dict[str, float | None]:
 def design_frame(
     designs: Sequence[DatasetDesign], ceilings: Mapping[str, Ceiling | None]
 ) -> pl.DataFrame:
-    """The table of designs: one row a dataset and model."""
+    """The table of designs: one row per dataset and model."""
     rows = [
         _design_row(design, model, ceilings.get(design.name))
         for design in designs

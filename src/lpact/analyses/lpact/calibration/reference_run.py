@@ -64,7 +64,7 @@ class Reference:
     biases: pl.DataFrame
 
     def promises(self) -> list[Promise]:
-        """What the calibrated profile promises, held against the rates."""
+        """What the calibrated profile promises, compared with the rates."""
         own = self.truth_rates.filter(gate_profile="calibrated")
         false = own.filter(role="false_pass")
         whole = false.filter(gate="integrated")

@@ -1,4 +1,4 @@
-"""The decision table and its evidence: one row a claim, and one row a claim, gate and criterion."""
+"""The decision table and its evidence: one row per claim, and one row per claim, gate and criterion."""
 
 from __future__ import annotations
 

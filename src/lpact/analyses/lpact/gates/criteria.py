@@ -1,4 +1,4 @@
-"""What a gate is made of: criteria, each one number held against one threshold."""
+"""What a gate is made of: criteria, each one number compared with one threshold."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def discover(
     p_values = {claim: rung_p_values(evidence[claim], gates) for claim in tested}
     q_values: dict[Claim, dict[FinalLabel, float]] = {claim: {} for claim in tested}
     for rung in RUNGS:
-        # One entry a layer where the label does not depend on the mechanism.
+        # One entry per layer where the label does not depend on the mechanism.
         places = {claim: claim[:3] if rung in _OF_LAYERS else claim for claim in tested}
         family = {places[claim]: p_values[claim][rung] for claim in tested}
         q = benjamini_hochberg(np.array(list(family.values()), dtype=np.float64))

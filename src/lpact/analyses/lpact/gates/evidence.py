@@ -120,7 +120,7 @@ class Evidence:
 
 
 def passed_by_layer(gate: dict[Layer, GateEvidence], name: str) -> pl.DataFrame:
-    """Return a gate's evidence as a frame with one row a layer and the boolean column ``name``."""
+    """Return a gate's evidence as a frame with one row per layer and the boolean column ``name``."""
     rows = [(*layer, evidence.passed) for layer, evidence in gate.items()]
     schema = {"dataset": pl.String, "model": pl.String, "layer": pl.Int64, name: pl.Boolean}
     return pl.DataFrame(rows, schema=schema, orient="row")

@@ -16,7 +16,7 @@ _STRIP = [*CONTEXT_KEY, "method", "stripped"]
 def label_specificity(specificity: pl.DataFrame, upstream: pl.DataFrame) -> pl.DataFrame:
     """Matching drop against none, the mismatch control and other targets, in this order.
 
-    ``upstream`` has one row a layer with the evidence gates ``predictive`` and ``relational``.
+    ``upstream`` has one row per layer with the evidence gates ``predictive`` and ``relational``.
     """
     labelled = with_verdict(
         attach(specificity, upstream, LAYER_KEY),

@@ -68,7 +68,7 @@ class StudyClaims:
         present
             Those of them that still have rows; the others make no claim.
         decided
-            Claims that were decided again, as `lpact.analyses.lpact.gates.decision.integrated_claims` gives them. Claims of
+            Claims that were decided again, as `gates.decision.integrated_claims` gives them. Claims of
             ``present`` layers that are not among them fail.
         fdr
             False discovery rate of the correction over all claims with a p-value.

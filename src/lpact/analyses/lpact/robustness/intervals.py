@@ -46,7 +46,7 @@ def bootstrap_mean(units: FloatArray, *, seed: int, draws: int, key: tuple[str, 
     Parameters
     ----------
     units
-        [n] one number a unit, in the order of their keys.
+        [n] one number per unit, in the order of their keys.
     seed, key
         Study seed and what the interval is about; the draws depend on nothing else.
     draws

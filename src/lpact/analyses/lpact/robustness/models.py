@@ -17,7 +17,7 @@ _EXPLANATIONS = {reason.value: reason.explanation for reason in Reason}
 
 
 def model_summary(run: DecidedRun) -> pl.DataFrame:
-    """One row a model of the study file, from the audit's inventory and the claims."""
+    """One row per model of the study file, from the audit's inventory and the claims."""
     inventory = run.tables[MODEL_INVENTORY.name].sort(MODEL_INVENTORY.key)
     claims = run.decisions.select(CLAIM_KEY).unique()
     controls = run.tables[CONTROL_AVAILABILITY.name]

@@ -18,7 +18,7 @@ IMPLANTED, SHAM = "implant", "sham"
 
 IMPLANT = Table(
     "controls/main_table_synthetic_implant_positive_control",
-    "One row an arm, gate profile and quantity: a small study with planted signal, and its twin without, through the "
+    "One row per arm, gate profile and quantity: a small study with planted signal, and its twin without, through the "
     "study's own gates.",
     ("arm", "gate_profile", "quantity"),
     (
@@ -36,7 +36,7 @@ IMPLANT = Table(
 
 BRAIN_RELIABILITY = Table(
     "controls/main_table_brain_positive_control",
-    "One row a dataset, reliability mode and kind: do brains agree with brains?",
+    "One row per dataset, reliability mode and kind: do brains agree with brains?",
     ("dataset", "mode", "kind"),
     (
         _DATASET,
@@ -72,7 +72,7 @@ BRAIN_RELIABILITY = Table(
 
 BRAIN_AS_MODEL = Table(
     "controls/brain_as_model_relational_gate",
-    "One row a pair of recordings, unit, measure and profile similarity: a unit's pattern in one recording in a "
+    "One row per pair of recordings, unit, measure and profile similarity: a unit's pattern in one recording in a "
     "model's place.",
     (
         "dataset",
@@ -120,7 +120,7 @@ BRAIN_AS_MODEL = Table(
 
 BRAIN_AS_MODEL_SUMMARY = Table(
     "controls/main_table_brain_as_model_relational_positive_control",
-    "One row a dataset, comparison, measure and profile similarity: does a brain in a model's place pass?",
+    "One row per dataset, comparison, measure and profile similarity: does a brain in a model's place pass?",
     ("dataset", "comparison", "alignment", "profile"),
     (
         _DATASET,
@@ -163,7 +163,7 @@ BRAIN_AS_MODEL_SUMMARY = Table(
 
 BRAIN_ORACLE = Table(
     "controls/main_table_brain_as_model_oracle_gate",
-    "One row a dataset and comparison: relational pass and ceiling together, over the metric summaries.",
+    "One row per dataset and comparison: relational pass and ceiling together, over the metric summaries.",
     ("dataset", "comparison"),
     (
         _DATASET,
@@ -192,7 +192,7 @@ BRAIN_ORACLE = Table(
 
 PROFILE_ORDER = Table(
     "controls/main_table_profile_order_positive_control",
-    "One row a dataset, measure and profile similarity: does the similarity notice the order of units?",
+    "One row per dataset, measure and profile similarity: does the similarity notice the order of units?",
     ("dataset", "alignment", "profile"),
     (
         _DATASET,

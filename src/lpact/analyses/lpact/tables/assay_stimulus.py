@@ -33,7 +33,7 @@ _GATE = Column("gate_pass", "bool", "Whether the row passes; false where it was 
 
 LOW_LEVEL = Table(
     "controls/low_level_neural_positive_control_gate",
-    "One row a recording, target and window: does the signal know when words begin, and how fast they come?",
+    "One row per recording, target and window: does the signal know when words begin, and how fast they come?",
     (*RECORDING_KEY, "target", "window"),
     (
         *RECORDING,
@@ -86,19 +86,19 @@ _FOLLOWED = (
 
 ENVELOPE_STANDALONE = Table(
     "controls/acoustic_envelope_standalone_positive_control",
-    "One row a recording: does the signal follow the acoustic envelope, from the first word to the last?",
+    "One row per recording: does the signal follow the acoustic envelope, from the first word to the last?",
     RECORDING_KEY,
     (*RECORDING, *_FOLLOWED),
 )
 ENVELOPE_FULL = Table(
     "controls/acoustic_envelope_full_length_positive_control",
-    "One row a recording: does the signal follow the acoustic envelope, over all of the recording that has sound?",
+    "One row per recording: does the signal follow the acoustic envelope, over all of the recording that has sound?",
     RECORDING_KEY,
     (*RECORDING, *_FOLLOWED),
 )
 PROXY = Table(
     "controls/low_level_nuisance_sanity_proxy",
-    "One row a recording and proxy: does the signal follow what stands in where the sound is missing? Never an "
+    "One row per recording and proxy: does the signal follow what stands in where the sound is missing? Never an "
     "acoustic envelope.",
     (*RECORDING_KEY, "proxy"),
     (
@@ -132,25 +132,25 @@ _SUMMARY = (
 
 LOW_LEVEL_SUMMARY = Table(
     "controls/main_table_low_level_neural_positive_control_gate",
-    "One row a dataset, target and window: in how many recordings word onsets or word rate are seen.",
+    "One row per dataset, target and window: in how many recordings word onsets or word rate are seen.",
     ("dataset", "target", "window"),
     (_DATASET, _TARGET, _WINDOW, _METRIC, *_SUMMARY),
 )
 STANDALONE_SUMMARY = Table(
     "controls/main_table_acoustic_envelope_standalone_positive_control",
-    "One row a dataset: in how many recordings the envelope is seen, from the first word to the last.",
+    "One row per dataset: in how many recordings the envelope is seen, from the first word to the last.",
     ("dataset",),
     (_DATASET, *_SUMMARY),
 )
 FULL_SUMMARY = Table(
     "controls/main_table_acoustic_envelope_full_length_positive_control",
-    "One row a dataset: in how many recordings the envelope is seen, over the whole recording.",
+    "One row per dataset: in how many recordings the envelope is seen, over the whole recording.",
     ("dataset",),
     (_DATASET, *_SUMMARY),
 )
 PROXY_SUMMARY = Table(
     "controls/main_table_low_level_nuisance_sanity_proxy",
-    "One row a dataset and proxy: in how many recordings without sound the proxy is seen. A diagnostic, never an "
+    "One row per dataset and proxy: in how many recordings without sound the proxy is seen. A diagnostic, never an "
     "acoustic envelope.",
     ("dataset", "proxy"),
     (

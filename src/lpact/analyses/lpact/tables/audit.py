@@ -6,7 +6,7 @@ from lpact.tables import RECORDING, RECORDING_KEY, Column, Table, reason
 
 EVIDENCE_FEASIBILITY = Table(
     "audits/lpact_evidence_feasibility",
-    "One row a dataset: coverage, the six flags of the evidence chain, and the role after the audit.",
+    "One row per dataset: coverage, the six flags of the evidence chain, and the role after the audit.",
     ("dataset",),
     (
         Column("dataset", "str", "Dataset name in the study file."),
@@ -45,7 +45,7 @@ EVIDENCE_FEASIBILITY = Table(
 
 UNIT_INVENTORY = Table(
     "audits/lpact_dataset_unit_inventory",
-    "One row a recording: sizes on disk and on the event grid, and whether it is used.",
+    "One row per recording: sizes on disk and on the event grid, and whether it is used.",
     RECORDING_KEY,
     (
         *RECORDING,
@@ -67,7 +67,7 @@ UNIT_INVENTORY = Table(
 
 FINDINGS = Table(
     "audits/lpact_findings",
-    "One row a finding of the audit: what was excluded or deserves a look, where, and what to do. What is about a "
+    "One row per finding of the audit: what was excluded or deserves a look, where, and what to do. What is about a "
     "dataset as a whole has `(all)` for subject, session and run.",
     ("dataset", "subject", "session", "run", "field", "reason", "where", "found"),
     (
@@ -84,7 +84,7 @@ FINDINGS = Table(
 
 CONTROL_AVAILABILITY = Table(
     "audits/lpact_control_availability",
-    "One row a dataset, model, layer and control: possible, or why not.",
+    "One row per dataset, model, layer and control: possible, or why not.",
     ("dataset", "model", "layer", "control"),
     (
         Column("dataset", "str", "Dataset name in the study file."),
@@ -101,7 +101,7 @@ CONTROL_AVAILABILITY = Table(
 
 INGREDIENT_AVAILABILITY = Table(
     "audits/lpact_ingredient_availability",
-    "One row a dataset and nuisance feature or mechanism: available, or why not.",
+    "One row per dataset and nuisance feature or mechanism: available, or why not.",
     ("dataset", "kind", "name"),
     (
         Column("dataset", "str", "Dataset name in the study file."),
@@ -115,7 +115,7 @@ INGREDIENT_AVAILABILITY = Table(
 
 RELIABILITY_MODES = Table(
     "audits/lpact_reliability_modes",
-    "One row a dataset and reliability mode: how many recordings can be paired, or why none can.",
+    "One row per dataset and reliability mode: how many recordings can be paired, or why none can.",
     ("dataset", "mode"),
     (
         Column("dataset", "str", "Dataset name in the study file."),
@@ -129,7 +129,7 @@ RELIABILITY_MODES = Table(
 
 MECHANISM_CORRELATIONS = Table(
     "audits/lpact_mechanism_correlations",
-    "One row a stimulus and pair of mechanisms: near-collinear mechanisms cannot be told apart.",
+    "One row per stimulus and pair of mechanisms: near-collinear mechanisms cannot be told apart.",
     ("dataset", "stimulus", "mechanism_a", "mechanism_b"),
     (
         Column("dataset", "str", "Dataset name in the study file."),
@@ -143,7 +143,7 @@ MECHANISM_CORRELATIONS = Table(
 
 MODEL_INVENTORY = Table(
     "controls/main_table_model_inventory",
-    "One row a model and dataset: layers and contexts on offer, and whether it enters the decisions.",
+    "One row per model and dataset: layers and contexts on offer, and whether it enters the decisions.",
     ("model", "dataset"),
     (
         Column("model", "str", "Model name in the study file."),

@@ -41,7 +41,7 @@ _TESTED = (
 
 TRIALS = Table(
     "calibration/trials",
-    "One row a simulated study and gate profile: which gates the claim under test passed.",
+    "One row per simulated study and gate profile: which gates the claim under test passed.",
     ("cell", "trial", "gate_profile"),
     (
         *CELL,
@@ -108,14 +108,14 @@ _RATE = (
 
 RATES = Table(
     "calibration/rates",
-    "One row a cell, gate profile and gate: how often the gate passed.",
+    "One row per cell, gate profile and gate: how often the gate passed.",
     ("cell", "gate_profile", "gate"),
     (*CELL, *_RATE),
 )
 
 TRUTH_RATES = Table(
     "calibration/truth_rates",
-    "One row a known truth, gate profile and gate: how often the gate passed, all cells of the truth together.",
+    "One row per known truth, gate profile and gate: how often the gate passed, all cells of the truth together.",
     ("truth", "gate_profile", "gate"),
     (
         CELL[1],
@@ -127,7 +127,7 @@ TRUTH_RATES = Table(
 
 BIASES = Table(
     "calibration/biases",
-    "One row a point rule and setting: what the rule finds, and what is true.",
+    "One row per point rule and setting: what the rule finds, and what is true.",
     ("bias", "step"),
     (
         Column(

@@ -10,7 +10,7 @@ _TARGET = Column("target", "str", "Mechanism whose localised units are predicted
 
 STRIPPING_FEATURES = Table(
     "causal/causal_stripping_features",
-    "One row a context, method and mechanism: what was stripped, and that it was fitted on training rows.",
+    "One row per context, method and mechanism: what was stripped, and that it was fitted on training rows.",
     (*CONTEXT_KEY, "method", "stripped"),
     (
         *CONTEXT,
@@ -35,7 +35,7 @@ STRIPPING_FEATURES = Table(
 
 STRIPPING_SCORES = Table(
     "causal/causal_stripping_scores",
-    "One row a context, method, stripped and target mechanism, and state: the target's held-out score.",
+    "One row per context, method, stripped and target mechanism, and state: the target's held-out score.",
     (*CONTEXT_KEY, "method", "stripped", "target", "state"),
     (
         *CONTEXT,
@@ -56,7 +56,7 @@ STRIPPING_SCORES = Table(
 
 STRIPPING_DELTAS = Table(
     "causal/causal_stripping_deltas",
-    "One row a context, method, stripped and target mechanism: the held-out drop.",
+    "One row per context, method, stripped and target mechanism: the held-out drop.",
     (*CONTEXT_KEY, "method", "stripped", "target"),
     (
         *CONTEXT,
@@ -76,7 +76,7 @@ STRIPPING_DELTAS = Table(
 
 BLOCK_DROPS = Table(
     "causal/causal_block_drops",
-    "One row a context, method, stripped and target mechanism with a drop: the drop in every outer block.",
+    "One row per context, method, stripped and target mechanism with a drop: the drop in every outer block.",
     (*CONTEXT_KEY, "method", "stripped", "target", "beside"),
     (
         *CONTEXT,
@@ -100,7 +100,7 @@ BLOCK_DROPS = Table(
 
 MISMATCH_CONTROLS = Table(
     "causal/causal_mismatch_controls",
-    "One row a context, method, mechanism, kind and draw: a mismatched strip, scored on the mechanism's own target.",
+    "One row per context, method, mechanism, kind and draw: a mismatched strip, scored on the mechanism's own target.",
     (*CONTEXT_KEY, "method", "stripped", "kind", "draw"),
     (
         *CONTEXT,
@@ -116,7 +116,7 @@ MISMATCH_CONTROLS = Table(
 
 SPECIFICITY = Table(
     "causal/mechanism_specificity_summary",
-    "One row a context, method and mechanism: matching drop against other targets and mismatched strips.",
+    "One row per context, method and mechanism: matching drop against other targets and mismatched strips.",
     (*CONTEXT_KEY, "method", "stripped"),
     (
         *CONTEXT,
@@ -141,7 +141,7 @@ SPECIFICITY = Table(
 
 DISSOCIATIONS = Table(
     "causal/double_dissociation_tests",
-    "One row a context and pair of mechanisms (median drops over methods); diagnostic only.",
+    "One row per context and pair of mechanisms (median drops over methods); diagnostic only.",
     (*CONTEXT_KEY, "mechanism_a", "mechanism_b"),
     (
         *CONTEXT,
@@ -163,7 +163,7 @@ DISSOCIATIONS = Table(
 
 TARGETS = Table(
     "causal/causal_targets",
-    "One row a context, mechanism and outer fold: the units that the train-only localiser picked.",
+    "One row per context, mechanism and outer fold: the units that the train-only localiser picked.",
     (*CONTEXT_KEY, "target", "fold"),
     (
         *CONTEXT,

@@ -14,7 +14,7 @@ from lpact.tables import (
 
 BRAIN_CEILING = Table(
     "ceilings/brain_brain_ceiling",
-    "One row a recording, mode, kind, measure and profile similarity: brain–brain reliability, or why there is none.",
+    "One row per recording, mode, kind, measure and profile similarity: brain–brain reliability, or why there is none.",
     (*RECORDING_KEY, "mode", "kind", "alignment", "profile"),
     (
         *RECORDING,
@@ -43,7 +43,7 @@ BRAIN_CEILING = Table(
 
 NORMALIZED_SCORES = Table(
     "ceilings/ceiling_normalized_scores",
-    "One row a context, unit, measure and profile similarity, against the strictest valid mode.",
+    "One row per context, unit, measure and profile similarity, against the strictest valid mode.",
     (*CONTEXT_KEY, "unit", "alignment", "profile"),
     (
         *CONTEXT,
@@ -66,7 +66,7 @@ NORMALIZED_SCORES = Table(
 
 NORMALIZED_PREDICTIVE = Table(
     "ceilings/ceiling_normalized_predictive",
-    "One row a context and reliability mode: the encoding score against response reliability; shown, not gated.",
+    "One row per context and reliability mode: the encoding score against response reliability; shown, not gated.",
     (*CONTEXT_KEY, "mode"),
     (
         *CONTEXT,

@@ -20,14 +20,14 @@ _GROUNDS = (
 
 CLAIM_STATEMENTS = Table(
     "decisions/claim_statements",
-    "One row a claim, gate profile and statement: whether the verdict supports it, why, and what may be said.",
+    "One row per claim, gate profile and statement: whether the verdict supports it, why, and what may be said.",
     (*CLAIM_KEY, "gate_profile", "statement"),
     (*CLAIM, _PROFILE, *_STATEMENT, Column("label", "str", "Verdict on the claim."), *_GROUNDS),
 )
 
 STUDY_STATEMENTS = Table(
     "decisions/study_statements",
-    "One row a gate profile and statement: whether any confirmatory claim of the study supports it.",
+    "One row per gate profile and statement: whether any confirmatory claim of the study supports it.",
     ("gate_profile", "statement"),
     (
         _PROFILE,

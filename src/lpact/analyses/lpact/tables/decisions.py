@@ -10,7 +10,7 @@ _PROFILE = Column(
 
 DECISIONS = Table(
     "decisions/lpact_decision_table",
-    "One row a claim and gate profile: every gate, the verdict and the reason.",
+    "One row per claim and gate profile: every gate, the verdict and the reason.",
     (*CLAIM_KEY, "gate_profile"),
     (
         *CLAIM,
@@ -59,7 +59,7 @@ DECISIONS = Table(
 
 GATE_EVIDENCE = Table(
     "decisions/lpact_gate_evidence",
-    "One row a claim, gate profile, gate and criterion: the number, its threshold and what it was compared with.",
+    "One row per claim, gate profile, gate and criterion: the number, its threshold and what it was compared with.",
     (*CLAIM_KEY, "gate_profile", "gate", "criterion"),
     (
         *CLAIM,
@@ -70,7 +70,7 @@ GATE_EVIDENCE = Table(
         Column("criterion_order", "int", "Place of the criterion in its gate, from 0."),
         Column("value", "float", "The number.", nullable=True),
         Column("relation", "str", "`>`, `>=`, or `<=` for p-values."),
-        Column("threshold", "float", "What it is held against."),
+        Column("threshold", "float", "What it is compared with."),
         Column("passed", "bool", "Whether the criterion holds."),
         Column("n", "int", "Rows that the number summarises."),
         Column("compared_with", "str", "The control, target or bound that set it, or empty."),
@@ -80,7 +80,7 @@ GATE_EVIDENCE = Table(
 
 CONTROL_EXPLAINED = Table(
     "decisions/control_explained_results",
-    "One row a claim that nuisance, a control or an unmet gate explains.",
+    "One row per claim that nuisance, a control or an unmet gate explains.",
     (*CLAIM_KEY, "gate_profile"),
     (
         *CLAIM,
@@ -96,7 +96,7 @@ CONTROL_EXPLAINED = Table(
 
 DECISION_SUMMARY = Table(
     "decisions/lpact_decision_summary",
-    "One row a dataset, gate profile and verdict: how many claims, and how many pass each gate.",
+    "One row per dataset, gate profile and verdict: how many claims, and how many pass each gate.",
     ("dataset", "gate_profile", "label"),
     (
         Column("dataset", "str", "Dataset name in the study file."),
@@ -114,7 +114,7 @@ DECISION_SUMMARY = Table(
 
 STUDY_OUTCOME = Table(
     "decisions/lpact_study_outcome",
-    "One row a gate profile: the outcome of the study.",
+    "One row per gate profile: the outcome of the study.",
     ("gate_profile",),
     (
         _PROFILE,

@@ -11,7 +11,7 @@ _TRUE_ENVELOPE = Column(
 
 STIMULUS_MEDIA = Table(
     "controls/stimulus_media_mapping",
-    "One row a recording and medium: which stimulus media are at hand, which are missing and why.",
+    "One row per recording and medium: which stimulus media are at hand, which are missing and why.",
     (*RECORDING_KEY, "media"),
     (
         *RECORDING,
@@ -26,7 +26,7 @@ STIMULUS_MEDIA = Table(
 
 MEDIA_SUMMARY = Table(
     "controls/main_table_stimulus_media_mapping",
-    "One row a dataset and medium: for how many recordings and stimuli it is at hand.",
+    "One row per dataset and medium: for how many recordings and stimuli it is at hand.",
     ("dataset", "media"),
     (
         _DATASET,
@@ -42,7 +42,7 @@ MEDIA_SUMMARY = Table(
 
 RELEASE_AUDIT = Table(
     "controls/release_audit",
-    "One row a dataset and part of its official layout: released or not, and what of it was read.",
+    "One row per dataset and part of its official layout: released or not, and what of it was read.",
     ("dataset", "part"),
     (
         _DATASET,
@@ -59,7 +59,7 @@ RELEASE_AUDIT = Table(
 
 AUDIO_SOURCES = Table(
     "controls/audio_source_audit",
-    "One row a dataset and possible source of an acoustic control: how many stimuli have it.",
+    "One row per dataset and possible source of an acoustic control: how many stimuli have it.",
     ("dataset", "source"),
     (
         _DATASET,
@@ -79,7 +79,7 @@ AUDIO_SOURCES = Table(
 
 ACOUSTIC_PROXIES = Table(
     "controls/acoustic_proxy_alternatives",
-    "One row a dataset and way to control for sound: possible or not, and what it may be called.",
+    "One row per dataset and way to control for sound: possible or not, and what it may be called.",
     ("dataset", "option"),
     (
         _DATASET,

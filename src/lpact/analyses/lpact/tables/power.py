@@ -13,7 +13,7 @@ _TARGET = Column("target_power", "float", "Power that a detectable effect is det
 
 STUDY_DESIGN = Table(
     "controls/study_design",
-    "One row a dataset and model: sizes and autocorrelation, and how many independent events and units they are worth.",
+    "One row per dataset and model: sizes and autocorrelation, and the independent events and units they are worth.",
     ("dataset", "model"),
     (
         _DATASET,
@@ -80,7 +80,7 @@ STUDY_DESIGN = Table(
 
 MINIMUM_DETECTABLE_EFFECT = Table(
     "controls/minimum_detectable_effect",
-    "One row a dataset, gate profile, gate and method: the smallest effect that the design detects with the target "
+    "One row per dataset, gate profile, gate and method: the smallest effect that the design detects with the target "
     "power.",
     ("dataset", "gate_profile", "gate", "method"),
     (
@@ -127,7 +127,7 @@ MINIMUM_DETECTABLE_EFFECT = Table(
         Column(
             "simulated_size",
             "str",
-            "Sizes of simulated studies, held against the design's: `same`, `smaller`, `larger` or `mixed`; `same` for "
+            "Sizes of simulated studies, against the design's: `same`, `smaller`, `larger` or `mixed`; `same` for "
             "other methods.",
         ),
         Column(
@@ -152,7 +152,7 @@ MINIMUM_DETECTABLE_EFFECT = Table(
 
 LAYER_DETECTABILITY = Table(
     "controls/layer_detectability",
-    "One row a dataset, model, layer, gate profile and gate of a run: what was observed beside what could have been "
+    "One row per dataset, model, layer, gate profile and gate of a run: what was observed beside what could have been "
     "found. Gates beyond level 1 have rows where studies of the design were simulated.",
     ("dataset", "model", "layer", "gate_profile", "gate"),
     (

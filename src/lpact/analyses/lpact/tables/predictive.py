@@ -10,7 +10,7 @@ _DRAW = Column("draw", "int", "Draw number of a random control; 0 otherwise.")
 
 PREDICTIVE_SCORES = Table(
     "predictive/predictive_scores",
-    "One row a context, condition, draw and metric: held-out score, summarised over units.",
+    "One row per context, condition, draw and metric: held-out score, summarised over units.",
     (*CONTEXT_KEY, "condition", "draw", "metric"),
     (
         *CONTEXT,
@@ -30,7 +30,7 @@ PREDICTIVE_SCORES = Table(
 
 UNIT_SCORES = Table(
     "predictive/predictive_unit_scores",
-    "One row a context, condition, draw and metric: held-out score of every unit, in canonical unit order.",
+    "One row per context, condition, draw and metric: held-out score of every unit, in canonical unit order.",
     (*CONTEXT_KEY, "condition", "draw", "metric"),
     (
         *CONTEXT,
@@ -44,7 +44,7 @@ UNIT_SCORES = Table(
 
 CONTROL_DELTAS = Table(
     "predictive/predictive_control_deltas",
-    "One row a context and metric: the real score against nuisance and the best severe control.",
+    "One row per context and metric: the real score against nuisance and the best severe control.",
     (*CONTEXT_KEY, "metric"),
     (
         *CONTEXT,
@@ -80,7 +80,7 @@ CONTROL_DELTAS = Table(
 
 CONTROL_NULLS = Table(
     "predictive/predictive_control_nulls",
-    "One row a context, metric and control: its mean over draws and the null distribution of its draws.",
+    "One row per context, metric and control: its mean over draws and the null distribution of its draws.",
     (*CONTEXT_KEY, "metric", "control"),
     (
         *CONTEXT,
@@ -115,7 +115,7 @@ CONTROL_NULLS = Table(
 
 BLOCK_SCORES = Table(
     "predictive/predictive_block_scores",
-    "One row a context and condition: the held-out score in every outer block, at the primary metric.",
+    "One row per context and condition: the held-out score in every outer block, at the primary metric.",
     (*CONTEXT_KEY, "condition"),
     (
         *CONTEXT,
@@ -132,7 +132,7 @@ BLOCK_SCORES = Table(
 
 SUBJECT_RUN_SUMMARY = Table(
     "predictive/predictive_subject_run_summary",
-    "One row a context and metric: both contrasts and the direction that replication counts.",
+    "One row per context and metric: both contrasts and the direction that replication counts.",
     (*CONTEXT_KEY, "metric"),
     (
         *CONTEXT,
@@ -146,7 +146,7 @@ SUBJECT_RUN_SUMMARY = Table(
 
 FAILURE_MODES = Table(
     "predictive/predictive_failure_modes",
-    "One row a dataset, model, layer, metric, label and best control: how often rows failed that way.",
+    "One row per dataset, model, layer, metric, label and best control: how often rows failed that way.",
     ("dataset", "model", "layer", "metric", "label", "best_control"),
     (
         Column("dataset", "str", "Dataset name in the study file."),

@@ -19,7 +19,7 @@ _HASH = Column("unit_order_hash", "str", "Hash of the canonical unit order.")
 
 BRAIN_UNIT_INDEX = Table(
     "relational/brain_unit_index",
-    "One row a recording and unit: its place in the canonical order.",
+    "One row per recording and unit: its place in the canonical order.",
     (*RECORDING_KEY, "unit"),
     (
         *RECORDING,
@@ -40,7 +40,7 @@ BRAIN_UNIT_INDEX = Table(
 
 BRAIN_PATTERNS = Table(
     "relational/brain_alignment_patterns",
-    "One row a recording, measure and unit: the unit's relations to all units, and how reliable they are.",
+    "One row per recording, measure and unit: the unit's relations to all units, and how reliable they are.",
     (*RECORDING_KEY, "alignment", "unit"),
     (
         *RECORDING,
@@ -61,7 +61,7 @@ BRAIN_PATTERNS = Table(
 
 HALF_PATTERNS = Table(
     "relational/brain_half_patterns",
-    "One row a recording, measure, half and unit: the patterns of the split halves.",
+    "One row per recording, measure, half and unit: the patterns of the split halves.",
     (*RECORDING_KEY, "alignment", "half", "unit"),
     (
         *RECORDING,
@@ -75,7 +75,7 @@ HALF_PATTERNS = Table(
 
 MODEL_PATTERNS = Table(
     "relational/model_alignment_patterns",
-    "One row a context, measure, condition and draw: the model's alignment with every unit.",
+    "One row per context, measure, condition and draw: the model's alignment with every unit.",
     (*CONTEXT_KEY, "alignment", "condition", "draw"),
     (
         *CONTEXT,
@@ -89,7 +89,7 @@ MODEL_PATTERNS = Table(
 
 PROFILE_SCORES = Table(
     "relational/profile_similarity_scores",
-    "One row a context, unit, measure, profile similarity and condition (mean over draws).",
+    "One row per context, unit, measure, profile similarity and condition (mean over draws).",
     (*CONTEXT_KEY, "unit", "alignment", "profile", "condition"),
     (
         *CONTEXT,
@@ -110,7 +110,7 @@ PROFILE_SCORES = Table(
 
 PROFILE_DELTAS = Table(
     "relational/profile_similarity_deltas",
-    "One row a context, unit, measure and profile similarity: the real pattern against the best control's.",
+    "One row per context, unit, measure and profile similarity: the real pattern against the best control's.",
     (*CONTEXT_KEY, "unit", "alignment", "profile"),
     (
         *CONTEXT,
@@ -146,7 +146,7 @@ PROFILE_DELTAS = Table(
 
 RELATIONAL_NULLS = Table(
     "relational/relational_null_draws",
-    "One row a context, measure, profile similarity, test and rival: the relational statistic, and its draws.",
+    "One row per context, measure, profile similarity, test and rival: the relational statistic, and its draws.",
     (*CONTEXT_KEY, "alignment", "profile", "test", "against"),
     (
         *CONTEXT,
@@ -178,7 +178,7 @@ RELATIONAL_NULLS = Table(
 
 RELATIONAL_SUMMARY = Table(
     "relational/relational_subject_run_summary",
-    "One row a context, measure and profile similarity, over units.",
+    "One row per context, measure and profile similarity, over units.",
     (*CONTEXT_KEY, "alignment", "profile"),
     (
         *CONTEXT,

@@ -35,7 +35,7 @@ _INTERVAL = (
 
 CONVENTIONAL_CONTRAST = Table(
     "controls/main_table_conventional_vs_lpact_contrast",
-    "One row a weaker rule and gate profile: what that rule alone would have called positive, and what passes.",
+    "One row per weaker rule and gate profile: what that rule alone would have called positive, and what passes.",
     ("analysis", "gate_profile"),
     (
         Column("analysis", "str", "Evidence that the weaker rule looks at."),
@@ -54,7 +54,7 @@ CONVENTIONAL_CONTRAST = Table(
 
 UNCERTAINTY = Table(
     "controls/main_table_lpact_uncertainty_by_dataset_level",
-    "One row a dataset and level: its contrast with a 95 % bootstrap interval over aggregation units.",
+    "One row per dataset and level: its contrast with a 95 % bootstrap interval over aggregation units.",
     ("dataset", "level"),
     (
         _DATASET,
@@ -68,7 +68,7 @@ UNCERTAINTY = Table(
 
 CAUSAL_UNCERTAINTY = Table(
     "controls/si_table_causal_uncertainty_by_mechanism",
-    "One row a dataset, stripped mechanism and quantity, with a 95 % bootstrap interval over subject-runs.",
+    "One row per dataset, stripped mechanism and quantity, with a 95 % bootstrap interval over subject-runs.",
     ("dataset", "mechanism", "quantity"),
     (
         _DATASET,
@@ -85,7 +85,7 @@ CAUSAL_UNCERTAINTY = Table(
 
 THRESHOLD_SENSITIVITY = Table(
     "controls/main_table_gate_threshold_sensitivity",
-    "One row a threshold or rule, its value and the gate profile: how much passes if it alone is changed.",
+    "One row per threshold or rule, its value and the gate profile: how much passes if it alone is changed.",
     ("family", "rule", "gate_profile"),
     (
         Column("family", "str", "Threshold or rule that is varied, and what is counted."),
@@ -100,7 +100,7 @@ THRESHOLD_SENSITIVITY = Table(
 
 CONTROL_ABLATION = Table(
     "controls/main_table_control_family_ablation",
-    "One row a choice of controls, stage and gate profile: rows (by the point rules) and claims (by the profile) "
+    "One row per choice of controls, stage and gate profile: rows (by the point rules) and claims (by the profile) "
     "decided again with these controls only.",
     ("scenario", "stage", "gate_profile"),
     (
@@ -138,7 +138,7 @@ CONTROL_ABLATION = Table(
 
 LEAVE_DATASET_OUT = Table(
     "controls/main_table_leave_one_dataset_out_summary",
-    "One row an omitted dataset and gate profile: the study decided again without it.",
+    "One row per omitted dataset and gate profile: the study decided again without it.",
     ("omitted", "gate_profile"),
     (
         Column("omitted", "str", "Dataset that is left out."),
@@ -160,7 +160,7 @@ LEAVE_DATASET_OUT = Table(
 
 LEAVE_SUBJECT_RUN_OUT = Table(
     "controls/main_table_leave_one_subject_run_out_summary",
-    "One row a dataset and level: how far the mean contrast moves when one subject-run is left out.",
+    "One row per dataset and level: how far the mean contrast moves when one subject-run is left out.",
     ("dataset", "level"),
     (
         _DATASET,
@@ -182,7 +182,7 @@ LEAVE_SUBJECT_RUN_OUT = Table(
 
 SUBJECT_RUN_DECISIONS = Table(
     "controls/leave_one_subject_run_out_decisions",
-    "One row a subject-run and gate profile: the claims decided again without it.",
+    "One row per subject-run and gate profile: the claims decided again without it.",
     (*RECORDING_KEY, "gate_profile"),
     (
         *RECORDING,
@@ -201,7 +201,7 @@ SUBJECT_RUN_DECISIONS = Table(
 
 MODEL_SUMMARY = Table(
     "controls/model_inventory_summary",
-    "One row a model: where it enters the decisions, with which controls, and why not elsewhere.",
+    "One row per model: where it enters the decisions, with which controls, and why not elsewhere.",
     ("model",),
     (
         Column("model", "str", "Model name in the study file."),

@@ -1,4 +1,4 @@
-"""Tests as criteria: a p-value held against the level of its gate."""
+"""Tests as criteria: a p-value compared with the level of its gate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lpact.codes import RowLabel
 
 @dataclass(frozen=True)
 class Comparison:
-    """One test: what the model was held against, by how much it is ahead, and how likely that is by chance."""
+    """One test: what the model was compared with, by how much it is ahead, and how likely that is by chance."""
 
     against: str
     advantage: float

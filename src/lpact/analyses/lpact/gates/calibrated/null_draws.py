@@ -31,7 +31,7 @@ class RunDraws:
 
 
 LayerDraws = dict[tuple[str, str], list[RunDraws]]
-"""By test and rival: one entry a subject-run, in their order."""
+"""By test and rival: one entry per subject-run, in their order."""
 
 
 def read_null_draws(nulls: pl.DataFrame) -> dict[Layer, LayerDraws]:

@@ -1,7 +1,7 @@
 """Gate R, and S at level 2, as tests.
 
 The statistic is the mean over subject-runs of the median over alignment × profile summaries of the mean similarity over
-units times the spread of the pattern (for a rival, of real − rival; `lpact.analyses.lpact.levels.relational_nulls`). It is held
+units times the spread of the pattern (for a rival, of real − rival; `levels.relational_nulls`). It is held
 against the very same statistic
 
     of every draw of each surrogate control               exchangeable if the features do not know the stimulus
@@ -207,7 +207,7 @@ class ReliableUnits:
 
 
 def reliable_units(labelled: pl.DataFrame) -> dict[Layer, ReliableUnits]:
-    """One entry a layer with a unit row that has a contrast."""
+    """One entry per layer with a unit row that has a contrast."""
     trusted = ~is_label("evidence", RowLabel.UNRELIABLE_BRAIN_PATTERN) & pl.col("same_order")
     shares = (
         labelled.filter("has_contrast")

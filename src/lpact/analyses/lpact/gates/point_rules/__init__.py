@@ -1,1 +1,1 @@
-"""One file a gate: measured rows in, the gate's criteria for every claim out."""
+"""One file per gate: measured rows in, the gate's criteria for every claim out."""

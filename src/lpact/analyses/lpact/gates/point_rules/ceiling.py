@@ -45,7 +45,7 @@ BOUNDED = (RowLabel.PASS, RowLabel.CONTROL_EXPLAINED, RowLabel.BELOW_CEILING_FRA
 
 
 def summarise_ceiling(labelled: pl.DataFrame) -> dict[Layer, Row]:
-    """Level 4, one row a layer: mean reliability and fractions, the mode that bounds them, why rows are missing."""
+    """Level 4, one row per layer: mean reliability and fractions, the mode that bounds them, why rows are missing."""
     out = labelled.group_by(LAYER_KEY, maintain_order=True).agg(
         split_half_alone=pl.col("split_half_alone").any()
     )

@@ -50,7 +50,7 @@ _CAUSE = (
 
 
 def summarise_mechanisms(specificity: pl.DataFrame) -> dict[Claim, Row]:
-    """Level 3, one row a claim: applicable methods, how many agree, and what the others fail by.
+    """Level 3, one row per claim: applicable methods, how many agree, and what the others fail by.
 
     ``median_drop``, ``median_margin`` and ``median_mismatch_margin`` are medians over methods of medians over
     subject-runs; ``raw_drop`` is the largest median drop of a method.
@@ -97,7 +97,7 @@ def usable_rows(specificity: pl.DataFrame) -> pl.DataFrame:
 
 
 def medians_by_method(usable: pl.DataFrame) -> pl.DataFrame:
-    """Medians over subject-runs of the three numbers, one row a claim and method."""
+    """Medians over subject-runs of the three numbers, one row per claim and method."""
     return usable.group_by([*_STRIPPED, "method"], maintain_order=True).agg(
         pl.col(_NUMBERS).median()
     )

@@ -36,7 +36,7 @@ _BOUNDS: tuple[tuple[CriterionName, Relation, float], ...] = (
 
 
 def summarise_predictive(labelled: pl.DataFrame, primary_metric: str) -> dict[Layer, Row]:
-    """Level 1 at the primary metric, one row a layer.
+    """Level 1 at the primary metric, one row per layer.
 
     ``n`` subject-runs have both contrasts, ``n_missing`` have not; ``n_positive`` have both positive. Means run over
     the ``n``, ``raw_score`` over every subject-run with a real score. ``reason`` is the most frequent one of the

@@ -50,7 +50,7 @@ _CAUSE = (
 def summarise_relational(
     labelled: pl.DataFrame, summary: pl.DataFrame, gates: GatesConfig
 ) -> dict[Layer, Row]:
-    """Level 2, one row a layer: its summaries, how many pass, and what its failing rows are put down to.
+    """Level 2, one row per layer: its summaries, how many pass, and what its failing rows are put down to.
 
     ``lacks_units`` says that nothing could be computed and that a subject-run had too few units. ``best_control``
     is the control that most often beats a unit row (or comes nearest, where none is beaten); ``raw_similarity`` the
@@ -86,7 +86,7 @@ def summarise_relational(
 
 
 def by_summary(rows: pl.DataFrame) -> pl.DataFrame:
-    """Share of unit rows that pass, and mean contrast and similarity, one row a layer, alignment and profile."""
+    """Share of unit rows that pass, and mean contrast and similarity, one row per layer, alignment and profile."""
     shares = rows.group_by(_SUMMARY, maintain_order=True).agg(
         pass_share=is_label("evidence", RowLabel.PASS).sum() / pl.len()
     )

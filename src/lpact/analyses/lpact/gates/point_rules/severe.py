@@ -57,7 +57,7 @@ def severe_gate(
 
 
 def means_by_control(nulls: pl.DataFrame, primary_metric: str) -> pl.DataFrame:
-    """Means over subject-runs of real − control, one row a layer and counted control, the smallest first."""
+    """Means over subject-runs of real − control, one row per layer and counted control, the smallest first."""
     return (
         nulls.filter((pl.col("metric") == primary_metric) & pl.col("counted") & OK)
         .drop_nulls(["delta", "control_score"])
@@ -68,7 +68,7 @@ def means_by_control(nulls: pl.DataFrame, primary_metric: str) -> pl.DataFrame:
 
 
 def _strongest_controls(nulls: pl.DataFrame, primary_metric: str) -> dict[Layer, Row]:
-    """The counted control with the smallest mean of real − control, one row a layer."""
+    """The counted control with the smallest mean of real − control, one row per layer."""
     means = means_by_control(nulls, primary_metric)
     counts = means.group_by(LAYER_KEY, maintain_order=True).len("n_controls")
     strongest = means.unique(LAYER_KEY, keep="first", maintain_order=True)
@@ -76,10 +76,10 @@ def _strongest_controls(nulls: pl.DataFrame, primary_metric: str) -> dict[Layer,
 
 
 def advantages_by_summary(scores: pl.DataFrame, labelled_deltas: pl.DataFrame) -> pl.DataFrame:
-    """Mean advantage of the real pattern, one row a layer, counted control, alignment and profile.
+    """Mean advantage of the real pattern, one row per layer, counted control, alignment and profile.
 
     Real and control are compared on the very same unit rows, so that a control which could not be computed somewhere
-    is not held against real similarities from elsewhere.
+    is not compared with real similarities from elsewhere.
     """
     usable = labelled_deltas.filter(pl.col("has_contrast") & pl.col("same_order"))
     pairs = (
@@ -97,7 +97,7 @@ def advantages_by_summary(scores: pl.DataFrame, labelled_deltas: pl.DataFrame) -
 def _most_reaching_controls(
     scores: pl.DataFrame, labelled_deltas: pl.DataFrame
 ) -> dict[Layer, Row]:
-    """The counted control that reaches the real similarity in the largest share of summaries, one row a layer."""
+    """The counted control that reaches the real similarity in the largest share of summaries, one row per layer."""
     by_summary = advantages_by_summary(scores, labelled_deltas)
     families = (
         by_summary.group_by([*LAYER_KEY, "condition"], maintain_order=True)
