@@ -442,7 +442,9 @@ _BOX_WIDTH = 34
 
 
 def key(
-    *entries: tuple[str, Look] | tuple[str, Classes, Sequence[str]] | str, width: float = 800
+    *entries: tuple[str, Look] | tuple[str, Classes, Sequence[str]] | str,
+    width: float = 800,
+    thick: float = 1.5,
 ) -> alt.LayerChart:
     """What symbols and colours mean, from left to right in lines of ``width`` pixels.
 
@@ -487,7 +489,7 @@ def key(
         for align, size in (("left", 11), ("center", 10))
     ]
     if symbols:
-        parts.insert(0, points(pl.DataFrame(symbols), pixels["x"], pixels["y"], thick=1.5))
+        parts.insert(0, points(pl.DataFrame(symbols), pixels["x"], pixels["y"], thick=thick))
     return overlay(*parts, width=used, height=y + below)
 
 
