@@ -34,12 +34,12 @@ def main(out: str) -> None:
     print(f"{plan.n_claims} claims from {plan.n_fits} readouts, about {plan.seconds:.0f} s")
 
     run = study.run(out)
-    print(run.decisions.select("model", "mechanism", "raw_score", "label", "beaten_by"))
-    print(run.explain("sim/lexical/2/surprisal"))
+    print(run.claims().select("model", "mechanism", "raw_score", "label", "beaten_by"))
+    print(run.claim("sim/lexical/2/surprisal").explain())
 
     scores = run.table("predictive_scores")  # any table, as a Polars data frame
     print(scores.filter(metric="pearson", draw=0).head())
-    print("outcome", run.outcome)
+    print("outcome", run.conclusion().outcome().code)
 
 
 if __name__ == "__main__":

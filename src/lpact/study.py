@@ -74,8 +74,26 @@ class Claim:
         return self._explanation._repr_html_()
 
 
+MOVED = {
+    "decisions": "claims()",
+    "calibrated": 'claims(profile="calibrated")',
+    "verdicts": "claims(profile=…)",
+    "outcome": "conclusion().outcome().code",
+    "calibrated_outcome": 'conclusion().outcome("calibrated").code',
+    "explain": "claim(…).explain()",
+    "decide": 'analysis("lpact").decide(run.config, tables)',
+    "robustness": "`lpact robustness RUN`",
+}
+"""Names of `Run` in version 0.1, and what takes their place."""
+
+
 class Run(StoredRun):
     """A finished run: tables as Polars data frames, claims, figures, report and archive."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in MOVED:
+            raise AttributeError(f"Run.{name} is gone; use {MOVED[name]}")
+        raise AttributeError(f"'Run' object has no attribute '{name}'")
 
     @cached_property
     def config(self) -> StudyConfig:

@@ -17,8 +17,8 @@ DType = Literal["str", "int", "float", "bool", "list[float]", "list[str]", "list
 class Column:
     """One column.
 
-    ``decided`` columns are filled by ``lpact.analyses.lpact.gates``; all others are measurements. ``nullable`` columns may be
-    missing, and then a reason column of the same row says why.
+    ``decided`` columns are filled by `Analysis.decide`; all others are measurements. ``nullable`` columns may be missing,
+    and then a reason column of the same row says why.
     """
 
     name: str
@@ -87,7 +87,7 @@ def reason() -> Column:
 
 SOURCE_FILES = Table(
     "audits/lpact_source_files",
-    "One row a source file: size, checksum and licence.",
+    "One row per source file: size, checksum and licence.",
     ("dataset", "path"),
     (
         Column("dataset", "str", "Dataset name in the study file."),
@@ -132,7 +132,7 @@ AFTER_THE_FACT = "after the fact"
 
 PREREGISTRATION_ITEMS = Table(
     "audits/preregistration_items",
-    "One row an item of the preregistration: what was registered, what the run has, and whether that is the same. "
+    "One row per item of the preregistration: what was registered, what the run has, and whether that is the same. "
     "Items that were not followed come first.",
     ("followed", "item_group", "item"),
     (
@@ -166,10 +166,19 @@ def run_tables(analyses: Sequence[str]) -> dict[str, Table]:
 @cache
 def declared_tables() -> dict[str, Table]:
     """Every declared table by name: those of the engine and of all registered analyses."""
-    tables = list(ENGINE_TABLES)
+    tables = {table.name: table for table in ENGINE_TABLES}
     for entry in ANALYSES.entries():
-        tables += (*entry.plugin.tables, *entry.plugin.other_tables)
-    return {table.name: table for table in tables}
+        for table in (*entry.plugin.tables, *entry.plugin.other_tables):
+            if table.name in tables:
+                raise TableError(
+                    f"the table '{table.name}' is declared twice",
+                    where=f"analysis '{entry.name}' ({entry.origin})",
+                    got=table.name,
+                    expected="a name that no other analysis uses",
+                    remedy=f"name it '{entry.name}/…'",
+                )
+            tables[table.name] = table
+    return tables
 
 
 def find_table(name: str) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -15,9 +15,14 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Section(BaseModel):
-    """Options as a study file holds them: frozen, and unknown keys are errors."""
+    """Options as a study file holds them: frozen, and unknown keys are errors.
+
+    ``MOVED`` names options of the last release that are elsewhere now: their error says where.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    MOVED: ClassVar[Mapping[str, str]] = {}
 
 
 PLUGIN_OPTIONS = "the options of a plugin are"
@@ -59,10 +64,11 @@ def _config_error(
             continue
         location = ".".join(str(part) for part in item["loc"]) or "(top level)"
         if item["type"] == "extra_forbidden":
-            known = _known_keys(model, item["loc"][:-1])
-            problems.append(
-                f"{location}: unknown option; {did_you_mean(str(item['loc'][-1]), known)}"
-            )
+            inside, name = _model_at(model, item["loc"][:-1]), str(item["loc"][-1])
+            moved = getattr(inside, "MOVED", {})
+            known = getattr(inside, "model_fields", ())
+            fix = f"it is now {moved[name]}" if name in moved else did_you_mean(name, known)
+            problems.append(f"{location}: unknown option; {fix}")
         elif item["type"] == "missing":
             problems.append(f"{location}: required option is missing")
         else:
@@ -78,7 +84,7 @@ def _config_error(
         f"{what} not valid:\n" + "\n".join(f"  - {p}" for p in problems),
         where=f"{where}, option '{first}'",
         expected=options,
-        remedy="mend the listed options",
+        remedy="fix the listed options",
     )
 
 
@@ -90,7 +96,8 @@ def _follows(item: Any, places: list[tuple[int | str, ...]]) -> bool:
     return item["type"] == "too_short" and bool(inside)
 
 
-def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+def _model_at(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:
+    """The model that holds the options at a place of another one."""
     current: Any = model
     for part in location:
         if isinstance(part, int) or not hasattr(current, "model_fields"):
@@ -99,6 +106,6 @@ def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list
         inner = [annotation, *getattr(annotation, "__args__", ())]
         models = [a for a in inner if isinstance(a, type) and issubclass(a, BaseModel)]
         if not models:
-            return []
+            return None
         current = models[0]
-    return [*current.model_fields, *getattr(current, "BESIDE", ())]
+    return current  # type: ignore[no-any-return]

@@ -57,11 +57,11 @@ def test_one_command_gives_a_verdict_on_every_claim(chain):
     run, said = chain
     assert "Verdicts" in said
     assert "Outcome" in said
-    decisions = run.decisions
+    decisions = run.claims()
     assert decisions.height == 6
     assert decisions["role"].unique().to_list() == ["primary"]
     assert decisions["n_subject_runs"].unique().to_list() == [27]
-    explained = run.explain("alice/smollm2/20/surprisal")
+    explained = str(run.claim("alice/smollm2/20/surprisal").explain())
     assert "27 subject-runs" in explained
 
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import maker
-from lpact.report.figure import Material
 from lpact.report.render import picture
 from lpact.store import RunTables
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 def claims(run, **key) -> pl.DataFrame:
-    return run.decisions.filter(**key)
+    return run.claims().filter(**key)
 
 
 def test_decision_table_is_the_golden_one(demo):
@@ -42,12 +42,12 @@ def test_study_has_the_asked_for_shape(demo):
     assert len(study.config.datasets) >= 3
     assert [d.role for d in study.config.datasets].count("diagnostic") == 1
     assert len(study.config.models) >= 4
-    assert run.outcome == "A"
+    assert run.conclusion().outcome("paper").code == "A"
 
 
 def test_planted_model_is_the_only_integrated_candidate(demo):
     _, run = demo
-    winners = run.decisions.filter(label="integrated_candidate")
+    winners = run.claims().filter(label="integrated_candidate")
     assert winners.select("dataset", "model", "layer", "mechanism").rows() == [
         ("sim_ecog", "integrated", 2, "surprisal")
     ]
@@ -62,14 +62,14 @@ def test_planted_model_alone_passes_every_calibrated_gate_and_ninety_claims_are_
     """16 units give no p-value that survives a correction over 90 claims; the gates themselves all pass."""
     _, run = demo
     gates = ["predictive", "relational", "mechanism_specific", "ceiling", "severe_control"]
-    passing = run.calibrated.filter(pl.all_horizontal(*gates, "replication"))
+    passing = run.claims(profile="calibrated").filter(pl.all_horizontal(*gates, "replication"))
     assert passing.select("dataset", "model", "layer", "mechanism").rows() == [
         ("sim_ecog", "integrated", 2, "surprisal")
     ]
     row = passing.row(0, named=True)
     assert (row["label"], row["beaten_by"]) == ("predictive_only", "false_discovery_rate")
     assert row["p_value"] <= 0.05 < row["q_value"]
-    assert run.calibrated_outcome == "C"
+    assert run.conclusion().outcome("calibrated").code == "C"
 
 
 def test_a_neighbouring_layer_is_beaten_by_the_layer_control(demo):

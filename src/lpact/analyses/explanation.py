@@ -179,6 +179,10 @@ class Conclusion:
     why: tuple[str, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
 
+    def outcome(self, profile: str = "") -> Outcome:
+        """The outcome under one profile; without a name, under the first."""
+        return next(own for own in self.outcomes if profile in ("", own.profile))
+
 
 @dataclass(frozen=True)
 class Block:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     Field,
@@ -24,7 +24,7 @@ from lpact.config.shared import (
     NuisanceConfig,
     ReadoutConfig,
 )
-from lpact.errors import ConfigError
+from lpact.errors import ConfigError, did_you_mean
 from lpact.registry import ANALYSES
 from lpact.validation import config_digest, validate_model
 
@@ -198,9 +198,6 @@ MOVED = {
 class StudyConfig(SharedConfig):
     """Everything that changes a number: the shared tables, and one table per analysis."""
 
-    BESIDE: ClassVar[tuple[str, ...]] = ("run",)
-    """Tables that a study file has beside these."""
-
     analyses: dict[str, SerializeAsAny[Section]] = Field(
         default_factory=dict,
         description="The analyses of the study, by name; in the file each is a table of its own (`[lpact]`).",
@@ -237,6 +234,16 @@ def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
             )
     if not any(name in values for name in ANALYSES.names()):
         values = {**values, DEFAULT: {}}
+    tables = [*SharedConfig.model_fields, *ANALYSES.names(), "run"]
+    for name in values:
+        if name not in tables:
+            raise ConfigError(
+                f"the study file has an unknown table or option '{name}'",
+                where=where,
+                got=name,
+                expected=f"one of {', '.join(tables)}",
+                remedy=did_you_mean(name, tables),
+            )
     named = [name for name in values if name in ANALYSES.names()]
     sections = {
         name: validate_model(

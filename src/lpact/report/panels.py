@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import altair as alt
 import polars as pl
-from altair.utils.schemapi import debug_mode
 
 from lpact.report.figure import MARK, Spec
 from lpact.report.theme import DIVERGING, RAMP, colour
@@ -67,35 +66,41 @@ def layer(
         properties["aria"] = False
     encoding = {name: _channel(name, own, frame) for name, own in channels.items()}
     used = {str(own["field"]) for own in _definitions(encoding) if "field" in own}
-    with debug_mode(False):
-        return alt.Chart(
-            # Not `InlineData`, which Altair would hash and move to the top of the specification.
-            alt.Data(values=InlineRows(frame.select(sorted(used)))),  # type: ignore[no-untyped-call]
-            mark=alt.MarkDef(**properties),
-            encoding=alt.FacetedEncoding(**encoding),
-        )
+    fixed: dict[str, Any] = {name: Fixed(own) for name, own in encoding.items()}
+    return alt.Chart(
+        # Not `InlineData`, which Altair would hash and move to the top of the specification.
+        alt.Data(values=Fixed(frame.select(sorted(used)))),  # type: ignore[no-untyped-call]
+        mark=Fixed(properties),  # type: ignore[arg-type]
+        encoding=alt.FacetedEncoding(**fixed),
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class InlineRows:
-    """Inline data of a layer. Altair copies and walks lists with every composition; it leaves this object alone."""
+class Fixed:
+    """Rows, mark or channel of a layer.
 
-    frame: pl.DataFrame
+    Altair copies and walks dictionaries and lists whenever charts are put together, which takes most of the time of a
+    figure. It leaves this object alone until the specification is written.
+    """
+
+    value: pl.DataFrame | Spec | list[Spec]
     # With a schema and `to_dict`, the object is an `altair.utils.schemapi.SchemaLike`.
     _schema: ClassVar[dict[str, str]] = {"type": "object"}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, InlineRows) and self.frame.equals(other.frame)
+        return isinstance(other, Fixed) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Rows as Vega-Lite takes them: not finite is missing, and marks without data have one empty row."""
-        if not self.frame.width:
+    def to_dict(self) -> Any:
+        """As Vega-Lite takes it: numbers that are not finite are missing; marks without data have one empty row."""
+        if not isinstance(self.value, pl.DataFrame):
+            return self.value
+        if not self.value.width:
             return [{}]
-        floats = [name for name, kind in self.frame.schema.items() if kind.is_float()]
+        floats = [name for name, kind in self.value.schema.items() if kind.is_float()]
         finite = (pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in floats)
-        return self.frame.with_columns(finite).to_dicts()
+        return self.value.with_columns(finite).to_dicts()
 
 
 def _channel(name: str, given: Any, frame: pl.DataFrame) -> Any:
@@ -111,12 +116,6 @@ def _channel(name: str, given: Any, frame: pl.DataFrame) -> Any:
 def _definitions(encoding: Mapping[str, Any]) -> Iterable[Spec]:
     for own in encoding.values():
         yield from own if isinstance(own, list) else [own]
-
-
-def is_empty(chart: alt.Chart) -> bool:
-    """Whether a layer has no row."""
-    frame = chart.data["values"].frame
-    return bool(frame.width) and frame.is_empty()
 
 
 # -- axes --------------------------------------------------------------------------------------------------------------
@@ -181,6 +180,11 @@ def lanes(
     }
     scale = {"type": "band", "domain": list(order)}
     return {"field": field, "type": "nominal", "sort": None, "scale": scale, "axis": shown}
+
+
+def pixels(field: str) -> Spec:
+    """A position in pixels from the left or top of the panel."""
+    return {"field": field, "type": "quantitative", "scale": None, "axis": None}
 
 
 def own(field: str, kind: str = "nominal") -> Spec:
@@ -324,6 +328,16 @@ def text(
     """Words at a place, vertically centred."""
     plain = {"align": "left", "baseline": "middle", "fontSize": size, "color": ink, "limit": 0}
     return layer(rows, "text", plain | look, x=x, y=y, text={"field": column, "type": "nominal"})
+
+
+def notes(rows: pl.DataFrame, column: str, x: Any, y: Any, **look: Any) -> list[alt.Chart]:
+    """Muted words in a lane, such as why it has no number; a halo keeps lines from crossing them out."""
+    halo = {"stroke": "paper", "strokeWidth": 5}
+    bare_rows = rows.drop(MARK, strict=False)
+    return [
+        text(bare_rows, column, x, y, size=10, ink="paper", **look, **halo),
+        text(rows, column, x, y, size=10, ink="muted", **look),
+    ]
 
 
 def column(
@@ -480,16 +494,14 @@ def key(
             below = 18.0
         used = max(used, x + needed)
         x += needed + 20
-    pixels = {name: {**own(name, "quantitative"), "axis": None} for name in ("x", "y")}
-    for spec in pixels.values():
-        spec.pop("legend")
+    at_x, at_y = pixels("x"), pixels("y")
     frame = pl.DataFrame(words)
     parts = [
-        text(frame.filter(align=align), "text", pixels["x"], pixels["y"], size=size, align=align)
+        text(frame.filter(align=align), "text", at_x, at_y, size=size, align=align)
         for align, size in (("left", 11), ("center", 10))
     ]
     if symbols:
-        parts.insert(0, points(pl.DataFrame(symbols), pixels["x"], pixels["y"], thick=thick))
+        parts.insert(0, points(pl.DataFrame(symbols), at_x, at_y, thick=thick))
     return overlay(*parts, width=used, height=y + below)
 
 
@@ -518,32 +530,33 @@ def panel_title(words: str | Sequence[str], width: float, **more: Any) -> alt.Ti
 def overlay(
     *layers: alt.Chart, width: float, height: Any, title: alt.Title | None = None
 ) -> alt.LayerChart:
-    """Layers over each other, the first one lowest; those without rows are left out.
+    """Layers over each other, the first one lowest; those without rows still bring their axes.
 
     ``height`` is in pixels, or ``{"step": pixels}`` for each lane.
     """
-    kept = [own for own in layers if not is_empty(own)] or list(layers[:1])
-    made = alt.LayerChart(layer=kept).properties(width=width, height=height)
-    return made if title is None else made.properties(title=title)
+    # Properties are given at once: Altair copies a whole chart to add one.
+    return alt.LayerChart(layer=list(layers), width=width, height=height, **_titled(title))
 
 
 def beside(*panels: Chart, title: alt.Title | None = None, spacing: float = 14) -> alt.HConcatChart:
     """Panels beside each other, aligned at their plotting areas."""
-    made = alt.hconcat(*panels, spacing=spacing, bounds="flush")
-    return made if title is None else made.properties(title=title)
+    return alt.HConcatChart(hconcat=list(panels), spacing=spacing, bounds="flush", **_titled(title))
 
 
 def stacked(
     *panels: Chart, title: alt.Title | None = None, spacing: float = 14
 ) -> alt.VConcatChart:
     """Panels below each other."""
-    made = alt.vconcat(*panels, spacing=spacing)
-    return made if title is None else made.properties(title=title)
+    return alt.VConcatChart(vconcat=list(panels), spacing=spacing, **_titled(title))
 
 
 def grid(panels: Sequence[Chart], columns: int, *, spacing: Any = 24) -> alt.ConcatChart:
     """Panels in rows of so many columns, all aligned."""
-    return alt.concat(*panels, columns=columns, spacing=spacing)
+    return alt.ConcatChart(concat=list(panels), columns=columns, spacing=spacing)
+
+
+def _titled(title: alt.Title | None) -> Spec:
+    return {} if title is None else {"title": title}
 
 
 def chunks(items: Sequence[Any], most: int) -> list[list[Any]]:

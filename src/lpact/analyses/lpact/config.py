@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,6 +14,8 @@ Count = Annotated[int, Field(ge=1)]
 
 class AuditConfig(Section):
     """Source audit: what must be there before evidence is looked at."""
+
+    MOVED: ClassVar[Mapping[str, str]] = {"max_bad_units": "max_bad_units of each dataset"}
 
     required_controls: tuple[str, ...] = Field(
         ("random_matched_dim", "random_matched_autocorr", "circular_shift"),
@@ -61,6 +64,8 @@ class RelationalConfig(Section):
 
 class StrippingConfig(Section):
     """Level 3: does removing a mechanism break the matching units and no others?"""
+
+    MOVED: ClassVar[Mapping[str, str]] = {"mechanisms": "mechanisms.include"}
 
     methods: tuple[str, ...] = Field(
         (

@@ -11,18 +11,19 @@ from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level_tables import table
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures.ceiling_rows import (
+from lpact.analyses.lpact.figures.ceilings import (
     DELTA,
     NOISE_FREE,
     PREDICTIVE,
     REAL,
     RELATIONAL,
     TYPICAL,
+    best_layers,
     fraction_dots,
     fraction_rows,
+    make,
     reliability_rows,
 )
-from lpact.analyses.lpact.figures.ceilings import best_layers, make
 from lpact.analyses.lpact.tables.ceilings import (
     BRAIN_CEILING,
     NORMALIZED_PREDICTIVE,
@@ -185,7 +186,7 @@ def test_the_line_of_gate_t_stands_in_its_own_panel_only():
     assert dashes(both) == dashes(without)
     relational = tables()
     del relational[NORMALIZED_SCORES.name]
-    assert dashes(both) == dashes(relational) + 2  # one in its panel, one in the key
+    assert dashes(both) == dashes(relational) + 1
     drawn = texts(checked_svg(make(material(relational))))
     assert not any(
         "gate T" in text or "ceiling" in text for text in drawn if "reliability" not in text
@@ -258,7 +259,7 @@ def test_many_layers_become_dots_of_their_model():
     assert set(rows["layer"]) == {0}
     assert dots.filter((pl.col("level") == RELATIONAL) & (pl.col("quantity") == REAL)).height == 70
     made = make(own)
-    assert "For room" in made.caption  # type: ignore[union-attr]
+    assert "For lack of space" in made.caption  # type: ignore[union-attr]
     assert "m" in texts(checked_svg(made))
 
 

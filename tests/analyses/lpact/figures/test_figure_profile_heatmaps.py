@@ -6,8 +6,7 @@ import pytest
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level2_rows import BRAIN, INDEX, MODEL, ORDER, SCORES, pattern_tables, similarity_tables
 
-from lpact.analyses.lpact.figures.profile_blocks import MAX_UNITS, Panel
-from lpact.analyses.lpact.figures.profile_heatmaps import make, panels_of
+from lpact.analyses.lpact.figures.profile_heatmaps import MAX_UNITS, Panel, make, panels_of
 from lpact.report.figure import Missing
 from lpact.report.theme import RAMP, colour
 

@@ -10,7 +10,7 @@ from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.criteria import CriterionName
 from lpact.codes import FinalLabel, Gate, Outcome, RowLabel
 
-PAGES = Path(__file__).parents[2] / "docs/explanation"
+PAGES = Path(__file__).parents[4] / "docs/explanation"
 TEXT = "".join(
     (PAGES / name).read_text(encoding="utf-8") for name in ("decision.md", "calibrated.md")
 )

@@ -29,7 +29,7 @@ from synthetic_tables import (
 
 from lpact.codes import RowLabel
 from lpact.store import validate
-from lpact.tables import RUN_TABLES
+from lpact.tables import run_tables
 
 FIRST_RUN = pl.col("run") == "1"
 MATCHING = pl.col("matching")
@@ -252,14 +252,14 @@ def test_failure_modes_count_rows_that_did_not_pass() -> None:
 def test_all_tables_match_their_declarations() -> None:
     tables = passing_tables()
     out = decided(tables)
-    made = {name for name, table in RUN_TABLES.items() if any(c.decided for c in table.columns)}
+    made = {name for name, table in run_tables(["lpact"]).items() if any(c.decided for c in table.columns)}
     assert set(out) == made | {FAILURE_MODES} | {
-        n for n in RUN_TABLES if n.startswith("decisions/")
+        n for n in run_tables(["lpact"]) if n.startswith("decisions/")
     }
     for name, frame in out.items():
-        assert frame.equals(validate(frame, RUN_TABLES[name]))
+        assert frame.equals(validate(frame, run_tables(["lpact"])[name]))
         if name in tables:
-            measured = RUN_TABLES[name].measured()
+            measured = run_tables(["lpact"])[name].measured()
             assert frame.select(measured.column_names).equals(validate(tables[name], measured))
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from filelock import FileLock
-
-sys.path.append(str(Path(__file__).parents[1] / "decide"))
 
 import lpact
 from lpact.study import Run

@@ -6,24 +6,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lpact.analyses.lpact.claim_audit import scope_words as lists
 from lpact.analyses.lpact.claim_audit.blocks import BlockKind
-from lpact.analyses.lpact.claim_audit.lexicon import CLASSES
 from lpact.analyses.lpact.claim_audit.rules import (
     BOTH_SIDES,
     BRAIN_SIDE,
     MODEL_SIDE,
     Rule,
-    words_pattern,
 )
 from lpact.analyses.lpact.claim_audit.scope import NOT_A_MODEL, Force, Scope
 from lpact.analyses.lpact.claim_audit.statement import Statement
 from lpact.analyses.lpact.claim_audit.tokens import Words
+from lpact.analyses.lpact.claim_audit.word_lists import CLASSES, SCOPE, words_pattern
 
+_GENERIC = SCOPE["GENERIC"][0]
 SHOW = words_pattern(CLASSES["SHOW"])
-REQUIRED = words_pattern(lists.REQUIRED)
-BOUNDED = words_pattern(lists.BOUNDED)
-UNIVERSAL = words_pattern(lists.UNIVERSAL)
+REQUIRED = words_pattern(SCOPE["REQUIRED"])
+BOUNDED = words_pattern(SCOPE["BOUNDED"])
+UNIVERSAL = words_pattern(SCOPE["UNIVERSAL"])
 NO_MODEL = words_pattern(
     r"no (?:[\w-]+ )?(?:language model|llm|transformer|(?:neural )?network|machine|model|architecture|"
     r"artificial \w+)s?"
@@ -33,7 +32,7 @@ UNSHOWN = words_pattern(
     r"claimed|proven|warranted|implied|obtained)"
 )
 NEVER = re.compile(
-    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )){lists.GENERIC} (?:\w+ )?(?:never|will not|can not) "
+    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )){_GENERIC} (?:\w+ )?(?:never|will not|can not) "
 )
 PAST_DENIAL = words_pattern(
     r"no (?:[\w-]+ ){0,2}?(?:models?|llms?|transformers?|networks?|architectures?|layers?|machines?) "
@@ -45,9 +44,9 @@ WITHHELD = words_pattern(
     r"assert\w*|say|said|know\w*|whether|tell|license\w*|support\w*|tested|candidate\w*|gates?|wrong|premature|"
     r"refrain\w*|amount\w*|confirm\w*|rather than|without|far from|caution\w*|warn\w*|avoid\w*"
 )
-GENERIC = re.compile(rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=do )){lists.GENERIC} ")
+GENERIC = re.compile(rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=do )){_GENERIC} ")
 GENERIC_NEGATED = re.compile(
-    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but ))(?:{lists.GENERIC}|(?:human )?brains?(?! (?:alignment|"
+    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but ))(?:{_GENERIC}|(?:human )?brains?(?! (?:alignment|"
     rf"scores?|activity|responses?|data|recordings?|evidence))|"
     r"artificial intelligence|ai|humans|people) (?:\w+ )?"
     r"(?:do|does|can|could|will|are|is|have|has|share|shares) (?:\w+ )?(?:not|never|nothing|no|"

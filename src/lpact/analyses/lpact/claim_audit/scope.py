@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from lpact.analyses.lpact.claim_audit import report_words as reports
-from lpact.analyses.lpact.claim_audit import scope_words as lists
-from lpact.analyses.lpact.claim_audit.rules import words_pattern
 from lpact.analyses.lpact.claim_audit.tokens import Words
+from lpact.analyses.lpact.claim_audit.word_lists import REPORTS, SCOPE, words_pattern
 
-EMPHATIC = words_pattern(lists.EMPHATIC)
-NEGATION = words_pattern(lists.NEGATIONS)
-LOCAL_NEGATION = words_pattern(lists.LOCAL_NEGATIONS)
-SHOWING = words_pattern(lists.SHOWING)
-SHORT_NEGATION = words_pattern(lists.SHORT_NEGATIONS)
-AFTER_NOUN, *_AFTER = (words_pattern(expression) for expression in lists.AFTER)
-HEDGE = words_pattern(lists.HEDGES)
+EMPHATIC = words_pattern(SCOPE["EMPHATIC"])
+NEGATION = words_pattern(SCOPE["NEGATIONS"])
+LOCAL_NEGATION = words_pattern(SCOPE["LOCAL_NEGATIONS"])
+SHOWING = words_pattern(SCOPE["SHOWING"])
+SHORT_NEGATION = words_pattern(SCOPE["SHORT_NEGATIONS"])
+AFTER_NOUN, *_AFTER = (words_pattern(expression) for expression in SCOPE["AFTER"])
+HEDGE = words_pattern(SCOPE["HEDGES"])
 MODAL = words_pattern(
     r"may|might|could|would|perhaps|possibly|whether|if|not|never|no|hardly|neither|nor"
 )
@@ -37,23 +35,23 @@ OPENED = re.compile(
     r"known|not clear) |anyone 's)"
 )
 SOFT = words_pattern(r"may|might|perhaps|possibly|whether|if|clarify")
-MENTION = words_pattern(lists.MENTIONS)
-AFFIRMED = words_pattern(lists.AFFIRMED)
-OTHERS = words_pattern(reports.OTHERS)
-REPORTING = words_pattern(reports.REPORTING)
-PASSIVE_REPORT = words_pattern(reports.PASSIVE_REPORT)
-OWN = words_pattern(reports.OWN)
-WORDING = words_pattern(reports.WORDING)
-PERSON_VERB = words_pattern(reports.PERSON_VERBS)
+MENTION = words_pattern(SCOPE["MENTIONS"])
+AFFIRMED = words_pattern(SCOPE["AFFIRMED"])
+OTHERS = words_pattern(REPORTS["OTHERS"])
+REPORTING = words_pattern(REPORTS["REPORTING"])
+PASSIVE_REPORT = words_pattern(REPORTS["PASSIVE_REPORT"])
+OWN = words_pattern(REPORTS["OWN"])
+WORDING = words_pattern(REPORTS["WORDING"])
+PERSON_VERB = words_pattern(REPORTS["PERSON_VERBS"])
 PEOPLE_SUBJECT = re.compile(
-    rf"(?:(?:[^ ,;:?]+ ){{1,6}}, )?(?:{reports.DETERMINER} ){{0,4}}{reports.PEOPLE} (?!of this|and our)"
+    rf"(?:(?:[^ ,;:?]+ ){{1,6}}, )?(?:{REPORTS['DETERMINER'][0]} ){{0,4}}{REPORTS['PEOPLE'][0]} (?!of this|and our)"
 )
-NO_PERSON = words_pattern(reports.NO_PERSON)
+NO_PERSON = words_pattern(REPORTS["NO_PERSON"])
 # "The claim that …": a noun, not a verb.
 NOUN_BEFORE = re.compile(r"(?<![^ ])(?:the|an?|this|that|any|no|such|strong|bold|opposite|its) $")
-DISOWNED = words_pattern(lists.DISOWNED)
-GROUNDED = words_pattern(lists.GROUNDED)
-CONSEQUENCE = words_pattern(lists.CONSEQUENCE)
+DISOWNED = words_pattern(SCOPE["DISOWNED"])
+GROUNDED = words_pattern(SCOPE["GROUNDED"])
+CONSEQUENCE = words_pattern(SCOPE["CONSEQUENCE"])
 _WOULD = words_pattern("would|should")
 CONDITION = words_pattern(
     "if|were|whether|suppose|supposing|provided|assuming|had|should|perhaps|might|may|could"
@@ -63,7 +61,7 @@ EFFECT = re.compile(
     r"leave|deprive|cost|produce|"
     r"cripple|silence|stop) )"
 )
-NOT_A_MODEL = words_pattern(lists.NOT_A_MODEL)
+NOT_A_MODEL = words_pattern(SCOPE["NOT_A_MODEL"])
 
 _CUT = re.compile(
     r"; |(?<!supported )(?<!shown )(?<!forbidden )(?<!wrong ): (?!(?:not|un\w+|no|none|absent|forbidden|"

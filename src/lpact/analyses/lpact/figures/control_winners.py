@@ -200,7 +200,12 @@ def _level(
     first: bool,
 ) -> alt.LayerChart:
     """Cells with two halves: how often the rival is not beaten, and how often it is."""
-    slanted = {"orient": "top", "labelAngle": -45, "labelAlign": "left", "labelFontSize": 10}
+    slanted: dict[str, Any] = {
+        "orient": "top",
+        "labelAngle": -45,
+        "labelAlign": "left",
+        "labelFontSize": 10,
+    }
     x = panels.lanes("rival", columns, labels=first, limit=160, **slanted)
     empty = lanes.to_frame().join(pl.DataFrame({"rival": columns}), how="cross")
     look = {"fill": "band", "stroke": "paper", "strokeWidth": 2}

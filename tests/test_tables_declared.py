@@ -4,14 +4,7 @@ import re
 
 import pytest
 
-from lpact.errors import TableError
-from lpact.tables import (
-    CLAIM_KEY,
-    CONTEXT_KEY,
-    RECORDING_KEY,
-    Column,
-    Table,
-    _declare,
+from lpact.analyses.lpact.tables import (
     assay_brain,
     assay_stimulus,
     audit,
@@ -20,14 +13,24 @@ from lpact.tables import (
     ceilings,
     claim_audit,
     decisions,
-    declared_tables,
-    find_table,
     media,
     power,
     predictive,
-    preregistration,
     relational,
     robustness,
+)
+from lpact.errors import TableError
+from lpact.tables import (
+    CLAIM,
+    CLAIM_KEY,
+    CONTEXT,
+    CONTEXT_KEY,
+    ENGINE_TABLES,
+    RECORDING_KEY,
+    Column,
+    Table,
+    declared_tables,
+    find_table,
 )
 
 MODULES = (
@@ -38,7 +41,6 @@ MODULES = (
     causal,
     ceilings,
     decisions,
-    preregistration,
     claim_audit,
     assay_brain,
     assay_stimulus,
@@ -82,6 +84,7 @@ def nullable_numbers(table: Table) -> list[str]:
 
 def test_no_table_is_lost_or_declared_twice() -> None:
     declared = [table.name for module in MODULES for table in module.TABLES]
+    declared += [table.name for table in ENGINE_TABLES]
     assert sorted(declared) == sorted(declared_tables())
     assert len(declared) >= 30
 
@@ -152,7 +155,7 @@ def test_exceptions_are_needed() -> None:
 
 @every_table
 def test_shared_columns_are_declared_alike(table) -> None:
-    shared = {c.name: c for c in (*_declare.CONTEXT, *_declare.CLAIM)}
+    shared = {c.name: c for c in (*CONTEXT, *CLAIM)}
     for column in table.columns:
         if column.name in shared and column.name in table.key:
             assert column.dtype == shared[column.name].dtype

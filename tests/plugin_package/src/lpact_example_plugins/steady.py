@@ -1,0 +1,154 @@
+"""An analysis: is the pattern of mean responses over units the same in both halves of a recording?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Scope, Stage
+from lpact.analyses.explanation import (
+    ClaimTable,
+    Conclusion,
+    Criterion,
+    Distribution,
+    Explanation,
+    Gate,
+    Outcome,
+)
+from lpact.config import Section, StudyConfig
+from lpact.datasets.base import RecordingId
+from lpact.errors import InputError
+from lpact.inputs.workspace import Workspace
+from lpact.store import Results, frame
+from lpact.tables import RECORDING, RECORDING_KEY, Column, Table
+
+HALVES = Table(
+    "steady/halves",
+    "One row per recording: agreement of both halves.",
+    RECORDING_KEY,
+    (
+        *RECORDING,
+        Column("correlation", "float", "Correlation over units of the mean response in each half."),
+    ),
+)
+CLAIMS = Table(
+    "steady/claims",
+    "One row per dataset: is it steady?",
+    ("dataset",),
+    (
+        Column("dataset", "str", "Dataset name in the study file."),
+        Column("correlation", "float", "Mean over recordings."),
+        Column("agrees", "bool", "Whether the mean reaches the minimum."),
+        Column("label", "str", "`steady` or `drifting`."),
+        Column("reason", "str", "The verdict in one sentence."),
+    ),
+)
+LABELS = {"steady": "Both halves agree.", "drifting": "The halves differ."}
+
+
+class SteadyOptions(Section):
+    """The table ``[steady]``."""
+
+    min_correlation: float = Field(0.5, description="Lowest mean correlation of a steady dataset.")
+
+
+@dataclass(frozen=True)
+class HalvesJob:
+    """Agreement of both halves of one recording."""
+
+    code: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    dataset: str
+    recording: RecordingId
+
+    @property
+    def name(self) -> str:
+        return f"steady/{self.dataset}/{self.recording}"
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.dataset, without=("name", "steady", "controls", "mechanisms", "nuisance"))
+
+    def run(self, workspace: Workspace, results: Results) -> Frames:
+        prepared = workspace.prepared(self.dataset, self.recording)
+        first, second = np.array_split(prepared.reference, 2)
+        r = float(np.corrcoef(first.mean(axis=0), second.mean(axis=0))[0, 1])
+        return {HALVES.name: frame(HALVES, [{**prepared.key, "correlation": r}])}
+
+
+class Steady(Analysis):
+    """Is the pattern of mean responses the same in both halves?"""
+
+    name = "steady"
+    summary = "is the pattern over units the same in both halves of a recording?"
+    Options = SteadyOptions
+    tables = (HALVES, CLAIMS)
+    claims = ClaimTable(
+        CLAIMS, ("dataset",), LABELS, gates={"H": "agrees"},
+        gate_meanings={"H": "Both halves agree."}, score="correlation",
+    )  # fmt: skip
+    figures: ClassVar[Mapping[str, tuple[str, ...]]] = {"why": ("halves",)}
+
+    def audit(
+        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
+    ) -> Audit:
+        used = []
+        for entry in workspace.config.datasets:
+            for recording in workspace.dataset(entry.name).recording_ids():
+                if workspace.inspection(entry.name, recording).prepared is not None:
+                    used.append((entry.name, recording))
+                advance()
+        claims = tuple(dict.fromkeys(name for name, _ in used))
+        rows = {HALVES.name: len(used), CLAIMS.name: len(claims)}
+        return Audit(claims=claims, rows=rows, detail=used)
+
+    def stages(self, study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
+        return [Stage("halves", keys.tasks([HalvesJob(*found) for found in audit.detail]))]
+
+    def decide(self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
+        least = self.options.min_correlation
+        means = tables[HALVES.name].group_by("dataset").agg(pl.col("correlation").mean())
+        rows = [
+            {
+                "dataset": dataset,
+                "correlation": r,
+                "agrees": r >= least,
+                "label": "steady" if r >= least else "drifting",
+                "reason": f"The halves correlate with {r:.2f}; {least:g} is needed.",
+            }
+            for dataset, r in means.sort("dataset").iter_rows()
+        ]
+        return {CLAIMS.name: frame(CLAIMS, rows)}
+
+    def conclude(self, material: Material) -> Conclusion:
+        labels = material.table(CLAIMS.name)["label"]
+        n = int((labels == "steady").sum())
+        outcome = Outcome("S" if n == len(labels) else "D", f"{n} of {len(labels)} are steady.")
+        return Conclusion(self.name, f"{n} of {len(labels)} datasets are steady.", (), (outcome,))
+
+    def explain(
+        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
+    ) -> Explanation:
+        row = rows(CLAIMS.name, **claim).row(0, named=True)
+        values = tuple(rows(HALVES.name, **claim)["correlation"])
+        shown = Distribution("Recordings", "r", values, kind="recording", gives="mean")
+        reason, r, least = row["reason"], row["correlation"], self.options.min_correlation
+        criterion = Criterion("mean_correlation", reason, r, ">=", least, row["agrees"],
+                              n=len(values), distributions=(shown,))  # fmt: skip
+        gate = Gate("halves", "H", "Both halves agree.", row["agrees"], (criterion,))
+        return Explanation(self.name, claim, "", row["label"], LABELS[row["label"]], reason,
+                           gates=(gate,), rows=((HALVES.name, claim),))  # fmt: skip
+
+    def figure(self, name: str, material: Material) -> Any:
+        from lpact.report import panels
+        from lpact.report.figure import Figure, with_marks
+
+        rows = with_marks(material.table(HALVES.name), lambda r: f"{r['subject']}: {r['correlation']:.2f}")  # fmt: skip
+        chart = panels.layer(rows, "point", x="correlation", y="dataset")
+        return Figure(name, "Agreement of both halves", "One dot per recording.", "Dots.", chart)
