@@ -550,9 +550,18 @@ def stacked(
     return alt.VConcatChart(vconcat=list(panels), spacing=spacing, **_titled(title))
 
 
-def grid(panels: Sequence[Chart], columns: int, *, spacing: Any = 24) -> alt.ConcatChart:
-    """Panels in rows of so many columns, all aligned."""
-    return alt.ConcatChart(concat=list(panels), columns=columns, spacing=spacing)
+def grid(
+    panels: Sequence[Chart],
+    columns: int,
+    *,
+    title: alt.Title | None = None,
+    spacing: Any = 24,
+    center: bool = False,
+) -> alt.ConcatChart:
+    """Panels in rows of so many columns, all aligned; ``center``: smaller ones in the middle of their cells."""
+    return alt.ConcatChart(
+        concat=list(panels), columns=columns, spacing=spacing, center=center, **_titled(title)
+    )
 
 
 def _titled(title: alt.Title | None) -> Spec:
@@ -564,11 +573,6 @@ def chunks(items: Sequence[Any], most: int) -> list[list[Any]]:
     n_parts = max(1, -(-len(items) // most))
     each = -(-len(items) // n_parts)
     return [list(items[i : i + each]) for i in range(0, len(items), each)]
-
-
-def pixels(field: str) -> Spec:
-    """A channel in pixels from the left or the top of its panel."""
-    return {"field": field, "type": "quantitative", "scale": None, "axis": None}
 
 
 def separators(y: Spec) -> alt.Chart:

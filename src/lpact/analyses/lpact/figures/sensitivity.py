@@ -338,7 +338,7 @@ def _claims(
 def _step(top: int) -> int:
     """Distance of ticks: 1, 2 or 5 times a power of ten, for at most six of them."""
     steps = (k * 10**power for power in range(20) for k in (1, 2, 5))
-    return next(step for step in steps if top // step <= 5)
+    return int(next(step for step in steps if top // step <= 5))
 
 
 def _shares(block: Block) -> alt.LayerChart:

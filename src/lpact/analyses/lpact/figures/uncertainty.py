@@ -259,9 +259,9 @@ def _forest(
     points = panels.with_looks(known, "kind", {"mean": look}).with_columns(fill=filled)
     absent = rows.filter(pl.col("mean").is_null()).with_columns(words=pl.lit("not measured"))
     middle = {"value": width / 2}
-    words = {"size": 10, "align": "center", "yOffset": shift}
+    words: Spec = {"size": 10, "align": "center", "yOffset": shift}
     ends = {"low": "unit_min", "high": "unit_max"}
-    dashed = {"strokeWidth": 1.2, "strokeDash": [3, 2], "yOffset": shift}
+    dashed: Spec = {"strokeWidth": 1.2, "strokeDash": [3, 2], "yOffset": shift}
     return [
         panels.intervals(
             rows.filter(intervals),

@@ -90,8 +90,8 @@ def make(material: Material) -> Drawing | str:
     if rows.sites["value"].drop_nulls().is_empty():
         return "no unit with coordinates has a held-out score"
     metric = metric_name(material.config.readout.primary_metric)
-    found = rows.sites.sort("dataset", "coordinate_frame", "model", maintain_order=True)
-    found = found.partition_by(
+    ordered = rows.sites.sort("dataset", "coordinate_frame", "model", maintain_order=True)
+    found = ordered.partition_by(
         ["dataset", "coordinate_frame", "model", "layer", "panel"], maintain_order=True
     )
     n_views = np.cumsum([_VIEWS[layout_of(own["coordinate_frame"][0])] for own in found])
@@ -275,10 +275,14 @@ class _Maps:
         about = f"coordinate frame {frame or 'not known'}, {_SEEN[layout]}; {counted(n, 'place')}"
         if subjects := int(largest(sites["n_subjects"])):
             about += f", up to {counted(subjects, 'subject')} each"
-        chart = panels.grid([self.panel(own, layout) for own in made], _COLUMNS[layout], spacing=14)
-        return chart.properties(title=panels.title(dataset, about, limit=920))
+        return panels.grid(
+            [self.panel(own, layout) for own in made],
+            _COLUMNS[layout],
+            title=panels.title(dataset, about, limit=920),
+            spacing=14,
+        )
 
-    def panel(self, sites: pl.DataFrame, layout: Layout) -> Any:
+    def panel(self, sites: pl.DataFrame, layout: Layout) -> alt.ConcatChart:
         """One model, in all views of its frame."""
         first = sites.row(0, named=True)
         places = sites.select(_PLACE).to_numpy().astype(np.float64)
@@ -286,21 +290,15 @@ class _Maps:
         scale = _SIDE[layout] / max(
             max(view.high[0] - view.low[0], view.high[1] - view.low[1]) for view in views
         )
-        made: list[Any] = [
-            self.view(sites.to_dicts(), view, scale, named=len(views) > 1) for view in views
-        ]
         across = _ACROSS[layout]
-        chart = (
-            panels.grid(made, across, spacing=18).properties(center=True)
-            if len(made) > 1
-            else made[0]
-        )
         room = across * _SIDE[layout]
         name = self.names.of_model(
             first["model"], first["layer"], letters_in(room - (80 if first["panel"] else 0))
         )
         name += f" · subject {first['panel']}" if first["panel"] else ""
-        return chart.properties(title=alt.Title(name, fontSize=10, limit=room + 14, offset=6))
+        title = alt.Title(name, fontSize=10, limit=room + 14, offset=6)
+        made = [self.view(sites.to_dicts(), view, scale, named=len(views) > 1) for view in views]
+        return panels.grid(made, across, title=title, spacing=18, center=True)
 
     def view(
         self, sites: list[dict[str, Any]], view: View, scale: float, *, named: bool
@@ -378,7 +376,7 @@ def _axis(field: str, ends: tuple[float, float], view: View, place: int) -> Spec
     if view.axes is None:
         return panels.bare(field, ends)
     title = f"{view.axes[place]} (mm)"
-    small = {"labelFontSize": 9, "titleFontSize": 9, "labelFlush": False, "grid": False}
+    small: Spec = {"labelFontSize": 9, "titleFontSize": 9, "labelFlush": False, "grid": False}
     return panels.axis(field, title, ends, ticks=ends, fmt=".0f", **small)
 
 
