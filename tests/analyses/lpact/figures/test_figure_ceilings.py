@@ -149,7 +149,7 @@ def test_responses_are_beside_what_a_noise_free_model_could_reach():
     assert any(
         "responses: real features is 0.500 times the response rel" in m.text for m in marks(root)
     )
-    assert "ratio to response reliability" in texts(root)
+    assert "responses: ratio to response reliability (no gate)" in texts(root)
     assert "1/√r" in made.caption  # type: ignore[union-attr]
     assert (
         "largest ratio to response reliability, 0.50, where a noise-free model could reach about 1.41"
@@ -273,4 +273,4 @@ def test_without_tables_there_is_a_reason():
     empty = {BRAIN_CEILING.name: tables()[BRAIN_CEILING.name].clear()}
     assert isinstance(make(material(empty)), Missing)
     alone = {BRAIN_CEILING.name: tables()[BRAIN_CEILING.name]}
-    assert "relational patterns" in texts(checked_svg(make(material(alone))))
+    assert "reliability: relational patterns" in texts(checked_svg(make(material(alone))))

@@ -61,7 +61,7 @@ _LOOKS = {
     DELTA: Look("diamond", "winner", "winner", 56),
 }
 _OK = pl.col("reason") == Reason.OK.value
-_DOTS = [*LAYER, *SUBJECT_RUN, "level", "quantity", "value"]
+_TABLES = {RELATIONAL: NORMALIZED_SCORES.name, PREDICTIVE: NORMALIZED_PREDICTIVE.name}
 _ROW, _LABELS = 16, 190
 
 
@@ -90,15 +90,17 @@ def fraction_dots(material: Material) -> pl.DataFrame:
     Relational fractions are means over the units and summaries of a subject-run, as gate T takes them. Only rows whose
     reliability reaches ``min_reliability`` enter: a division by a reliability near zero makes any fraction large.
     """
+    key = [*LAYER, *SUBJECT_RUN]
+    means = {REAL: pl.col(FRACTION).mean(), DELTA: pl.col(CONTRAST).mean()}
     parts = [
-        _long(own.group_by([*LAYER, *SUBJECT_RUN], maintain_order=True).agg(_means()), level)
-        for level, own in _bounded(material).items()
+        rows.group_by(key, maintain_order=True)
+        .agg(**means)
+        .unpivot(list(means), index=key, variable_name="quantity")
+        .with_columns(level=pl.lit(level))
+        for level, rows in _bounded(material).items()
     ]
-    empty = pl.DataFrame(
-        schema={name: pl.Float64 if name == "value" else pl.String for name in _DOTS}
-        | {"layer": pl.Int64}
-    )
-    return pl.concat([empty.select(_DOTS), *parts]).drop_nulls("value").sort(_DOTS[:-1])
+    order = [*key, "level", "quantity"]
+    return pl.concat(parts).drop_nulls("value").select(*order, "value").sort(order)
 
 
 def fraction_rows(material: Material) -> pl.DataFrame:
@@ -110,25 +112,28 @@ def fraction_rows(material: Material) -> pl.DataFrame:
 
         score = √r, so score / r = 1 / √r
     """
-    by = [*LAYER, "level", "quantity"]
-    means = (
-        fraction_dots(material)
-        .group_by(by, maintain_order=True)
-        .agg(value=pl.col("value").mean(), n=pl.len().cast(pl.Int64))
-    )
-    grids = [_grid(material, table, level) for table, level in _TABLES if material.has(table)]
-    grid = pl.concat(grids).sort(by)
-    rows = grid.join(
-        pl.concat([means, *_typical(material), *_noise_free(material)]),
-        on=by,
-        how="left",
-        maintain_order="left",
-    )
+    by, n = [*LAYER, "level", "quantity"], pl.len().cast(pl.Int64)
+    dots, bounded = fraction_dots(material), _bounded(material)
+    found = [dots.group_by(by, maintain_order=True).agg(value=pl.col("value").mean(), n=n)]
+    if RELATIONAL in bounded:
+        summary = [*LAYER, "alignment", "profile"]
+        within = bounded[RELATIONAL].group_by([*summary, *SUBJECT_RUN], maintain_order=True)
+        over = within.agg(pl.col(FRACTION).mean()).group_by(summary, maintain_order=True)
+        typical = over.agg(value=pl.col(FRACTION).mean(), n=n).group_by(LAYER, maintain_order=True)
+        numbers = typical.agg(value=pl.col("value").median(), n=pl.col("n").max())
+        found.append(_labelled(numbers, RELATIONAL, TYPICAL).select(*by, "value", "n"))
+    if PREDICTIVE in bounded:
+        reliable = bounded[PREDICTIVE].filter(pl.col("reliability") > 0)
+        ratio = (1 / pl.col("reliability").sqrt()).mean()
+        numbers = reliable.group_by(LAYER, maintain_order=True).agg(value=ratio, n=n)
+        found.append(_labelled(numbers, PREDICTIVE, NOISE_FREE).select(*by, "value", "n"))
+    rows = _grid(material).join(pl.concat(found), on=by, how="left", maintain_order="left")
     why = pl.when(pl.col("value").is_null()).then(pl.col("reason"))
     return rows.with_columns(n=pl.col("n").fill_null(0), reason=why.fill_null(Reason.OK.value))
 
 
-_TABLES = ((NORMALIZED_SCORES.name, RELATIONAL), (NORMALIZED_PREDICTIVE.name, PREDICTIVE))
+def _labelled(rows: pl.DataFrame, level: str, quantity: str) -> pl.DataFrame:
+    return rows.with_columns(level=pl.lit(level), quantity=pl.lit(quantity))
 
 
 def _bounded(material: Material) -> dict[str, pl.DataFrame]:
@@ -136,77 +141,28 @@ def _bounded(material: Material) -> dict[str, pl.DataFrame]:
     out = {}
     enough = pl.col("reliability") >= LPactConfig.of(material.config).gates.min_reliability
     known = pl.col(FRACTION).is_not_null() & pl.col(CONTRAST).is_not_null()
-    for name, level in _TABLES:
-        if not material.has(name):
-            continue
-        rows = material.table(name).sort([*LAYER, *SUBJECT_RUN], maintain_order=True)
-        if level == PREDICTIVE:
-            rows = strictest(rows, [*LAYER, *SUBJECT_RUN])
-        out[level] = rows.filter(_OK & enough & known)
+    for level, name in _TABLES.items():
+        if material.has(name):
+            rows = material.table(name).sort([*LAYER, *SUBJECT_RUN], maintain_order=True)
+            if level == PREDICTIVE:
+                rows = strictest(rows, [*LAYER, *SUBJECT_RUN])
+            out[level] = rows.filter(_OK & enough & known)
     return out
 
 
-def _means() -> list[pl.Expr]:
-    return [pl.col(FRACTION).mean().alias(REAL), pl.col(CONTRAST).mean().alias(DELTA)]
-
-
-def _long(wide: pl.DataFrame, level: str) -> pl.DataFrame:
-    long = wide.unpivot([REAL, DELTA], index=[*LAYER, *SUBJECT_RUN], variable_name="quantity")
-    return long.with_columns(level=pl.lit(level)).select(_DOTS)
-
-
-def _typical(material: Material) -> list[pl.DataFrame]:
-    rows = _bounded(material).get(RELATIONAL)
-    if rows is None:
-        return []
-    summary = [*LAYER, "alignment", "profile"]
-    within = rows.group_by([*summary, *SUBJECT_RUN], maintain_order=True).agg(
-        pl.col(FRACTION).mean()
-    )
-    over = within.group_by(summary, maintain_order=True).agg(
-        pl.col(FRACTION).mean(), n=pl.len().cast(pl.Int64)
-    )
-    return [
-        over.group_by(LAYER, maintain_order=True).agg(
-            level=pl.lit(RELATIONAL),
-            quantity=pl.lit(TYPICAL),
-            value=pl.col(FRACTION).median(),
-            n=pl.col("n").max(),
-        )
-    ]
-
-
-def _noise_free(material: Material) -> list[pl.DataFrame]:
-    rows = _bounded(material).get(PREDICTIVE)
-    if rows is None:
-        return []
-    ratio = 1 / pl.col("reliability").sqrt()
-    return [
-        rows.filter(pl.col("reliability") > 0)
-        .group_by(LAYER, maintain_order=True)
-        .agg(
-            level=pl.lit(PREDICTIVE),
-            quantity=pl.lit(NOISE_FREE),
-            value=ratio.mean(),
-            n=pl.len().cast(pl.Int64),
-        )
-    ]
-
-
-def _grid(material: Material, table: str, level: str) -> pl.DataFrame:
+def _grid(material: Material) -> pl.DataFrame:
     """Every layer with every quantity, and why there may be no number."""
-    rows = material.table(table)
-    not_ok = pl.col("reason").filter(~_OK)
-    why = pl.coalesce(not_ok.mode().sort().first(), pl.lit("reliability_below_minimum"))
-    reliable = (
-        _OK & (pl.col("reliability") < LPactConfig.of(material.config).gates.min_reliability)
-    ).any()
-    layers = rows.group_by(LAYER).agg(
-        reason=pl.when(reliable).then(pl.lit("reliability_below_minimum")).otherwise(why)
-    )
-    quantities = [REAL, DELTA, TYPICAL] if level == RELATIONAL else [REAL, DELTA, NOISE_FREE]
-    kinds = pl.DataFrame({"level": [level] * len(quantities), "quantity": quantities})
-    return layers.join(kinds, how="cross")
+    low = pl.lit("reliability_below_minimum")
+    least = LPactConfig.of(material.config).gates.min_reliability
+    why = pl.coalesce(pl.col("reason").filter(~_OK).mode().sort().first(), low)
+    reason = pl.when((_OK & (pl.col("reliability") < least)).any()).then(low).otherwise(why)
+    parts = [
+        _labelled(material.table(name).group_by(LAYER).agg(reason=reason), level, quantity)
+        for level, name in _TABLES.items()
+        if material.has(name)
+        for quantity in (REAL, DELTA, TYPICAL if level == RELATIONAL else NOISE_FREE)
+    ]
+    return pl.concat(parts).sort([*LAYER, "level", "quantity"])
 
 
 def best_layers(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -231,6 +187,9 @@ def make(material: Material) -> Drawing | str:
     if reliability.is_empty():
         return f"the table {BRAIN_CEILING.name} has no row"
     gates = LPactConfig.of(material.config).gates
+    reliability = reliability.with_columns(name=pl.col("mode").replace(MODES))
+    known = reliability["reliability"].drop_nulls()
+    ends = (1.05 * min([0.0, *known]), max([1.0, *known]))
     parts: list[Any] = [
         panels.key(
             ("one recording", Look("circle", "brain", "brain", 20, 0.65)),
@@ -240,7 +199,10 @@ def make(material: Material) -> Drawing | str:
                 Look(BROKEN, None, "fail", 160),
             ),
         ),
-        *_reliability_blocks(reliability, gates.min_reliability),
+        *(
+            _reliability_block(own, ends, gates.min_reliability)
+            for own in reliability.partition_by("dataset", maintain_order=True)
+        ),
     ]
     caption, summary = _about_reliability(reliability), _seen_reliability(reliability)
     if material.has(NORMALIZED_SCORES.name) or material.has(NORMALIZED_PREDICTIVE.name):
@@ -258,76 +220,52 @@ def make(material: Material) -> Drawing | str:
     return panels.stacked(*parts, spacing=12), " ".join(filter(None, caption)), " ".join(summary)
 
 
-def _threshold(value: float) -> alt.Chart:
-    return panels.reference(value, "x", "fail", dash=(4, 3))
-
-
 def _block(dataset: str, drawn: list[alt.LayerChart]) -> alt.HConcatChart:
     title = panels.title(short(dataset, 100), limit=600, offset=4, fontSize=12)
     return panels.beside(*drawn, title=title, spacing=18)
 
 
-def _reliability_blocks(rows: pl.DataFrame, least: float) -> list[alt.HConcatChart]:
-    """One line of panels per dataset, one panel per kind; modes from the strictest."""
-    known = rows["reliability"].drop_nulls().to_list()
-    low, high = min([0.0, *known]), max([1.0, *known])
-    rows = rows.with_columns(name=pl.col("mode").replace(MODES))
-    blocks = rows.partition_by("dataset", maintain_order=True)
-    return [
-        _block(
-            own["dataset"][0],
-            [
-                _reliability_panel(
-                    own.filter(kind=kind),
-                    (low * 1.05, high),
-                    least,
-                    kind,
-                    top=n == 0,
-                    bottom=n == len(blocks) - 1,
-                    first=i == 0,
-                )
-                for i, kind in enumerate(_KINDS)
-            ],
+def _reliability_block(
+    rows: pl.DataFrame, domain: tuple[float, float], least: float
+) -> alt.HConcatChart:
+    """One dataset, one panel per kind; modes from the strictest."""
+    x = panels.axis("reliability", None, domain)
+    drawn = []
+    for i, (kind, name) in enumerate(_KINDS.items()):
+        y = panels.lanes("name", [*MODES.values()], labels=i == 0, grid=True)
+        own = with_marks(rows.filter(kind=kind), _reliability_tooltip, "reliability")
+        means = (
+            own.filter("valid")
+            .group_by("dataset", "name", maintain_order=True)
+            .agg(pl.col("reliability").mean(), n=pl.len())
         )
-        for n, own in enumerate(blocks)
-    ]
+        absent = with_marks(
+            _absent(own), lambda row: f"{row['dataset']}, {row['name']}: {row['why']}"
+        )
+        drawn.append(
+            panels.overlay(
+                panels.reference(0),
+                panels.reference(least, "x", "fail", dash=(4, 3)),
+                panels.layer(
+                    with_marks(means, _mean_tooltip, "reliability"),
+                    "tick",
+                    {"thickness": 2.5, "size": 13, "color": "brain"},
+                    x=x,
+                    y=y,
+                ),
+                panels.dots(own.filter("valid"), x, y, "brain", size=20, opacity=0.65),
+                *panels.notes(absent, "why", {"value": 202}, y, align="right", limit=197),
+                width=205,
+                height={"step": _ROW},
+                title=panels.panel_title(f"reliability: {name}", 205, fontWeight="normal"),
+            )
+        )
+    return _block(rows["dataset"][0], drawn)
 
 
-def _reliability_panel(
-    rows: pl.DataFrame,
-    domain: tuple[float, float],
-    least: float,
-    kind: str,
-    *,
-    top: bool,
-    bottom: bool,
-    first: bool,
-) -> alt.LayerChart:
-    y = panels.lanes("name", [*MODES.values()], labels=first, grid=True)
-    x = panels.axis("reliability", "reliability" if bottom else None, domain, labels=bottom)
-    drawn = with_marks(rows, _reliability_tooltip, "reliability")
-    known = drawn.filter("valid")
-    means = with_marks(
-        known.group_by("dataset", "name", maintain_order=True).agg(
-            pl.col("reliability").mean(), n=pl.len()
-        ),
-        lambda row: (
-            f"{row['dataset']}, {row['name']}: mean reliability {number(row['reliability'])} over "
-            f"{counted(row['n'], 'recording')}"
-        ),
-        "reliability",
-    )
-    absent = with_marks(_absent(rows), lambda row: f"{row['dataset']}, {row['name']}: {row['why']}")
-    return panels.overlay(
-        panels.reference(0),
-        _threshold(least),
-        panels.layer(means, "tick", {"thickness": 2.5, "size": 13, "color": "brain"}, x=x, y=y),
-        panels.dots(known, x, y, "brain", size=20, opacity=0.65),
-        *panels.notes(absent, "why", {"value": 202}, y, align="right", limit=197),
-        width=205,
-        height={"step": _ROW},
-        title=panels.panel_title(_KINDS[kind] if top else "", 205, fontWeight="normal"),
-    )
+def _mean_tooltip(row: dict[str, Any]) -> str:
+    mean = f"mean reliability {number(row['reliability'])} over {counted(row['n'], 'recording')}"
+    return f"{row['dataset']}, {row['name']}: {mean}"
 
 
 def _absent(rows: pl.DataFrame) -> pl.DataFrame:
@@ -357,40 +295,31 @@ def _fraction_blocks(
     rows: pl.DataFrame, dots: pl.DataFrame, least: float, *, by_layer: bool
 ) -> list[alt.HConcatChart]:
     """One line of panels per dataset, one panel per level; models and layers below each other."""
-    domain = panels.domain(rows["value"], dots["value"], [1.0])
+    x = panels.axis("value", None, panels.domain(rows["value"], dots["value"], [1.0]))
     key = ["model", "layer"] if by_layer else ["model"]
     names, letters = ShortLayerNames(rows), letters_in(_LABELS)
     models = short_forms(rows["model"], letters)
     lines = rows.select(key).unique().sort(key)
-    lines = lines.with_columns(
-        pl.Series(
-            "name",
-            [
-                names.of_model(row["model"], row["layer"], letters)
-                if by_layer
-                else models[row["model"]]
-                for row in lines.iter_rows(named=True)
-            ],
-            dtype=pl.String,
-        )
-    )
+    name = [
+        names.of_model(row["model"], row["layer"], letters) if by_layer else models[row["model"]]
+        for row in lines.iter_rows(named=True)
+    ]
+    lines = lines.with_columns(pl.Series("name", name, dtype=pl.String))
     rows, dots = (
         own.join(lines, on=key, how="left", maintain_order="left") for own in (rows, dots)
     )
     levels = [level for level in _LEVELS if level in set(rows["level"])]
-    blocks = rows.partition_by("dataset", maintain_order=True)
     made = []
-    for n, own in enumerate(blocks):
-        dataset, last = own["dataset"][0], n == len(blocks) - 1
-        order = own.sort(key)["name"].unique(maintain_order=True).to_list()
+    for own in rows.partition_by("dataset", maintain_order=True):
+        dataset, order = own["dataset"][0], own.sort(key)["name"].unique(maintain_order=True)
         drawn = [
             _fraction_panel(
                 own.filter(level=level),
                 dots.filter(dataset=dataset, level=level),
-                panels.axis("value", _LEVELS[level][1] if last else None, domain, labels=last),
-                panels.lanes("name", order, labels=i == 0, limit=_LABELS, grid=True),
+                x,
+                panels.lanes("name", order.to_list(), labels=i == 0, limit=_LABELS, grid=True),
                 least,
-                panels.panel_title(_LEVELS[level][0] if n == 0 else "", 316, fontWeight="normal"),
+                panels.panel_title(_LEVELS[level][0], 316, fontWeight="normal"),
             )
             for i, level in enumerate(levels)
         ]
@@ -411,7 +340,10 @@ def _fraction_panel(
     small = panels.with_looks(faint, "quantity", _LOOKS).with_columns(
         size=pl.lit(12.0), opacity=pl.lit(0.4)
     )
-    gated = [panels.reference(1, "x", "brain", thick=1.5), _threshold(least)]
+    gated = [
+        panels.reference(1, "x", "brain", thick=1.5),
+        panels.reference(least, "x", "fail", dash=(4, 3)),
+    ]
     known = panels.with_looks(drawn.drop_nulls("value"), "quantity", _LOOKS)
     return panels.overlay(
         panels.reference(0),
