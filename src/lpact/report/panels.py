@@ -579,3 +579,9 @@ def separators(y: Spec) -> alt.Chart:
     """Fine lines between lanes."""
     rows = pl.DataFrame({y["field"]: y["scale"]["domain"][:-1]})
     return layer(rows, "rule", {"color": "grid"}, y={**y, "bandPosition": 1})
+
+
+def symbols(rows: pl.DataFrame, look: Look, x: Any, y: Any, **more: Any) -> alt.Chart:
+    """Symbols that all look the same; ``more`` as for `points`."""
+    looks = {name: pl.lit(value) for name, value in look.columns().items()}
+    return points(rows.with_columns(**looks), x, y, **more)
