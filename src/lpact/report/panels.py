@@ -456,7 +456,9 @@ _BOX_WIDTH = 34
 
 
 def key(
-    *entries: tuple[str, Look] | tuple[str, Classes, Sequence[str]] | str, width: float = 800
+    *entries: tuple[str, Look] | tuple[str, Classes, Sequence[str]] | str,
+    width: float = 800,
+    thick: float = 1.5,
 ) -> alt.LayerChart:
     """What symbols and colours mean, from left to right in lines of ``width`` pixels.
 
@@ -499,7 +501,7 @@ def key(
         for align, size in (("left", 11), ("center", 10))
     ]
     if symbols:
-        parts.insert(0, points(pl.DataFrame(symbols), at_x, at_y, thick=1.5))
+        parts.insert(0, points(pl.DataFrame(symbols), at_x, at_y, thick=thick))
     return overlay(*parts, width=used, height=y + below)
 
 
@@ -548,9 +550,18 @@ def stacked(
     return alt.VConcatChart(vconcat=list(panels), spacing=spacing, **_titled(title))
 
 
-def grid(panels: Sequence[Chart], columns: int, *, spacing: Any = 24) -> alt.ConcatChart:
-    """Panels in rows of so many columns, all aligned."""
-    return alt.ConcatChart(concat=list(panels), columns=columns, spacing=spacing)
+def grid(
+    panels: Sequence[Chart],
+    columns: int,
+    *,
+    title: alt.Title | None = None,
+    spacing: Any = 24,
+    center: bool = False,
+) -> alt.ConcatChart:
+    """Panels in rows of so many columns, all aligned; ``center``: smaller ones in the middle of their cells."""
+    return alt.ConcatChart(
+        concat=list(panels), columns=columns, spacing=spacing, center=center, **_titled(title)
+    )
 
 
 def _titled(title: alt.Title | None) -> Spec:
@@ -568,3 +579,9 @@ def separators(y: Spec) -> alt.Chart:
     """Fine lines between lanes."""
     rows = pl.DataFrame({y["field"]: y["scale"]["domain"][:-1]})
     return layer(rows, "rule", {"color": "grid"}, y={**y, "bandPosition": 1})
+
+
+def symbols(rows: pl.DataFrame, look: Look, x: Any, y: Any, **more: Any) -> alt.Chart:
+    """Symbols that all look the same; ``more`` as for `points`."""
+    looks = {name: pl.lit(value) for name, value in look.columns().items()}
+    return points(rows.with_columns(**looks), x, y, **more)

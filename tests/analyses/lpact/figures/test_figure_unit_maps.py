@@ -12,10 +12,14 @@ from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level_tables import table
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures import unit_map_panels
-from lpact.analyses.lpact.figures.unit_map_panels import edges_of, shade_of
-from lpact.analyses.lpact.figures.unit_map_rows import best_layers, rows_of
-from lpact.analyses.lpact.figures.unit_maps import make
+from lpact.analyses.lpact.figures import unit_maps
+from lpact.analyses.lpact.figures.unit_maps import (
+    best_layers,
+    edges_of,
+    make,
+    rows_of,
+    shade_of,
+)
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, UNIT_SCORES
 from lpact.analyses.lpact.tables.relational import BRAIN_UNIT_INDEX
 from lpact.report import layout
@@ -240,8 +244,8 @@ def test_electrodes_in_a_shared_space_keep_their_own_place():
 
 
 def test_many_units_share_squares(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(unit_map_panels, "MOST_MARKS", 0)
-    monkeypatch.setattr(unit_map_panels, "_FEWEST", 1)
+    monkeypatch.setattr(unit_maps, "MOST_MARKS", 0)
+    monkeypatch.setattr(unit_maps, "FEWEST_MARKS", 1)
     made = make(material(tables()))
     found = marks(checked_svg(made))
     assert [own.value for own in found] == pytest.approx([0.275 / 2])
@@ -250,7 +254,7 @@ def test_many_units_share_squares(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_panels_beyond_the_room_are_counted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(unit_map_panels, "MOST_VIEWS", 1)
+    monkeypatch.setattr(unit_maps, "MOST_VIEWS", 1)
     parts = [tables(model=name) for name in ("m", "n", "o")]
     joined = {key: pl.concat([part[key] for part in parts]).unique() for key in parts[0]}
     made = make(material(joined))

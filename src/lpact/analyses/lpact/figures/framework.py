@@ -187,7 +187,7 @@ def _bars(rows: pl.DataFrame, profile: str, y: Spec) -> alt.LayerChart:
     for column, (head, right, ink) in _COLUMNS.items():
         number = pl.format("{}", column)
         shown = rows.select("step", n=number.replace("0", "–") if column == "dropped" else number)
-        look = {"fontWeight": "bold"} if column == "still_in" else {}
+        look: Spec = {"fontWeight": "bold"} if column == "still_in" else {}
         at = {"value": _SCALE + right}
         layers += [
             panels.text(shown, "n", at, y, align="right", ink=ink, **look),

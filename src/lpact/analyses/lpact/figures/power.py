@@ -129,8 +129,8 @@ def _curves(rows: pl.DataFrame, profiles: list[str]) -> alt.ConcatChart:
         _panel(own, profiles, first=i % COLUMNS == 0)
         for i, own in enumerate(rows.partition_by("gate_name", maintain_order=True))
     ]
-    chart = panels.grid(made, COLUMNS, spacing={"row": 16, "column": 22})
-    return chart.properties(title=panels.title(f"truth: {first['truth']}", about))
+    title = panels.title(f"truth: {first['truth']}", about)
+    return panels.grid(made, COLUMNS, title=title, spacing={"row": 16, "column": 22})
 
 
 def _panel(rows: pl.DataFrame, profiles: list[str], *, first: bool) -> alt.LayerChart:
@@ -182,7 +182,7 @@ def _table(rows: pl.DataFrame, profiles: list[str]) -> alt.LayerChart:
         fontWeight="normal",
         frame="group",
     )
-    return panels.overlay(*layers, width={"step": 92}, height={"step": 20}, title=title)
+    return panels.overlay(*layers, width=92 * len(gates), height={"step": 20}, title=title)
 
 
 def _caption(rows: pl.DataFrame) -> str:

@@ -230,19 +230,19 @@ def _controls(material: Material, counts: RunCounts) -> Block:
         lane = without if scenario.startswith(_WITHOUT) else _SCENARIOS.get(scenario, scenario)
         lane += THIS_RUN if scenario == used else ""
         own = table.filter(scenario=scenario)
-        for row in own.unique("gate_profile", maintain_order=True).iter_rows(named=True):
-            claims.append(
-                _claim(
-                    lane,
-                    row,
-                    counts,
-                    (row["n_integrated"],) * 2,
-                    n_claims=row["n_claims"],
-                    more=f" ({row['n_gained']} gained, {row['n_lost']} lost)",
-                    moved=row["n_gained"] + row["n_lost"] > 0,
-                    of_run=scenario == used,
-                )
+        claims += [
+            _claim(
+                lane,
+                row,
+                counts,
+                (row["n_integrated"],) * 2,
+                n_claims=row["n_claims"],
+                more=f" ({row['n_gained']} gained, {row['n_lost']} lost)",
+                moved=row["n_gained"] + row["n_lost"] > 0,
+                of_run=scenario == used,
             )
+            for row in own.unique("gate_profile", maintain_order=True).iter_rows(named=True)
+        ]
         for row in own.unique("stage", maintain_order=True).iter_rows(named=True):
             text = (
                 f"{lane}, {row['stage']}: {row['n_stage_pass']:,} of {row['n_rows']:,} rows pass their point rule; "
@@ -338,7 +338,7 @@ def _claims(
 def _step(top: int) -> int:
     """Distance of ticks: 1, 2 or 5 times a power of ten, for at most six of them."""
     steps = (k * 10**power for power in range(20) for k in (1, 2, 5))
-    return next(step for step in steps if top // step <= 5)
+    return int(next(step for step in steps if top // step <= 5))
 
 
 def _shares(block: Block) -> alt.LayerChart:

@@ -156,13 +156,13 @@ def make(material: Material) -> Drawing | str:
     height = {"step": 26 + 13 * max(len(_lines(row)) for row in rows.iter_rows(named=True))}
     y = {**panels.lanes("dataset", rows["dataset"].to_list()), "axis": None}
     band = panels.layer(rows.gather_every(2), "rect", {"fill": "band"}, y=y)
+    links = [name for name, _ in LINKS.values()]
+    size: dict[str, Any] = {"band": band, "y": y, "height": height}
     parts = [
         panels.overlay(band, *_names(rows, y), width=_NAMES, height=height),
-        _cells(_links(rows), [name for name, _ in LINKS.values()], band, y, _LINK, height),
-        _cells(_levels(rows), list(LEVELS), band, y, _LEVEL, height),
+        _cells(_links(rows), links, "links of the evidence chain", _LINK, **size),
+        _cells(_levels(rows), list(LEVELS), "subject-runs for", _LEVEL, **size),
     ]
-    for at, title in ((1, "links of the evidence chain"), (2, "subject-runs for")):
-        parts[at] = parts[at].properties(title=panels.title(title, fontSize=11, anchor="middle"))
     key = panels.key(
         ("available, or all", _LOOKS["all"]),
         ("missing: not confirmatory", _LOOKS["none"]),
@@ -175,7 +175,7 @@ def make(material: Material) -> Drawing | str:
 def _names(rows: pl.DataFrame, y: Spec) -> list[alt.Chart]:
     """Name, role, size, and what was left out."""
     top, left = {**y, "bandPosition": 0}, {"value": 8}
-    look = {"limit": _NAMES - 16}
+    look: Spec = {"limit": _NAMES - 16}
     marked = with_marks(rows, _dataset_tooltip)
     made = [
         panels.text(marked, "dataset", left, top, yOffset=14, fontWeight="bold", **look),
@@ -280,7 +280,14 @@ def _levels(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cells(
-    cells: pl.DataFrame, columns: list[str], band: alt.Chart, y: Spec, width: int, height: Spec
+    cells: pl.DataFrame,
+    columns: list[str],
+    title: str,
+    width: int,
+    *,
+    band: alt.Chart,
+    y: Spec,
+    height: Spec,
 ) -> alt.LayerChart:
     """Symbols with counts below them: a full disc for all, a part of it for some, a cross for none."""
     share = pl.col("share")
@@ -299,6 +306,7 @@ def _cells(
         panels.text(cells, "count", x, y, size=10, align="center", yOffset=11, limit=width - 4),
         width=width * len(columns),
         height=height,
+        title=panels.title(title, fontSize=11, anchor="middle"),
     )
 
 

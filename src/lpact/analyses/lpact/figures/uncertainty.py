@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures.common import (
-    SUBJECT_RUN,
-    mechanism_order,
-    metric_name,
-    names,
-)
+from lpact.analyses.lpact.figures.common import SUBJECT_RUN, mechanism_order, metric_name, names
 from lpact.analyses.lpact.tables.causal import SPECIFICITY
 from lpact.analyses.lpact.tables.robustness import (
     CAUSAL_UNCERTAINTY,
@@ -24,7 +20,6 @@ from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import BROKEN, LINE, TICK, Look
-from lpact.report.theme import colour
 from lpact.report.wording import counted, short, span
 
 FEWEST = 5
@@ -83,7 +78,7 @@ def make(material: Material) -> Drawing | str:
     chart = panels.stacked(
         _key(levels),
         panels.grid(forests, COLUMNS, spacing={"row": 18, "column": 14}),
-        *([] if mechanisms.is_empty() else _mechanisms(mechanisms, metric)),
+        *([] if mechanisms.is_empty() else [_mechanisms(mechanisms, metric)]),
         spacing=20,
     )
     return chart, _caption(levels, mechanisms), _summary(levels, metric)
@@ -111,58 +106,39 @@ def level_rows(material: Material) -> pl.DataFrame:
     A pair without a row in the table has no numbers, so that every panel has the same lanes.
     """
     table = material.table(UNCERTAINTY.name)
-    left_out = [*_LEFT_OUT]
+    one_out = pl.DataFrame(schema=_LEFT_OUT)
     if material.has(LEAVE_SUBJECT_RUN_OUT.name):
-        one_out = material.table(LEAVE_SUBJECT_RUN_OUT.name).select(left_out)
-    else:
-        one_out = pl.DataFrame(schema=_LEFT_OUT)
-    levels = sorted(set(table["level"]), key=_place)
-    grid = pl.DataFrame({"level": levels, "place": range(len(levels))}).join(
-        table.select("dataset").unique(), how="cross"
+        one_out = material.table(LEAVE_SUBJECT_RUN_OUT.name).select(*_LEFT_OUT)
+    others = sorted(set(table["level"]) - LEVELS.keys())
+    order = [level for level in (*LEVELS, *others) if level in table["level"]]
+    key = ["level", "dataset"]
+    every = pl.DataFrame({"level": order}).join(
+        table.select("dataset").unique().sort("dataset"), how="cross"
     )
-    rows = grid.join(table, on=["dataset", "level"], how="left").join(
-        one_out, on=["dataset", "level"], how="left"
-    )
+    rows = every.join(table, on=key, how="left").join(one_out, on=key, how="left")
+    # Ends of the n units, from the mean and the means without one: x_i = n · mean − (n − 1) · mean_{−i}.
+    n, sum_of_all = pl.col("n_units"), pl.col("n_units") * pl.col("mean")
     rows = rows.with_columns(
-        pl.col("degenerate", "sign_flip").fill_null(value=False), **_range_of_units()
-    ).sort("place", "dataset")
+        pl.col("sign_flip").fill_null(value=False),
+        unit_min=sum_of_all - (n - 1) * pl.col("leave_one_max"),
+        unit_max=sum_of_all - (n - 1) * pl.col("leave_one_min"),
+    )
     return with_marks(_with_kinds(rows), _level_tooltip, value="mean")
-
-
-def _range_of_units() -> dict[str, pl.Expr]:
-    """Ends of the n units, from the mean and the means without one: x_i = n · mean − (n − 1) · mean_{−i}."""
-    n = pl.col("n_units")
-    return {
-        name: n * pl.col("mean") - (n - 1) * pl.col(f"leave_one_{end}")
-        for name, end in (("unit_min", "max"), ("unit_max", "min"))
-    }
-
-
-def _place(level: str) -> tuple[int, str]:
-    known = list(LEVELS)
-    return (known.index(level) if level in LEVELS else len(known), level)
 
 
 def mechanism_rows(material: Material) -> pl.DataFrame:
     """One row per dataset, stripped mechanism and drawn quantity; none where the table is missing."""
     if not material.has(CAUSAL_UNCERTAINTY.name):
         return pl.DataFrame()
-    place = {name: i for i, name in enumerate(QUANTITIES)}
-    rows = (
-        material.table(CAUSAL_UNCERTAINTY.name)
-        .filter(pl.col("quantity").is_in(list(QUANTITIES)))
-        .with_columns(
-            quantity_name=pl.col("quantity").replace_strict(QUANTITIES, return_dtype=pl.String),
-            place=pl.col("quantity").replace_strict(place, return_dtype=pl.Int64),
-        )
-    )
-    rows = rows.join(
+    table = material.table(CAUSAL_UNCERTAINTY.name)
+    rows = table.filter(pl.col("quantity").is_in(list(QUANTITIES))).join(
         _mechanism_ranges(material), on=["dataset", "mechanism", "quantity"], how="left"
     )
-    order = mechanism_order(material, rows["mechanism"])
-    at = {name: i for i, name in enumerate(order)}
-    turn = pl.col("mechanism").replace_strict(at, return_dtype=pl.Int64)
-    rows = rows.sort("dataset", turn, "place")
+    orders = {
+        "mechanism": mechanism_order(material, rows["mechanism"]),
+        "quantity": list(QUANTITIES),
+    }
+    rows = rows.sort("dataset", *(pl.col(own).cast(pl.Enum(orders[own])) for own in orders))
     return with_marks(_with_kinds(rows), _mechanism_tooltip, value="mean")
 
 
@@ -186,14 +162,11 @@ def _mechanism_ranges(material: Material) -> pl.DataFrame:
 def _with_kinds(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with ``has_interval`` (a mean over enough units) and ``has_range`` (a few units, more than one)."""
     n, known = pl.col("n_units"), pl.col("mean").is_not_null()
-    return rows.with_columns(
-        has_interval=(known & pl.col("ci_low").is_not_null() & (n >= FEWEST)).fill_null(
-            value=False
-        ),
-        has_range=(known & pl.col("unit_min").is_not_null() & (n > 1) & (n < FEWEST)).fill_null(
-            value=False
-        ),
-    )
+    kinds = {
+        "has_interval": known & pl.col("ci_low").is_not_null() & (n >= FEWEST),
+        "has_range": known & pl.col("unit_min").is_not_null() & n.is_between(2, FEWEST - 1),
+    }
+    return rows.with_columns(own.fill_null(value=False).alias(name) for name, own in kinds.items())
 
 
 def _numbers(row: dict[str, Any], unit: str) -> str:
@@ -229,7 +202,8 @@ def _level_tooltip(row: dict[str, Any]) -> str:
 
 
 def _mechanism_tooltip(row: dict[str, Any]) -> str:
-    return f"{row['dataset']}, {row['mechanism']} stripped, {row['quantity_name']}: {_numbers(row, 'subject-runs')}."
+    what = f"{row['dataset']}, {row['mechanism']} stripped, {QUANTITIES[row['quantity']]}"
+    return f"{what}: {_numbers(row, 'subject-runs')}."
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
@@ -253,62 +227,31 @@ def _forest(
 ) -> list[alt.Chart]:
     """Means with intervals; open points with the range of their units where these are too few for an interval."""
     role = look.fill or "ink"
-    intervals, few = pl.col("has_interval"), pl.col("has_range")
-    filled = pl.when(intervals).then(pl.lit(colour(role))).otherwise(pl.lit(colour("paper")))
-    known = rows.drop_nulls("mean").with_columns(kind=pl.lit("mean"))
-    points = panels.with_looks(known, "kind", {"mean": look}).with_columns(fill=filled)
+    sure, few = pl.col("has_interval"), pl.col("has_range")
+    known, hollow = rows.drop_nulls("mean"), replace(look, fill="paper")
     absent = rows.filter(pl.col("mean").is_null()).with_columns(words=pl.lit("not measured"))
-    middle = {"value": width / 2}
-    words = {"size": 10, "align": "center", "yOffset": shift}
-    ends = {"low": "unit_min", "high": "unit_max"}
-    dashed = {"strokeWidth": 1.2, "strokeDash": [3, 2], "yOffset": shift}
+    bar = {"low": "ci_low", "high": "ci_high", "strokeWidth": thick, "yOffset": shift}
+    dashed = {"low": "unit_min", "high": "unit_max", "strokeWidth": 1.2, "strokeDash": [3, 2]}
+    at: Spec = {"x": {"value": width / 2}, "y": y, "size": 10, "align": "center", "yOffset": shift}
+    # Paper below the words, so that no line runs through them.
+    paper: Spec = {"ink": "paper", "stroke": "paper", "strokeWidth": 5}
     return [
-        panels.intervals(
-            rows.filter(intervals),
-            "x",
-            y,
-            x,
-            role,
-            low="ci_low",
-            high="ci_high",
-            strokeWidth=thick,
-            yOffset=shift,
-        ),
-        panels.intervals(rows.filter(few), "x", y, x, role, **ends, **dashed),
-        panels.points(points, x, y, thick=1.5, shift=(0, shift)),
-        # Paper below the words, so that no line runs through them.
-        panels.text(
-            absent.drop("mark"),
-            "words",
-            middle,
-            y,
-            ink="paper",
-            stroke="paper",
-            strokeWidth=5,
-            **words,
-        ),
-        panels.text(absent, "words", middle, y, ink="muted", **words),
+        panels.intervals(rows.filter(sure), "x", y, x, role, **bar),
+        panels.intervals(rows.filter(few), "x", y, x, role, **dashed, yOffset=shift),
+        panels.symbols(known.filter(sure), look, x, y, thick=1.5, shift=(0, shift)),
+        panels.symbols(known.filter(~sure), hollow, x, y, thick=1.5, shift=(0, shift)),
+        panels.text(absent.drop("mark"), "words", **at, **paper),
+        panels.text(absent, "words", ink="muted", **at),
     ]
 
 
 def _axis(rows: pl.DataFrame, title: str, ticks: int) -> Spec:
     """The axis of a forest: everything that is drawn in it, and zero."""
-    drawn = [rows["mean"]]
-    for ends, where in (
-        (("ci_low", "ci_high"), "has_interval"),
-        (("unit_min", "unit_max"), "has_range"),
-    ):
-        drawn += [rows.filter(where)[end] for end in ends]
-    drawn += [rows[end] for end in ("leave_one_min", "leave_one_max") if end in rows.columns]
-    return panels.axis(
-        "mean",
-        title,
-        panels.domain(*drawn),
-        ticks=ticks,
-        grid=True,
-        labelFlush=False,
-        labelSeparation=6,
-    )
+    one_out = [rows[end] for end in ("leave_one_min", "leave_one_max") if end in rows.columns]
+    sure, few = rows.filter("has_interval"), rows.filter("has_range")
+    ends = [sure["ci_low"], sure["ci_high"], few["unit_min"], few["unit_max"], *one_out]
+    look = {"grid": True, "labelFlush": False, "labelSeparation": 6}
+    return panels.axis("mean", title, panels.domain(rows["mean"], *ends), ticks=ticks, **look)
 
 
 def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labels: bool) -> alt.LayerChart:
@@ -322,16 +265,13 @@ def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labels: bool
     known = plain.drop_nulls("mean").with_columns(words=pl.format("n = {}", "n_units"))
     flips = plain.filter("sign_flip").with_columns(words=pl.lit("sign flips"))
     ends = {"low": "leave_one_min", "high": "leave_one_max"}
-    look = {"end": Look(TICK, None, "muted", 36)}
-    brackets = panels.with_looks(
-        plain.drop_nulls(list(ends.values())).with_columns(kind=pl.lit("end")), "kind", look
-    )
+    bracket, brackets = Look(TICK, None, "muted", 36), plain.drop_nulls(list(ends.values()))
     return panels.overlay(
         panels.separators(y),
         panels.reference(0, role="ink"),
         panels.intervals(plain, "x", y, x, "muted", **ends, strokeWidth=1, yOffset=9),
         *(
-            panels.points(brackets, {**x, "field": end}, y, thick=1, shift=(0, 9))
+            panels.symbols(brackets, bracket, {**x, "field": end}, y, thick=1, shift=(0, 9))
             for end in ends.values()
         ),
         *_forest(rows, x, y, Look("circle", role, role, 46), WIDTH, thick=3, shift=0),
@@ -343,7 +283,7 @@ def _level(rows: pl.DataFrame, datasets: list[str], metric: str, *, labels: bool
     )
 
 
-def _mechanisms(rows: pl.DataFrame, metric: str) -> list[Any]:
+def _mechanisms(rows: pl.DataFrame, metric: str) -> alt.VConcatChart:
     """Level 3: one panel per dataset, one lane per stripped mechanism, three quantities in it."""
     mechanisms = names(rows, "mechanism")
     made = []
@@ -357,18 +297,13 @@ def _mechanisms(rows: pl.DataFrame, metric: str) -> list[Any]:
             shift = 10 * (place - 1)
             layers += _forest(part, x, y, look, MECHANISM_WIDTH, thick=1.8, shift=shift)
         about = f"n = {span(own['n_units'])} subject-runs"
-        title = panels.title(
-            short(own["dataset"][0], 20), about, fontSize=12, frame="group", offset=6
-        )
-        made.append(
-            panels.overlay(*layers, width=MECHANISM_WIDTH, height={"step": 34}, title=title)
-        )
+        title = panels.title(short(own["dataset"][0], 20), about, fontSize=12, frame="group")
+        size: Spec = {"width": MECHANISM_WIDTH, "height": {"step": 34}}
+        made.append(panels.overlay(*layers, title=title, **size))
     key = panels.key(*((name, _LOOKS[quantity]) for quantity, name in QUANTITIES.items()))
-    heading = panels.title("Level 3 by stripped mechanism", offset=8)
-    return [
-        key.properties(title=heading),
-        panels.grid(made, MECHANISM_COLUMNS, spacing={"row": 18, "column": 18}),
-    ]
+    heading = panels.title("Level 3 by stripped mechanism")
+    forests = panels.grid(made, MECHANISM_COLUMNS, spacing=18)
+    return panels.stacked(key, forests, title=heading)
 
 
 def _caption(levels: pl.DataFrame, mechanisms: pl.DataFrame) -> str:
