@@ -63,11 +63,7 @@ class Figure:
         It depends on the chart alone: themes and settings that a session has given Altair are left out.
         """
         # Validating inline rows takes seconds; the tests validate every figure without its rows.
-        own = (
-            self.chart
-            if isinstance(self.chart, dict)
-            else self.chart.to_dict(validate=False, context={"top_level": False})
-        )
+        own = self.chart.to_dict(validate=False, context={"top_level": False})
         head = {"$schema": _SCHEMA, "description": self.summary, "config": vega_config()}
         made: Spec = drawable(head | own)
         return made
@@ -177,16 +173,3 @@ def with_marks(
         for row in rows.iter_rows(named=True)
     ]
     return rows.with_columns(pl.Series(MARK, made, dtype=pl.String))
-
-
-DESCRIPTION: Mapping[str, Any] = {"field": MARK, "type": "nominal"}
-"""The ``description`` channel of every mark that stands for rows."""
-
-
-def values(rows: pl.DataFrame) -> dict[str, Any]:
-    """Rows as the data of a specification; numbers that are not finite are missing."""
-    floats = [name for name, kind in rows.schema.items() if kind.is_float()]
-    finite = rows.with_columns(
-        pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in floats
-    )
-    return {"values": finite.to_dicts()}

@@ -68,6 +68,9 @@ METRICS: dict[str, str] = {"pearson": "Pearson r", "spearman": "Spearman ρ", "r
 LAYER = ["dataset", "model", "layer"]
 """A layer: what a claim is about before its mechanism is named."""
 
+FEW_LAYERS = 6
+"""So many layers are all drawn."""
+
 SUBJECT_RUN = ["subject", "session", "run"]
 REAL, NUISANCE = "real", "nuisance"
 
@@ -153,6 +156,41 @@ def passed_under(layer: dict[str, Any]) -> str:
     if len(passed) == len(PROFILES):
         return "both profiles"
     return f"{PROFILES[passed[0]]} only" if passed else "not passed"
+
+
+def chosen_layers(material: Material, scores: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Layers to draw: all if they are few; else those that pass P or M, and the best one of each other dataset.
+
+    ``scores`` has one row per layer; its columns after the layer's rank layers from high to low. At most ``most``
+    layers are drawn, every dataset's first one before the second ones. Flags by gate profile say whether P is passed.
+    """
+    either = pl.col(PAPER) | pl.col(CALIBRATED)
+    gates = [passes(material, gate) for gate in ("predictive", "mechanism_specific")]
+    layers = scores.join(gates[0], on=LAYER, how="left", maintain_order="left")
+    layers = layers.with_columns(pl.col(PAPER, CALIBRATED).fill_null(value=False))
+    if layers.height <= FEW_LAYERS:
+        return layers.sort(LAYER)
+    passing = pl.concat([own.filter(either).select(LAYER) for own in gates]).unique()
+    ranks = [name for name in scores.columns if name not in LAYER]
+    order = ["dataset", "passed", *ranks, "model", "layer"]
+    down = [name == "passed" or name in ranks for name in order]
+    ranked = layers.join(
+        passing.with_columns(passed=pl.lit(value=True)), on=LAYER, how="left"
+    ).with_columns(pl.col("passed").fill_null(value=False))
+    ranked = ranked.sort(order, descending=down, nulls_last=True)
+    ranked = ranked.with_columns(place=pl.int_range(pl.len()).over("dataset"))
+    kept = ranked.filter(pl.col("passed") | (pl.col("place") == 0)).sort("place", "dataset")
+    return kept.head(most).drop("passed", "place").sort(LAYER)
+
+
+def chosen_note(n_shown: int, n_layers: int, most: int, table: str) -> list[str]:
+    """What a caption says about layers that are not drawn."""
+    if n_shown == n_layers:
+        return []
+    return [
+        f"Drawn are {n_shown} of {n_layers} layers: those that pass P or M under either profile, and the best layer of "
+        f"every other dataset (at most {most}); the table {table} has all of them."
+    ]
 
 
 def mechanism_order(material: Material, found: pl.Series) -> list[str]:

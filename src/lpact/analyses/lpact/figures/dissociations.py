@@ -21,13 +21,13 @@ from lpact.analyses.lpact.figures.common import (
     LAYER,
     SUBJECT_RUN,
     ShortLayerNames,
+    chosen_layers,
+    chosen_note,
     layer_name,
     mechanism_order,
     metric_name,
-    passes,
     run_name,
 )
-from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.causal import DISSOCIATIONS
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
@@ -36,8 +36,6 @@ from lpact.report.theme import RAMP
 from lpact.report.wording import counted, short, signed, span
 
 MAX_PANELS = 8
-FEW = 6
-"""So many layers are all drawn."""
 STRONGEST = 4
 """Pairs whose crossed drops are drawn."""
 _DROPS = ("drop_aa", "drop_ab", "drop_ba", "drop_bb")
@@ -101,38 +99,6 @@ def rows_of(material: Material) -> pl.DataFrame:
     )
 
 
-def chosen_layers(material: Material, rows: pl.DataFrame) -> pl.DataFrame:
-    """Layers to draw: all if they are few; else those that pass P or M, then those with most dissociations.
-
-    Of the latter the best one of each dataset comes first.
-    """
-    counts = rows.group_by(LAYER, maintain_order=True).agg(
-        total=pl.col("n_dissociated").sum(),
-        of=pl.col("n_known").sum(),
-        n_runs=pl.col("n_known").max(),
-        strength=pl.col("interaction").max().fill_null(-float("inf")),
-    )
-    if counts.height <= FEW:
-        return counts.sort(LAYER)
-    ranked = counts.with_columns(part=(pl.col("total") / pl.col("of")).fill_nan(0.0)).sort(
-        ["dataset", "part", "strength", "model", "layer"],
-        descending=[False, True, True, False, False],
-    )
-    passing = pl.concat(
-        passes(material, gate).filter(pl.col(PAPER) | pl.col(CALIBRATED)).select(LAYER)
-        for gate in ("predictive", "mechanism_specific")
-    ).unique()
-    ranked = ranked.with_columns(place=pl.int_range(pl.len()).over("dataset")).join(
-        passing.with_columns(passed=pl.lit(value=True)), on=LAYER, how="left", maintain_order="left"
-    )
-    best = ranked.with_columns(pl.col("passed").fill_null(value=False), first=pl.col("place") == 0)
-    best = best.sort(
-        ["passed", "first", "part", "strength", *LAYER],
-        descending=[True, True, True, True, False, False, False],
-    )
-    return best.head(MAX_PANELS).drop("part", "place", "first", "passed").sort(LAYER)
-
-
 def strongest_pairs(rows: pl.DataFrame, enough: int) -> pl.DataFrame:
     """Pairs that dissociate in the largest share of subject-runs; ties go to the larger interaction.
 
@@ -180,7 +146,13 @@ def make(material: Material) -> Drawing | str:
     if not rows["n_known"].sum():
         why = ", ".join(rows["why"].drop_nulls().unique().sort().to_list()) or "not_computed"
         return f"no pair has all four drops ({why})"
-    layers = chosen_layers(material, rows)
+    counts = rows.group_by(LAYER, maintain_order=True).agg(
+        share=pl.col("n_dissociated").sum() / pl.col("n_known").sum(),
+        strength=pl.col("interaction").max(),
+    )
+    layers = chosen_layers(
+        material, counts.with_columns(pl.col("share").fill_nan(None)), MAX_PANELS
+    )
     enough = LPactConfig.of(material.config).gates.min_subject_runs
     strongest = strongest_pairs(rows, enough)
     drawn = rows.join(layers.select(LAYER), on=LAYER, how="semi", maintain_order="left")
@@ -244,7 +216,8 @@ def _triangle(
     y = panels.lanes("row", [labels[i] for i in places], limit=150)
     if not first:
         y["axis"]["labelExpr"] = "split(datum.label, ' ')[0]"
-    counts = f"{layer['total']} of {layer['of']} tests dissociate"
+    total, of = (int(own[name].sum()) for name in ("n_dissociated", "n_known"))
+    counts = f"{total} of {of} tests dissociate"
     return panels.overlay(
         *panels.cells(own, x, y, label="shown"),
         width=_CELL[0] * (len(places) - 1),
@@ -298,13 +271,8 @@ def _caption(drawn: pl.DataFrame, layers: pl.DataFrame, rows: pl.DataFrame, enou
         "subject-runs.",
         "A pair dissociates where the circle at a and the square at b lie above zero and above the other two; this is "
         "diagnostic and enters no gate.",
+        *chosen_note(layers.height, n_layers, MAX_PANELS, DISSOCIATIONS.name),
     ]
-    if layers.height < n_layers:
-        parts.append(
-            f"Drawn are {layers.height} of {n_layers} layers: those that pass P or M, then of every dataset the one "
-            f"with the largest share of dissociations (at most {MAX_PANELS}); the table {DISSOCIATIONS.name} has all "
-            "of them."
-        )
     lost = int(rows["n_subject_runs"].sum()) - int(rows["n_known"].sum())
     if lost:
         why = ", ".join(rows["why"].drop_nulls().unique().sort().to_list())

@@ -21,12 +21,13 @@ from lpact.analyses.lpact.figures.common import (
     PROFILES,
     SUBJECT_RUN,
     ShortLayerNames,
+    chosen_layers,
+    chosen_note,
     largest,
     layer_name,
     mechanism_order,
     metric_name,
     passed_under,
-    passes,
 )
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.causal import SPECIFICITY, STRIPPING_DELTAS
@@ -38,8 +39,6 @@ from lpact.report.wording import bound, counted, signed
 
 MIN_TARGETS = 2
 MAX_PANELS = 9
-FEW = 6
-"""So many layers are all drawn."""
 _CELL = (40, 27)
 _CONTEXT = [*LAYER, *SUBJECT_RUN]
 
@@ -92,36 +91,6 @@ def rows_of(material: Material) -> pl.DataFrame:
     ).drop("reason", "label")
 
 
-def chosen_layers(material: Material, rows: pl.DataFrame) -> pl.DataFrame:
-    """Layers to draw: all if they are few; else those that pass P or M, and the best one of each other dataset.
-
-    Flags by gate profile say whether the layer passes P.
-    """
-    best = rows.group_by(LAYER, maintain_order=True).agg(
-        best=pl.col("drop").filter("matching").max().fill_null(-float("inf"))
-    )
-    layers = best.join(passes(material, "predictive"), on=LAYER, how="left", maintain_order="left")
-    layers = layers.with_columns(pl.col(PAPER, CALIBRATED).fill_null(value=False))
-    if layers.height <= FEW:
-        return layers.sort(LAYER)
-    specific = passes(material, "mechanism_specific").filter(pl.col(PAPER) | pl.col(CALIBRATED))
-    named = layers.join(
-        specific.select(*LAYER, specific=pl.lit(value=True)),
-        on=LAYER,
-        how="left",
-        maintain_order="left",
-    )
-    passed = pl.col(PAPER) | pl.col(CALIBRATED) | pl.col("specific").fill_null(value=False)
-    order = named.with_columns(passed=passed).sort(
-        ["dataset", "passed", "best", "model", "layer"],
-        descending=[False, True, True, False, False],
-    )
-    place = pl.int_range(pl.len()).over("dataset")
-    kept = order.with_columns(place=place).filter(pl.col("passed") | (pl.col("place") == 0))
-    first = kept.sort(["place", "dataset"]).head(MAX_PANELS)
-    return first.drop("passed", "place", "specific").sort(LAYER)
-
-
 @figure(
     "stripping_matrix",
     "What stripping a mechanism costs: matching targets on the diagonal",
@@ -133,7 +102,9 @@ def make(material: Material) -> Drawing | str:
     rows = rows_of(material)
     if rows.is_empty():
         return "no mechanism was stripped in this run"
-    layers = chosen_layers(material, rows)
+    best = pl.col("drop").filter("matching").max()
+    scores = rows.group_by(LAYER, maintain_order=True).agg(best=best)
+    layers = chosen_layers(material, scores, MAX_PANELS)
     order = mechanism_order(material, pl.concat([rows["stripped"], rows["target"]]))
     drawn = rows.join(layers.select(LAYER), on=LAYER, how="semi", maintain_order="left")
     if not drawn["drop"].count():
@@ -248,13 +219,8 @@ def _caption(cells: pl.DataFrame, layers: pl.DataFrame, n_layers: int) -> str:
         "methods.",
         "Outlined: the matching target. Gate M requires that this cell is above zero, above the others of its row, "
         "and above strips of something else.",
+        *chosen_note(layers.height, n_layers, MAX_PANELS, STRIPPING_DELTAS.name),
     ]
-    if layers.height < n_layers:
-        parts.append(
-            f"Drawn are {layers.height} of {n_layers} layers: those that pass P or M under either profile, and the "
-            f"layer with the largest matching drop of every other dataset (at most {MAX_PANELS}); the table "
-            f"{STRIPPING_DELTAS.name} has all of them."
-        )
     if missing.height:
         why = ", ".join(missing["why"].unique().sort().to_list())
         parts.append(
