@@ -86,7 +86,7 @@ def _panel(rows: pl.DataFrame, truth: str, profiles: list[str], *, last: bool) -
         for own in rows["alpha"].drop_nulls().unique().sort()
     ]
     for place, profile in enumerate(profiles):
-        own, shift = rows.filter(gate_profile=profile), _SHIFT * (2 * place - 1)
+        own, shift = rows.filter(gate_profile=profile), _SHIFT * (2 * place - len(profiles) + 1)
         layers += [
             panels.intervals(own, "x", y, x, yOffset=shift),
             panels.symbols(own, PROFILE_LOOKS[profile], x, y, shift=(0, shift)),

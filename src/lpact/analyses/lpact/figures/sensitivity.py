@@ -113,10 +113,12 @@ def make(material: Material) -> Drawing | str:
         return "no claims were decided again"
     profiles = profiles_in(pl.concat([block.claims for block in blocks]))
     most = max(max(block.claims["n_high"], default=0) for block in blocks)
-    made: list[Any] = [
-        _drawn(block, profiles, most, first=i == 0, last=i == len(blocks) - 1)
-        for i, block in enumerate(blocks)
-    ]
+    made: list[Any] = []
+    for i, block in enumerate(blocks):
+        ends = {"first": i == 0, "last": i == len(blocks) - 1}
+        right = _shares(block) if block.shares.height else _outcomes(block, profiles)
+        # The counts of claims stand between the two panels.
+        made.append(panels.beside(_claims(block, profiles, most, **ends), right, spacing=110))
     used = {name for block in blocks for name in block.shares["series"]}
     series = [(name, look) for name, look in SERIES.items() if name in used]
     key = panels.key(*profile_entries(profiles), *series, width=720)
@@ -296,15 +298,6 @@ def _subject_runs(material: Material, counts: RunCounts) -> Block:
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
-
-
-def _drawn(
-    block: Block, profiles: list[str], most: int, *, first: bool, last: bool
-) -> alt.HConcatChart:
-    """Claims on the left, shares or words on the right; counts stand between them."""
-    right = _shares(block) if block.shares.height else _outcomes(block, profiles)
-    left = _claims(block, profiles, most, first=first, last=last)
-    return panels.beside(left, right, spacing=110)
 
 
 def _claims(
