@@ -224,6 +224,15 @@ def test_a_brain_is_drawn_with_and_without_outlines(monkeypatch: pytest.MonkeyPa
     assert len(marks(checked_svg(bare))) == 7
 
 
+def test_a_side_without_units_is_still_drawn():
+    right = tables("MNI152NLin2009cAsym")
+    index = right[BRAIN_UNIT_INDEX.name]
+    right[BRAIN_UNIT_INDEX.name] = index.with_columns(x_mm=pl.col("x_mm") + 20.0)
+    root = checked_svg(make(material(right)))
+    assert {"left", "right"} <= set(texts(root))
+    assert len(marks(root)) == 3 * 2
+
+
 def test_subjects_of_an_unknown_space_have_their_own_panels():
     shared = rows_of(material(tables("")))
     assert set(shared.sites["panel"]) == {""}

@@ -111,7 +111,6 @@ def _matrix(rows: pl.DataFrame, datasets: list[str], step: float) -> alt.LayerCh
         [_LOOKS[row["passes"], row["fits"]].columns() for row in rows.iter_rows(named=True)]
     )
     wrong = cells.filter(~rows["fits"].fill_null(value=True)).drop(MARK)
-    frames = panels.with_looks(wrong.with_columns(kind=pl.lit("wrong")), "kind", {"wrong": _FRAME})
     x, beside = panels.pixels("x"), panels.pixels("beside")
     layers = [
         panels.layer(heads, "rect", {"fill": "band", "height": _ROW - 2}, y=y),
@@ -119,7 +118,7 @@ def _matrix(rows: pl.DataFrame, datasets: list[str], step: float) -> alt.LayerCh
         panels.text(named, "text", {"value": 14}, y, limit=_LEFT - 22),
         panels.text(_column_names(rows, columns, step), "text", x, y, ink="muted"),
         panels.points(cells.hstack(looks), x, y, thick=2),
-        panels.points(frames, x, y, thick=1),
+        panels.symbols(wrong, _FRAME, x, y, thick=1),
     ]
     words_beside = cells.drop(MARK)
     for kind, ink in (("alone", "ink"), ("known", "ink"), ("absent", "muted")):

@@ -260,10 +260,10 @@ def count_columns(
             part = own.filter(changed=changed)
             made.append(panels.text(part, column, x, y, size=10, align="right", **strong))
         if head:
-            symbol = panels.with_looks(
-                pl.DataFrame({"profile": [profile]}), "profile", PROFILE_LOOKS
+            at = {"value": left + 44 * place - 4}
+            made.append(
+                panels.symbols(pl.DataFrame([{}]), PROFILE_LOOKS[profile], at, {"value": -8})
             )
-            made.append(panels.points(symbol, {"value": left + 44 * place - 4}, {"value": -8}))
     return made
 
 

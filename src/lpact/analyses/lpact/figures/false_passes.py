@@ -86,12 +86,10 @@ def _panel(rows: pl.DataFrame, truth: str, profiles: list[str], *, last: bool) -
         for own in rows["alpha"].drop_nulls().unique().sort()
     ]
     for place, profile in enumerate(profiles):
-        own, shift = rows.filter(gate_profile=profile), _SHIFT * (2 * place - 1)
+        own, shift = rows.filter(gate_profile=profile), _SHIFT * (2 * place - len(profiles) + 1)
         layers += [
             panels.intervals(own, "x", y, x, yOffset=shift),
-            panels.points(
-                panels.with_looks(own, "gate_profile", PROFILE_LOOKS), x, y, shift=(0, shift)
-            ),
+            panels.symbols(own, PROFILE_LOOKS[profile], x, y, shift=(0, shift)),
         ]
     counts = rows.with_columns(count=pl.format("{}", "n_passes"), changed=pl.lit(False))
     layers += count_columns(counts, "count", y, profiles, WIDTH + 28, head=True)

@@ -47,7 +47,6 @@ _COLUMNS = {
     "dropped": ("drop out", 126, "fail"),
     "own": ("pass it", 164, "muted"),
 }
-_PASSES = Look(TICK, None, "ink", 26**2)
 
 
 def rows_of(material: Material) -> pl.DataFrame:
@@ -128,7 +127,12 @@ def make(material: Material) -> Drawing | str:
     y = {**panels.lanes("label", labels), "axis": None}
     below: list[Any] = [_verdict_names(labels, y)]
     below += [_verdict_bars(verdicts.filter(gate_profile=profile), y) for profile in profiles]
-    chart = panels.stacked(panels.beside(*top), panels.beside(*below), _key(), spacing=24)
+    key = panels.key(
+        ("still in after this step", Look(BOX, "pass", "pass", 140)),
+        ("drop out at this step", Look(BOX, "paper", "fail", 140)),
+        ("pass this step on its own", Look(TICK, None, "ink", 140)),
+    )
+    chart = panels.stacked(panels.beside(*top), panels.beside(*below), key, spacing=24)
     return chart, _caption(rows), _summary(rows)
 
 
@@ -146,14 +150,13 @@ def _chain(steps: list[str], y: Spec) -> alt.LayerChart:
     looks = {
         "gate": Look("M-1,-0.6L1,-0.6L1,0.6L-1,0.6Z", "band", "line", 36**2),
         "other": Look("circle", "line", "line", 80),
-        "arrow": Look("triangle-down", "line", "line", 40),
     }
     middle = {"value": 26}
-    between = panels.with_looks(rows[:-1].with_columns(kind=pl.lit("arrow")), "kind", looks)
+    arrow = Look("triangle-down", "line", "line", 40)
     ends = {"y": {"value": _STEP / 2}, "y2": {"value": _STEP * (len(steps) - 0.5)}}
     return panels.overlay(
         panels.layer([{}], "rule", {"color": "line"}, x=middle, **ends),
-        panels.points(between, middle, {**y, "bandPosition": 1}, shift=(0, 1)),
+        panels.symbols(rows[:-1], arrow, middle, {**y, "bandPosition": 1}, shift=(0, 1)),
         panels.points(panels.with_looks(rows, "kind", looks), middle, y, thick=1),
         panels.text(rows, "letter", middle, y, align="center", fontWeight="bold"),
         panels.text(rows, "name", {"value": 54}, y, dy=-7, fontWeight="bold"),
@@ -173,15 +176,13 @@ def _bars(rows: pl.DataFrame, profile: str, y: Spec) -> alt.LayerChart:
     rows = rows.with_columns(before=pl.col("still_in") + pl.col("dropped"))
     gone = with_marks(rows.filter(pl.col("dropped") > 0), _tooltip, value="dropped")
     one_step = rows.filter(~pl.col("step").is_in([CLAIMS, CONFIRMATORY, INTEGRATED]))
-    own = with_marks(one_step, _tooltip, value="own").with_columns(kind=pl.lit("own"))
+    own = with_marks(one_step, _tooltip, value="own")
     x = _scale(rows, "still_in")
     dashed = {"fill": "paper", "stroke": "fail", "strokeDash": [3, 2], "height": 20}
     layers = [
         panels.layer(gone, "bar", dashed, x=x, x2={"field": "before"}, y=y),
         panels.bars(with_marks(rows, _tooltip, value="still_in"), x, y, "pass", height=20),
-        panels.points(
-            panels.with_looks(own, "kind", {"own": _PASSES}), {**x, "field": "own"}, y, thick=2
-        ),
+        panels.symbols(own, Look(TICK, None, "ink", 26**2), {**x, "field": "own"}, y, thick=2),
         panels.reference(0),
     ]
     for column, (head, right, ink) in _COLUMNS.items():
@@ -195,14 +196,6 @@ def _bars(rows: pl.DataFrame, profile: str, y: Spec) -> alt.LayerChart:
         ]
     title = panels.title(PROFILES[profile], f"gate profile {profile}", offset=20)
     return panels.overlay(*layers, width=_PANEL, height={"step": _STEP}, title=title)
-
-
-def _key() -> alt.LayerChart:
-    return panels.key(
-        ("still in after this step", Look(BOX, "pass", "pass", 140)),
-        ("drop out at this step", Look(BOX, "paper", "fail", 140)),
-        ("pass this step on its own", Look(TICK, None, "ink", 140)),
-    )
 
 
 def _tooltip(row: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -146,11 +147,10 @@ def _panel(rows: pl.DataFrame, profiles: list[str], *, first: bool) -> alt.Layer
         own, shift = rows.filter(gate_profile=profile), SHIFT * (2 * place - len(profiles) + 1)
         dash = [3, 3] if profile == PAPER else []
         line = {"color": "ink", "strokeWidth": 1.2, "strokeDash": dash, "xOffset": shift}
-        marked = panels.with_looks(own, "gate_profile", PROFILE_LOOKS)
         layers += [
             panels.layer(own.drop("mark"), "line", line, x=x, y=y),
             panels.intervals(own, "y", x, y, xOffset=shift),
-            panels.points(marked, x, y, shift=(shift, 0)),
+            panels.symbols(own, PROFILE_LOOKS[profile], x, y, shift=(shift, 0)),
         ]
     title = panels.panel_title(rows["gate_name"][0], WIDTH, fontSize=12, fontWeight="normal")
     return panels.overlay(*layers, width=WIDTH, height=HEIGHT, title=title)
@@ -171,9 +171,9 @@ def _table(rows: pl.DataFrame, profiles: list[str]) -> alt.LayerChart:
     layers = []
     for place, profile in enumerate(profiles):
         own, left = rows.filter(gate_profile=profile), 40 * place - 26
-        symbols = panels.with_looks(own, "gate_profile", PROFILE_LOOKS).drop("mark")
+        look = replace(PROFILE_LOOKS[profile], size=30)
         layers += [
-            panels.points(symbols.with_columns(size=pl.lit(30.0)), x, y, shift=(left, 0)),
+            panels.symbols(own.drop("mark"), look, x, y, shift=(left, 0)),
             panels.text(own, "count", x, y, size=10, xOffset=left + 7),
         ]
     title = panels.title(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
@@ -113,10 +113,12 @@ def make(material: Material) -> Drawing | str:
         return "no claims were decided again"
     profiles = profiles_in(pl.concat([block.claims for block in blocks]))
     most = max(max(block.claims["n_high"], default=0) for block in blocks)
-    made: list[Any] = [
-        _drawn(block, profiles, most, first=i == 0, last=i == len(blocks) - 1)
-        for i, block in enumerate(blocks)
-    ]
+    made: list[Any] = []
+    for i, block in enumerate(blocks):
+        ends = {"first": i == 0, "last": i == len(blocks) - 1}
+        right = _shares(block) if block.shares.height else _outcomes(block, profiles)
+        # The counts of claims stand between the two panels.
+        made.append(panels.beside(_claims(block, profiles, most, **ends), right, spacing=110))
     used = {name for block in blocks for name in block.shares["series"]}
     series = [(name, look) for name, look in SERIES.items() if name in used]
     key = panels.key(*profile_entries(profiles), *series, width=720)
@@ -298,15 +300,6 @@ def _subject_runs(material: Material, counts: RunCounts) -> Block:
 # -- drawing -----------------------------------------------------------------------------------------------------------
 
 
-def _drawn(
-    block: Block, profiles: list[str], most: int, *, first: bool, last: bool
-) -> alt.HConcatChart:
-    """Claims on the left, shares or words on the right; counts stand between them."""
-    right = _shares(block) if block.shares.height else _outcomes(block, profiles)
-    left = _claims(block, profiles, most, first=first, last=last)
-    return panels.beside(left, right, spacing=110)
-
-
 def _claims(
     block: Block, profiles: list[str], most: int, *, first: bool, last: bool
 ) -> alt.LayerChart:
@@ -319,14 +312,12 @@ def _claims(
     layers = []
     for place, profile in enumerate(profiles):
         shift = _SHIFT * (2 * place - len(profiles) + 1)
-        own = panels.with_looks(
-            block.claims.filter(gate_profile=profile), "gate_profile", PROFILE_LOOKS
-        )
+        own, look = block.claims.filter(gate_profile=profile), PROFILE_LOOKS[profile]
         ranges = own.filter(pl.col("n") < pl.col("n_high"))
         layers += [
             panels.intervals(ranges.drop("mark"), "x", y, x, low="n", high="n_high", yOffset=shift),
-            panels.points(ranges, {**x, "field": "n_high"}, y, shift=(0, shift)),
-            panels.points(own, x, y, shift=(0, shift)),
+            panels.symbols(ranges, look, {**x, "field": "n_high"}, y, shift=(0, shift)),
+            panels.symbols(own, look, x, y, shift=(0, shift)),
         ]
     one = pl.when(pl.col("n") == pl.col("n_high")).then(pl.format("{}", "n"))
     counts = block.claims.with_columns(count=one.otherwise(pl.format("{}–{}", "n", "n_high")))
@@ -370,9 +361,9 @@ def _outcomes(block: Block, profiles: list[str]) -> alt.LayerChart:
     for place, profile in enumerate(profiles):
         left = 6 + place * WORDS_WIDTH / len(profiles)
         own = block.outcomes.filter(gate_profile=profile)
-        symbols = panels.with_looks(own.drop("mark"), "gate_profile", PROFILE_LOOKS)
+        look = replace(PROFILE_LOOKS[profile], size=30)
         layers += [
-            panels.points(symbols.with_columns(size=pl.lit(30.0)), {"value": left}, y),
+            panels.symbols(own.drop("mark"), look, {"value": left}, y),
             panels.text(own, "words", {"value": left + 8}, y, size=10),
         ]
     return panels.overlay(*layers, width=WORDS_WIDTH, height=_HEIGHT)

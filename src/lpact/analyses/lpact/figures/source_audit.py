@@ -9,6 +9,7 @@ import altair as alt
 import polars as pl
 
 from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import names
 from lpact.analyses.lpact.gates.wording import words
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
@@ -23,15 +24,27 @@ from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import CROSS, Look, wedge
 from lpact.report.wording import counted
 
-LINKS: dict[str, tuple[str, str]] = {
-    "has_brain": ("brain", "brain units"),
-    "has_words": ("words", "words"),
-    "has_features": ("features", "models"),
-    "has_controls": ("controls", "severe controls"),
-    "has_reliability": ("reliability", "reliability modes"),
-    "has_coverage": ("coverage", "subject-runs"),
+LINKS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
+    "has_brain": ("brain", "brain units", lambda row: counted(row["n_brain_units"], "unit")),
+    "has_words": ("words", "words", lambda row: counted(row["n_words"], "word")),
+    "has_features": ("features", "models", lambda row: counted(row["n_models"], "model")),
+    "has_controls": (
+        "controls",
+        "severe controls",
+        lambda row: f"{row['n_controls']} of {row['n_controls_asked']}",
+    ),
+    "has_reliability": (
+        "reliability",
+        "reliability modes",
+        lambda row: f"{row['n_modes']} of {row['n_modes_asked']} modes",
+    ),
+    "has_coverage": (
+        "coverage",
+        "subject-runs",
+        lambda row: counted(row["n_subject_runs"], "subject-run"),
+    ),
 }
-"""Flag of the audit, its name, and what is counted under it."""
+"""Flag of the audit: its name, what is counted under it, and the count in words."""
 
 LEVELS = ("predictive", "relational", "stripping", "ceiling")
 _NAMES, _LINK, _LEVEL = 236, 78, 66
@@ -39,15 +52,6 @@ _LOOKS = {
     "all": Look("circle", "pass", "pass", 120),
     "some": Look("circle", "paper", "pass", 120),
     "none": Look(CROSS, None, "fail", 120),
-}
-
-_COUNTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "has_brain": lambda row: counted(row["n_brain_units"], "unit"),
-    "has_words": lambda row: counted(row["n_words"], "word"),
-    "has_features": lambda row: counted(row["n_models"], "model"),
-    "has_controls": lambda row: f"{row['n_controls']} of {row['n_controls_asked']}",
-    "has_reliability": lambda row: f"{row['n_modes']} of {row['n_modes_asked']} modes",
-    "has_coverage": lambda row: counted(row["n_subject_runs"], "subject-run"),
 }
 
 
@@ -58,85 +62,41 @@ def rows_of(material: Material) -> pl.DataFrame:
     ``n_controls_asked``; ``n_modes`` reliability modes that are possible, out of ``n_modes_asked``; ``predictive`` and
     ``ceiling`` are usable subject-runs with features, and the most recordings that any mode can pair.
     """
-    audit = material.table(EVIDENCE_FEASIBILITY.name).sort("dataset")
-    return (
-        audit.join(_recordings(material), on="dataset", how="left")
-        .join(_controls(material), on="dataset", how="left")
-        .join(_modes(material), on="dataset", how="left")
-        .join(_findings(material), on="dataset", how="left")
-        .with_columns(
-            predictive=pl.when("has_features").then("n_subject_runs").otherwise(0),
-            relational="n_relational_runs",
-            stripping="n_stripping_runs",
-        )
-        .with_columns(
-            pl.col(
-                "n_words",
-                "n_events",
-                "n_events_excluded",
-                "n_units_excluded",
-                "n_controls",
-                "n_controls_asked",
-                "n_modes",
-                "n_modes_asked",
-                "ceiling",
-                "n_excluded",
-                "n_notes",
-            ).fill_null(0)
-        )
-        .sort("dataset")
-    )
-
-
-def _recordings(material: Material) -> pl.DataFrame:
     used = material.table(UNIT_INVENTORY.name).filter("used")
     stimuli = used.unique(("dataset", "stimulus"), keep="first", maintain_order=True)
-    n_words = stimuli.group_by("dataset").agg(pl.col("n_words").sum())
-    sizes = used.group_by("dataset").agg(
-        pl.col("n_events", "n_events_excluded").sum(),
-        n_units_excluded=(pl.col("n_units") - pl.col("n_units_used")).sum(),
-    )
-    return n_words.join(sizes, on="dataset")
-
-
-def _controls(material: Material) -> pl.DataFrame:
-    return (
-        material.table(CONTROL_AVAILABILITY.name)
-        .group_by("dataset", "control")
-        .agg(pl.col("available").any())
+    controls = material.table(CONTROL_AVAILABILITY.name).group_by("dataset", "control")
+    modes = material.table(RELIABILITY_MODES.name).sort("dataset", "mode")
+    available, possible, severity = (pl.col(n) for n in ("available", "possible", "severity"))
+    counts = [
+        stimuli.group_by("dataset").agg(pl.col("n_words").sum()),
+        used.group_by("dataset").agg(
+            pl.col("n_events_excluded").sum(),
+            n_units_excluded=(pl.col("n_units") - pl.col("n_units_used")).sum(),
+        ),
+        controls.agg(available.any())
         .group_by("dataset")
-        .agg(
-            n_controls=pl.col("available").sum().cast(pl.Int64),
-            n_controls_asked=pl.len().cast(pl.Int64),
-        )
-    )
-
-
-def _modes(material: Material) -> pl.DataFrame:
-    possible = pl.col("possible")
-    return (
-        material.table(RELIABILITY_MODES.name)
-        .sort("dataset", "mode")
-        .group_by("dataset", maintain_order=True)
-        .agg(
-            n_modes=possible.sum().cast(pl.Int64),
-            n_modes_asked=pl.len().cast(pl.Int64),
+        .agg(n_controls=available.sum(), n_controls_asked=pl.len()),
+        modes.group_by("dataset", maintain_order=True).agg(
+            n_modes=possible.sum(),
+            n_modes_asked=pl.len(),
             ceiling=pl.col("n_recordings").filter(possible).max(),
             modes=pl.col("mode").filter(possible).str.join(", "),
-        )
-    )
-
-
-def _findings(material: Material) -> pl.DataFrame:
-    severity = pl.col("severity")
-    return (
+        ),
         material.table(FINDINGS.name)
         .group_by("dataset")
-        .agg(
-            n_excluded=(severity == "excluded").sum().cast(pl.Int64),
-            n_notes=(severity == "note").sum().cast(pl.Int64),
+        .agg(n_excluded=(severity == "excluded").sum(), n_notes=(severity == "note").sum()),
+    ]
+    rows = material.table(EVIDENCE_FEASIBILITY.name)
+    for own in counts:
+        numbers = [name for name in own.columns if name not in ("dataset", "modes")]
+        rows = rows.join(own, on="dataset", how="left").with_columns(
+            pl.col(numbers).cast(pl.Int64).fill_null(0)
         )
-    )
+    return rows.with_columns(
+        predictive=pl.when("has_features").then("n_subject_runs").otherwise(0),
+        relational="n_relational_runs",
+        stripping="n_stripping_runs",
+    ).sort("dataset")
 
 
 @figure(
@@ -156,12 +116,13 @@ def make(material: Material) -> Drawing | str:
     height = {"step": 26 + 13 * max(len(_lines(row)) for row in rows.iter_rows(named=True))}
     y = {**panels.lanes("dataset", rows["dataset"].to_list()), "axis": None}
     band = panels.layer(rows.gather_every(2), "rect", {"fill": "band"}, y=y)
-    links = [name for name, _ in LINKS.values()]
+    every = rows.to_dicts()
     size: dict[str, Any] = {"band": band, "y": y, "height": height}
+    links, levels = ([cell for row in every for cell in of(row)] for of in (_links, _levels))
     parts = [
         panels.overlay(band, *_names(rows, y), width=_NAMES, height=height),
-        _cells(_links(rows), links, "links of the evidence chain", _LINK, **size),
-        _cells(_levels(rows), list(LEVELS), "subject-runs for", _LEVEL, **size),
+        _cells(links, "links of the evidence chain", _LINK, **size),
+        _cells(levels, "subject-runs for", _LEVEL, **size),
     ]
     key = panels.key(
         ("available, or all", _LOOKS["all"]),
@@ -205,21 +166,14 @@ def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _size(row: dict[str, Any]) -> str:
-    return f"{counted(row['n_subjects'], 'subject')}, {counted(row['n_runs'], 'run')}, " + (
-        f"{row['n_stimuli']} stimulus" if row["n_stimuli"] == 1 else f"{row['n_stimuli']} stimuli"
-    )
+    stimuli = counted(row["n_stimuli"], "stimulus", "stimuli")
+    return f"{counted(row['n_subjects'], 'subject')}, {counted(row['n_runs'], 'run')}, {stimuli}"
 
 
 def _left_out(row: dict[str, Any]) -> str:
-    left = [
-        counted(row[column], noun)
-        for column, noun in (
-            ("n_subject_runs_excluded", "recording"),
-            ("n_units_excluded", "unit"),
-            ("n_events_excluded", "event"),
-        )
-        if row[column]
-    ]
+    nouns = {"subject_runs": "recording", "units": "unit", "events": "event"}
+    found = {noun: row[f"n_{column}_excluded"] for column, noun in nouns.items()}
+    left = [counted(n, noun) for noun, n in found.items() if n]
     return f"left out: {', '.join(left)}" if left else "nothing left out"
 
 
@@ -240,71 +194,58 @@ def _dataset_tooltip(row: dict[str, Any]) -> str:
     )
 
 
-def _links(rows: pl.DataFrame) -> pl.DataFrame:
-    """One row per dataset and link."""
-    cells = [
+def _links(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """One cell per link of a dataset."""
+    return [
         {
             "dataset": row["dataset"],
             "column": name,
             "share": float(row[flag]),
             "value": float(row[flag]),
-            "count": _COUNTS[flag](row),
-            "tooltip": f"{row['dataset']}, link {name}: {'available' if row[flag] else 'missing'}; "
-            f"{_COUNTS[flag](row)} ({noun})",
+            "count": count(row),
+            "text": f"link {name}: {'available' if row[flag] else 'missing'}; {count(row)} ({noun})",
         }
-        for row in rows.iter_rows(named=True)
-        for flag, (name, noun) in LINKS.items()
+        for flag, (name, noun, count) in LINKS.items()
     ]
-    return pl.DataFrame(cells)
 
 
-def _levels(rows: pl.DataFrame) -> pl.DataFrame:
-    """One row per dataset and level: the subject-runs that the level can use."""
-    cells = []
-    for row in rows.iter_rows(named=True):
-        n = row["n_subject_runs"]
-        for level in LEVELS:
-            paired = level == "ceiling" and row["modes"]
-            modes = f" can be paired ({words(row['modes'])})" if paired else ""
-            cells.append(
-                {
-                    "dataset": row["dataset"],
-                    "column": level,
-                    "share": min(row[level] / n, 1.0) if n else 0.0,
-                    "value": float(row[level]),
-                    "count": f"{row[level]} of {n}",
-                    "tooltip": f"{row['dataset']}, {level}: {row[level]} of {counted(n, 'subject-run')}{modes}",
-                }
-            )
-    return pl.DataFrame(cells)
+def _levels(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """One cell per level: the subject-runs of a dataset that it can use."""
+    n = row["n_subject_runs"]
+    paired = f" can be paired ({words(row['modes'])})" if row["modes"] else ""
+    return [
+        {
+            "dataset": row["dataset"],
+            "column": level,
+            "share": min(row[level] / n, 1.0) if n else 0.0,
+            "value": float(row[level]),
+            "count": f"{row[level]} of {n}",
+            "text": f"{level}: {row[level]} of {counted(n, 'subject-run')}"
+            + (paired if level == "ceiling" else ""),
+        }
+        for level in LEVELS
+    ]
 
 
 def _cells(
-    cells: pl.DataFrame,
-    columns: list[str],
-    title: str,
-    width: int,
-    *,
-    band: alt.Chart,
-    y: Spec,
-    height: Spec,
+    cells: list[dict[str, Any]], title: str, step: int, *, band: alt.Chart, y: Spec, height: Spec
 ) -> alt.LayerChart:
     """Symbols with counts below them: a full disc for all, a part of it for some, a cross for none."""
     share = pl.col("share")
     kind = pl.when(share >= 1).then(pl.lit("all")).when(share > 0).then(pl.lit("some"))
-    cells = cells.with_columns(kind=kind.otherwise(pl.lit("none")))
-    marked = panels.with_looks(
-        with_marks(cells, lambda row: str(row["tooltip"]), "value"), "kind", _LOOKS
-    )
+    rows = pl.DataFrame(cells).with_columns(kind=kind.otherwise(pl.lit("none")))
+    marked = with_marks(rows, lambda row: f"{row['dataset']}, {row['text']}", "value")
+    marked = panels.with_looks(marked, "kind", _LOOKS)
     part = marked.filter(kind="some").drop("mark")
     part = part.with_columns(shape=share.map_elements(wedge, pl.String), fill="stroke")
+    columns = names(rows, "column")
     x = panels.lanes("column", columns, orient="top")
     return panels.overlay(
         band,
         panels.points(marked, x, y, thick=1.8, shift=(0, -8)),
         panels.points(part, x, y, thick=0.5, shift=(0, -8)),
-        panels.text(cells, "count", x, y, size=10, align="center", yOffset=11, limit=width - 4),
-        width=width * len(columns),
+        panels.text(rows, "count", x, y, size=10, align="center", yOffset=11, limit=step - 4),
+        width=step * len(columns),
         height=height,
         title=panels.title(title, fontSize=11, anchor="middle"),
     )

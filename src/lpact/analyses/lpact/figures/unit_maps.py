@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
@@ -33,17 +33,22 @@ from lpact.tables import CONTEXT_KEY, RECORDING_KEY
 MOST_VIEWS = 96
 MOST_MARKS, FEWEST_MARKS = 5000, 60
 """Views and units that are drawn; further panels are left out, more units of a view are averaged in squares."""
-_SIDE = {Layout.SENSORS: 140, Layout.BRAIN: 102, Layout.NATIVE: 96}
-"""Pixels of the longer side of a view."""
-_COLUMNS = {Layout.SENSORS: 6, Layout.BRAIN: 4, Layout.NATIVE: 2}
-"""Panels beside each other."""
-_VIEWS = {Layout.SENSORS: 1, Layout.BRAIN: 4, Layout.NATIVE: 3}
-_ACROSS = {Layout.SENSORS: 1, Layout.BRAIN: 2, Layout.NATIVE: 3}
-"""Views of a panel, and how many are beside each other."""
-_SEEN = {
-    Layout.SENSORS: "from above",
-    Layout.BRAIN: "glass brain",
-    Layout.NATIVE: "projections in mm",
+
+
+class _Form(NamedTuple):
+    """How a kind of frame is drawn: side of a view in pixels, panels per row, views of a panel, views per row."""
+
+    side: int
+    columns: int
+    n_views: int
+    across: int
+    seen: str
+
+
+_FORMS = {
+    Layout.SENSORS: _Form(140, 6, 1, 1, "from above"),
+    Layout.BRAIN: _Form(102, 4, 4, 2, "glass brain"),
+    Layout.NATIVE: _Form(96, 2, 3, 3, "projections in mm"),
 }
 _THINNEST = 24
 """Pixels that a view has at least, where all units lie in one plane."""
@@ -94,7 +99,7 @@ def make(material: Material) -> Drawing | str:
     found = ordered.partition_by(
         ["dataset", "coordinate_frame", "model", "layer", "panel"], maintain_order=True
     )
-    n_views = np.cumsum([_VIEWS[layout_of(own["coordinate_frame"][0])] for own in found])
+    n_views = np.cumsum([_FORMS[layout_of(own["coordinate_frame"][0])].n_views for own in found])
     kept = [own for own, n in zip(found, n_views, strict=True) if n <= MOST_VIEWS]
     most = max(FEWEST_MARKS, MOST_MARKS // int(n_views[len(kept) - 1]))
     edges = edges_of(rows.sites["value"].drop_nulls().to_numpy())
@@ -269,36 +274,37 @@ class _Maps:
     def of_dataset(self, sites: pl.DataFrame) -> alt.ConcatChart:
         """All panels of a dataset and coordinate frame."""
         dataset, frame = sites["dataset"][0], sites["coordinate_frame"][0]
-        layout = layout_of(frame)
+        form = _FORMS[layout_of(frame)]
         made = sites.partition_by("model", "layer", "panel", maintain_order=True)
         n = sum(own.height for own in made if own["model"][0] == made[0]["model"][0])
-        about = f"coordinate frame {frame or 'not known'}, {_SEEN[layout]}; {counted(n, 'place')}"
+        about = f"coordinate frame {frame or 'not known'}, {form.seen}; {counted(n, 'place')}"
         if subjects := int(largest(sites["n_subjects"])):
             about += f", up to {counted(subjects, 'subject')} each"
         return panels.grid(
-            [self.panel(own, layout) for own in made],
-            _COLUMNS[layout],
+            [self.panel(own, form) for own in made],
+            form.columns,
             title=panels.title(dataset, about, limit=920),
             spacing=14,
         )
 
-    def panel(self, sites: pl.DataFrame, layout: Layout) -> alt.ConcatChart:
+    def panel(self, sites: pl.DataFrame, form: _Form) -> alt.ConcatChart:
         """One model, in all views of its frame."""
         first = sites.row(0, named=True)
         places = sites.select(_PLACE).to_numpy().astype(np.float64)
         views = views_of(first["coordinate_frame"], places)
-        scale = _SIDE[layout] / max(
+        scale = form.side / max(
             max(view.high[0] - view.low[0], view.high[1] - view.low[1]) for view in views
         )
-        across = _ACROSS[layout]
-        room = across * _SIDE[layout]
+        room = form.across * form.side
         name = self.names.of_model(
             first["model"], first["layer"], letters_in(room - (80 if first["panel"] else 0))
         )
         name += f" · subject {first['panel']}" if first["panel"] else ""
         title = alt.Title(name, fontSize=10, limit=room + 14, offset=6)
-        made = [self.view(sites.to_dicts(), view, scale, named=len(views) > 1) for view in views]
-        return panels.grid(made, across, title=title, spacing=18, center=True)
+        units = sites.to_dicts()
+        made = [self.view(units, view, scale, named=len(views) > 1) for view in views]
+        gaps = {"row": 18, "column": 12}
+        return panels.grid(made, form.across, title=title, spacing=gaps, center=True)
 
     def view(
         self, sites: list[dict[str, Any]], view: View, scale: float, *, named: bool
@@ -315,16 +321,15 @@ class _Maps:
         layers = []
         if outline:
             look = {"color": "missing", "strokeWidth": 0.8}
-            detail = {"field": "line", "type": "nominal"}
-            layers.append(
-                panels.layer(outline, "line", look, x=x, y=y, detail=detail, order="step")
-            )
-        layers.append(panels.points(self.units(sites, view, scale), x, y, thick=0.8))
+            path = {"detail": {"field": "line", "type": "nominal"}, "order": "step"}
+            layers.append(panels.layer(outline, "line", look, x=x, y=y, **path))
+        if units := self.units(sites, view, scale):
+            layers.append(panels.points(pl.DataFrame(units), x, y, thick=0.8))
         if named and view.axes is None:
             layers.append(panels.heading(view.name, width / 2, y=-6, align="center", fontSize=9))
         return panels.overlay(*layers, width=width, height=height)
 
-    def units(self, sites: list[dict[str, Any]], view: View, scale: float) -> pl.DataFrame:
+    def units(self, sites: list[dict[str, Any]], view: View, scale: float) -> list[Spec]:
         """One row per unit of a view, or per square of units; those with large differences are drawn last."""
         shown = np.flatnonzero(view.shown)
         members, middles = [[int(i)] for i in shown], view.places[shown]
@@ -336,7 +341,7 @@ class _Maps:
             for i, group in zip(shown, index, strict=True):
                 members[group].append(int(i))
             side *= 1.25
-        made = []
+        made: list[Spec] = []
         for (px, py), own in zip(middles, members, strict=True):
             known = [sites[i]["value"] for i in own if sites[i]["value"] is not None]
             value = sum(known) / len(known) if known else None
@@ -347,7 +352,7 @@ class _Maps:
             at = {name: first[name] for name in ("dataset", "model", "layer")}
             place = {"x": round(float(px), 2), "y": round(float(py), 2), "order": abs(shade)}
             made.append({**place, MARK: mark(text, **at, value=value), **look.columns()})
-        return pl.DataFrame(made).sort("order", maintain_order=True)
+        return sorted(made, key=lambda own: own["order"])
 
     def tooltip(self, sites: list[dict[str, Any]], value: float | None) -> str:
         row = sites[0]
