@@ -21,9 +21,9 @@ from lpact.analyses.lpact.figures.power import (
     rows_of,
 )
 from lpact.analyses.lpact.tables.calibration import RATES
-from lpact.math.intervals import wilson_interval
 from lpact.report.figure import Figure, Missing
 from lpact.report.render import to_svg
+from lpact.stats import wilson_interval
 
 IMAGES = Path(__file__).parents[4] / "docs" / "images"
 CURVE = [
