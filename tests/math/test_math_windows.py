@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpact.grid.windows import mean_slices, nearest_sample, sum_slices, touches, window_samples
+from lpact.math.windows import mean_slices, nearest_sample, sum_slices, touches, window_samples
 
 
 def loop_sums(values, starts, lengths):
