@@ -226,8 +226,8 @@ def _level(
         offset = {"field": "side", "type": "nominal", "scale": {"domain": list(_SIDES)}}
         layers += panels.cells(painted, x, y, label="count", size=9, xOffset=offset)
     top = -22 - 3.9 * min(26, max(map(len, columns)))
-    head = [panels.heading(_HEAD[level], 0, y=top, ink="ink", fontWeight="bold")] if first else []
-    return panels.overlay(*layers, *head, width=_CELL * len(columns), height={"step": 18})
+    head = panels.heading(_HEAD[level] if first else "", y=top, ink="ink", fontWeight="bold")
+    return panels.overlay(*layers, head, width=_CELL * len(columns), height={"step": 18})
 
 
 def short_count(n: int) -> str:

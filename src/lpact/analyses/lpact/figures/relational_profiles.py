@@ -232,9 +232,9 @@ def _gate_marks(
     )
     looks = {**PROFILE_LOOKS, "not passed": _NOT_PASSED}
     x = panels.lanes("gate_profile", list(PROFILES), labels=False)
-    head = [panels.heading("R", 18, align="center", ink="ink", fontWeight="bold")] if first else []
+    head = panels.heading("R" if first else "", 18, align="center", ink="ink", fontWeight="bold")
     return panels.overlay(
-        panels.points(panels.with_looks(marked, "kind", looks), x, y), *head, width=36, **size
+        panels.points(panels.with_looks(marked, "kind", looks), x, y), head, width=36, **size
     )
 
 
