@@ -19,7 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
 from lpact.analyses.lpact.tables.predictive import FAILURE_MODES
 from lpact.codes import ALL_CODES
@@ -29,6 +29,7 @@ from lpact.datasets.base import DATASETS
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import MODELS
 from lpact.features.nuisance import NUISANCE
+from lpact.measures import MEASURES
 from lpact.registry import BUILT_IN, Entry, Registry
 from lpact.tables import (
     Table,
@@ -61,6 +62,9 @@ FACTS = {
     "random": "random draws",
     "counted": "counted by the `paper` gate profile",
     "needs_path": "read from a folder (`[run.paths]`)",
+    "scope": "one number per",
+    "symmetric": "symmetric",
+    "needs_fit": "fitted on training stimuli",
     "from_readout": "taken from the readout of level 1",
     "uses_mechanism": "depends on the mechanism",
 }

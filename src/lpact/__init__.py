@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lpact import ceilings, measures, splits, stats
     from lpact.archive import export_run, lock_run, verify_run
     from lpact.errors import LPactError
     from lpact.features.language.feature_set import FeatureSet
@@ -24,12 +25,16 @@ __all__ = [
     "Run",
     "Study",
     "__version__",
+    "ceilings",
     "export_run",
     "extract_features",
     "load_study",
     "lock_run",
+    "measures",
     "open_run",
     "plan_features",
+    "splits",
+    "stats",
     "verify_run",
 ]
 
@@ -38,12 +43,16 @@ _HOMES = {
     "LPactError": "lpact.errors",
     "Run": "lpact.study",
     "Study": "lpact.study",
+    "ceilings": "lpact.ceilings",
     "export_run": "lpact.archive",
     "extract_features": "lpact.run.extract",
     "load_study": "lpact.study",
     "lock_run": "lpact.archive",
+    "measures": "lpact.measures",
     "open_run": "lpact.study",
     "plan_features": "lpact.run.extract",
+    "splits": "lpact.splits",
+    "stats": "lpact.stats",
     "verify_run": "lpact.archive",
 }
 
@@ -57,7 +66,8 @@ def __getattr__(name: str) -> Any:
 
         return importlib.metadata.version("lpact")
     if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        home = importlib.import_module(_HOMES[name])
+        return home if home.__name__ == f"lpact.{name}" else getattr(home, name)
     raise AttributeError(f"module 'lpact' has no attribute '{name}'")
 
 

@@ -11,11 +11,11 @@ from pydantic import BaseModel
 from tiny_study import Lpact
 
 import lpact as api
-from lpact.analyses.lpact.levels.measure import MEASURES
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
 from lpact.config import StudyConfig, parse_study
 from lpact.controls.base import CONTROLS
 from lpact.datasets.simulated import SimulatedOptions
+from lpact.measures import MEASURES
 from lpact.run.starter import starter_text, toml_value
 
 

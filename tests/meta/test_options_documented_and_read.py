@@ -14,7 +14,7 @@ from rich.console import Console
 from source_tree import Module, outside_validators, read_module, source_modules
 
 import lpact
-from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
 from lpact.config import RunConfig, Section, StudyConfig
 from lpact.config.study import SlurmConfig
@@ -22,6 +22,7 @@ from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import MODELS
+from lpact.measures import MEASURES
 from lpact.registry import PluginOptions, Registry
 
 REGISTRIES: tuple[Registry[Any], ...] = (

@@ -134,7 +134,7 @@ def test_a_broken_plugin_stays_an_error(site: Path) -> None:
     [
         "Mine = 3",
         "class Mine: name = 'mine'; summary = 'not a control'",
-        "from lpact.analyses.lpact.levels.measures.cka import CKA as Mine",
+        "from lpact.measures import CKA as Mine",
         CONTROL.format(name="mine") + "\nMine = Mine()",
     ],
 )

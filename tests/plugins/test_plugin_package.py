@@ -31,7 +31,8 @@ from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import MODELS
-from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
+from lpact.measures import MEASURES
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
 
 registries = (DATASETS, MODELS, CONTROLS, MEASURES, PROFILES, MECHANISMS, STRIPPINGS)

@@ -7,13 +7,14 @@ from typing import ClassVar
 import pytest
 from pydantic import Field
 
-from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS
 from lpact.errors import ConfigError, RegistryError
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import MODELS
+from lpact.measures import MEASURES
 from lpact.registry import Plugin, PluginOptions, Registry
 
 REGISTRIES = (CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 KINDS = {
     "controls": ("lpact.controls.base", "CONTROLS"),
     "datasets": ("lpact.datasets.base", "DATASETS"),
-    "measures": ("lpact.analyses.lpact.levels.measure", "MEASURES"),
+    "measures": ("lpact.measures", "MEASURES"),
     "mechanisms": ("lpact.features.mechanisms", "MECHANISMS"),
     "models": ("lpact.features.models", "MODELS"),
-    "profiles": ("lpact.analyses.lpact.levels.measure", "PROFILES"),
+    "profiles": ("lpact.analyses.lpact.levels.profiles.similarity", "PROFILES"),
     "strippings": ("lpact.analyses.lpact.levels.strip", "STRIPPINGS"),
 }
 """Kinds of plugins, and where their registry is."""

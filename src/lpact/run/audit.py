@@ -223,7 +223,7 @@ def spell_out(section: S, registry: Registry[Any], names: Iterable[str], *, wher
     """A section with ``options`` of all its plug-ins as they are used; those without options are left out."""
     given: Mapping[str, Any] = section.options  # type: ignore[attr-defined]
     for name in given:
-        registry.get(name, where=where.split(".")[0] + ".options")
+        registry.get(name, where=where.split(".", maxsplit=1)[0] + ".options")
     built: dict[str, Plugin] = {
         name: registry.build(name, given.get(name), where=where) for name in names
     }

@@ -136,9 +136,9 @@ def _plugin_options(section: str) -> list[str]:
 
 
 def _registries() -> dict[str, tuple[Registry[Any], ...]]:
-    from lpact.analyses.lpact.levels.measure import MEASURES
     from lpact.analyses.lpact.levels.strip import STRIPPINGS
     from lpact.controls.base import CONTROLS
+    from lpact.measures import MEASURES
 
     return {"controls": (CONTROLS,), "relational": (MEASURES,), "stripping": (STRIPPINGS,)}
 

@@ -105,8 +105,9 @@ class LPact(Analysis):
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """Alignment measures, profile similarities and stripping methods."""
-        from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+        from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
         from lpact.analyses.lpact.levels.strip import STRIPPINGS
+        from lpact.measures import MEASURES
 
         config = LPactConfig.of(study)
         yield from ((MEASURES, name) for name in config.relational.alignments)
@@ -115,9 +116,10 @@ class LPact(Analysis):
 
     def resolve(self, study: StudyConfig) -> LPactSection:
         """Options of measures and stripping methods spelt out; unknown names are errors."""
-        from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+        from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
         from lpact.analyses.lpact.levels.strip import STRIPPINGS
         from lpact.controls.base import CONTROLS
+        from lpact.measures import MEASURES
         from lpact.run.audit import spell_out
 
         config = LPactConfig.of(study)

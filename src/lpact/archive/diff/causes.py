@@ -19,7 +19,7 @@ from lpact.analyses.lpact.gates.discoveries import RUNGS
 from lpact.archive.diff.model import CriterionChange, OptionChange
 from lpact.archive.diff.wording import pair
 from lpact.codes import FinalLabel, Gate
-from lpact.math.multiple_testing import benjamini_hochberg
+from lpact.stats import benjamini_hochberg
 from lpact.tables import CLAIM_KEY
 
 ALL_LEVELS = "all_levels"

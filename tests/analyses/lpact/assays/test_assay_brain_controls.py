@@ -14,13 +14,12 @@ from scipy.stats import pearsonr, spearmanr
 from lpact.analyses.lpact.assays import brain_as_model, oracle, profile_order, reliability
 from lpact.analyses.lpact.assays.base import (
     BrainProfiles,
-    permutation_p,
     read_profiles,
     shuffled_similarities,
     unit_orders,
 )
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.levels.measure import PROFILES, ProfileSimilarity
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.tables.assay_brain import (
     BRAIN_AS_MODEL,
     BRAIN_AS_MODEL_SUMMARY,
@@ -101,12 +100,6 @@ def test_a_similarity_of_another_package_is_shuffled_too():
     assert found[0, 4] == pytest.approx(
         -np.abs(target[4, others] - source[4, others][order[0]]).mean()
     )
-
-
-def test_permutation_p_counts_the_real_order_and_ties():
-    shuffled = np.array([[0.1, 0.9], [0.5, 0.9], [0.7, 0.9], [np.nan, 0.9]])
-    p = permutation_p(np.array([0.5, 1.0]), shuffled)
-    assert p == pytest.approx([(1 + 2) / (1 + 3), 1 / (1 + 4)])
 
 
 # --- Brain–brain reliability ---------------------------------------------------------------------

@@ -20,8 +20,8 @@ from lpact.analyses.lpact.config import GatesConfig
 from lpact.codes import Reason
 from lpact.errors import InputError
 from lpact.inputs.workspace import Workspace
-from lpact.math.effective_sample import autocorrelation
 from lpact.run.journal.progress import Silent
+from lpact.stats import autocorrelation
 from lpact.study import Study
 
 

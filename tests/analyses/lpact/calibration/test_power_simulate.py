@@ -34,8 +34,8 @@ from lpact.analyses.lpact.calibration.truths import GATES
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.codes import Reason
 from lpact.inputs.workspace import Workspace
-from lpact.math.effective_sample import autocorrelation
 from lpact.run.journal.progress import Silent
+from lpact.stats import autocorrelation
 
 
 def model_worth(n_effective: float) -> ModelDesign:

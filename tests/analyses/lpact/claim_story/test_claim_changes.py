@@ -16,8 +16,7 @@ from lpact.analyses.lpact.claim_story.needed import (
     rounded_down,
     rounded_up,
 )
-from lpact.math.multiple_testing import benjamini_hochberg
-from lpact.math.randomization import draw_p_value, one_sample_p_value, sign_flip_p_value
+from lpact.stats import benjamini_hochberg, draw_p_value, one_sample_p_value, sign_flip_p_value
 
 # --- what would change -------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ import lpact
 from lpact.analyses.lpact.claim_story import claim_stories, claim_story, rows_of, rows_of_run
 from lpact.analyses.lpact.gates import decide
 from lpact.errors import LPactError
-from lpact.math.randomization import draw_p_value
+from lpact.stats import draw_p_value
 from lpact.study import Run
 
 PROFILES = ("paper", "calibrated")

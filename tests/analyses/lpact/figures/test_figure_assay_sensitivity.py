@@ -65,9 +65,9 @@ def test_every_finding_of_a_run_has_its_symbol(of_run: Material):
     wrong = sum(own.passes is not None and own.passes != own.expected for own in found)
     assert frames(root) == wrong
     assert wrong > 0
-    told = [own.text for own in marks(root)]
+    shown = [own.text for own in marks(root)]
     for own in found:
-        assert sum(own.what in text and own.detail in text for text in told) >= 1
+        assert sum(own.what in text and own.detail in text for text in shown) >= 1
     assert {own.dataset for own in marks(root)} == {"planted", "empty", None}
     assert width_of(root) <= 1000
 
@@ -110,15 +110,15 @@ def test_numbers_are_those_of_the_tables(of_run: Material):
     known = rows.filter(pl.col("passes").is_not_null() & (pl.col("dataset") != "(simulated)"))
     assert known.height
     for row in known.iter_rows(named=True):
-        told = re.search(r"\d+ of \d+|median -?[\d.]+", row["detail"])
-        assert told is not None
-        if told[0].startswith("median"):
+        shown = re.search(r"\d+ of \d+|median -?[\d.]+", row["detail"])
+        assert shown is not None
+        if shown[0].startswith("median"):
             assert row["number"].startswith("median ")
             assert float(row["number"].split()[1]) == pytest.approx(
-                float(told[0].split()[1]), abs=6e-4
+                float(shown[0].split()[1]), abs=6e-4
             )
         else:
-            assert row["number"] == told[0]
+            assert row["number"] == shown[0]
     absent = rows.filter(pl.col("passes").is_null())
     assert absent.height
     assert set(absent["number"]) == {""}

@@ -90,15 +90,15 @@ def test_bars_start_at_zero_and_are_as_long_as_the_counts(figure: Figure):
     assert [value for _, _, value in bars["paper"].values()] == STILL_IN
 
 
-def test_every_count_is_written_and_told(figure: Figure):
+def test_every_count_is_written_and_in_the_tooltips(figure: Figure):
     root = checked_svg(figure)
     assert width_of(root) <= 1000
-    told = [own.text for own in marks(root)]
+    shown = [own.text for own in marks(root)]
     assert (
         "point rules, severe controls: 4 of 8 claims still in (in 1 layer); 1 drop out here; "
-        "5 pass this step on its own" in told
+        "5 pass this step on its own" in shown
     )
-    assert "statistical tests, verdict predictive_only: 1 of 8 claims" in told
+    assert "statistical tests, verdict predictive_only: 1 of 8 claims" in shown
     assert "8 claims" in figure.caption
     assert (
         "of 8 claims 7 are confirmatory, 6 of these raw positive, 1 integrated (in 1 layer)"

@@ -177,6 +177,11 @@ def test_numbers_that_differ_are_bold(root):
     assert sorted(bold) == sorted(["8", "9", "10", "0", "3–5", "1", "5", "9", "5"])
 
 
+def test_a_share_without_rows_says_so(root):
+    assert "no rows" in texts(root)
+    assert any("passing rows ≥ 0.5: 0 of 0" in own.text for own in marks(root))
+
+
 def test_words_hold_the_counts(made):
     assert "point rules: 5 of 50; statistical tests: 2 of 50" in made.caption
     assert "not decided under that profile" in made.caption
@@ -216,9 +221,9 @@ def test_names_from_data_stay_text_and_the_picture_narrow(root):
 
 def test_thresholds_alone_are_enough():
     alone = make(material({}, THRESHOLDS))
-    told = texts(checked_svg(alone))
-    assert "Thresholds and rules" in told
-    assert "Choice of controls" not in told
+    shown = texts(checked_svg(alone))
+    assert "Thresholds and rules" in shown
+    assert "Choice of controls" not in shown
 
 
 @pytest.mark.parametrize(

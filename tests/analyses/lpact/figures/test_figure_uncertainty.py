@@ -135,9 +135,9 @@ def test_the_influence_of_one_subject_run_is_written(root, made):
 
 def test_what_is_missing_is_said(root, made):
     assert texts(root).count("not measured") == 2 * 2  # once as a strip of paper
-    told = {own.text for own in marks(root)}
-    assert "b, stripping drop: not measured (nothing measured)." in told
-    assert "b, brain as model run to run: not measured." in told
+    shown = {own.text for own in marks(root)}
+    assert "b, stripping drop: not measured (nothing measured)." in shown
+    assert "b, brain as model run to run: not measured." in shown
     assert "2 of 6 contrasts were not measured" in made.caption
 
 
@@ -222,11 +222,11 @@ def test_what_intervals_do_not_prove_is_said(made, few, root):
     assert "share recordings" not in make(few).caption  # no brain in a model's place
     assert "above zero for every model that predicts" in made.caption
     assert "Level 3, stripping, any target" in texts(root)
-    told = [
+    shown = [
         own.text for own in marks(root) if "brain as model" in own.text and "interval" in own.text
     ]
-    assert told
-    assert all("this interval is too narrow" in own for own in told)
+    assert shown
+    assert all("this interval is too narrow" in own for own in shown)
 
 
 def test_axes_name_metric_and_units(root):

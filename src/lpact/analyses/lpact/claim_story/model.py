@@ -30,7 +30,7 @@ Gives = Literal[
 
 ``mean``, ``median`` and ``smallest`` of its numbers; ``share_above``: the share of its numbers above ``bound``;
 ``share_at_least``: the share at or above it, missing ones counted as below; ``rank``: the p-value of ``observed`` among
-draws (`lpact.math.randomization.draw_p_value`), 1 where ``advantage`` is not above 0; ``block_test``,
+draws (`lpact.stats.draw_p_value`), 1 where ``advantage`` is not above 0; ``block_test``,
 ``partial_conjunction`` and ``bootstrap``: p-values of those names. Empty: it is shown beside the criterion, which does
 not rest on it alone.
 """

@@ -15,8 +15,8 @@ from lpact.analyses.lpact.gates.calibrated.frames import (
     block_p_value,
     means_by_stimulus,
 )
-from lpact.math.randomization import MAX_EXACT
 from lpact.math.types import FloatArray
+from lpact.stats import MAX_EXACT
 
 FEWEST_FOR_TAIL = 3
 """Draws from which the tail beyond them is taken from their mean and spread."""
@@ -58,7 +58,7 @@ def fewest_draws(alpha: float) -> int:
 
 
 def above_draws(draws: FloatArray, alpha: float) -> Needed:
-    """Statistic that `lpact.math.randomization.draw_p_value` gives a p-value of at most ``alpha``; it must be above it.
+    """Statistic that `lpact.stats.draw_p_value` gives a p-value of at most ``alpha``; it must be above it.
 
     By rank: above all but ⌊α (1 + m)⌋ − 1 of the m draws. By the tail beyond all of them, for m ≥ 3: above
     mean + t_{m−1}(1 − α) sd √(1 + 1/m). The smaller of the two.

@@ -29,9 +29,9 @@ from lpact.analyses.lpact.gates.calibrated.mechanism import (
 )
 from lpact.analyses.lpact.gates.criteria import CriterionName
 from lpact.analyses.lpact.gates.wording import count, number
-from lpact.math.randomization import bootstrap_p_value
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
+from lpact.stats import bootstrap_p_value
 
 _BOUND_LEVEL = 0.05
 """Level of the bound that the bootstrap gives beside its p-value."""

@@ -21,10 +21,10 @@ from lpact.analyses.lpact.figures.common import (
 )
 from lpact.analyses.lpact.gates import PAPER
 from lpact.analyses.lpact.tables.calibration import RATES
-from lpact.math.intervals import wilson_interval
 from lpact.report import panels
 from lpact.report.figure import Figure, Missing, with_marks
 from lpact.report.wording import span
+from lpact.stats import wilson_interval
 
 NAME, TITLE = "power", "Power: how often a gate passes where it should"
 COLUMNS, WIDTH, HEIGHT, SHIFT = 4, 155, 120, 3.5

@@ -230,8 +230,8 @@ def _forest(
     sure, few = pl.col("has_interval"), pl.col("has_range")
     known, hollow = rows.drop_nulls("mean"), replace(look, fill="paper")
     absent = rows.filter(pl.col("mean").is_null()).with_columns(words=pl.lit("not measured"))
-    bar = {"low": "ci_low", "high": "ci_high", "strokeWidth": thick, "yOffset": shift}
-    dashed = {"low": "unit_min", "high": "unit_max", "strokeWidth": 1.2, "strokeDash": [3, 2]}
+    bar: Spec = {"low": "ci_low", "high": "ci_high", "strokeWidth": thick, "yOffset": shift}
+    dashed: Spec = {"low": "unit_min", "high": "unit_max", "strokeWidth": 1.2, "strokeDash": [3, 2]}
     at: Spec = {"x": {"value": width / 2}, "y": y, "size": 10, "align": "center", "yOffset": shift}
     # Paper below the words, so that no line runs through them.
     paper: Spec = {"ink": "paper", "stroke": "paper", "strokeWidth": 5}
@@ -250,7 +250,7 @@ def _axis(rows: pl.DataFrame, title: str, ticks: int) -> Spec:
     one_out = [rows[end] for end in ("leave_one_min", "leave_one_max") if end in rows.columns]
     sure, few = rows.filter("has_interval"), rows.filter("has_range")
     ends = [sure["ci_low"], sure["ci_high"], few["unit_min"], few["unit_max"], *one_out]
-    look = {"grid": True, "labelFlush": False, "labelSeparation": 6}
+    look: Spec = {"grid": True, "labelFlush": False, "labelSeparation": 6}
     return panels.axis("mean", title, panels.domain(rows["mean"], *ends), ticks=ticks, **look)
 
 

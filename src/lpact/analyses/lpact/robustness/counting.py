@@ -9,8 +9,8 @@ import polars as pl
 
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel
-from lpact.math.multiple_testing import benjamini_hochberg
 from lpact.math.types import BoolArray, FloatArray
+from lpact.stats import benjamini_hochberg
 
 Counts = dict[str, dict[str, int]]
 """By gate profile: claims, integrated ones, and those that a change gains and loses."""

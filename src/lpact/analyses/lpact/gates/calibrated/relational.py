@@ -35,8 +35,8 @@ from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEv
 from lpact.analyses.lpact.gates.rows import is_label
 from lpact.analyses.lpact.gates.wording import percent
 from lpact.codes import Gate, RowLabel
-from lpact.math.randomization import draw_p_value
 from lpact.math.types import FloatArray
+from lpact.stats import draw_p_value
 
 NUISANCE = "nuisance"
 SURROGATE, UNIT_ORDER, SWAP = "surrogate", "unit_order", "swap"

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lpact.math.randomization import (
+from lpact.stats import (
+    block_permutation_p_value,
     bootstrap_p_value,
     draw_p_value,
+    equivalence_p_value,
     intersection_union,
     one_sample_p_value,
     partial_conjunction,
     random_signs,
+    rank_p_values,
     sign_flip_p_value,
 )
 
@@ -228,3 +231,80 @@ def test_a_generator_is_made_only_where_one_is_needed():
         raise AssertionError("all flips can be enumerated")
 
     assert sign_flip_p_value(np.ones(3), never) == pytest.approx(1 / 8)
+
+
+def test_rank_p_values_count_finite_draws_only():
+    shuffled = np.array([[0.5, 1.0, 2.0], [1.5, np.nan, 2.0], [0.4, 0.9, np.inf]])
+    p = rank_p_values(np.array([0.5, 1.0, np.nan]), shuffled)
+    np.testing.assert_allclose(p, [3 / 4, 2 / 3, np.nan])
+    assert rank_p_values(np.float64(1.0), np.array([1.0 - 1e-14])) == 0.5
+    assert rank_p_values(np.float64(1.0), np.array([1.0 - 1e-14]), slack=1e-12) == 1.0
+
+
+def autocorrelated(generator: np.random.Generator, n: int) -> np.ndarray:
+    noise = generator.standard_normal(n)
+    for i in range(1, n):
+        noise[i] += 0.9 * noise[i - 1]
+    return noise
+
+
+def test_permuted_blocks_keep_the_level_where_permuted_rows_do_not():
+    blocks = np.repeat(np.arange(10), 20)
+    found = {"blocks": [], "rows": []}
+    for i in range(200):
+        generator = rng(i)
+        x, y = autocorrelated(generator, 200), autocorrelated(generator, 200)
+
+        def statistic(order, x=x, y=y):
+            return np.corrcoef(x, y[order])[0, 1]
+
+        found["blocks"].append(block_permutation_p_value(statistic, blocks, generator, 39))
+        found["rows"].append(block_permutation_p_value(statistic, np.arange(200), generator, 39))
+    rates = {name: np.mean(np.array(p) <= 0.05) for name, p in found.items()}
+    assert rates["blocks"] <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    assert rates["rows"] > 0.2
+
+
+def test_permuted_blocks_of_one_row_are_the_permutation_test_of_scipy():
+    generator = rng(3)
+    x = generator.standard_normal(12)
+    y = x + generator.standard_normal(12)
+    expected = stats.permutation_test(
+        (y,),
+        lambda v: np.corrcoef(x, v)[0, 1],
+        permutation_type="pairings",
+        alternative="greater",
+        n_resamples=4_999,
+        rng=rng(4),
+    ).pvalue
+    found = block_permutation_p_value(
+        lambda order: np.corrcoef(x, y[order])[0, 1], np.arange(12), rng(5), 4_999
+    )
+    assert found == pytest.approx(expected, abs=0.01)
+
+
+def test_undefined_statistics_prove_nothing():
+    blocks = np.repeat([0, 1, 2], 2)
+    assert block_permutation_p_value(lambda order: np.nan, blocks, rng(), 9) == 1.0
+    observed = np.arange(6)
+    undefined = block_permutation_p_value(
+        lambda order: 1.0 if np.array_equal(order, observed) else np.nan, blocks, rng(), 9
+    )
+    assert undefined == 1.0
+
+
+def test_equivalence_is_two_one_sided_tests():
+    values = rng(8).normal(0.1, 0.3, 15)
+    expected = max(
+        stats.ttest_1samp(values, -0.4, alternative="greater").pvalue,
+        stats.ttest_1samp(values, 0.4, alternative="less").pvalue,
+    )
+    assert equivalence_p_value(values, 0.4) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="positive"):
+        equivalence_p_value(values, 0.0)
+
+
+def test_equivalence_is_wrongly_claimed_at_most_at_its_level():
+    """At the bound itself the means differ: 5 % of studies may call them equivalent."""
+    found = [equivalence_p_value(rng(i).normal(0.3, 0.2, 20), 0.3) <= 0.05 for i in range(2000)]
+    assert 0.035 < np.mean(found) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2000)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from lpact.math.effective_sample import (
+from lpact.stats import (
     ar1_variance_inflation,
     autocorrelation,
     effective_units,

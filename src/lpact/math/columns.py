@@ -1,4 +1,4 @@
-"""Columns on a common footing: checked, centred, scaled."""
+"""Checked, centred and scaled columns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One-sided tests by randomisation: draws under the null, sign flips, bootstrap bounds, and their combination.
+"""One-sided tests: draws under the null, permuted blocks, sign flips, bootstrap bounds, equivalence.
 
-All p-values are valid in the sense P(p ≤ α) ≤ α under the null that the function names, exactly where it says so.
+Under the null that a function names, P(p ≤ α) ≤ α; exactly where it says so, otherwise approximately.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from functools import cache
 import numpy as np
 from scipy import special
 
-from lpact.math.types import FloatArray
+from lpact.math.types import FloatArray, IntArray
+from lpact.stats.intervals import block_rows, expanded_tail
 
 MAX_EXACT = 12
 """Values up to which all 2ⁿ sign flips are enumerated."""
@@ -22,15 +23,43 @@ _SIGNS_AT_ONCE = 2**16
 _SIGN, _MINUS_ONE = np.array([-0.0, -1.0]).view(np.uint64)
 
 
+def rank_p_values(
+    observed: FloatArray | float, draws: FloatArray, *, slack: float = 0.0
+) -> FloatArray:
+    """P-values of observed statistics among draws of them: (1 + #{draws ≥ observed}) / (1 + draws).
+
+    Exact if observed and draws are exchangeable under the null (Barnard 1963; Phipson & Smyth 2010).
+
+    Parameters
+    ----------
+    observed
+        [...].
+    draws
+        [m, ...]; draws that are not finite are left out, of the rank and of the count.
+    slack
+        A draw that is smaller by at most this, through rounding, reaches the observed value.
+
+    Returns
+    -------
+    p
+        [...]; NaN where ``observed`` is not finite.
+    """
+    finite = np.isfinite(draws)
+    n_reaching = (finite & (draws >= observed - slack)).sum(axis=0)
+    p: FloatArray = np.where(
+        np.isfinite(observed), (1 + n_reaching) / (1 + finite.sum(axis=0)), np.nan
+    )
+    return p
+
+
 def draw_p_value(observed: float, draws: FloatArray) -> float:
     """P-value of an observed statistic against draws of it under the null.
 
-    With m draws, p = (1 + #{draws ≥ observed}) / (1 + m), exact if observed and draws are exchangeable under the null
-    (Barnard 1963; Phipson & Smyth 2010). Where no draw reaches the observed value the rank can say no more than
-    1 / (1 + m); the tail beyond it is taken from the draws' first two moments (as in Winkler et al. 2016), with the
-    distribution of a further draw from a normal population, Student's t on m − 1 degrees of freedom of
-    (observed − mean) / (sd √(1 + 1/m)). The smaller of the two is returned, so that with m ≥ 1/α − 1 draws a test at
-    level α is the exact one, and the moments only order what lies beyond it.
+    With m draws, the rank p-value of `rank_p_values`. Where no draw reaches the observed value the rank says
+    1 / (1 + m), however far beyond it lies; the tail is then taken from the draws' first two moments (as in Winkler et
+    al. 2016), with the distribution of a further draw from a normal population, Student's t on m − 1 degrees of freedom
+    of (observed − mean) / (sd √(1 + 1/m)). The smaller of the two is returned, so that with m ≥ 1/α − 1 draws a test
+    at level α is the exact one, and the moments only order what lies beyond it.
 
     ``draws`` is [m]; draws that are not finite are left out. Without any the p-value is 1.
     """
@@ -38,9 +67,8 @@ def draw_p_value(observed: float, draws: FloatArray) -> float:
     m = draws.size
     if not m or not np.isfinite(observed):
         return 1.0
-    n_reaching = int((draws >= observed).sum())
-    rank = (1 + n_reaching) / (1 + m)
-    if n_reaching or m < 3:
+    rank = float(rank_p_values(observed, draws))
+    if rank > 1 / (1 + m) or m < 3:
         return rank
     spread = float(draws.std(ddof=1)) * np.sqrt(1.0 + 1.0 / m)
     if not spread > 0.0:
@@ -114,6 +142,51 @@ def random_signs(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray
     return bits.view(np.float64).reshape(shape)
 
 
+def block_permutation_p_value(
+    statistic: Callable[[IntArray], float],
+    blocks: IntArray,
+    rng: np.random.Generator,
+    n_draws: int = 999,
+) -> float:
+    """P-value of a statistic when whole blocks of rows change places: exact if blocks are exchangeable under the null.
+
+    Rows keep their neighbours, so autocorrelation within blocks does not make the test too optimistic, as plain
+    permutation (`scipy.stats.permutation_test`) would.
+
+    Parameters
+    ----------
+    statistic
+        Function of a row order [n], such as ``lambda order: score(X, Y[order])``; large values speak against the null.
+    blocks
+        [n] block of every row: a story, a passage, a stretch longer than the autocorrelation.
+    rng, n_draws
+        Generator and number of random orders; the smallest possible p-value is 1 / (1 + n_draws). A draw whose
+        statistic is undefined counts as reaching the observed one.
+
+    Returns
+    -------
+    p
+        (1 + number of draws that reach the observed statistic) / (1 + n_draws); 1 where that is undefined.
+    """
+    rows = block_rows(blocks)
+    observed = statistic(np.arange(len(blocks)))
+    if not np.isfinite(observed):
+        return 1.0
+    orders = (rng.permutation(len(rows)) for _ in range(n_draws))
+    draws = np.array([statistic(np.concatenate([rows[i] for i in order])) for order in orders])
+    return float(rank_p_values(observed, np.where(np.isnan(draws), np.inf, draws)))
+
+
+def equivalence_p_value(values: FloatArray, bound: float) -> float:
+    """P-value that a mean lies within ±``bound``, by two one-sided t-tests (TOST; Schuirmann 1987).
+
+    The larger of the p-values of mean > −bound and mean < bound. Values [n] that are not finite are left out.
+    """
+    if not bound > 0.0:
+        raise ValueError(f"the bound of equivalence must be positive, got {bound}")
+    return max(one_sample_p_value(values + bound), one_sample_p_value(bound - values))
+
+
 def one_sample_p_value(values: FloatArray) -> float:
     """P-value of a mean above 0 by Student's t on n − 1 degrees of freedom: for few, roughly normal values."""
     values = values[np.isfinite(values)]
@@ -128,25 +201,6 @@ def one_sample_p_value(values: FloatArray) -> float:
     return student_tail(float(mean) * math.sqrt(n) / spread, n - 1)
 
 
-def intersection_union(p_values: FloatArray) -> float:
-    """P-value that *every* alternative holds: the largest of the p-values (Berger 1982).
-
-    The test has level α whenever at least one of the nulls is true, whatever the dependence. Nothing tested: 1.
-    """
-    return float(np.max(p_values)) if p_values.size else 1.0
-
-
-def partial_conjunction(p_values: FloatArray, at_least: int) -> float:
-    """P-value that at least ``at_least`` of the n alternatives hold (Benjamini & Heller 2008, with Bonferroni).
-
-    p = (n − u + 1) p_(u), p_(u) being the u-th smallest of the n: valid whatever the dependence. At most 1.
-    """
-    n = p_values.size
-    if not 1 <= at_least <= n:
-        return 1.0
-    return min(1.0, (n - at_least + 1) * float(np.sort(p_values)[at_least - 1]))
-
-
 def bootstrap_p_value(
     values: list[FloatArray], threshold: float, rng: np.random.Generator, n_draws: int = 4_999
 ) -> tuple[float, float]:
@@ -158,7 +212,7 @@ def bootstrap_p_value(
     the share of draws above the threshold, p = P(T_{n−1} ≥ z √((n − 1)/n)). A share of 0 or 1 is replaced by the normal
     tail of the draws' mean and standard deviation.
 
-    ``values`` holds one array of finite numbers a group. With fewer than 2 groups the p-value is 1 and the bound −∞.
+    ``values`` holds one array of finite numbers per group. With fewer than 2 groups the p-value is 1 and the bound −∞.
     """
     n = len(values)
     if n < 2:
@@ -177,15 +231,6 @@ def bootstrap_p_value(
         z = np.inf if centre > threshold else -np.inf
     p = student_tail(z * shrink, n - 1) if np.isfinite(z) else float(z < 0)
     return p, float(np.quantile(draws, expanded_tail(0.05, n)))
-
-
-def expanded_tail(tail: float, n: int) -> float:
-    """Quantile at which the bootstrap of a mean over n ≥ 2 groups is read for a one-sided bound of level ``tail``.
-
-    Φ(t_{n−1}(tail) √(n / (n − 1))), the expanded percentile of Hesterberg (2015): for few groups the plain percentile
-    is too narrow. It tends to ``tail`` as n grows.
-    """
-    return float(special.ndtr(special.stdtrit(n - 1, tail) / np.sqrt((n - 1) / n)))
 
 
 def _member_means(values: FloatArray, rng: np.random.Generator, n_draws: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""How many independent events a correlation of two autocorrelated series is worth, and how many independent units.
+"""Effective numbers: of independent events in two autocorrelated series, and of independent units.
 
 Two series that are independent of each other, but each correlated with itself, correlate by chance more strongly than
 white noise does: with n events the variance of their correlation is not 1/n but 1/n_eff,
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import fft, integrate, special
 
-from lpact.math._columns import as_finite_matrix, standard_columns
+from lpact.math.columns import as_finite_matrix, standard_columns
 from lpact.math.types import FloatArray, IntArray
 
 LARGEST_LAG = 0.25
@@ -124,7 +124,7 @@ def ar1_variance_inflation(a: float, b: float, n: int) -> float:
 
 
 def effective_units(responses: FloatArray) -> float:
-    """Independent units that the mean score over units is worth: (Σ λ)² / Σ λ² = U² / Σ_uv C_uv².
+    """Effective number of independent units in a mean score over units: (Σ λ)² / Σ λ² = U² / Σ_uv C_uv².
 
     λ are the eigenvalues of the correlation matrix C of the units' responses. Chance scores of units u and v correlate
     by the correlation of their responses times that of their predictions; predictions without information are linear
