@@ -356,20 +356,16 @@ def column(
     words = text(
         rows, name, {"value": at}, {**y, "axis": None}, align=align, **{"limit": width, **look}
     )
-    head = [heading(title, at, align=align)] if title else []
-    return overlay(words, *head, width=width, height=height)
+    return overlay(words, heading(title, at, align=align), width=width, height=height)
 
 
-def heading(words: str, x: float, *, y: float = -8, align: str = "left", **look: Any) -> alt.Chart:
-    """Muted words above a panel, at pixels from its left and top."""
-    return text(
-        [{"text": words}],
-        "text",
-        {"value": x},
-        {"value": y},
-        size=10,
-        **{"ink": "muted", "align": align, **look},
-    )
+def heading(
+    words: str, x: float = 0, *, y: float = -8, align: str = "left", **look: Any
+) -> alt.Chart:
+    """Muted words above a panel, at pixels from its left and top; empty words draw nothing."""
+    rows = pl.DataFrame({"text": [words] if words else []}, schema={"text": pl.String})
+    look = {"ink": "muted", "align": align, **look}
+    return text(rows, "text", {"value": x}, {"value": y}, size=10, **look)
 
 
 # -- cells of a heat map -----------------------------------------------------------------------------------------------

@@ -177,15 +177,15 @@ def _overview(
     width = max(30.0, min(52.0, 430 / len(order))) * len(order)
     blocks = []
     for i, own in enumerate(shown.partition_by("dataset", maintain_order=True)):
-        lane = [names.of_model(row["model"], row["layer"], 30) for row in own.iter_rows(named=True)]
+        lane = names.lanes(own, 30)
         rival = [
             f"{short(row['rival'], 30)} ({row['times']} of {row['n_summaries']})"
             if row["rival"]
             else "–"
             for row in own.iter_rows(named=True)
         ]
-        own = own.with_columns(pl.Series("lane", lane), pl.Series("rival_text", rival))
-        y = {**panels.lanes("lane", lane), "axis": None}
+        own = own.with_columns(lane, pl.Series("rival_text", rival))
+        y = {**panels.lanes("lane", lane.to_list()), "axis": None}
         x = _summaries(order, orient="top", labels=i == 0, labelPadding=16)
         size: dict[str, Any] = {"height": {"step": 18}}
         inside = cells.join(own.select(*LAYER, "lane"), on=LAYER, maintain_order="left")
@@ -232,9 +232,9 @@ def _gate_marks(
     )
     looks = {**PROFILE_LOOKS, "not passed": _NOT_PASSED}
     x = panels.lanes("gate_profile", list(PROFILES), labels=False)
-    head = [panels.heading("R", 18, align="center", ink="ink", fontWeight="bold")] if first else []
+    head = panels.heading("R" if first else "", 18, align="center", ink="ink", fontWeight="bold")
     return panels.overlay(
-        panels.points(panels.with_looks(marked, "kind", looks), x, y), *head, width=36, **size
+        panels.points(panels.with_looks(marked, "kind", looks), x, y), head, width=36, **size
     )
 
 
