@@ -83,25 +83,38 @@ def test_explain_prints_the_chain(lpact: Lpact, tiny_run: TinyRun) -> None:
     claim = "sim/drift/2/surprisal"
     result = lpact("explain", tiny_run.folder, claim)
     assert result.exit_code == 0
-    assert result.stdout.rstrip("\n") == api.open_run(tiny_run.folder).explain(claim)
+    assert result.stdout.rstrip("\n") == str(api.open_run(tiny_run.folder).claim(claim).explain())
 
 
 def test_explain_is_broken_at_spaces_in_a_terminal(lpact: Lpact, tiny_run: TinyRun) -> None:
     claim = "sim/drift/2/surprisal"
     result = lpact("explain", tiny_run.folder, claim, COLUMNS="80")
     assert max(len(line) for line in result.stdout.splitlines()) <= 80
-    assert result.stdout.split() == api.open_run(tiny_run.folder).explain(claim).split()
+    assert (
+        result.stdout.split() == str(api.open_run(tiny_run.folder).claim(claim).explain()).split()
+    )
 
 
 def test_explain_without_a_claim_lists_all(lpact: Lpact, tiny_run: TinyRun) -> None:
     result = lpact("explain", tiny_run.folder)
     assert result.exit_code == 0
     listed = [line.split()[:2] for line in result.stdout.splitlines()[1:5]]
-    expected = api.open_run(tiny_run.folder).decisions
+    expected = api.open_run(tiny_run.folder).claims()
     assert listed == [
         [f"sim/{row['model']}/2/{row['mechanism']}", row["label"]]
         for row in expected.iter_rows(named=True)
     ]
+
+
+def test_the_first_parts_of_a_claim_list_what_they_begin(lpact: Lpact, tiny_run: TinyRun) -> None:
+    result = lpact("explain", tiny_run.folder, "sim/drift/2", "--profile", "calibrated")
+    assert result.exit_code == 0
+    claims = [line.split()[0] for line in result.stdout.splitlines() if line.startswith("sim/")]
+    assert claims
+    assert all(name.startswith("sim/drift/2/") for name in claims)
+    unknown = lpact("explain", tiny_run.folder, "--analysis", "lpcat")
+    assert unknown.exit_code == 2
+    assert "did you mean 'lpact'?" in unknown.stderr
 
 
 def test_unknown_claim_gets_a_suggestion(lpact: Lpact, tiny_run: TinyRun) -> None:

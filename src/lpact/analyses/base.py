@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 
 import polars as pl
 
-from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanation
+from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanation, MethodsPart
 from lpact.config import SharedConfig, StudyConfig
 from lpact.errors import InputError
 from lpact.features.models import FEATURE_SETS, MODELS
@@ -257,12 +257,17 @@ class Analysis(Plugin, ABC):
         del material
         return []
 
+    def unavailable(self, material: Material) -> Sequence[tuple[str, str, str]]:
+        """What the sources of a finished run did not allow, for the report: what, where and why."""
+        del material
+        return ()
+
     def figure(self, name: str, material: Material) -> Any:
         """A figure by name: `lpact.report.figure.Figure`, or `Missing` with the reason."""
         raise KeyError(name, material)
 
-    def methods(self, manifest: Manifest, material: Material) -> list[tuple[str, str]]:
-        """Paragraphs of the Methods section: heading and text, with citations as ``[@key]``."""
+    def methods(self, manifest: Manifest, material: Material) -> Sequence[MethodsPart]:
+        """Its parts of the Methods section, beside those that every study has (`lpact.report.methods`)."""
         del manifest, material
         return []
 

@@ -50,6 +50,11 @@ class Plan:
         """Tasks of all stages."""
         return sum(self.tasks.values())
 
+    def _repr_html_(self) -> str:
+        from lpact.report.notebook import plan_html
+
+        return plan_html(self)
+
 
 def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost = NO_COST) -> Plan:
     """Count what a study will compute."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage
-from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation
+from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation, MethodsPart
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
 from lpact.analyses.lpact.tables import (
     assay_brain,
@@ -44,6 +44,18 @@ GATES = {
     "Rep": ("replication", Gate.REPLICATION),
 }
 """Column of the decision table and gate, by letter, in the order of the chain."""
+LABELS = (
+    FinalLabel.INTEGRATED_CANDIDATE,
+    FinalLabel.MECHANISM_SPECIFIC_CANDIDATE,
+    FinalLabel.RELATIONAL_CANDIDATE,
+    FinalLabel.PREDICTIVE_ONLY,
+    FinalLabel.CONTROL_EXPLAINED,
+    FinalLabel.NULL,
+    FinalLabel.INSUFFICIENT_BRAIN_CEILING,
+    FinalLabel.INSUFFICIENT_COVERAGE,
+    FinalLabel.DIAGNOSTIC_ONLY,
+)
+"""Labels from the strongest to none, then those of claims that could not be judged."""
 
 
 class LPact(Analysis):
@@ -71,11 +83,12 @@ class LPact(Analysis):
     claims = ClaimTable(
         table=decisions.DECISIONS,
         key=CLAIM_KEY,
-        labels={label.value: label.explanation for label in FinalLabel},
+        labels={label.value: label.explanation for label in LABELS},
         profiles={"paper": "point rules of the paper", "calibrated": "every gate is a test"},
         gates={letter: column for letter, (column, _) in GATES.items()},
         gate_meanings={letter: gate.explanation for letter, (_, gate) in GATES.items()},
         score="raw_score",
+        details=("first_failed_gate", "beaten_by"),
         evidence=decisions.GATE_EVIDENCE,
     )
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -207,7 +220,7 @@ class LPact(Analysis):
 
     def conclude(self, material: Material) -> Conclusion:
         """The verdict in one sentence, and why."""
-        from lpact.analyses.lpact.verdict_sentence import conclusion
+        from lpact.analyses.lpact.conclusion import conclusion
 
         return conclusion(material)
 
@@ -215,9 +228,15 @@ class LPact(Analysis):
         self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
     ) -> Explanation:
         """The chain of evidence of one claim."""
-        from lpact.analyses.lpact.claim_story import explain_claim
+        from lpact.analyses.lpact.explain import explain_claim
 
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
+
+    def unavailable(self, material: Material) -> list[tuple[str, str, str]]:
+        """Roles, controls, nuisance features, mechanisms and reliability modes that the sources do not offer."""
+        from lpact.analyses.lpact.unavailable import unavailable
+
+        return unavailable(material.tables)
 
     def figure(self, name: str, material: Material) -> Any:
         """One of the figures of ``figures``."""
@@ -225,11 +244,12 @@ class LPact(Analysis):
 
         return maker(name)(material)
 
-    def methods(self, manifest: Manifest, material: Material) -> Any:
-        """The Methods section, part by part."""
+    def methods(self, manifest: Manifest, material: Material) -> list[MethodsPart]:
+        """From recordings to the decision, part by part."""
         from lpact.analyses.lpact.methods import methods_parts
 
-        return methods_parts(manifest, LPactConfig.of(material.config), material.tables)
+        del manifest
+        return methods_parts(LPactConfig.of(material.config), material.tables)
 
     def extra_tables(self, material: Material, tell: Callable[[str], None]) -> Frames:
         """Error rates of the gates, and what the verdicts depend on."""

@@ -1,6 +1,6 @@
-"""The verdict of a study in one sentence, under both gate profiles, for the head of a report.
+"""What L-PACT concludes from a run: the verdict in one sentence, why, and the outcome under each gate profile.
 
-`why_sentences` says why, in two to four more. Both are plain text made from tables alone: what shows them escapes them.
+All of it is plain text made from tables alone; surfaces escape it.
 """
 
 from __future__ import annotations
@@ -9,19 +9,33 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from lpact.analyses.lpact.config import GatesConfig
+from lpact.analyses.base import Material
+from lpact.analyses.explanation import Conclusion
+from lpact.analyses.explanation import Outcome as OutcomeRecord
+from lpact.analyses.lpact.assays.lines import findings
+from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
 from lpact.analyses.lpact.gates.wording import count
+from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY, IMPLANT, IMPLANTED, SHAM
+from lpact.analyses.lpact.tables.assay_stimulus import (
+    FULL_SUMMARY,
+    LOW_LEVEL_SUMMARY,
+    STANDALONE_SUMMARY,
+)
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
-from lpact.analyses.lpact.verdict_assay import UNDER, planted_sentence, recording_sentences
 from lpact.codes import FinalLabel, Gate, Outcome, Reason
+from lpact.tables import Table
+
+UNDER = {PAPER: "under the point rules", CALIBRATED: "as tests"}
+"""Gate profiles in a sentence."""
+
 
 MOST_NAMED = 3
 """Claims that a sentence names; more are counted by datasets and models."""
 
-_TESTED = "with every gate a test and corrected over claims"
+_TESTED = "with tests at every gate and corrected over claims"
 _SUPPORTS = {
     Outcome.A: "the study has an integrated candidate",
     Outcome.B: "the study supports structural evidence, but no integrated claim",
@@ -41,6 +55,29 @@ _NO_RIVAL = {
 _LAYER = ["dataset", "model", "layer"]
 _OF_LAYERS = (Gate.PREDICTIVE, Gate.SEVERE_CONTROL, Gate.RELATIONAL)
 """Gates before the mechanism gate: all claims of a layer have the same result."""
+
+
+def conclusion(material: Material) -> Conclusion:
+    """The verdict of the study, why, and the outcome under each gate profile."""
+    config = LPactConfig.of(material.config)
+    outcomes = material.table(STUDY_OUTCOME.name)
+    by_profile = {row["gate_profile"]: row for row in outcomes.iter_rows(named=True)}
+    return Conclusion(
+        analysis="lpact",
+        headline=verdict_sentence(material.table(DECISIONS.name), outcomes),
+        why=tuple(why_sentences(material.tables, config.gates, config.assay.implant_snr)),
+        outcomes=tuple(
+            OutcomeRecord(
+                code=row["outcome"],
+                meaning=f"{row['meaning']} {row['n_integrated']} of "
+                f"{count(row['n_confirmatory_claims'], 'confirmatory claim')} "
+                f"{'passes' if row['n_integrated'] == 1 else 'pass'} every gate.",
+                profile=name,
+            )
+            for name in (PAPER, CALIBRATED)
+            if (row := by_profile.get(name)) is not None
+        ),
+    )
 
 
 def verdict_sentence(decisions: pl.DataFrame, outcomes: pl.DataFrame) -> str:
@@ -127,7 +164,7 @@ def _line(text: object) -> str:
 
 
 def _supported(found: Mapping[str, Outcome], claims: Mapping[str, pl.DataFrame]) -> str:
-    """What follows, by the stricter profile at hand; the other one's outcome stands beside it where it differs."""
+    """What follows under the stricter profile; the outcome of the other one is added where it differs."""
     last = CALIBRATED if CALIBRATED in found else PAPER
     outcome = found[last]
     said = _SUPPORTS[outcome]
@@ -294,3 +331,93 @@ def _no_confirmatory(tables: Mapping[str, pl.DataFrame]) -> str:
     named = "; ".join(parts[:MOST_NAMED])
     more = f"; and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
     return f"Not confirmatory: {named}{more}."
+
+
+# --- positive controls ------------------------------------------------------------------------------
+
+
+def planted_sentence(tables: Mapping[str, pl.DataFrame], snr: float | None) -> str:
+    """Whether a signal planted in a simulated study is found, and its twin without is not."""
+    implant = tables.get(IMPLANT.name)
+    if implant is None or implant.is_empty():
+        return "Positive controls were not computed, so that it is not known what the assay could have seen."
+    whole = implant.filter(quantity="integrated", reason=Reason.OK.value)
+    passes = {
+        arm: [
+            UNDER[name]
+            for name in (PAPER, CALIBRATED)
+            if whole.filter("gate_pass", arm=arm, gate_profile=name).height
+        ]
+        for arm in (IMPLANTED, SHAM)
+    }
+    if passes[SHAM]:
+        where = " and ".join(passes[SHAM])
+        return f"A small simulated study without any signal passes every gate {where}: these gates cannot be trusted."
+    asked = [
+        words
+        for name, words in UNDER.items()
+        if whole.filter(arm=IMPLANTED, gate_profile=name).height
+    ]
+    missed = [words for words in asked if words not in passes[IMPLANTED]]
+    if not asked:
+        return "No planted signal could be judged, so that it is not known what the assay could have seen."
+    ratio = "" if snr is None else f" (signal-to-noise ratio {snr:g})"
+    planted = f"In a small simulated study that is not this one{ratio}, a planted signal"
+    if not missed:
+        where = " and ".join(asked)
+        return (
+            f"{planted} passes every gate {where}, and its twin without signal does not: these gates can say yes, "
+            "which says nothing of how often they would on these recordings."
+        )
+    if passes[IMPLANTED]:
+        return (
+            f"{planted} passes every gate {passes[IMPLANTED][0]}, but not {missed[0]}: "
+            "there, a negative verdict says little."
+        )
+    return (
+        f"{planted} does not pass every gate with these settings: a negative verdict says little."
+    )
+
+
+def recording_sentences(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> list[str]:
+    """In how many datasets a brain passes for a model, and the stimulus is seen, by at least one of several tests."""
+    brain = _by_dataset(tables, gates, BRAIN_AS_MODEL_SUMMARY)
+    stimulus = _by_dataset(tables, gates, LOW_LEVEL_SUMMARY, STANDALONE_SUMMARY, FULL_SUMMARY)
+    said = []
+    if brain:
+        said.append(
+            f"another brain in the model's place passes the relational rule in {_share(brain)} where it could be "
+            f"tried ({_at_least_one(brain, 'comparison')})"
+        )
+    if stimulus:
+        said.append(
+            f"a response to word onset, word rate or sound is seen in {_share(stimulus)} "
+            f"({_at_least_one(stimulus, 'test')})"
+        )
+    text = "; ".join(said)
+    return [f"{text[:1].upper()}{text[1:]}."] if said else []
+
+
+def _share(found: Mapping[str, list[bool]]) -> str:
+    return f"{sum(any(passes) for passes in found.values())} of {count(len(found), 'dataset')}"
+
+
+def _at_least_one(found: Mapping[str, list[bool]], noun: str) -> str:
+    """By how many tests a dataset counts: one that passes is enough, and nothing is corrected for their number."""
+    sizes = sorted({len(passes) for passes in found.values()})
+    if sizes == [1]:
+        return f"by 1 {noun} in each"
+    tried = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    return f"by at least one of {tried} {noun}s in each, not corrected for their number"
+
+
+def _by_dataset(
+    tables: Mapping[str, pl.DataFrame], gates: GatesConfig, *wanted: Table
+) -> dict[str, list[bool]]:
+    """Datasets in which a control could be computed: which of its tests pass."""
+    own = {table.name: tables[table.name] for table in wanted if table.name in tables}
+    made: dict[str, list[bool]] = {}
+    for finding in findings(own, gates):
+        if finding.passes is not None:
+            made.setdefault(finding.dataset, []).append(finding.passes)
+    return made

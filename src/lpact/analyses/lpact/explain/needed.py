@@ -1,4 +1,4 @@
-"""How large a number would have to be for its test to pass, all else as it is."""
+"""How large a number would have to be for its test to pass, if nothing else changed."""
 
 from __future__ import annotations
 

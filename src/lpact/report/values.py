@@ -1,4 +1,4 @@
-"""Values as a reader sees them."""
+"""Values as a reader sees them, on every surface."""
 
 from __future__ import annotations
 
@@ -49,19 +49,6 @@ def counted(n: int, noun: str) -> str:
     """``1 claim``, ``2 claims``, ``2 summaries``."""
     many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{whole(n)} {noun if n == 1 else many}"
-
-
-KINDS = {
-    "draws": "draw",
-    "subject_runs": "subject-run",
-    "blocks": "held-out block",
-    "rivals": "rival",
-    "summaries": "summary",
-    "methods": "method",
-    "units": "unit row",
-    "recordings": "recording",
-}
-"""What one number of a distribution is, in words."""
 
 
 def cell(value: Any) -> str:

@@ -9,12 +9,12 @@ from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY, IMPL
 from lpact.analyses.lpact.tables.assay_stimulus import FULL_SUMMARY, STANDALONE_SUMMARY
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
-from lpact.analyses.lpact.verdict_sentence import verdict_sentence, why_sentences
+from lpact.analyses.lpact.conclusion import verdict_sentence, why_sentences
 from lpact.codes import Outcome
 from lpact.store import empty, frame
 
 GATES = ("predictive", "relational", "mechanism_specific", "ceiling", "replication")
-TESTED = "with every gate a test and corrected over claims"
+TESTED = "with tests at every gate and corrected over claims"
 
 
 def claim(profile: str = "paper", **changes):

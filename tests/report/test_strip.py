@@ -7,18 +7,19 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lpact.analyses.lpact.claim_story import Distribution
-from lpact.web.strip import MOST_DOTS, description, strip
+from lpact.analyses.explanation import Distribution
+from lpact.report.strip import MOST_DOTS, description, strip
 
 
 def made(**changes: object) -> Distribution:
     given: dict[str, object] = {
         "title": "Score",
-        "unit_of_value": "Pearson r",
+        "unit": "Pearson r",
         "observed": 0.5,
-        "draws": (0.0, 0.1, 0.2, 0.2, 0.3),
+        "kind": "draw",
+        "values": (0.0, 0.1, 0.2, 0.2, 0.3),
         "n_missing": 1,
-        "reference": "nuisance",
+        "compared_with": "nuisance",
         "where": "subject 01",
         "bound": 0.0,
         "marks": (("nuisance", 0.25),),
@@ -53,7 +54,7 @@ def test_few_numbers_are_dots_on_a_linear_scale() -> None:
 
 def test_many_numbers_are_a_histogram_of_all() -> None:
     draws = tuple(i / 1000 for i in range(MOST_DOTS + 500))
-    picture = drawn(made(draws=draws))
+    picture = drawn(made(values=draws))
     assert of_class(picture, "dot") == []
     counts = [int((bar[0].text or "").split()[0]) for bar in of_class(picture, "bar")]
     assert sum(counts) == len(draws)
@@ -66,7 +67,7 @@ def test_many_numbers_are_a_histogram_of_all() -> None:
 def test_any_scale_is_drawn_inside_the_picture(
     draws: tuple[float, ...], observed: float | None
 ) -> None:
-    picture = drawn(made(draws=draws, observed=observed, bound=None, marks=()))
+    picture = drawn(made(values=draws, observed=observed, bound=None, marks=()))
     text = ElementTree.tostring(picture, encoding="unicode")
     assert "nan" not in text
     width = float(picture.get("viewBox", "").split()[2])
@@ -77,15 +78,15 @@ def test_any_scale_is_drawn_inside_the_picture(
 
 
 def test_words_say_what_is_drawn() -> None:
-    words = description(made(kind="subject_runs"))
+    words = description(made(kind="subject-run"))
     assert words == (
         "Score, subject 01; 5 subject-runs from 0 to 0.3, median 0.2; 1 missing; the model's own 0.5; "
-        "held against 0; nuisance 0.25."
+        "threshold 0; nuisance 0.25."
     )
     assert description(
-        made(draws=(0.1, 0.4), marks=(), bound=None, observed=None, n_missing=0)
+        made(values=(0.1, 0.4), marks=(), bound=None, observed=None, n_missing=0)
     ) == ("Score, subject 01; 2 draws from 0.1 to 0.4, median 0.25.")
-    assert "no number" in description(made(draws=()))
+    assert "no number" in description(made(values=()))
     picture = drawn(made())
     assert picture.get("role") == "img"
     assert picture.get("aria-label") == description(made())

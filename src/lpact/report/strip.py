@@ -1,22 +1,21 @@
-"""A distribution as a small strip of SVG: its numbers, the model's own one, and the line it is held against.
+"""A distribution as a small strip of SVG: its numbers, the model's own number, and the threshold.
 
-Few numbers are dots, stacked where they meet; many are a histogram. Colours and lines are classes of the style sheet.
-The text alternative says the same in words. Everything that comes from data is escaped.
+Few numbers are dots, stacked where they overlap; many are a histogram. Colours and lines are classes of the style
+sheet. The text alternative says the same in words. Everything that comes from data is escaped.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from html import escape
-from typing import TYPE_CHECKING, TypeAlias
+from statistics import median
+from typing import TypeAlias
 
 from markupsafe import Markup
 
-from lpact.web.words import KINDS, counted, number
-
-if TYPE_CHECKING:
-    from lpact.analyses.lpact.claim_story import Distribution
+from lpact.analyses.explanation import Distribution
+from lpact.report.values import counted, number
 
 Scale: TypeAlias = Callable[[float], float]
 
@@ -29,37 +28,35 @@ _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 def strip(shown: Distribution) -> Markup:
-    """Draw a distribution; an empty one is said in words by the page."""
+    """Draw a distribution that is not empty."""
     low, high = _range(shown)
     base = TOP + PLOT_HEIGHT
 
     def x(value: float) -> float:
         return SIDE + (WIDTH - 2 * SIDE) * (value - low) / (high - low)
 
-    many = len(shown.draws) > MOST_DOTS
+    many = len(shown.values) > MOST_DOTS
     parts = [
         f'<line class="axis" x1="{SIDE}" x2="{WIDTH - SIDE}" y1="{base}" y2="{base}"/>',
         *_ticks(low, high, x, base),
         *(_histogram(shown, x, base) if many else _dots(shown, x, base)),
         *_lines(shown, x, base),
     ]
-    words = escape(description(shown))
+    text = escape(description(shown))
     size = f"0 0 {WIDTH} {base + AXIS}"
-    opening = f'<svg class="strip" viewBox="{size}" role="img" aria-label="{words}">'
+    opening = f'<svg class="strip" viewBox="{size}" role="img" aria-label="{text}">'
     # Every text of a part went through `escape`; all else in it is a number of ours.
-    return Markup(f"{opening}<title>{words}</title>{''.join(parts)}</svg>")  # noqa: S704
+    return Markup(f"{opening}<title>{text}</title>{''.join(parts)}</svg>")  # noqa: S704
 
 
 def description(shown: Distribution) -> str:
     """The strip in words."""
-    n = len(shown.draws)
+    n = len(shown.values)
     parts = [shown.title + (f", {shown.where}" if shown.where else "")]
     if n:
-        middle = sorted(shown.draws)[n // 2] if n % 2 else _middle(shown.draws)
-        span = f"from {number(min(shown.draws))} to {number(max(shown.draws))}, median {number(middle)}"
-        parts.append(
-            f"{counted(n, KINDS.get(shown.kind, 'number'))} {span if n > 1 else number(shown.draws[0])}"
-        )
+        middle = median(shown.values)
+        span = f"from {number(min(shown.values))} to {number(max(shown.values))}, median {number(middle)}"
+        parts.append(f"{counted(n, shown.kind)} {span if n > 1 else number(shown.values[0])}")
     else:
         parts.append("no number")
     if shown.n_missing:
@@ -67,19 +64,14 @@ def description(shown: Distribution) -> str:
     if shown.observed is not None:
         parts.append(f"the model's own {number(shown.observed)}")
     if shown.bound is not None:
-        parts.append(f"held against {number(shown.bound)}")
+        parts.append(f"threshold {number(shown.bound)}")
     parts += [f"{name} {number(value)}" for name, value in shown.marks]
     return "; ".join(parts) + "."
 
 
-def _middle(draws: Sequence[float]) -> float:
-    ordered, half = sorted(draws), len(draws) // 2
-    return (ordered[half - 1] + ordered[half]) / 2
-
-
 def _range(shown: Distribution) -> tuple[float, float]:
     """From the smallest to the largest of all that is drawn, with a margin."""
-    all_values = [*shown.draws, *(value for _, value in shown.marks)]
+    all_values = [*shown.values, *(value for _, value in shown.marks)]
     all_values += [value for value in (shown.observed, shown.bound) if value is not None]
     finite = [value for value in all_values if math.isfinite(value)] or [0.0]
     low, high = min(finite), max(finite)
@@ -104,11 +96,11 @@ def _ticks(low: float, high: float, x: Scale, base: float) -> Iterable[str]:
 
 
 def _dots(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
-    """One dot a number; those that would overlap are stacked, closer where the stack is high."""
+    """One dot per number; those that would overlap are stacked, closer where the stack is high."""
     stacks: dict[int, int] = {}
     placed = []
-    labels = shown.labels if len(shown.labels) == len(shown.draws) else [""] * len(shown.draws)
-    for value, label in sorted(zip(shown.draws, labels, strict=True), key=lambda pair: pair[0]):
+    labels = shown.labels if len(shown.labels) == len(shown.values) else [""] * len(shown.values)
+    for value, label in sorted(zip(shown.values, labels, strict=True), key=lambda pair: pair[0]):
         bin_ = round(x(value) / BIN)
         stacks[bin_] = stacks.get(bin_, 0) + 1
         placed.append((value, label, stacks[bin_] - 1))
@@ -123,10 +115,10 @@ def _dots(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
 
 def _histogram(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
     """Bars of equal width, as high as their share."""
-    low, high = min(shown.draws), max(shown.draws)
+    low, high = min(shown.values), max(shown.values)
     width = (high - low) / N_BINS or 1.0
     counts = [0] * N_BINS
-    for value in shown.draws:
+    for value in shown.values:
         counts[min(N_BINS - 1, int((value - low) / width))] += 1
     for place, n in enumerate(counts):
         if not n:
@@ -143,7 +135,7 @@ def _lines(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
     """The bound (dashed), further marks (dotted), and the model's own number (solid, with a head)."""
     drawn: list[tuple[str, str, float]] = [("mark", name, value) for name, value in shown.marks]
     if shown.bound is not None:
-        drawn.append(("bound", "held against", shown.bound))
+        drawn.append(("bound", "threshold", shown.bound))
     if shown.observed is not None:
         drawn.append(("observed", "model", shown.observed))
     for kind, name, value in drawn:
