@@ -24,7 +24,7 @@ from lpact.run.journal.progress import Reporter, Silent
 from lpact.run.journal.status import STATUS_NAME, StatusFile, read_status
 from lpact.run.journal.summary import summarise_log
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.stages import BRAINS, LEVELS
+from lpact.analyses.lpact.stages import BRAINS, LEVELS
 
 AWKWARD = 'sub[red]-01 "\\ \n\x1b[31m\x00\u2028 é \ud800'
 EXPECTED = {BRAINS: 10.0, LEVELS: 30.0}
@@ -303,7 +303,7 @@ from pathlib import Path
 from lpact.run.journal.journal import Journal
 from lpact.run.journal.progress import reporter
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.stages import BRAINS, LEVELS
+from lpact.analyses.lpact.stages import BRAINS, LEVELS
 from lpact.store import FolderLock
 
 folder = Path(sys.argv[1])

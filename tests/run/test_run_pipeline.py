@@ -11,7 +11,9 @@ import lpact
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.errors import ConfigError, RunError
 from lpact.store import verify_outputs
-from lpact.tables import RUN_TABLES
+from lpact.tables import run_tables
+
+RUN_TABLES = run_tables(["lpact"])
 
 
 def test_every_declared_table_is_written_with_its_csv_twin(tiny_run):
