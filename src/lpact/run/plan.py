@@ -133,14 +133,14 @@ class Plan:
 def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost = NO_COST) -> Plan:
     """Count what a study will compute, and estimate what it costs."""
     check_device(config)
-    rows = Counter({name: table.height for name, table in audit.tables.items()})
+    rows = {name: table.height for name, table in audit.tables.items()}
     at_most: set[str] = set()
     tasks: Counter[str] = Counter()
     costs: list[StageCost] = []
     more_bytes, held = 0, held_bytes()
     for name, analysis in analyses_of(config).items():
         own = audit.of[name]
-        rows |= Counter(own.rows)
+        rows |= own.rows
         at_most |= own.at_most
         work = analysis.work(config, own)
         more_bytes += work.get(TABLES, StageWork(0.0)).disk_bytes
