@@ -22,8 +22,8 @@ from typing import Any
 from benchmarks.machine import machine, versions
 from benchmarks.plan_studies import ROOT, load
 from benchmarks.plan_watch import Watch
-from lpact.run.plan import WORKER_START_S
 from lpact.run.fit import retained
+from lpact.run.plan import WORKER_START_S
 from lpact.run.stages import AUDIT, BRAINS, DECISION, REPORT, TABLES
 
 RESULTS = Path(__file__).parent / "results" / "plan.json"

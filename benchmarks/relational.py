@@ -19,10 +19,13 @@ from threadpoolctl import threadpool_limits
 from benchmarks.data import Floats, simulate
 from benchmarks.machine import machine, versions
 from benchmarks.timing import Seconds, in_turns, middle, stopwatch
-from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES, Brain
-from lpact.math.ridge import RidgeGrid
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
+from lpact.analyses.lpact.levels.relational import LaggedResponses
+from lpact.math.ridge import Compute, RidgeGrid
 from lpact.math.similarity import rdm
-from lpact.math.splits import alternating_halves, contiguous_folds
+from lpact.math.splits import alternating_halves
+from lpact.measures import MEASURES, LinearPredictivity
+from lpact.splits import contiguous
 
 RESULTS = Path(__file__).parent / "results"
 TARGET_S = 60.0
@@ -32,6 +35,8 @@ COUNTED = ("linear", "rsa", "cka")
 """The default measures. A model's ``linear`` pattern is level 1's score, and costs nothing here; units' is fitted."""
 ALSO = ("event_response", "cka_debiased", "cka_rbf", "cka_rbf_debiased")
 """Measures that are timed but not counted: one condition each."""
+
+GRID = RidgeGrid(alphas=(1.0, 10.0, 100.0, 1e3, 1e4))
 
 Row = dict[str, Any]
 
@@ -54,20 +59,19 @@ QUICK = Sizes(400, 64, 20, 3, (100,))
 class Level:
     """A recording, whole and in halves, and one matrix of features for every condition."""
 
-    brain: Brain
-    halves: tuple[Brain, Brain]
+    whole: LaggedResponses
+    halves: tuple[LaggedResponses, LaggedResponses]
     conditions: tuple[Floats, ...]
 
 
 def make_level(sizes: Sizes) -> Level:
-    """Responses that follow the first condition's features; the others are rotations of it in time."""
+    """LaggedResponses that follow the first condition's features; the others are rotations of it in time."""
     problem = simulate(sizes.n_events, sizes.n_columns, sizes.n_units, n_lags=3)
-    folds = contiguous_folds(sizes.n_events, 5)
-    brain = Brain(problem.y, 0, folds, RidgeGrid(alphas=(1.0, 10.0, 100.0, 1e3, 1e4)))
+    whole = LaggedResponses(problem.y, 0, contiguous(sizes.n_events, 5))
     first, second = alternating_halves(sizes.n_events, 8)
     shifts = np.arange(sizes.n_conditions) * (sizes.n_events // sizes.n_conditions)
     conditions = tuple(np.roll(problem.x, int(s), axis=0) for s in shifts)
-    return Level(brain, (brain.take(first), brain.take(second)), conditions)
+    return Level(whole, (whole.take(first), whole.take(second)), conditions)
 
 
 def time_level(level: Level, repeats: int) -> Iterator[Row]:
@@ -76,15 +80,19 @@ def time_level(level: Level, repeats: int) -> Iterator[Row]:
     parts, patterns, matrices = [], {}, {}
     for name in COUNTED:
         measure = MEASURES.build(name)
+        if isinstance(measure, LinearPredictivity):
+            measure = measure.using(GRID, Compute())
 
         def to_units(measure: Any = measure) -> Floats:
-            return np.stack([measure.to_units(phi, level.brain) for phi in level.conditions])
+            reference = level.whole.reference
+            return np.stack([measure.to_units(phi, reference) for phi in level.conditions])
 
         def between(measure: Any = measure) -> list[Floats]:
-            return [measure.between_units(brain) for brain in (level.brain, *level.halves)]
+            return [part.patterns(measure) for part in (level.whole, *level.halves)]
 
         if measure.from_readout:
-            own = measure.to_units(level.conditions[0][:, :50], level.brain)
+            few = level.conditions[0][:, :50]
+            own = measure.cross_validate(few, level.whole.lagged, level.whole.split).value
             patterns[name] = np.tile(own, (len(level.conditions), 1))
         else:
             seconds, patterns[name] = repeated(to_units, repeats)
@@ -114,9 +122,11 @@ def time_other_measures(level: Level) -> Iterator[Row]:
     """Measures outside the default, once: one condition to units, and between units."""
     for name in ALSO:
         measure = MEASURES.build(name)
-        seconds, _ = stopwatch(lambda m=measure: m.to_units(level.conditions[0], level.brain))
+        seconds, _ = stopwatch(
+            lambda m=measure: m.to_units(level.conditions[0], level.whole.reference)
+        )
         yield row(f"{name}: 1 condition to units", seconds)
-        seconds, _ = stopwatch(lambda m=measure: m.between_units(level.brain))
+        seconds, _ = stopwatch(lambda m=measure: level.whole.patterns(m))
         yield row(f"{name}: between units", seconds)
 
 

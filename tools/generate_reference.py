@@ -39,6 +39,9 @@ FACTS = {
     "random": "random draws",
     "counted": "counted by the `paper` gate profile",
     "needs_path": "read from a folder (`[run.paths]`)",
+    "scope": "one number per",
+    "symmetric": "symmetric",
+    "needs_fit": "fitted on training stimuli",
     "from_readout": "taken from the readout of level 1",
     "uses_mechanism": "depends on the mechanism",
 }
@@ -412,7 +415,7 @@ def _signature(member: Any) -> str:
     """Arguments with their defaults; annotations are left to the code."""
     parameters = inspect.signature(member).parameters.values()
     kept = [p.replace(annotation=p.empty) for p in parameters if p.name not in ("self", "cls")]
-    return str(inspect.Signature(kept))
+    return re.sub(r"<[^=,]* at 0x[0-9a-f]+>", "…", str(inspect.Signature(kept)))
 
 
 PAGES = {

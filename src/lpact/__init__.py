@@ -6,6 +6,10 @@
 >>> run = study.run("runs/first")               # doctest: +SKIP
 >>> run.claims()                                # doctest: +SKIP
 >>> run.conclusion().headline                   # doctest: +SKIP
+
+or, from arrays,
+
+>>> run = lpact.audit(features=features, responses=responses, words=words)        # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -13,18 +17,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lpact import ceilings, measures, splits, stats
+    from lpact.analyses.lpact.config import GatesConfig as Gates
     from lpact.analyses.lpact.config import LPactSection as LPact
-    from lpact.archive import export_run, lock_run, verify_run
+    from lpact.archive import diff_runs, export_run, lock_run, verify_run
     from lpact.config import ControlsConfig as Controls
-    from lpact.config import DatasetConfig as Dataset
-    from lpact.config import LanguageModelConfig as Model
+    from lpact.config import GridConfig as Grid
     from lpact.config import MechanismsConfig as Mechanisms
     from lpact.config import NuisanceConfig as Nuisance
+    from lpact.config import PreprocessConfig as Preprocess
     from lpact.config import ReadoutConfig as Readout
     from lpact.config import RunConfig as RunSettings
     from lpact.errors import LPactError
     from lpact.features.language.feature_set import FeatureSet
+    from lpact.in_memory import audit
+    from lpact.inputs.responses import read_responses
+    from lpact.responses import Responses
     from lpact.run.extract import extract_features, plan_features
+    from lpact.sections import Dataset, Model
     from lpact.study import Claim, Run, Study, load_study, open_run
 
 __all__ = [
@@ -32,48 +42,70 @@ __all__ = [
     "Controls",
     "Dataset",
     "FeatureSet",
+    "Gates",
+    "Grid",
     "LPact",
     "LPactError",
     "Mechanisms",
     "Model",
     "Nuisance",
+    "Preprocess",
     "Readout",
+    "Responses",
     "Run",
     "RunSettings",
     "Study",
     "__version__",
+    "audit",
+    "ceilings",
+    "diff_runs",
     "export_run",
     "extract_features",
     "load_study",
     "lock_run",
+    "measures",
     "open_run",
     "plan_features",
+    "read_responses",
+    "splits",
+    "stats",
     "verify_run",
 ]
 
 _HOMES = {
-    "Claim": "lpact.study",
+    "Claim": "lpact.study:Claim",
     "Controls": "lpact.config:ControlsConfig",
-    "Dataset": "lpact.config:DatasetConfig",
-    "FeatureSet": "lpact.features.language.feature_set",
+    "Dataset": "lpact.sections:Dataset",
+    "FeatureSet": "lpact.features.language.feature_set:FeatureSet",
+    "Gates": "lpact.analyses.lpact.config:GatesConfig",
+    "Grid": "lpact.config:GridConfig",
     "LPact": "lpact.analyses.lpact.config:LPactSection",
-    "LPactError": "lpact.errors",
+    "LPactError": "lpact.errors:LPactError",
     "Mechanisms": "lpact.config:MechanismsConfig",
-    "Model": "lpact.config:LanguageModelConfig",
+    "Model": "lpact.sections:Model",
     "Nuisance": "lpact.config:NuisanceConfig",
+    "Preprocess": "lpact.config:PreprocessConfig",
     "Readout": "lpact.config:ReadoutConfig",
-    "Run": "lpact.study",
+    "Responses": "lpact.responses:Responses",
+    "Run": "lpact.study:Run",
     "RunSettings": "lpact.config:RunConfig",
-    "Study": "lpact.study",
-    "export_run": "lpact.archive",
-    "extract_features": "lpact.run.extract",
-    "load_study": "lpact.study",
-    "lock_run": "lpact.archive",
-    "open_run": "lpact.study",
-    "plan_features": "lpact.run.extract",
-    "verify_run": "lpact.archive",
+    "Study": "lpact.study:Study",
+    "audit": "lpact.in_memory:audit",
+    "ceilings": "lpact.ceilings",
+    "diff_runs": "lpact.archive:diff_runs",
+    "export_run": "lpact.archive:export_run",
+    "extract_features": "lpact.run.extract:extract_features",
+    "load_study": "lpact.study:load_study",
+    "lock_run": "lpact.archive:lock_run",
+    "measures": "lpact.measures",
+    "open_run": "lpact.study:open_run",
+    "plan_features": "lpact.run.extract:plan_features",
+    "read_responses": "lpact.inputs.responses:read_responses",
+    "splits": "lpact.splits",
+    "stats": "lpact.stats",
+    "verify_run": "lpact.archive:verify_run",
 }
-"""Where each public name is; after a colon, its name there."""
+"""Module (and name in it) of what a public name stands for."""
 
 
 def __getattr__(name: str) -> Any:
@@ -85,8 +117,9 @@ def __getattr__(name: str) -> Any:
 
         return importlib.metadata.version("lpact")
     if name in _HOMES:
-        module, _, attribute = _HOMES[name].partition(":")
-        return getattr(importlib.import_module(module), attribute or name)
+        module, _, member = _HOMES[name].partition(":")
+        home = importlib.import_module(module)
+        return getattr(home, member) if member else home
     raise AttributeError(f"module 'lpact' has no attribute '{name}'")
 
 

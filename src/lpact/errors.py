@@ -7,7 +7,8 @@
     ├── InputError           a dataset's files or arrays
     │   ├── RecordingError   one recording
     │   ├── StimulusError    one stimulus: words, audio, mechanisms
-    │   └── FeatureError     one model's features
+    │   ├── FeatureError     one model's features
+    │   └── SplitError       train and test rows
     ├── StudyInputError      several of the above, collected by the source audit
     ├── RegistryError        an unknown, duplicate or broken plugin
     ├── TableError           a table that does not match its declaration
@@ -103,6 +104,10 @@ class StimulusError(InputError):
 
 class FeatureError(InputError):
     """One model's features are missing or do not fit the words."""
+
+
+class SplitError(InputError):
+    """Rows cannot be split into training and test rows as asked."""
 
 
 class RegistryError(LPactError):

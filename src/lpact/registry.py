@@ -105,9 +105,10 @@ class Registry(Generic[P]):
     def register(self, plugin: type[P]) -> type[P]:
         """Add a plugin class in a session of your own; installed packages use entry points instead."""
         where = f"{plugin.__module__}.{plugin.__qualname__}"
-        if plugin.name in self._announced or plugin.name in self._entries:
-            raise self._twice(plugin.name, where, self._origin_of(plugin.name))
-        self._add(plugin.name, plugin, origin="this session", where=where)
+        name = getattr(plugin, "name", "")
+        if name in self._announced or name in self._entries:
+            raise self._twice(name, where, self._origin_of(name))
+        self._add(name, plugin, origin="this session", where=where)
         return plugin
 
     @cached_property

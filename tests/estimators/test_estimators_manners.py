@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer
 
 from lpact.estimators import BandedRidge, NestedRidge
-from lpact.math.splits import contiguous_folds
+from lpact.splits import contiguous
 
 ESTIMATORS = [
     NestedRidge(alphas=(1.0, 100.0), cv=4),
@@ -75,7 +75,7 @@ def test_a_search_finds_the_better_setting(model: Any, X: np.ndarray, y: np.ndar
 def test_a_clone_has_the_settings_and_nothing_that_was_learnt(
     model: Any, X: np.ndarray, y: np.ndarray
 ) -> None:
-    blocks = contiguous_folds(60, 3, gap=2)
+    blocks = contiguous(60, 3, gap=2)
     fitted = clone(model).set_params(cv=blocks).fit(X, y)
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()

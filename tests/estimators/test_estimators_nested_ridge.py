@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from lpact.estimators import NestedRidge
 from lpact.math.ridge import Selection
 from lpact.math.splits import BlockedFolds, contiguous_folds
+from lpact.splits import contiguous, shuffled
 
 ALPHAS = (0.1, 3.0, 100.0, 3000.0)
 Split = tuple[np.ndarray, np.ndarray]
@@ -100,7 +101,7 @@ def test_fit_with_a_gap_leaves_its_rows_out() -> None:
     X, y = recording()
     folds = contiguous_folds(len(X), 4, gap=6)
     by_number = NestedRidge(ALPHAS, cv=4, gap=6).fit(X, y)
-    by_blocks = NestedRidge(ALPHAS, cv=folds).fit(X, y)
+    by_blocks = NestedRidge(ALPHAS, cv=contiguous(len(X), 4, gap=6)).fit(X, y)
     np.testing.assert_array_equal(by_number.coef_, by_blocks.coef_)
     for target in range(y.shape[1]):
         found = search(list(block_splits(folds))).fit(X, y[:, target])
@@ -282,12 +283,13 @@ def test_single_precision_input_is_read() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"cv": KFold(5)}, "cv must be a number of blocks or a BlockedFolds"),
-        ({"cv": True}, "cv must be a number of blocks or a BlockedFolds"),
+        ({"cv": KFold(5)}, "cv must be a number of blocks or a split"),
+        ({"cv": True}, "cv must be a number of blocks or a split"),
         ({"cv": 1}, "cannot cut 83 rows into 1 blocks"),
         ({"cv": 84}, "cannot cut 83 rows into 84 blocks"),
-        ({"cv": contiguous_folds(80, 4)}, "folds cover 80 rows, responses have 83"),
-        ({"cv": contiguous_folds(83, 4, gap=2), "gap": 1}, "cv has a gap of its own"),
+        ({"cv": shuffled(83, 4)}, "cv must hold out contiguous rows, got a shuffled split"),
+        ({"cv": contiguous(80, 4)}, "folds cover 80 rows, responses have 83"),
+        ({"cv": contiguous(83, 4, gap=2), "gap": 1}, "cv has a gap of its own"),
         ({"alphas": (1.0, -1.0)}, "alphas must be positive"),
         ({"alphas": ()}, "alphas must be a list"),
         ({"components": (-1,)}, "components must be whole numbers"),
@@ -312,7 +314,7 @@ def test_wrong_input_is_named() -> None:
     with pytest.raises(ValueError, match=r"groups must be \[83\], got shape \(82,\)"):
         model.fit(X, y, groups=np.zeros(82))
     with pytest.raises(ValueError, match="as cv or as groups, not both"):
-        NestedRidge(cv=contiguous_folds(83, 4)).fit(X, y, groups=np.zeros(83))
+        NestedRidge(cv=contiguous(83, 4)).fit(X, y, groups=np.zeros(83))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X, y, unpenalised=X[:80])
     with pytest.raises(ValueError, match=r"must be \[n_lags, 83, t\], got shape \(83, 4\)"):

@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from ridge_oracle import assert_same_scores, choice_is_clear, oracle_nested, training_rows
 
 import lpact.math.ridge.single as single_module
-from lpact.analyses.lpact.levels.measure import Brain, Measure
-from lpact.analyses.lpact.levels.measures.linear import Linear
 from lpact.math.ridge import (
     PER_TARGET,
     SHARED,
@@ -28,6 +26,8 @@ from lpact.math.ridge import (
     single_column_readouts,
 )
 from lpact.math.splits import BlockedFolds, contiguous_folds
+from lpact.measures import LinearPredictivity
+from lpact.splits import contiguous
 
 SAME = 1e-9
 GRID = RidgeGrid((0.1, 1.0, 30.0, 1000.0))
@@ -505,6 +505,9 @@ def test_arguments_are_not_written_to():
 
 def test_units_among_themselves_are_fitted_as_one_by_one():
     _, responses = simulate(12, 120, 3, 8, 3)
-    brain = Brain(responses, 1, contiguous_folds(120, 4, gap=2), GRID)
-    got = Linear().between_units(brain)
-    assert_same_scores(got, Measure.between_units(Linear(), brain), SAME)
+    measure, split = LinearPredictivity(grid=GRID), contiguous(120, 4, gap=2)
+    got = measure.pairwise(responses[1], split, responses)
+    expected = [
+        measure.cross_validate(responses[1][:, [unit]], responses, split).value for unit in range(8)
+    ]
+    assert_same_scores(got, np.array(expected), SAME)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 import pkgutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from pydantic import BaseModel
 
 import lpact
 
@@ -26,21 +28,58 @@ def isort_order(name: str) -> tuple[int, str]:
 
 def test_the_public_api() -> None:
     assert lpact.__all__ == [
+        "Claim",
+        "Controls",
+        "Dataset",
         "FeatureSet",
+        "Gates",
+        "Grid",
+        "LPact",
         "LPactError",
+        "Mechanisms",
+        "Model",
+        "Nuisance",
+        "Preprocess",
+        "Readout",
+        "Responses",
         "Run",
+        "RunSettings",
         "Study",
         "__version__",
+        "audit",
+        "ceilings",
+        "diff_runs",
         "export_run",
         "extract_features",
         "load_study",
         "lock_run",
+        "measures",
         "open_run",
         "plan_features",
+        "read_responses",
+        "splits",
+        "stats",
         "verify_run",
     ]
     assert lpact.__all__ == sorted(lpact.__all__)
     assert dir(lpact) == lpact.__all__
+
+
+def test_sections_of_the_study_file_have_short_names() -> None:
+    study = lpact.Study(
+        name="first",
+        datasets=[lpact.Dataset(name="meg", reader="simulated")],
+        models=[lpact.Model(name="integrated", layers=(2,))],
+        readout=lpact.Readout(folds=3),
+        nuisance=lpact.Nuisance(include=("word_rate",)),
+        controls=lpact.Controls(draws=2),
+        mechanisms=lpact.Mechanisms(include=("surprisal", "context_update")),
+        analyses=[lpact.LPact()],
+        run=lpact.RunSettings(workers=2),
+    )
+    assert list(study.analyses) == ["lpact"]
+    assert (study.config.readout.folds, study.config.controls.draws) == (3, 2)
+    assert study.run_config.workers == 2
 
 
 @pytest.mark.parametrize("name", lpact.__all__)
@@ -50,7 +89,13 @@ def test_public_names_are_importable_and_explained(name: str) -> None:
         assert member.count(".") >= 2
         return
     assert inspect.getdoc(member)
+    if inspect.ismodule(member):
+        for public in member.__all__:
+            assert inspect.getdoc(getattr(member, public)), f"{name}.{public}"
+        return
     for attribute, value in inspect.getmembers(member):
+        if attribute in dir(BaseModel):  # pydantic's own
+            continue
         if not attribute.startswith("_") and (callable(value) or isinstance(value, property)):
             assert inspect.getdoc(value), f"{name}.{attribute}"
 
@@ -58,6 +103,13 @@ def test_public_names_are_importable_and_explained(name: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'lpact' has no attribute 'load_studie'"):
         _ = lpact.load_studie
+
+
+@pytest.mark.parametrize("name", ["ceilings", "measures", "splits", "stats"])
+def test_examples_of_the_core_run(name: str) -> None:
+    found = doctest.testmod(getattr(lpact, name))
+    assert found.attempted > 3
+    assert found.failed == 0
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -77,6 +129,9 @@ def test_importing_lpact_imports_nothing_heavy() -> None:
     code = "import lpact, sys; print(*{'numpy', 'polars', 'scipy', 'pydantic'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+    code = "import lpact, sys; lpact.splits.contiguous(9, 3); print('polars' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]
     code = "import lpact, sys; lpact.Study; print('polars' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True"]

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import lpact
-from lpact.analyses.lpact.levels.measure import MEASURES
 from lpact.archive.diff.manifests import version_changes
 from lpact.controls.base import CONTROLS
 from lpact.errors import RunError
+from lpact.measures import MEASURES
 from lpact.run.audit import plugin_code, plugin_packages
 from lpact.run.preregistration import check_run, register, study_tasks
 from lpact.store import package_code, read_manifest

@@ -1,10 +1,10 @@
 """What an analysis is: one question that a study can ask, as a plug-in of the engine.
 
 The engine plans, runs, resumes, reports, archives and compares every analysis through `Analysis` alone. Work is cut
-into tasks: a job says what to do, a key says all that its result depends on. The key is a hash of the job and the code that
-it may run, of the part of the configuration that matters to it, of the checksums of its sources, of the keys of the
-tasks whose results it needs, and of the libraries in use. A result with the same key is the same result, whichever
-study, run or machine asked for it first.
+into tasks: a job says what to do, a key says all that its result depends on. The key is a hash of the job and the code
+that it may run, of the part of the configuration that matters to it, of the checksums of its sources, of the keys of
+the tasks whose results it needs, and of the libraries in use. A result with the same key is the same result,
+whichever study, run or machine asked for it first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from typing import Any, ClassVar, Protocol
 
 import polars as pl
 
-from lpact.analyses.explanation import Block, ClaimTable, Conclusion, DatasetReport, Explanation
+from lpact.analyses.explanation import (
+    Block,
+    ClaimTable,
+    Conclusion,
+    DatasetReport,
+    Explanation,
+    MethodsPart,
+)
 from lpact.config import SharedConfig, StudyConfig
 from lpact.errors import InputError
 from lpact.features.models import FEATURE_SETS, MODELS
@@ -307,12 +314,17 @@ class Analysis(Plugin, ABC):
         del material
         return []
 
+    def unavailable(self, material: Material) -> Sequence[tuple[str, str, str]]:
+        """What the sources of a finished run did not allow, for the report: what, where and why."""
+        del material
+        return ()
+
     def figure(self, name: str, material: Material) -> Any:
         """A figure by name: `lpact.report.figure.Figure`, or `Missing` with the reason."""
-        raise KeyError(name)
+        raise KeyError(name, material)
 
-    def methods(self, manifest: Manifest, material: Material) -> list[tuple[str, str]]:
-        """Paragraphs of the Methods section: heading and text, with citations as ``[@key]``."""
+    def methods(self, manifest: Manifest, material: Material) -> Sequence[MethodsPart]:
+        """Its parts of the Methods section, beside those that every study has (`lpact.report.methods`)."""
         del manifest, material
         return []
 

@@ -1,6 +1,6 @@
 """Command line: one file per command. Nothing heavy is imported before a command runs.
 
-Commands that every analysis shares are listed here. Those of one analysis come from its class (`Analysis.commands`), and
+Commands that every analysis shares are listed here. Those of one analysis come from its class (`Analysis.commands`);
 each analysis is a verb: ``lpact <analysis> STUDY`` is ``lpact run STUDY --analysis <analysis>``.
 """
 
@@ -131,7 +131,7 @@ class _Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Shared commands, those of analyses, and one verb per analysis."""
         del ctx
-        names = list(SHARED)
+        names = [*SHARED]  # `list` is a module here
         try:
             names += (name for name, _ in _of_analyses())
         except RegistryError as error:

@@ -47,12 +47,12 @@ def _show_source(out: Console, dataset: DatasetOutline, program: str) -> None:
         say(out, f"your own data, for the reader '{dataset.reader}'", indent=4)
         return
     for label, text in source_lines(dataset.download):
-        say(out, f"{label + ':':<10}{text}", indent=4)
+        say(out, f"{label + ':':<9}{text}", indent=4)
     folder = dataset.folder or "FOLDER"
     fetch = f"{program} datasets fetch {dataset.reader} --to {folder}"
-    say(out, f"{'command:':<10}{fetch}", indent=4)
+    say(out, f"{'command:':<9}{fetch}", indent=4)
     if dataset.extra:
-        say(out, f"{'needs:':<10}pip install 'lpact[{dataset.extra}]'", indent=4)
+        say(out, f"{'needs:':<9}pip install 'lpact[{dataset.extra}]'", indent=4)
 
 
 def _show_models(out: Console, outline: Outline) -> None:

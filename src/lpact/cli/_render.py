@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,8 @@ if TYPE_CHECKING:
 
     from lpact.analyses.explanation import Block
 
-VERDICT_STYLES = {
-    "integrated_candidate": "bold green",
-    "mechanism_specific_candidate": "green",
-    "relational_candidate": "green",
-    "predictive_only": "yellow",
-    "control_explained": "red",
-    "null": "red",
-    "insufficient_brain_ceiling": "magenta",
-    "insufficient_coverage": "magenta",
-    "diagnostic_only": "dim",
-}
+LABEL_STYLES = ("green", "yellow", "dim")
+"""Colours of labels: the strongest third, the next, and the rest."""
 NARROWEST_TEXT = 20
 _MINUTE, _HOUR = 60.0, 3600.0
 _GIB = 2.0**30
@@ -86,6 +77,11 @@ def show_blocks(out: Console, blocks: Iterable[Block]) -> None:
             say(out, line, indent=2)
         if block.rows:
             show(out, Grid(block.columns, list(block.rows), block.right))
+
+
+def label_styles(labels: Collection[str]) -> dict[str, str]:
+    """Colours of the labels of an analysis, which lists the strongest first."""
+    return {label: LABEL_STYLES[3 * i // len(labels)] for i, label in enumerate(labels)}
 
 
 def show_lines(out: Console, lines: Iterable[Text]) -> None:

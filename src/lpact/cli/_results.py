@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from lpact.cli._layout import Grid
 from lpact.cli._machine import program
-from lpact.cli._render import counted, heading, memory, number, say, show, show_blocks, whole
+from lpact.cli._render import (
+    counted,
+    heading,
+    label_styles,
+    memory,
+    number,
+    say,
+    show,
+    show_blocks,
+    whole,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,7 +65,8 @@ def show_claim_counts(out: Console, analysis: Analysis, claims: pl.DataFrame) ->
     counted_rows = claims.group_by(*group, "label", "gate_profile").len().iter_rows()
     counts = {tuple(row[:-1]): row[-1] for row in counted_rows}
     heading(out, f"Claims by label ({analysis.name})")
-    grid = Grid((*group, "label", *profiles), right=frozenset(profiles))
+    styles = label_styles(about.labels)
+    grid = Grid((*group, "label", *profiles), right=frozenset(profiles), styles=styles)
     for (place,) in claims.select(group).unique(maintain_order=True).iter_rows():
         for label in about.labels:
             n = [counts.get((place, label, profile), 0) for profile in profiles]
@@ -72,7 +83,8 @@ def show_claims(out: Console, analysis: Analysis, claims: pl.DataFrame) -> None:
     score = (about.score,) if about.score else ()
     columns = (*place, *(("score",) if score else ()), last, "label", "first failed gate")
     numbers = {"score", *(c.name for c in about.table.columns if c.dtype in ("int", "float"))}
-    grid = Grid(columns, right=frozenset(numbers & set(columns)))
+    right = frozenset(numbers & set(columns))
+    grid = Grid(columns, right=right, styles=label_styles(about.labels))
     groups = claims.group_by(place, maintain_order=True) if place else [((), claims)]
     for values, rows in groups:
         for line in _shared_lines(about, list(rows.iter_rows(named=True)), last):

@@ -28,7 +28,7 @@ def command(
         str | None, typer.Argument(help="A kind, such as controls. Without it: all kinds.")
     ] = None,
 ) -> None:
-    """List registered analyses, controls, readers and other plug-ins."""
+    """List registered analyses, controls and other plug-ins."""
     out = console()
     kinds = plugin_kinds()
     if kind is None:

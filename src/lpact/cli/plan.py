@@ -41,7 +41,7 @@ def command(
     path: Paths = None,
     model: Models = None,
 ) -> None:
-    """Say what would be computed, about what it costs, and whether it fits this machine."""
+    """Show what a run would compute and cost, and whether it fits."""
     loaded = load(study, path, model)
     outline = loaded.outline()
     told = console()

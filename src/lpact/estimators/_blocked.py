@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 from lpact.math.ridge import Compute, Readout
 from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
 from lpact.math.types import FloatArray, IntArray
+from lpact.splits import Split
 
 ArrayLike: TypeAlias = Any
 """An array, a list, or a data frame that scikit-learn can read."""
@@ -71,7 +72,7 @@ class Weights(NamedTuple):
 class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """A linear readout whose settings are chosen over contiguous blocks of rows."""
 
-    cv: int | BlockedFolds
+    cv: int | Split
     gap: int
     metric: Literal["r2", "pearson", "spearman"]
     device: str
@@ -253,16 +254,20 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _folds(self, n_rows: int, groups: ArrayLike | None) -> BlockedFolds:
         """The blocks: segments, blocks that were given, or equal ones."""
-        if isinstance(self.cv, BlockedFolds):
+        if isinstance(self.cv, Split):
             if groups is not None:
                 raise ValueError("give blocks as cv or as groups, not both")
             if self.gap not in (0, self.cv.gap):
                 raise ValueError(f"cv has a gap of its own ({self.cv.gap}); set it there")
-            return self.cv
+            if not self.cv.contiguous:
+                raise ValueError(f"cv must hold out contiguous rows, got a {self.cv.kind} split")
+            return self.cv.blocks()[1]
         if groups is not None:
             return segment_folds(_segments(groups, n_rows), gap=self.gap)
         if not isinstance(self.cv, Integral) or isinstance(self.cv, bool):
-            raise ValueError(f"cv must be a number of blocks or a BlockedFolds, got {self.cv!r}")
+            raise ValueError(
+                f"cv must be a number of blocks or a split of lpact.splits, got {self.cv!r}"
+            )
         return contiguous_folds(n_rows, int(self.cv), gap=self.gap)
 
 

@@ -16,8 +16,8 @@ from lpact.math.ridge.banded import (
     nested_banded_ridge,
 )
 from lpact.math.ridge.bands import BandedGrid
-from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
+from lpact.splits import Split
 
 
 class BandedRidge(BlockedEstimator):
@@ -47,7 +47,8 @@ class BandedRidge(BlockedEstimator):
     random_state
         Seed of the draws, or where to take one from.
     cv
-        Number of blocks, or the blocks themselves. `fit` takes segments (stories, runs) as ``groups`` instead.
+        Number of blocks, or a contiguous split of `lpact.splits`. `fit` takes segments (stories, runs) as ``groups``
+        instead.
     gap
         Rows left out of training on both sides of every held-out block.
     metric
@@ -119,7 +120,7 @@ class BandedRidge(BlockedEstimator):
         concentration: Sequence[float] = (0.1, 1.0),
         subsets: bool = True,
         random_state: Any = 0,
-        cv: int | BlockedFolds = 5,
+        cv: int | Split = 5,
         gap: int = 0,
         metric: Literal["r2", "pearson", "spearman"] = "r2",
         form: Literal["auto", "primal", "kernel"] = "auto",

@@ -18,8 +18,8 @@ from lpact.math.ridge import (
     cross_validated_ridge,
     nested_ridge,
 )
-from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
+from lpact.splits import Split
 
 
 class NestedRidge(BlockedEstimator):
@@ -37,7 +37,8 @@ class NestedRidge(BlockedEstimator):
     components
         Numbers of principal components of the standardised features, 0 for all features.
     cv
-        Number of blocks, or the blocks themselves. `fit` takes segments (stories, runs) as ``groups`` instead.
+        Number of blocks, or a contiguous split of `lpact.splits`. `fit` takes segments (stories, runs) as ``groups``
+        instead.
     gap
         Rows left out of training on both sides of every held-out block.
     metric
@@ -97,7 +98,7 @@ class NestedRidge(BlockedEstimator):
         alphas: Sequence[float] = (1.0, 10.0, 100.0, 1000.0, 10000.0),
         *,
         components: Sequence[int] = (0,),
-        cv: int | BlockedFolds = 5,
+        cv: int | Split = 5,
         gap: int = 0,
         metric: Literal["r2", "pearson", "spearman"] = "r2",
         selection: Literal["target", "shared"] | Selection = "target",

@@ -1,1 +1,1 @@
-"""Numbers: arrays in, arrays out. No ids, no files, no configuration."""
+"""Numerics: arrays in, arrays out; no ids, files or configuration."""

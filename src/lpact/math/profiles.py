@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from lpact.math._columns import as_matrix, power_of_two_scale
+from lpact.math.columns import as_matrix, power_of_two_scale
 from lpact.math.scores import average_ranks
 from lpact.math.types import BoolArray, FloatArray
 

@@ -1,10 +1,10 @@
-"""Held-out scores, one a column: Pearson, Spearman, out-of-sample R²."""
+"""Held-out scores, one per column: Pearson, Spearman, out-of-sample R²."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from lpact.math._columns import as_matrix, power_of_two_scale, standard_columns, varying_columns
+from lpact.math.columns import as_matrix, power_of_two_scale, standard_columns, varying_columns
 from lpact.math.types import FloatArray
 
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from scipy import fft
 
-from lpact.math._columns import as_finite_matrix, varying_columns
+from lpact.math.columns import as_finite_matrix, varying_columns
 from lpact.math.types import FloatArray, IntArray
 
 _FFT_COLUMNS = 256

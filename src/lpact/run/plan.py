@@ -129,6 +129,11 @@ class Plan:
     def _stages(self, report: bool) -> tuple[StageCost, ...]:
         return tuple(stage for stage in self.stages if report or stage.stage != REPORT)
 
+    def _repr_html_(self) -> str:
+        from lpact.report.notebook import plan_html
+
+        return plan_html(self)
+
 
 def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost = NO_COST) -> Plan:
     """Count what a study will compute, and estimate what it costs."""

@@ -11,7 +11,14 @@ import polars as pl
 
 from lpact.analyses import COMMANDS
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage, StageWork
-from lpact.analyses.explanation import Block, ClaimTable, Conclusion, DatasetReport, Explanation
+from lpact.analyses.explanation import (
+    Block,
+    ClaimTable,
+    Conclusion,
+    DatasetReport,
+    Explanation,
+    MethodsPart,
+)
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
 from lpact.analyses.lpact.tables import (
     assay_brain,
@@ -30,7 +37,7 @@ from lpact.analyses.lpact.tables import (
 )
 from lpact.codes import FinalLabel, Gate
 from lpact.config import StudyConfig
-from lpact.errors import InputError
+from lpact.errors import ConfigError, InputError
 from lpact.inputs.workspace import Workspace
 from lpact.registry import Registry
 from lpact.store import Manifest
@@ -46,11 +53,18 @@ GATES = {
     "Rep": ("replication", Gate.REPLICATION),
 }
 """Column of the decision table and gate, by letter, in the order of the chain."""
-
-LABELS = {
-    label.value: label.explanation for label in (*list(FinalLabel)[2:], *list(FinalLabel)[:2])
-}
-"""Labels, strongest first; the two that say nothing about the model come last."""
+LABELS = (
+    FinalLabel.INTEGRATED_CANDIDATE,
+    FinalLabel.MECHANISM_SPECIFIC_CANDIDATE,
+    FinalLabel.RELATIONAL_CANDIDATE,
+    FinalLabel.PREDICTIVE_ONLY,
+    FinalLabel.CONTROL_EXPLAINED,
+    FinalLabel.NULL,
+    FinalLabel.INSUFFICIENT_BRAIN_CEILING,
+    FinalLabel.INSUFFICIENT_COVERAGE,
+    FinalLabel.DIAGNOSTIC_ONLY,
+)
+"""Labels from the strongest to none, then those of claims that could not be judged."""
 
 
 class LPact(Analysis):
@@ -78,11 +92,12 @@ class LPact(Analysis):
     claims = ClaimTable(
         table=decisions.DECISIONS,
         key=CLAIM_KEY,
-        labels=LABELS,
+        labels={label.value: label.explanation for label in LABELS},
         profiles={"paper": "point rules of the paper", "calibrated": "every gate is a test"},
         gates={letter: column for letter, (column, _) in GATES.items()},
         gate_meanings={letter: gate.explanation for letter, (_, gate) in GATES.items()},
         score="raw_score",
+        details=("first_failed_gate", "beaten_by"),
         evidence=decisions.GATE_EVIDENCE,
     )
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -133,16 +148,20 @@ class LPact(Analysis):
     }
     commands = COMMANDS["lpact"]
     kinds: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "measures": ("lpact.analyses.lpact.levels.measure:MEASURES", "relational.alignments"),
-        "profiles": ("lpact.analyses.lpact.levels.measure:PROFILES", "relational.profiles"),
+        "measures": ("lpact.measures:MEASURES", "relational.alignments"),
+        "profiles": (
+            "lpact.analyses.lpact.levels.profiles.similarity:PROFILES",
+            "relational.profiles",
+        ),
         "strippings": ("lpact.analyses.lpact.levels.strip:STRIPPINGS", "stripping.methods"),
     }
     starter: ClassVar[Mapping[str, Any]] = {"stripping": {"mismatch_draws": 1}}
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """Alignment measures, profile similarities and stripping methods."""
-        from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+        from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
         from lpact.analyses.lpact.levels.strip import STRIPPINGS
+        from lpact.measures import MEASURES
 
         config = LPactConfig.of(study)
         yield from ((MEASURES, name) for name in config.relational.alignments)
@@ -151,12 +170,25 @@ class LPact(Analysis):
 
     def resolve(self, study: StudyConfig) -> LPactSection:
         """Options of measures and stripping methods spelt out; unknown names are errors."""
-        from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES
+        from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
         from lpact.analyses.lpact.levels.strip import STRIPPINGS
         from lpact.controls.base import CONTROLS
+        from lpact.measures import MEASURES
         from lpact.run.audit import spell_out
 
         config = LPactConfig.of(study)
+        for option, listed, least in (
+            ("models", study.models, 1),
+            ("mechanisms.include", study.mechanisms.include, 2),
+        ):
+            if len(listed) < least:
+                raise ConfigError(
+                    f"L-PACT needs at least {least} in '{option}'",
+                    where=f"option '{option}'",
+                    got=len(listed),
+                    expected=f"{least} or more",
+                    remedy="add one, or leave the table [lpact] out and name another analysis",
+                )
         for name in config.audit.required_controls:
             CONTROLS.get(name, where="lpact.audit.required_controls")
         for name in config.relational.profiles:
@@ -247,7 +279,7 @@ class LPact(Analysis):
 
     def conclude(self, material: Material) -> Conclusion:
         """The verdict in one sentence, and why."""
-        from lpact.analyses.lpact.verdict_sentence import conclusion
+        from lpact.analyses.lpact.conclusion import conclusion
 
         return conclusion(material)
 
@@ -255,7 +287,7 @@ class LPact(Analysis):
         self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
     ) -> Explanation:
         """The chain of evidence of one claim."""
-        from lpact.analyses.lpact.claim_story import explain_claim
+        from lpact.analyses.lpact.explain import explain_claim
 
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
 
@@ -277,17 +309,24 @@ class LPact(Analysis):
 
         return result_blocks(material)
 
+    def unavailable(self, material: Material) -> list[tuple[str, str, str]]:
+        """Roles, controls, nuisance features, mechanisms and reliability modes that the sources do not offer."""
+        from lpact.analyses.lpact.unavailable import unavailable
+
+        return unavailable(material.tables)
+
     def figure(self, name: str, material: Material) -> Any:
         """One of the figures of ``figures``."""
         from lpact.analyses.lpact.figures import maker
 
         return maker(name)(material)
 
-    def methods(self, manifest: Manifest, material: Material) -> Any:
-        """The Methods section, part by part."""
+    def methods(self, manifest: Manifest, material: Material) -> list[MethodsPart]:
+        """From recordings to the decision, part by part."""
         from lpact.analyses.lpact.methods import methods_parts
 
-        return methods_parts(manifest, LPactConfig.of(material.config), material.tables)
+        del manifest
+        return methods_parts(LPactConfig.of(material.config), material.tables)
 
     def extra_tables(self, material: Material, tell: Callable[[str], None]) -> Frames:
         """Error rates of the gates, and what the verdicts depend on."""

@@ -1,4 +1,4 @@
-"""Inputs of readouts that do not fit, told by name."""
+"""Checks of a readout's inputs; each error names the input."""
 
 from __future__ import annotations
 

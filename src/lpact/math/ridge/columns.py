@@ -84,7 +84,7 @@ def joined_columns(be: Backend, features: Array, unpenalised: Array | None) -> t
 
 
 def check_finite(be: Backend, x: Array, name: str) -> None:
-    """Raise `ValueError` that tells the first value that is NaN or infinite, and where."""
+    """Raise `ValueError` naming the first value that is NaN or infinite, and its place."""
     if be.all_finite(x):
         return
     values = be.host(x)

@@ -109,7 +109,7 @@ class Engine:
         self.fitted_design = callable(design)
         self.design = self._make_design(design, unpenalised, linear_map, form)
         self.form: str = getattr(self.design, "form", form)
-        if self.fitted_design:  # only its result tells how wide it is
+        if self.fitted_design:  # its width is known from its result only
             first = self.trained(next(iter(self.validation))).axes
             self.n_features, self.form = first.n_features, first.form
         n_unpenalised = 0 if unpenalised is None else int(unpenalised.shape[1])

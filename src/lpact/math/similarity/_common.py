@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lpact.math._columns import as_finite_matrix, standard_columns
+from lpact.math.columns import as_finite_matrix, standard_columns
 from lpact.math.types import BoolArray, FloatArray
 
 ROUNDING = 1e-8

@@ -19,9 +19,11 @@ about 0 of independent ones. It is undefined where HSIC(K, K) = 0: one event alo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from lpact.math._columns import as_finite_matrix
+from lpact.math.columns import as_finite_matrix
 from lpact.math.similarity._common import (
     centred_scaled,
     check_debiased,
@@ -94,28 +96,59 @@ def cka_between_units(units: FloatArray, *, debiased: bool = False) -> FloatArra
     return symmetric(np.clip(product / np.outer(scale, scale), -1.0, 1.0), defined)
 
 
-def linear_cka(x: FloatArray, y: FloatArray, *, debiased: bool = False) -> float:
-    """Return the linear CKA of two representations of the same events, [n, p] and [n, r].
+@dataclass(frozen=True)
+class LinearKernel:
+    """XXᵀ of centred X, scaled so that nothing overflows, with what every alignment of it needs.
 
-    Columns are centred, not standardised, so that the result is invariant to rotations and
-    isotropic scaling of either side. NaN where one side is constant.
+    ``gram`` [n, n] is held where X has more columns than rows; then ``x`` is not needed. ``diagonal`` is that of the
+    kernel, [n], ``norm_squared`` its ‖·‖_F².
     """
-    x, y = as_finite_matrix(x, "x"), as_finite_matrix(y, "y")
-    if len(x) != len(y):
-        raise ValueError(f"x and y must have the same events, got {len(x)} and {len(y)}")
-    x, y = centred_scaled(x), centred_scaled(y)
-    cross = float(squared_projections(x, y).sum())
-    own_x, own_y = gram_norm_squared(x), gram_norm_squared(y)
+
+    x: FloatArray
+    gram: FloatArray | None
+    diagonal: FloatArray
+    norm_squared: float
+
+
+def linear_kernel(x: FloatArray) -> LinearKernel:
+    """Return the linear kernel of a representation [n, p]; columns are centred, not standardised."""
+    x = centred_scaled(as_finite_matrix(x, "x"))
+    diagonal = np.einsum("ij,ij->i", x, x)
+    if x.shape[1] <= len(x):
+        return LinearKernel(x, None, diagonal, gram_norm_squared(x))
+    gram = x @ x.T
+    return LinearKernel(x[:, :0], gram, diagonal, float(np.einsum("ij,ij->", gram, gram)))
+
+
+def linear_alignment(a: LinearKernel, b: LinearKernel, *, debiased: bool = False) -> float:
+    """Return the linear CKA of two kernels of the same events, invariant to rotations and isotropic scaling of X.
+
+    NaN where one side is constant.
+    """
+    if len(a.diagonal) != len(b.diagonal):
+        n, m = len(a.diagonal), len(b.diagonal)
+        raise ValueError(f"kernels must have the same events, got {n} and {m}")
+    cross, own_a, own_b = _kernel_product(a, b), a.norm_squared, b.norm_squared
     if debiased:
-        check_debiased(len(x))
-        k, m = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
-        floor_x, floor_y = _NO_STRUCTURE * own_x, _NO_STRUCTURE * own_y
-        cross = _debiased_pair(cross, k, m)
-        own_x, own_y = _debiased_pair(own_x, k, k), _debiased_pair(own_y, m, m)
-        if own_x <= floor_x or own_y <= floor_y:
+        check_debiased(len(a.diagonal))
+        floor_a, floor_b = _NO_STRUCTURE * own_a, _NO_STRUCTURE * own_b
+        cross = _debiased_pair(cross, a.diagonal, b.diagonal)
+        own_a = _debiased_pair(own_a, a.diagonal, a.diagonal)
+        own_b = _debiased_pair(own_b, b.diagonal, b.diagonal)
+        if own_a <= floor_a or own_b <= floor_b:
             return float("nan")
-    scale = float(np.sqrt(own_x * own_y))
+    scale = float(np.sqrt(own_a * own_b))
     return max(min(cross / scale, 1.0), -1.0) if scale > 0.0 else float("nan")
+
+
+def _kernel_product(a: LinearKernel, b: LinearKernel) -> float:
+    """Return ⟨K, L⟩ = ‖XᵀY‖²."""
+    if a.gram is not None and b.gram is not None:
+        return float(np.einsum("ij,ij->", a.gram, b.gram))
+    for gram, x in ((a.gram, b.x), (b.gram, a.x)):
+        if gram is not None:
+            return float(np.einsum("ij,ij->", gram @ x, x))
+    return float(squared_projections(a.x, b.x).sum())
 
 
 def _debiased_pair(cross: float, k: FloatArray, m: FloatArray) -> float:

@@ -21,11 +21,12 @@ once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from math import isqrt
 
 import numpy as np
 
-from lpact.math._columns import as_finite_matrix
+from lpact.math.columns import as_finite_matrix
 from lpact.math.similarity._common import (
     centred_scaled,
     check_debiased,
@@ -126,37 +127,49 @@ def cka_rbf_between_units(
     return symmetric(np.clip(product / np.outer(scale, scale), low, 1.0), defined)
 
 
-def rbf_cka(
-    x: FloatArray, y: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False
-) -> float:
-    """Return the RBF CKA of two representations of the same events, [n, p] and [n, r].
+@dataclass(frozen=True)
+class RBFKernel:
+    """A Gaussian kernel minus a constant: upper triangle [n (n − 1) / 2], row sums [n], product with itself."""
 
-    Columns are not standardised, so that the result is invariant to rotations and isotropic scaling
-    of either side. NaN where one side is constant or its median distance zero. Options as in
-    `cka_rbf_to_units`; 24 n² bytes at most.
+    upper: FloatArray
+    sums: FloatArray
+    own: float
+    median_fraction: float
+    debiased: bool
+
+
+def rbf_kernel(
+    x: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False
+) -> RBFKernel | None:
+    """Return the Gaussian kernel of a representation [n, p]; None where it has no bandwidth or no structure.
+
+    Columns are not standardised. Options as in `cka_rbf_to_units`; 12 n² bytes at most.
     """
-    x, y = as_finite_matrix(x, "x"), as_finite_matrix(y, "y")
-    if len(x) != len(y):
-        raise ValueError(f"x and y must have the same events, got {len(x)} and {len(y)}")
-    n = len(x)
-    constant = _checked_constant(n, median_fraction, debiased)
-    first, second = (
-        _hollow_kernel(centred_scaled(side), median_fraction, constant) for side in (x, y)
-    )
-    if first is None or second is None:
-        return float("nan")
-    sums = (pair_row_sums(first, n), pair_row_sums(second, n))
+    x = as_finite_matrix(x, "x")
+    constant = _checked_constant(len(x), median_fraction, debiased)
+    upper = _hollow_kernel(centred_scaled(x), median_fraction, constant)
+    if upper is None:
+        return None
+    kernel = RBFKernel(upper, pair_row_sums(upper, len(x)), 0.0, median_fraction, debiased)
+    own = _kernel_product(kernel, kernel)
+    return replace(kernel, own=own) if own > _NO_STRUCTURE * float(upper @ upper) else None
 
-    def centred(i: int, j: int, a: FloatArray, b: FloatArray) -> float:
-        totals = sums[i].sum() * sums[j].sum()
-        return float(_centred(2.0 * float(a @ b), sums[i] @ sums[j], totals, n, debiased))
 
-    own = [centred(0, 0, first, first), centred(1, 1, second, second)]
-    whole = [float(first @ first), float(second @ second)]
-    if own[0] <= _NO_STRUCTURE * whole[0] or own[1] <= _NO_STRUCTURE * whole[1]:
-        return float("nan")
-    cka = centred(0, 1, first, second) / float(np.sqrt(own[0] * own[1]))
-    return max(min(cka, 1.0), -1.0 if debiased else 0.0)
+def rbf_alignment(a: RBFKernel, b: RBFKernel) -> float:
+    """Return the CKA of two Gaussian kernels of the same events, invariant to rotations and isotropic scaling of X."""
+    if len(a.sums) != len(b.sums) or (a.debiased, a.median_fraction) != (
+        b.debiased,
+        b.median_fraction,
+    ):
+        raise ValueError("kernels must have the same events and options")
+    cka = _kernel_product(a, b) / float(np.sqrt(a.own * b.own))
+    return max(min(cka, 1.0), -1.0 if a.debiased else 0.0)
+
+
+def _kernel_product(a: RBFKernel, b: RBFKernel) -> float:
+    totals = a.sums.sum() * b.sums.sum()
+    product = 2.0 * float(a.upper @ b.upper)
+    return float(_centred(product, a.sums @ b.sums, totals, len(a.sums), a.debiased))
 
 
 def _checked_constant(n: int, median_fraction: float, debiased: bool) -> float:

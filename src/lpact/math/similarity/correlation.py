@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from lpact.math._columns import standard_columns
+from lpact.math.columns import standard_columns
 from lpact.math.similarity._common import (
     ROUNDING,
     standardised_pair,

@@ -24,8 +24,12 @@ from typing import Literal
 
 import numpy as np
 
-from lpact.math._columns import as_finite_matrix, as_matrix, power_of_two_scale
-from lpact.math.scores import pearson_columns
+from lpact.math.columns import (
+    as_finite_matrix,
+    as_matrix,
+    power_of_two_scale,
+    standard_columns,
+)
 from lpact.math.similarity._common import (
     ROUNDING,
     gram_norm_squared,
@@ -106,19 +110,16 @@ def rdm(x: FloatArray, metric: Dissimilarity) -> FloatArray:
     return upper_triangle(len(u), lambda rows: 1.0 - u[rows] @ u[rows.start :].T)
 
 
-def rsa(x: FloatArray, y: FloatArray) -> float:
-    """Return the RSA of two representations of the same events, [n, p] and [n, r].
+def rdm_pattern(x: FloatArray) -> FloatArray:
+    """Return the dissimilarities of all pairs of rows, centred and at unit length: [n, p] → [n (n − 1) / 2].
 
-    Both are taken as they are, not standardised. NaN where all dissimilarities of one are equal.
+    The RSA of two representations is the product of their patterns. Columns are not standardised. NaN where all
+    dissimilarities are equal.
     """
-    x, y = as_matrix(x, "x"), as_matrix(y, "y")
-    if len(x) != len(y):
-        raise ValueError(f"x and y must have the same events, got {len(x)} and {len(y)}")
-    first, second = (
-        rdm(side, "correlation" if side.shape[1] >= _MIN_PATTERN else "sqeuclidean")
-        for side in (x, y)
-    )
-    return float(pearson_columns(first[:, None], second[:, None])[0])
+    x = as_matrix(x, "x")
+    distances = rdm(x, "correlation" if x.shape[1] >= _MIN_PATTERN else "sqeuclidean")
+    z, varies = standard_columns(distances[:, None])
+    return z[:, 0] / np.sqrt(len(z)) if varies[0] else np.full(len(z), np.nan)
 
 
 def _correlation_covariance(z: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:

@@ -14,13 +14,12 @@ from scipy.stats import pearsonr, spearmanr
 from lpact.analyses.lpact.assays import brain_as_model, oracle, profile_order, reliability
 from lpact.analyses.lpact.assays.base import (
     BrainProfiles,
-    permutation_p,
     read_profiles,
     shuffled_similarities,
     unit_orders,
 )
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.levels.measure import PROFILES, ProfileSimilarity
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.tables.assay_brain import (
     BRAIN_AS_MODEL,
     BRAIN_AS_MODEL_SUMMARY,
@@ -101,12 +100,6 @@ def test_a_similarity_of_another_package_is_shuffled_too():
     assert found[0, 4] == pytest.approx(
         -np.abs(target[4, others] - source[4, others][order[0]]).mean()
     )
-
-
-def test_permutation_p_counts_the_real_order_and_ties():
-    shuffled = np.array([[0.1, 0.9], [0.5, 0.9], [0.7, 0.9], [np.nan, 0.9]])
-    p = permutation_p(np.array([0.5, 1.0]), shuffled)
-    assert p == pytest.approx([(1 + 2) / (1 + 3), 1 / (1 + 4)])
 
 
 # --- Brain–brain reliability ---------------------------------------------------------------------
@@ -237,7 +230,7 @@ def test_rows_hold_the_similarity_of_a_unit_with_itself_elsewhere(planted):
     config = study_config()
     audit, measured = measured_brains(config)
     first, second, *_ = read_profiles(
-        measured[BRAIN_PATTERNS.name], audit.datasets["sim"].recordings
+        measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings
     )
     unit = first.unit_ids[3]
     row = (
@@ -312,7 +305,7 @@ def test_units_of_other_subjects_are_not_compared_where_they_are_others():
 def test_recordings_with_other_unit_names_say_so():
     config = study_config(relational={"alignments": ["cka"], "profiles": ["pearson"]})
     audit, measured = measured_brains(config)
-    recordings = [replace(r, comparable=False) for r in audit.datasets["sim"].recordings]
+    recordings = [replace(r, comparable=False) for r in audit.of["lpact"].detail["sim"].recordings]
     brains = read_profiles(measured[BRAIN_PATTERNS.name], recordings)
     rows = brain_as_model.run(config, "sim", brains)
     assert set(rows["comparison"]) == {"run_to_run"}
@@ -338,7 +331,9 @@ def test_a_recording_with_its_units_in_another_order_no_longer_passes():
     """The planted signal is there as before; only the names of the units in one run of every subject are exchanged."""
     config = study_config(relational={"alignments": ["cka"], "profiles": ["pearson", "spearman"]})
     audit, measured = measured_brains(config)
-    brains = read_profiles(measured[BRAIN_PATTERNS.name], audit.datasets["sim"].recordings)
+    brains = read_profiles(
+        measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings
+    )
     straight = brain_as_model.run(config, "sim", brains)
     rng = np.random.default_rng(4)
     mixed = [mislabelled(b, rng) if b.id.run == "02" else b for b in brains]

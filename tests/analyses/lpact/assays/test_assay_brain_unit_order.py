@@ -14,7 +14,7 @@ from lpact.analyses.lpact.assays.base import BrainProfiles, reordered_means
 from lpact.analyses.lpact.assays.lines import findings
 from lpact.analyses.lpact.assays.unit_order import OrderTest, whole_orders
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.levels.measure import PROFILES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.tables.assay_stimulus import FULL_SUMMARY
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.codes import Reason

@@ -19,7 +19,7 @@ from lpact.analyses.lpact.calibration.cells import EFFORT
 from lpact.analyses.lpact.calibration.reference_run import load_reference
 from lpact.analyses.lpact.cli._calibration import QUANTITIES, show_biases
 from lpact.cli import app
-from lpact.math.intervals import wilson_interval
+from lpact.stats import wilson_interval
 
 NULL = ("independent", "drift", "nuisance", "shared_noise", "unknown_signal")
 SHIPPED = files("lpact.analyses.lpact.calibration").joinpath("reference")

@@ -27,7 +27,7 @@ from lpact.analyses.lpact.calibration.truths import GATES
 from lpact.analyses.lpact.cli._calibration import show_reference
 from lpact.analyses.lpact.tables.calibration import RATES, TRIALS, TRUTH_RATES
 from lpact.errors import RunError, TableError
-from lpact.math.intervals import wilson_interval
+from lpact.stats import wilson_interval
 from lpact.store import write_table
 
 SETTINGS = Settings(

@@ -13,7 +13,7 @@ from lpact.analyses.lpact.calibration.power_closed import (
     critical_value,
     from_spread,
 )
-from lpact.math.effective_sample import ar1_variance_inflation
+from lpact.stats import ar1_variance_inflation
 
 
 def detectable(**changes):
@@ -114,7 +114,7 @@ def _columns(x, y):
 
 def test_chance_scores_of_correlated_units_have_the_predicted_deviation():
     """Responses of eight units with one common factor, predictions made of other responses with the same mixing."""
-    from lpact.math.effective_sample import effective_units
+    from lpact.stats import effective_units
 
     rng = np.random.default_rng(1)
     n, units, studies = 100, 8, 800

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from lpact.math.intervals import wilson_interval
+from lpact.stats import wilson_interval
 
 
 def rate(

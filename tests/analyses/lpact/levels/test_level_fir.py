@@ -12,7 +12,6 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import stripping
 from lpact.analyses.lpact.levels.conditions import conditions
 from lpact.analyses.lpact.levels.localiser import localise
-from lpact.analyses.lpact.levels.measure import MEASURES, Brain
 from lpact.analyses.lpact.levels.readouts import fit_context, fit_nuisance
 from lpact.analyses.lpact.levels.strip import (
     STRIPPINGS,
@@ -37,6 +36,7 @@ from lpact.grid import build_grid
 from lpact.inputs.prepare import ModelOnGrid, inspect, ridge_grid
 from lpact.math.partial import partial_correlations
 from lpact.math.ridge import nested_ridge, nested_ridge_draws
+from lpact.measures import MEASURES
 from lpact.validation import validate_model
 
 N_TRS, N_WORDS, TR_S, DELAY = 300, 1200, 2.0, 3
@@ -285,9 +285,8 @@ def test_a_mechanism_that_never_varies_in_training_is_missing(fir):
 def test_unfitted_measures_see_a_delayed_response(benches, measure):
     values = {}
     for name, bench in benches.items():
-        grid = bench.prepared.grid
-        brain = Brain(grid.responses, grid.reference_lag, bench.prepared.folds, bench.ridge)
-        values[name] = MEASURES.build(measure).to_units(bench.model.load(1), brain)
+        features, reference = bench.model.load(1), bench.prepared.reference
+        values[name] = MEASURES.build(measure).to_units(features, reference)
     for name in ("fir", "lag"):
         assert values[name][:2].min() > 2 * np.abs(values[name][3:]).max(), name
     assert values["undelayed"][:2].max() < values["fir"][:2].min()

@@ -7,11 +7,11 @@ from scipy.stats import pearsonr, spearmanr
 
 from lpact.analyses.lpact.brain_sources import pattern_matrices
 from lpact.analyses.lpact.levels import relational
-from lpact.analyses.lpact.levels.measure import MEASURES, PROFILES, Brain
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.readouts import fit_context, fit_nuisance
 from lpact.analyses.lpact.levels.relational import BrainPatterns
 from lpact.codes import Reason
-from lpact.inputs.prepare import ridge_grid
+from lpact.measures import MEASURES
 
 
 @pytest.fixture(scope="module")
@@ -68,21 +68,23 @@ def tables(bench, brain_tables, readout):
 
 def test_same_measure_for_units_and_models(bench):
     """Row i of the brain matrix is the measure applied to unit i as if it were a model."""
-    brain = Brain(
-        bench.prepared.grid.responses,
-        bench.prepared.grid.reference_lag,
-        bench.prepared.folds,
-        ridge_grid(bench.config.readout),
+    responses = relational.LaggedResponses.of(bench.prepared)
+    every = {"alignments": MEASURES.names()}
+    config = bench.config.model_copy(
+        update={"relational": bench.config.relational.model_copy(update=every)}
     )
-    for entry in MEASURES.entries():
-        measure = entry.plugin()
-        matrix = measure.between_units(brain)
+    for name, measure in relational.build_measures(config, bench.prepared).items():
+        matrix = responses.patterns(measure)
         for unit in (0, 4):
-            row = measure.to_units(brain.reference[:, [unit]], brain)
-            others = np.arange(len(row)) != unit
-            np.testing.assert_allclose(
-                matrix[unit, others], row[others], atol=1e-10, err_msg=entry.name
+            column = responses.reference[:, [unit]]
+            row = (
+                measure.cross_validate(column, responses.lagged, responses.split).value
+                if measure.from_readout
+                else measure.to_units(column, responses.reference)
             )
+            others = np.arange(len(row)) != unit
+            np.testing.assert_allclose(matrix[unit, others], row[others], atol=1e-10, err_msg=name)
+            assert np.isnan(matrix[unit, unit])
 
 
 def test_deltas_follow_their_definition(bench, brain_tables, tables):

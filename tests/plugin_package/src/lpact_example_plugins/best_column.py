@@ -5,18 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lpact.analyses.lpact.levels.measure import Brain, Measure
+from lpact.measures import Measure
 
 
 class BestColumn(Measure):
-    """max_j |corr(z_j, u)| at the reference lag; columns that do not vary are left aside."""
+    """max_j |corr(z_j, u)|; columns that do not vary are left out."""
 
     name = "best_column"
     summary = "largest absolute correlation of a unit with any one feature column"
 
-    def to_units(self, features: NDArray[np.float64], brain: Brain) -> NDArray[np.float64]:
-        """Return the best absolute correlation for every unit, [n_units]."""
-        z, u = _standardised(features), _standardised(brain.reference)
+    scope = "unit"
+    symmetric = False
+
+    def values(self, X: NDArray[np.float64], Y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the best absolute correlation for every unit of Y, [n_units]."""
+        z, u = _standardised(X), _standardised(Y)
         correlations = np.abs(z.T @ u) / len(u)
         best: NDArray[np.float64] = correlations.max(axis=0)
         return np.where(u.any(axis=0) & z.any(), best, np.nan)

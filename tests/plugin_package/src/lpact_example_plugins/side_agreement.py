@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lpact.analyses.lpact.levels.measure import ProfileSimilarity
+from lpact.analyses.lpact.levels.profiles.similarity import ProfileSimilarity
 
 
 class SideAgreement(ProfileSimilarity):

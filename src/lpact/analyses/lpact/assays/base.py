@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.levels.measure import ProfileSimilarity
 from lpact.analyses.lpact.levels.pairing import HasUnits
+from lpact.analyses.lpact.levels.profiles.similarity import ProfileSimilarity
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.datasets.base import RecordingId
 from lpact.math.scores import average_ranks
@@ -139,14 +139,6 @@ def _ranked(rows: FloatArray) -> FloatArray:
 
 _STANDARDISED = {"pearson": _centred, "spearman": _ranked, "cosine": _unit_length}
 """Similarities that are products of standardised patterns."""
-
-
-def permutation_p(real: FloatArray, shuffled: FloatArray) -> FloatArray:
-    """Return (1 + #{shuffled ≥ real}) / (1 + shuffled orders), over finite ones; real [N], shuffled [P, N]."""
-    finite = np.isfinite(shuffled)
-    at_least = (finite & (shuffled >= real - ROUNDING)).sum(axis=0)
-    p: FloatArray = np.where(np.isfinite(real), (1 + at_least) / (1 + finite.sum(axis=0)), np.nan)
-    return p
 
 
 def mean_of_finite(values: FloatArray) -> FloatArray:

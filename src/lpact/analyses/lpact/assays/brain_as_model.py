@@ -19,10 +19,10 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.assays.base import (
+    ROUNDING,
     BrainProfiles,
     mean_of_finite,
     of_role,
-    permutation_p,
     shuffled_similarities,
     unit_orders,
 )
@@ -30,7 +30,6 @@ from lpact.analyses.lpact.assays.reliability import most_frequent_reason
 from lpact.analyses.lpact.assays.unit_order import OrderTest, Place, order_tests
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates.wording import number, words
-from lpact.analyses.lpact.levels.measure import PROFILES
 from lpact.analyses.lpact.levels.pairing import (
     MISSING_PARTNER,
     MODES,
@@ -39,11 +38,13 @@ from lpact.analyses.lpact.levels.pairing import (
     comparable,
     paired,
 )
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL, BRAIN_AS_MODEL_SUMMARY
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.codes import Reason
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
+from lpact.stats import rank_p_values
 from lpact.store import concat, frame, frame_from_columns, validate
 
 COMPARISONS = tuple(mode for mode in MODES if mode != SPLIT_HALF)
@@ -142,7 +143,7 @@ def _contrast(
         "similarity": real,
         "shuffled_similarity": control,
         "delta": delta,
-        "p_value": np.where(defined, permutation_p(real, shuffled), np.nan),
+        "p_value": np.where(defined, rank_p_values(real, shuffled, slack=ROUNDING), np.nan),
         "n_permutations": np.isfinite(shuffled).sum(axis=0),
         "gate_pass": passed,
         "reason": [Reason.OK.value if d else undefined.value for d in defined],

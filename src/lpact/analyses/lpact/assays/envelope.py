@@ -19,7 +19,7 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.codes import Reason
 from lpact.config import DatasetConfig
 from lpact.datasets.base import Stimulus
-from lpact.math._columns import standard_columns
+from lpact.math.columns import standard_columns
 from lpact.math.resample import HRFS, hrf_weights
 from lpact.math.splits import contiguous_folds
 from lpact.math.surrogates import autocorrelation_time

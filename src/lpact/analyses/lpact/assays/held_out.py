@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lpact.math._columns import standard_columns
+from lpact.math.columns import standard_columns
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
 

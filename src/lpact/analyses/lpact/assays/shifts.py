@@ -14,6 +14,7 @@ import scipy
 
 from lpact.math.surrogates import segment_slices
 from lpact.math.types import FloatArray, IntArray
+from lpact.stats import rank_p_values
 
 
 def shift_parts(n_shifts: int, n_segments: int, rng: np.random.Generator) -> FloatArray:
@@ -87,9 +88,7 @@ def shift_p(real: FloatArray, shifted: FloatArray) -> FloatArray:
 
     ``real`` is [m], ``shifted`` is [n_shifts, m]; NaN where any of them is.
     """
-    p = (1.0 + (shifted >= real).sum(axis=0)) / (1.0 + len(shifted))
-    defined = np.isfinite(real) & np.isfinite(shifted).all(axis=0)
-    return np.where(defined, p, np.nan)
+    return np.where(np.isfinite(shifted).all(axis=0), rank_p_values(real, shifted), np.nan)
 
 
 def reachable_level(alpha: float, n_shifts: int) -> float:

@@ -28,11 +28,11 @@ from lpact.analyses.lpact.assays.base import (
     reordered_means,
 )
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.measure import PROFILES
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.datasets.base import RecordingId
-from lpact.math.randomization import draw_p_value
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
+from lpact.stats import draw_p_value
 
 Place = tuple[str, str, str]
 """Comparison, alignment measure, profile similarity."""

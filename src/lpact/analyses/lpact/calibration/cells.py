@@ -55,9 +55,9 @@ EFFORT = Effort()
 class Cell:
     """One cell of the grid.
 
-    ``truth`` is a name of `lpact.analyses.lpact.calibration.truths.TRUTHS`, ``model`` one of the simulated models. ``n_events`` is the
-    number of words of a subject-run, met on average: four stories of sentences with 5 to 12 words.
-    ``noise_autocorrelation`` is that of the noise at 100 Hz, one sample later.
+    ``truth`` is a name of `truths.TRUTHS`, ``model`` one of the simulated models. ``n_events`` is the number of
+    words of a subject-run, met on average: four stories of sentences with 5 to 12 words. ``noise_autocorrelation``
+    is that of the noise at 100 Hz, one sample later.
     """
 
     truth: str

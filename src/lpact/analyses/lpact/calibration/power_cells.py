@@ -20,7 +20,7 @@ from lpact.datasets.simulated.brain import SAMPLING_RATE_HZ
 from lpact.datasets.simulated.kernels import WINDOW_S
 from lpact.datasets.simulated.latents import CONTEXT_AUTOCORRELATION
 from lpact.datasets.simulated.words import WORDS_PER_SENTENCE
-from lpact.math.effective_sample import ar1_variance_inflation
+from lpact.stats import ar1_variance_inflation
 
 TRUTH = MODEL = "integrated"
 """What is planted: everything that the gates look for, and a model that knows it."""

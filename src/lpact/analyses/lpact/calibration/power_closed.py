@@ -3,7 +3,7 @@
 Assumptions, all of them:
 
 1. Chance scores are correlations of a prediction without information and a response: mean 0, variance 1 / n_eff
-   (`lpact.math.effective_sample`), the same for every unit.
+   (`lpact.stats.effective_sample`), the same for every unit.
 2. A subject-run's score is the median over units, which are worth U_eff independent ones:
    σ² = m(U_eff) / (n_eff U_eff), with m from 1 to π/2 for the median instead of the mean.
 3. Real features and their best rival err independently, so that a contrast has the variance 2 σ². (Rivals that share
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from lpact.math.effective_sample import expected_maximum, median_penalty
+from lpact.stats import expected_maximum, median_penalty
 
 
 @dataclass(frozen=True)

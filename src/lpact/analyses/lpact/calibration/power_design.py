@@ -21,15 +21,15 @@ from lpact.errors import InputError
 from lpact.features.models import FULL
 from lpact.inputs.prepare import Prepared
 from lpact.inputs.workspace import Workspace
-from lpact.math.effective_sample import (
+from lpact.math.types import FloatArray
+from lpact.run.audit import audit_study
+from lpact.run.journal.progress import Reporter
+from lpact.stats import (
     autocorrelation,
     effective_units,
     segment_lengths,
     variance_inflation,
 )
-from lpact.math.types import FloatArray
-from lpact.run.audit import audit_study
-from lpact.run.journal.progress import Reporter
 from lpact.store import empty
 
 MOST_VALUES = 40_000_000

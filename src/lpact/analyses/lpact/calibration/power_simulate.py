@@ -23,6 +23,7 @@ from lpact.analyses.lpact.calibration.trial import summarise
 from lpact.analyses.lpact.calibration.truths import GATES, PLANTED_MECHANISM
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig, RelationalConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER, decide
+from lpact.analyses.lpact.stages import measure_levels
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.codes import Reason
@@ -32,7 +33,6 @@ from lpact.math.types import FloatArray
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.choose import open_executor, scratch_results
 from lpact.run.journal.progress import Reporter
-from lpact.analyses.lpact.stages import measure_levels
 from lpact.store import Results, TaskStore
 from lpact.validation import config_digest
 

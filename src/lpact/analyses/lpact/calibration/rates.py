@@ -9,7 +9,7 @@ import polars as pl
 
 from lpact.analyses.lpact.calibration.truths import known_truth
 from lpact.analyses.lpact.tables.calibration import CELL, RATES, TRIALS, TRUTH_RATES
-from lpact.math.intervals import wilson_interval
+from lpact.stats import wilson_interval
 from lpact.store import frame
 
 

@@ -1,4 +1,4 @@
-"""One simulated study: measured by the real stages, judged by the real rules, summarised in one row per gate profile."""
+"""One simulated study, measured by the real stages and judged by the real rules: one row per gate profile."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from threadpoolctl import threadpool_limits
 from lpact.analyses.lpact.calibration.cells import EFFORT, Cell, Effort, cell_config
 from lpact.analyses.lpact.calibration.truths import GATES, PLANTED_MECHANISM, known_truth
 from lpact.analyses.lpact.gates import decide
+from lpact.analyses.lpact.stages import measure_levels
 from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.codes import FinalLabel
-from lpact.analyses.lpact.stages import measure_levels
 from lpact.store import frame
 
 _EVIDENCE_GATES = {"mechanism_specific": "mechanism"}

@@ -58,7 +58,7 @@ def _in_order(rates: pl.DataFrame) -> pl.DataFrame:
 
 def _by_profile(rates: pl.DataFrame, profiles: list[str]) -> list[str]:
     """Rate and interval of each profile, the given rows taken together."""
-    from lpact.math.intervals import wilson_interval
+    from lpact.stats import wilson_interval
 
     cells = []
     for profile in profiles:

@@ -16,7 +16,7 @@ from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.claims import Claim, Standing
 from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, GateEvidence
 from lpact.codes import FinalLabel
-from lpact.math.multiple_testing import benjamini_hochberg
+from lpact.stats import benjamini_hochberg
 
 RUNGS = (
     FinalLabel.PREDICTIVE_ONLY,

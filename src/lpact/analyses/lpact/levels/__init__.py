@@ -1,1 +1,1 @@
-"""LEVELS: source audit and the four evidence levels. Each measures; none decides."""
+"""Source audit and the four levels of evidence: they measure; `gates` decides."""

@@ -1,4 +1,4 @@
-"""Level 4: how well do brains agree with brains, and how near does the model come?
+"""Level 4: how well do brains agree with brains, and how close does the model come?
 
 For paired brain patterns p_a, p_b of one unit, reliability is ρ(p_a, p_b), with the same profile similarity ρ as at
 level 2; of responses to the same stimulus it is their correlation over events. A recording's reliability is the median
@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.measure import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.pairing import (
     MISSING_PARTNER,
     MODES,
@@ -23,15 +22,17 @@ from lpact.analyses.lpact.levels.pairing import (
     comparable,
     paired,
 )
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.tables.ceilings import (
     BRAIN_CEILING,
     NORMALIZED_PREDICTIVE,
     NORMALIZED_SCORES,
 )
+from lpact.ceilings import correlation_with_mean, spearman_brown, standardised
 from lpact.codes import Reason
 from lpact.datasets.base import RecordingId
 from lpact.math.scores import pearson_columns
-from lpact.math.types import FloatArray, IntArray
+from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.store import empty, frame
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
 
@@ -47,7 +48,7 @@ class BrainOnGrid:
     """What reliability needs of one recording.
 
     ``responses`` is [n_events, n_units] at the reference lag; ``patterns`` and both ``halves`` hold [N, N] by measure.
-    Events are told apart by their first word and their time on the stimulus' clock.
+    Events are identified by their first word and their time on the stimulus' clock.
     """
 
     id: RecordingId
@@ -93,7 +94,7 @@ def run(*, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> 
             for alignment in config.relational.alignments:
                 for name, profile in profiles.items():
                     result = _profile_reliability(
-                        mode, own, others, reason, alignment, profile, config
+                        mode, own, others, reason, alignment, profile, config.relational.min_units
                     )
                     own_rows.append(
                         {
@@ -144,13 +145,12 @@ def _valid(values: Sequence[float], n_shared: int) -> dict[str, object]:
     reliability = float(np.mean(values))
     if not np.isfinite(reliability):
         return _invalid(Reason.UNDEFINED_SCORE, len(values), n_shared)
+    corrected = float(spearman_brown(reliability))
     return {
         "valid": True,
         "reason": Reason.OK,
         "reliability": reliability,
-        "reliability_spearman_brown": 2 * reliability / (1 + reliability)
-        if reliability > -1
-        else None,
+        "reliability_spearman_brown": corrected if np.isfinite(corrected) else None,
         "n_partners": len(values),
         "n_units_shared": n_shared,
     }
@@ -189,9 +189,8 @@ def _profile_reliability(
     reason: Reason,
     alignment: str,
     profile: ProfileSimilarity,
-    config: LPactConfig,
+    min_units: int,
 ) -> dict[str, object]:
-    min_units = config.relational.min_units
     if len(own.unit_ids) < min_units:
         return _invalid(Reason.TOO_FEW_UNITS)
     if mode == SPLIT_HALF:
@@ -252,43 +251,34 @@ def _to_partners(own: BrainOnGrid, others: Sequence[BrainOnGrid]) -> dict[str, o
 
 
 def _to_mean(own: BrainOnGrid, others: Sequence[BrainOnGrid]) -> dict[str, object]:
-    """Correlation with the mean of the partners' standardised responses: what others, without their noise, tell.
+    """Correlation with the mean of the partners' standardised responses, which averages out their noise.
 
     An event counts where at least two partners hold it, and a unit where at least two partners have it.
     """
     if len(others) < 2:
         return _invalid(Reason.SINGLE_PARTNER, len(others))
-    n_events, n_units = own.responses.shape
-    total = np.zeros((n_events, n_units))
-    count = np.zeros((n_events, n_units), dtype=np.int64)
-    for other in others:
-        rows, other_rows = _shared_events(own, other)
-        units = [u for u in own.unit_ids if u in other.unit_index]
-        columns = [own.unit_index[u] for u in units]
-        values = _standardised(other.responses[:, [other.unit_index[u] for u in units]])
-        place = np.ix_(rows, np.array(columns, dtype=np.int64))
-        total[place] += values[other_rows]
-        count[place] += 1
-    enough = count >= 2
-    shared = [u for u in range(n_units) if enough[:, u].sum() >= MIN_SHARED_EVENTS]
-    if not shared:
-        return _invalid(Reason.TOO_FEW_SHARED_UNITS, len(others))
-    values = np.array(
-        [
-            pearson_columns(
-                own.responses[enough[:, u], u : u + 1],
-                (total[enough[:, u], u] / count[enough[:, u], u])[:, None],
-            )[0]
-            for u in shared
-        ]
+    values, n_events = correlation_with_mean(
+        own.responses,
+        (_on_own_grid(own, other) for other in others),
+        min_others=2,
+        min_stimuli=MIN_SHARED_EVENTS,
     )
-    result = _valid([_median(values)], len(shared))
+    shared = n_events >= MIN_SHARED_EVENTS
+    if not shared.any():
+        return _invalid(Reason.TOO_FEW_SHARED_UNITS, len(others))
+    result = _valid([_median(values)], int(shared.sum()))
     return result | {"n_partners": len(others), "reliability_spearman_brown": None}
 
 
-def _standardised(values: FloatArray) -> FloatArray:
-    spread = values.std(axis=0)
-    return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, np.nan))
+def _on_own_grid(own: BrainOnGrid, other: BrainOnGrid) -> tuple[FloatArray, BoolArray]:
+    """A partner's standardised responses at one's own events and units, and where it has any."""
+    rows, other_rows = _shared_events(own, other)
+    units = [u for u in own.unit_ids if u in other.unit_index]
+    place = np.ix_(rows, np.array([own.unit_index[u] for u in units], dtype=np.int64))
+    values, present = np.zeros(own.responses.shape), np.zeros(own.responses.shape, dtype=bool)
+    z = standardised(other.responses[:, [other.unit_index[u] for u in units]])
+    values[place], present[place] = z[other_rows], True
+    return values, present
 
 
 _RESPONSE_KINDS: Mapping[str, ResponseReliability] = {

@@ -116,5 +116,5 @@ def _check(features: FloatArray, n_events: int, control: SevereControl) -> None:
         where=f"{type(control).__module__}.{type(control).__qualname__}.draw",
         got=f"an array of shape {features.shape}, {np.isnan(features).sum()} NaN",
         expected=f"finite numbers, one row for each of {n_events} events",
-        remedy="mend the control, or leave it out of controls.include",
+        remedy="fix the control, or leave it out of controls.include",
     )

@@ -26,9 +26,9 @@ from lpact.analyses.lpact.tables.predictive import (
 )
 from lpact.codes import Reason
 from lpact.inputs.prepare import Prepared
-from lpact.math.multiple_testing import benjamini_hochberg
 from lpact.math.ridge import METRICS
 from lpact.math.types import FloatArray
+from lpact.stats import benjamini_hochberg, rank_p_values
 from lpact.store import frame
 
 Scores = dict[tuple[str, int], UnitScores]
@@ -220,7 +220,7 @@ def _null_row(
             "reason": Reason.UNDEFINED_SCORE,
         }
     score = float(finite.mean())
-    p_value = (1 + int((finite >= real).sum())) / (1 + finite.size) if random else None
+    p_value = float(rank_p_values(real, finite)) if random else None
     return {
         "random": random,
         "n_draws": finite.size,

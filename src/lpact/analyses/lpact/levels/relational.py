@@ -16,13 +16,7 @@ import polars as pl
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.conditions import REAL, conditions
 from lpact.analyses.lpact.levels.contrast import best_control
-from lpact.analyses.lpact.levels.measure import (
-    MEASURES,
-    PROFILES,
-    Brain,
-    Measure,
-    ProfileSimilarity,
-)
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.readouts import NUISANCE
 from lpact.analyses.lpact.levels.relational_nulls import Shuffles, relational_nulls
 from lpact.analyses.lpact.tables.relational import (
@@ -39,6 +33,8 @@ from lpact.codes import Reason
 from lpact.inputs.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
 from lpact.math.splits import alternating_halves
 from lpact.math.types import FloatArray, IntArray
+from lpact.measures import MEASURES, LinearPredictivity, Measure
+from lpact.splits import Split, contiguous
 from lpact.store import frame, frame_from_columns
 
 
@@ -56,12 +52,19 @@ class BrainPatterns:
     unit_order_hash: str
 
 
-def build_measures(config: LPactConfig) -> dict[str, Measure]:
-    """Instances of the study's alignment measures, by name."""
+def build_measures(config: LPactConfig, prepared: Prepared | None = None) -> dict[str, Measure]:
+    """Instances of the study's alignment measures, by name; for a recording, with the settings of its readout."""
     options = config.relational.options
-    return {
+    measures = {
         name: MEASURES.build(name, options.get(name), where="relational.alignments")
         for name in config.relational.alignments
+    }
+    if prepared is None:
+        return measures
+    settings = ridge_grid(config.readout, prepared), compute_settings(config.readout)
+    return {
+        name: measure.using(*settings) if isinstance(measure, LinearPredictivity) else measure
+        for name, measure in measures.items()
     }
 
 
@@ -71,6 +74,38 @@ def build_profiles(config: LPactConfig) -> dict[str, ProfileSimilarity]:
         name: PROFILES.build(name, where="relational.profiles")
         for name in config.relational.profiles
     }
+
+
+@dataclass(frozen=True)
+class LaggedResponses:
+    """What measures look at in a recording: responses [n_lags, n_events, n_units], and the outer folds."""
+
+    lagged: FloatArray
+    reference_lag: int
+    split: Split
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> LaggedResponses:
+        """The responses of a recording, with the folds of its readouts."""
+        grid = prepared.grid
+        return cls(grid.responses, grid.reference_lag, Split.of_blocks(prepared.folds))
+
+    @property
+    def reference(self) -> FloatArray:
+        """LaggedResponses at the reference lag, [n_events, n_units]."""
+        reference: FloatArray = self.lagged[self.reference_lag]
+        return reference
+
+    def take(self, rows: IntArray) -> LaggedResponses:
+        """The same units over some of the events, with as many contiguous folds."""
+        split = contiguous(len(rows), len(self.split), gap=self.split.gap)
+        return LaggedResponses(self.lagged[:, rows], self.reference_lag, split)
+
+    def patterns(self, measure: Measure) -> FloatArray:
+        """Patterns of all units, [N, N]; a unit has no entry for itself."""
+        matrix = measure.pairwise(self.reference, self.split, self.lagged).copy()
+        np.fill_diagonal(matrix, np.nan)
+        return matrix
 
 
 def run_brain(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFrame]:
@@ -89,13 +124,16 @@ def run_brain(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFr
         "coordinate_frame": units.coordinate_frame,
         "unit_order_hash": order,
     }
-    brain = _brain(config, prepared)
-    halves = [brain.take(rows) for rows in _halves(config, prepared)]
+    responses = LaggedResponses.of(prepared)
+    halves = [
+        responses.take(rows)
+        for rows in alternating_halves(prepared.n_events, config.relational.half_blocks)
+    ]
     correlation = PROFILES.build("pearson")
     patterns, half_patterns = [], []
-    for name, measure in build_measures(config).items():
-        whole = _off_diagonal(measure.between_units(brain))
-        parts = [_off_diagonal(measure.between_units(half)) for half in halves]
+    for name, measure in build_measures(config, prepared).items():
+        whole = responses.patterns(measure)
+        parts = [half.patterns(measure) for half in halves]
         reliability = correlation.compare_pairs(parts[0], parts[1])
         common = {**prepared.key, "alignment": name, "unit": list(units.ids)}
         patterns.append(
@@ -124,26 +162,6 @@ def run_brain(*, config: LPactConfig, prepared: Prepared) -> dict[str, pl.DataFr
         BRAIN_PATTERNS.name: pl.concat(patterns),
         HALF_PATTERNS.name: pl.concat(half_patterns),
     }
-
-
-def _brain(config: LPactConfig, prepared: Prepared) -> Brain:
-    return Brain(
-        prepared.grid.responses,
-        prepared.grid.reference_lag,
-        prepared.folds,
-        ridge_grid(config.readout, prepared),
-        compute_settings(config.readout),
-    )
-
-
-def _halves(config: LPactConfig, prepared: Prepared) -> tuple[IntArray, IntArray]:
-    return alternating_halves(prepared.n_events, config.relational.half_blocks)
-
-
-def _off_diagonal(matrix: FloatArray) -> FloatArray:
-    out = matrix.copy()
-    np.fill_diagonal(out, np.nan)
-    return out
 
 
 def run(
@@ -243,7 +261,7 @@ def _collect(
     readout_scores: Mapping[tuple[str, int], FloatArray],
 ) -> _Collected:
     """Patterns of the real features, every control and nuisance."""
-    brain, measures = _brain(config, prepared), build_measures(config)
+    measures = build_measures(config, prepared)
     counted: dict[str, bool] = {}
     surrogates: dict[str, None] = {}
     patterns: dict[str, dict[tuple[str, int], FloatArray]] = {name: {} for name in measures}
@@ -255,7 +273,7 @@ def _collect(
             elif measure.from_readout:
                 pattern = readout_scores[condition, draw]
             else:
-                pattern = measure.to_units(features, brain)
+                pattern = measure.to_units(features, prepared.reference)
             patterns[name][condition, draw] = pattern
 
     for condition in conditions(config, prepared, model, layer):

@@ -1,14 +1,14 @@
-"""What the relational statistic would be if the model's pattern had nothing to do with the units it is said of.
+"""Nulls of the relational statistic: the model's pattern is unrelated to the units.
 
-The similarity of a context, measure and profile similarity ρ is the mean over units of ρ(b_i, q without i). It says
-nothing of size: features that know nothing have patterns too, tiny ones, and some of them resemble the brain's. The
-statistic is therefore the similarity times the spread of the pattern,
+The similarity of a context, measure and profile similarity ρ is the mean over units of ρ(b_i, q without i). It
+ignores size: uninformative features have patterns too, tiny ones, and some of them resemble the brain's. The statistic
+is therefore the similarity times the spread of the pattern,
 
     s(q) = mean over i of ρ(b_i, q without i) · sd(q) / c,
 
 with a constant c that is a symmetric function of all that is compared. Three nulls:
 
-``surrogate``   s(q) of every draw of a surrogate control: features that know nothing of the stimulus.
+``surrogate``   s(q) of every draw of a surrogate control: features without information about the stimulus.
 ``unit_order``  s(q_real) in a random order of the units.
 ``swap``        against a rival r: s(q_real) − s(q_r), with the shapes of q_real and q_r (their deviations from their
                 means) exchanged at random units; a random rival has another draw in every exchange.
@@ -27,7 +27,7 @@ import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.conditions import REAL
-from lpact.analyses.lpact.levels.measure import ProfileSimilarity
+from lpact.analyses.lpact.levels.profiles.similarity import ProfileSimilarity
 from lpact.analyses.lpact.tables.relational import RELATIONAL_NULLS
 from lpact.codes import Reason
 from lpact.inputs.prepare import Prepared

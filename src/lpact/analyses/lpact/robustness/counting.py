@@ -9,8 +9,8 @@ import polars as pl
 
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel
-from lpact.math.multiple_testing import benjamini_hochberg
 from lpact.math.types import BoolArray, FloatArray
+from lpact.stats import benjamini_hochberg
 
 Counts = dict[str, dict[str, int]]
 """By gate profile: claims, integrated ones, and those that a change gains and loses."""
@@ -68,7 +68,7 @@ class StudyClaims:
         present
             Those of them that still have rows; the others make no claim.
         decided
-            Claims that were decided again, as `lpact.analyses.lpact.gates.decision.integrated_claims` gives them. Claims of
+            Claims that were decided again, as `gates.decision.integrated_claims` gives them. Claims of
             ``present`` layers that are not among them fail.
         fdr
             False discovery rate of the correction over all claims with a p-value.

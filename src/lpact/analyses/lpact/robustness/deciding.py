@@ -1,15 +1,14 @@
 """The decision, taken again under altered tables or thresholds, and compared with the run's own.
 
-Everything that asks what would be integrated goes through `lpact.analyses.lpact.gates.decide`: no gate is written twice. Only what
-can have changed is decided again. A change touches some gates and not others; a claim that fails a gate which the
-change does not touch is not integrated before or after it, so that its layer need not be looked at. Neither need a
-layer without any number at some level. Where a gate profile corrects over the claims of a study, the correction is
-made over all of them, with the p-values that the decision stores.
-
-Gates and tests whose tables and thresholds are untouched are taken from the run's own decision. Where only the
-integrated claims are counted, a layer that level 1 stops is not looked at further, nor is one tested further that a
-test has stopped: its p-value is above the false discovery rate, and how far above it is changes no other claim
-(Benjamini & Hochberg 1995 look at p-values up to the rate only).
+Everything that asks what would be integrated goes through `lpact.analyses.lpact.gates`: no gate is written twice.
+Only what can have changed is decided again. A change touches some gates and not others; a claim that fails a gate
+which the change does not touch is not integrated before or after it, so that its layer need not be looked at. Neither
+need a layer without any number at some level. Where a gate profile corrects over the claims of a study, the
+correction is made over all of them, with the p-values that the decision stores. Gates and tests whose tables and
+thresholds are untouched are taken from the run's own decision. Where only the integrated claims are counted, a layer
+that level 1 stops is not looked at further, nor is one tested further that a test has stopped: its p-value is above
+the false discovery rate, and how far above it is changes no other claim (Benjamini & Hochberg 1995 look at p-values
+up to the rate only).
 """
 
 from __future__ import annotations

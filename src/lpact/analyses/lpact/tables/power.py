@@ -13,7 +13,7 @@ _TARGET = Column("target_power", "float", "Power that a detectable effect is det
 
 STUDY_DESIGN = Table(
     "controls/study_design",
-    "One row per dataset and model: sizes and autocorrelation, and how many independent events and units they are worth.",
+    "One row per dataset and model: sizes and autocorrelation, and the independent events and units they are worth.",
     ("dataset", "model"),
     (
         _DATASET,
@@ -127,7 +127,7 @@ MINIMUM_DETECTABLE_EFFECT = Table(
         Column(
             "simulated_size",
             "str",
-            "Sizes of simulated studies, compared with the design's: `same`, `smaller`, `larger` or `mixed`; `same` for "
+            "Sizes of simulated studies, against the design's: `same`, `smaller`, `larger` or `mixed`; `same` for "
             "other methods.",
         ),
         Column(

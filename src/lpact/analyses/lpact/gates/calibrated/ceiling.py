@@ -21,9 +21,9 @@ from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEv
 from lpact.analyses.lpact.gates.point_rules.ceiling import BOUNDED
 from lpact.analyses.lpact.gates.wording import count, number
 from lpact.codes import Gate
-from lpact.math.randomization import bootstrap_p_value
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
+from lpact.stats import bootstrap_p_value
 
 
 def ceiling_gate(

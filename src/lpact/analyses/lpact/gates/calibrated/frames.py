@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
-from lpact.math.randomization import one_sample_p_value, sign_flip_p_value
 from lpact.math.types import FloatArray
+from lpact.stats import one_sample_p_value, sign_flip_p_value
 
 SubjectRun = tuple[str, str, str]
 

@@ -32,14 +32,14 @@ from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEv
 from lpact.analyses.lpact.gates.known import Known
 from lpact.analyses.lpact.gates.wording import count, number
 from lpact.codes import Gate
-from lpact.math.randomization import (
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray
+from lpact.stats import (
     draw_p_value,
     intersection_union,
     one_sample_p_value,
     partial_conjunction,
 )
-from lpact.math.seeding import keyed_rng
-from lpact.math.types import FloatArray
 
 NUISANCE = "nuisance"
 REAL = "real"

@@ -1,7 +1,7 @@
 """Gate R, and S at level 2, as tests.
 
 The statistic is the mean over subject-runs of the median over alignment × profile summaries of the mean similarity over
-units times the spread of the pattern (for a rival, of real − rival; `lpact.analyses.lpact.levels.relational_nulls`). It is held
+units times the spread of the pattern (for a rival, of real − rival; `levels.relational_nulls`). It is held
 against the very same statistic
 
     of every draw of each surrogate control               exchangeable if the features do not know the stimulus
@@ -35,8 +35,8 @@ from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEv
 from lpact.analyses.lpact.gates.rows import is_label
 from lpact.analyses.lpact.gates.wording import percent
 from lpact.codes import Gate, RowLabel
-from lpact.math.randomization import draw_p_value
 from lpact.math.types import FloatArray
+from lpact.stats import draw_p_value
 
 NUISANCE = "nuisance"
 SURROGATE, UNIT_ORDER, SWAP = "surrogate", "unit_order", "swap"

@@ -1,0 +1,361 @@
+"""How well brains agree with themselves and with each other: the score that a perfect model could reach.
+
+Responses are arrays of stimuli × repetitions × units, or subjects × stimuli × units; a missing trial, stimulus or unit
+is NaN. Whatever is undefined is counted in ``n_undefined``, and NaN where nothing is left.
+
+>>> import numpy as np
+>>> from lpact import ceilings
+>>> rng = np.random.default_rng(0)
+>>> signal = rng.standard_normal((100, 1, 3))
+>>> responses = signal + rng.standard_normal((100, 8, 3))         # stimuli × repetitions × units
+>>> found = ceilings.split_half(responses, n_draws=20)
+>>> found.value.round(1), found.corrected.round(1)               # a half of 4 trials: 0.8; all 8: 0.9
+(array([0.8, 0.8, 0.8]), array([0.9, 0.9, 0.9]))
+>>> subjects = signal[:, 0] + rng.standard_normal((5, 100, 3))    # subjects × stimuli × units
+>>> ceilings.group_mean(subjects).value.round(1)                  # each subject with the mean of the others
+array([0.7, 0.6, 0.6])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+import numpy.typing as npt
+
+from lpact.errors import InputError
+from lpact.math.profiles import pearson_rows
+from lpact.math.scores import pearson_columns
+from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.measures import Measure, Score
+from lpact.splits import Split
+
+__all__ = [
+    "Ceiling",
+    "PairScores",
+    "correlation_with_mean",
+    "group_mean",
+    "noise_corrected",
+    "pooled_source",
+    "random_halves",
+    "spearman_brown",
+    "split_half",
+    "standardised",
+    "subject_pairs",
+]
+
+
+def spearman_brown(r: npt.ArrayLike, factor: float = 2.0) -> FloatArray:
+    """Reliability of ``factor`` times as many measurements, k r / (1 + (k − 1) r): for two halves, 2r / (1 + r).
+
+    NaN where the denominator is not positive (r = −1 for halves).
+    """
+    r = np.asarray(r, dtype=np.float64)
+    below = 1.0 + (factor - 1.0) * r
+    defined = below > 0.0
+    return np.where(defined, factor * r / np.where(defined, below, 1.0), np.nan)
+
+
+def noise_corrected(r: npt.ArrayLike, *reliabilities: npt.ArrayLike) -> FloatArray:
+    """Correlation without measurement noise, r / √(product of the reliabilities of both sides).
+
+    One reliability corrects for noise of the responses alone, two for that of both sides. All must be about as many
+    measurements as r is (see `spearman_brown`). NaN where a reliability is not positive: count them, since leaving them
+    out makes the rest look better.
+
+    Reference: Spearman (1904), Am. J. Psychol. 15:72–101.
+    """
+    factors = np.stack(np.broadcast_arrays(*(np.asarray(v, float) for v in reliabilities)))
+    product, positive = factors.prod(axis=0), (factors > 0.0).all(axis=0)
+    corrected = np.asarray(r, dtype=np.float64) / np.sqrt(np.where(positive, product, 1.0))
+    return np.where(positive, corrected, np.nan)
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """Reliability of every unit.
+
+    Attributes
+    ----------
+    values
+        [m, t]: one row per draw of halves, or per subject; NaN where undefined.
+    """
+
+    values: FloatArray
+
+    @property
+    def value(self) -> FloatArray:
+        """Mean over the defined rows, [t]; NaN where there is none."""
+        defined = ~np.isnan(self.values)
+        total = np.where(defined, self.values, 0.0).sum(axis=0)
+        count = defined.sum(axis=0)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+    @property
+    def corrected(self) -> FloatArray:
+        """`spearman_brown` of the value, [t]: the reliability of all repetitions, where the value is that of halves."""
+        return spearman_brown(self.value)
+
+    @property
+    def n_undefined(self) -> IntArray:
+        """Rows without a value, [t]."""
+        return np.asarray(np.isnan(self.values).sum(axis=0))
+
+
+def random_halves(
+    n_repetitions: int, n_draws: int, *, seed: int = 0
+) -> list[tuple[IntArray, IntArray]]:
+    """Return repetitions in two random halves, ``n_draws`` times; of an odd number the second half has one more."""
+    if n_repetitions < 2:
+        raise InputError(
+            "responses without repetitions have no halves",
+            where="split_half",
+            got=f"{n_repetitions} repetitions",
+            expected="at least 2",
+            remedy="use a ceiling between subjects: group_mean or subject_pairs",
+        )
+    rng = np.random.Generator(np.random.PCG64(seed))
+    half = n_repetitions // 2
+    orders = (rng.permutation(n_repetitions) for _ in range(n_draws))
+    return [(order[:half], order[half:]) for order in orders]
+
+
+def split_half(
+    responses: npt.ArrayLike,
+    n_draws: int = 100,
+    *,
+    seed: int = 0,
+    halves: Sequence[tuple[IntArray, IntArray]] | None = None,
+) -> Ceiling:
+    """Correlation over stimuli of the means of two halves of the repetitions, averaged over random halves.
+
+    Parameters
+    ----------
+    responses
+        [n_stimuli, n_repetitions, n_units]; NaN where a trial is missing. A stimulus counts for a unit where both
+        halves have a trial.
+    n_draws, seed
+        Random halves, the same for all stimuli and units.
+    halves
+        Pairs of repetition numbers to use instead.
+
+    Returns
+    -------
+    Ceiling
+        One row per draw. ``value`` is the reliability of half of the repetitions, ``corrected`` that of all of them.
+    """
+    trials = _three_axes(responses, "responses", "stimuli × repetitions × units")
+    if halves is None:
+        halves = random_halves(trials.shape[1], n_draws, seed=seed)
+    return Ceiling(
+        np.stack([pearson_rows(*(_mean(trials[:, half]).T for half in pair)) for pair in halves])
+    )
+
+
+def _mean(trials: FloatArray) -> FloatArray:
+    """Mean over the repetitions [n, r, t] that are not missing, [n, t]; NaN where all are."""
+    count = np.isfinite(trials).sum(axis=1)
+    total = np.where(np.isfinite(trials), trials, 0.0).sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def group_mean(
+    subjects: npt.ArrayLike,
+    *,
+    include_self: bool = False,
+    min_others: int = 2,
+    min_stimuli: int = 3,
+) -> Ceiling:
+    """Correlation of every subject with the mean of the others' standardised responses, unit by unit.
+
+    How well others predict a subject, with most of their noise averaged out. Units must correspond across subjects.
+    Nili et al. (2014, PLoS Comput. Biol. 10) call this the lower bound of the noise ceiling; with ``include_self`` it
+    is their upper one.
+
+    Parameters
+    ----------
+    subjects
+        [n_subjects, n_stimuli, n_units]; NaN where a subject has no such stimulus or unit.
+    include_self
+        Average over all subjects, the left-out one too.
+    min_others, min_stimuli
+        A stimulus counts where as many of the others have it; a unit needs as many stimuli.
+
+    Returns
+    -------
+    Ceiling
+        One row per subject.
+    """
+    everyone = _three_axes(subjects, "subjects", "subjects × stimuli × units")
+    z = [standardised(one) for one in everyone]
+    values = [
+        correlation_with_mean(
+            own,
+            ((zs, np.isfinite(zs)) for other, zs in enumerate(z) if include_self or other != s),
+            min_others=min_others,
+            min_stimuli=min_stimuli,
+        )[0]
+        for s, own in enumerate(everyone)
+    ]
+    return Ceiling(np.stack(values))
+
+
+def correlation_with_mean(
+    own: FloatArray,
+    others: Iterable[tuple[FloatArray, BoolArray]],
+    *,
+    min_others: int = 2,
+    min_stimuli: int = 3,
+) -> tuple[FloatArray, IntArray]:
+    """Correlation of one subject's responses with the mean over others, unit by unit.
+
+    Parameters
+    ----------
+    own
+        [n, t].
+    others
+        Responses [n, t], usually `standardised`, and which of them there are [n, t]; taken one by one. One that is
+        there and NaN leaves the unit undefined.
+    min_others, min_stimuli
+        A stimulus counts for a unit where as many others have it; a unit needs as many stimuli.
+
+    Returns
+    -------
+    r, n_stimuli
+        [t] each: the correlation, NaN where undefined, and the stimuli that count.
+    """
+    total, count = np.zeros(own.shape), np.zeros(own.shape, dtype=np.int64)
+    for values, there in others:
+        total += np.where(there, values, 0.0)
+        count += there
+    enough = (count >= min_others) & ~np.isnan(own)
+    n_stimuli = enough.sum(axis=0)
+    r = np.full(own.shape[1], np.nan)
+    for unit in np.flatnonzero(n_stimuli >= min_stimuli):
+        rows = enough[:, unit]
+        mean = total[rows, unit] / count[rows, unit]
+        r[unit] = pearson_columns(own[rows, unit][:, None], mean[:, None])[0]
+    return r, n_stimuli
+
+
+def standardised(responses: FloatArray) -> FloatArray:
+    """Responses [n, t] with mean 0 and variance 1 over stimuli that are not missing; NaN where a unit is constant."""
+    there = np.isfinite(responses)
+    if there.all():
+        mean, spread = responses.mean(axis=0), responses.std(axis=0)
+    else:
+        count = np.maximum(there.sum(axis=0), 1)
+        mean = np.where(there, responses, 0.0).sum(axis=0) / count
+        spread = np.sqrt(np.where(there, (responses - mean) ** 2, 0.0).sum(axis=0) / count)
+    return np.asarray((responses - mean) / np.where(spread > 0, spread, np.nan))
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Scores of pairs of subjects.
+
+    Attributes
+    ----------
+    scores
+        By (source, target) subject; for a symmetric measure both orders have the same score.
+    """
+
+    n_subjects: int
+    scores: dict[tuple[int, int], Score]
+
+    @property
+    def matrix(self) -> FloatArray:
+        """Median over the target's units with a value, [source, target]; NaN on the diagonal and where undefined."""
+        matrix = np.full((self.n_subjects, self.n_subjects), np.nan)
+        for pair, score in self.scores.items():
+            defined = score.value[~np.isnan(score.value)]
+            matrix[pair] = np.median(defined) if defined.size else np.nan
+        return matrix
+
+    @property
+    def n_undefined(self) -> int:
+        """Undefined values, over all pairs and units."""
+        return sum(score.n_undefined for score in self.scores.values())
+
+
+def subject_pairs(
+    subjects: Sequence[npt.ArrayLike], measure: Measure, split: Split | None = None
+) -> PairScores:
+    """Score every subject as a model of every other: ordered pairs for a measure that is not symmetric.
+
+    Parameters
+    ----------
+    subjects
+        [n_stimuli, n_units] each, of the same stimuli; units need not correspond.
+    measure
+        Unfitted population measures prepare each subject once.
+    split
+        Training and test stimuli, for measures that are fitted. Others score all stimuli at once without one.
+    """
+    arrays = [np.asarray(subject, dtype=np.float64) for subject in subjects]
+    if len(arrays) < 2:
+        raise InputError(
+            "pairs need at least two subjects", where="subject_pairs", got=f"{len(arrays)} subjects"
+        )
+    _need_split(measure, split, "subject_pairs")
+    whole = split is None and measure.scope == "population"
+    whole = whole and all(np.isfinite(array).all() for array in arrays)
+    ready = [measure.prepare(array) for array in arrays] if whole else []
+    scores: dict[tuple[int, int], Score] = {}
+    for i, j in permutations(range(len(arrays)), 2):
+        if measure.symmetric and (j, i) in scores:
+            scores[i, j] = scores[j, i]
+        elif whole:
+            value = np.asarray(measure.compare(ready[i], ready[j]))
+            scores[i, j] = measure.explained(value, arrays[i], arrays[j])
+        else:
+            scores[i, j] = _score(measure, arrays[i], arrays[j], split)
+    return PairScores(len(arrays), scores)
+
+
+def pooled_source(
+    subjects: Sequence[npt.ArrayLike], measure: Measure, split: Split | None = None
+) -> list[Score]:
+    """Score all other subjects' units, side by side, as one model of every subject.
+
+    Parameters as in `subject_pairs`.
+
+    Returns
+    -------
+    scores
+        One per target subject.
+    """
+    arrays = [np.asarray(subject, dtype=np.float64) for subject in subjects]
+    _need_split(measure, split, "pooled_source")
+    return [
+        _score(measure, np.hstack([*arrays[:target], *arrays[target + 1 :]]), own, split)
+        for target, own in enumerate(arrays)
+    ]
+
+
+def _score(measure: Measure, x: FloatArray, y: FloatArray, split: Split | None) -> Score:
+    return measure.score(x, y) if split is None else measure.cross_validate(x, y, split)
+
+
+def _need_split(measure: Measure, split: Split | None, where: str) -> None:
+    if measure.needs_fit and split is None:
+        raise InputError(
+            f"the measure '{measure.name}' must be fitted",
+            where=where,
+            expected="a split into training and test stimuli",
+            remedy="pass one of lpact.splits",
+        )
+
+
+def _three_axes(array: npt.ArrayLike, name: str, axes: str) -> FloatArray:
+    values = np.asarray(array, dtype=np.float64)
+    if values.ndim != 3 or 0 in values.shape:
+        raise InputError(
+            f"{name} must have three axes",
+            where="ceiling",
+            got=f"shape {values.shape}",
+            expected=axes,
+        )
+    return values

@@ -1,0 +1,66 @@
+"""How a representation relates to responses: one protocol for models and brains.
+
+A measure is fitted on training stimuli and scored on held-out ones. The source is a model's features or a brain's
+units, the target a population of units. Measures of scope ``"unit"`` give one number per target unit, those of scope
+``"population"`` one number. A value that is undefined is NaN, with the reason beside it.
+
+>>> import numpy as np
+>>> from lpact import measures, splits
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((200, 5))                                 # stimuli × features
+>>> Y = X @ rng.standard_normal((5, 3)) + rng.standard_normal((200, 3))  # stimuli × units
+>>> Y[:, 2] = 1.0
+>>> score = measures.LinearPredictivity().cross_validate(X, Y, splits.contiguous(200, 4, gap=2))
+>>> print(score.value.round(1), *score.reason)
+[0.8 0.8 nan]   the target is constant
+>>> measures.CKA().score(X, X @ np.linalg.qr(rng.standard_normal((5, 5)))[0]).value.round(6)
+np.float64(1.0)
+
+`MEASURES` is the registry: ``measures.MEASURES.build("rsa")``, or ``lpact list measures``. Other packages add theirs by
+the entry-point group ``lpact.measures``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lpact.measures.base import MEASURES, Measure, Score
+
+if TYPE_CHECKING:
+    from lpact.measures.cka import CKA, RBFCKA, DebiasedCKA, DebiasedRBFCKA
+    from lpact.measures.correlation import EventResponse, Pearson
+    from lpact.measures.predictivity import LinearPredictivity
+    from lpact.measures.rsa import RSA
+
+__all__ = [
+    "CKA",
+    "MEASURES",
+    "RBFCKA",
+    "RSA",
+    "DebiasedCKA",
+    "DebiasedRBFCKA",
+    "EventResponse",
+    "LinearPredictivity",
+    "Measure",
+    "Pearson",
+    "Score",
+]
+
+BUILT_IN = {
+    "cka": "cka:CKA",
+    "cka_debiased": "cka:DebiasedCKA",
+    "cka_rbf": "cka:RBFCKA",
+    "cka_rbf_debiased": "cka:DebiasedRBFCKA",
+    "event_response": "correlation:EventResponse",
+    "linear": "predictivity:LinearPredictivity",
+    "pearson": "correlation:Pearson",
+    "rsa": "rsa:RSA",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a built-in measure on first use."""
+    for registered, place in BUILT_IN.items():
+        if place.partition(":")[2] == name:
+            return MEASURES.get(registered)
+    raise AttributeError(f"module 'lpact.measures' has no attribute '{name}'")

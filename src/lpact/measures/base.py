@@ -1,0 +1,240 @@
+"""What a measure is: fitted on training stimuli, scored on held-out ones."""
+
+from __future__ import annotations
+
+from abc import ABC
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from lpact.errors import InputError
+from lpact.math.columns import standard_columns
+from lpact.math.types import FloatArray
+from lpact.registry import Plugin, Registry
+from lpact.splits import Split
+from lpact.validation import PLUGIN_OPTIONS, validate_model
+
+Invariance = Literal["offset", "scale", "column_scale", "permutation", "rotation"]
+
+SOURCE_MISSING = "the source has missing values"
+SOURCE_CONSTANT = "the source is constant"
+TARGET_MISSING = "the target has missing values"
+TARGET_CONSTANT = "the target is constant"
+TOO_FEW = "too few stimuli"
+UNDEFINED = "the measure is undefined for these stimuli"
+
+
+@dataclass(frozen=True)
+class Score:
+    """Values of a measure, and why some are undefined.
+
+    Attributes
+    ----------
+    value
+        [t], one per target unit, or [] for a population; NaN where undefined.
+    reason
+        Same shape; empty where the value is defined.
+    by_fold
+        [n_folds, t] or [n_folds], where the score was cross-validated; NaN where a fold has no value.
+    """
+
+    value: FloatArray
+    reason: npt.NDArray[np.str_]
+    by_fold: FloatArray | None = None
+
+    @property
+    def n_undefined(self) -> int:
+        """Number of undefined values."""
+        return int(np.isnan(self.value).sum())
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+class Measure(Plugin, ABC):
+    """A measure of how a source X [n, p] relates to a target Y [n, t], over the same n stimuli.
+
+    A new measure overrides `values` (NaN for a constant unit), and `fit` where it has something to fit. Measures that
+    compare representations override `prepare` and `compare` instead, so that each representation is prepared once.
+    `to_units` and `pairwise` may be overridden with faster ways to the same numbers.
+
+    Attributes
+    ----------
+    scope
+        ``"unit"``: one number per unit of Y. ``"population"``: one number for all of Y.
+    symmetric
+        Whether X and Y can change places.
+    needs_fit
+        Whether `fit` must come before `score`.
+    invariances
+        Changes of X (and of Y, where the measure is symmetric) that change no value: ``"offset"``, a constant added to
+        every column; ``"scale"``, one positive factor; ``"column_scale"``, a positive factor per column;
+        ``"permutation"``, columns in another order; ``"rotation"``, an orthogonal map of the columns.
+    fewest_stimuli
+        With fewer the value is undefined.
+    from_readout
+        Whether `cross_validate` is the nested ridge readout, which chooses among lags of Y and which an analysis may
+        have fitted already.
+    """
+
+    scope: ClassVar[Literal["unit", "population"]]
+    symmetric: ClassVar[bool]
+    needs_fit: ClassVar[bool] = False
+    invariances: ClassVar[frozenset[Invariance]] = frozenset()
+    fewest_stimuli: ClassVar[int] = 3
+    from_readout: ClassVar[bool] = False
+
+    def __init__(self, options: Any = None, **values: Any) -> None:
+        if options is None:
+            where = f"measure '{self.name}': options"
+            options = validate_model(self.Options, values, where=where, what=PLUGIN_OPTIONS)
+        super().__init__(options)
+
+    def fit(self, X: npt.ArrayLike, Y: npt.ArrayLike) -> Self:
+        """Fit on training stimuli, X [n, p] and Y [n, t]; most measures have nothing to fit. Returns itself."""
+        matrices(X, Y)
+        return self
+
+    def score(self, X: npt.ArrayLike, Y: npt.ArrayLike) -> Score:
+        """Score held-out stimuli, X [n, p] and Y [n, t].
+
+        A column of X with a missing value leaves nothing defined; a column of Y with one leaves its own value
+        undefined, or that of the whole population.
+        """
+        x, y = matrices(X, Y)
+        if len(x) < self.fewest_stimuli:
+            return self.undefined(y.shape[1], TOO_FEW)
+        if not np.isfinite(x).all():
+            return self.undefined(y.shape[1], SOURCE_MISSING)
+        missing = ~np.isfinite(y).all(axis=0)
+        if self.scope == "population" and missing.any():
+            return self.undefined(1, TARGET_MISSING)
+        # A unit with missing values is made constant, which leaves its value undefined.
+        value = np.asarray(self.values(x, np.where(missing, 0.0, y)))
+        return self.explained(value, x, y)
+
+    def values(self, X: FloatArray, Y: FloatArray) -> FloatArray | float:
+        """Values [t], or one number for a population, for finite X [n, p] and Y [n, t]; NaN where undefined."""
+        return self.compare(self.prepare(X), self.prepare(Y))
+
+    def prepare(self, X: FloatArray) -> Any:
+        """What `compare` needs of one representation [n, p], to be reused for many comparisons: an RDM, a kernel."""
+        return X
+
+    def compare(self, source: Any, target: Any) -> FloatArray | float:
+        """Values of two prepared representations of the same stimuli."""
+        raise NotImplementedError(f"measure '{self.name}' overrides neither values nor compare")
+
+    def to_units(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """Value of X [n, p] with every unit of Y [n, t], each a population of its own: [t].
+
+        For measures of scope ``"population"`` the columns of X are standardised first: features have no common unit.
+        """
+        if self.scope == "unit":
+            return np.asarray(self.values(X, Y))
+        z, varies = standard_columns(X)
+        if not varies.any():
+            return np.full(Y.shape[1], np.nan)
+        source = self.prepare(z[:, varies])
+        return np.array([self.compare(source, self.prepare(unit[:, None])) for unit in Y.T])
+
+    def pairwise(
+        self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None
+    ) -> FloatArray:
+        """Value of every unit (row) with every unit (column) of Y [n, N]: [N, N].
+
+        A fitted measure needs a ``split``. ``lagged`` [n_lags, n, N] is the target at candidate lags, which
+        `from_readout` measures choose from.
+        """
+        columns = [Y[:, [i]] for i in range(Y.shape[1])]
+        if not self.needs_fit:
+            return np.stack([self.to_units(column, Y) for column in columns])
+        if split is None:
+            raise InputError(
+                f"the measure '{self.name}' must be fitted",
+                where="Measure.pairwise",
+                expected="a split",
+                remedy="pass one of lpact.splits",
+            )
+        target = lagged if self.from_readout and lagged is not None else Y
+        return np.stack([self.cross_validate(column, target, split).value for column in columns])
+
+    def cross_validate(self, X: npt.ArrayLike, Y: npt.ArrayLike, split: Split) -> Score:
+        """Fit on the training rows of every fold and score its test rows; the mean over folds, weighted by test rows.
+
+        Folds without a value are left out of the mean; they are NaN in ``by_fold``.
+        """
+        x, y = matrices(X, Y)
+        check_rows(x, split)
+        scores = [copy(self).fit(x[a], y[a]).score(x[b], y[b]) for a, b in split]
+        by_fold = np.stack([score.value for score in scores])
+        weight = np.array([len(test) for _, test in split], dtype=np.float64)
+        weight = np.where(np.isnan(by_fold), 0.0, weight.reshape(-1, *[1] * (by_fold.ndim - 1)))
+        total = np.where(np.isnan(by_fold), 0.0, by_fold * weight).sum(axis=0)
+        value = np.full(total.shape, np.nan)
+        np.divide(total, weight.sum(axis=0), out=value, where=weight.sum(axis=0) > 0)
+        reason = np.where(np.isnan(value), scores[0].reason, "")
+        return Score(value, reason, by_fold)
+
+    def undefined(self, n_units: int, reason: str) -> Score:
+        """A score without any value."""
+        shape = (n_units,) if self.scope == "unit" else ()
+        return Score(np.full(shape, np.nan), np.full(shape, reason))
+
+    def explained(self, value: FloatArray, x: FloatArray, y: FloatArray) -> Score:
+        """Values with the reason for each NaN, found in X and Y [n, t]."""
+        if not np.isnan(value).any():
+            return Score(value, np.full(value.shape, "", dtype="<U1"))
+        missing, constant = ~np.isfinite(y).all(axis=0), y.max(axis=0) == y.min(axis=0)
+        if self.scope == "population":
+            missing, constant = np.asarray(missing.any()), np.asarray(constant.all())
+        source_constant = (x.max(axis=0) == x.min(axis=0)).all()
+        reason = np.select(
+            [~np.isnan(value), missing, constant, np.broadcast_to(source_constant, value.shape)],
+            ["", TARGET_MISSING, TARGET_CONSTANT, SOURCE_CONSTANT],
+            UNDEFINED,
+        )
+        return Score(value, reason)
+
+
+def matrices(X: npt.ArrayLike, Y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """X [n, p] and Y [n, t] in double, of the same stimuli; a vector is one column."""
+    made = []
+    for name, given in (("X", X), ("Y", Y)):
+        matrix = np.asarray(given, dtype=np.float64)
+        matrix = matrix[:, None] if matrix.ndim == 1 else matrix
+        if matrix.ndim != 2 or 0 in matrix.shape:
+            raise InputError(
+                f"{name} is not a matrix of stimuli × columns",
+                where="measure",
+                got=f"shape {matrix.shape}",
+                expected="at least one row and one column",
+            )
+        made.append(matrix)
+    if len(made[0]) != len(made[1]):
+        raise InputError(
+            "X and Y have different numbers of stimuli",
+            where="measure",
+            got=f"{len(made[0])} and {len(made[1])} rows",
+            expected="one row per stimulus in both, in the same order",
+        )
+    return made[0], made[1]
+
+
+def check_rows(x: FloatArray, split: Split) -> None:
+    """Raise where a split is of another number of rows."""
+    if split.n_rows != len(x):
+        raise InputError(
+            "the split is for another number of stimuli",
+            where="Measure.cross_validate",
+            got=f"{split.n_rows} rows in the split, {len(x)} in X",
+            expected="as many",
+        )
+
+
+MEASURES: Registry[Measure] = Registry(
+    "measure", "lpact.measures.base:Measure", package="lpact.measures"
+)

@@ -1,0 +1,183 @@
+"""Held-out linear predictivity."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from lpact.errors import InputError
+from lpact.math.ridge import (
+    Compute,
+    RidgeFit,
+    RidgeGrid,
+    cross_validated_ridge,
+    nested_ridge,
+    single_column_readouts,
+)
+from lpact.math.scores import pearson_columns, r2_columns, spearman_columns
+from lpact.math.splits import contiguous_folds
+from lpact.math.types import FloatArray
+from lpact.measures.base import SOURCE_MISSING, Measure, Score, check_rows, matrices
+from lpact.splits import Split
+
+MISSING_IN_TRAINING = "the target has missing values in training"
+DEFAULT_GRID = RidgeGrid(tuple(float(a) for a in 10.0 ** np.arange(-1, 7)))
+
+
+class LinearPredictivity(Measure):
+    """Score of held-out responses predicted by ridge regression, w = argmin ‖Y − Xw‖² + α‖w‖², from standardised X.
+
+    `fit` chooses the penalty of every unit (and the number of principal components) with contiguous blocks of the
+    training rows as validation rows in turn. `cross_validate` does so in nested cross-validation, where the other folds
+    are the validation rows, and scores predictions pooled over folds. Rows must be in the order in which they were
+    recorded, unless the split is made of groups.
+
+    Parameters
+    ----------
+    grid
+        Penalties, numbers of components, validation score, and whether units choose alone or together.
+    metric
+        ``"pearson"``, ``"spearman"`` or ``"r2"`` (against the mean of the training rows).
+    n_blocks, gap
+        Validation blocks of `fit`, and the rows left out of training on either side of them.
+    compute
+        Device, precision and memory.
+    """
+
+    name = "linear"
+    summary = "held-out ridge correlation (nested, blocked)"
+    scope = "unit"
+    symmetric = False
+    needs_fit = True
+    invariances = frozenset({"offset", "scale", "column_scale", "permutation"})
+    from_readout = True
+
+    def __init__(
+        self,
+        options: Any = None,
+        *,
+        grid: RidgeGrid = DEFAULT_GRID,
+        metric: Literal["pearson", "spearman", "r2"] = "pearson",
+        n_blocks: int = 5,
+        gap: int = 0,
+        compute: Compute | None = None,
+    ) -> None:
+        super().__init__(options)
+        self.grid, self.metric, self.n_blocks, self.gap = grid, metric, n_blocks, gap
+        self.compute = compute or Compute()
+        self._fit: RidgeFit | None = None
+        self._mean: FloatArray | None = None
+
+    def using(self, grid: RidgeGrid, compute: Compute) -> Self:
+        """The same measure with another grid and device."""
+        other = copy(self)
+        other.grid, other.compute = grid, compute
+        return other
+
+    def fit(self, X: npt.ArrayLike, Y: npt.ArrayLike) -> Self:
+        """Choose penalties and fit weights on training stimuli, X [n, p] and Y [n, t].
+
+        Scores of units with a missing value are undefined.
+        """
+        x, y = matrices(X, Y)
+        if not np.isfinite(x).all():
+            raise InputError(
+                SOURCE_MISSING,
+                where="measure 'linear': fit",
+                got=f"{int((~np.isfinite(x)).sum())} values that are not finite",
+                expected="finite features",
+                remedy="leave these stimuli or columns out",
+            )
+        missing = ~np.isfinite(y).all(axis=0)
+        self._mean = y.mean(axis=0)
+        self._fit = cross_validated_ridge(
+            x,
+            np.where(missing, 0.0, y)[None],
+            contiguous_folds(len(x), self.n_blocks, gap=self.gap),
+            self.grid,
+            compute=self.compute,
+        )
+        return self
+
+    def predict(self, X: npt.ArrayLike) -> FloatArray:
+        """Predicted responses [n, t] for X [n, p]; NaN for units with missing values in training."""
+        fit, mean = self._trained()
+        predicted = fit.predict(np.asarray(X, dtype=np.float64))
+        return np.where(np.isfinite(mean), predicted, np.nan)
+
+    def _trained(self) -> tuple[RidgeFit, FloatArray]:
+        """The fit and the mean of the training responses [t]."""
+        if self._fit is None or self._mean is None:
+            raise InputError(
+                "the measure is not fitted",
+                where="measure 'linear'",
+                remedy="call fit with training stimuli first, or cross_validate with a split",
+            )
+        return self._fit, self._mean
+
+    def score(self, X: npt.ArrayLike, Y: npt.ArrayLike) -> Score:
+        """Score held-out stimuli, X [n, p] and Y [n, t]."""
+        _, mean = self._trained()
+        score = super().score(X, Y)
+        lost = np.isnan(score.value) & ~np.isfinite(mean)
+        return replace(score, reason=np.where(lost, MISSING_IN_TRAINING, score.reason))
+
+    def values(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """Score of the predictions for every unit, [t]."""
+        predicted = self.predict(X)
+        if predicted.shape != Y.shape:
+            raise InputError(
+                "the target has another number of units than the fitted one",
+                where="measure 'linear'",
+                got=Y.shape[1],
+                expected=predicted.shape[1],
+            )
+        if self.metric == "r2":
+            return r2_columns(Y, predicted, np.broadcast_to(self._trained()[1], Y.shape))
+        return (pearson_columns if self.metric == "pearson" else spearman_columns)(predicted, Y)
+
+    def cross_validate(self, X: npt.ArrayLike, Y: npt.ArrayLike, split: Split) -> Score:
+        """Predict every fold from the others with settings chosen on the others; predictions pooled over folds.
+
+        Y may be [n_lags, n, t]: the lag is then chosen with the penalty. Splits that the ridge engine cannot take whole
+        (fewer than three folds, subjects apart, a gap around scattered rows) are fitted fold by fold and averaged.
+        """
+        lagged = np.asarray(Y, dtype=np.float64)
+        lagged = lagged if lagged.ndim == 3 else matrices(X, Y)[1][None]
+        x, reference = matrices(X, lagged[0])
+        check_rows(x, split)
+        scattered = split.gap > 0 and not split.contiguous
+        if (len(split) < 3 or split.within is not None or scattered) and len(lagged) == 1:
+            return super().cross_validate(x, reference, split)
+        if not np.isfinite(x).all():
+            return self.undefined(reference.shape[1], SOURCE_MISSING)
+        missing = ~np.isfinite(lagged).all(axis=(0, 1))
+        order, folds = split.blocks()
+        readout = nested_ridge(
+            x[order],
+            np.where(missing, 0.0, lagged)[:, order],
+            folds,
+            self.grid,
+            metrics=(self.metric,),
+            compute=self.compute,
+        )
+        score = self.explained(readout.scores(self.metric), x, reference)
+        return replace(score, by_fold=readout.fold_scores(self.metric))
+
+    def pairwise(
+        self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None
+    ) -> FloatArray:
+        """Readouts from every unit alone to every unit, all at once and without a prediction."""
+        if split is None:
+            return super().pairwise(Y)
+        target = Y[None] if lagged is None else lagged
+        order, folds = split.blocks()
+        if not split.contiguous:
+            Y, target = Y[order], target[:, order]
+        return single_column_readouts(
+            Y, target, folds, self.grid, metric=self.metric, compute=self.compute
+        )

@@ -1,0 +1,366 @@
+"""Train and test rows: which stimuli a model is fitted on, and which it is scored on.
+
+Neighbouring rows of a recording resemble each other, so a test row between training rows is half known already. Splits
+therefore hold out stretches of rows in one piece (`contiguous`), whole passages, stories or runs (`grouped`), sessions
+or subjects, with a gap around them where rows have an order. `shuffled` is there to show how much that matters.
+
+A split iterates over (train rows, test rows), as scikit-learn's do, and can be given to scikit-learn as ``cv``.
+
+>>> from lpact import splits
+>>> split = splits.contiguous(10, 5, gap=1)
+>>> for train, test in split:
+...     print(train, test)
+[3 4 5 6 7 8 9] [0 1]
+[0 5 6 7 8 9] [2 3]
+[0 1 2 7 8 9] [4 5]
+[0 1 2 3 4 9] [6 7]
+[0 1 2 3 4 5 6] [8 9]
+>>> split.check().nearest
+2
+>>> splits.shuffled(10, 5, seed=0).diagnostic
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from lpact.errors import SplitError
+from lpact.math.splits import BlockedFolds, contiguous_folds
+from lpact.math.types import BoolArray, IntArray
+
+__all__ = [
+    "Proof",
+    "Split",
+    "contiguous",
+    "cross_session",
+    "cross_subject",
+    "grouped",
+    "leave_one_out",
+    "shuffled",
+]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What `Split.check` found, row by row.
+
+    Attributes
+    ----------
+    n_folds, n_rows
+        Size of the split; every row is tested exactly once.
+    smallest_train, smallest_test
+        Rows of the smallest training and test sets.
+    nearest
+        Smallest distance in rows between a training row and a test row of the same fold: 1 for neighbours.
+    """
+
+    n_folds: int
+    n_rows: int
+    smallest_train: int
+    smallest_test: int
+    nearest: int
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A partition of rows into test sets, each with its training rows.
+
+    The training rows of a fold are those of all other folds, further than ``gap`` rows from every test row and, where
+    ``within`` is given, with the same label as the test rows.
+
+    Attributes
+    ----------
+    kind
+        Name of the function that made it.
+    fold
+        [n] fold that tests each row, 0 … n_folds − 1.
+    names
+        One name per fold.
+    gap
+        Rows left out of training on either side of a test row.
+    within
+        [n] label that training rows must share with the test rows, such as the subject in `cross_session`.
+    diagnostic
+        Whether scores are optimistic on purpose: training rows lie between test rows.
+    """
+
+    kind: str
+    fold: IntArray
+    names: tuple[str, ...]
+    gap: int = 0
+    within: IntArray | None = None
+    diagnostic: bool = False
+
+    def __post_init__(self) -> None:
+        if self.gap < 0:
+            raise _error(self.kind, "negative gap", self.gap, "0 or more rows")
+        for value in (self.fold, self.within):
+            if value is not None:
+                value.flags.writeable = False
+
+    @classmethod
+    def of_blocks(cls, folds: BlockedFolds) -> Split:
+        """The contiguous split whose `blocks` are these."""
+        fold = np.repeat(np.arange(folds.n_blocks), folds.test_sizes())
+        return cls("contiguous", fold, _numbers(folds.n_blocks), folds.gap)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.fold)
+
+    def _key(self) -> tuple[object, ...]:
+        within = None if self.within is None else self.within.tobytes()
+        return self.kind, self.names, self.gap, self.diagnostic, self.fold.tobytes(), within
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Split) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[tuple[IntArray, IntArray]]:
+        return (self.rows(fold) for fold in range(len(self)))
+
+    def rows(self, fold: int) -> tuple[IntArray, IntArray]:
+        """Train rows and test rows of one fold, ascending."""
+        test = np.flatnonzero(self.fold == fold)
+        kept = self._far_from(test)
+        if self.within is not None:
+            kept &= self.within == self.within[test[0]]
+        return np.flatnonzero(kept), test
+
+    def inner(self, fold: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Train and validation rows within the training rows of ``fold``, with every other fold as validation in turn.
+
+        Validation rows keep the gap to the test rows, inner training rows to both. Folds without training rows of
+        ``fold`` are left out.
+        """
+        train, _ = self.rows(fold)
+        outer = np.zeros(self.n_rows, dtype=bool)
+        outer[train] = True
+        for other in range(len(self)):
+            validation = np.flatnonzero(outer & (self.fold == other))
+            if other != fold and validation.size:
+                yield (
+                    np.flatnonzero(outer & self._far_from(np.flatnonzero(self.fold == other))),
+                    validation,
+                )
+
+    def _far_from(self, rows: IntArray) -> BoolArray:
+        """Rows further than the gap from all of these, [n]."""
+        far = np.ones(self.n_rows, dtype=bool)
+        far[rows] = False
+        # Only the ends of a stretch of test rows have neighbours outside of it.
+        ends = np.flatnonzero(np.diff(far, prepend=True, append=True))
+        for place in ends.tolist() if self.gap else ():
+            far[max(0, place - self.gap) : place + self.gap] = False
+        return far
+
+    def check(self) -> Proof:
+        """Prove the split: every row is tested once, no training row is tested or within the gap of a test row.
+
+        Works on the rows themselves, whatever made them. Raises `lpact.errors.SplitError` where the proof fails, or
+        where a fold has nothing to train on.
+        """
+        tested = np.zeros(self.n_rows, dtype=np.int64)
+        smallest_train, smallest_test, nearest = self.n_rows, self.n_rows, self.n_rows
+        for name, (train, test) in zip(self.names, self, strict=True):
+            where = f"{self.kind} split, fold '{name}'"
+            if not train.size or not test.size:
+                side = "training" if not train.size else "test"
+                raise SplitError(
+                    f"no {side} row is left",
+                    where=where,
+                    got=f"{train.size} training and {test.size} test rows, gap {self.gap}",
+                    expected="at least one of each",
+                    remedy="use fewer folds or a smaller gap",
+                )
+            if np.intersect1d(train, test).size:
+                raise _error(where, "a row is in training and test", np.intersect1d(train, test))
+            place = np.searchsorted(test, train)
+            before = np.abs(train - test[np.maximum(place - 1, 0)])
+            after = np.abs(train - test[np.minimum(place, test.size - 1)])
+            distance = int(np.minimum(before, after).min())
+            if distance <= self.gap:
+                expected = f"more than {self.gap} rows apart"
+                raise _error(where, "training rows within the gap", distance, expected)
+            if self.within is not None and len({*self.within[train], *self.within[test]}) > 1:
+                raise _error(where, "training rows with another label than the test rows", name)
+            np.add.at(tested, test, 1)
+            smallest_train = min(smallest_train, train.size)
+            smallest_test = min(smallest_test, test.size)
+            nearest = min(nearest, distance)
+        if (tested != 1).any():
+            rows = np.flatnonzero(tested != 1)
+            raise _error(
+                self.kind, "rows that are not tested exactly once", rows, "one test per row"
+            )
+        return Proof(len(self), self.n_rows, smallest_train, smallest_test, nearest)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether folds are contiguous stretches of rows, in their order."""
+        return bool((np.diff(self.fold) >= 0).all())
+
+    def blocks(self) -> tuple[IntArray, BlockedFolds]:
+        """Return a row order [n] and the folds of rows in that order, as `lpact.math.ridge` takes them.
+
+        Rows are sorted by fold, which changes nothing for a readout that takes rows in any order. A gap is about
+        neighbours, so it needs folds that are contiguous as they are.
+        """
+        if self.within is not None or (self.gap and not self.contiguous):
+            what = "training rows that differ by label" if self.within is not None else "a gap"
+            raise SplitError(
+                f"the ridge engine cannot take a {self.kind} split with {what}",
+                where="Split.blocks",
+                expected="contiguous folds, or any partition without gap or labels",
+                remedy="fit and score fold by fold instead",
+            )
+        order = np.argsort(self.fold, kind="stable")
+        starts = np.searchsorted(self.fold[order], np.arange(len(self)))
+        return order, BlockedFolds(tuple(int(s) for s in starts), self.n_rows, self.gap)
+
+
+def contiguous(n_rows: int, n_folds: int, *, gap: int = 0) -> Split:
+    """Return stretches of neighbouring rows whose sizes differ by at most one.
+
+    Parameters
+    ----------
+    n_rows, n_folds
+        Rows, in the order in which they were recorded, and stretches to cut them into.
+    gap
+        Rows left out of training on either side of the test rows.
+    """
+    if not 2 <= n_folds <= n_rows:
+        raise _too_few("contiguous", n_folds, n_rows)
+    sizes = contiguous_folds(n_rows, n_folds).test_sizes()
+    return Split("contiguous", np.repeat(np.arange(n_folds), sizes), _numbers(n_folds), gap)
+
+
+def grouped(groups: npt.ArrayLike, n_folds: int | None = None, *, gap: int = 0) -> Split:
+    """Hold out whole groups: passages, sentences, stories or runs.
+
+    Parameters
+    ----------
+    groups
+        [n] label of every row.
+    n_folds
+        Folds to share the groups among, in the order in which they appear, as evenly as their number allows. By
+        default every group is a fold.
+    gap
+        Rows left out of training on either side of the test rows, where rows are in the order of the recording.
+    """
+    number, names = _labels(groups, "groups")
+    if n_folds is None or n_folds == len(names):
+        return Split("grouped", number, names, gap)
+    if not 2 <= n_folds <= len(names):
+        raise _too_few("grouped", n_folds, len(names), "groups")
+    sizes = contiguous_folds(len(names), n_folds).test_sizes()
+    return Split("grouped", np.repeat(np.arange(n_folds), sizes)[number], _numbers(n_folds), gap)
+
+
+def leave_one_out(n_rows: int, *, gap: int = 0) -> Split:
+    """Hold out every row by itself, with ``gap`` rows left out of training on either side."""
+    if n_rows < 2:
+        raise _too_few("leave_one_out", n_rows, n_rows)
+    return Split("leave_one_out", np.arange(n_rows), _numbers(n_rows), gap)
+
+
+def shuffled(rows: int | Split, n_folds: int | None = None, *, seed: int = 0) -> Split:
+    """Hold out rows at random: a diagnostic of what neighbouring rows give away, never a score to report.
+
+    Parameters
+    ----------
+    rows
+        Number of rows, or a split whose fold sizes are kept.
+    n_folds
+        Number of folds, where ``rows`` is a number.
+    seed
+        The same seed gives the same folds on every machine.
+    """
+    if isinstance(rows, Split):
+        model = replace(rows, gap=0, within=None)
+    elif n_folds is None:
+        raise _error("shuffled", "no number of folds", n_folds, "n_folds, or a split to shuffle")
+    else:
+        model = contiguous(rows, n_folds)
+    fold = np.random.Generator(np.random.PCG64(seed)).permutation(model.fold)
+    return replace(model, kind="shuffled", fold=fold, diagnostic=True)
+
+
+def cross_session(sessions: npt.ArrayLike, subjects: npt.ArrayLike | None = None) -> Split:
+    """Hold out every session; train on the other sessions, of the same subject where ``subjects`` is given.
+
+    Parameters
+    ----------
+    sessions, subjects
+        [n] labels of every row. A subject with one session cannot be in such a split.
+    """
+    session, names = _labels(sessions, "sessions")
+    if subjects is None:
+        return Split("cross_session", session, names)
+    subject, people = _labels(subjects, "subjects", fewest=1)
+    if len(subject) != len(session):
+        raise _error("cross_session", "labels of another length", len(subject), len(session))
+    pairs, fold = np.unique(np.column_stack([subject, session]), axis=0, return_inverse=True)
+    alone = [people[s] for s in np.unique(subject) if (pairs[:, 0] == s).sum() < 2]
+    if alone:
+        raise SplitError(
+            "a subject has one session only",
+            where="cross_session",
+            got=", ".join(alone),
+            expected="at least two sessions per subject",
+            remedy="leave these subjects out, or use cross_subject",
+        )
+    return Split(
+        "cross_session",
+        fold.ravel(),
+        tuple(f"{people[s]}/{names[t]}" for s, t in pairs),
+        within=subject,
+    )
+
+
+def cross_subject(subjects: npt.ArrayLike) -> Split:
+    """Hold out every subject; train on all others. ``subjects`` is [n], the label of every row."""
+    return Split("cross_subject", *_labels(subjects, "subjects"))
+
+
+def _labels(labels: npt.ArrayLike, name: str, fewest: int = 2) -> tuple[IntArray, tuple[str, ...]]:
+    """Labels as numbers in the order in which they appear, and their names."""
+    values = np.asarray(labels)
+    if values.ndim != 1:
+        raise _error(name, "labels in a wrong shape", values.shape, "one label per row")
+    found, first, number = np.unique(values, return_index=True, return_inverse=True)
+    if len(found) < fewest:
+        raise _too_few(name, len(found), len(values))
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[number], tuple(str(found[i]) for i in order)
+
+
+def _numbers(n: int) -> tuple[str, ...]:
+    return tuple(str(i) for i in range(n))
+
+
+def _error(where: str, what: str, got: object, expected: object | None = None) -> SplitError:
+    shown = got.tolist()[:5] if isinstance(got, np.ndarray) else got
+    return SplitError(what, where=where, got=shown, expected=expected)
+
+
+def _too_few(where: str, n_folds: int, n: int, noun: str = "rows") -> SplitError:
+    return SplitError(
+        f"cannot split {n} {noun} into {n_folds} folds",
+        where=where,
+        got=f"{n} {noun}, {n_folds} folds",
+        expected=f"at least 2 folds, and no more than {noun}",
+    )

@@ -1,0 +1,80 @@
+"""Statistics for scores of stimuli, blocks, units and subjects: p-values, intervals, multiple tests.
+
+SciPy's functions are used where SciPy has them. The functions here add what it lacks: whole blocks as the unit of
+resampling, undefined values that are counted, exact ties.
+
+>>> import numpy as np
+>>> from lpact import stats
+>>> gains = np.array([0.04, 0.01, 0.03, 0.05, -0.01, 0.02, 0.03, 0.04])  # model − nuisance, one per held-out block
+>>> stats.sign_flip_p_value(gains, np.random.default_rng(0))
+0.01171875
+>>> low, high = stats.bootstrap_interval(gains, np.random.default_rng(0))
+>>> bool(low < gains.mean() < high)
+True
+>>> stats.benjamini_hochberg(np.array([0.01, np.nan, 0.04, 0.03]))
+array([0.03,  nan, 0.04, 0.04])
+"""
+
+from lpact.stats.effective_sample import (
+    ar1_variance_inflation,
+    autocorrelation,
+    effective_units,
+    expected_maximum,
+    median_penalty,
+    pair_counts,
+    segment_lengths,
+    variance_inflation,
+)
+from lpact.stats.intervals import (
+    Bootstrap,
+    block_bootstrap,
+    bootstrap_interval,
+    expanded_tail,
+    wilson_interval,
+)
+from lpact.stats.multiple_testing import (
+    benjamini_hochberg,
+    intersection_union,
+    partial_conjunction,
+)
+from lpact.stats.randomization import (
+    MAX_EXACT,
+    block_permutation_p_value,
+    bootstrap_p_value,
+    draw_p_value,
+    equivalence_p_value,
+    one_sample_p_value,
+    random_signs,
+    rank_p_values,
+    sign_flip_p_value,
+    student_tail,
+)
+
+__all__ = [
+    "MAX_EXACT",
+    "Bootstrap",
+    "ar1_variance_inflation",
+    "autocorrelation",
+    "benjamini_hochberg",
+    "block_bootstrap",
+    "block_permutation_p_value",
+    "bootstrap_interval",
+    "bootstrap_p_value",
+    "draw_p_value",
+    "effective_units",
+    "equivalence_p_value",
+    "expanded_tail",
+    "expected_maximum",
+    "intersection_union",
+    "median_penalty",
+    "one_sample_p_value",
+    "pair_counts",
+    "partial_conjunction",
+    "random_signs",
+    "rank_p_values",
+    "segment_lengths",
+    "sign_flip_p_value",
+    "student_tail",
+    "variance_inflation",
+    "wilson_interval",
+]

@@ -1,0 +1,231 @@
+"""Every registered measure: traits it declares, fast ways against plain ones, undefined values with a reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+from scipy.stats import ortho_group, zscore
+
+from lpact.errors import InputError
+from lpact.math.ridge import RidgeGrid
+from lpact.measures import CKA, MEASURES, RBFCKA, RSA, LinearPredictivity, Measure
+from lpact.measures.base import (
+    SOURCE_CONSTANT,
+    SOURCE_MISSING,
+    TARGET_CONSTANT,
+    TARGET_MISSING,
+    TOO_FEW,
+)
+from lpact.splits import contiguous, shuffled
+
+N, P, T = 60, 6, 4
+EVERY = pytest.mark.parametrize(
+    "measure", [e.plugin() for e in MEASURES.entries()], ids=lambda m: m.name
+)
+CHANGES = {
+    "offset": lambda x, rng: x + rng.standard_normal(x.shape[1]),
+    "scale": lambda x, rng: 3.7 * x,
+    "column_scale": lambda x, rng: x * rng.uniform(0.2, 5.0, x.shape[1]),
+    "permutation": lambda x, rng: x[:, rng.permutation(x.shape[1])],
+    "rotation": lambda x, rng: x @ ortho_group.rvs(x.shape[1], random_state=3),
+}
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((N, P)) @ rng.standard_normal((P, P)) + rng.standard_normal(P)
+    y = x @ rng.standard_normal((P, T)) + 2.0 * rng.standard_normal((N, T))
+    return x, y
+
+
+def scored(measure: Measure, x, y):
+    """Fitted on the first 40 stimuli, scored on the others; without a fit, scored on all."""
+    if measure.needs_fit:
+        return measure.fit(x[:40], y[:40]).score(x[40:], y[40:])
+    return measure.fit(x, y).score(x, y)
+
+
+@EVERY
+def test_scope_says_how_many_numbers(measure, data):
+    score = scored(measure, *data)
+    assert score.value.shape == score.reason.shape == ((T,) if measure.scope == "unit" else ())
+    assert np.isfinite(score.value).all()
+    assert (score.reason == "").all()
+    assert score.n_undefined == 0
+
+
+@EVERY
+def test_symmetric_measures_have_no_direction_and_the_others_do(measure, data):
+    x, y = data
+    if measure.symmetric:
+        assert float(measure.score(x, y)) == pytest.approx(float(measure.score(y, x)), abs=1e-12)
+    else:
+        assert scored(measure, x, y).value.shape != scored(measure, y, x).value.shape
+
+
+@EVERY
+@pytest.mark.parametrize("change", CHANGES)
+def test_declared_invariances_hold_and_no_other(measure, change, data):
+    """For a symmetric measure, on either side. Without the declaration, the value changes."""
+    x, y = data
+    moved = CHANGES[change](x, np.random.default_rng(1))
+    expected, found = scored(measure, x, y).value, scored(measure, moved, y).value
+    if change in measure.invariances:
+        np.testing.assert_allclose(found, expected, atol=1e-8)
+        if measure.symmetric:
+            other = CHANGES[change](y, np.random.default_rng(2))
+            np.testing.assert_allclose(measure.score(x, other).value, expected, atol=1e-8)
+    else:
+        assert np.abs(found - expected).max() > 1e-4
+
+
+@EVERY
+def test_a_representation_is_aligned_with_itself(measure, data):
+    x, _ = data
+    if measure.symmetric:
+        assert float(measure.score(x, x)) == pytest.approx(1.0, abs=1e-10)
+    values = measure.pairwise(x, contiguous(N, 3)) if measure.needs_fit else measure.pairwise(x)
+    np.testing.assert_allclose(np.diagonal(values), 1.0, atol=1e-3)
+
+
+@EVERY
+def test_units_are_populations_of_one(measure, data):
+    """The fast way to many units is the plain score of each, from standardised features."""
+    x, y = data
+    y[:, 2] = 5.0
+    if measure.needs_fit:
+        return
+    z = zscore(x)
+    expected = [measure.score(z, y[:, [j]]).value.item() for j in range(T)]
+    np.testing.assert_allclose(measure.to_units(x, y), expected, atol=1e-9)
+    np.testing.assert_allclose(Measure.to_units(measure, x, y), expected, atol=1e-9)
+    assert np.isnan(expected[2])
+
+
+@EVERY
+def test_pairs_of_units_are_plain_scores(measure, data):
+    _, y = data
+    split = contiguous(N, 4, gap=1)
+    found = measure.pairwise(y, split)
+    for i in range(T):
+        if measure.needs_fit:
+            expected = measure.cross_validate(y[:, [i]], y, split).value
+        else:
+            expected = [measure.score(y[:, [i]], y[:, [j]]).value.item() for j in range(T)]
+        np.testing.assert_allclose(found[i], expected, atol=1e-9)
+    np.testing.assert_allclose(Measure.pairwise(measure, y, split), found, atol=1e-9)
+
+
+@EVERY
+def test_prepared_representations_give_the_score(measure, data):
+    x, y = data
+    if measure.scope != "population":
+        return
+    wide = np.random.default_rng(5).standard_normal((N, 3 * N))
+    wide[:, :P] += x
+    for a, b in ((x, y), (x, wide), (wide, x), (wide, wide[:, ::2])):
+        prepared = measure.compare(measure.prepare(a), measure.prepare(b))
+        assert prepared == pytest.approx(float(measure.score(a, b)), abs=1e-12)
+
+
+@EVERY
+def test_undefined_values_have_a_reason(measure, data):
+    x, y = data
+    constant, missing = y.copy(), y.copy()
+    constant[:, 1] = missing[:, 1] = 2.0
+    missing[3, 1] = missing[45, 1] = np.nan
+    if measure.scope == "population":
+        assert measure.score(x, np.ones((N, 3))).reason == TARGET_CONSTANT
+        assert measure.score(x, missing).reason == TARGET_MISSING
+    else:
+        for target, reason in ((constant, TARGET_CONSTANT), (missing, TARGET_MISSING)):
+            score = measure.fit(x, y).score(x, target)
+            assert score.reason.tolist() == ["", reason, "", ""]
+            np.testing.assert_array_equal(np.isnan(score.value), [False, True, False, False])
+            assert score.n_undefined == 1
+    holes = x.copy()
+    holes[0, 0] = np.nan
+    measure.fit(x, y)
+    for source, reason in ((holes, SOURCE_MISSING), (np.ones_like(x), SOURCE_CONSTANT)):
+        score = measure.score(source, y)
+        assert np.isnan(score.value).all()
+        assert (score.reason == reason).all()
+    few = measure.score(x[:2], y[:2])
+    assert np.isnan(few.value).all()
+    assert (few.reason == TOO_FEW).all()
+
+
+@EVERY
+def test_bad_shapes_are_errors(measure, data):
+    x, y = data
+    with pytest.raises(InputError, match="different numbers of stimuli"):
+        measure.score(x, y[:-1])
+    with pytest.raises(InputError, match="not a matrix"):
+        measure.fit(x[None], y)
+    with pytest.raises(InputError, match="another number of stimuli"):
+        measure.cross_validate(x, y, contiguous(N + 1, 3))
+
+
+@EVERY
+def test_cross_validation_is_the_mean_over_folds(measure, data):
+    x, y = data
+    split = contiguous(N, 4, gap=1)
+    score = measure.cross_validate(x, y, split)
+    assert score.by_fold.shape == (4, *score.value.shape)
+    if not measure.needs_fit:
+        folds = [measure.score(x[test], y[test]).value for _, test in split]
+        np.testing.assert_allclose(score.by_fold, folds)
+        np.testing.assert_allclose(score.value, np.mean(folds, axis=0))
+        y[split.rows(0)[1]] = 1.0  # one fold without a value
+        left = measure.cross_validate(x, y, split)
+        np.testing.assert_allclose(left.value, np.mean(folds[1:], axis=0))
+        assert np.isnan(left.by_fold[0]).all()
+
+
+def test_debiased_measures_average_zero_where_nothing_is_shared():
+    """|mean| < 3 standard errors over 200 draws of independent data; the biased ones are far above."""
+    rng = np.random.default_rng(0)
+    draws = [(rng.standard_normal((100, 500)), rng.standard_normal((100, 300))) for _ in range(200)]
+    for name in ("cka_debiased", "cka_rbf_debiased"):
+        values = np.array([float(MEASURES.build(name).score(x, y)) for x, y in draws])
+        assert abs(values.mean()) < 3 * values.std(ddof=1) / np.sqrt(200)
+    assert min(float(CKA().score(x, y)) for x, y in draws[:10]) > 0.5
+
+
+def test_measures_without_an_override_say_so(data):
+    class Nothing(Measure):
+        name, summary, scope, symmetric = "nothing", "overrides nothing", "unit", False
+
+    with pytest.raises(NotImplementedError, match="'nothing' overrides neither"):
+        Nothing().score(*data)
+
+
+def test_fitted_measures_need_a_split_for_pairs(data):
+    with pytest.raises(InputError, match="must be fitted"):
+        LinearPredictivity().pairwise(data[1])
+
+
+def test_options_are_keywords():
+    assert RBFCKA(median_fraction=0.5).options.median_fraction == 0.5
+    with pytest.raises(Exception, match="did you mean 'median_fraction'"):
+        RBFCKA(median_fractoin=0.5)
+
+
+def test_rsa_is_that_of_full_matrices(data):
+    x, y = data
+    first, second = (1 - np.corrcoef(side) for side in (x, y))
+    upper = np.triu_indices(N, 1)
+    expected = np.corrcoef(first[upper], second[upper])[0, 1]
+    assert float(RSA().score(x, y)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_shuffled_splits_flatter_autocorrelated_data():
+    """No signal at all, but neighbours that resemble each other."""
+    rng = np.random.default_rng(2)
+    x, y = (lfilter([1.0], [1.0, -0.9], rng.standard_normal((400, k)), axis=0) for k in (100, 20))
+    measure = LinearPredictivity(grid=RidgeGrid((1.0, 100.0, 1e4)))
+    split = contiguous(400, 8, gap=10)
+    assert abs(np.median(measure.cross_validate(x, y, split).value)) < 0.15
+    assert np.median(measure.cross_validate(x, y, shuffled(split, seed=0)).value) > 0.7
