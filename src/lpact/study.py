@@ -25,6 +25,7 @@ from lpact.config import (
 from lpact.config.study import DEFAULT
 from lpact.errors import ConfigError, LPactError, RunError, did_you_mean
 from lpact.registry import ANALYSES
+from lpact.sections import with_paths
 from lpact.store import RunTables, StoredRun, clear_leftovers, differences, existing_run
 from lpact.validation import validate_model
 
@@ -294,7 +295,8 @@ class Study:
             "analyses": own or {DEFAULT: ANALYSES.get(DEFAULT).Options()},
             **sections,
         }
-        self._setup(validate_model(StudyConfig, values, where="lpact.Study"), run)
+        config = validate_model(StudyConfig, values, where="lpact.Study")
+        self._setup(config, with_paths(run, datasets, models))
 
     @classmethod
     def of(cls, config: StudyConfig, run: RunConfig | None = None) -> Study:

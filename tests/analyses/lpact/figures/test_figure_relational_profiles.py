@@ -20,9 +20,13 @@ from level2_rows import (
     similarity_tables,
 )
 
-from lpact.analyses.lpact.figures.relational_details import unit_order_rows
-from lpact.analyses.lpact.figures.relational_profiles import MAX_DETAILS, MAX_ROWS, make, rows_of
-from lpact.analyses.lpact.figures.relational_tests import null_rows
+from lpact.analyses.lpact.figures.relational_profiles import (
+    MAX_DETAILS,
+    MAX_ROWS,
+    make,
+    null_rows,
+    unit_order_rows,
+)
 from lpact.analyses.lpact.figures.similarities import (
     layers_of,
     nearest_rivals,
@@ -56,7 +60,7 @@ def over_runs(scores: pl.DataFrame, condition: str, *, ahead: bool) -> dict[tupl
 
 def test_similarities_are_means_over_units_then_over_subject_runs():
     tables = similarity_tables()
-    # One rival could not be computed for one unit: it is held against the real similarity of the others alone.
+    # One rival could not be computed for one unit: it is compared with the real similarity of the others alone.
     gone = (
         (pl.col("condition") == "circular_shift")
         & (pl.col("subject") == "00")
@@ -65,7 +69,7 @@ def test_similarities_are_means_over_units_then_over_subject_runs():
     tables[SCORES] = tables[SCORES].with_columns(
         pl.when(gone).then(None).otherwise("similarity").alias("similarity")
     )
-    rows = rows_of(material(tables))
+    rows = similarities(material(tables)).rows
     assert rows.height == len(LEVELS) * len(ALIGNMENTS) * len(PROFILES)
     for condition in LEVELS:
         found = rows.filter(condition=condition)
@@ -110,7 +114,7 @@ def test_unit_rows_of_another_order_are_left_out_and_counted():
         .otherwise("brain_unit_order_hash")
         .alias("brain_unit_order_hash")
     )
-    rows = rows_of(material(tables))
+    rows = similarities(material(tables)).rows
     assert rows["n_units"].unique().to_list() == [3]
     expected = over_runs(tables[SCORES].filter(~wrong), "real", ahead=False)
     found = {
@@ -183,7 +187,7 @@ def test_the_picture_shows_advantages_similarities_and_tests():
     made = make(material(tables))
     root = checked_svg(made)
     found = marks(root)
-    rows = rows_of(material(tables))
+    rows = similarities(material(tables)).rows
     cells = [m for m in found if "real − nearest rival" in m.text]
     expected = over_runs(tables[SCORES], "token_order_shuffle", ahead=True)
     assert sorted(m.value for m in cells) == pytest.approx(sorted(expected.values()))

@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import LAYER, SUBJECT_RUN
-from lpact.analyses.lpact.figures.predictive_rows import primary_deltas, response_reliability
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import (
+    LAYER,
+    SUBJECT_RUN,
+    primary_deltas,
+    response_reliability,
+)
 from lpact.analyses.lpact.robustness.intervals import DRAWS, bootstrap_mean
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY
 from lpact.analyses.lpact.tables.predictive import CONTROL_NULLS
 from lpact.codes import Reason
-from lpact.report.figure import Material
 
 REAL, NUISANCE, BOTH = "real features", "nuisance", "nuisance plus model"
 BEST, COUNTED, NOT_COUNTED = (
@@ -19,9 +23,6 @@ BEST, COUNTED, NOT_COUNTED = (
     "other counted control",
     "not counted by point rules",
 )
-ONE_RUN = "real features, one subject-run"
-CEILING = "brain–brain response reliability"
-ABSENT = "a condition was not computed here"
 NO_PAIR = "no_subject_run_with_both"
 KINDS = (REAL, NUISANCE, BOTH, BEST, COUNTED, NOT_COUNTED)
 
