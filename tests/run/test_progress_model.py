@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lpact.run.journal.model import Estimate, ProgressModel
-from lpact.run.stages import AUDIT, BRAINS, CEILINGS, DECISION, FEATURES, LEVELS
+from lpact.analyses.lpact.stages import BRAINS, CEILINGS, LEVELS
+from lpact.run.stages import AUDIT, DECISION, FEATURES
 
 
 class Clock:
