@@ -81,8 +81,8 @@ def tests(config: LPactConfig) -> list[str]:
         f"{cite(*DRAWS)}. Against nuisance and all other controls, contrasts in outer blocks were tested by sign flips"
         f"{cite(*FLIPS)} and, averaged over the subject-runs of a stimulus, by Student's t; the larger p-value counts.",
         f"Relational patterns were compared with {amount(config.relational.permutations, 'shuffled unit order')} and "
-        "as many random exchanges of units with a rival's pattern. Drops were tested against those of other targets and "
-        "of random directions, and again with nuisance features beside the stripped ones. The fraction of the ceiling "
+        "as many random exchanges of units with a rival's pattern. Drops were tested against those of other targets "
+        "and of random directions, and again with nuisance features beside the stripped ones. The fraction of the ceiling "
         f"was tested with a bootstrap over subject-runs and units, widened for few subject-runs{cite(*BOUND)}. "
         "Replication is the partial conjunction of the subject-runs' own p-values"
         f"{cite(*CONJUNCTION)}.",
