@@ -82,8 +82,8 @@ def tests(config: LPactConfig) -> list[str]:
         f"{cite(*FLIPS)} and, averaged over the subject-runs of a stimulus, by Student's t; the larger p-value counts.",
         f"Relational patterns were compared with {amount(config.relational.permutations, 'shuffled unit order')} and "
         "as many random exchanges of units with a rival's pattern. Drops were tested against those of other targets "
-        "and of random directions, and again with nuisance features beside the stripped ones. The fraction of the ceiling "
-        f"was tested with a bootstrap over subject-runs and units, widened for few subject-runs{cite(*BOUND)}. "
+        "and of random directions, and again with nuisance features beside the stripped ones. The fraction of the "
+        f"ceiling was tested with a bootstrap over subject-runs and units, widened for few subject-runs{cite(*BOUND)}. "
         "Replication is the partial conjunction of the subject-runs' own p-values"
         f"{cite(*CONJUNCTION)}.",
         f"Labels were corrected one by one at a false discovery rate of {number(gates.fdr)}{cite(*CORRECTION)}: those "
