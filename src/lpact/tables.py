@@ -17,8 +17,8 @@ DType = Literal["str", "int", "float", "bool", "list[float]", "list[str]", "list
 class Column:
     """One column.
 
-    ``decided`` columns are filled by `Analysis.decide`; all others are measurements. ``nullable`` columns may be missing,
-    and then a reason column of the same row says why.
+    ``decided`` columns are filled by `Analysis.decide`; all others are measurements. ``nullable`` columns may be
+    missing, and then a reason column of the same row says why.
     """
 
     name: str

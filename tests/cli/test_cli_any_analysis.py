@@ -6,12 +6,12 @@ import ast
 from pathlib import Path
 
 import pytest
-from tiny_study import Lpact
 
 import lpact.cli
 from lpact.analyses import BUILT_IN, COMMANDS
 from lpact.cli import SHARED
 from lpact.registry import ANALYSES, resolve
+from tiny_study import Lpact
 
 CLI = Path(lpact.cli.__file__).parent
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_study import Lpact
 
 from lpact.cli.datasets import reader_options
 from lpact.datasets.base import DATASETS
 from lpact.datasets.folder.writer import write_folder
 from lpact.errors import ConfigError
+from tiny_study import Lpact
 
 OPTIONS = {"n_subjects": 2, "n_runs": 2, "n_stories": 2, "sentences_per_story": 8, "n_units": 8}
 

@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_study import TINY, Lpact, TinyRun
 
 import lpact as api
 from lpact.cli import demo
 from lpact.study import Study, study_from_text
+from tiny_study import TINY, Lpact, TinyRun
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "demo.toml"
 

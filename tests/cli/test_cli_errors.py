@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_study import TINY, Lpact, TinyRun
 
 from lpact.cli import list as list_command
 from lpact.cli.list import plugin_kinds
+from tiny_study import TINY, Lpact, TinyRun
 
 COMMANDS = (
     "demo",

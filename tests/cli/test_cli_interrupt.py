@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tiny_study import TINY, TinyRun
 
 PATIENCE_S = 120.0

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
-from tiny_study import Lpact, TinyRun
 
 from lpact.analyses.explanation import Block
 from lpact.cli._layout import GAP, Grid
@@ -27,6 +26,7 @@ from lpact.cli._render import (
     show,
     show_blocks,
 )
+from tiny_study import Lpact, TinyRun
 
 WORDS = st.text(alphabet="ab_/-, \n", max_size=80)
 HEADERS = ("one", "two", "n")

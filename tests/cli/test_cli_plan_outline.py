@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from tiny_study import TINY, Lpact
 
 import lpact as api
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.datasets.base import DATASETS
 from lpact.datasets.folder.writer import write_folder
+from tiny_study import TINY, Lpact
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OPTIONS = {"n_subjects": 2, "n_runs": 1, "n_stories": 2, "sentences_per_story": 8, "n_units": 8}

@@ -261,6 +261,12 @@ def points(
     return layer(rows, "point", look, x=x, y=y, **looks, **more)
 
 
+def symbols(rows: pl.DataFrame, look: Look, x: Any, y: Any, **more: Any) -> alt.Chart:
+    """Symbols that all look the same; ``more`` as for `points`."""
+    looks = {name: pl.lit(value) for name, value in look.columns().items()}
+    return points(rows.with_columns(**looks), x, y, **more)
+
+
 def dots(
     rows: Rows, x: Any, y: Any, role: str, *, size: float = 12, opacity: float = 0.45, **look: Any
 ) -> alt.Chart:
@@ -320,6 +326,12 @@ def reference(
     if dash:
         look["strokeDash"] = list(dash)
     return layer([{}], "rule", look, **{along: {"datum": at}})
+
+
+def separators(y: Spec) -> alt.Chart:
+    """Fine lines between lanes."""
+    rows = pl.DataFrame({y["field"]: y["scale"]["domain"][:-1]})
+    return layer(rows, "rule", {"color": "grid"}, y={**y, "bandPosition": 1})
 
 
 def text(
@@ -569,15 +581,3 @@ def chunks(items: Sequence[Any], most: int) -> list[list[Any]]:
     n_parts = max(1, -(-len(items) // most))
     each = -(-len(items) // n_parts)
     return [list(items[i : i + each]) for i in range(0, len(items), each)]
-
-
-def separators(y: Spec) -> alt.Chart:
-    """Fine lines between lanes."""
-    rows = pl.DataFrame({y["field"]: y["scale"]["domain"][:-1]})
-    return layer(rows, "rule", {"color": "grid"}, y={**y, "bandPosition": 1})
-
-
-def symbols(rows: pl.DataFrame, look: Look, x: Any, y: Any, **more: Any) -> alt.Chart:
-    """Symbols that all look the same; ``more`` as for `points`."""
-    looks = {name: pl.lit(value) for name, value in look.columns().items()}
-    return points(rows.with_columns(**looks), x, y, **more)

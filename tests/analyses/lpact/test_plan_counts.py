@@ -197,8 +197,8 @@ def test_planning_fits_nothing(monkeypatch: pytest.MonkeyPatch, study: Study) ->
     monkeypatch.setattr(NestedRidge, "fit", stop)
     monkeypatch.setattr(readouts, "nested_ridge_draws", stop)
     assert study.plan().n_tasks > 0
+    recording = Workspace(study.config).prepared("planted", _first_id(study))
     with pytest.raises(AssertionError, match="was fitted"):
-        recording = Workspace(study.config).prepared("planted", _first_id(study))
         readouts.fit_nuisance(LPactConfig.of(study.config), recording)
 
 

@@ -81,7 +81,7 @@ class StrippingConfig(Section):
     )
     target_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         0.15,
-        description="Share of units that the localiser selects as a mechanism's target, separately in every outer fold.",
+        description="Share of units that the localiser selects as a mechanism's target, in every outer fold anew.",
     )
     mismatch_draws: Annotated[int, Field(ge=1)] = Field(
         5,
@@ -147,7 +147,7 @@ class AssayConfig(Section):
     )
     shifts: Count = Field(
         20,
-        description="Circular shifts of word onsets, word rate and envelope with which a response is compared; at least "
+        description="Circular shifts of word onsets, word rate and envelope that a response is compared with; at least "
         "`1 / alpha - 1`, so that p can reach `alpha`.",
     )
     alpha: float = Field(
