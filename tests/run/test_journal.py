@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from lpact.analyses.lpact.stages import BRAINS, LEVELS
 from lpact.run.journal.journal import MOST_FAILURES, Journal
 from lpact.run.journal.log import LOG_NAME, read_log
 from lpact.run.journal.model import Estimate
@@ -24,7 +25,6 @@ from lpact.run.journal.progress import Reporter, Silent
 from lpact.run.journal.status import STATUS_NAME, StatusFile, read_status
 from lpact.run.journal.summary import summarise_log
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.analyses.lpact.stages import BRAINS, LEVELS
 
 AWKWARD = 'sub[red]-01 "\\ \n\x1b[31m\x00\u2028 é \ud800'
 EXPECTED = {BRAINS: 10.0, LEVELS: 30.0}

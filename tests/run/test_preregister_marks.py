@@ -300,7 +300,10 @@ def test_what_was_not_looked_at_is_not_called_before(
 ) -> None:
     study, run = made(), unregistered[1]
     empty = str(tmp_path / "none")
-    for kept, found in (("", "no earlier run was named"), (empty, "no results in what was searched")):
+    for kept, found in (
+        ("", "no earlier run was named"),
+        (empty, "no results in what was searched"),
+    ):
         items = check_run(register(study.config, study.audit(), kept=kept), run)
         said = items.filter(item=BEFORE_RESULTS).row(0, named=True)
         assert said["followed"]

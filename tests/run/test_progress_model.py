@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lpact.run.journal.model import Estimate, ProgressModel
 from lpact.analyses.lpact.stages import BRAINS, CEILINGS, LEVELS
+from lpact.run.journal.model import Estimate, ProgressModel
 from lpact.run.stages import AUDIT, DECISION, FEATURES
 
 

@@ -65,7 +65,9 @@ def test_manifest_says_what_the_run_was_made_of(tiny_run):
     assert run.config == study.config
     assert manifest["plugins"] == []
     # Options that the study leaves at their defaults are recorded, and hashed, all the same.
-    assert manifest["config"]["lpact"]["stripping"]["options"]["feature_zeroing"] == {"fraction": 0.1}
+    assert manifest["config"]["lpact"]["stripping"]["options"]["feature_zeroing"] == {
+        "fraction": 0.1
+    }
     assert manifest["config"]["datasets"][0]["options"]["vocabulary_size"] == 400
 
 

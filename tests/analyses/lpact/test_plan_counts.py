@@ -197,10 +197,7 @@ def test_planning_fits_nothing(monkeypatch: pytest.MonkeyPatch, study: Study) ->
     monkeypatch.setattr(NestedRidge, "fit", stop)
     monkeypatch.setattr(readouts, "nested_ridge_draws", stop)
     assert study.plan().n_tasks > 0
+    workspace = Workspace(study.config)
+    prepared = workspace.prepared("planted", workspace.dataset("planted").recording_ids()[0])
     with pytest.raises(AssertionError, match="was fitted"):
-        recording = Workspace(study.config).prepared("planted", _first_id(study))
-        readouts.fit_nuisance(LPactConfig.of(study.config), recording)
-
-
-def _first_id(study: Study) -> Any:
-    return Workspace(study.config).dataset("planted").recording_ids()[0]
+        readouts.fit_nuisance(LPactConfig.of(study.config), prepared)
