@@ -369,7 +369,7 @@ def test_interrupted_killed_and_resumed_to_the_same_bytes(lpact: Lpact, tmp_path
 
     code, errors = stop_after(0, signal.SIGINT)
     assert code == 130
-    assert errors.endswith("interrupted; run the same command again to resume\n")
+    assert errors.endswith("interrupted; run the same command again to continue\n")
     assert "Traceback" not in errors
     first = n_done(tmp_path / "out")
     code, errors = stop_after(first, signal.SIGKILL)

@@ -37,7 +37,7 @@ def test_reference_prints_the_shipped_numbers():
     assert f"{meta['n_null_studies']:,} of them with nothing to find" in result.stdout
     assert meta["commands"]
     assert all(command in result.stdout for command in meta["commands"])
-    assert f"{meta['pace']['studies_per_minute_and_core']:.1f} studies a minute" in result.stdout
+    assert f"{meta['pace']['studies_per_minute_and_core']:.1f} studies per minute" in result.stdout
     lines = [line.split() for line in result.stdout.splitlines()]
     with SHIPPED.joinpath("truth_rates.csv").open() as handle:
         rows = [row for row in csv.DictReader(handle) if row["role"] == "false_pass"]
