@@ -115,7 +115,7 @@ def questions(run: str, n_big: int) -> dict[str, list[str]]:
         "matrix, first page": ["/decisions", at("/decisions", profile="calibrated")],
         "matrix, filtered": [
             at("/decisions", dataset="sim_meg_001", verdict="control_explained"),
-            at("/decisions", mechanism="surprisal", gate="predictive", profile="both"),
+            at("/decisions", mechanism="surprisal", first_failed_gate="predictive", profile="both"),
         ],
         "matrix, sorted": [
             at("/decisions", sort="raw_score", dir="desc"),

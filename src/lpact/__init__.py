@@ -5,6 +5,7 @@
 >>> study.plan().n_claims                       # doctest: +SKIP
 >>> run = study.run("runs/first")               # doctest: +SKIP
 >>> run.claims()                                # doctest: +SKIP
+>>> run.conclusion().headline                   # doctest: +SKIP
 
 or, from arrays,
 
@@ -19,28 +20,14 @@ if TYPE_CHECKING:
     from lpact import ceilings, measures, splits, stats
     from lpact.analyses.lpact.config import GatesConfig as Gates
     from lpact.analyses.lpact.config import LPactSection as LPact
-    from lpact.archive import export_run, lock_run, verify_run
-    from lpact.config import (
-        ControlsConfig as Controls,
-    )
-    from lpact.config import (
-        GridConfig as Grid,
-    )
-    from lpact.config import (
-        MechanismsConfig as Mechanisms,
-    )
-    from lpact.config import (
-        NuisanceConfig as Nuisance,
-    )
-    from lpact.config import (
-        PreprocessConfig as Preprocess,
-    )
-    from lpact.config import (
-        ReadoutConfig as Readout,
-    )
-    from lpact.config import (
-        RunConfig as RunSettings,
-    )
+    from lpact.archive import diff_runs, export_run, lock_run, verify_run
+    from lpact.config import ControlsConfig as Controls
+    from lpact.config import GridConfig as Grid
+    from lpact.config import MechanismsConfig as Mechanisms
+    from lpact.config import NuisanceConfig as Nuisance
+    from lpact.config import PreprocessConfig as Preprocess
+    from lpact.config import ReadoutConfig as Readout
+    from lpact.config import RunConfig as RunSettings
     from lpact.errors import LPactError
     from lpact.features.language.feature_set import FeatureSet
     from lpact.in_memory import audit
@@ -48,9 +35,10 @@ if TYPE_CHECKING:
     from lpact.responses import Responses
     from lpact.run.extract import extract_features, plan_features
     from lpact.sections import Dataset, Model
-    from lpact.study import Run, Study, load_study, open_run
+    from lpact.study import Claim, Run, Study, load_study, open_run
 
 __all__ = [
+    "Claim",
     "Controls",
     "Dataset",
     "FeatureSet",
@@ -70,6 +58,7 @@ __all__ = [
     "__version__",
     "audit",
     "ceilings",
+    "diff_runs",
     "export_run",
     "extract_features",
     "load_study",
@@ -84,6 +73,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Claim": "lpact.study:Claim",
     "Controls": "lpact.config:ControlsConfig",
     "Dataset": "lpact.sections:Dataset",
     "FeatureSet": "lpact.features.language.feature_set:FeatureSet",
@@ -102,6 +92,7 @@ _HOMES = {
     "Study": "lpact.study:Study",
     "audit": "lpact.in_memory:audit",
     "ceilings": "lpact.ceilings",
+    "diff_runs": "lpact.archive:diff_runs",
     "export_run": "lpact.archive:export_run",
     "extract_features": "lpact.run.extract:extract_features",
     "load_study": "lpact.study:load_study",

@@ -6,18 +6,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_study import Lpact, TinyRun
 
 import lpact as api
 from lpact.errors import RunError
 from lpact.study import Run
+from tiny_study import Lpact, TinyRun
 
 
 def test_report_says_where_it_is_and_what_is_missing(
     lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
 ) -> None:
     out = tmp_path / "report"
-    result = lpact("report", tiny_run.folder, "--out", out, "--no-tables", "--no-sensitivity")
+    result = lpact("report", tiny_run.folder, "--out", out, "--no-tables")
     assert result.exit_code == 0
     assert f"Report: {out}/report.html" in result.stdout
     assert (out / "report.html").is_file()
@@ -67,4 +67,4 @@ def test_a_run_stays_good_when_its_report_cannot_be_written(
     assert "no space" in result.stderr
     assert ("RuntimeError" in result.stderr) == (kind is RuntimeError)
     assert f"lpact report {copy}" in result.stdout
-    assert api.open_run(copy).outcome
+    assert api.open_run(copy).conclusion().outcomes

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_study import TINY, Lpact, TinyRun
 
 import lpact as api
 from lpact.store import read_table
-from lpact.tables import RUN_TABLES, assay_brain, assay_stimulus, find_table
+from lpact.tables import find_table
+from tiny_study import TINY, Lpact, TinyRun
 
 DECISIONS = "decisions/lpact_decision_table"
 
@@ -20,11 +20,15 @@ def test_tables_lists_every_table_with_rows_and_meaning(lpact: Lpact, tiny_run: 
     assert result.exit_code == 0
     lines = result.stdout.splitlines()[1:]
     run = api.open_run(tiny_run.folder)
-    modules = (assay_brain, assay_stimulus)  # switched off in this study
-    left_out = {table.name for module in modules for table in module.TABLES}
-    shown = {name: table for name, table in RUN_TABLES.items() if name not in left_out}
-    assert [line.split()[0] for line in lines] == list(shown)
-    for line, table in zip(lines, shown.values(), strict=True):
+    # Positive controls are switched off in this study.
+    own = {table.name for table in run.analysis().run_tables(run.config)}
+    assert {line.split()[0] for line in lines} == {
+        *own,
+        "audits/lpact_source_files",
+        "audits/lpact_model_files",
+    }
+    for line, table in zip(lines, run.tables(), strict=True):
+        assert line.split()[0] == table.name
         assert line.split()[1] == f"{run.table(table.name).height:,}"
         assert line.endswith(table.meaning)
 
@@ -83,25 +87,38 @@ def test_explain_prints_the_chain(lpact: Lpact, tiny_run: TinyRun) -> None:
     claim = "sim/drift/2/surprisal"
     result = lpact("explain", tiny_run.folder, claim)
     assert result.exit_code == 0
-    assert result.stdout.rstrip("\n") == api.open_run(tiny_run.folder).explain(claim)
+    assert result.stdout.rstrip("\n") == str(api.open_run(tiny_run.folder).claim(claim).explain())
 
 
 def test_explain_is_broken_at_spaces_in_a_terminal(lpact: Lpact, tiny_run: TinyRun) -> None:
     claim = "sim/drift/2/surprisal"
     result = lpact("explain", tiny_run.folder, claim, COLUMNS="80")
     assert max(len(line) for line in result.stdout.splitlines()) <= 80
-    assert result.stdout.split() == api.open_run(tiny_run.folder).explain(claim).split()
+    assert (
+        result.stdout.split() == str(api.open_run(tiny_run.folder).claim(claim).explain()).split()
+    )
 
 
 def test_explain_without_a_claim_lists_all(lpact: Lpact, tiny_run: TinyRun) -> None:
     result = lpact("explain", tiny_run.folder)
     assert result.exit_code == 0
     listed = [line.split()[:2] for line in result.stdout.splitlines()[1:5]]
-    expected = api.open_run(tiny_run.folder).decisions
+    expected = api.open_run(tiny_run.folder).claims()
     assert listed == [
         [f"sim/{row['model']}/2/{row['mechanism']}", row["label"]]
         for row in expected.iter_rows(named=True)
     ]
+
+
+def test_the_first_parts_of_a_claim_list_what_they_begin(lpact: Lpact, tiny_run: TinyRun) -> None:
+    result = lpact("explain", tiny_run.folder, "sim/drift/2", "--profile", "calibrated")
+    assert result.exit_code == 0
+    claims = [line.split()[0] for line in result.stdout.splitlines() if line.startswith("sim/")]
+    assert claims
+    assert all(name.startswith("sim/drift/2/") for name in claims)
+    unknown = lpact("explain", tiny_run.folder, "--analysis", "lpcat")
+    assert unknown.exit_code == 2
+    assert "did you mean 'lpact'?" in unknown.stderr
 
 
 def test_unknown_claim_gets_a_suggestion(lpact: Lpact, tiny_run: TinyRun) -> None:
@@ -116,7 +133,7 @@ def test_decide_with_the_same_gates_changes_nothing(
     out = tmp_path / "decided"
     result = lpact("decide", tiny_run.folder, "--out", out)
     assert result.exit_code == 0
-    assert "Verdicts that changed: none" in result.stdout
+    assert "Changed labels: none" in result.stdout
     for path in out.rglob("*.*"):
         if path.name != "gates.json":
             assert path.read_bytes() == (tiny_run.folder / path.relative_to(out)).read_bytes()
@@ -127,11 +144,11 @@ def test_decide_with_other_gates_names_the_changes(
     lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
 ) -> None:
     gates = tmp_path / "gates.toml"
-    gates.write_text("[gates]\nmin_subject_runs = 4\n")
+    gates.write_text("[lpact.gates]\nmin_subject_runs = 4\n")
     out = tmp_path / "decided"
     result = lpact("decide", tiny_run.folder, "--gates", gates, "--out", out)
     assert result.exit_code == 0
-    assert "Verdicts that changed: 8" in result.stdout
+    assert "Changed labels: 8" in result.stdout
     changed = [x.split() for x in result.stdout.splitlines() if x.startswith("  sim/")]
     before = api.open_run(tiny_run.folder).table(DECISIONS)
     assert changed == [
@@ -154,18 +171,19 @@ def test_decide_takes_the_gates_of_a_whole_study_file(
     lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
 ) -> None:
     study = tmp_path / "study.toml"
-    study.write_text(f"{TINY}\n[gates]\nmin_subject_runs = 4\n")
+    study.write_text(f"{TINY}\n[lpact.gates]\nmin_subject_runs = 4\n")
     result = lpact("decide", tiny_run.folder, "--gates", study)
-    assert "Verdicts that changed: 8" in result.stdout
+    assert "Changed labels: 8" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[gates]\nmin_subject_run = 4\n", "did you mean 'min_subject_runs'?"),
-        ("[gate]\nmin_subject_runs = 4\n", "gate: unknown option; did you mean 'gates'?"),
-        ("gates = 3\n", "the study file is not valid"),
-        ("[gates\n", "the study file is not valid TOML"),
+        ("[lpact.gates]\nmin_subject_run = 4\n", "did you mean 'min_subject_runs'?"),
+        ("[lpact.gate]\nmin_subject_runs = 4\n", "gate: unknown option; did you mean 'gates'?"),
+        ("[gates]\nmin_subject_runs = 4\n", "rename the table to [lpact.gates]"),
+        ("lpact = 3\n", "is not valid"),
+        ("[lpact.gates\n", "the study file is not valid TOML"),
     ],
 )
 def test_gates_that_cannot_be_read_are_errors(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tiny_study import Lpact, TinyRun
 
 from lpact.analyses.base import analyses_of
 from lpact.archive import export_run, lock_run
@@ -18,6 +17,7 @@ from lpact.store.manifest import Provenance
 from lpact.study import open_run
 from lpact.tables import find_table
 from lpact.validation import config_digest
+from tiny_study import Lpact, TinyRun
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_study import Lpact, TinyRun
 
 from lpact.archive import lock_run
+from tiny_study import Lpact, TinyRun
 
 
 @pytest.fixture

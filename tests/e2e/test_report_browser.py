@@ -14,16 +14,15 @@ from playwright.sync_api import Page, expect
 
 import lpact
 from explorer_runs import PLANTED, planted_run, shared_tiny
-from lpact.analyses.lpact.figures import SECTIONS
-from lpact.analyses.lpact.figures.common import GATES
+from lpact.analyses.lpact.analysis import LPact
 from lpact.report import REPORT_PAGE
 from lpact.study import Run
 
 pytestmark = [pytest.mark.browser, pytest.mark.ordeal]
 
-SHOWN = "#claim-table tbody tr[data-key]:visible"
+SHOWN = ".claim-table tbody tr[data-claim]:visible"
 Scheme = Literal["light", "dark"]
-NAMES = [name for section in SECTIONS.values() for name in section]
+NAMES = [name for section in LPact.figures.values() for name in section]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +82,7 @@ def test_filters_reach_figures_and_claims_and_the_address(
     page: Page, address: str, small_run: Run
 ) -> None:
     page.goto(address)
-    claims = small_run.decisions
+    claims = small_run.claims()
     assert shown_claims(page) == claims.height
     page.select_option("[name=model]", "drift")
     of_model = claims.filter(model="drift").height
@@ -102,7 +101,7 @@ def test_filters_reach_figures_and_claims_and_the_address(
     assert page.url.endswith("#model=drift")
     page.reload()
     assert shown_claims(page) == of_model
-    page.locator("#search").fill("surprisal")
+    page.locator(".search").fill("surprisal")
     assert shown_claims(page) == claims.filter(model="drift", mechanism="surprisal").height
     page.get_by_role("button", name="Clear").click()
     # A form is empty only after its reset event.
@@ -113,20 +112,20 @@ def test_a_claim_opens_to_its_evidence_by_mouse_and_keyboard(
     page: Page, address: str, small_run: Run
 ) -> None:
     page.goto(address)
-    row = small_run.decisions.filter(dataset="planted", model="integrated", layer=2).row(
-        0, named=True
+    row = (
+        small_run.claims().filter(dataset="planted", model="integrated", layer=2).row(0, named=True)
     )
     key = f"planted/integrated/2/{row['mechanism']}"
-    opener = page.locator(f"tr[data-key='{key}'] .open-claim")
+    opener = page.locator(f"tr[data-claim='{key}'] .open-claim")
     evidence = small_run.table("lpact_gate_evidence").filter(
         dataset="planted", model="integrated", layer=2, mechanism=row["mechanism"]
     )
     opener.focus()
     page.keyboard.press("Enter")
     expect(opener).to_have_attribute("aria-expanded", "true")
-    told = page.locator("tr.chain li").all_inner_texts()
+    shown = page.locator("tr.chain li").all_inner_texts()
     for sentence in evidence["sentence"]:
-        assert any(sentence in line for line in told), sentence
+        assert any(sentence in line for line in shown), sentence
     assert page.locator("tr.chain li .fail").count() == evidence.filter(~pl.col("passed")).height
     opener.click()
     expect(page.locator("tr.chain")).to_have_count(0)
@@ -140,7 +139,7 @@ def test_names_of_claims_are_whole_and_cover_nothing(
     visit: Page, media: Literal["screen", "print"]
 ) -> None:
     visit.emulate_media(media=media)
-    wrong = visit.locator("#claim-table tbody tr[data-key]").evaluate_all(
+    wrong = visit.locator(".claim-table tbody tr[data-claim]").evaluate_all(
         """rows => rows.filter(row => {
           const [cell, name] = [row.cells[0], row.querySelector(".open-claim")].map(e => e.getBoundingClientRect());
           return name.width < 40 || name.right > cell.right + 1 || name.bottom > cell.bottom + 1;
@@ -172,9 +171,9 @@ def test_hovering_shows_the_rows_behind_a_mark(visit: Page) -> None:
 
 def test_pictures_say_what_the_tables_say(visit: Page, small_run: Run) -> None:
     scores = dict(
-        small_run.decisions.select(
-            pl.concat_str("dataset", "model", "layer", separator="/"), "raw_score"
-        ).iter_rows()
+        small_run.claims()
+        .select(pl.concat_str("dataset", "model", "layer", separator="/"), "raw_score")
+        .iter_rows()
     )
     found = visit.locator("#figure-layer_scores .m[data-value]").evaluate_all(
         "own => own.map(m => [[m.dataset.dataset, m.dataset.model, m.dataset.layer].join('/'), m.dataset.value])"
@@ -185,10 +184,10 @@ def test_pictures_say_what_the_tables_say(visit: Page, small_run: Run) -> None:
     for place, score in scores.items():
         assert any(abs(own - score) < 1e-12 for own in drawn[place]), place
     for profile in ("paper", "calibrated"):
-        table = small_run.verdicts(profile)
-        for at, column in enumerate(GATES.values(), start=1):
+        table = small_run.claims(profile=profile)
+        for at, column in enumerate(LPact.claims.gates.values(), start=1):
             n = visit.locator(
-                f"#claim-table tbody td.gate[data-profile={profile}] .pass"
+                f".claim-table tbody td.gate[data-profile={profile}] .pass"
             ).evaluate_all(
                 f"own => own.filter(s => [...s.closest('tr').querySelectorAll("
                 f"'td.gate[data-profile={profile}]')].indexOf(s.parentElement) === {at - 1}).length"
@@ -203,17 +202,21 @@ def test_shown_claims_can_be_downloaded(
     page.select_option("[name=dataset]", "empty")
     page.select_option("[name=profile]", "calibrated")
     with page.expect_download() as download:
-        page.click("#download")
+        page.click(".download")
     path = tmp_path / "claims.csv"
     download.value.save_as(path)
     rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    table = small_run.calibrated.filter(dataset="empty").sort("model", "layer", "mechanism")
+    table = (
+        small_run.claims(profile="calibrated")
+        .filter(dataset="empty")
+        .sort("model", "layer", "mechanism")
+    )
     assert [row["claim"] for row in rows] == [
         f"empty / {r['model']} / {r['layer']} / {r['mechanism']}"
         for r in table.iter_rows(named=True)
     ]
-    assert [row["calibrated_verdict"] for row in rows] == table["label"].to_list()
-    assert "paper_verdict" not in rows[0]
+    assert [row["calibrated_label"] for row in rows] == table["label"].to_list()
+    assert "paper_label" not in rows[0]
 
 
 def test_the_theme_button_wins_over_the_system(page: Page, address: str) -> None:
@@ -253,7 +256,7 @@ def test_the_page_reads_without_script(browser, address: str, small_run: Run) ->
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address)
-    assert page.locator("#claim-table tbody tr").count() == small_run.decisions.height
+    assert page.locator(".claim-table tbody tr").count() == small_run.claims().height
     assert page.locator("#filters").is_hidden()
-    assert page.locator("figure svg").count() == len(NAMES)
+    assert page.locator("figure .picture svg").count() == len(NAMES)
     context.close()

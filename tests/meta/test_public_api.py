@@ -28,6 +28,7 @@ def isort_order(name: str) -> tuple[int, str]:
 
 def test_the_public_api() -> None:
     assert lpact.__all__ == [
+        "Claim",
         "Controls",
         "Dataset",
         "FeatureSet",
@@ -47,6 +48,7 @@ def test_the_public_api() -> None:
         "__version__",
         "audit",
         "ceilings",
+        "diff_runs",
         "export_run",
         "extract_features",
         "load_study",
@@ -61,6 +63,23 @@ def test_the_public_api() -> None:
     ]
     assert lpact.__all__ == sorted(lpact.__all__)
     assert dir(lpact) == lpact.__all__
+
+
+def test_sections_of_the_study_file_have_short_names() -> None:
+    study = lpact.Study(
+        name="first",
+        datasets=[lpact.Dataset(name="meg", reader="simulated")],
+        models=[lpact.Model(name="integrated", layers=(2,))],
+        readout=lpact.Readout(folds=3),
+        nuisance=lpact.Nuisance(include=("word_rate",)),
+        controls=lpact.Controls(draws=2),
+        mechanisms=lpact.Mechanisms(include=("surprisal", "context_update")),
+        analyses=[lpact.LPact()],
+        run=lpact.RunSettings(workers=2),
+    )
+    assert list(study.analyses) == ["lpact"]
+    assert (study.config.readout.folds, study.config.controls.draws) == (3, 2)
+    assert study.run_config.workers == 2
 
 
 @pytest.mark.parametrize("name", lpact.__all__)

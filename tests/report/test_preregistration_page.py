@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 
 from lpact.report.page import PageParts, page_html
-from lpact.report.page.preregistration import NOT_REGISTERED, followed, preregistration
-from lpact.store import RunTables, frame
+from lpact.report.page.preregistration import NOT_REGISTERED, followed
+from lpact.store import frame
 from lpact.study import Run
 from lpact.tables import (
     AFTER_THE_FACT,
@@ -36,23 +35,17 @@ def items(*more: dict[str, object], results: str = "before") -> pl.DataFrame:
     return frame(PREREGISTRATION_ITEMS, [*own, *more])
 
 
-@pytest.fixture(scope="module")
-def tables(small_run: Run) -> dict[str, pl.DataFrame]:
-    return dict(RunTables(small_run))
+def page(run: Run, registration: pl.DataFrame | None) -> str:
+    return page_html(PageParts(run.manifest, (), registration, "", ""))
 
 
-def page(run: Run, tables: dict[str, pl.DataFrame]) -> str:
-    return page_html(PageParts(run.manifest, tables, "One sentence.", [], [], "", ""))
+def test_a_run_without_one_says_so(small_run: Run) -> None:
+    assert NOT_REGISTERED in page(small_run, None)
 
 
-def test_a_run_without_one_says_so(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
-    assert preregistration(tables) is None
-    assert NOT_REGISTERED in page(small_run, tables)
-
-
-def test_deviations_are_named_as_text(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
+def test_deviations_are_named_as_text(small_run: Run) -> None:
     found = items(row(False, "gates", EVIL, "0.5", "0.9"), row(True, "seed", "seed"))
-    html = page(small_run, tables | {PREREGISTRATION_ITEMS.name: found})
+    html = page(small_run, found)
     assert NOT_REGISTERED not in html
     assert "Preregistered (digest abc): 4 of 5 items were followed." in html
     assert "gates 0 of 1, registration 3 of 3, seed 1 of 1." in html
@@ -60,8 +53,8 @@ def test_deviations_are_named_as_text(small_run: Run, tables: dict[str, pl.DataF
     assert "gates: &lt;/td&gt;&lt;script&gt;alert(1)" in html
 
 
-def test_nothing_that_deviates_is_said(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
-    html = page(small_run, tables | {PREREGISTRATION_ITEMS.name: items()})
+def test_nothing_that_deviates_is_said(small_run: Run) -> None:
+    html = page(small_run, items())
     assert "3 of 3 items were followed." in html
     assert "Nothing deviates from it." in html
     assert "Deviations from the preregistration" not in html

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from lpact.analyses.lpact.methods import words
 from lpact.errors import LPactError
 from lpact.report import references
 from lpact.report.references import author_and_year, bibtex, entries
@@ -107,10 +108,9 @@ def test_an_unknown_key_is_an_error_that_names_a_near_one():
 
 def test_every_key_of_the_rules_has_an_entry_and_every_entry_a_rule():
     used: set[str] = set()
-    for name, value in vars(references).items():
-        if name.lstrip("_").isupper() and name != "_ACCENTS":
-            groups = value.values() if isinstance(value, dict) else [value]
-            used.update(key for group in groups for key in group)
+    for value in [*vars(references).values(), *vars(words).values()]:
+        groups = value.values() if isinstance(value, dict) else [value]
+        used.update(key for group in groups if isinstance(group, tuple) for key in group)
     assert used == set(entries())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from typing import Any
@@ -12,14 +13,17 @@ from typing import Any
 import polars as pl
 import pytest
 
+from lpact.analyses.explanation import ClaimTable, Conclusion, Outcome
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
+from lpact.analyses.lpact.unavailable import unavailable
 from lpact.report.figure import Figure, Missing
-from lpact.report.page import Drawn, PageParts, TableFile, page_html
+from lpact.report.page import AnalysisPart, Drawn, PageParts, TableFile, page_html
 from lpact.report.page.build import script_json
-from lpact.report.page.claims import claim_rows, evidence_data
-from lpact.report.page.provenance import options, unavailable
+from lpact.report.page.claims import claim_rows, evidence_data, strongest
+from lpact.report.page.provenance import options
 from lpact.study import Run
+from lpact.tables import Column, Table
 
 EVIL = "</script><script>alert(1)</script><!--\"'&"
 
@@ -54,25 +58,43 @@ def tables(small_run: Run) -> dict[str, pl.DataFrame]:
     return {table.name: small_run.table(table.name) for table in small_run.tables()}
 
 
-def parts(run: Run, tables: dict[str, pl.DataFrame], **changes: Any) -> PageParts:
-    svg = '<svg width="1"><path class="m" data-dataset="a" aria-label="x" fill="#0072b2"><title>x</title></path></svg>'
-    drawn = [
-        Drawn("verdict", Figure("one", "One", "Caption one.", {}, "Summary."), svg),
-        Drawn("why", Missing("two", "Two", "There is no table for it.")),
-    ]
+SVG = '<svg width="1"><path class="m" data-dataset="a" aria-label="x" fill="#0072b2"><title>x</title></path></svg>'
+DRAWN = (
+    Drawn("verdict", Figure("one", "One", "Caption one.", "Summary.", {}), SVG),  # type: ignore[arg-type]
+    Drawn("why", Missing("two", "Two", "There is no table for it.")),
+)
+CONCLUSION = Conclusion(
+    "lpact", "One sentence.", ("Because.",), (Outcome("C", "Little.", "paper"),)
+)
+
+
+def of_lpact(run: Run, tables: dict[str, pl.DataFrame], **changes: Any) -> AnalysisPart:
     content: dict[str, Any] = {
-        "verdict": "One sentence.",
-        "why": ["Because."],
-        "drawn": drawn,
+        "conclusion": CONCLUSION,
+        "claims": tables[DECISIONS.name],
+        "evidence": tables[GATE_EVIDENCE.name],
+        "drawn": DRAWN,
+        "unavailable": unavailable(tables),
+    }
+    return AnalysisPart(run.analysis(), **(content | changes))
+
+
+def parts(run: Run, *analyses: AnalysisPart, **changes: Any) -> PageParts:
+    content: dict[str, Any] = {
+        "registration": None,
         "methods": "We did it.",
         "bibtex": "@article{key}",
         "table_files": [TableFile("a/b", "A row.", 1234, {"csv": "tables/a/b.csv"})],
     }
-    return PageParts(run.manifest, tables, **(content | changes))
+    return PageParts(run.manifest, analyses, **(content | changes))
+
+
+def plain_page(run: Run, tables: dict[str, pl.DataFrame], **changes: Any) -> str:
+    return page_html(parts(run, of_lpact(run, tables, **changes)))
 
 
 def test_the_page_has_its_parts_in_order(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
-    html = page_html(parts(small_run, tables))
+    html = plain_page(small_run, tables)
     page = Page(html)
     assert page.texts["h1"] == ["One sentence."]
     assert [s["id"] for s in page.of("section")] == [
@@ -89,6 +111,8 @@ def test_the_page_has_its_parts_in_order(small_run: Run, tables: dict[str, pl.Da
     for file in (*small_run.manifest.inputs, *small_run.manifest.outputs):
         assert file.sha256 in html
     assert "1,234" in html
+    assert "Because." in html
+    assert "Little." in html
     # The picture follows the theme and leaves hovering to the page.
     assert 'fill="var(--pass, #0072b2)"' in html
     assert "<title>x" not in html
@@ -97,9 +121,9 @@ def test_the_page_has_its_parts_in_order(small_run: Run, tables: dict[str, pl.Da
 def test_every_claim_is_a_row_with_both_profiles(
     small_run: Run, tables: dict[str, pl.DataFrame]
 ) -> None:
-    page = Page(page_html(parts(small_run, tables)))
-    keys = [row["data-key"] for row in page.of("tr") if "data-key" in row]
-    claims = small_run.decisions
+    page = Page(plain_page(small_run, tables))
+    keys = [row["data-claim"] for row in page.of("tr") if "data-claim" in row]
+    claims = small_run.claims()
     assert keys == [
         f"{c['dataset']}/{c['model']}/{c['layer']}/{c['mechanism']}"
         for c in claims.sort("dataset", "model", "layer", "mechanism").iter_rows(named=True)
@@ -119,11 +143,15 @@ def test_every_claim_is_a_row_with_both_profiles(
     assert n_passes > 0
 
 
-def test_evidence_of_the_page_is_that_of_the_table(tables: dict[str, pl.DataFrame]) -> None:
-    data = evidence_data(tables)
+def test_evidence_of_the_page_is_that_of_the_table(
+    small_run: Run, tables: dict[str, pl.DataFrame]
+) -> None:
+    shown = small_run.analysis().claims
+    rows = claim_rows(shown, tables[DECISIONS.name])
+    data = evidence_data(shown, rows, tables[GATE_EVIDENCE.name])
     rebuilt = [
-        (row.dataset, row.model, str(row.layer), row.mechanism, profile, *data["criteria"][index])
-        for row, profiles in zip(claim_rows(tables), data["claims"], strict=True)
+        (*map(str, row.key.values()), profile, *data["criteria"][index])
+        for row, profiles in zip(rows, data["claims"], strict=True)
         for profile, indices in profiles.items()
         for index in indices
     ]
@@ -164,30 +192,38 @@ def test_names_from_data_stay_text(small_run: Run, tables: dict[str, pl.DataFram
         )
         for name, frame in tables.items()
     }
-    made = parts(
+    key = {"dataset": EVIL, "model": EVIL, "layer": 2, "mechanism": EVIL}
+    example = small_run.claim("planted/integrated/2/surprisal").explain()
+    own = of_lpact(
         small_run,
         evil,
-        verdict=EVIL,
-        why=[EVIL],
-        methods=EVIL,
-        bibtex=EVIL,
+        conclusion=Conclusion("lpact", EVIL, (EVIL,), (Outcome(EVIL, EVIL, EVIL),)),
         drawn=[Drawn("why", Missing("two", EVIL, EVIL))],
-        table_files=[TableFile(EVIL, EVIL, 1, {"csv": EVIL})],
+        example=replace(example, claim=key, reason=EVIL, facts=((EVIL, EVIL),)),
+        unavailable=[(EVIL, EVIL, EVIL)],
     )
-    html = page_html(made)
+    html = page_html(
+        parts(
+            small_run,
+            own,
+            methods=EVIL,
+            bibtex=EVIL,
+            table_files=[TableFile(EVIL, EVIL, 1, {"csv": EVIL})],
+        )
+    )
     page = Page(html)
     scripts = page.of("script")
     assert scripts == [{"type": "application/json", "id": "evidence"}, {}]
     assert "alert" not in "".join(page.texts["script"][1:])
     assert page.texts["h1"] == [EVIL]
-    criteria = json.loads(page.texts["script"][0])["criteria"]
+    criteria = json.loads(page.texts["script"][0])["lpact"]["criteria"]
     assert {sentence for _, _, sentence in criteria} == {EVIL}
 
 
 def test_nothing_runs_but_the_pages_own_script(
     small_run: Run, tables: dict[str, pl.DataFrame]
 ) -> None:
-    html = page_html(parts(small_run, tables))
+    html = plain_page(small_run, tables)
     page = Page(html)
     policy = next(m["content"] for m in page.of("meta") if m.get("http-equiv"))
     assert policy is not None
@@ -215,26 +251,24 @@ def test_script_json_gives_its_values_back() -> None:
 
 
 def test_unavailable_names_what_where_and_why(tables: dict[str, pl.DataFrame]) -> None:
-    assert any(
-        own.what == "confirmatory role" and own.where == "empty" for own in unavailable(tables)
-    )
+    roles = [(what, where) for what, where, _ in unavailable(tables)]
+    assert ("confirmatory role", "empty") in roles
     none = tables[CONTROL_AVAILABILITY.name].with_columns(available=True)
     one = none.with_columns(
         available=(pl.col("control") != "circular_shift") | (pl.col("model") != "integrated"),
         detail=pl.lit("no time to shift"),
     )
-    before = {own.what for own in unavailable(tables | {CONTROL_AVAILABILITY.name: none})}
+    before = {what for what, _, _ in unavailable(tables | {CONTROL_AVAILABILITY.name: none})}
     found = [
-        own
-        for own in unavailable(tables | {CONTROL_AVAILABILITY.name: one})
-        if own.what == "control circular_shift"
+        (where, why)
+        for what, where, why in unavailable(tables | {CONTROL_AVAILABILITY.name: one})
+        if what == "control circular_shift"
     ]
     assert "control circular_shift" not in before
-    assert [own.where for own in found] == [
-        "empty, integrated, layers 1, 2",
-        "planted, integrated, layers 1, 2",
+    assert found == [
+        ("empty, integrated, layers 1, 2", "no time to shift"),
+        ("planted, integrated, layers 1, 2", "no time to shift"),
     ]
-    assert found[0].why == "no time to shift"
     assert unavailable({}) == []
     assert EVIDENCE_FEASIBILITY.name in tables
 
@@ -251,31 +285,66 @@ def test_options_are_listed_by_path() -> None:
     ]
 
 
-def test_a_claim_row_tells_score_and_verdict(tables: dict[str, pl.DataFrame]) -> None:
-    row = next(r for r in claim_rows(tables) if r.dataset == "planted" and r.layer == 2)
-    table = tables[DECISIONS.name].filter(
-        dataset="planted", model=row.model, layer=2, mechanism=row.mechanism, gate_profile="paper"
-    )
-    expected = table.row(0, named=True)
-    assert row.raw_score == expected["raw_score"]
+def test_a_claim_row_has_score_and_labels(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
+    rows = claim_rows(small_run.analysis().claims, tables[DECISIONS.name])
+    row = next(r for r in rows if r.key["dataset"] == "planted" and r.key["layer"] == 2)
+    expected = tables[DECISIONS.name].filter(**row.key, gate_profile="paper").row(0, named=True)
+    assert row.score == f"{expected['raw_score']:.4g}"
     assert row.judged["paper"].label == expected["label"]
     assert row.judged["paper"].reason == expected["reason"]
     assert list(row.judged) == ["paper", "calibrated"]
 
 
-def test_a_claim_that_only_the_correction_stops_says_so(
+def test_the_strongest_claim_has_the_best_label_then_the_best_score(
     small_run: Run, tables: dict[str, pl.DataFrame]
 ) -> None:
-    stopped = tables[DECISIONS.name].with_columns(
-        first_failed_gate=pl.lit("none"),
-        beaten_by=pl.lit("false_discovery_rate"),
-        q_value=pl.lit(0.25),
+    shown = small_run.analysis().claims
+    claims = tables[DECISIONS.name].filter(gate_profile="paper")
+    labels = list(shown.labels)
+    best = min(claims["label"], key=labels.index)
+    expected = claims.filter(label=best)["raw_score"].max()
+    found = strongest(shown, tables[DECISIONS.name])
+    assert found is not None
+    row = claims.filter(**found).row(0, named=True)
+    assert (row["label"], row["raw_score"]) == (best, expected)
+    assert strongest(shown, claims.clear()) is None
+
+
+class Toy:
+    """An analysis without profiles, gates, score and evidence."""
+
+    name = "toy"
+    summary = "A toy."
+    claims = ClaimTable(
+        Table(
+            "toy/claims", "One row per claim.", ("colour",), (Column("colour", "str", "Colour."),)
+        ),
+        ("colour",),
+        {"yes": "It is so.", "no": "It is not."},
     )
-    html = page_html(parts(small_run, tables | {DECISIONS.name: stopped}))
-    said = "passes every test, but not the correction over claims (q = 0.25)"
-    assert html.count(said) == stopped.height
-    failed = claim_rows(tables)[0].judged["paper"].why
-    assert failed.startswith("predictive: ")
+
+
+def test_two_analyses_are_shown_on_one_page(
+    small_run: Run, tables: dict[str, pl.DataFrame]
+) -> None:
+    claims = pl.DataFrame({"colour": ["red", "blue"], "label": ["yes", "no"], "reason": ["a", "b"]})
+    toy = AnalysisPart(Toy(), Conclusion("toy", "It is a toy."), claims)  # type: ignore[arg-type]
+    html = page_html(parts(small_run, of_lpact(small_run, tables), toy))
+    page = Page(html)
+    assert page.texts["h1"] == ["small"]
+    assert "It is a toy." in html
+    assert "One sentence." in html
+    assert [t["data-analysis"] for t in page.of("table") if "data-analysis" in t] == [
+        "lpact",
+        "toy",
+    ]
+    rows = [r for r in page.of("tr") if r.get("data-colour")]
+    assert [(r["data-claim"], r["data-colour"]) for r in rows] == [("blue", "blue"), ("red", "red")]
+    evidence = json.loads(page.texts["script"][0])
+    assert evidence["toy"] == {"profiles": {"": ""}, "criteria": [], "claims": [{}, {}]}
+    selects = [s["name"] for s in page.of("select")]
+    assert selects == ["dataset", "model", "layer", "mechanism", "colour", "profile"]
+    assert 'id="figure-lpact-one"' in html
 
 
 def test_characters_that_no_page_can_hold_are_boxes(
@@ -283,7 +352,7 @@ def test_characters_that_no_page_can_hold_are_boxes(
 ) -> None:
     odd = "a\x00b\x1b\ufffe"
     named = tables[DECISIONS.name].with_columns(model=pl.lit(odd))
-    html = page_html(parts(small_run, tables | {DECISIONS.name: named}, verdict=odd))
+    html = plain_page(small_run, tables, claims=named, conclusion=Conclusion("lpact", odd))
     assert not set("\x00\x1b\ufffe") & set(html)
     assert Page(html).texts["h1"] == ["a\ufffdb\ufffd\ufffd"]
     assert 'data-model="a\ufffdb\ufffd\ufffd"' in html

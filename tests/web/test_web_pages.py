@@ -94,7 +94,7 @@ def test_the_matrix_shows_the_decision_table(client: TestClient, decisions: pl.D
             for letter, text in zip(GATE_COLUMNS, texts[5:11], strict=True)
         ] == words
         assert texts[11] == row["label"].replace("_", " ")
-        assert texts[12] == row["first_failed_gate"].replace("_", " ")
+        assert texts[12] == row["first_failed_gate"]
         assert texts[13] == row["beaten_by"]
 
 
@@ -109,7 +109,7 @@ def test_the_matrix_shows_the_decision_table(client: TestClient, decisions: pl.D
             (pl.col("mechanism") == "surprisal") & (pl.col("model") == "integrated"),
         ),
         ({"verdict": "control_explained"}, pl.col("label") == "control_explained"),
-        ({"gate": "predictive"}, pl.col("first_failed_gate") == "predictive"),
+        ({"first_failed_gate": "predictive"}, pl.col("first_failed_gate") == "predictive"),
         ({"q": "DRIF"}, pl.col("model") == "drift"),
         ({"dataset": "sim' OR 1=1 --"}, pl.lit(value=False)),
         ({"q": "%"}, pl.any_horizontal(pl.col(pl.String).str.contains("%", literal=True))),
@@ -217,7 +217,7 @@ def test_lists_are_shortened_on_the_page_only(client: TestClient, tiny_run: Path
     assert shown == "[" + ", ".join(f"{v:#.4g}" for v in first[:4]) + f", … {len(first)} values]"
 
 
-def test_a_claim_page_tells_its_gates_and_draws_its_numbers(
+def test_a_claim_page_shows_its_gates_and_draws_its_numbers(
     client: TestClient, decisions: pl.DataFrame, tiny_run: Path
 ) -> None:
     evidence = pl.read_parquet(tiny_run / "decisions" / "lpact_gate_evidence.parquet")
@@ -228,8 +228,8 @@ def test_a_claim_page_tells_its_gates_and_draws_its_numbers(
         assert row["reason"] in page
         for one in evidence.filter(**claim, gate_profile=profile).iter_rows(named=True):
             assert one["sentence"] in page, one["criterion"]
-        chain = page[page.index('class="chain"') : page.index('class="facts"')]
-        words = re.findall(r'class="word">(pass|fail)<', chain)
+        chain = page[page.index('class="x-chain"') : page.index('class="x-facts"')]
+        words = re.findall(r"</span> (pass|fail)</span>", chain)
         assert words == ["pass" if row[name] else "fail" for name in GATE_COLUMNS.values()]
         assert page.count('<svg class="strip" viewBox="0 0 460') > 5
 
@@ -248,7 +248,7 @@ def test_a_missing_claim_is_not_found(client: TestClient) -> None:
     assert client.get("/claim", params=asked).status_code == 400
 
 
-def test_runs_are_told_apart_and_compared(two: TestClient, decisions: pl.DataFrame) -> None:
+def test_runs_are_kept_apart_and_compared(two: TestClient, decisions: pl.DataFrame) -> None:
     paper = decisions.filter(gate_profile="paper").height
     assert total(get(two, "/decisions")) == 2 * paper
     assert total(get(two, "/decisions", run="planted")) == paper

@@ -11,10 +11,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from explorer_runs import rewrite
+from lpact.analyses.lpact.analysis import LPact
 from lpact.codes import FinalLabel
+from lpact.report.values import needed
 from lpact.web import create_app
-from lpact.web.site import VERDICTS
-from lpact.web.words import needed
+from lpact.web.site import tone
 
 BASE = "http://127.0.0.1"
 CLAIM = {
@@ -54,14 +55,19 @@ def test_a_claim_says_what_its_numbers_must_be(client: TestClient, tiny_run: Pat
     for row in above.iter_rows(named=True):
         value = f"{row['value']:.4g}".replace("-", "−")
         assert f"{value}; must be above {row['threshold']:.4g}" in page
-    assert " needed<" not in page
 
 
-def test_every_verdict_has_its_place() -> None:
-    assert set(VERDICTS) == set(FinalLabel)
-    assert len(VERDICTS) == len(FinalLabel)
-    assert VERDICTS[0] is FinalLabel.INTEGRATED_CANDIDATE
-    assert VERDICTS[-1] is FinalLabel.DIAGNOSTIC_ONLY
+def test_every_label_has_its_place_and_mark() -> None:
+    labels = LPact.claims.labels
+    assert set(labels) == {label.value for label in FinalLabel}
+    assert next(iter(labels)) == "integrated_candidate"
+    assert list(labels)[-1] == "diagnostic_only"
+    assert [tone(label, labels) for label in labels] == [
+        *["strong"] * 3,
+        *["middle"] * 3,
+        *["weak"] * 3,
+    ]
+    assert tone("unheard_of", labels) == "other"
 
 
 def test_the_filter_of_verdicts_starts_with_the_strongest(tiny_run: Path, tmp_path: Path) -> None:
@@ -87,8 +93,8 @@ def test_the_filter_of_verdicts_starts_with_the_strongest(tiny_run: Path, tmp_pa
 @pytest.mark.parametrize("path", ["/", "/decisions", "/claim", "/runs/tiny"])
 def test_gate_profiles_are_named_as_in_the_report(client: TestClient, path: str) -> None:
     page = client.get(path, params=CLAIM if path == "/claim" else {}).text
-    assert "point rules (paper)" in page
-    assert "every gate a test (calibrated)" in page
+    assert "point rules of the paper (paper)" in page
+    assert "every gate is a test (calibrated)" in page
     assert "paper (point rules)" not in page
 
 
@@ -98,7 +104,7 @@ def test_one_run_is_not_compared_with_itself(client: TestClient, two: TestClient
     assert "lpact explore tiny OTHER_RUN" in page
     assert "<form" not in page
     assert '<select name="a">' in two.get("/compare").text
-    assert "every gate a test (calibrated)" in two.get("/compare").text
+    assert "every gate is a test (calibrated)" in two.get("/compare").text
 
 
 def test_very_long_names_lead_to_their_claim(tiny_run: Path, tmp_path: Path) -> None:

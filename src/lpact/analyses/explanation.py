@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lpact.tables import Table
 
@@ -127,6 +127,16 @@ class Explanation:
         """The claim as one word: its values joined by slashes."""
         return "/".join(str(value) for value in self.claim.values())
 
+    def __str__(self) -> str:
+        from lpact.report.explanation import explanation_text
+
+        return explanation_text(self)
+
+    def _repr_html_(self) -> str:
+        from lpact.report.notebook import explanation_cell
+
+        return explanation_cell(self)
+
 
 @dataclass(frozen=True)
 class ClaimTable:
@@ -147,8 +157,11 @@ class ClaimTable:
         Columns that say whether a gate passes, by the gate's letter; and ``gate_meanings`` by the same letter.
     score
         Column with the conventional score, if there is one.
+    details
+        Further columns worth showing and filtering by where claims are listed.
     evidence
-        One row per claim, profile, gate and criterion, if the analysis stores its criteria.
+        One row per claim, profile, gate and criterion, if the analysis stores its criteria. It has the columns
+        ``gate``, ``passed`` and ``sentence``, and may have ``gate_order`` and ``criterion_order``.
     """
 
     table: Table
@@ -158,6 +171,7 @@ class ClaimTable:
     gates: Mapping[str, str] = field(default_factory=dict)
     gate_meanings: Mapping[str, str] = field(default_factory=dict)
     score: str = ""
+    details: tuple[str, ...] = ()
     evidence: Table | None = None
 
 
@@ -183,6 +197,11 @@ class Conclusion:
         """The outcome under one profile; without a name, under the first."""
         return next(own for own in self.outcomes if profile in ("", own.profile))
 
+    def _repr_html_(self) -> str:
+        from lpact.report.notebook import conclusion_html
+
+        return conclusion_html(self)
+
 
 @dataclass(frozen=True)
 class Block:
@@ -196,3 +215,23 @@ class Block:
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     right: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class DatasetReport:
+    """What a dataset's folder holds and supports: blocks to print, the same as plain values for JSON.
+
+    ``usable`` is False while something must be fixed first.
+    """
+
+    blocks: tuple[Block, ...]
+    usable: bool
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class MethodsPart:
+    """One part of the Methods section: a heading, and sentences with citations by `lpact.report.methods.cite`."""
+
+    title: str
+    sentences: tuple[str, ...]

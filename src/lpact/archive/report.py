@@ -9,10 +9,11 @@ from typing import BinaryIO
 
 from lpact.archive.lockfile import list_files
 from lpact.archive.problems import Problem, shown
+from lpact.config import study_config
 from lpact.errors import LPactError
 from lpact.report.folder import REPORT_PAGE
+from lpact.store import StoredRun
 from lpact.store.manifest import REPORT_FOLDER
-from lpact.study import open_run
 
 _TEXT = (".html", ".md", ".tex", ".bib", ".csv", ".svg", ".json")
 _AROUND = 60
@@ -32,13 +33,23 @@ def check_report(
     """
     stored = list_files(root / REPORT_FOLDER).files if (root / REPORT_FOLDER).is_dir() else {}
     expected = stored if names is None else names
+    from lpact.report.write import write_report
+
     if REPORT_PAGE not in expected:
         return [], "The run has no report."
     with tempfile.TemporaryDirectory(prefix="lpact-verify-") as folder:
         made = Path(folder) / REPORT_FOLDER
         with_tables = any(name.startswith("tables/") for name in expected)
         try:
-            open_run(root).report(made, tables=with_tables, workers=workers, tell=tell)
+            run = StoredRun(root)
+            write_report(
+                run,
+                config=study_config(run.manifest.config, where=f"{root}, manifest.json"),
+                out=made,
+                with_tables=with_tables,
+                workers=workers,
+                tell=tell,
+            )
         except LPactError as error:
             what = f"cannot be made again: {error.what}: {error.got}"
             return [Problem("report", REPORT_FOLDER, what)], "The report could not be made again."

@@ -1,57 +1,78 @@
-"""``lpact explain``: the chain of evidence of a claim, in plain words."""
+"""``lpact explain``: the claims of a run, or why one of them got its label."""
 
 from __future__ import annotations
 
 import shlex
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lpact.cli._layout import Grid
 from lpact.cli._machine import program
-from lpact.cli._render import VERDICT_STYLES, broken, console, say, show, show_lines, width_of
+from lpact.cli._render import (
+    broken,
+    console,
+    heading,
+    label_styles,
+    say,
+    show,
+    show_lines,
+    width_of,
+)
 
-
-class Profile(StrEnum):
-    """Gate profiles, as the command line takes them."""
-
-    paper = "paper"
-    calibrated = "calibrated"
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     claim: Annotated[
         str | None,
-        typer.Argument(help="dataset/model/layer/mechanism, or dataset/model/layer."),
+        typer.Argument(help="A claim, such as dataset/model/layer/mechanism, or its first parts."),
+    ] = None,
+    analysis: Annotated[
+        str | None, typer.Option("--analysis", help="Analysis of the run; default: the first.")
     ] = None,
     profile: Annotated[
-        Profile, typer.Option("--profile", help="Gate profile: point rules, or every gate a test.")
-    ] = Profile.paper,
+        str | None, typer.Option("--profile", help="Gate profile; default: the analysis' first.")
+    ] = None,
 ) -> None:
-    """Say why a claim got its verdict."""
+    """Say why a claim got its label, or list all claims."""
     import lpact
-    from lpact.tables import CLAIM_KEY
 
     opened = lpact.open_run(run)
+    if claim is None:
+        for name in [opened.analysis(analysis).name] if analysis else list(opened.analyses):
+            if len(opened.analyses) > 1:
+                heading(console(), name)
+            _list(opened, name, profile)
+    elif not _list(opened, opened.analysis(analysis).name, profile, f"{claim.strip('/')}/"):
+        _print(str(opened.claim(claim, analysis, profile).explain()))
+
+
+def _list(run: Run, analysis: str, profile: str | None, start: str = "") -> bool:
+    """Print the claims whose ids begin with ``start``; returns whether there are any."""
+    own = run.analyses[analysis].claims
+    columns = ("label", *own.details)
+    titles = ("claim", *(name.replace("_", " ") for name in columns))
+    grid = Grid(titles, styles=label_styles(own.labels))
+    for row in run.claims(analysis, profile).iter_rows(named=True):
+        name = "/".join(str(row[key]) for key in own.key)
+        if name.startswith(start):
+            grid.add(name, *(row[column] for column in columns))
+    if not grid.rows:
+        return False
     out = console()
-    if claim is not None:
-        _print_styled(opened.explain(claim, profile.value))
-        return
-    claims = Grid(("claim", "verdict", "first failed gate"), styles=VERDICT_STYLES)
-    for row in opened.verdicts(profile.value).iter_rows(named=True):
-        name = "/".join(str(row[key]) for key in CLAIM_KEY)
-        claims.add(name, row["label"], row["first_failed_gate"])
-    show(out, claims, indent=0)
-    if claims.rows:
-        say(out)
-        folder = shlex.quote(str(run))
-        say(out, f"One claim in full: {program()} explain {folder} {claims.rows[0][0]}")
+    show(out, grid, indent=0)
+    say(out)
+    which = f" --analysis {analysis}" if len(run.analyses) > 1 else ""
+    folder, first = shlex.quote(str(run.root)), shlex.quote(grid.rows[0][0])
+    say(out, f"One claim in full: {program()} explain {folder} {first}{which}")
+    return True
 
 
-def _print_styled(text: str) -> None:
+def _print(text: str) -> None:
     """Marks in colour on terminals, long lines broken under their own indent."""
     from rich.text import Text
 

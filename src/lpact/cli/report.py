@@ -26,24 +26,14 @@ def command(
     tables: Annotated[
         bool, typer.Option("--tables/--no-tables", help="Write every table as CSV and LaTeX too.")
     ] = True,
-    sensitivity: Annotated[
-        bool | None,
-        typer.Option(
-            "--sensitivity/--no-sensitivity",
-            help="Show what the verdicts hang on; default: unless that takes minutes.",
-        ),
-    ] = None,
 ) -> None:
     """Write the figures and the page of a finished run."""
     import lpact
 
-    told = console()
-    show_written(told, make(lpact.open_run(run), out=out, tables=tables, sensitivity=sensitivity))
+    show_written(console(), make(lpact.open_run(run), out=out, tables=tables))
 
 
-def make(
-    run: Run, *, out: Path | None = None, tables: bool = True, sensitivity: bool | None = None
-) -> WrittenReport:
+def make(run: Run, *, out: Path | None = None, tables: bool = True) -> WrittenReport:
     """Write the report of a run, and say on a terminal what is being done."""
     from rich.console import Console
 
@@ -51,7 +41,6 @@ def make(
         return run.report(
             out,
             tables=tables,
-            sensitivity=sensitivity,
             workers=min(n_cores(), MOST_WORKERS),
             tell=status.update,
         )
@@ -86,13 +75,13 @@ def add_report(run: Run) -> None:
 
     if (run.root / REPORT_FOLDER / REPORT_PAGE).is_file():
         return
-    # Where there is no terminal, a word at least; on one, `make` says what it is doing.
+    # On a terminal, `make` says what it is doing.
     if not sys.stderr.isatty():
-        typer.echo("report: drawing the figures, and writing the page and the tables", err=True)
+        typer.echo("report: drawing figures, writing page and tables", err=True)
     try:
         with logged_stage(run.root / LOG_NAME, REPORT):
             make(run)
-    except Exception as error:  # whatever it is, the run is good, and its verdicts must be shown
+    except Exception as error:  # the run is finished, and its claims must be shown whatever happens
         kind = "" if isinstance(error, LPactError) else f"{type(error).__name__}: "
         typer.echo(
             f"The run is complete, but its report could not be written: {kind}{error}", err=True

@@ -46,7 +46,7 @@ def command(
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
-    """Check a run against its lock, and decide it again from its tables."""
+    """Check a run against its lock, and decide it again."""
     from rich.console import Console
 
     from lpact.archive import verify_run

@@ -1,32 +1,19 @@
-"""REPORT: figures and pages, from tables alone."""
+"""Figures, pages and texts about runs, from tables alone; nothing here knows an analysis by name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lpact.analyses.lpact.verdicts import verdict_pages, verdicts_markdown
-    from lpact.archive.diff import compare_runs
     from lpact.report.folder import REPORT_PAGE, report_contents
     from lpact.report.write import WrittenReport, write_report
 
-__all__ = [
-    "REPORT_PAGE",
-    "WrittenReport",
-    "compare_runs",
-    "report_contents",
-    "verdict_pages",
-    "verdicts_markdown",
-    "write_report",
-]
+__all__ = ["REPORT_PAGE", "WrittenReport", "report_contents", "write_report"]
 
 _HOMES = {
     "REPORT_PAGE": "folder",
     "WrittenReport": "write",
-    "compare_runs": "compare",
     "report_contents": "folder",
-    "verdict_pages": "verdicts",
-    "verdicts_markdown": "verdicts",
     "write_report": "write",
 }
 

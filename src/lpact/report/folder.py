@@ -18,13 +18,9 @@ from pathlib import Path
 from lpact.errors import RunError
 from lpact.store import lives, sha256_file, storage_errors
 from lpact.store.locked import refuse_locked
-from lpact.store.manifest import MANIFEST_NAME
 
 REPORT_PAGE = "report.html"
 """The page that explains a run."""
-
-VERDICTS = "verdicts.md"
-"""Verdicts in plain words, which a run writes by itself."""
 
 CONTENTS = "contents.json"
 """What a report wrote, with checksums: a later one knows by it which files it may replace."""
@@ -52,10 +48,7 @@ def report_contents(folder: Path) -> set[str]:
         for path, checksum in listed.items()
         if (folder / path).is_file() and sha256_file(folder / path) == checksum
     }
-    # A run writes its verdicts into its report folder by itself, without a list.
-    of_a_run = VERDICTS not in listed and (folder.parent / MANIFEST_NAME).is_file()
-    run_wrote = {VERDICTS} if of_a_run else set()
-    return own | run_wrote | ({CONTENTS} if own else set())
+    return own | ({CONTENTS} if own else set())
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -127,7 +120,7 @@ def refuse_being_written(target: Path) -> None:
             where=str(target),
             got=f"process {writer} at work beside it",
             expected="a run that nobody is changing",
-            remedy="wait until the report is there, or stop that process",
+            remedy="wait until the report is finished, or stop that process",
         )
 
 

@@ -261,6 +261,12 @@ def points(
     return layer(rows, "point", look, x=x, y=y, **looks, **more)
 
 
+def symbols(rows: pl.DataFrame, look: Look, x: Any, y: Any, **more: Any) -> alt.Chart:
+    """Symbols that all look the same; ``more`` as for `points`."""
+    looks = {name: pl.lit(value) for name, value in look.columns().items()}
+    return points(rows.with_columns(**looks), x, y, **more)
+
+
 def dots(
     rows: Rows, x: Any, y: Any, role: str, *, size: float = 12, opacity: float = 0.45, **look: Any
 ) -> alt.Chart:
@@ -322,6 +328,12 @@ def reference(
     return layer([{}], "rule", look, **{along: {"datum": at}})
 
 
+def separators(y: Spec) -> alt.Chart:
+    """Fine lines between lanes."""
+    rows = pl.DataFrame({y["field"]: y["scale"]["domain"][:-1]})
+    return layer(rows, "rule", {"color": "grid"}, y={**y, "bandPosition": 1})
+
+
 def text(
     rows: Rows, column: str, x: Any, y: Any, *, size: int = 11, ink: str = "ink", **look: Any
 ) -> alt.Chart:
@@ -356,20 +368,16 @@ def column(
     words = text(
         rows, name, {"value": at}, {**y, "axis": None}, align=align, **{"limit": width, **look}
     )
-    head = [heading(title, at, align=align)] if title else []
-    return overlay(words, *head, width=width, height=height)
+    return overlay(words, heading(title, at, align=align), width=width, height=height)
 
 
-def heading(words: str, x: float, *, y: float = -8, align: str = "left", **look: Any) -> alt.Chart:
-    """Muted words above a panel, at pixels from its left and top."""
-    return text(
-        [{"text": words}],
-        "text",
-        {"value": x},
-        {"value": y},
-        size=10,
-        **{"ink": "muted", "align": align, **look},
-    )
+def heading(
+    words: str, x: float = 0, *, y: float = -8, align: str = "left", **look: Any
+) -> alt.Chart:
+    """Muted words above a panel, at pixels from its left and top; empty words draw nothing."""
+    rows = pl.DataFrame({"text": [words] if words else []}, schema={"text": pl.String})
+    look = {"ink": "muted", "align": align, **look}
+    return text(rows, "text", {"value": x}, {"value": y}, size=10, **look)
 
 
 # -- cells of a heat map -----------------------------------------------------------------------------------------------
@@ -573,15 +581,3 @@ def chunks(items: Sequence[Any], most: int) -> list[list[Any]]:
     n_parts = max(1, -(-len(items) // most))
     each = -(-len(items) // n_parts)
     return [list(items[i : i + each]) for i in range(0, len(items), each)]
-
-
-def separators(y: Spec) -> alt.Chart:
-    """Fine lines between lanes."""
-    rows = pl.DataFrame({y["field"]: y["scale"]["domain"][:-1]})
-    return layer(rows, "rule", {"color": "grid"}, y={**y, "bandPosition": 1})
-
-
-def symbols(rows: pl.DataFrame, look: Look, x: Any, y: Any, **more: Any) -> alt.Chart:
-    """Symbols that all look the same; ``more`` as for `points`."""
-    looks = {name: pl.lit(value) for name, value in look.columns().items()}
-    return points(rows.with_columns(**looks), x, y, **more)

@@ -1,7 +1,7 @@
-"""What a run stands on, as BibTeX: the framework, its datasets, its methods and its software.
+"""BibTeX entries, and which of them stand for readers, controls, mechanisms and software.
 
-Entries lie in ``references.bib`` beside this file. A field that is not known for certain is left out there.
-What a run used follows from its manifest alone; `lpact.analyses.lpact.methods` cites exactly that.
+Entries are in ``references.bib`` beside this file. A field that is not known for certain is left out there. What a run
+cites is what its Methods section cites (`lpact.report.methods.cited_keys`).
 """
 
 from __future__ import annotations
@@ -13,23 +13,10 @@ from importlib.resources import files
 from typing import Any
 
 from lpact.errors import LPactError, did_you_mean
-from lpact.store import Manifest
 
-FRAMEWORK = ("lpact_paper",)
 PACKAGE = ("lpact_software",)
 READOUT = ("hoerl1970", "naselaris2011", "varma2006")
 CONTIGUOUS = ("feghhi2024",)
-PATTERNS = ("hoefling2026",)
-CEILING = ("feather2025",)
-SPLIT_HALF = ("brown1910", "spearman1910")
-LOCALISER = ("kriegeskorte2009",)
-INTERSECTION = ("berger1982",)
-DRAWS = ("phipson2010", "winkler2016")
-FLIPS = ("nichols2002",)
-BOUND = ("hesterberg2015",)
-CONJUNCTION = ("benjamini2008",)
-CORRECTION = ("benjamini1995",)
-UNIT_ORDERS = ("mantel1967",)
 FIGURES = ("satyanarayan2017",)
 WORD_LISTS = ("speer2022",)
 EXTRACTION = ("paszke2019", "wolf2020")
@@ -51,13 +38,6 @@ READERS: Mapping[str, tuple[str, ...]] = {
 }
 CONTROLS: Mapping[str, tuple[str, ...]] = {
     "random_matched_autocorr": ("prichard1994", "theiler1992"),
-}
-MEASURES: Mapping[str, tuple[str, ...]] = {
-    "rsa": ("kriegeskorte2008",),
-    "cka": ("kornblith2019",),
-    "cka_debiased": ("kornblith2019", "song2007"),
-    "cka_rbf": ("kornblith2019",),
-    "cka_rbf_debiased": ("kornblith2019", "song2007"),
 }
 MECHANISMS: Mapping[str, tuple[str, ...]] = {
     "surprisal": ("hale2001", "levy2008"),
@@ -90,54 +70,12 @@ SOFTWARE: Mapping[str, tuple[str, ...]] = {
     "zarr": ("zarr",),
 }
 
-_ALWAYS = (
-    *FRAMEWORK,
-    *PACKAGE,
-    *READOUT,
-    *CONTIGUOUS,
-    *PATTERNS,
-    *CEILING,
-    *SPLIT_HALF,
-    *LOCALISER,
-    *INTERSECTION,
-    *DRAWS,
-    *FLIPS,
-    *BOUND,
-    *CONJUNCTION,
-    *CORRECTION,
-    *FIGURES,
-)
 _ACCENTS = {
     r"{\"a}": "ä",
     r"{\"o}": "ö",
     r"{\"u}": "ü",
     r"{\'e}": "é",
 }
-
-
-def references_for(manifest: Manifest) -> tuple[str, ...]:
-    """Keys of everything that a run used, in the order of the alphabet."""
-    config = manifest.config
-    keys = set(_ALWAYS)
-    for dataset in config["datasets"]:
-        keys.update(READERS.get(dataset["reader"], ()), filter_keys(dataset["grid"]))
-    for model in config["models"]:
-        keys.update(source_keys(model["source"]))
-    for control in config["controls"]["include"]:
-        keys.update(CONTROLS.get(control, ()))
-    for measure in config["relational"]["alignments"]:
-        keys.update(MEASURES.get(measure, ()))
-    for mechanism in config["stripping"]["mechanisms"]:
-        keys.update(mechanism_keys(mechanism, config["mechanisms"]["options"]))
-    keys.update(parser_keys(config["mechanisms"]["parser"]))
-    nuisance = config["nuisance"]
-    if nuisance["language"] is not None and "log_frequency" in nuisance["include"]:
-        keys.update(WORD_LISTS)
-    if config["assay"]["enabled"]:
-        keys.update(UNIT_ORDERS)
-    for package in manifest.versions:
-        keys.update(SOFTWARE.get(package, ()))
-    return tuple(sorted(keys))
 
 
 def filter_keys(grid: Mapping[str, Any]) -> tuple[str, ...]:
@@ -165,7 +103,7 @@ def parser_keys(parser: str | None) -> tuple[str, ...]:
 
 
 def bibtex(keys: Iterable[str]) -> str:
-    """The entries of ``keys`` as BibTeX, each once, in the order of the alphabet."""
+    """The entries of ``keys`` as BibTeX, each once, in alphabetical order."""
     known = entries()
     wanted = sorted(set(keys))
     for key in wanted:
@@ -182,7 +120,7 @@ def bibtex(keys: Iterable[str]) -> str:
 
 @cache
 def entries() -> Mapping[str, str]:
-    """Every entry of the shipped file, by key."""
+    """Every entry of the file, by key."""
     text = files("lpact.report").joinpath("references.bib").read_text(encoding="utf-8")
     found = {}
     for entry in text.strip().split("\n\n"):

@@ -30,7 +30,7 @@ def to_svg(figure: Figure) -> str:
 
 
 def standalone(svg: str) -> str:
-    """A picture for a file of its own: it follows the light or dark scheme of whoever looks at it."""
+    """A picture for a file of its own: it follows the viewer's light or dark scheme."""
     return following_viewer(svg)
 
 
@@ -63,7 +63,7 @@ def to_png(svg: str) -> bytes:
 
 
 def _mark(found: re.Match[str]) -> str:
-    """One described mark: what it stands for, as attributes and title."""
+    """One mark: what it stands for, as attributes and title."""
     given = json.loads(unescape(found["given"]))
     text = str(given.get("text", ""))
     attributes = "".join(

@@ -1,47 +1,49 @@
-"""Writing a report: figures, page, words and tables into one folder, complete or not at all.
+"""Writing a report: figures, page, Methods and tables into one folder, complete or not at all.
 
 ::
 
     report.html          the page, which needs nothing beside it
-    verdicts.md          every verdict in plain words
     methods.md, .tex     a Methods section with this run's parameters
     references.bib       what it cites
-    figures/             every figure as SVG, PDF and PNG; dark/ holds dark SVGs
+    figures/             every figure as SVG, PDF and PNG; dark/ holds dark SVGs; one folder per analysis if several
     tables/              every table as CSV and LaTeX
     contents.json        what was written, with checksums
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from lpact.analyses.lpact.figures import LATE, SECTIONS, maker
-from lpact.analyses.lpact.methods import methods_latex, methods_markdown, methods_text
-from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
-from lpact.analyses.lpact.verdict_sentence import verdict_sentence, why_sentences
-from lpact.analyses.lpact.verdicts import verdict_pages
+from lpact.analyses.base import Analysis, Material, analyses_of
 from lpact.config import StudyConfig
 from lpact.report.aside import Aside
 from lpact.report.export_tables import SUFFIXES, export_tables
-from lpact.report.figure import Figure, Material, Missing
+from lpact.report.figure import Figure, Missing
 from lpact.report.folder import REPORT_PAGE, new_folder, refuse_foreign
-from lpact.report.page import Drawn, PageParts, TableFile, page_html
+from lpact.report.methods import (
+    cited_keys,
+    methods_latex,
+    methods_markdown,
+    methods_parts,
+    methods_text,
+)
+from lpact.report.page import AnalysisPart, Drawn, PageParts, TableFile, page_html
+from lpact.report.page.claims import strongest
 from lpact.report.pictures import write_pictures
-from lpact.report.references import bibtex, references_for
+from lpact.report.references import bibtex
 from lpact.store import RunTables, StoredRun, write_table
 from lpact.store.manifest import REPORT_FOLDER
-from lpact.tables import Table, find_table
+from lpact.tables import PREREGISTRATION_ITEMS, Table, find_table
 
 Tell = Callable[[str], None]
-
-_PLACES = [(section, name) for section, names in SECTIONS.items() for name in names]
-NAMES = tuple(name for _, name in _PLACES)
-"""Every figure, in the order of the page."""
+Drawing = tuple[str, Figure | Missing, Future[str] | None]
+"""Section, figure, and its picture, which may still be under way."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,6 @@ def write_report(
     *,
     config: StudyConfig,
     out: str | Path | None = None,
-    more: Mapping[str, pl.DataFrame] | None = None,
-    late: Callable[[Tell], Mapping[str, pl.DataFrame]] | None = None,
     with_tables: bool = True,
     workers: int = 0,
     tell: Tell = lambda _: None,
@@ -76,10 +76,6 @@ def write_report(
     out
         Folder of the report; by default ``report/`` in the run. An earlier report there is replaced, and a folder that
         holds anything else is refused.
-    more
-        Tables that are not the run's own, such as rates of the gates.
-    late
-        Computes the tables of `lpact.analyses.lpact.robustness`; called while other figures are drawn.
     with_tables
         Whether every table is written as CSV and LaTeX beside the page.
     workers
@@ -89,51 +85,91 @@ def write_report(
     """
     folder = run.root / REPORT_FOLDER if out is None else Path(out)
     refuse_foreign(folder)
+    analyses = analyses_of(config)
     with new_folder(folder) as made, Aside(workers) as aside:
         if with_tables:
             aside.do(export_tables, run.root, run.tables(), made / "tables")
+        material = Material(RunTables(run), config)
+        more: dict[str, pl.DataFrame] = {}
+        for analysis in analyses.values():
+            more |= analysis.extra_tables(material, tell)
+        material = Material(material.tables, config, more)
         tell("drawing figures")
-        tables = RunTables(run)
-        material = Material(tables, config, more or {})
-        pictures = _draw(material, set(NAMES) - LATE, made, aside)
-        if late is not None:
-            material = Material(tables, config, {**material.more, **late(tell)})
-        tell("drawing figures")
-        pictures |= _draw(material, LATE, made, aside)
-        files = _write_tables(run, material.more, made / "tables", aside) if with_tables else ()
+        drawings = {
+            name: _draw(
+                own, material, made / "figures" / (name if len(analyses) > 1 else ""), aside
+            )
+            for name, own in analyses.items()
+        }
+        files = _write_tables(run, more, made / "tables", aside) if with_tables else ()
         tell("drawing figures and writing tables")
-        drawn = [_drawn(section, *pictures[name]) for section, name in _PLACES]
+        drawn = {
+            name: [
+                Drawn(section, own, "" if svg is None else svg.result())
+                for section, own, svg in all_
+            ]
+            for name, all_ in drawings.items()
+        }
         tell("writing the page")
-        parts = _page_parts(run, material, drawn, files)
-        page = page_html(parts)
-        for name, text in {REPORT_PAGE: page, **_words(run, material, parts)}.items():
+        parts = [_part(own, material, drawn[name]) for name, own in analyses.items()]
+        methods = methods_parts(run.manifest, analyses, material)
+        references = bibtex(cited_keys(methods))
+        registration = material.tables.get(PREREGISTRATION_ITEMS.name)
+        page = page_html(
+            PageParts(run.manifest, parts, registration, methods_text(methods), references, files)
+        )
+        texts = {
+            REPORT_PAGE: page,
+            "methods.md": methods_markdown(methods),
+            "methods.tex": methods_latex(methods),
+            "references.bib": references,
+        }
+        for name, text in texts.items():
             (made / name).write_text(text, encoding="utf-8", newline="\n")
+    figures = [own for all_ in drawn.values() for own in all_]
     return WrittenReport(
         folder=folder,
         page=folder / REPORT_PAGE,
-        figures=tuple(own.figure.name for own in drawn if own.svg),
-        missing=tuple(own.figure for own in drawn if isinstance(own.figure, Missing)),
+        figures=tuple(own.figure.name for own in figures if own.svg),
+        missing=tuple(own.figure for own in figures if isinstance(own.figure, Missing)),
         n_tables=len(files),
         page_bytes=len(page.encode()),
     )
 
 
-def _draw(
-    material: Material, names: Set[str], folder: Path, aside: Aside
-) -> dict[str, tuple[Figure | Missing, Future[str] | None]]:
-    """Make these figures and have them drawn; a picture may still be under way."""
-    made: dict[str, tuple[Figure | Missing, Future[str] | None]] = {}
-    for name in (own for own in NAMES if own in names):
-        figure = maker(name)(material)
-        picture = None
-        if isinstance(figure, Figure):
-            picture = aside.do(write_pictures, folder / "figures", figure)
-        made[name] = figure, picture
+def _draw(analysis: Analysis, material: Material, folder: Path, aside: Aside) -> list[Drawing]:
+    """Make all figures of an analysis and have them drawn."""
+    made: list[Drawing] = []
+    for section, names in analysis.figures.items():
+        for name in names:
+            figure = analysis.figure(name, material)
+            picture = None
+            if isinstance(figure, Figure):
+                picture = aside.do(write_pictures, folder, figure)
+            made.append((section, figure, picture))
     return made
 
 
-def _drawn(section: str, figure: Figure | Missing, picture: Future[str] | None) -> Drawn:
-    return Drawn(section, figure, "" if picture is None else picture.result())
+def _part(analysis: Analysis, material: Material, drawn: list[Drawn]) -> AnalysisPart:
+    """What the page shows of one analysis."""
+    own = analysis.claims
+    claims = material.table(own.table.name)
+    evidence = own.evidence.name if own.evidence is not None else ""
+
+    def rows(table: str, /, **equals: Any) -> pl.DataFrame:
+        return material.table(table).filter(**equals)
+
+    claim = strongest(own, claims)
+    profile = next(iter(own.profiles), "")
+    return AnalysisPart(
+        analysis=analysis,
+        conclusion=analysis.conclude(material),
+        claims=claims,
+        evidence=material.table(evidence) if material.has(evidence) else None,
+        drawn=drawn,
+        example=None if claim is None else analysis.explain(material.config, rows, claim, profile),
+        unavailable=analysis.unavailable(material),
+    )
 
 
 def _write_tables(
@@ -151,31 +187,3 @@ def _write_tables(
 def _listed(table: Table, n_rows: int) -> TableFile:
     files = {name: f"tables/{table.name}{suffix}" for name, suffix in SUFFIXES.items()}
     return TableFile(table.name, table.meaning, n_rows, files)
-
-
-def _page_parts(
-    run: StoredRun, material: Material, drawn: list[Drawn], files: tuple[TableFile, ...]
-) -> PageParts:
-    decisions, outcomes = material.table(DECISIONS.name), material.table(STUDY_OUTCOME.name)
-    return PageParts(
-        manifest=run.manifest,
-        tables=material.tables,
-        verdict=verdict_sentence(decisions, outcomes),
-        why=why_sentences(
-            material.tables, material.config.gates, material.config.assay.implant_snr
-        ),
-        drawn=drawn,
-        methods=methods_text(run.manifest, material.config, material.tables),
-        bibtex=bibtex(references_for(run.manifest)),
-        table_files=files,
-    )
-
-
-def _words(run: StoredRun, material: Material, parts: PageParts) -> dict[str, str]:
-    source = (run.manifest, material.config, material.tables)
-    return {
-        **verdict_pages(material.tables),
-        "methods.md": methods_markdown(*source),
-        "methods.tex": methods_latex(*source),
-        "references.bib": parts.bibtex,
-    }

@@ -13,8 +13,11 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from lpact.analyses.base import Analysis, analyses_of
+from lpact.config import StudyConfig, study_config
 from lpact.errors import LPactError, RunError, did_you_mean
 from lpact.store import StoredRun, sha256_file, storage_errors, table_path
 from lpact.store.manifest import MANIFEST_NAME
@@ -54,7 +57,7 @@ class ShelfRun:
                 where=str(root),
                 got="nothing",
                 expected="the folder of a finished run",
-                remedy="mend the path, or make the run: lpact run STUDY --out RUN",
+                remedy="correct the path, or make the run: lpact run STUDY --out RUN",
             )
         self.root = root.resolve()
         _refuse_link(self.root / MANIFEST_NAME, self.root)
@@ -64,6 +67,16 @@ class ShelfRun:
         self._pool = pool
         self._checks: dict[str, _Check] = {}
         self._lock = threading.Lock()
+
+    @cached_property
+    def config(self) -> StudyConfig:
+        """The configuration that the run was made with; raises `ConfigError` where it cannot be read here."""
+        return study_config(self.manifest.config, where=f"{self.root}, manifest.json")
+
+    @cached_property
+    def analyses(self) -> dict[str, Analysis]:
+        """The analyses of the run by name."""
+        return analyses_of(self.config)
 
     @property
     def study(self) -> str:
@@ -87,7 +100,7 @@ class ShelfRun:
         return table_path(self.root, table)
 
     def file(self, table: Table) -> TableFile:
-        """The table's file, held against the manifest: once, and again whenever the file has changed.
+        """The table's file, compared with the manifest once, and again whenever the file has changed.
 
         Files up to `BIG_FILE` are hashed before the first answer. Bigger ones have their size compared at once and are
         hashed in the background: from then on a difference is an error.

@@ -2,59 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.codes import FinalLabel, Gate, Outcome
+from lpact.analyses.base import Analysis
+from lpact.analyses.explanation import ClaimTable, Value
 from lpact.errors import LPactError, RunError, did_you_mean
+from lpact.report import values
 from lpact.store import empty
 from lpact.tables import Column, Table, declared_tables
-from lpact.web import words
-from lpact.web.address import Address, NotHereError, canonical
+from lpact.tables import find_table as declared_table
+from lpact.web.address import Address, NotHereError, canonical, find_column, read_choice
 from lpact.web.database import Database
-from lpact.web.query import Source, head
+from lpact.web.query import Condition, Question, Source, head, select
 from lpact.web.shelf import Shelf, ShelfRun, TableFile
-from lpact.web.strip import description, strip
 
 HERE = Path(__file__).parent
-PROFILES = {"paper": "point rules (paper)", "calibrated": "every gate a test (calibrated)"}
-"""Gate profiles, and how a reader sees them."""
-VERDICTS = (
-    FinalLabel.INTEGRATED_CANDIDATE,
-    FinalLabel.MECHANISM_SPECIFIC_CANDIDATE,
-    FinalLabel.RELATIONAL_CANDIDATE,
-    FinalLabel.PREDICTIVE_ONLY,
-    FinalLabel.CONTROL_EXPLAINED,
-    FinalLabel.NULL,
-    FinalLabel.INSUFFICIENT_BRAIN_CEILING,
-    FinalLabel.INSUFFICIENT_COVERAGE,
-    FinalLabel.DIAGNOSTIC_ONLY,
-)
-"""Verdicts from the strongest to none, then those that say why nothing could be judged."""
-GATES: dict[str, tuple[str, Gate]] = {
-    "P": ("predictive", Gate.PREDICTIVE),
-    "S": ("severe_control", Gate.SEVERE_CONTROL),
-    "R": ("relational", Gate.RELATIONAL),
-    "M": ("mechanism_specific", Gate.MECHANISM),
-    "T": ("ceiling", Gate.CEILING),
-    "Rep": ("replication", Gate.REPLICATION),
-}
-"""Column of the decision table and gate behind each letter, in the order of the chain."""
+PROFILE = "gate_profile"
 RUN_COLUMN = Column("run", "str", "Run, as it is named in the explorer.")
-MATRIX = Table(
-    "decisions/lpact_decision_table",
-    DECISIONS.meaning,
-    DECISIONS.key,
-    (RUN_COLUMN, *DECISIONS.columns),
-)
-"""The decision tables of all runs, one below the other."""
+TONES = ("strong", "middle", "weak")
+"""How labels are marked: the strongest third of an analysis' labels, the next, and the rest."""
+
+
+def matrix_table(claims: ClaimTable) -> Table:
+    """The claim tables of all runs, one below the other."""
+    own = claims.table
+    return Table(own.name, own.meaning, own.key, (RUN_COLUMN, *own.columns))
+
+
+def profiles_of(claims: ClaimTable) -> dict[str, str]:
+    """Profiles, and how a reader sees them; one without a name where the analysis has none."""
+    return {name: f"{text} ({name})" for name, text in claims.profiles.items()} or {"": "claims"}
 
 
 @dataclass(frozen=True)
@@ -78,7 +64,7 @@ class Site:
     ) -> Response:
         """A page from a template."""
         made = self.templates.get_template(template).render(
-            runs=self.shelf.runs, here=request.url.path, **context
+            runs=self.shelf.runs, here=request.url.path, n_analyses=len(self.analyses()), **context
         )
         return HTMLResponse(made, status)
 
@@ -92,7 +78,7 @@ class Site:
         if found is None:
             raise NotHereError(
                 "there is no such run here",
-                got=words.shortened(slug, 80),
+                got=values.shortened(slug, 80),
                 expected="one of the runs that the explorer was started with",
                 remedy=did_you_mean(slug[:80], [run.slug for run in self.shelf.runs]),
             )
@@ -102,18 +88,34 @@ class Site:
         """One table of one run, checked."""
         return Source(table, (run.file(table),))
 
-    def matrix(self, runs: Sequence[ShelfRun]) -> tuple[Source, list[Unread]]:
-        """The decision tables of those runs that can be read, and the other runs; an error where none can be."""
+    def analyses(self) -> dict[str, Analysis]:
+        """The analyses of all runs that can be read here, by name."""
+        found: dict[str, Analysis] = {}
+        for run in self.shelf.runs:
+            with suppress(LPactError):
+                found = run.analyses | found
+        return found
+
+    def analysis(self, address: Address) -> Analysis:
+        """The analysis that an address names; without a name, the first."""
+        known = self.analyses()
+        if not known:
+            self.shelf.runs[0].analyses  # noqa: B018  # raises the reason
+        return known[read_choice(address, "analysis", list(known), next(iter(known)))]
+
+    def matrix(self, runs: Sequence[ShelfRun], analysis: Analysis) -> tuple[Source, list[Unread]]:
+        """Claims of one analysis in those runs that can be read, and the other runs; an error where none can be."""
         files: dict[str, TableFile] = {}
         unread: list[Unread] = []
         for run in runs:
             try:
-                files[run.slug] = self._readable(run.file(DECISIONS))
+                if analysis.name in run.analyses:
+                    files[run.slug] = self._readable(run.file(analysis.claims.table))
             except LPactError as error:
                 unread.append(Unread(run, error))
         if not files:
-            raise unread[0].problem
-        return Source(MATRIX, tuple(files.values()), tuple(files)), unread
+            raise unread[0].problem if unread else _other_analysis(runs, analysis)
+        return Source(matrix_table(analysis.claims), tuple(files.values()), tuple(files)), unread
 
     def _readable(self, file: TableFile) -> TableFile:
         """The file, whose columns are those that are declared; looked at once for the file as it is now."""
@@ -131,13 +133,61 @@ class Site:
         return file
 
 
+def _other_analysis(runs: Sequence[ShelfRun], analysis: Analysis) -> NotHereError:
+    return NotHereError(
+        f"no chosen run has the analysis '{analysis.name}'",
+        where=", ".join(run.slug for run in runs),
+        got=", ".join(runs[0].analyses),
+        expected=analysis.name,
+        remedy="choose another run or another analysis",
+    )
+
+
+class Rows:
+    """Rows of a run's tables by equality of columns, answered by the database."""
+
+    def __init__(self, site: Site, run: ShelfRun) -> None:
+        self._site, self._run = site, run
+
+    def __call__(self, table: str, /, **equals: Value) -> pl.DataFrame:
+        """The rows of ``table`` whose columns have these values, in the order of the key."""
+        declared = declared_table(table)
+        if not self._run.has(declared):
+            return empty(declared)
+        source = self._site.source(self._run, declared)
+        conditions = tuple(
+            Condition(find_column(declared, name), "is", value) for name, value in equals.items()
+        )
+        question = Question(source, conditions)
+        return self._site.database.frame(*select(self._site.database, question, declared.columns))
+
+
+class Tables(Mapping[str, pl.DataFrame]):
+    """The tables of a run by name, each read by the database when it is asked for."""
+
+    def __init__(self, site: Site, run: ShelfRun) -> None:
+        self._rows = Rows(site, run)
+        self._names = tuple(table.name for table in run.tables())
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._rows(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 def find_table(run: ShelfRun, name: str) -> Table:
     """A declared table that the run has."""
     table = declared_tables().get(name)
     if table is None or not run.has(table):
         raise NotHereError(
             f"the run '{run.slug}' has no such table",
-            got=words.shortened(name, 80),
+            got=values.shortened(name, 80),
             expected="a table that the run wrote",
             remedy=did_you_mean(name[:80], [present.name for present in run.tables()]),
         )
@@ -164,26 +214,19 @@ def build_templates() -> Environment:
         auto_reload=False,
     )
     filters: dict[str, Callable[..., object]] = {
-        "breakable": words.breakable,
-        "number": words.number,
-        "score": words.score,
-        "whole": words.whole,
-        "cell": words.cell,
-        "spoken": words.spoken,
-        "needed": words.needed,
-        "size": words.size,
-        "shortened": words.shortened,
-        "strip": strip,
-        "described": description,
+        "breakable": values.breakable,
+        "number": values.number,
+        "score": values.score,
+        "whole": values.whole,
+        "cell": values.cell,
+        "spoken": values.spoken,
+        "size": values.size,
+        "shortened": values.shortened,
     }
     templates.filters.update(filters)
     templates.globals.update(
-        counted=words.counted,
-        kinds=words.KINDS,
-        gates=GATES,
-        profiles=PROFILES,
-        verdicts={label.value: label.explanation for label in FinalLabel},
-        outcomes={outcome.value: outcome.explanation for outcome in Outcome},
+        counted=values.counted,
+        tone=tone,
         claim_address=claim_address,
         matrix_address=matrix_address,
         table_address=table_address,
@@ -191,12 +234,17 @@ def build_templates() -> Environment:
     return templates
 
 
-def claim_address(run: str, row: dict[str, Any], profile: str = "") -> str:
-    """Where a claim is shown; ``row`` has its four names and, unless it is given, its gate profile."""
-    names = ("dataset", "model", "layer", "mechanism")
-    pairs = [("run", run), *((name, str(row[name])) for name in names)]
-    pairs.append(("profile", profile or str(row["gate_profile"])))
-    return str(Address("/claim", tuple(pairs)))
+def tone(label: str, labels: Mapping[str, str]) -> str:
+    """How a label is marked; one that the analysis does not declare is `other`."""
+    if label not in labels:
+        return "other"
+    return TONES[3 * list(labels).index(label) // len(labels)]
+
+
+def claim_address(run: str, analysis: str, claim: Mapping[str, object], profile: str) -> str:
+    """Where a claim is shown; ``claim`` has the values of its key columns, ``analysis`` is empty for the only one."""
+    pairs = [("run", run), ("analysis", analysis), *claim.items(), ("profile", profile)]
+    return str(Address("/claim", tuple((name, str(v)) for name, v in pairs if v not in ("", None))))
 
 
 def matrix_address(**filters: object) -> str:

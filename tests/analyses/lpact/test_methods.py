@@ -10,15 +10,16 @@ import polars as pl
 import pytest
 from pydantic import BaseModel
 
+from lpact.analyses.base import Material, analyses_of
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.methods import (
+from lpact.report.methods import (
     cited_keys,
     methods_latex,
     methods_markdown,
-    methods_paragraph,
+    methods_parts,
     methods_text,
 )
-from lpact.report.references import entries, references_for
+from lpact.report.references import entries
 from lpact.store import InputFile, Manifest, OutputFile, frame
 from lpact.tables import find_table
 from lpact.validation import validate_model
@@ -74,7 +75,14 @@ def manifest(config: LPactConfig, versions: dict | None = None, plugins: tuple =
 
 def text_of(values: dict, tables: dict | None = None) -> str:
     """The section, with a manifest of the unchanged study: only the configuration differs."""
-    return methods_text(manifest(study(BASE)), study(values), tables or {})
+    return methods_text(parts_of(study(values), tables, manifest(study(BASE))))
+
+
+def parts_of(config: LPactConfig, tables: dict | None = None, made: Manifest | None = None):
+    """The parts of the section."""
+    whole = config.study()
+    material = Material(tables or {}, whole)
+    return methods_parts(made or manifest(config), analyses_of(whole), material)
 
 
 PRE, GRID = "datasets.0.preprocess", "datasets.0.grid"
@@ -87,6 +95,7 @@ SETTINGS: list[tuple[str, object, str, dict]] = [
     ("datasets.0.name", "two", "two (reader folder)", {}),
     ("datasets.0.reader", "bids", "reader bids (Gorgolewski", {}),
     ("datasets.0.role", "secondary", "role secondary", {}),
+    ("datasets.0.max_bad_units", 0.35, "more than 35 % unusable", {}),
     ("datasets.0.options", {"bands": [1, 2]}, "Dataset one: bands = [1, 2].", {}),
     (f"{PRE}.channels", ["LA*"], "channels kept: LA*", {}),
     (f"{PRE}.drop_channels", ["E1"], "channels left out: E1", {}),
@@ -105,7 +114,7 @@ SETTINGS: list[tuple[str, object, str, dict]] = [
     (f"{PRE}.artefact_threshold", 7.5, "beyond 7.5", {}),
     (f"{PRE}.artefact_units", 0.35, "35 % of units", ARTEFACT),
     (f"{PRE}.missing", "drop_events", "cost the events", {}),
-    (f"{GRID}.events", "sentences", "one event a sentence", {}),
+    (f"{GRID}.events", "sentences", "one event per sentence", {}),
     (f"{GRID}.lags_ms", [50.0, 150.0], "50 and 150 ms after word onset", {}),
     (f"{GRID}.window_ms", 125.0, "window of 125 ms", {}),
     (f"{GRID}.units", "regions", "means over regions", {}),
@@ -147,7 +156,7 @@ SETTINGS: list[tuple[str, object, str, dict]] = [
     ("relational.profiles", ["cosine"], "compared by cosine.", {}),
     ("relational.brain_patterns_from", "other_run", "came from other runs", {}),
     ("relational.min_units", 17, "fewer than 17 units", {}),
-    ("relational.half_blocks", 14, "from 14 contiguous blocks", {}),
+    ("relational.half_blocks", 14, "made of 14 contiguous blocks", {}),
     ("relational.permutations", 501, "501 shuffled unit orders", {}),
     ("relational.options", {"rsa": {"k": 4}}, "Measure rsa: k = 4.", {}),
     ("mechanisms.include", ["surprisal", "own"], "(Hale 2001; Levy 2008) and own.", {}),
@@ -161,7 +170,6 @@ SETTINGS: list[tuple[str, object, str, dict]] = [
     ("audit.required_controls", ["static_embedding"], "required controls (static_embedding)", {}),
     ("audit.min_subject_runs", 6, "at least 6 usable subject-runs", {}),
     ("audit.min_brain_units", 9, "at least 9 usable units", {}),
-    ("audit.max_bad_units", 0.35, "more than 35 % unusable", {}),
     ("gates.direction_fraction", 0.7, "of which at least 70 %", {}),
     ("gates.min_subject_runs", 5, "at least 5 subject-runs, of which", {}),
     ("gates.min_reliability", 0.33, "mean reliability is at least 0.33", {}),
@@ -173,7 +181,7 @@ SETTINGS: list[tuple[str, object, str, dict]] = [
     ("gates.severe_scope", "all_levels", "Every label needs", {}),
     ("assay.enabled", False, "Positive controls were switched off", {}),
     ("assay.implant_snr", 2.5, "signal-to-noise ratio 2.5", {}),
-    ("assay.unit_permutations", 77, "against 77 shuffled unit orders", {}),
+    ("assay.unit_permutations", 77, "compared with 77 shuffled unit orders", {}),
     ("assay.onset_windows_ms", [[50.0, 80.0]], "looked for 50 to 80 ms after", {}),
     ("assay.shifts", 40, "40 circular shifts", {}),
     ("assay.alpha", 0.2, "level of these tests is 0.2.", {}),
@@ -304,9 +312,9 @@ def audited(**changes) -> dict[str, pl.DataFrame]:
 def test_a_dataset_has_the_numbers_of_its_tables():
     text = text_of(BASE, audited())
     assert (
-        "one (reader folder): role primary; 7 subjects, 13 recordings of 3 stimuli (2 more left out); 27 to 29 units, "
-        "613 words and 588 to 601 events a recording (5 events left out in all); sampled at 128 Hz; source: a "
-        "release, version 2.4, licence CC0." in text
+        "one: role primary; 7 subjects, 13 recordings of 3 stimuli (2 more left out); 27 to 29 units, 613 words and "
+        "588 to 601 events per recording (5 events left out in all); sampled at 128 Hz; source: a release, version "
+        "2.4, licence CC0." in text
     )
     assert (
         "1 recording of one left out: the recording has no samples, no units or no words." in text
@@ -320,10 +328,9 @@ def test_a_lowered_role_is_named_with_its_reason():
 
 
 def test_epoched_recordings_have_lags_of_their_own():
-    own = tables(lpact_dataset_unit_inventory=[recording(sampling_rate_hz=None)])
-    text = text_of(BASE, own)
-    assert "at lags of their own" in text
-    assert "ms after word onset" not in text
+    own = audited() | tables(lpact_dataset_unit_inventory=[recording(sampling_rate_hz=None)])
+    assert "; one response per event, at lags of their own; source" in text_of(BASE, own)
+    assert "at lags of their own" not in text_of(BASE, audited())
     assert "0, 100, 200 and 300 ms after word onset" in text_of(BASE)
 
 
@@ -448,7 +455,7 @@ def test_ceilings_name_the_mode_that_bounds():
 
 def test_software_seed_and_checksums_are_the_manifest_s():
     config = study(BASE)
-    made = methods_text(manifest(config, plugins=("own 1.2",)), config, {})
+    made = methods_text(parts_of(config, {}, manifest(config, plugins=("own 1.2",))))
     assert "lpact 9.8.7 (code c0de)" in made
     assert "Python 3.11.9, NumPy 2.0.1 (Harris et al. 2020) and SciPy 1.14.2 (Virtanen" in made
     assert "seed 41" in made
@@ -479,42 +486,48 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
-@pytest.mark.parametrize("versions", [VERSIONS, {"python": "3", "torch": "2", "mne-bids": "1"}])
-def test_what_is_cited_is_what_is_listed(changes, versions):
+def cited(changes: dict, versions: dict | None = None, tables: dict | None = None) -> set[str]:
     config = study(with_all(changes))
-    run = manifest(config, versions)
-    assert cited_keys(run, config, {}) == references_for(run)
-    assert cited_keys(run, config, audited()) == references_for(run)
+    return set(cited_keys(parts_of(config, tables, manifest(config, versions))))
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_everything_cited_has_an_entry_whatever_the_tables(changes):
+    keys = cited(changes)
+    assert {"lpact_paper", "lpact_software", "hoerl1970", "benjamini1995"} <= keys <= set(entries())
+    assert cited(changes, tables=audited()) == keys
+
+
+def test_software_is_cited_by_what_was_installed():
+    assert {"harris2020", "virtanen2020"} <= cited({})
+    other = cited({}, {"python": "3", "torch": "2", "mne-bids": "1"})
+    assert {"paszke2019", "appelhoff2019"} <= other
+    assert not {"harris2020", "virtanen2020"} & other
 
 
 def test_a_run_lists_what_it_used_and_nothing_else():
-    few = set(references_for(manifest(study(with_all(VARIANTS["few"])))))
-    many = set(references_for(manifest(study(with_all(VARIANTS["many"])))))
+    few, many = cited(VARIANTS["few"]), cited(VARIANTS["many"])
     assert {"song2007", "kriegeskorte2008", "spacy", "speer2022", "hale2006", "mantel1967"} <= many
     assert not {"song2007", "kriegeskorte2008", "spacy", "speer2022", "hale2006"} & few
     assert "mantel1967" not in few
     assert "rabovsky2018" not in many
-    assert {"lpact_paper", "hoerl1970", "benjamini1995"} <= few
+    assert "gwilliams2023" in cited(VARIANTS["published"])
+    assert "huth2016" in cited(VARIANTS["lanczos"])
+    assert "speer2022" not in cited(VARIANTS["words without a list"])
 
 
 def test_citations_are_written_for_each_format():
-    config = study(BASE)
-    run = manifest(config)
-    assert "ridge regression [@hoerl1970; @naselaris2011; @varma2006] in" in methods_paragraph(
-        run, config, {}
-    )
-    assert "ridge regression [@hoerl1970; @naselaris2011; @varma2006] in" in methods_markdown(
-        run, config, {}
-    )
-    latex = methods_latex(run, config, {})
+    parts = parts_of(study(BASE))
+    keys = "[@hoerl1970; @naselaris2011; @varma2006]"
+    assert f"ridge regression {keys} in" in methods_markdown(parts)
+    latex = methods_latex(parts)
     assert r"ridge regression \citep{hoerl1970,naselaris2011,varma2006} in" in latex
     assert (
         "ridge regression (Hoerl & Kennard 1970; Naselaris et al. 2011; Varma & Simon 2006) in"
-        in (methods_text(run, config, {}))
+        in methods_text(parts)
     )
-    cited = {k for keys in re.findall(r"\\citep\{([^}]*)\}", latex) for k in keys.split(",")}
-    assert cited == set(references_for(run)) <= set(entries())
+    found = {k for keys in re.findall(r"\\citep\{([^}]*)\}", latex) for k in keys.split(",")}
+    assert found == set(cited_keys(parts)) <= set(entries())
 
 
 EVIL = "<script>alert(1)</script> \ue000nobody2099\ue001 50%_x & {y} $z$ #1 ~^\\ \n[@key] *b*"
@@ -523,8 +536,8 @@ EVIL = "<script>alert(1)</script> \ue000nobody2099\ue001 50%_x & {y} $z$ #1 ~^\\
 def evil_texts():
     made = audited(source=EVIL, role_detail=EVIL, confirmatory=False)
     config = study(changed("controls.include", ["circular_shift", EVIL]))
-    run = manifest(config)
-    return [write(run, config, made) for write in (methods_markdown, methods_latex, methods_text)]
+    parts = parts_of(config, made)
+    return [write(parts) for write in (methods_markdown, methods_latex, methods_text)]
 
 
 def test_strings_from_data_stay_text_in_markdown():

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lpact.report.page.build import Drawn, PageParts, TableFile, page_html
+from lpact.report.page.build import AnalysisPart, Drawn, PageParts, TableFile, page_html
 
-__all__ = ["Drawn", "PageParts", "TableFile", "page_html"]
+__all__ = ["AnalysisPart", "Drawn", "PageParts", "TableFile", "page_html"]

@@ -14,17 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.common import PROFILES
-from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
+from lpact.analyses.base import Analysis
+from lpact.analyses.explanation import Conclusion, Explanation
+from lpact.report.explanation import environment, explanation_html
+from lpact.report.explanation import style as explanation_style
 from lpact.report.figure import Figure, Missing, drawable
-from lpact.report.page.claims import claim_rows, evidence_data, legend
-from lpact.report.page.preregistration import NOT_REGISTERED, preregistration
-from lpact.report.page.provenance import inputs, options, outputs, unavailable
+from lpact.report.page.claims import claim_rows, evidence_data, profiles_of
+from lpact.report.page.preregistration import NOT_REGISTERED, followed
+from lpact.report.page.provenance import inputs, options, outputs
 from lpact.report.theme import following_page, variables
 from lpact.store import Manifest
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+SECTIONS = ("verdict", "why", "how sure", "how it was made")
+"""Sections of figures that the page has a place for, in its order."""
 
 _TITLE = re.compile(r"<title>[^<]*</title>")
 
@@ -49,17 +54,25 @@ class TableFile:
 
 
 @dataclass(frozen=True)
-class PageParts:
-    """Everything that the page shows.
+class AnalysisPart:
+    """What the page shows of one analysis: conclusion, claims with their evidence, figures, and a claim in full."""
 
-    ``verdict`` is the one sentence at its head, ``why`` a few more; ``methods`` and ``bibtex`` are for pasting.
-    """
+    analysis: Analysis
+    conclusion: Conclusion
+    claims: pl.DataFrame
+    evidence: pl.DataFrame | None = None
+    drawn: Sequence[Drawn] = ()
+    example: Explanation | None = None
+    unavailable: Sequence[tuple[str, str, str]] = ()
+
+
+@dataclass(frozen=True)
+class PageParts:
+    """Everything that the page shows; ``methods`` and ``bibtex`` are for pasting."""
 
     manifest: Manifest
-    tables: Mapping[str, pl.DataFrame]
-    verdict: str
-    why: Sequence[str]
-    drawn: Sequence[Drawn]
+    analyses: Sequence[AnalysisPart]
+    registration: pl.DataFrame | None
     methods: str
     bibtex: str
     table_files: Sequence[TableFile] = ()
@@ -67,45 +80,57 @@ class PageParts:
 
 def page_html(parts: PageParts) -> str:
     """The report as one HTML document."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown
-    )
-    rows = claim_rows(parts.tables)
     style, script = _style(), _read("page.js")
-    html: str = environment.from_string(_read("page.html.j2")).render(
-        manifest=parts.manifest,
-        verdict=parts.verdict,
-        why=parts.why,
-        outcomes=_outcomes(parts.tables),
-        sections=_sections(parts.drawn),
-        picture=lambda drawn: _as_it_is(in_page(drawn.svg)),
-        claims=rows,
-        profiles=PROFILES,
-        letters=legend(),
-        choices=_choices(parts.tables),
-        options=options(parts.manifest.config),
-        versions=sorted(parts.manifest.versions.items()),
-        inputs=inputs(parts.manifest),
-        outputs=outputs(parts.manifest),
-        unavailable=unavailable(parts.tables),
-        registered=preregistration(parts.tables),
-        not_registered=NOT_REGISTERED,
-        methods=parts.methods,
-        bibtex=parts.bibtex,
-        table_files=parts.table_files,
-        evidence=_as_it_is(script_json(evidence_data(parts.tables))),
-        style=_as_it_is(style),
-        script=_as_it_is(script),
-        policy=_policy(style, script),
+    shown = [_analysis(part) for part in parts.analyses]
+    html: str = (
+        environment()
+        .get_template("page/page.html.j2")
+        .render(
+            manifest=parts.manifest,
+            analyses=shown,
+            sections=_sections(parts.analyses),
+            picture=lambda drawn: _as_it_is(in_page(drawn.svg)),
+            explained=lambda shown: _as_it_is(explanation_html(shown)),
+            choices=_choices(shown),
+            profiles={
+                name: text for own in shown for name, text in own["profiles"].items() if name
+            },
+            options=options(parts.manifest.config),
+            versions=sorted(parts.manifest.versions.items()),
+            inputs=inputs(parts.manifest),
+            outputs=outputs(parts.manifest),
+            unavailable=[row for own in parts.analyses for row in own.unavailable],
+            registered=None if parts.registration is None else followed(parts.registration),
+            not_registered=NOT_REGISTERED,
+            methods=parts.methods,
+            bibtex=parts.bibtex,
+            table_files=parts.table_files,
+            evidence=_as_it_is(script_json({own["name"]: own["evidence"] for own in shown})),
+            style=_as_it_is(style),
+            script=_as_it_is(script),
+            policy=_policy(style, script),
+        )
     )
     return html
 
 
-def _shown(value: Any) -> Any:
-    """What stands in the page: text without characters that no page can hold."""
-    return drawable(value) if type(value) is str else value
+def _analysis(part: AnalysisPart) -> dict[str, Any]:
+    """One analysis as the template takes it."""
+    own = part.analysis.claims
+    rows = claim_rows(own, part.claims)
+    return {
+        "name": part.analysis.name,
+        "summary": part.analysis.summary,
+        "conclusion": part.conclusion,
+        "profiles": profiles_of(own),
+        "labels": own.labels,
+        "letters": [(letter, own.gate_meanings.get(letter, letter)) for letter in own.gates],
+        "score": own.score,
+        "key": own.key,
+        "rows": rows,
+        "evidence": evidence_data(own, rows, part.evidence),
+        "example": part.example,
+    }
 
 
 def _as_it_is(made: str) -> Markup:
@@ -148,7 +173,7 @@ def _style() -> str:
         f"@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}color-scheme:dark}}}}\n"
         f":root[data-theme=dark]{{{dark}color-scheme:dark}}\n"
     )
-    return palette + _read("page.css")
+    return palette + _read("page.css") + explanation_style()
 
 
 @cache
@@ -156,23 +181,23 @@ def _read(name: str) -> str:
     return files("lpact.report.page").joinpath(name).read_text(encoding="utf-8")
 
 
-def _outcomes(tables: Mapping[str, pl.DataFrame]) -> list[dict[str, Any]]:
-    rows = {row["gate_profile"]: row for row in tables[STUDY_OUTCOME.name].iter_rows(named=True)}
-    return [
-        {**rows[profile], "called": PROFILES[profile]} for profile in PROFILES if profile in rows
-    ]
-
-
-def _sections(drawn: Sequence[Drawn]) -> dict[str, list[Drawn]]:
-    sections: dict[str, list[Drawn]] = {}
-    for own in drawn:
-        sections.setdefault(own.section, []).append(own)
-    return sections
-
-
-def _choices(tables: Mapping[str, pl.DataFrame]) -> dict[str, list[Any]]:
-    """What the page can be filtered by."""
-    decisions = tables[DECISIONS.name]
+def _sections(parts: Sequence[AnalysisPart]) -> dict[str, list[tuple[str, list[Drawn]]]]:
+    """Sections with the figures of each analysis; those of the page first, then others by the analyses' own names."""
+    named = dict.fromkeys([*SECTIONS, *(own.section for part in parts for own in part.drawn)])
     return {
-        name: decisions[name].unique().sort().to_list() for name in ("dataset", "model", "layer")
+        section: [
+            (part.analysis.name, [own for own in part.drawn if own.section == section])
+            for part in parts
+        ]
+        for section in named
     }
+
+
+def _choices(shown: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """What the page can be filtered by: the key columns of all analyses, and their values."""
+    found: dict[str, set[Any]] = {}
+    for own in shown:
+        for row in own["rows"]:
+            for name, value in row.key.items():
+                found.setdefault(name, set()).add(value)
+    return {name: sorted(values, key=lambda v: (str(type(v)), v)) for name, values in found.items()}

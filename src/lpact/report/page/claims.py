@@ -1,4 +1,4 @@
-"""The claims of a study for the page: a row a claim with both gate profiles, and the evidence behind each."""
+"""Claims of an analysis for the page: one row per claim with all profiles, and the evidence behind each."""
 
 from __future__ import annotations
 
@@ -8,112 +8,96 @@ from typing import Any
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.common import GATE_NAMES, GATES, PROFILES
-from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
-from lpact.analyses.lpact.gates.wording import number, words
-from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
-from lpact.codes import FinalLabel, Gate
-from lpact.tables import CLAIM_KEY
+from lpact.analyses.explanation import ClaimTable
+from lpact.report.values import number
 
-_EXPLAINED = {label.value: label.explanation for label in FinalLabel}
-_GATE_OF_EVIDENCE = {gate.value: gate.explanation for gate in Gate}
+PROFILE = "gate_profile"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What one gate profile says of a claim: gate by gate in the order of the chain, then the verdict."""
+    """What one profile says of a claim: each gate in the order of the chain, then the label."""
 
     gates: tuple[bool, ...]
     label: str
-    explanation: str
     reason: str
-    why: str
-    q_value: str
 
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One claim: what it is about, its conventional score, and both verdicts."""
+    """One claim: its id, the values of its key columns, its score, and what each profile says of it."""
 
-    key: str
-    dataset: str
-    model: str
-    layer: int
-    mechanism: str
-    role: str
-    raw_score: float | None
-    shown_score: str
-    n_subject_runs: int
+    id: str
+    key: Mapping[str, Any]
+    score: str
     judged: Mapping[str, Judged]
 
 
-def claim_rows(tables: Mapping[str, pl.DataFrame]) -> list[ClaimRow]:
-    """Claims in the order of the decision table."""
-    decisions = tables[DECISIONS.name].sort(*CLAIM_KEY, "gate_profile")
+def profiles_of(shown: ClaimTable) -> Mapping[str, str]:
+    """Profiles with their meaning; one without a name where the analysis has none."""
+    return shown.profiles or {"": ""}
+
+
+def claim_rows(shown: ClaimTable, claims: pl.DataFrame) -> list[ClaimRow]:
+    """Claims in the order of their key."""
     rows = []
-    for key, both in decisions.group_by(CLAIM_KEY, maintain_order=True):
-        judged = {row["gate_profile"]: _judged(row) for row in both.iter_rows(named=True)}
-        first = both.row(0, named=True)
+    for key, own in claims.sort(shown.key).group_by(shown.key, maintain_order=True):
+        by_profile = {row.get(PROFILE, ""): row for row in own.iter_rows(named=True)}
+        first = next(iter(by_profile.values()))
         rows.append(
             ClaimRow(
-                key="/".join(map(str, key)),
-                **{name: first[name] for name in CLAIM_KEY},
-                role=first["role"],
-                raw_score=first["raw_score"],
-                shown_score=number(first["raw_score"]),
-                n_subject_runs=first["n_subject_runs"],
-                judged={profile: judged[profile] for profile in PROFILES if profile in judged},
+                id="/".join(map(str, key)),
+                key=dict(zip(shown.key, key, strict=True)),
+                score=number(first[shown.score]) if shown.score else "",
+                judged={
+                    profile: Judged(
+                        tuple(bool(row[column]) for column in shown.gates.values()),
+                        row["label"],
+                        row["reason"],
+                    )
+                    for profile in profiles_of(shown)
+                    if (row := by_profile.get(profile)) is not None
+                },
             )
         )
     return rows
 
 
-def _judged(row: Mapping[str, Any]) -> Judged:
-    return Judged(
-        gates=tuple(bool(row[column]) for column in GATES.values()),
-        label=row["label"],
-        explanation=_EXPLAINED.get(row["label"], ""),
-        reason=row["reason"],
-        why=_why(row),
-        q_value="" if row["q_value"] is None else number(row["q_value"]),
-    )
+def evidence_data(
+    shown: ClaimTable, rows: list[ClaimRow], evidence: pl.DataFrame | None
+) -> dict[str, Any]:
+    """The criteria of every claim, for the page's script.
 
-
-def _why(row: Mapping[str, Any]) -> str:
-    """What a claim failed on, in a few words; empty where it failed on nothing."""
-    if row["first_failed_gate"] != "none":
-        return f"{words(row['first_failed_gate'])}: {row['beaten_by']}"
-    if row["beaten_by"] == FALSE_DISCOVERY_RATE:
-        return (
-            f"passes every test, but not the correction over claims (q = {number(row['q_value'])})"
-        )
-    return ""
-
-
-def evidence_data(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
-    """The chain of evidence of every claim, for the page's script.
-
-    Mechanisms of a layer share most of their evidence, so criteria are listed once: ``criteria`` holds
-    [gate, passed, sentence], and ``claims`` has for each claim, in the order of `claim_rows`, {profile: indices}.
+    Claims share much of their evidence, so criteria are listed once: ``criteria`` holds [gate, passed, sentence], and
+    ``claims`` has for each claim, in the order of ``rows``, {profile: indices}.
     """
-    evidence = tables[GATE_EVIDENCE.name].sort(
-        *CLAIM_KEY, "gate_profile", "gate_order", "criterion_order"
-    )
-    columns = [*CLAIM_KEY, "gate_profile", "gate", "passed", "sentence"]
     known: dict[tuple[str, bool, str], int] = {}
     claims: dict[tuple[Any, ...], dict[str, list[int]]] = {}
-    for *key, profile, gate, passed, sentence in evidence.select(columns).iter_rows():
-        index = known.setdefault((gate, passed, sentence), len(known))
-        claims.setdefault(tuple(key), {}).setdefault(profile, []).append(index)
-    keys = [(row.dataset, row.model, row.layer, row.mechanism) for row in claim_rows(tables)]
+    if evidence is not None:
+        own = [pl.col(PROFILE) if shown.profiles else pl.lit("").alias(PROFILE)]
+        order = [name for name in ("gate_order", "criterion_order") if name in evidence.columns]
+        found = evidence.sort(*shown.key, *order, maintain_order=True)
+        columns = found.select(*shown.key, *own, "gate", "passed", "sentence")
+        for *key, profile, gate, passed, sentence in columns.iter_rows():
+            index = known.setdefault((gate, passed, sentence), len(known))
+            claims.setdefault(tuple(key), {}).setdefault(profile, []).append(index)
     return {
-        "gates": _GATE_OF_EVIDENCE,
-        "profiles": PROFILES,
+        "profiles": dict(profiles_of(shown)),
         "criteria": [list(criterion) for criterion in known],
-        "claims": [claims.get(key, {}) for key in keys],
+        "claims": [claims.get(tuple(row.key.values()), {}) for row in rows],
     }
 
 
-def legend() -> list[tuple[str, str]]:
-    """Letters of the gates, and what they stand for."""
-    return [(letter, GATE_NAMES[letter]) for letter in GATES]
+def strongest(shown: ClaimTable, claims: pl.DataFrame) -> dict[str, Any] | None:
+    """The claim with the strongest label under the first profile; of several, the one with the highest score."""
+    if shown.profiles:
+        claims = claims.filter(pl.col(PROFILE) == next(iter(shown.profiles)))
+    if claims.is_empty():
+        return None
+    rank = pl.col("label").replace_strict(
+        {label: place for place, label in enumerate(shown.labels)},
+        default=len(shown.labels),
+        return_dtype=pl.Int64,
+    )
+    score = pl.col(shown.score).fill_null(float("-inf")) if shown.score else pl.lit(0.0)
+    return claims.sort(rank, -score, *shown.key).select(shown.key).row(0, named=True)

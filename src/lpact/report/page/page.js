@@ -1,5 +1,5 @@
 "use strict";
-// Filters, hovering, the chain of evidence of a claim, sorting, copying. Text from data is only ever set as text.
+// Filters, hovering, the evidence of a claim, copying. Text from data is only ever set as text.
 (() => {
   const one = (query, root = document) => root.querySelector(query);
   const all = (query, root = document) => Array.from(root.querySelectorAll(query));
@@ -27,17 +27,18 @@
   // Filters: figures fade what does not match, the table of claims hides it; the address keeps them.
   const filters = one("#filters");
   const marks = all(".m");
-  const rows = all("#claim-table tbody tr");
-  const byProfile = all("#claim-table [data-profile]");
-  const search = one("#search");
+  const rows = all(".claim-table tbody tr");
+  const byProfile = all(".claim-table [data-profile]");
+  const searches = all(".search");
   const shown = one("#shown");
-  const names = ["dataset", "model", "layer"];
-  filters.hidden = one("#claim-tools").hidden = false;
+  const names = all("select", filters).map((own) => own.name).filter((name) => name !== "profile");
+  filters.hidden = false;
+  for (const own of all(".tools")) own.hidden = false;
 
   const chosen = () => {
     const values = {};
     for (const name of [...names, "profile"]) values[name] = filters.elements[name].value;
-    values.search = search.value.trim().toLowerCase();
+    values.search = searches[0].value.trim().toLowerCase();
     return values;
   };
   const fits = (data, values) =>
@@ -48,7 +49,9 @@
       const other = values.profile && mark.dataset.profile && mark.dataset.profile !== values.profile;
       mark.classList.toggle("off", other || !fits(mark.dataset, values));
     }
-    for (const cell of byProfile) cell.hidden = Boolean(values.profile) && cell.dataset.profile !== values.profile;
+    for (const cell of byProfile) {
+      cell.hidden = Boolean(values.profile && cell.dataset.profile) && cell.dataset.profile !== values.profile;
+    }
     let n = 0;
     for (const row of rows) {
       const text = values.search && !row.textContent.toLowerCase().includes(values.search);
@@ -68,17 +71,26 @@
   const restore = () => {
     const kept = new URLSearchParams(location.hash.slice(1));
     for (const name of [...names, "profile"]) if (kept.has(name)) filters.elements[name].value = kept.get(name);
-    if (kept.has("search")) search.value = kept.get("search");
+    if (kept.has("search")) for (const own of searches) own.value = kept.get("search");
     apply();
     if (kept.has("claim")) {
-      const row = rows.find((own) => own.dataset.key === kept.get("claim"));
+      const row = rows.find((own) => own.dataset.claim === kept.get("claim"));
       if (row) { open(row); row.scrollIntoView({ block: "center" }); }
     }
   };
   filters.addEventListener("change", keep);
   filters.addEventListener("submit", (event) => event.preventDefault());
-  filters.addEventListener("reset", () => { search.value = ""; setTimeout(keep); });
-  search.addEventListener("input", keep);
+  filters.addEventListener("reset", () => {
+    for (const own of searches) own.value = "";
+    setTimeout(keep);
+  });
+  // One search for all tables: what is typed in one is shown in the others.
+  for (const own of searches) {
+    own.addEventListener("input", () => {
+      for (const other of searches) other.value = own.value;
+      keep();
+    });
+  }
 
   // Hovering over a mark shows the rows it stands for.
   const tip = one("#tip");
@@ -97,16 +109,20 @@
   document.addEventListener("pointermove", (event) => { if (!tip.hidden) place(event); });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
 
-  // A claim opens to its chain of evidence.
-  let evidence = null;
+  // A claim opens to its evidence.
+  let parsed = null;
+  const evidenceOf = (table) => {
+    parsed = parsed || JSON.parse(one("#evidence").textContent);
+    return parsed[table.dataset.analysis];
+  };
   const chain = (row) => {
-    evidence = evidence || JSON.parse(one("#evidence").textContent);
+    const evidence = evidenceOf(row.closest("table"));
     const box = make("div", undefined, "chains");
     for (const [profile, called] of Object.entries(evidence.profiles)) {
       const part = make("div");
-      part.append(make("h4", called + " (" + profile + ")"));
-      const verdict = one('td[title][data-profile="' + profile + '"]', row);
-      if (verdict) part.append(make("p", verdict.title));
+      if (profile) part.append(make("h4", called + " (" + profile + ")"));
+      const verdict = one('td[data-reason][data-profile="' + profile + '"]', row);
+      if (verdict) part.append(make("p", verdict.dataset.reason));
       const list = make("ul");
       let last = null;
       for (const index of (evidence.claims[row.dataset.at] || {})[profile] || []) {
@@ -114,7 +130,6 @@
         if (gate !== last) {
           const head = make("li");
           head.append(make("b", gate.replaceAll("_", " ")));
-          head.title = evidence.gates[gate] || "";
           list.append(head);
           last = gate;
         }
@@ -163,21 +178,23 @@
 
   // What is shown, as CSV.
   const quoted = (text) => (/[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
-  one("#download").addEventListener("click", () => {
+  for (const button of all(".download")) button.addEventListener("click", () => {
+    const table = one(".claim-table", button.closest("p").nextElementSibling);
     const values = chosen();
-    const columns = ["claim", "score", "n_subject_runs"];
-    const profiles = Object.keys(JSON.parse(one("#evidence").textContent).profiles);
-    const letters = all("#claim-table thead tr:last-child th").map((own) => own.textContent.trim());
-    const wanted = profiles.filter((own) => !values.profile || own === values.profile);
+    const profiles = Object.keys(evidenceOf(table).profiles);
+    const letters = all("thead tr:last-child th", table).map((own) => own.textContent.trim());
+    const columns = all("thead tr:first-child th[rowspan]", table).map((own) => own.textContent.trim().toLowerCase());
     const each = letters.length / profiles.length;
-    for (const profile of wanted) for (const letter of letters.slice(0, each)) columns.push(profile + "_" + letter.toLowerCase());
-    const lines = [columns.join(",")];
-    for (const row of rows.filter((own) => !own.hidden)) {
+    for (const profile of profiles.filter((own) => !values.profile || !own || own === values.profile)) {
+      for (const letter of letters.slice(0, each)) columns.push((profile ? profile + "_" : "") + letter.toLowerCase());
+    }
+    const lines = [columns.map(quoted).join(",")];
+    for (const row of all("tbody tr.row", table).filter((own) => !own.hidden)) {
       const cells = Array.from(row.cells).filter((own) => !own.hidden);
       lines.push(cells.flatMap((own) => {
         const sign = one("[role=img]", own);
         const label = one(".label", own);
-        const text = sign ? sign.getAttribute("aria-label") : label ? label.textContent : own.textContent.trim();
+        const text = sign ? sign.getAttribute("aria-label") : label ? label.dataset.code : own.textContent.trim();
         return Array(own.colSpan).fill(quoted(text));
       }).join(","));
     }

@@ -1,8 +1,7 @@
-"""Whether a run followed its preregistration, from the table alone: a sentence, counts, and every deviation."""
+"""Whether a run followed its preregistration, from its table: a sentence, counts, and every deviation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -12,7 +11,6 @@ from lpact.tables import (
     BEFORE_RESULTS,
     BEFORE_RUN,
     DIGEST,
-    PREREGISTRATION_ITEMS,
 )
 
 NOT_REGISTERED = "The run was made without a preregistration."
@@ -52,13 +50,6 @@ class Followed:
         if self.edited:
             said += "; the registration was edited after it was made"
         return f"{said}."
-
-
-def preregistration(tables: Mapping[str, pl.DataFrame]) -> Followed | None:
-    """What the run's own table says, or None where it has none."""
-    if PREREGISTRATION_ITEMS.name not in tables:
-        return None
-    return followed(tables[PREREGISTRATION_ITEMS.name])
 
 
 def followed(items: pl.DataFrame) -> Followed:

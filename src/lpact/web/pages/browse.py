@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lpact.report.values import cell
 from lpact.tables import Table
 from lpact.web.address import (
     DEFAULT_SIZE,
@@ -25,7 +26,6 @@ from lpact.web.paging import Paging
 from lpact.web.query import OPERATORS, Question, count, page, values
 from lpact.web.shelf import ShelfRun
 from lpact.web.site import Site, find_table, read_address
-from lpact.web.words import cell
 
 KNOWN = (FACET, "q", "col", "op", "val", "sort", "dir", "page", "size")
 MOST_OPTIONS = 200

@@ -1,23 +1,24 @@
-"""Two runs beside each other: what they were made from, and what came out otherwise."""
+"""Two runs side by side: what they were made from, and which claims differ."""
 
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE, STUDY_OUTCOME
-from lpact.archive.diff import Comparison, compare_runs
 from lpact.errors import LPactError
 from lpact.web.address import DEFAULT_SIZE, PAGE_SIZES, read_choice, read_number
 from lpact.web.paging import Paging
 from lpact.web.shelf import ShelfRun
-from lpact.web.site import PROFILES, Site, read_address
+from lpact.web.site import Site, profiles_of, read_address
 
-KNOWN = ("a", "b", "profile", "show", "page", "size")
-SHOWN = {"verdicts": "another verdict or gate", "all": "any difference"}
-READ = (DECISIONS, GATE_EVIDENCE, STUDY_OUTCOME)
+if TYPE_CHECKING:
+    from lpact.archive.diff import Comparison
+
+KNOWN = ("a", "b", "analysis", "profile", "show", "page", "size")
+SHOWN = {"verdicts": "another label or gate", "all": "any difference"}
 MOST_LISTED = 200
 """Options, files and claims of one run only that are listed; the page says how many more there are."""
 
@@ -38,12 +39,15 @@ def show(site: Site, request: Request) -> Response:
         return site.page(
             request, "compare.html", status=500, a=a, b=b, comparison=None, problem=error
         )
-    profile = read_choice(address, "profile", list(PROFILES), "paper")
+    analysis = site.analysis(address)
+    profiles = profiles_of(analysis.claims)
+    profile = read_choice(address, "profile", list(profiles), next(iter(profiles)))
     wanted = read_choice(address, "show", list(SHOWN), "verdicts")
     changes = [
         change
-        for one in compared.profiles
-        if one.gate_profile == profile
+        for own in compared.analyses
+        for one in own.profiles
+        if (own.analysis, one.profile) == (analysis.name, profile)
         for change in one.claims
         if wanted == "all" or change.verdict_changed or change.gates
     ]
@@ -55,6 +59,9 @@ def show(site: Site, request: Request) -> Response:
         a=a,
         b=b,
         address=address,
+        analyses=list(site.analyses()),
+        analysis=analysis,
+        profiles=profiles,
         comparison=compared,
         profile=profile,
         wanted=wanted,
@@ -64,11 +71,21 @@ def show(site: Site, request: Request) -> Response:
         sizes=PAGE_SIZES,
         most=MOST_LISTED,
         as_json=lambda value: json.dumps(value, ensure_ascii=False),
+        named=lambda claim: dict(zip(analysis.claims.key, claim, strict=True)),
     )
 
 
 def compare(site: Site, a: ShelfRun, b: ShelfRun) -> Comparison:
     """The comparison, made once for the files as they are now, with the manifests that were checked at the start."""
-    files = [run.file(table) for run in (a, b) for table in READ]
-    key = ("compare", a.slug, b.slug, tuple(file.fingerprint for file in files))
-    return site.database.answers.get(key, lambda: compare_runs(a.stored, b.stored))
+    from lpact.archive.diff import diff_runs
+
+    tables = [
+        (run, table)
+        for run in (a, b)
+        for own in run.analyses.values()
+        for table in (own.claims.table, own.claims.evidence)
+        if table is not None
+    ]
+    files = tuple(run.file(table).fingerprint for run, table in tables)
+    key = ("compare", a.slug, b.slug, files)
+    return site.database.answers.get(key, lambda: diff_runs(a.stored, b.stored, rows=False))

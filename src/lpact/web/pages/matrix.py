@@ -1,4 +1,4 @@
-"""The decision matrix: claims by gates, over all runs."""
+"""The decision matrix: claims of one analysis by gates, over all runs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lpact.codes import Gate
+from lpact.analyses.base import Analysis
+from lpact.analyses.explanation import ClaimTable
 from lpact.errors import RunError
-from lpact.tables import Column
 from lpact.web.address import (
     DEFAULT_SIZE,
     LONGEST_NAME,
@@ -26,21 +26,12 @@ from lpact.web.address import (
 from lpact.web.downloads import attachment
 from lpact.web.paging import Paging
 from lpact.web.query import Condition, Question, Source, count, page, tally, values
-from lpact.web.site import MATRIX, PROFILES, VERDICTS, Site, Unread, read_address
+from lpact.web.site import PROFILE, Site, Unread, matrix_table, profiles_of, read_address
 
-FACETS = {
-    "run": "run",
-    "dataset": "dataset",
-    "model": "model",
-    "layer": "layer",
-    "mechanism": "mechanism",
-    "verdict": "label",
-    "gate": "first_failed_gate",
-}
-"""Parameter of every filter, and its column."""
-FACET_WORDS = {"gate": "first failed gate"}
-KNOWN = ("q", *FACETS, "profile", "sort", "dir", "page", "size")
-PROFILE_CHOICES = (*PROFILES, "both")
+ALL = "both"
+"""In place of a profile: claims under all of them."""
+OTHERS = ("q", "analysis", "run", "verdict", "profile", "sort", "dir", "page", "size")
+"""Parameters beside the filters by columns of the claims."""
 
 
 @dataclass(frozen=True)
@@ -51,31 +42,46 @@ class Facet:
     word: str
     options: list[str]
     chosen: str
+    spoken: bool = False
+
+
+def columns_of(claims: ClaimTable) -> dict[str, str]:
+    """Parameter of every filter by a column, and its column; a column with the name of another parameter has none."""
+    own = {name: name for name in (*claims.key, *claims.details) if name not in OTHERS}
+    return {**own, "verdict": "label"}
 
 
 def show(site: Site, request: Request) -> Response:
     """One page of the matrix."""
-    address, elsewhere = read_address(request, KNOWN)
+    address, elsewhere = _address(site, request)
     if elsewhere is not None:
         return elsewhere
-    question, left_out = ask(site, address)
-    everything, unread = site.matrix(site.shelf.runs)
+    analysis = site.analysis(address)
+    claims, profiles = analysis.claims, profiles_of(analysis.claims)
+    question, left_out = ask(site, address, analysis)
+    everything, unread = site.matrix(site.shelf.runs, analysis)
     total = count(site.database, question)
     size = int(read_choice(address, "size", [str(n) for n in PAGE_SIZES], str(DEFAULT_SIZE)))
     paging = Paging(address, total, size, read_number(address, "page", 1))
     rows = page(site.database, question, paging.offset, size)
-    counts = tally(site.database, question, find_column(MATRIX, "label"))
+    counts = tally(site.database, question, find_column(claims.table, "label"))
+    order = [*claims.labels, *sorted(set(counts) - set(claims.labels))]
     return site.page(
         request,
         "matrix.html",
         address=address,
+        analysis=analysis,
+        analyses=list(site.analyses()),
+        claims=claims,
+        numeric={c.name for c in claims.table.columns if c.dtype in ("int", "float")},
+        profiles=profiles,
         rows=rows,
         paging=paging,
-        facets=facets(site, address, everything),
+        facets=facets(site, address, everything, claims),
         unread=unread,
         complete=not left_out,
-        profile=address.get("profile", "paper"),
-        counts={label.value: counts[label.value] for label in VERDICTS if label.value in counts},
+        profile=address.get("profile", next(iter(profiles))),
+        counts={label: counts[label] for label in order if label in counts},
         sort=question.sort.name if question.sort else "",
         descending=question.descending,
         sizes=PAGE_SIZES,
@@ -83,11 +89,11 @@ def show(site: Site, request: Request) -> Response:
 
 
 def download(site: Site, request: Request, form: str) -> Response:
-    """Every claim of the filters, in the order of the page; refused where a run that is asked for cannot be read."""
-    address, elsewhere = read_address(request, KNOWN)
+    """Every claim of the filters, in the order of the page; refused where a chosen run cannot be read."""
+    address, elsewhere = _address(site, request)
     if elsewhere is not None:
         return elsewhere
-    question, left_out = ask(site, address)
+    question, left_out = ask(site, address, site.analysis(address))
     if left_out:
         raise RunError(
             "the file would not hold every claim: not all runs can be read",
@@ -99,48 +105,47 @@ def download(site: Site, request: Request, form: str) -> Response:
     return attachment(site.database, question, "decisions", form)
 
 
-def ask(site: Site, address: Address) -> tuple[Question, list[Unread]]:
+def _address(site: Site, request: Request) -> tuple[Address, Response | None]:
+    columns = {name for own in site.analyses().values() for name in columns_of(own.claims)}
+    return read_address(request, (*OTHERS, *columns))
+
+
+def ask(site: Site, address: Address, analysis: Analysis) -> tuple[Question, list[Unread]]:
     """The question that an address stands for, and the runs that it leaves out because they cannot be read."""
-    profile = read_choice(address, "profile", PROFILE_CHOICES, "paper")
+    table = matrix_table(analysis.claims)
+    profiles = analysis.claims.profiles
+    chosen = read_choice(address, "profile", (*profiles, ALL), next(iter(profiles), ALL))
     conditions = []
-    runs = site.shelf.runs
-    for name, column_name in FACETS.items():
-        text = read_text(address, name, LONGEST_NAME)
-        if not text:
-            continue
-        column = find_column(MATRIX, column_name)
-        if name == "run":
-            runs = (site.run(text),)
-        else:
+    for name, column_name in columns_of(analysis.claims).items():
+        if text := read_text(address, name, LONGEST_NAME):
+            column = find_column(table, column_name)
             conditions.append(Condition(column, "is", parse_value(column, text)))
-    if profile != "both":
-        conditions.append(Condition(find_column(MATRIX, "gate_profile"), "is", profile))
-    sort, descending = read_sort(address, MATRIX)
-    source, left_out = site.matrix(runs)
+    if chosen != ALL:
+        conditions.append(Condition(find_column(table, PROFILE), "is", chosen))
+    slug = address.get("run")
+    source, left_out = site.matrix((site.run(slug),) if slug else site.shelf.runs, analysis)
+    sort, descending = read_sort(address, table)
     search = read_text(address, "q")
     return Question(source, tuple(conditions), search, sort, descending), left_out
 
 
-def facets(site: Site, address: Address, everything: Source) -> list[Facet]:
-    """All filters with what may be chosen: codes in their own order, everything else sorted."""
-    orders: dict[str, list[str]] = {
-        "verdict": [label.value for label in VERDICTS],
-        "gate": [*(gate.value for gate in Gate), "none"],
-    }
+def facets(site: Site, address: Address, everything: Source, claims: ClaimTable) -> list[Facet]:
+    """All filters with what may be chosen: labels from the strongest, everything else sorted."""
     made = []
-    for name, column_name in FACETS.items():
-        column: Column = find_column(MATRIX, column_name)
-        if name == "run":
-            if len(site.shelf.runs) == 1:
-                continue
-            options: list[Any] = [run.slug for run in site.shelf.runs]
-        else:
-            options = values(site.database, everything, column) or []
-        if name in orders:
-            options = [code for code in orders[name] if code in options]
-        chosen = address.get(name)
-        texts = [str(option) for option in options]
-        if chosen and chosen not in texts:
-            texts.append(chosen)
-        made.append(Facet(name, FACET_WORDS.get(name, name), texts, chosen))
+    if len(site.shelf.runs) > 1:
+        made.append(_facet(address, "run", "run", [run.slug for run in site.shelf.runs]))
+    for name, column_name in columns_of(claims).items():
+        column = find_column(everything.table, column_name)
+        options: list[Any] = values(site.database, everything, column) or []
+        if column_name == "label":
+            options = [label for label in claims.labels if label in options]
+        made.append(_facet(address, name, column_name, options))
     return made
+
+
+def _facet(address: Address, name: str, column: str, options: list[Any]) -> Facet:
+    chosen = address.get(name)
+    texts = [str(option) for option in options]
+    if chosen and chosen not in texts:
+        texts.append(chosen)
+    return Facet(name, column.replace("_", " "), texts, chosen, spoken=column == "label")

@@ -4,38 +4,43 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
+from lpact.analyses.base import Analysis, Material
+from lpact.analyses.explanation import Conclusion
 from lpact.errors import LPactError
 from lpact.tables import Table
 from lpact.web.address import find_column
-from lpact.web.query import Question, count, page, tally, with_condition
+from lpact.web.query import Question, count, tally, with_condition
 from lpact.web.shelf import ShelfRun
-from lpact.web.site import GATES, PROFILES, VERDICTS, Site
-
-_PROFILE = find_column(DECISIONS, "gate_profile")
-_LABEL = find_column(DECISIONS, "label")
+from lpact.web.site import PROFILE, Site, Tables, profiles_of
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A run on the overview; ``problem`` says why there are no numbers."""
+    """What one analysis of a run found: its conclusion, and claims by label and by gate under each profile."""
 
-    run: ShelfRun
-    outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    verdicts: list[tuple[str, dict[str, int]]] = field(default_factory=list)
-    gates: dict[str, dict[str, int]] = field(default_factory=dict)
-    claims: dict[str, int] = field(default_factory=dict)
-    problem: LPactError | None = None
+    analysis: Analysis
+    conclusion: Conclusion
+    profiles: dict[str, str]
+    labels: list[tuple[str, dict[str, int]]]
+    gates: dict[str, dict[str, int]]
 
     @property
     def most(self) -> int:
-        """The largest number of claims with one verdict."""
-        return max((n for _, counts in self.verdicts for n in counts.values()), default=1)
+        """The largest number of claims with one label."""
+        return max((n for _, counts in self.labels for n in counts.values()), default=1)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run on the overview; ``problem`` says why something is missing."""
+
+    run: ShelfRun
+    analyses: list[Summary] = field(default_factory=list)
+    problem: LPactError | None = None
 
 
 def show(site: Site, request: Request) -> Response:
@@ -45,33 +50,46 @@ def show(site: Site, request: Request) -> Response:
     )
 
 
-def summarise(site: Site, run: ShelfRun) -> Summary:
-    """Outcome, verdicts and gates of a run, under both gate profiles."""
+def summarise(site: Site, run: ShelfRun) -> RunSummary:
+    """Every analysis of a run."""
+    made: list[Summary] = []
     try:
-        outcomes = page(site.database, Question(site.source(run, STUDY_OUTCOME)), 0, 10)
-        all_claims = Question(site.source(run, DECISIONS))
-        asked = {profile: with_condition(all_claims, _PROFILE, profile) for profile in PROFILES}
-        labels = {p: tally(site.database, q, _LABEL) for p, q in asked.items()}
-        gates = {
-            letter: {
-                profile: tally(site.database, question, find_column(DECISIONS, column)).get(True, 0)
-                for profile, question in asked.items()
-            }
-            for letter, (column, _) in GATES.items()
-        }
+        made.extend(_summary(site, run, analysis) for analysis in run.analyses.values())
     except LPactError as error:
-        return Summary(run, problem=error)
-    verdicts = [
-        (label.value, {profile: labels[profile].get(label.value, 0) for profile in PROFILES})
-        for label in VERDICTS
+        return RunSummary(run, made, error)
+    return RunSummary(run, made)
+
+
+def _summary(site: Site, run: ShelfRun, analysis: Analysis) -> Summary:
+    own = analysis.claims
+    profiles = profiles_of(own)
+    everything = Question(site.source(run, own.table))
+    asked = {
+        name: with_condition(everything, find_column(own.table, PROFILE), name)
+        if name
+        else everything
+        for name in profiles
+    }
+    label = find_column(own.table, "label")
+    counts = {name: tally(site.database, question, label) for name, question in asked.items()}
+    # Labels that the analysis does not declare come last, so that no claim is left out.
+    others = sorted({key for found in counts.values() for key in found} - set(own.labels))
+    labels = [
+        (key, {name: counts[name].get(key, 0) for name in profiles})
+        for key in (*own.labels, *others)
     ]
-    return Summary(
-        run,
-        {row["gate_profile"]: row for row in outcomes},
-        [(label, counts) for label, counts in verdicts if any(counts.values())],
-        gates,
-        {profile: sum(labels[profile].values()) for profile in PROFILES},
+    gates = {
+        letter: {
+            name: tally(site.database, question, find_column(own.table, column)).get(True, 0)
+            for name, question in asked.items()
+        }
+        for letter, column in own.gates.items()
+    }
+    conclusion = site.database.answers.get(
+        ("conclusion", analysis.name, everything.source.key),
+        lambda: analysis.conclude(Material(Tables(site, run), run.config)),
     )
+    return Summary(analysis, conclusion, profiles, [o for o in labels if any(o[1].values())], gates)
 
 
 @dataclass(frozen=True)

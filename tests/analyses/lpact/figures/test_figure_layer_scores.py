@@ -13,7 +13,7 @@ from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level_tables import table
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures.layer_score_rows import (
+from lpact.analyses.lpact.figures.layer_scores import (
     BEST,
     BOTH,
     COUNTED,
@@ -22,9 +22,10 @@ from lpact.analyses.lpact.figures.layer_score_rows import (
     REAL,
     ceilings_of,
     dots_of,
+    make,
     rows_of,
+    ticks_of,
 )
-from lpact.analyses.lpact.figures.layer_scores import make, ticks_of
 from lpact.analyses.lpact.tables.ceilings import NORMALIZED_PREDICTIVE
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
 from lpact.report.figure import Figure, Missing

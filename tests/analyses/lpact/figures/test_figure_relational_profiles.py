@@ -25,7 +25,6 @@ from lpact.analyses.lpact.figures.relational_profiles import (
     MAX_ROWS,
     make,
     null_rows,
-    unit_order_rows,
 )
 from lpact.analyses.lpact.figures.similarities import (
     layers_of,
@@ -170,15 +169,6 @@ def test_p_values_beyond_the_rank_are_marked():
     assert not [m for m in marks(root) if "against nuisance" in m.text and "extrapol" in m.text]
     assert "m draws rank no finer than 1/(1 + m)" in made.caption
     assert "rows are not comparable" in made.caption
-
-
-def test_unit_orders_are_averaged_over_subject_runs_draw_by_draw():
-    nulls = null_table()
-    for row in unit_order_rows(nulls).iter_rows(named=True):
-        part = nulls.filter(test="unit_order", alignment=row["alignment"], profile=row["profile"])
-        mean = np.mean(np.array(part["draws"].to_list()), axis=0)
-        assert (row["low"], row["high"]) == pytest.approx(tuple(np.percentile(mean, [2.5, 97.5])))
-        assert row["n_draws"] == 39
 
 
 def test_the_picture_shows_advantages_similarities_and_tests():

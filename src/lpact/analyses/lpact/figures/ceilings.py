@@ -27,7 +27,7 @@ from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import BROKEN, LINE, TICK, Look
-from lpact.report.wording import counted, letters_in, number, short, short_forms
+from lpact.report.wording import counted, letters_in, number, short
 from lpact.tables import RECORDING_KEY
 
 MOST_ROWS = 60
@@ -297,27 +297,21 @@ def _fraction_blocks(
     """One line of panels per dataset, one panel per level; models and layers below each other."""
     x = panels.axis("value", None, panels.domain(rows["value"], dots["value"], [1.0]))
     key = ["model", "layer"] if by_layer else ["model"]
-    names, letters = ShortLayerNames(rows), letters_in(_LABELS)
-    models = short_forms(rows["model"], letters)
     lines = rows.select(key).unique().sort(key)
-    name = [
-        names.of_model(row["model"], row["layer"], letters) if by_layer else models[row["model"]]
-        for row in lines.iter_rows(named=True)
-    ]
-    lines = lines.with_columns(pl.Series("name", name, dtype=pl.String))
+    lines = lines.with_columns(ShortLayerNames(rows).lanes(lines, letters_in(_LABELS)))
     rows, dots = (
         own.join(lines, on=key, how="left", maintain_order="left") for own in (rows, dots)
     )
     levels = [level for level in _LEVELS if level in set(rows["level"])]
     made = []
     for own in rows.partition_by("dataset", maintain_order=True):
-        dataset, order = own["dataset"][0], own.sort(key)["name"].unique(maintain_order=True)
+        dataset, order = own["dataset"][0], own.sort(key)["lane"].unique(maintain_order=True)
         drawn = [
             _fraction_panel(
                 own.filter(level=level),
                 dots.filter(dataset=dataset, level=level),
                 x,
-                panels.lanes("name", order.to_list(), labels=i == 0, limit=_LABELS, grid=True),
+                panels.lanes("lane", order.to_list(), labels=i == 0, limit=_LABELS, grid=True),
                 least,
                 panels.panel_title(_LEVELS[level][0], 316, fontWeight="normal"),
             )

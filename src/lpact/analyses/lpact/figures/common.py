@@ -119,6 +119,17 @@ class ShortLayerNames:
         end = f" · layer {layer}"
         return short_forms(self._models, max(4, letters - len(end)))[model] + end
 
+    def lanes(self, rows: pl.DataFrame, letters: int) -> pl.Series:
+        """Model and layer of each row, or the model alone where rows have no layer."""
+        models = short_forms(self._models, letters)
+        made = [
+            self.of_model(row["model"], row["layer"], letters)
+            if "layer" in row
+            else models[row["model"]]
+            for row in rows.iter_rows(named=True)
+        ]
+        return pl.Series("lane", made, dtype=pl.String)
+
     def in_two_lines(self, row: dict[str, Any], letters: int) -> tuple[str, str]:
         """Dataset, and model with layer, each in at most so many letters."""
         dataset = short_forms(self._datasets, letters)[row["dataset"]]

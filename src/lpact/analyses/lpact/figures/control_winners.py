@@ -23,7 +23,7 @@ from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import Classes
 from lpact.report.theme import DIVERGING
-from lpact.report.wording import counted, letters_in, short, short_forms
+from lpact.report.wording import counted, letters_in, short
 
 NOT_COMPUTED = "not computed"
 LEVEL1, LEVEL2 = "level 1", "level 2"
@@ -145,13 +145,7 @@ def make(material: Material) -> Drawing | str:
         return "level 1 has no row at the primary metric"
     rows, by_layer = grouped(rows_of(material))
     rivals = rivals_of(material, rows)
-    names, letters = ShortLayerNames(rows), letters_in(_NAMES - 12)
-    models = short_forms(rows["model"], letters)
-    lane = [
-        names.of_model(row["model"], row["layer"], letters) if by_layer else models[row["model"]]
-        for row in rows.iter_rows(named=True)
-    ]
-    rows = rows.with_columns(pl.Series("lane", lane, dtype=pl.String))
+    rows = rows.with_columns(ShortLayerNames(rows).lanes(rows, letters_in(_NAMES - 12)))
     levels = [level for level in (LEVEL1, LEVEL2) if level in set(rows["level"])]
     columns = {level: _columns(rows, rivals, level) for level in levels}
     both = sum(map(len, columns.values())) <= _BESIDE
@@ -226,8 +220,8 @@ def _level(
         offset = {"field": "side", "type": "nominal", "scale": {"domain": list(_SIDES)}}
         layers += panels.cells(painted, x, y, label="count", size=9, xOffset=offset)
     top = -22 - 3.9 * min(26, max(map(len, columns)))
-    head = [panels.heading(_HEAD[level], 0, y=top, ink="ink", fontWeight="bold")] if first else []
-    return panels.overlay(*layers, *head, width=_CELL * len(columns), height={"step": 18})
+    head = panels.heading(_HEAD[level] if first else "", y=top, ink="ink", fontWeight="bold")
+    return panels.overlay(*layers, head, width=_CELL * len(columns), height={"step": 18})
 
 
 def short_count(n: int) -> str:

@@ -21,7 +21,7 @@ from lpact.analyses.lpact.gates.wording import words
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel
 from lpact.report import panels
-from lpact.report.figure import Drawing, figure, with_marks
+from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import CROSS, DASH, Look, wedge
 from lpact.report.wording import counted, number, short, short_forms
 
@@ -133,116 +133,115 @@ def _block(
     rows: pl.DataFrame, metric: str, domain: tuple[float, float], step: int, *, first: bool
 ) -> alt.HConcatChart:
     """The rows of one dataset: names, scores, and for each profile gates and verdicts."""
-    forms = short_forms(rows["model"], 18)
+    name = pl.col("model").replace_strict(short_forms(rows["model"], 18), return_dtype=pl.String)
     rows = rows.with_columns(
-        lane=pl.concat_str("model", pl.lit("/"), "layer"),
-        name=pl.concat_str(
-            pl.col("model").replace_strict(forms, return_dtype=pl.String),
-            pl.lit(" · "),
-            "layer",
-        ),
+        lane=pl.format("{}/{}", "model", "layer"), name=pl.format("{} · {}", name, "layer")
     )
     layers = rows.unique(LAYER, maintain_order=True)
     y = {**panels.lanes("lane", layers["lane"].to_list()), "axis": None}
-    size: dict[str, Any] = {"height": {"step": step}}
     head = "model · layer" if first else ""
+    size = min(11, step - 3)
     parts: list[Any] = [
-        panels.column(layers, "name", y, _NAMES, size=min(11, step - 3), title=head, **size),
-        _scores(layers, metric, domain, y, size, first=first),
+        panels.column(layers, "name", y, _NAMES, height={"step": step}, size=size, title=head),
+        _scores(layers, f"raw {metric}" if first else "", domain, y, step),
     ]
     for profile in PROFILES:
         own = rows.filter(gate_profile=profile)
         if own.height:
-            parts += [
-                _gates(own, profile, y, size, first=first),
-                _verdicts(own, y, size, step, first=first),
-            ]
-    name = short(layers["dataset"][0], 120)
-    title = panels.title(f"{name} ({layers['role'][0]})", offset=10 if first else 6)
-    return panels.beside(*parts, title=title, spacing=10)
+            parts.append(_gates(own, f"{PROFILES[profile]} ({profile})", y, step, first=first))
+            head = "best verdict · failed gate: beaten by" if first else ""
+            parts.append(_verdicts(own, head, y, step))
+    title = f"{short(layers['dataset'][0], 120)} ({layers['role'][0]})"
+    return panels.beside(*parts, title=panels.title(title, offset=10 if first else 6), spacing=10)
 
 
 def _scores(
-    layers: pl.DataFrame,
-    metric: str,
-    domain: tuple[float, float],
-    y: dict[str, Any],
-    size: dict[str, Any],
-    *,
-    first: bool,
+    layers: pl.DataFrame, head: str, domain: tuple[float, float], y: Spec, step: int
 ) -> alt.LayerChart:
     """Bars from zero, hollow where negative, with the number beside them."""
-    marked = with_marks(
-        layers,
-        lambda row: (
-            f"{where(row)}: raw score {number(row['raw_score'])}, "
-            f"mean over {counted(row['n_subject_runs'], 'subject-run')}"
-        ),
-        "raw_score",
-    ).with_columns(shown=pl.col("raw_score").map_elements(lambda v: number(v, 2), pl.String))
-    marked = marked.with_columns(pl.col("shown").fill_null("–"))
-    x = panels.bare("raw_score", domain)
-    positive = pl.col("raw_score") > 0
-    height = 11 if size["height"]["step"] > 16 else 8
+    shown = [number(value, 2) for value in layers["raw_score"]]
+    marked = with_marks(layers.with_columns(pl.Series("shown", shown)), _score_tooltip, "raw_score")
+    x, positive = panels.bare("raw_score", domain), pl.col("raw_score") > 0
+    height = 11 if step > 16 else 8
     return panels.overlay(
         panels.bars(marked.filter(positive), x, y, "real", height=height),
         panels.bars(marked.filter(~positive), x, y, "control", hollow=True, height=height),
         panels.text(marked.drop("mark"), "shown", {"value": -6}, y, align="right", size=10),
         panels.reference(0),
-        *([panels.heading(f"raw {metric}", -34)] if first else []),
+        panels.heading(head, -34),
         width=_SCORES,
-        **size,
+        height={"step": step},
     )
 
 
-def _gates(
-    rows: pl.DataFrame, profile: str, y: dict[str, Any], size: dict[str, Any], *, first: bool
-) -> alt.LayerChart:
+def _gates(rows: pl.DataFrame, head: str, y: Spec, step: int, *, first: bool) -> alt.LayerChart:
     """One symbol per gate."""
     cells = rows.unpivot(
         list(GATES),
         index=["gate_profile", *LAYER, "lane", "n_claims", "confirmatory"],
         variable_name="gate",
         value_name="n_passed",
-    ).sort("lane", maintain_order=True)
+    )
+    share = pl.col("n_passed") / pl.col("n_claims")
     kind = (
         pl.when(~pl.col("confirmatory"))
         .then(pl.lit("not judged"))
-        .when(pl.col("n_passed") == 0)
-        .then(pl.lit("none"))
-        .when(pl.col("n_passed") == pl.col("n_claims"))
-        .then(pl.lit("all"))
-        .otherwise(pl.lit("some"))
+        .otherwise(share.replace_strict({0.0: "none", 1.0: "all"}, default="some"))
     )
     cells = cells.with_columns(kind=kind, share=pl.format("{}/{}", "n_passed", "n_claims"))
     marked = panels.with_looks(with_marks(cells, _gate_tooltip, "n_passed"), "kind", _LOOKS)
-    part = marked.filter(kind="some").drop("mark")
-    wedges = part.with_columns(
-        shape=(pl.col("n_passed") / pl.col("n_claims")).map_elements(wedge, pl.String),
-        fill="stroke",
-    )
-    small = size["height"]["step"] < 20
+    small = step < 20
     if small:
-        marked, wedges = (own.with_columns(size=pl.lit(70.0)) for own in (marked, wedges))
-    x = panels.lanes(
-        "gate", list(GATES), labels=first, orient="top", labelFontWeight="bold", labelPadding=3
-    )
+        marked = marked.with_columns(size=pl.lit(70.0))
+    part = marked.filter(kind="some").drop("mark")
+    wedges = part.with_columns(shape=share.map_elements(wedge, pl.String), fill="stroke")
+    x = panels.lanes("gate", list(GATES), labels=first, orient="top")
+    x["axis"] |= {"labelFontWeight": "bold", "labelPadding": 3}
     return panels.overlay(
         panels.points(marked, x, y, thick=1.8),
         panels.points(wedges, x, y, thick=0.5),
         panels.text(part.clear() if small else part, "share", x, y, size=8, align="center", dy=11),
-        *(
-            [
-                panels.heading(
-                    f"{PROFILES[profile]} ({profile})", 0, y=-28, ink="ink", fontWeight="bold"
-                )
-            ]
-            if first
-            else []
-        ),
+        panels.heading(head if first else "", y=-28, ink="ink", fontWeight="bold"),
         width=_GATE * len(GATES),
-        **size,
+        height={"step": step},
     )
+
+
+def _verdicts(rows: pl.DataFrame, head: str, y: Spec, step: int) -> alt.LayerChart:
+    """The verdict, bold where it is positive, and what it failed on: below it, or beside it in small rows."""
+    texts = [verdict_text(row) for row in rows.iter_rows(named=True)]
+    two, room = step > 20, _VERDICT // 5
+    rows = rows.with_columns(
+        pl.Series("upper", [short(v if two or not f else f"{v} · {f}", room) for v, f in texts]),
+        pl.Series("lower", [short(f, room) if two else "" for _, f in texts]),
+        strong=pl.col("label").str.ends_with("_candidate") | (pl.col("label") == "predictive_only"),
+    )
+    marked, below, left = with_marks(rows, _verdict_tooltip), pl.col("lower") != "", {"value": 0}
+    upper = [
+        panels.text(
+            marked.filter(below == two_lines, strong=strong),
+            "upper",
+            left,
+            y,
+            size=min(10, step - 4),
+            dy=-6 if two_lines else 0,
+            fontWeight="bold" if strong else "normal",
+        )
+        for two_lines in (True, False)
+        for strong in (True, False)
+    ]
+    return panels.overlay(
+        *upper,
+        panels.text(rows.filter(below), "lower", left, y, size=10, ink="muted", dy=7),
+        panels.heading(head),
+        width=_VERDICT,
+        height={"step": step},
+    )
+
+
+def _score_tooltip(row: dict[str, Any]) -> str:
+    over = counted(row["n_subject_runs"], "subject-run")
+    return f"{where(row)}: raw score {number(row['raw_score'])}, mean over {over}"
 
 
 def _gate_tooltip(row: dict[str, Any]) -> str:
@@ -257,44 +256,6 @@ def _verdict_tooltip(row: dict[str, Any]) -> str:
     return (
         f"{where(row)}; {PROFILES[row['gate_profile']]}: {words(row['label'])} for {row['n_label']} of "
         f"{counted(row['n_claims'], 'claim')}. Claims that pass: {passed}. {row['reason']}"
-    )
-
-
-def _verdicts(
-    rows: pl.DataFrame, y: dict[str, Any], size: dict[str, Any], step: int, *, first: bool
-) -> alt.LayerChart:
-    """The verdict, bold where it is positive, and what it failed on: below it, or beside it in small rows."""
-    texts = [verdict_text(row) for row in rows.iter_rows(named=True)]
-    two = step > 20
-    room = _VERDICT // 5
-    rows = rows.with_columns(
-        pl.Series("upper", [short(v if two or not f else f"{v} · {f}", room) for v, f in texts]),
-        pl.Series("lower", [short(f, room) if two else "" for _, f in texts]),
-        strong=pl.col("label").str.ends_with("_candidate") | (pl.col("label") == "predictive_only"),
-    )
-    marked = with_marks(rows, _verdict_tooltip)
-    two_lines = pl.col("lower") != ""
-    parts = [
-        panels.text(
-            marked.filter(two_lines == has_lower, strong=strong),
-            "upper",
-            {"value": 0},
-            y,
-            size=min(10, step - 4),
-            dy=-6 if has_lower else 0,
-            fontWeight="bold" if strong else "normal",
-        )
-        for has_lower in (True, False)
-        for strong in (True, False)
-    ]
-    lower = rows.filter(two_lines)
-    head = [panels.heading("best verdict · failed gate: beaten by", 0)] if first else []
-    return panels.overlay(
-        *parts,
-        panels.text(lower, "lower", {"value": 0}, y, size=10, ink="muted", dy=7),
-        *head,
-        width=_VERDICT,
-        **size,
     )
 
 

@@ -146,12 +146,12 @@ def make(material: Material) -> Drawing | str:
     if not rows["n_known"].sum():
         why = ", ".join(rows["why"].drop_nulls().unique().sort().to_list()) or "not_computed"
         return f"no pair has all four drops ({why})"
-    counts = rows.group_by(LAYER, maintain_order=True).agg(
+    scores = rows.group_by(LAYER, maintain_order=True).agg(
         share=pl.col("n_dissociated").sum() / pl.col("n_known").sum(),
         strength=pl.col("interaction").max(),
     )
     layers = chosen_layers(
-        material, counts.with_columns(pl.col("share").fill_nan(None)), MAX_PANELS
+        material, scores.with_columns(pl.col("share").fill_nan(None)), MAX_PANELS
     )
     enough = LPactConfig.of(material.config).gates.min_subject_runs
     strongest = strongest_pairs(rows, enough)

@@ -5,37 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 import altair as alt
+import numpy as np
 import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.common import (
     LAYER,
+    SUBJECT_RUN,
     ShortLayerNames,
     largest,
     metric_name,
     mode_names,
     n_subject_runs,
     primary_deltas,
+    response_reliability,
     run_name,
     where,
 )
-from lpact.analyses.lpact.figures.layer_score_rows import (
-    BEST,
-    BOTH,
-    COUNTED,
-    NOT_COUNTED,
-    NUISANCE,
-    REAL,
-    ceilings_of,
-    dots_of,
-    rows_of,
-)
+from lpact.analyses.lpact.robustness.intervals import DRAWS, bootstrap_mean
+from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
+from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, with_marks
 from lpact.report.panels import BROKEN, LINE, Look
 from lpact.report.wording import counted, letters_in, number, short, short_forms
 
+REAL, NUISANCE, BOTH = "real features", "nuisance", "nuisance plus model"
+BEST, COUNTED = "strongest counted control", "other counted control"
+NOT_COUNTED = "not counted by point rules"
+NO_PAIR = "no_subject_run_with_both"
+_COLUMNS = {"real_score": REAL, "nuisance_score": NUISANCE, "nuisance_plus_model_score": BOTH}
 FEW_LAYERS = 2
 """Models with up to so many layers are drawn as strips, others as lines over layers."""
 MOST_PANELS = 6
@@ -66,6 +66,130 @@ _ON_LINES = {
     NOT_COUNTED: Look(BROKEN, None, "control", 120),
 }
 """Controls over layers are lines; their points are only there to be hovered over."""
+
+
+def rows_of(material: Material) -> pl.DataFrame:
+    """One row per dataset, model, layer and condition.
+
+    ``mean`` runs over the ``n`` subject-runs with a score, of ``n_all``; ``low`` and ``high`` are the bootstrap
+    interval over them (real features only, from two subject-runs on); ``delta`` is the mean of real − condition over
+    the ``n_both`` subject-runs that have both. ``place`` is where a condition is drawn:
+
+        place = mean of the real features (over its own ``n_real`` subject-runs) − delta
+
+    which is the condition's mean where no subject-run is missing. So the order of the marks is that of the paired
+    differences, which the gates use. ``kind`` names how it is drawn: the strongest counted control has the smallest
+    ``delta``, as the severe-control gate reads it. A condition without a place has a ``reason``.
+    """
+    deltas = primary_deltas(material)
+    own = [_plain(deltas, column, name) for column, name in _COLUMNS.items()]
+    found = pl.concat([*own, _controls(material)], how="diagonal")
+    conditions = pl.DataFrame({"condition": sorted(found["condition"].unique())})
+    key = [*LAYER, "condition"]
+    layers = deltas.group_by(LAYER, maintain_order=True).agg(n_all=pl.len().cast(pl.Int64))
+    rows = layers.join(conditions, how="cross")
+    for part in (found, _unavailable(material), _intervals(deltas, material.config.seed)):
+        rows = rows.join(part, on=key, how="left", maintain_order="left")
+    is_real = pl.col("condition") == REAL
+    real = pl.col("mean").filter(is_real).first().over(LAYER)
+    counted_anywhere = pl.col("counted").fill_null(value=False).any().over("condition")
+    rows = rows.with_columns(
+        place=pl.when(is_real | real.is_null()).then("mean").otherwise(real - pl.col("delta")),
+        n_real=pl.col("n").filter(is_real).first().over(LAYER),
+        delta=pl.when(~is_real).then("delta"),
+        n=pl.col("n").fill_null(0),
+        n_both=pl.col("n_both").fill_null(0),
+        counted=pl.col("counted").fill_null(counted_anywhere),
+    )
+    unpaired = pl.when(pl.col("mean").is_not_null()).then(pl.lit(NO_PAIR))
+    why = pl.coalesce("why", "audit_reason", unpaired, pl.lit("not_computed"))
+    strongest = pl.col("delta") == pl.col("delta").filter("counted").min().over(LAYER)
+    first = pl.col("condition").filter(strongest & pl.col("counted")).min().over(LAYER)
+    kind = (
+        pl.when(pl.col("condition").is_in([REAL, NUISANCE, BOTH]))
+        .then(pl.col("condition"))
+        .when(pl.col("condition") == first)
+        .then(pl.lit(BEST))
+        .when("counted")
+        .then(pl.lit(COUNTED))
+        .otherwise(pl.lit(NOT_COUNTED))
+    )
+    reason = pl.when(pl.col("place").is_null()).then(why).otherwise(pl.lit(Reason.OK.value))
+    return rows.with_columns(reason=reason, kind=kind).drop("why", "audit_reason").sort(key)
+
+
+def dots_of(material: Material) -> pl.DataFrame:
+    """Held-out score of the real features in every subject-run."""
+    rows = primary_deltas(material).drop_nulls("real_score")
+    return rows.select(*LAYER, *SUBJECT_RUN, score="real_score")
+
+
+def ceilings_of(material: Material) -> pl.DataFrame:
+    """Mean response reliability of a dataset over recordings, by the strictest valid mode; Pearson only."""
+    reliable = response_reliability(material)
+    if material.config.readout.primary_metric != "pearson":
+        reliable = reliable.clear()
+    return reliable.group_by("dataset", maintain_order=True).agg(
+        pl.col("reliability").mean(),
+        pl.col("mode").unique().sort().alias("modes"),
+        n=pl.len().cast(pl.Int64),
+    )
+
+
+def _plain(deltas: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
+    difference = pl.col("real_score") - pl.col(column)
+    return deltas.group_by(LAYER, maintain_order=True).agg(
+        condition=pl.lit(name),
+        counted=pl.lit(value=False),
+        delta=difference.mean(),
+        n_both=difference.count().cast(pl.Int64),
+        mean=pl.col(column).mean(),
+        n=pl.col(column).count().cast(pl.Int64),
+    )
+
+
+def _controls(material: Material) -> pl.DataFrame:
+    metric = material.config.readout.primary_metric
+    nulls = material.table(CONTROL_NULLS.name).filter(pl.col("metric") == metric)
+    known = (pl.col("reason") == Reason.OK.value) & pl.col("control_score").is_not_null()
+    delta = pl.col("delta").filter(known)
+    rows = nulls.sort([*LAYER, "control", *SUBJECT_RUN])
+    return (
+        rows.group_by([*LAYER, "control"], maintain_order=True)
+        .agg(
+            pl.col("counted").any(),
+            delta=delta.mean(),
+            n_both=delta.count().cast(pl.Int64),
+            mean=pl.col("control_score").mean(),
+            n=pl.col("control_score").count().cast(pl.Int64),
+            why=pl.col("reason").filter(pl.col("reason") != Reason.OK.value).first(),
+        )
+        .rename({"control": "condition"})
+    )
+
+
+def _unavailable(material: Material) -> pl.DataFrame:
+    """Why the audit found a control unavailable."""
+    columns = [*LAYER, "condition", "audit_reason"]
+    if not material.has(CONTROL_AVAILABILITY.name):
+        return pl.DataFrame(schema=dict.fromkeys(columns, pl.String()) | {"layer": pl.Int64()})
+    audit = material.table(CONTROL_AVAILABILITY.name).filter(~pl.col("available"))
+    return audit.select(*LAYER, condition="control", audit_reason="reason")
+
+
+def _intervals(deltas: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Bootstrap interval of the real features over subject-runs; one number has no spread."""
+    found = []
+    for key, own in deltas.drop_nulls("real_score").group_by(LAYER, maintain_order=True):
+        if own.height > 1:
+            scores = own["real_score"].to_numpy().astype(np.float64)
+            name = ("layer_scores", *(str(part) for part in key))
+            made = bootstrap_mean(scores, seed=seed, draws=DRAWS, key=name)
+            found.append((*key, REAL, made.low, made.high))
+    names = dict(deltas.select(LAYER).schema) | {"condition": pl.String()}
+    return pl.DataFrame(
+        found, schema={**names, "low": pl.Float64(), "high": pl.Float64()}, orient="row"
+    )
 
 
 @figure(

@@ -177,15 +177,15 @@ def _overview(
     width = max(30.0, min(52.0, 430 / len(order))) * len(order)
     blocks = []
     for i, own in enumerate(shown.partition_by("dataset", maintain_order=True)):
-        lane = [names.of_model(row["model"], row["layer"], 30) for row in own.iter_rows(named=True)]
+        lane = names.lanes(own, 30)
         rival = [
             f"{short(row['rival'], 30)} ({row['times']} of {row['n_summaries']})"
             if row["rival"]
             else "–"
             for row in own.iter_rows(named=True)
         ]
-        own = own.with_columns(pl.Series("lane", lane), pl.Series("rival_text", rival))
-        y = {**panels.lanes("lane", lane), "axis": None}
+        own = own.with_columns(lane, pl.Series("rival_text", rival))
+        y = {**panels.lanes("lane", lane.to_list()), "axis": None}
         x = _summaries(order, orient="top", labels=i == 0, labelPadding=16)
         size: dict[str, Any] = {"height": {"step": 18}}
         inside = cells.join(own.select(*LAYER, "lane"), on=LAYER, maintain_order="left")
@@ -232,9 +232,9 @@ def _gate_marks(
     )
     looks = {**PROFILE_LOOKS, "not passed": _NOT_PASSED}
     x = panels.lanes("gate_profile", list(PROFILES), labels=False)
-    head = [panels.heading("R", 18, align="center", ink="ink", fontWeight="bold")] if first else []
+    head = panels.heading("R" if first else "", 18, align="center", ink="ink", fontWeight="bold")
     return panels.overlay(
-        panels.points(panels.with_looks(marked, "kind", looks), x, y), *head, width=36, **size
+        panels.points(panels.with_looks(marked, "kind", looks), x, y), head, width=36, **size
     )
 
 
@@ -258,52 +258,27 @@ def _detail(
     nulls = frame(RELATIONAL_NULLS, [])
     if material.has(RELATIONAL_NULLS.name):
         nulls = material.table(RELATIONAL_NULLS.name).filter(*same, reason="ok")
-    parts: list[Any] = [_similarity_panel(rows, runs, unit_order_rows(nulls), order)]
+    parts: list[Any] = [_similarity_panel(rows, runs, order)]
     if nulls.height:
         parts.append(_tests(null_rows(nulls)))
     title = panels.title(names.of(layer, 60), about, fontSize=12, limit=420, offset=6)
     return panels.beside(*parts, title=title, spacing=225)
 
 
-def unit_order_rows(nulls: pl.DataFrame) -> pl.DataFrame:
-    """Range of the real similarity in shuffled unit orders, one row per summary.
-
-    Draw by draw the mean over subject-runs (orders are shared by recordings of the same units), then the 2.5th and
-    97.5th percentile over draws.
-    """
-    keys = [*LAYER, *SUMMARY]
-    own = nulls.filter(test=UNIT_ORDER, reason="ok").sort([*keys, *SUBJECT_RUN])
-    made = []
-    for _, part in own.group_by(keys, maintain_order=True):
-        lists = part["draws"].to_list()
-        length = min(len(cell) for cell in lists)
-        mean = np.array([cell[:length] for cell in lists], dtype=float).mean(axis=0)
-        draws = mean[np.isfinite(mean)]
-        if draws.size:
-            low, high = np.percentile(draws, [2.5, 97.5])
-            row = part.select(keys).row(0, named=True)
-            made.append({**row, "low": float(low), "high": float(high), "n_draws": draws.size})
-    schema = dict(nulls.select(keys).schema) | dict.fromkeys(("low", "high"), pl.Float64())
-    return pl.DataFrame(made, schema=schema | {"n_draws": pl.Int64()})
-
-
 def _similarity_panel(
-    rows: pl.DataFrame, runs: pl.DataFrame, orders: pl.DataFrame, order: list[tuple[str, str]]
+    rows: pl.DataFrame, runs: pl.DataFrame, order: list[tuple[str, str]]
 ) -> alt.LayerChart:
     """Summaries across, similarity upwards."""
     named = pl.concat_str(SUMMARY, separator="\n").alias("summary")
     rows = with_marks(rows.with_columns(named), _condition_tooltip, "similarity")
     runs = with_marks(runs.with_columns(named), _run_tooltip, "similarity")
-    orders = with_marks(orders.with_columns(named), _order_tooltip, "high")
     kind = pl.when(pl.col("condition").is_in([REAL, NUISANCE])).then("condition")
     looked = rows.with_columns(kind=kind.otherwise(pl.lit("control")))
     x = _summaries(order)
-    domain = panels.domain(rows["similarity"], runs["similarity"], orders["low"], orders["high"])
+    domain = panels.domain(rows["similarity"], runs["similarity"])
     y = panels.axis("similarity", "profile similarity", domain, grid=True)
     nearest = nearest_rivals(rows).drop("mark").with_columns(kind=pl.lit("nearest"))
-    band = {"size": 26, "color": "missing", "opacity": 0.6}
     return panels.overlay(
-        panels.layer(orders, "bar", band, x=x, y={**y, "field": "low"}, y2={"field": "high"}),
         panels.reference(0, "y", "ink"),
         panels.dots(runs.filter(condition=REAL), x, y, "real", size=18, opacity=0.5, xOffset=-14),
         *(
@@ -415,13 +390,6 @@ def _run_tooltip(row: dict[str, Any]) -> str:
     )
 
 
-def _order_tooltip(row: dict[str, Any]) -> str:
-    return (
-        f"{_place(row)}: real pattern in {counted(row['n_draws'], 'shuffled unit order')}, "
-        f"95 % between {number(row['low'])} and {number(row['high'])}"
-    )
-
-
 def _test_tooltip(row: dict[str, Any]) -> str:
     against = "its own units in another order" if row["test"] == UNIT_ORDER else row["against"]
     text = (
@@ -447,9 +415,8 @@ def _caption(
         f"Above: real features minus the nearest of {counted(rivals, 'rival')} (nuisance and every control) for every "
         "alignment measure and profile similarity; on the right, which rival is nearest most often.",
         f"Below, for the most telling layer of {counted(telling.height, 'dataset')} (gate R under most profiles, then "
-        "the largest median advantage): similarities, with 95 % of the real pattern's own in shuffled unit orders "
-        "(left), and the statistic of the tests with its draws, 95 % of them as a bar or, if fewer than "
-        f"{FEW_DRAWS}, each one (right).",
+        "the largest median advantage): similarities (left), and the statistic of the tests with its draws, 95 % of "
+        f"them as a bar or, if fewer than {FEW_DRAWS}, each one (right).",
         "The statistic is similarity times the spread of the pattern (similarity alone for unit orders), median over "
         "summaries and mean over subject-runs, real − rival where units are exchanged. Each row has its own scale, so "
         "rows are not comparable with each other; p is 1 by rule where a rival is at least as similar.",

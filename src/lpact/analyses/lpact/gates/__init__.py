@@ -1,8 +1,7 @@
-"""Verdicts from tables alone: gates, labels, the decision table and its explanation."""
+"""Verdicts from tables alone: gates, labels and the decision table."""
 
 from __future__ import annotations
 
 from lpact.analyses.lpact.gates.decision import CALIBRATED, NEEDED, PAPER, decide
-from lpact.analyses.lpact.gates.explain import explain
 
-__all__ = ["CALIBRATED", "NEEDED", "PAPER", "decide", "explain"]
+__all__ = ["CALIBRATED", "NEEDED", "PAPER", "decide"]

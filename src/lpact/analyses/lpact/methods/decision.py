@@ -1,12 +1,9 @@
-"""Methods: how numbers became verdicts, and what shows that the assay can see."""
+"""Methods: how numbers became labels, and what shows that the analysis can detect an effect."""
 
 from __future__ import annotations
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.methods.data import Tables
-from lpact.analyses.lpact.methods.words import amount, cite, listed, number, numbers, percent
-from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
-from lpact.report.references import (
+from lpact.analyses.lpact.methods.words import (
     BOUND,
     CONJUNCTION,
     CORRECTION,
@@ -14,7 +11,10 @@ from lpact.report.references import (
     FLIPS,
     INTERSECTION,
     UNIT_ORDERS,
+    Tables,
 )
+from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
+from lpact.report.methods import amount, cite, listed, number, numbers, percent
 
 LAYER_ABLATION = "layer_ablation"
 
@@ -80,10 +80,10 @@ def tests(config: LPactConfig) -> list[str]:
         "recordings of one stimulus share; beyond the last draw the tail follows from their mean and spread"
         f"{cite(*DRAWS)}. Against nuisance and all other controls, contrasts in outer blocks were tested by sign flips"
         f"{cite(*FLIPS)} and, averaged over the subject-runs of a stimulus, by Student's t; the larger p-value counts.",
-        f"Relational patterns were held against {amount(config.relational.permutations, 'shuffled unit order')} and as "
-        "many random exchanges of units with a rival's pattern. Drops were tested against those of other targets and "
-        "of random directions, and again with nuisance features beside the stripped ones. The fraction of the ceiling "
-        f"was tested with a bootstrap over subject-runs and units, widened for few subject-runs{cite(*BOUND)}. "
+        f"Relational patterns were compared with {amount(config.relational.permutations, 'shuffled unit order')} and "
+        "as many random exchanges of units with a rival's pattern. Drops were tested against those of other targets "
+        "and of random directions, and again with nuisance features beside the stripped ones. The fraction of the "
+        f"ceiling was tested with a bootstrap over subject-runs and units, widened for few subject-runs{cite(*BOUND)}. "
         "Replication is the partial conjunction of the subject-runs' own p-values"
         f"{cite(*CONJUNCTION)}.",
         f"Labels were corrected one by one at a false discovery rate of {number(gates.fdr)}{cite(*CORRECTION)}: those "
@@ -104,11 +104,11 @@ def positive_controls(config: LPactConfig) -> list[str]:
     return [
         "Positive controls show what the assay can detect, and change no verdict: a small simulated study with a "
         f"planted signal (signal-to-noise ratio {number(chosen.implant_snr)}) and its twin without, through the same "
-        "gates; brain–brain reliability; another recording in the model's place, held against "
+        "gates; brain–brain reliability; another recording in the model's place, compared with "
         f"{amount(chosen.unit_permutations, 'shuffled unit order')}{cite(*UNIT_ORDERS)}; and patterns in the right and "
         "in shuffled order.",
         f"Responses to word onset and word rate were looked for {windows} after onset, and to the acoustic envelope at "
         f"lags of {numbers(chosen.envelope_lags_ms, 'ms')}, with signal and envelope at up to "
-        f"{number(chosen.envelope_rate_hz)} Hz; both were held against {amount(chosen.shifts, 'circular shift')} of "
+        f"{number(chosen.envelope_rate_hz)} Hz; both were compared with {amount(chosen.shifts, 'circular shift')} of "
         f"the stimulus. The level of these tests is {number(chosen.alpha)}.",
     ]

@@ -1,4 +1,4 @@
-"""Methods: the readout, what it had to beat, relational patterns, stripping and ceilings."""
+"""Methods: what the readout had to beat, relational patterns, stripping and ceilings."""
 
 from __future__ import annotations
 
@@ -8,85 +8,36 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.methods.data import Tables
 from lpact.analyses.lpact.methods.words import (
+    CEILING,
     CONTROLS,
+    LOCALISER,
+    MEASURE_KEYS,
     MEASURES,
     MECHANISMS,
-    METRICS,
     MODES,
+    PATTERNS,
     PROFILES,
+    SPLIT_HALF,
     STRIPPINGS,
+    Tables,
+)
+from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, RELIABILITY_MODES
+from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
+from lpact.analyses.lpact.tables.media import AUDIO_SOURCES
+from lpact.report.methods import (
     amount,
     cite,
     grouped,
     listed,
     meaning,
     number,
-    numbers,
     percent,
     plain,
     spread,
 )
-from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, RELIABILITY_MODES
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
-from lpact.analyses.lpact.tables.media import AUDIO_SOURCES
-from lpact.report.references import (
-    CEILING,
-    CONTIGUOUS,
-    LOCALISER,
-    PATTERNS,
-    READOUT,
-    SPLIT_HALF,
-    WORD_LISTS,
-    mechanism_keys,
-    parser_keys,
-)
 from lpact.report.references import CONTROLS as CONTROL_KEYS
-from lpact.report.references import MEASURES as MEASURE_KEYS
-
-
-def readout(config: LPactConfig) -> list[str]:
-    """Level 1: the nested ridge readout."""
-    chosen = config.readout
-    if chosen.split == "stories":
-        blocks = "one outer block a story (leave one story out)"
-    else:
-        blocks = f"{chosen.folds} contiguous outer blocks"
-    scope = {
-        "per_unit": "for each unit",
-        "per_region": "for all units of a region together",
-        "shared": "for all units together",
-    }[chosen.selection]
-    counts = [
-        number(k) if k else "all features, without a principal component analysis"
-        for k in chosen.pca
-    ]
-    if chosen.pca == (0,):
-        components = "No principal component analysis was used."
-    else:
-        components = f"Numbers of principal components to choose from were {listed(counts, 'or')}."
-    penalties = numbers(chosen.alphas)
-    noun = "penalty" if len(chosen.alphas) == 1 else "penalties"
-    return [
-        f"Responses were predicted from features by ridge regression{cite(*READOUT)} in nested, blocked "
-        f"cross-validation with {blocks}{cite(*CONTIGUOUS)}. On both sides of every held-out block "
-        f"{amount(chosen.gap_events, 'event')} were left out of training.",
-        "Each remaining block served once as validation. Lag, penalty and components were chosen by the mean "
-        f"validation {METRICS[chosen.selection_metric]}, {scope}; the ridge {noun} on offer: {penalties}. {components}",
-        "Features were centred and scaled, and components fitted, on training rows alone. Predictions of all outer "
-        "blocks were pooled and scored around the training mean. The score that decisions look at is the "
-        f"{METRICS[chosen.primary_metric]}, summarised over units by its median.",
-        f"An outer fold needed at least {chosen.min_train_events} training and {chosen.min_test_events} test events. "
-        f"Readouts were computed on {_device(chosen.device)} in {chosen.precision}, with up to "
-        f"{number(chosen.memory_gib)} GiB of working memory.",
-    ]
-
-
-def _device(device: str) -> str:
-    return {"cpu": "the CPU (NumPy)", "torch": "the CPU (PyTorch)"}.get(
-        device, f"{plain(device)} (PyTorch)"
-    )
+from lpact.report.references import WORD_LISTS, mechanism_keys, parser_keys
 
 
 def nuisance(config: LPactConfig, tables: Tables) -> list[str]:
@@ -104,7 +55,7 @@ def _nuisance(name: str, config: LPactConfig, tables: Tables) -> str:
     if name == "word_rate":
         return f"{shown} (over {number(chosen.rate_window_s)} s)"
     if name == "position_in_story":
-        return f"{shown} (with {amount(chosen.drift_cosines, 'slow cosine')} a story)"
+        return f"{shown} (with {amount(chosen.drift_cosines, 'slow cosine')} per story)"
     if name == "log_frequency" and chosen.language is not None:
         return f"{shown} (list for '{chosen.language}' of wordfreq{cite(*WORD_LISTS)} where words bring none)"
     if name == "acoustic_envelope":
@@ -198,7 +149,7 @@ def relational(config: LPactConfig) -> list[str]:
         f"made with {listed(measures)} and compared by {listed(profiles)}.",
         "The contrast of a unit is the similarity of the real pattern minus that of the best control. Brain patterns "
         f"came from {source}. The reliability of a unit's pattern is the correlation of its patterns in two halves, "
-        f"dealt from {chosen.half_blocks} contiguous blocks. Recordings with fewer than {chosen.min_units} units were "
+        f"made of {chosen.half_blocks} contiguous blocks. Recordings with fewer than {chosen.min_units} units were "
         "not used at this level.",
     ]
 
@@ -208,7 +159,7 @@ def stripping(config: LPactConfig) -> list[str]:
     chosen, source = config.stripping, config.mechanisms
     mechanisms = [
         meaning(m, _mechanism_words(config)) + cite(*mechanism_keys(m, source.options))
-        for m in chosen.mechanisms
+        for m in source.include
     ]
     methods = [meaning(m, STRIPPINGS) for m in chosen.methods]
     language = (
@@ -222,7 +173,7 @@ def stripping(config: LPactConfig) -> list[str]:
         else "parses in the words table"
     )
     return [
-        f"Candidate mechanisms, one number an event each, were {listed(mechanisms)}. Where the dataset did not bring "
+        f"Candidate mechanisms, one number per event each, were {listed(mechanisms)}. Where the dataset did not bring "
         f"them, they came from {language} and from {parser}.",
         "In every outer fold, a mechanism's target units were those with the largest partial correlation with it "
         f"given the other mechanisms ({percent(chosen.target_fraction)} of units), on training rows alone"
@@ -246,7 +197,7 @@ def _mechanism_words(config: LPactConfig) -> dict[str, str]:
 def ceilings(config: LPactConfig, tables: Tables) -> list[str]:
     """Level 4, with the modes that were possible and those that bound."""
     sentences = [
-        f"Scores were held against brain–brain reliability{cite(*CEILING)}: the similarity between a unit's patterns "
+        f"Scores were compared with brain–brain reliability{cite(*CEILING)}: the similarity between a unit's patterns "
         "in two recordings or halves, median over shared units, mean over partners. Of the possible modes the "
         f"strictest bounds the claim, in the order {listed(list(MODES.values()), 'or')}. Split-half reliabilities are "
         f"also given with the Spearman–Brown correction{cite(*SPLIT_HALF)}, which no decision uses."

@@ -1,14 +1,32 @@
-"""Words for the parts of a study: names as the tables have them, with what they mean."""
+"""What L-PACT's Methods cite, and what names in its tables mean."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
-OPEN, CLOSE = "\ue000", "\ue001"
-"""Around the keys of a citation, until a text is written out; no string from data keeps them."""
+Tables = Mapping[str, pl.DataFrame]
 
+FRAMEWORK = ("lpact_paper",)
+PATTERNS = ("hoefling2026",)
+CEILING = ("feather2025",)
+SPLIT_HALF = ("brown1910", "spearman1910")
+LOCALISER = ("kriegeskorte2009",)
+INTERSECTION = ("berger1982",)
+DRAWS = ("phipson2010", "winkler2016")
+FLIPS = ("nichols2002",)
+BOUND = ("hesterberg2015",)
+CONJUNCTION = ("benjamini2008",)
+CORRECTION = ("benjamini1995",)
+UNIT_ORDERS = ("mantel1967",)
+MEASURE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "rsa": ("kriegeskorte2008",),
+    "cka": ("kornblith2019",),
+    "cka_debiased": ("kornblith2019", "song2007"),
+    "cka_rbf": ("kornblith2019",),
+    "cka_rbf_debiased": ("kornblith2019", "song2007"),
+}
 CONTROLS: Mapping[str, str] = {
     "random_matched_dim": "Gaussian features of the same size, mean and variance",
     "random_matched_autocorr": "features with the phases of their spectra randomised within each story",
@@ -53,11 +71,6 @@ STRIPPINGS: Mapping[str, str] = {
     "context_reset": "sentence-reset features at events that engage the mechanism",
     "reversed_context": "reversed-context features at events that engage the mechanism",
 }
-METRICS: Mapping[str, str] = {
-    "pearson": "Pearson correlation",
-    "spearman": "Spearman correlation",
-    "r2": "out-of-sample R²",
-}
 MODES: Mapping[str, str] = {
     "subject_to_subject": "subject to subject",
     "session_to_session": "session to session",
@@ -65,93 +78,3 @@ MODES: Mapping[str, str] = {
     "split_half": "split half",
 }
 """Reliability modes, from strict to lenient."""
-
-
-def cite(*keys: str) -> str:
-    """A citation, to be put right behind a word; nothing where there are no keys."""
-    return f" {OPEN}{','.join(sorted(set(keys)))}{CLOSE}" if keys else ""
-
-
-def plain(text: object) -> str:
-    """A string from data on one line; characters that cannot be printed go, our own marks among them."""
-    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
-
-
-def number(value: float) -> str:
-    """All digits of a setting, and no more: ``10``, ``0.05``, ``1e-06``."""
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
-
-
-def percent(share: float) -> str:
-    """A share as a percentage, with all of its digits."""
-    return f"{number(round(100 * share, 10))} %"
-
-
-def numbers(values: Iterable[float], unit: str = "") -> str:
-    """Settings one after the other, with their unit once."""
-    text = listed([number(value) for value in values])
-    return f"{text} {unit}" if unit else text
-
-
-def listed(items: Sequence[str], last: str = "and") -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    if len(items) < 2:
-        return "".join(items)
-    return f"{', '.join(items[:-1])} {last} {items[-1]}"
-
-
-def names(items: Iterable[object], last: str = "and") -> str:
-    """Names from data, listed."""
-    return listed([plain(item) for item in items], last)
-
-
-def amount(n: int, noun: str) -> str:
-    """``1 unit``, ``16 units``."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def spread(values: pl.Series, noun: str) -> str:
-    """``401 events`` or ``392 to 435 events``."""
-    counts = sorted(int(value) for value in values.drop_nulls().unique())
-    if not counts:
-        return f"no {noun}s"
-    if len(counts) == 1:
-        return amount(counts[0], noun)
-    return f"{counts[0]} to {counts[-1]} {noun}s"
-
-
-def meaning(name: str, words: Mapping[str, str]) -> str:
-    """What a name stands for, with the name; a plugin's is the name alone."""
-    known = words.get(name)
-    if known is None or known == name:
-        return plain(name)
-    return f"{known} ({plain(name)})"
-
-
-def setting(value: object) -> str:
-    """The value of an option in words."""
-    if value is None:
-        return "unset"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return number(value)
-    if isinstance(value, Mapping):
-        inner = [f"{plain(k)}: {setting(v)}" for k, v in sorted(value.items())]
-        return f"({'; '.join(inner)})"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(setting(item) for item in value)}]"
-    return plain(value) or "empty"
-
-
-def options(values: Mapping[str, object]) -> str:
-    """Options of a plugin, one after the other."""
-    return ", ".join(f"{plain(k)} = {setting(v)}" for k, v in sorted(values.items()))
-
-
-def grouped(texts: Mapping[str, str]) -> list[tuple[str, list[str]]]:
-    """Subjects that share a text, in the order of their first: ``(text, subjects)``."""
-    groups: dict[str, list[str]] = {}
-    for subject, text in texts.items():
-        groups.setdefault(text, []).append(subject)
-    return list(groups.items())

@@ -1,0 +1,311 @@
+"""Why a claim got its label: gates, criteria, the numbers behind each, and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from lpact.analyses.base import Rows
+from lpact.analyses.explanation import Criterion, Explanation, Value
+from lpact.analyses.explanation import Gate as GateRecord
+from lpact.analyses.lpact.analysis import GATES, LPact
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.explain import level1, level2, level3
+from lpact.analyses.lpact.explain.changes import what_would_change
+from lpact.analyses.lpact.explain.material import Made, Material
+from lpact.analyses.lpact.gates.calibrated.mechanism import NOTHING
+from lpact.analyses.lpact.gates.calibrated.predictive import NUISANCE
+from lpact.analyses.lpact.gates.calibrated.relational import SURROGATE, SWAP, UNIT_ORDER
+from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE, CriterionName
+from lpact.analyses.lpact.gates.wording import count, number
+from lpact.analyses.lpact.tables.causal import SPECIFICITY
+from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
+from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
+from lpact.analyses.lpact.tables.predictive import CONTROL_NULLS, PREDICTIVE_SCORES
+from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS, RELATIONAL_NULLS
+from lpact.errors import RunError
+from lpact.tables import CLAIM_KEY
+
+TABLES_BEHIND = (
+    DECISIONS,
+    GATE_EVIDENCE,
+    PREDICTIVE_SCORES,
+    CONTROL_NULLS,
+    PROFILE_DELTAS,
+    RELATIONAL_NULLS,
+    SPECIFICITY,
+    NORMALIZED_SCORES,
+)
+
+
+def explain_claim(
+    config: LPactConfig, rows: Rows, claim: Mapping[str, Any], profile: str
+) -> Explanation:
+    """Why a claim got its label, with the numbers behind every criterion.
+
+    Only rows of the claim's dataset, model and layer are read, but for the p-values of all claims where the correction
+    over claims decided.
+    """
+    key: dict[str, Value] = {name: claim[name] for name in CLAIM_KEY}
+    decided = rows(DECISIONS.name, **key, gate_profile=profile)
+    if decided.height != 1:
+        raise RunError(
+            f"the run has no claim '{'/'.join(map(str, key.values()))}' under the gate profile '{profile}'",
+            where=DECISIONS.name,
+            got=f"{decided.height} rows",
+            expected="one row of that dataset, model, layer, mechanism and gate profile",
+            remedy="choose a claim of the decision table",
+        )
+    decision = decided.row(0, named=True)
+    evidence = rows(GATE_EVIDENCE.name, **key, gate_profile=profile)
+    material = Material(config, rows, key)
+    gates = _gates(material, decision, evidence.sort("gate_order", "criterion_order"))
+    return Explanation(
+        analysis=LPact.name,
+        claim=key,
+        profile=profile,
+        label=decision["label"],
+        meaning=LPact.claims.labels.get(decision["label"], ""),
+        reason=decision["reason"],
+        facts=_facts(material, decision, gates),
+        gates=gates,
+        what_would_change=what_would_change(material, rows, decision, gates),
+        rows=tuple(
+            (table.name, _selection(table.column_names, key, profile)) for table in TABLES_BEHIND
+        ),
+    )
+
+
+def _selection(columns: Sequence[str], key: Mapping[str, Value], profile: str) -> dict[str, Value]:
+    """What selects a claim's rows in a table that may call the mechanism ``stripped``."""
+    own = {**key, "stripped": key["mechanism"], "gate_profile": profile}
+    return {name: value for name, value in own.items() if name in columns}
+
+
+def _gates(
+    material: Material, decision: Mapping[str, Any], evidence: pl.DataFrame
+) -> tuple[GateRecord, ...]:
+    def criterion(row: dict[str, Any]) -> Criterion:
+        name, value, rival = CriterionName(row["criterion"]), row["value"], row["compared_with"]
+        made = (
+            _MAKERS[name](material, rival, value) if value is not None and name in _MAKERS else ()
+        )
+        return Criterion(
+            name=name.value,
+            sentence=row["sentence"],
+            value=value,
+            relation=row["relation"],
+            threshold=row["threshold"],
+            passed=row["passed"],
+            n=row["n"],
+            compared_with=rival,
+            decisive=name not in ILLUSTRATIVE,
+            distributions=made,
+        )
+
+    return tuple(
+        GateRecord(
+            name=gate.value,
+            letter=letter,
+            meaning=gate.explanation,
+            passed=decision[column],
+            criteria=tuple(map(criterion, evidence.filter(gate=gate.value).iter_rows(named=True))),
+        )
+        for letter, (column, gate) in GATES.items()
+    )
+
+
+def _facts(
+    material: Material, decision: Mapping[str, Any], gates: Sequence[GateRecord]
+) -> tuple[tuple[str, Value], ...]:
+    facts: dict[str, Value] = {
+        f"score ({material.metric})": decision["raw_score"],
+        "subject-runs": decision["n_subject_runs"],
+        "first failed gate": decision["first_failed_gate"].replace("_", " "),
+        "beaten by": decision["beaten_by"],
+        "comparison": _comparison(material, decision, gates),
+        "p": decision["p_value"],
+        "q, over claims": decision["q_value"],
+        "role of the dataset": decision["role"],
+    }
+    always = ("subject-runs", f"score ({material.metric})")
+    return tuple(
+        (name, own) for name, own in facts.items() if own not in (None, "") or name in always
+    )
+
+
+# --- the model's score beside that of what it was beaten by ------------------------------------------
+
+
+def _comparison(
+    material: Material, decision: Mapping[str, Any], gates: Sequence[GateRecord]
+) -> str:
+    """The score of what the decision table says the claim was beaten by; empty where that has no score."""
+    name = str(decision["beaten_by"])
+    criteria = next((g.criteria for g in gates if g.name == decision["first_failed_gate"]), ())
+    failed = [
+        c.name
+        for c in criteria
+        if c.decisive and not c.passed and c.name != CriterionName.CONFIRMATORY
+        if c.value is not None
+    ]
+    if not failed:
+        return ""
+    return _COMPARISONS.get(CriterionName(failed[0]), _similarities)(material, name)
+
+
+def _scores(material: Material, name: str) -> str:
+    pair = level1.paired_scores(material, name)
+    if pair is None:
+        return ""
+    model, score = pair
+    chance = "" if score >= model else "; that is not shown to be more than chance"
+    return f"{name} scores {number(score)} on average, the model {number(model)}{chance}."
+
+
+def _mean_scores(material: Material, name: str, *, control: bool) -> str:
+    means = level1.mean_scores(material)
+    if means is None:
+        return ""
+    real, nuisance, best = means
+    who = f"The best severe control of each subject-run, most often {name}," if control else name
+    score = best if control else nuisance
+    return f"{who} scores {number(score)} on average, the model {number(real)}."
+
+
+def _usable(material: Material) -> pl.DataFrame:
+    return material.unit_rows.filter(pl.col("has_contrast") & pl.col("same_order"))
+
+
+def _means(frame: pl.DataFrame, *columns: str) -> list[str]:
+    return [number(value) for value in frame.select(pl.col(columns).mean()).row(0)]
+
+
+def _rows_won(material: Material, name: str) -> str:
+    """Mean similarities in the unit rows in which a control is at least as good."""
+    rows = _usable(material)
+    won = rows.filter((pl.col("best_control") == name) & (pl.col("delta_rel") <= 0))
+    if not won.height:
+        return ""
+    score, model = _means(won, "best_control_similarity", "real_similarity")
+    return (
+        f"{name} is the best control and not behind in {won.height} of {count(rows.height, 'unit row')}: its profile "
+        f"similarity is {score} there on average, the model's {model}."
+    )
+
+
+def _similarities(material: Material, name: str) -> str:
+    """Mean similarity of a control and of the model on the same unit rows."""
+    on = ["subject", "session", "run", "unit", "alignment", "profile"]
+    pairs = (
+        material.similarities.filter(condition=name)
+        .drop_nulls("similarity")
+        .join(_usable(material).select(*on, "real_similarity"), on=on, maintain_order="left")
+    )
+    if not pairs.height:
+        return ""
+    score, model = _means(pairs, "similarity", "real_similarity")
+    return (
+        f"The profile similarity of {name} is {score} on average over {count(pairs.height, 'unit row')}, the model's "
+        f"{model}."
+    )
+
+
+def _drops(material: Material, name: str) -> str:
+    drops = level3.median_drops(material)
+    own = drops.pop(material.mechanism, None)
+    if own is None:
+        return ""
+    if name in drops:
+        return (
+            f"Stripping {material.mechanism} costs the target of {name} {number(drops[name])} of held-out score, and "
+            f"its own target {number(own)} (medians)."
+        )
+    kind = name.replace(" direction", "_direction")
+    instead = material.mismatches.filter(kind=kind)["drop"].drop_nulls()
+    if not instead.len():
+        return ""
+    score = number(instead.median())  # type: ignore[arg-type]
+    return (
+        f"Stripping {level3.INSTEAD[kind]} costs the target of {material.mechanism} {score} of held-out score, "
+        f"and stripping {material.mechanism} {number(own)} (medians)."
+    )
+
+
+_COMPARISONS: dict[CriterionName, Callable[[Material, str], str]] = {
+    CriterionName.MEAN_DELTA_CONTROL: partial(_mean_scores, control=True),
+    CriterionName.MEAN_DELTA_NUISANCE: partial(_mean_scores, control=False),
+    CriterionName.SMALLEST_CONTROL_DELTA: _scores,
+    CriterionName.P_NUISANCE: _scores,
+    CriterionName.P_SURROGATES: _scores,
+    CriterionName.P_RIVALS: _scores,
+    CriterionName.P_CONTROLS_LEVEL1: _scores,
+    CriterionName.METHODS_AGREEING: _drops,
+    CriterionName.P_OTHER_TARGETS: _drops,
+    CriterionName.P_RANDOM_DIRECTIONS: _drops,
+    CriterionName.P_BEYOND_NUISANCE: _drops,
+    CriterionName.SUMMARIES_PASSING: _rows_won,
+}
+
+
+# --- which numbers are behind which criterion --------------------------------------------------------
+
+_Maker = Callable[[Material, str, float | None], Made]
+"""From the material, what the criterion was compared with, and its value."""
+
+
+def _relational(*kinds: str, nuisance: bool) -> _Maker:
+    def make(material: Material, rival: str, _: float | None) -> Made:
+        return level2.tests(level2.draw_tests(material, kinds, nuisance=nuisance, rival=rival))
+
+    return make
+
+
+def _typical(column: str) -> _Maker:
+    return lambda m, rival, _: level3.typical(m, column, rival)
+
+
+_MAKERS: dict[CriterionName, _Maker] = {
+    CriterionName.MEAN_DELTA_NUISANCE: lambda m, _, __: level1.mean_delta(
+        m, "delta_nuisance", NUISANCE
+    ),
+    CriterionName.MEAN_DELTA_CONTROL: lambda m, rival, _: level1.mean_delta(
+        m, "delta_control", rival
+    ),
+    CriterionName.SMALLEST_CONTROL_DELTA: lambda m, rival, _: level1.smallest_delta(m, rival),
+    CriterionName.SUMMARIES_NOT_REACHED: lambda m, rival, _: level2.not_reached(m, rival),
+    CriterionName.SUMMARIES_PASSING: lambda m, rival, _: level2.summaries_passing(m, rival),
+    CriterionName.TYPICAL_PASS_SHARE: lambda m, _, __: level2.pass_shares(m),
+    CriterionName.TYPICAL_DELTA_REL: lambda m, rival, _: level2.contrasts(m, rival),
+    CriterionName.METHODS_AGREEING: lambda m, _, __: level3.agreeing(m),
+    CriterionName.TYPICAL_DROP: _typical("matching_drop"),
+    CriterionName.TYPICAL_MARGIN: _typical("margin"),
+    CriterionName.TYPICAL_MISMATCH_MARGIN: _typical("mismatch_margin"),
+    CriterionName.MEAN_RELIABILITY: lambda m, mode, _: level2.reliability(m, mode),
+    CriterionName.MEAN_DELTA_FRACTION: lambda m, rival, _: level2.fraction(m, rival, contrast=True),
+    CriterionName.MEAN_FRACTION_OF_CEILING: lambda m, mode, _: level2.fraction(
+        m, mode, contrast=False
+    ),
+    CriterionName.MEDIAN_FRACTION_OF_CEILING: lambda m, mode, _: level2.median_fraction(m, mode),
+    CriterionName.POSITIVE_DIRECTION: lambda m, _, __: level1.direction(m),
+    CriterionName.P_NUISANCE: lambda m, rival, _: level1.tests(m, m.level1.nuisance, rival),
+    CriterionName.P_SURROGATES: lambda m, rival, _: level1.tests(m, m.level1.surrogates, rival),
+    CriterionName.P_RIVALS: lambda m, rival, _: level1.tests(m, m.level1.rivals, rival),
+    CriterionName.P_CONTROLS_LEVEL1: lambda m, rival, _: level1.tests(
+        m, [*m.level1.surrogates, *m.level1.rivals], rival
+    ),
+    CriterionName.P_CONTROLS_LEVEL2: _relational(SURROGATE, SWAP, nuisance=False),
+    CriterionName.RELIABLE_UNITS: lambda m, _, __: level2.reliable_units(m),
+    CriterionName.P_RELATIONAL_SURROGATES: _relational(SURROGATE, nuisance=False),
+    CriterionName.P_UNIT_ORDER: _relational(UNIT_ORDER, nuisance=False),
+    CriterionName.P_RELATIONAL_RIVALS: _relational(SWAP, nuisance=True),
+    CriterionName.P_OTHER_TARGETS: lambda m, rival, _: level3.other_targets(m, rival, NOTHING),
+    CriterionName.P_RANDOM_DIRECTIONS: lambda m, rival, _: level3.random_directions(m, rival),
+    CriterionName.P_BEYOND_NUISANCE: lambda m, rival, _: level3.other_targets(m, rival, NUISANCE),
+    CriterionName.P_FRACTION: level2.bootstrapped,
+    CriterionName.P_CONTRAST: _relational(SURROGATE, SWAP, nuisance=True),
+    CriterionName.P_REPLICATION: lambda m, _, __: level1.replication(m),
+}

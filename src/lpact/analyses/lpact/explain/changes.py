@@ -1,0 +1,561 @@
+"""What would have to be different for a claim to pass: one sentence per failing criterion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lpact.analyses.base import Rows
+from lpact.analyses.explanation import Criterion, Distribution
+from lpact.analyses.explanation import Gate as GateRecord
+from lpact.analyses.lpact.explain import level1, level2, level3
+from lpact.analyses.lpact.explain.material import BEHIND, RANK, Material
+from lpact.analyses.lpact.explain.needed import (
+    FEWEST_FOR_TAIL,
+    above_blocks,
+    above_draws,
+    fewest_draws,
+    rounded_down,
+    rounded_up,
+)
+from lpact.analyses.lpact.gates.calibrated.frames import SubjectRun
+from lpact.analyses.lpact.gates.calibrated.mechanism import (
+    NOTHING,
+    NUISANCE,
+    RANDOM_DIRECTION,
+    blocks_by_run,
+    contrasts_with,
+)
+from lpact.analyses.lpact.gates.criteria import CriterionName as Name
+from lpact.analyses.lpact.gates.discoveries import RUNGS
+from lpact.analyses.lpact.gates.point_rules.severe import means_by_control
+from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
+from lpact.analyses.lpact.gates.wording import count, joined, number, percent
+from lpact.analyses.lpact.tables.decisions import DECISIONS
+from lpact.codes import FinalLabel, Gate
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray
+from lpact.stats import bootstrap_p_value
+
+_ONLY_RECORDINGS = (
+    "No other model would change that: it takes more, longer or less noisy recordings."
+)
+_MARGINS = {
+    "matching_drop": "its drop",
+    "margin": "its margin over other targets",
+    "mismatch_margin": "its margin over a mismatched strip",
+}
+_LABELS = {label.value: label for label in FinalLabel}
+_BOUND_LEVEL = 0.05
+"""Level of the bound that the bootstrap gives beside its p-value."""
+
+
+def what_would_change(
+    material: Material, rows: Rows, decision: Mapping[str, Any], gates: Sequence[GateRecord]
+) -> tuple[str, ...]:
+    """One sentence per failing criterion, in the order of the gates; what several share is said once."""
+    first: dict[str, str] = {}
+    sentences: list[str] = []
+    for gate in gates:
+        heading = f"{gate.name.replace('_', '-').capitalize()} gate"
+        for criterion in gate.criteria:
+            if criterion.passed or not criterion.decisive:
+                continue
+            body = _body(material, criterion)
+            before = first.setdefault(body, heading)
+            if criterion.name == Name.CONFIRMATORY:
+                sentences.append(body)
+            elif before == heading:
+                sentences.append(joined(heading, body))
+            else:
+                sentences.append(f"{heading}: the same as in the {before[:1].lower()}{before[1:]}.")
+    sentences.append(_correction(material, rows, decision, gates))
+    return tuple(dict.fromkeys(filter(None, sentences))) or (_nearest(material, gates),)
+
+
+def _body(material: Material, criterion: Criterion) -> str:
+    if criterion.name == Name.CONFIRMATORY:
+        return f"The dataset would have to be confirmatory. {criterion.sentence}"
+    if criterion.value is None:
+        return f"There would have to be a number first. {criterion.sentence}"
+    name = Name(criterion.name)
+    if name in _SPECIAL:
+        return _SPECIAL[name](material, criterion)
+    if criterion.relation == "<=":
+        return _p_value(material, criterion)
+    return f"{_rise(name.value.replace('_', ' ').capitalize(), criterion)}."
+
+
+def _rise(what: str, criterion: Criterion) -> str:
+    """'… would have to rise from a to at least b', without a full stop."""
+    to = "above" if criterion.relation == ">" else "at least"
+    return (
+        f"{what} would have to rise from {number(criterion.value)} to {to} "
+        f"{number(criterion.threshold)}"
+    )
+
+
+def _fall(what: str, criterion: Criterion) -> str:
+    return (
+        f"{what} would have to fall from {number(criterion.value)} to "
+        f"{number(criterion.threshold)} or less"
+    )
+
+
+def _does(n: int) -> str:
+    return "does" if n == 1 else "do"
+
+
+def fewest(n: int, enough: Callable[[float], bool]) -> int | None:
+    """The fewest of ``n`` whose share is enough; None where not even all are."""
+    return next((k for k in range(n + 1) if enough(k / n)), None) if n else None
+
+
+# --- means, shares, votes and counts ---------------------------------------------------------------
+
+
+def _mean_delta(material: Material, criterion: Criterion) -> str:
+    means = level1.mean_scores(material)
+    nuisance = criterion.name == Name.MEAN_DELTA_NUISANCE
+    control = f"the best severe control of each subject-run (most often {criterion.compared_with})"
+    said = _rise(f"The mean advantage over {NUISANCE if nuisance else control}", criterion)
+    if means is None:
+        return f"{said}."
+    return f"{said}: {_two_ways(means[0], means[1 if nuisance else 2])}."
+
+
+def _two_ways(real: float, rival: float) -> str:
+    if real == rival:
+        return f"both score {number(real)}, so that any rise of the real score or fall of the rival's would do"
+    return (
+        f"the real score by more than {number(rival - real)} (from {number(real)} to above {number(rival)}), "
+        f"or that of the rival would have to fall to below {number(real)}"
+    )
+
+
+def _smallest(material: Material, criterion: Criterion) -> str:
+    means = means_by_control(material.nulls, material.metric)
+    said = _rise(f"The mean advantage over {criterion.compared_with}", criterion)
+    own = means.filter(control=criterion.compared_with)
+    if own.height:
+        score = own["control_score"].item()
+        said += f": {_two_ways(score + own['delta'].item(), score)}"
+    behind = (pl.col("delta") <= 0) & (pl.col("control") != criterion.compared_with)
+    others = means.filter(behind)["control"].to_list()
+    return f"{said}.{_also(others, f'{_does(len(others))} at least as well')}"
+
+
+def _also(names: list[str], verb: str, most: int = 3) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f" {', '.join(names[:most])}{more} {verb} too."
+
+
+def _not_reached(material: Material, criterion: Criterion) -> str:
+    """Every control that reaches the model too often must lose that: one that still does is enough to fail."""
+    control, threshold = criterion.compared_with, criterion.threshold or 0.0
+    votes = level2.votes_by_control(material)
+    own = votes.filter(condition=control)
+    if not own.height:
+        return f"{_rise('The share of summaries in which no control is ahead', criterion)}."
+
+    def needed(n: int) -> int | None:
+        # The decision's own arithmetic: 1 − share reached, which rounds differently from the share left.
+        return next((k for k in range(n + 1) if 1 - (n - k) / n >= threshold), None)
+
+    n, ahead = own.select("n", "n_ahead").row(0)
+    said = (
+        f"The model would have to be ahead of {control} in at least {needed(n)} of "
+        f"{n} relational {'summary' if n == 1 else 'summaries'}, and is in {ahead}"
+    )
+    others = [
+        f"{row['condition']} (ahead in {row['n_ahead']} of {row['n']}, {needed(row['n'])} needed)"
+        for row in votes.filter(
+            pl.col("share") < threshold, pl.col("condition") != control
+        ).iter_rows(named=True)
+    ]
+    also = f" The same is needed against {', '.join(others)}." if others else ""
+    nearest = _nearest_below(criterion.distributions[0]) if criterion.distributions else ""
+    return f"{said}{nearest and f'; {nearest}'}.{also}"
+
+
+def _nearest_below(found: Distribution) -> str:
+    """Which of the numbers that are not above 0 is nearest to it."""
+    below = [(v, name) for v, name in zip(found.values, found.labels, strict=True) if not v > 0]
+    if not below:
+        return ""
+    value, name = max(below)
+    return f"the nearest is {name} ({number(value)})"
+
+
+def _summaries_passing(material: Material, criterion: Criterion) -> str:
+    threshold, share = criterion.threshold or 0.0, material.gates.direction_fraction
+    found = level2.summaries(material).with_columns(pl.col("delta_rel").fill_null(float("-inf")))
+    passes = (pl.col("pass_share") >= share) & (pl.col("delta_rel") > 0)
+    n_passing = found.filter(passes).height
+    needed = fewest(found.height, lambda value: value > threshold)
+    said = (
+        f"At least {needed} of {found.height} relational summaries would have to pass, and {n_passing} "
+        f"{_does(n_passing)}"
+        if needed is not None
+        else "No number of relational summaries is more than all of them"
+    )
+    failing = found.filter(~passes).sort(
+        "pass_share", "delta_rel", "name", descending=[True, True, False]
+    )
+    if not failing.height:
+        return f"{said}."
+    nearest = failing.row(0, named=True)
+    contrast = number(nearest["delta_rel"]) if nearest["delta_rel"] > float("-inf") else "missing"
+    return (
+        f"{said}; the nearest is {nearest['name']}, in which {percent(nearest['pass_share'])} of unit rows pass "
+        f"({percent(share)} are needed) and the mean contrast is {contrast} (it must be above 0)."
+    )
+
+
+def _methods(material: Material, criterion: Criterion) -> str:
+    threshold = criterion.threshold or 0.0
+    found = level3.methods(material)
+    needed = fewest(found.height, lambda share: share >= threshold)
+    agrees = pl.all_horizontal(pl.col(list(level3.COLUMNS)) > 0)
+    n_agreeing = found.filter(agrees).height
+    said = (
+        f"At least {needed} of {count(found.height, 'stripping method')} would have to show a selective drop, "
+        f"and {n_agreeing} {_does(n_agreeing)}"
+    )
+    failing = found.filter(~agrees).with_columns(
+        worst=pl.min_horizontal(list(level3.COLUMNS)),
+        n_positive=pl.sum_horizontal([(pl.col(c) > 0).cast(pl.Int64) for c in level3.COLUMNS]),
+    )
+    if not failing.height:
+        return f"{said}."
+    nearest = failing.sort("n_positive", "worst", "method", descending=[True, True, False]).row(
+        0, named=True
+    )
+    short = [
+        f"{words} is {number(nearest[column])}"
+        for column, words in _MARGINS.items()
+        if not nearest[column] > 0
+    ]
+    must = "it must" if len(short) == 1 else "each must"
+    return f"{said}; the nearest is {nearest['method']}: {' and '.join(short)} ({must} be above 0)."
+
+
+def _fraction_of_ceiling(_: Material, criterion: Criterion) -> str:
+    median = criterion.name == Name.MEDIAN_FRACTION_OF_CEILING
+    what = f"The {'median' if median else 'mean'} fraction of the {criterion.compared_with} ceiling"
+    said, value = _rise(what, criterion), criterion.value or 0.0
+    if value <= 0.0:
+        return f"{said}; the similarity is not even positive."
+    times = number((criterion.threshold or 0.0) / value)
+    return f"{said}: the similarity would have to be {times} times as large."
+
+
+def _delta_fraction(_: Material, criterion: Criterion) -> str:
+    rival = criterion.compared_with or "the best control"
+    what = f"The mean contrast with the best control (most often {rival}), in units of the ceiling,"
+    return f"{_rise(what, criterion)}."
+
+
+def _subject_runs(_: Material, criterion: Criterion) -> str:
+    have, need = int(criterion.value or 0), int(criterion.threshold or 0)
+    return f"{count(need - have, 'more subject-run')} with a level-1 score would be needed ({have} of {need})."
+
+
+def _direction(_: Material, criterion: Criterion) -> str:
+    found = criterion.distributions[0] if criterion.distributions else None
+    if found is None or not found.values:
+        return f"{_rise('The share of subject-runs with both contrasts above 0', criterion)}."
+    threshold, n = criterion.threshold or 0.0, len(found.values)
+    needed = fewest(n, lambda share: share >= threshold)
+    return (
+        f"Both contrasts would have to be above 0 in at least {needed} of {count(n, 'subject-run')}, "
+        f"and are in {sum(v > 0 for v in found.values)}; {_nearest_below(found)}."
+    )
+
+
+def _reliable(material: Material, criterion: Criterion) -> str:
+    enough, threshold = material.gates.min_reliability, criterion.threshold or 0.0
+    said, more = _rise("The share of unit rows with a reliable brain pattern", criterion), ""
+    for found in criterion.distributions[:1]:
+        n = len(found.values) + found.n_missing
+        needed = fewest(n, lambda share: share >= threshold)
+        if needed is not None:
+            short = needed - sum(v >= enough for v in found.values)
+            more = f": {count(short, 'more row')} of {n}"
+    return f"{said}{more}, with a split-half reliability of at least {number(enough)}. {_ONLY_RECORDINGS}"
+
+
+# --- tests -------------------------------------------------------------------------------------------
+
+
+def _p_value(material: Material, criterion: Criterion) -> str:
+    """How far the p-value is from its level, and which number would be enough."""
+    against = criterion.compared_with.replace("unit_order", "other unit orders")
+    of = f" against {against}" if against else ""
+    if criterion.name == Name.P_BEYOND_NUISANCE:
+        of += ", with nuisance beside the features,"
+    said = _fall(f"The p-value{of}", criterion)
+    tests = [d for d in criterion.distributions if d.p_value is not None]
+    if not tests:
+        return f"{said}."
+    alpha = criterion.threshold or 0.0
+    by_draws = tests[0].gives in (RANK, BEHIND)
+    middle = (_by_draws if by_draws else _by_blocks)(material, criterion, tests[0])
+    failing = [
+        f"{d.compared_with} (p = {number(d.p_value)})"
+        for d in tests[1:]
+        if (d.p_value or 0) > alpha
+    ]
+    return f"{said}{middle}.{_also(failing, 'fails' if len(failing) == 1 else 'fail')}"
+
+
+def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> str:
+    alpha, m = criterion.threshold or 0.0, len(test.values)
+    needed = above_draws(np.array(test.values), alpha)
+    if needed.value is None and needed.why:
+        return f"; {count(m, 'draw')} cannot show that, since {needed.why}"
+    if needed.value is None:
+        return (
+            f"; with {count(m, 'draw')} the smallest p-value that this test can give is {number(needed.smallest_p)}, "
+            f"so that no score could pass: at least {FEWEST_FOR_TAIL} draws are needed, and "
+            f"{fewest_draws(alpha)} for a p-value that rests on ranks alone"
+        )
+    level2_test = test.unit.startswith(level2.STATISTIC)
+    first = ""
+    if test.gives == BEHIND:
+        behind = -level2.draw_tests(material, rival=criterion.compared_with)[0].pooled.advantage
+        lead = f"it is {number(behind)} below" if behind > 0 else "they are equal"
+        first = f": the mean similarity would first have to be above the rival's ({lead}, and p is 1 until then)"
+    now = test.observed if test.observed is not None else math.nan
+    if now > needed.value:
+        return first
+    what = "the relational statistic" if level2_test else "the mean real score"
+    stay = ", if the draws stayed as they are" if level2_test else ""
+    finer = (
+        f"; {count(m, 'draw')} rank no finer than {number(1 / (1 + m))}, so that their mean and spread count"
+        if 1 / (1 + m) > alpha
+        else ""
+    )
+    then = f"{first}, and then" if first else ":"
+    return f"{then} {what} would have to rise from {number(now)} to above {rounded_up(needed.value)}{stay}{finer}"
+
+
+def _by_blocks(material: Material, criterion: Criterion, test: Distribution) -> str:
+    contrasts, stimulus, key = _contrasts(material, criterion)
+    blocks = count(len(test.values), "held-out block")
+    needed = above_blocks(
+        contrasts, stimulus, lambda: keyed_rng(0, "sign flips", *key), criterion.threshold or 0.0
+    )
+    if needed.value is None and needed.why:
+        return f"; {blocks} cannot show that, since {needed.why}"
+    if needed.value is None:
+        return (
+            f"; with {blocks} the smallest p-value that this test can give is {number(needed.smallest_p)}, so that "
+            "no score could pass: more blocks are needed"
+        )
+    if number(test.observed) == number(needed.value):
+        return (
+            f": any rise of the mean advantage over {blocks} above {number(needed.value)} would do"
+        )
+    return (
+        f": the mean advantage over {blocks} would have to rise from {number(test.observed)} to about "
+        f"{number(needed.value)}, if the blocks keep their spread"
+    )
+
+
+def _contrasts(
+    material: Material, criterion: Criterion
+) -> tuple[Mapping[SubjectRun, FloatArray], Mapping[SubjectRun, str], tuple[str | int, ...]]:
+    """Contrasts by block behind a test, what was presented, and the key of its random signs."""
+    name, rival = criterion.name, criterion.compared_with
+    if name in (Name.P_OTHER_TARGETS, Name.P_RANDOM_DIRECTIONS, Name.P_BEYOND_NUISANCE):
+        beside = NUISANCE if name == Name.P_BEYOND_NUISANCE else NOTHING
+        rival = RANDOM_DIRECTION if name == Name.P_RANDOM_DIRECTIONS else rival
+        by_run = blocks_by_run(material.claim, material.block_drops, beside)
+        presented = {run: stimulus for run, (stimulus, _) in by_run.items()}
+        return contrasts_with(material.claim, rival, by_run), presented, (*material.claim, rival)
+    stimuli = {
+        (subject, session, run): stimulus
+        for subject, session, run, stimulus in material.blocks.select(
+            "subject", "session", "run", "stimulus"
+        ).iter_rows()
+    }
+    return material.level1.differences(rival), stimuli, (*material.layer, rival)
+
+
+def _replication(material: Material, criterion: Criterion) -> str:
+    said = _fall("The p-value of replication", criterion)
+    p_values = criterion.distributions[0].values if criterion.distributions else ()
+    if not p_values:
+        return f"{said}."
+    n = len(p_values)
+    needed = max(1, math.ceil(material.gates.direction_fraction * n - 1e-9))
+    each = (criterion.threshold or 0.0) / (n - needed + 1)
+    reach = sum(p <= each for p in p_values)
+    return (
+        f"{said}: at least {needed} of {count(n, 'subject-run')} would have to reach p = {rounded_down(each)} on their "
+        f"own, and {reach} {_does(reach)}."
+    )
+
+
+def _p_fraction(material: Material, criterion: Criterion) -> str:
+    threshold = material.gates.min_ceiling_fraction
+    said = _fall(
+        f"The p-value that the fraction of the ceiling is above {number(threshold)}", criterion
+    )
+    groups = [np.array(values) for values in level2.unit_fractions(material).values()]
+    if len(groups) < 2:
+        return (
+            f"{said}; with {count(len(groups), 'subject-run')} there is no bound, so that no score could pass: "
+            "at least 2 are needed."
+        )
+    mean = sum(float(g.mean()) for g in groups) / len(groups)
+    if criterion.threshold != _BOUND_LEVEL:
+        return f"{said}: the mean is {number(mean)} now."
+    _, lower = bootstrap_p_value(groups, threshold, keyed_rng(0, "bootstrap", *material.layer))
+    return (
+        f"{said}: the mean fraction would have to rise from {number(mean)} to about "
+        f"{number(mean + threshold - lower)}, if subject-runs and units keep their spread."
+    )
+
+
+_SPECIAL: dict[Name, Callable[[Material, Criterion], str]] = {
+    Name.MEAN_DELTA_NUISANCE: _mean_delta,
+    Name.MEAN_DELTA_CONTROL: _mean_delta,
+    Name.SMALLEST_CONTROL_DELTA: _smallest,
+    Name.SUMMARIES_NOT_REACHED: _not_reached,
+    Name.SUMMARIES_PASSING: _summaries_passing,
+    Name.N_TARGETS: lambda _, c: f"{_rise('The number of mechanisms with target units', c)}.",
+    Name.METHODS_AGREEING: _methods,
+    Name.MEAN_RELIABILITY: lambda _, c: (
+        f"{_rise('Mean brain–brain reliability', c)}. {_ONLY_RECORDINGS}"
+    ),
+    Name.MEAN_DELTA_FRACTION: _delta_fraction,
+    Name.MEAN_FRACTION_OF_CEILING: _fraction_of_ceiling,
+    Name.MEDIAN_FRACTION_OF_CEILING: _fraction_of_ceiling,
+    Name.N_SUBJECT_RUNS: _subject_runs,
+    Name.POSITIVE_DIRECTION: _direction,
+    Name.RELIABLE_UNITS: _reliable,
+    Name.P_REPLICATION: _replication,
+    Name.P_FRACTION: _p_fraction,
+}
+
+
+# --- the correction over claims ----------------------------------------------------------------------
+
+
+def _correction(
+    material: Material, rows: Rows, decision: Mapping[str, Any], gates: Sequence[GateRecord]
+) -> str:
+    """What the correction over claims asks, where it took a label away."""
+    q, fdr = decision["q_value"], material.gates.fdr
+    if q is None:
+        return ""
+    if decision["beaten_by"] == FALSE_DISCOVERY_RATE:
+        p_values = rows(DECISIONS.name, gate_profile=decision["gate_profile"])["p_value"]
+        others = sorted(p_values.drop_nulls().to_list())
+        others.remove(decision["p_value"])
+        return (
+            f"Correction over {count(len(others) + 1, 'claim')}: q would have to fall from {number(q)} to "
+            f"{number(fdr)} or less: with the other claims as they are, p would have to fall from "
+            f"{number(decision['p_value'])} to {rounded_down(p_that_is_enough(others, fdr))} or less."
+        )
+    earned, label = _earned(material, gates), _LABELS[decision["label"]]
+    covered = label not in (FinalLabel.DIAGNOSTIC_ONLY, FinalLabel.INSUFFICIENT_COVERAGE)
+    order = list(_LABELS.values())
+    if earned is not None and covered and order.index(label) > order.index(earned):
+        family = "layers" if earned in RUNGS[:2] else "claims"
+        return (
+            f"Correction over {family}: the gates that '{earned.value}' asks for pass, but not after correction over "
+            f"the study's {family}: their p-values would have to be smaller, or the {family} fewer."
+        )
+    return ""
+
+
+def p_that_is_enough(others: Sequence[float], level: float) -> float:
+    """Largest p-value that has a q-value of at most ``level`` beside others (Benjamini & Hochberg 1995).
+
+    With n claims in all: the largest level · k / n for which at least k − 1 of the others are no larger.
+    """
+    n = len(others) + 1
+    for k in range(n, 1, -1):
+        bound = level * k / n
+        if sum(p <= bound for p in others) >= k - 1:
+            return bound
+    return level / n
+
+
+def _earned(material: Material, gates: Sequence[GateRecord]) -> FinalLabel | None:
+    """The strongest label whose gates pass, before any correction."""
+    passed = {gate.name: gate.passed for gate in gates}
+    severe = next(gate.criteria for gate in gates if gate.name == Gate.SEVERE_CONTROL)
+    # The first criterion is the dataset's role; the second is level 1.
+    level1_alone = len(severe) > 1 and severe[1].passed
+    all_levels = material.gates.severe_scope == "all_levels"
+    foundation = passed[Gate.PREDICTIVE] and passed[Gate.REPLICATION]
+    structural = foundation and passed[Gate.SEVERE_CONTROL] and passed[Gate.RELATIONAL]
+    specific = structural and passed[Gate.MECHANISM]
+    ladder = {
+        FinalLabel.INTEGRATED_CANDIDATE: specific and passed[Gate.CEILING],
+        FinalLabel.MECHANISM_SPECIFIC_CANDIDATE: specific,
+        FinalLabel.RELATIONAL_CANDIDATE: structural,
+        FinalLabel.PREDICTIVE_ONLY: foundation
+        and (passed[Gate.SEVERE_CONTROL] if all_levels else level1_alone),
+    }
+    return next((label for label, earned in ladder.items() if earned and label in RUNGS), None)
+
+
+# --- a claim that passes every gate ------------------------------------------------------------------
+
+
+def _nearest(material: Material, gates: Sequence[GateRecord]) -> str:
+    """Which number could lose least before its gate fails, as a share of what could be lost.
+
+    p-value: 1 − p / α. Positive threshold: 1 − threshold / value. Contrast with a rival at level 1: contrast / real
+    score; in fractions of the ceiling: contrast / fraction.
+    """
+    counts = (Name.CONFIRMATORY, Name.N_TARGETS, Name.N_SUBJECT_RUNS)
+    found = [
+        (*room, gate.name, criterion)
+        for gate in gates
+        for criterion in gate.criteria
+        if criterion.decisive and criterion.passed and criterion.name not in counts
+        for room in _room(material, gate, criterion)
+    ]
+    if not found:
+        return "Every gate passes."
+    room, of, gate, criterion = min(found, key=lambda own: own[0])
+    threshold = number(criterion.threshold)
+    if criterion.relation == "<=":
+        needed = f"{threshold} or less is needed; it is {percent(1 - room)} of the level"
+    else:
+        to = "above" if criterion.relation == ">" else "at least"
+        needed = f"{to} {threshold} is needed; {percent(room)} of {of} could be lost"
+    against = f" against {criterion.compared_with}" if criterion.compared_with else ""
+    return (
+        f"Every gate passes. Nearest to failing is the {gate.replace('_', '-')} gate: "
+        f"{criterion.name}{against} is {number(criterion.value)} ({needed})."
+    )
+
+
+def _room(material: Material, gate: GateRecord, criterion: Criterion) -> list[tuple[float, str]]:
+    value, threshold = criterion.value, criterion.threshold
+    if value is None or threshold is None:
+        return []
+    if criterion.relation == "<=":
+        return [(1 - value / threshold, "the level")]
+    if threshold > 0:
+        return [(1 - threshold / value, "the number")]
+    if criterion.name == Name.MEAN_DELTA_FRACTION:
+        wholes = [c.value or 0.0 for c in gate.criteria if c.name == Name.MEAN_FRACTION_OF_CEILING]
+        of = "the fraction of the ceiling"
+    else:
+        means = level1.mean_scores(material)
+        wholes, of = [] if means is None else [means[0]], "the real score"
+    return [(value / whole, of) for whole in wholes if whole > 0]

@@ -1,0 +1,465 @@
+r"""The Methods section of a run: parts that every study has, and the writing-out of all parts.
+
+Every number is a setting of the run or is in one of its tables. Sentences are put together once, with marks where
+citations go (`cite`), and written out as plain text, Markdown (``[@key]``) or LaTeX (``\citep{key}``). Strings from
+data stay text in all three.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import polars as pl
+
+from lpact.analyses.base import Analysis, Material
+from lpact.analyses.explanation import MethodsPart
+from lpact.config import (
+    DatasetConfig,
+    GridConfig,
+    LanguageModelConfig,
+    PreprocessConfig,
+    StudyConfig,
+)
+from lpact.report.latex import latex_prose
+from lpact.report.references import (
+    CONTIGUOUS,
+    FIGURES,
+    PACKAGE,
+    READERS,
+    READOUT,
+    SOFTWARE,
+    author_and_year,
+    filter_keys,
+    source_keys,
+)
+from lpact.store import Manifest
+
+OPEN, CLOSE = "\ue000", "\ue001"
+"""Around the keys of a citation, until a text is written out; no string from data keeps them."""
+
+METRICS: Mapping[str, str] = {
+    "pearson": "Pearson correlation",
+    "spearman": "Spearman correlation",
+    "r2": "out-of-sample R²",
+}
+_POOLING = {"mean": "mean", "sum": "sum", "first": "first", "last": "last"}
+_PACKAGES = {
+    "python": "Python",
+    "numpy": "NumPy",
+    "scipy": "SciPy",
+    "polars": "Polars",
+    "pyarrow": "PyArrow",
+    "torch": "PyTorch",
+    "mne": "MNE-Python",
+    "mne-bids": "MNE-BIDS",
+    "nilearn": "Nilearn",
+    "nibabel": "NiBabel",
+}
+_CITATION = re.compile(f" {OPEN}([^{CLOSE}]*){CLOSE}")
+_MARKDOWN = str.maketrans(
+    {c: f"\\{c}" for c in "\\`*_[]|#~^$@{}"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+)
+
+Parts = Sequence[MethodsPart]
+
+
+def methods_parts(
+    manifest: Manifest, analyses: Mapping[str, Analysis], material: Material
+) -> tuple[MethodsPart, ...]:
+    """The section in parts: what all analyses share, then each analysis, then software and further options."""
+    config = material.config
+    shared = {
+        "Overview": overview(config, analyses),
+        "Datasets": [_dataset(own) for own in config.datasets],
+        "Preprocessing": _by_dataset(config, lambda own: _preprocessing(own.preprocess)),
+        "Events and responses": _by_dataset(config, lambda own: _grid(own.grid)),
+        "Models": [_model(own) for own in config.models],
+        "Readout": readout(config) if config.models else [],
+    }
+    own = [
+        MethodsPart(f"{name}: {part.title}" if len(analyses) > 1 else part.title, part.sentences)
+        for name, analysis in analyses.items()
+        for part in analysis.methods(manifest, material)
+    ]
+    last = {
+        "Software and reproducibility": software(manifest, config.seed),
+        "Further options": remaining_options(config),
+    }
+    before, after = (
+        [MethodsPart(title, tuple(said)) for title, said in parts.items() if said]
+        for parts in (shared, last)
+    )
+    return (*before, *own, *after)
+
+
+# --- writing out -----------------------------------------------------------------------------------
+
+
+def methods_markdown(parts: Parts) -> str:
+    """Markdown with one heading per part and citations as ``[@key; @other]``."""
+    return _written(parts, "### {}\n\n", _keys_in_brackets, _markdown)
+
+
+def methods_latex(parts: Parts) -> str:
+    r"""LaTeX with one ``\paragraph`` per part and citations as ``\citep{key,other}`` (natbib)."""
+    return _written(parts, "\\paragraph{{{}.}} ", _citep, latex_prose)
+
+
+def methods_text(parts: Parts) -> str:
+    """Plain text with citations as authors and year."""
+    return _written(parts, "{}\n", _authors, str)
+
+
+def cited_keys(parts: Parts) -> tuple[str, ...]:
+    """Keys that the parts cite, in alphabetical order."""
+    found = [m for part in parts for s in part.sentences for m in _CITATION.findall(s)]
+    return tuple(sorted({key for keys in found for key in keys.split(",")}))
+
+
+def _written(
+    parts: Parts,
+    heading: str,
+    citation: Callable[[list[str]], str],
+    escape: Callable[[str], str],
+) -> str:
+    paragraphs = [
+        heading.format(escape(part.title))
+        + " ".join(_sentence(sentence, citation, escape) for sentence in part.sentences)
+        for part in parts
+    ]
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def _sentence(
+    sentence: str, citation: Callable[[list[str]], str], escape: Callable[[str], str]
+) -> str:
+    pieces = _CITATION.split(sentence)
+    return "".join(
+        citation(piece.split(",")) if place % 2 else escape(piece)
+        for place, piece in enumerate(pieces)
+    )
+
+
+def _keys_in_brackets(keys: list[str]) -> str:
+    return f" [{'; '.join(f'@{key}' for key in keys)}]"
+
+
+def _citep(keys: list[str]) -> str:
+    return f" \\citep{{{','.join(keys)}}}"
+
+
+def _authors(keys: list[str]) -> str:
+    return f" ({'; '.join(author_and_year(key) for key in keys)})"
+
+
+def _markdown(text: str) -> str:
+    return text.translate(_MARKDOWN)
+
+
+# --- parts that every study has ---------------------------------------------------------------------
+
+
+def overview(config: StudyConfig, analyses: Mapping[str, Analysis]) -> list[str]:
+    """What was asked."""
+    used = listed([f"{name} ({plain(own.summary.rstrip('.'))})" for name, own in analyses.items()])
+    return [f"The study {plain(config.name)} was analysed with {used}."]
+
+
+def _dataset(dataset: DatasetConfig) -> str:
+    keys = READERS.get(dataset.reader, ())
+    role = f"role {plain(dataset.role)}" if dataset.role else "the role that the reader gives it"
+    return (
+        f"{plain(dataset.name)} (reader {plain(dataset.reader)}{cite(*keys)}): {role}; a recording with more than "
+        f"{percent(dataset.max_bad_units)} unusable units was left out whole."
+    )
+
+
+def _by_dataset(config: StudyConfig, text: Callable[[DatasetConfig], str]) -> list[str]:
+    """One sentence per text; datasets that share it share the sentence."""
+    texts = {plain(own.name): text(own) for own in config.datasets}
+    return [f"{listed(who)}: {said}" for said, who in grouped(texts)]
+
+
+def _preprocessing(steps: PreprocessConfig) -> str:
+    done = []
+    if steps.channels:
+        done.append(f"channels kept: {listed([plain(c) for c in steps.channels])}")
+    if steps.drop_channels:
+        done.append(f"channels left out: {listed([plain(c) for c in steps.drop_channels])}")
+    if steps.regions:
+        done.append(f"regions kept: {listed([plain(r) for r in steps.regions])}")
+    if steps.notch_hz:
+        done.append(f"notch filters at {numbers(steps.notch_hz, 'Hz')}")
+    if steps.reference != "none":
+        done.append(f"{steps.reference} reference")
+    if steps.highpass_hz is not None:
+        done.append(f"high-pass at {number(steps.highpass_hz)} Hz")
+    if steps.lowpass_hz is not None:
+        done.append(f"low-pass at {number(steps.lowpass_hz)} Hz")
+    if steps.envelope == "hilbert":
+        done.append("amplitude of the analytic signal")
+    if steps.envelope == "high_gamma":
+        edges = numbers(steps.envelope_bands_hz, "Hz")
+        done.append(f"mean amplitude of bands with edges at {edges}, each divided by its own mean")
+    if steps.resample_hz is not None:
+        done.append(f"resampled to {number(steps.resample_hz)} Hz")
+    if steps.detrend:
+        done.append("a straight line taken out of each recording")
+    if steps.highpass_s is not None:
+        done.append(f"periods longer than {number(steps.highpass_s)} s taken out with cosines")
+    if steps.confounds:
+        done.append(f"confounds regressed out: {listed([plain(c) for c in steps.confounds])}")
+    if steps.zscore:
+        done.append("units scaled to mean 0 and standard deviation 1")
+    text = (
+        "; ".join(done)
+        if done
+        else "recordings were taken as they are, without further preprocessing"
+    )
+    lost = "the unit" if steps.missing == "drop_units" else "the events whose windows touched them"
+    text += f". Samples that are not finite cost {lost}."
+    if steps.artefact_threshold is not None:
+        text += (
+            f" Values beyond {number(steps.artefact_threshold)} (in units of the signal) counted as artefacts; "
+            f"an event with artefacts in more than {percent(steps.artefact_units)} of units was left out."
+        )
+    return text
+
+
+def _grid(grid: GridConfig) -> str:
+    one = {"words": "word", "sentences": "sentence", "trs": "volume"}[grid.events]
+    text = f"one event per {one}; "
+    if grid.events == "words":
+        text += (
+            f"the response is the mean over a window of {number(grid.window_ms)} ms that begins "
+            f"{numbers(grid.lags_ms, 'ms')} after word onset"
+        )
+    elif grid.events == "sentences":
+        text += (
+            f"the response is the mean from the first word's onset to the last word's offset, "
+            f"{numbers(grid.lags_ms, 'ms')} later"
+        )
+    else:
+        text += f"the response is the volume {numbers(grid.lags_ms, 'ms')} later"
+    if len(grid.lags_ms) > 1:
+        text += " (candidate lags, chosen on training rows)"
+    text += _features_of_events(grid)
+    if grid.reference_lag_ms is not None:
+        text += f"; measures without a readout use the lag of {number(grid.reference_lag_ms)} ms"
+    else:
+        text += "; measures without a readout use the middle lag"
+    of = (
+        "means over regions"
+        if grid.units == "regions"
+        else "electrodes, sensors or voxels as the dataset has them"
+    )
+    return (
+        f"{text}; brain units are {of}. Recordings with one response per event keep their own lags."
+    )
+
+
+def _features_of_events(grid: GridConfig) -> str:
+    if grid.events == "words":
+        return ""
+    if grid.tr_features == "hrf":
+        response = {"spm": "SPM's", "glover": "Glover's"}[grid.hrf]
+        return (
+            f"; features of words were convolved with {response} haemodynamic response"
+            f"{cite(*filter_keys(grid.model_dump()))} and sampled at the volumes"
+        )
+    if grid.tr_features == "lanczos":
+        text = (
+            f"; features of words were resampled to the volumes with a Lanczos filter of "
+            f"{amount(grid.lanczos_lobes, 'lobe')} and a cut-off of {number(grid.lanczos_cutoff)} / TR"
+            f"{cite(*filter_keys(grid.model_dump()))}"
+        )
+        if grid.fir_ms:
+            text += f", with delays of {numbers(grid.fir_ms, 'ms')} side by side"
+        return text
+    return f"; features of an event are the {_POOLING[grid.pooling]} over its words"
+
+
+def _model(model: LanguageModelConfig) -> str:
+    noun = "layer" if len(model.layers) == 1 else "layers"
+    return (
+        f"{plain(model.name)} (source {plain(model.source)}{cite(*source_keys(model.source))}): "
+        f"{noun} {numbers(model.layers)}."
+    )
+
+
+def readout(config: StudyConfig) -> list[str]:
+    """The nested ridge readout."""
+    chosen = config.readout
+    if chosen.split == "stories":
+        blocks = "one outer block per story (leave one story out)"
+    else:
+        blocks = f"{chosen.folds} contiguous outer blocks"
+    scope = {
+        "per_unit": "for each unit",
+        "per_region": "for all units of a region together",
+        "shared": "for all units together",
+    }[chosen.selection]
+    counts = [
+        number(k) if k else "all features, without a principal component analysis"
+        for k in chosen.pca
+    ]
+    if chosen.pca == (0,):
+        components = "No principal component analysis was used."
+    else:
+        components = f"Numbers of principal components to choose from were {listed(counts, 'or')}."
+    penalties = numbers(chosen.alphas)
+    noun = "penalty" if len(chosen.alphas) == 1 else "penalties"
+    return [
+        f"Responses were predicted from features by ridge regression{cite(*READOUT)} in nested, blocked "
+        f"cross-validation with {blocks}{cite(*CONTIGUOUS)}. On both sides of every held-out block "
+        f"{amount(chosen.gap_events, 'event')} were left out of training.",
+        "Each remaining block served once as validation. Lag, penalty and components were chosen by the mean "
+        f"validation {METRICS[chosen.selection_metric]}, {scope}; the ridge {noun} on offer: {penalties}. {components}",
+        "Features were centred and scaled, and components fitted, on training rows alone. Predictions of all outer "
+        "blocks were pooled and scored around the training mean. The score that decisions look at is the "
+        f"{METRICS[chosen.primary_metric]}, summarised over units by its median.",
+        f"An outer fold needed at least {chosen.min_train_events} training and {chosen.min_test_events} test events. "
+        f"Readouts were computed on {_device(chosen.device)} in {chosen.precision}, with up to "
+        f"{number(chosen.memory_gib)} GiB of working memory.",
+    ]
+
+
+def _device(device: str) -> str:
+    return {"cpu": "the CPU (NumPy)", "torch": "the CPU (PyTorch)"}.get(
+        device, f"{plain(device)} (PyTorch)"
+    )
+
+
+def software(manifest: Manifest, seed: int) -> list[str]:
+    """Versions, seed and checksums."""
+    versions = [
+        f"{_PACKAGES.get(name, plain(name))} {plain(version)}{cite(*SOFTWARE.get(name, ()))}"
+        for name, version in sorted(
+            manifest.versions.items(), key=lambda item: (item[0] != "python", item[0])
+        )
+    ]
+    sentences = [
+        f"The analysis was made with lpact {plain(manifest.lpact_version)} (code {plain(manifest.lpact_code)})"
+        f"{cite(*PACKAGE)} on {listed(versions)}. Figures are Vega-Lite specifications{cite(*FIGURES)}.",
+        f"Every random draw derives from the seed {seed} and the key of its row. The configuration has the "
+        f"SHA-256 {plain(manifest.config_digest)}; the run was made from "
+        f"{amount(len(manifest.inputs), 'source file')} and wrote {amount(len(manifest.outputs), 'table file')}, whose "
+        "checksums its manifest lists.",
+    ]
+    if manifest.plugins:
+        sentences.append(f"Packages that extend lpact: {names(manifest.plugins)}.")
+    return sentences
+
+
+def remaining_options(config: StudyConfig) -> list[str]:
+    """Options of shared plug-ins, in full."""
+    parts: list[tuple[str, str, Mapping[str, object]]] = [
+        *(("dataset", own.name, own.options) for own in config.datasets),
+        *(("model", own.name, own.options) for own in config.models),
+        *(("control", name, given) for name, given in sorted(config.controls.options.items())),
+        *(("mechanism", name, given) for name, given in sorted(config.mechanisms.options.items())),
+    ]
+    return option_sentences(parts)
+
+
+def option_sentences(parts: Iterable[tuple[str, str, Mapping[str, object]]]) -> list[str]:
+    """One sentence per plug-in that has options: what it is, its name and its options."""
+    return [
+        f"{what.capitalize()} {plain(name)}: {options(given)}."
+        for what, name, given in parts
+        if given
+    ]
+
+
+# --- words ------------------------------------------------------------------------------------------
+
+
+def cite(*keys: str) -> str:
+    """A citation, to be put right behind a word; nothing where there are no keys."""
+    return f" {OPEN}{','.join(sorted(set(keys)))}{CLOSE}" if keys else ""
+
+
+def plain(text: object) -> str:
+    """A string from data on one line; characters that cannot be printed go, our own marks among them."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+
+
+def number(value: float) -> str:
+    """All digits of a setting, and no more: ``10``, ``0.05``, ``1e-06``."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, with all of its digits."""
+    return f"{number(round(100 * share, 10))} %"
+
+
+def numbers(values: Iterable[float], unit: str = "") -> str:
+    """Settings one after the other, with their unit once."""
+    text = listed([number(value) for value in values])
+    return f"{text} {unit}" if unit else text
+
+
+def listed(items: Sequence[str], last: str = "and") -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def names(items: Iterable[object], last: str = "and") -> str:
+    """Names from data, listed."""
+    return listed([plain(item) for item in items], last)
+
+
+def amount(n: int, noun: str) -> str:
+    """``1 unit``, ``16 units``."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def spread(values: pl.Series, noun: str) -> str:
+    """``401 events`` or ``392 to 435 events``."""
+    counts = sorted(int(value) for value in values.drop_nulls().unique())
+    if not counts:
+        return f"no {noun}s"
+    if len(counts) == 1:
+        return amount(counts[0], noun)
+    return f"{counts[0]} to {counts[-1]} {noun}s"
+
+
+def meaning(name: str, words: Mapping[str, str]) -> str:
+    """What a name stands for, with the name; a plug-in's is the name alone."""
+    known = words.get(name)
+    if known is None or known == name:
+        return plain(name)
+    return f"{known} ({plain(name)})"
+
+
+def setting(value: object) -> str:
+    """The value of an option in words."""
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return number(value)
+    if isinstance(value, Mapping):
+        inner = [f"{plain(k)}: {setting(v)}" for k, v in sorted(value.items())]
+        return f"({'; '.join(inner)})"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(setting(item) for item in value)}]"
+    return plain(value) or "empty"
+
+
+def options(values: Mapping[str, object]) -> str:
+    """Options of a plug-in, one after the other."""
+    return ", ".join(f"{plain(k)} = {setting(v)}" for k, v in sorted(values.items()))
+
+
+def grouped(texts: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Subjects that share a text, in the order of their first: ``(text, subjects)``."""
+    groups: dict[str, list[str]] = {}
+    for subject, text in texts.items():
+        groups.setdefault(text, []).append(subject)
+    return list(groups.items())

@@ -1,0 +1,90 @@
+"""Values as a reader sees them, on every surface."""
+
+from __future__ import annotations
+
+import re
+from math import isfinite
+from typing import Any
+
+from markupsafe import Markup, escape
+
+MISSING = "–"
+LONGEST_CELL = 160
+SHORT_NAME = 14
+
+
+def number(value: float | None) -> str:
+    """Four significant digits; a dash where there is none."""
+    if value is None or not isfinite(value):
+        return MISSING
+    return f"{value:.4g}"
+
+
+_NEEDED = {
+    ">": "must be above",
+    ">=": "must be at least",
+    "<": "must be below",
+    "<=": "must be at most",
+}
+
+
+def needed(value: float | None, relation: str, threshold: float | None) -> str:
+    """What a number must be: ``−0.0026; must be above 0``."""
+    found = "missing" if number(value) == MISSING else number(value)
+    wanted = f"{_NEEDED.get(relation, f'must be {relation}')} {number(threshold)}"
+    return f"{found}; {wanted}".replace("-", "−")
+
+
+def score(value: float | None) -> str:
+    """Three decimals, for numbers of one kind below each other."""
+    return MISSING if value is None or not isfinite(value) else f"{value:.3f}"
+
+
+def whole(value: int) -> str:
+    """An integer with thousands separated."""
+    return f"{value:,}"
+
+
+def counted(n: int, noun: str) -> str:
+    """``1 claim``, ``2 claims``, ``2 summaries``."""
+    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{whole(n)} {noun if n == 1 else many}"
+
+
+def cell(value: Any) -> str:
+    """A value of a table in few characters: floats to four digits, the head of a list, long text cut."""
+    if value is None or value == (None, None):
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):  # with its last zeros, so that a column stands in line
+        return f"{value:#.4g}".removesuffix(".")
+    if isinstance(value, tuple):
+        head, n = value
+        more = f", … {whole(n)} values" if n > len(head) else ""
+        return f"[{', '.join(cell(item) for item in head)}{more}]"
+    return shortened(str(value))
+
+
+def shortened(text: str, most: int = LONGEST_CELL) -> str:
+    """A long text without its end."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def breakable(text: str) -> Markup:
+    """A name that may be broken after underlines, slashes and dots; a short one stays whole."""
+    parts = re.split(r"(?<=[_/.])", text) if len(text) > SHORT_NAME else [text]
+    return Markup("<wbr>").join(escape(part) for part in parts)
+
+
+def spoken(code: str) -> str:
+    """A code as words: ``control_explained`` is ``control explained``."""
+    return code.replace("_", " ")
+
+
+def size(n_bytes: int) -> str:
+    """Bytes in kB, MB or GB."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= scale:
+            return f"{n_bytes / scale:.3g} {unit}"
+    return f"{n_bytes} bytes"
