@@ -12,14 +12,8 @@ from pydantic import Field
 
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Scope, Stage
 from lpact.analyses.explanation import (
-    ClaimTable,
-    Conclusion,
-    Criterion,
-    Distribution,
-    Explanation,
-    Gate,
-    Outcome,
-)
+    ClaimTable, Conclusion, Criterion, Distribution, Explanation, Gate, MethodsPart, Outcome,
+)  # fmt: skip
 from lpact.config import Section, StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.errors import InputError
@@ -31,10 +25,7 @@ HALVES = Table(
     "steady/halves",
     "One row per recording: agreement of both halves.",
     RECORDING_KEY,
-    (
-        *RECORDING,
-        Column("correlation", "float", "Correlation over units of the mean response in each half."),
-    ),
+    (*RECORDING, Column("correlation", "float", "Correlation over units of both halves' means.")),
 )
 CLAIMS = Table(
     "steady/claims",
@@ -125,6 +116,10 @@ class Steady(Analysis):
             for dataset, r in means.sort("dataset").iter_rows()
         ]
         return {CLAIMS.name: frame(CLAIMS, rows)}
+
+    def methods(self, manifest: Any, material: Material) -> list[MethodsPart]:
+        said = f"Halves that correlate with {self.options.min_correlation:g} or more agree."
+        return [MethodsPart("Mean responses in both halves", (said,))]
 
     def conclude(self, material: Material) -> Conclusion:
         labels = material.table(CLAIMS.name)["label"]
