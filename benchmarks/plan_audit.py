@@ -1,4 +1,4 @@
-"""A study of very many contexts whose audit is made up: for planning alone."""
+"""A study with very many contexts whose audit is made up: for planning alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 import polars as pl
 
 import lpact
+from lpact.analyses.base import Audit
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.counts import AT_MOST, count_study
 from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary
 from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.config import StudyConfig
@@ -38,7 +41,8 @@ def made_up_study(n_contexts: int) -> tuple[StudyConfig, StudyAudit]:
     """A study of one real recording, and an audit that says that there are many like it."""
     study = lpact.load_study(TINY)
     audit = study.audit()
-    ((name, dataset),) = audit.datasets.items()
+    found = audit.of["lpact"]
+    ((name, dataset),) = found.detail.items()
     recording, offer = dataset.recordings[0], dataset.contexts[0]
     ids = [
         RecordingId(f"{subject:03}", "1", f"{run:02}", recording.id.stimulus)
@@ -56,7 +60,10 @@ def made_up_study(n_contexts: int) -> tuple[StudyConfig, StudyAudit]:
         tables[UNIT_INVENTORY.name].with_columns(subject=pl.lit(r.subject), run=pl.lit(r.run))
         for r in ids
     )
-    return study.config, StudyAudit({name: many}, tables, audit.seconds * len(ids))
+    made = Audit(tables, detail={name: many})
+    counts = count_study(LPactConfig.of(study.config), made)
+    own = Audit(tables, counts.claims, counts.rows, AT_MOST, detail=made.detail)
+    return study.config, StudyAudit({"lpact": own}, tables, len(ids), audit.seconds * len(ids))
 
 
 def _like(recording: RecordingSummary, own: RecordingId, number: int) -> RecordingSummary:

@@ -1,4 +1,4 @@
-"""The studies that plans are held against: small, the demo, and one with wide features on disk."""
+"""Studies that plans are compared with: small, the demo, and one with wide features on disk."""
 
 from __future__ import annotations
 

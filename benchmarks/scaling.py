@@ -1,7 +1,7 @@
 """Time the demo study in one process and in two, each in a fresh interpreter, in turns.
 
-``python -m benchmarks.scaling [--repeats 3] [--workers 2]``. Seconds run from the look at the sources to the published
-run, without imports. Stages are told apart: those that are cut into tasks, and those that one process does alone.
+``python -m benchmarks.scaling [--repeats 3] [--workers 2]``. Seconds run from the source audit to the published
+run, without imports. Stages with tasks are counted apart from those that one process does alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.machine import machine, versions
-from lpact.run.stages import BRAINS, CEILINGS, CONTROLS, LEVELS
+from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS, LEVELS
 
 RESULTS = Path(__file__).parent / "results"
 TARGET = 1.7
@@ -28,7 +28,7 @@ _ONE = "import sys; from benchmarks.scaling import one; one(int(sys.argv[1]), sy
 
 
 class Stages:
-    """Seconds by stage, told as a run tells of its stages."""
+    """Seconds by stage: a reporter of a run."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -29,7 +29,7 @@ settings.load_profile("same")
 threadpool_limits(1)  # threads that compete for cores are far slower than one
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same for libraries that are loaded later
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "tiny_study"]
 
 TOOL_MISSING = "tool missing:"
 Report = pytest.TestReport | pytest.CollectReport

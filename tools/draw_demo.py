@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 import lpact
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import maker
-from lpact.report.figure import Material
 from lpact.report.render import picture
 from lpact.store import RunTables
 from lpact.study import Run

@@ -6,6 +6,8 @@ python tools/generate_reference.py [--check] [--out docs/reference]
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import inspect
 import json
 import re
@@ -13,49 +15,24 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.levels.strip import STRIPPINGS
-from lpact.analyses.lpact.tables.predictive import FAILURE_MODES
+from lpact.analyses import BUILT_IN as BUILT_IN_ANALYSES
+from lpact.analyses import COMMANDS
+from lpact.cli.list import plugin_kinds
 from lpact.codes import ALL_CODES
-from lpact.config import RunConfig, StudyConfig
-from lpact.controls.base import CONTROLS
-from lpact.datasets.base import DATASETS
-from lpact.features.mechanisms import MECHANISMS
-from lpact.features.models import MODELS
+from lpact.config import RunConfig, SharedConfig
 from lpact.features.nuisance import NUISANCE
-from lpact.measures import MEASURES
-from lpact.registry import BUILT_IN, Entry, Registry
-from lpact.tables import (
-    Table,
-    assay_brain,
-    assay_stimulus,
-    calibration,
-    claim_audit,
-    declared_tables,
-    power,
-    preregistration,
-    robustness,
-)
+from lpact.registry import ANALYSES, BUILT_IN, Entry, Registry
+from lpact.tables import ENGINE_TABLES, Table
 
 NOTE = "<!-- Made from the code by tools/generate_reference.py; edit the code, not this page. -->"
 OUT = Path(__file__).parents[1] / "docs/reference"
-
-KINDS: tuple[tuple[str, Registry[Any], str], ...] = (
-    ("Datasets", DATASETS, "[datasets.options]"),
-    ("Models", MODELS, "[models.options]"),
-    ("Controls", CONTROLS, "[controls.options.{name}]"),
-    ("Measures", MEASURES, "[relational.options.{name}]"),
-    ("Profiles", PROFILES, ""),
-    ("Mechanisms", MECHANISMS, "[mechanisms.options.{name}]"),
-    ("Strippings", STRIPPINGS, "[stripping.options.{name}]"),
-)
-"""Title, registry, and the table of the study file that holds a plugin's options (empty: it has none)."""
 
 FACTS = {
     "needs": "needs",
@@ -68,31 +45,19 @@ FACTS = {
     "from_readout": "taken from the readout of level 1",
     "uses_mechanism": "depends on the mechanism",
 }
-"""Class attributes of plugins that a reader wants to know."""
+"""Class attributes of plug-ins that a reader wants to know."""
 
-FILLED_BY = {
-    "audits": "the source audit",
-    "controls": "the source audit",
-    "predictive": "level 1",
-    "relational": "level 2",
-    "causal": "level 3",
-    "ceilings": "level 4",
-    "decisions": "the decision",
-}
-MADE_BY = {
-    table.name: command
-    for module, command in (
-        (assay_brain, "the positive controls, `lpact run` or `lpact assay`"),
-        (assay_stimulus, "the positive controls, `lpact run` or `lpact assay`"),
-        (preregistration, "`lpact run`, where the study was preregistered"),
-        (claim_audit, "`lpact claims`"),
-        (robustness, "`lpact robustness`"),
-        (calibration, "`lpact calibrate`"),
-        (power, "`lpact power`"),
-    )
-    for table in module.TABLES
-}
-"""Tables that are no part of the levels."""
+PUBLIC = (
+    "lpact",
+    "lpact.responses",
+    "lpact.measures",
+    "lpact.splits",
+    "lpact.ceilings",
+    "lpact.stats",
+    "lpact.analyses.base",
+    "lpact.analyses.explanation",
+)
+"""Modules whose names are for others to use."""
 
 
 # --- Markdown ----------------------------------------------------------------------------------
@@ -187,7 +152,7 @@ def options_table(model: type[BaseModel]) -> str:
         for name, f in model.model_fields.items()
         if section_of(f) is None
     ]
-    return table(("option", "type", "default", "meaning"), rows)
+    return table(("option", "type", "default", "meaning"), rows) if rows else ""
 
 
 def section_of(field: FieldInfo) -> tuple[type[BaseModel], bool] | None:
@@ -212,24 +177,41 @@ def sections(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, ty
 def study_file() -> str:
     parts = [
         "One TOML file describes a study. `lpact init` writes a commented one. An unknown key, a wrong type or a name "
-        "that is not registered is an error that names the nearest known one.",
-        "Everything but `[run]` changes numbers, and is hashed into the run.",
+        "that is not registered is an error that suggests the nearest known name.",
+        "Shared tables are at the top; each analysis has one table of its own, and a study asks the questions whose "
+        "tables it has (L-PACT's, if it has none). Everything but `[run]` changes numbers and is hashed into the run.",
         "## Top level",
-        options_table(StudyConfig),
+        options_table(SharedConfig),
     ]
-    all_sections: list[tuple[str, type[BaseModel]]] = [*sections(StudyConfig), ("[run]", RunConfig)]
-    for heading, model in all_sections:
+    for heading, model in [
+        *sections(SharedConfig),
+        ("[run]", RunConfig),
+        *sections(RunConfig, "run."),
+    ]:
         parts += [f"## `{heading}`", prose(model.__doc__), options_table(model)]
-    parts += ["## Options of plugins", "What each plugin does is on [its own page](plugins.md)."]
-    for title, registry, place in KINDS:
+    for entry in built_in(ANALYSES):
+        parts += [f"## `[{entry.name}]`", prose(entry.plugin.Options.__doc__)]
+        parts.append(options_table(entry.plugin.Options))
+        for heading, model in sections(entry.plugin.Options, f"{entry.name}."):
+            parts += [f"### `{heading}`", prose(model.__doc__), options_table(model)]
+    parts += ["## Options of plug-ins", "What each plug-in does is on [its own page](plugins.md)."]
+    for kind, (registry, option) in kinds().items():
         for entry in built_in(registry):
-            fields = entry.plugin.Options.model_fields
-            if fields and not place:
-                raise ValueError(f"{title} take no options, but '{entry.name}' declares some")
-            if fields:
-                parts += [f"### {entry.name}", f"In `{place.format(name=entry.name)}`:"]
-                parts.append(options_table(entry.plugin.Options))
-    return page("The study file", *parts)
+            if entry.plugin.Options.model_fields:
+                place = f"[{option.rpartition('.')[0]}.options"
+                # A dataset or a model has one plug-in, so its options need no name.
+                place += "]" if kind in ("datasets", "models") else f".{entry.name}]"
+                parts += [
+                    f"### {entry.name}",
+                    f"In `{place}`:",
+                    options_table(entry.plugin.Options),
+                ]
+    return page("The study file", *(part for part in parts if part))
+
+
+def kinds() -> dict[str, tuple[Registry[Any], str]]:
+    """Kinds of plug-ins, without analyses, which have pages of their own."""
+    return {kind: found for kind, found in plugin_kinds().items() if kind != "analyses"}
 
 
 def built_in(registry: Registry[Any]) -> list[Entry[Any]]:
@@ -242,14 +224,16 @@ def plugins() -> str:
         "Everything that a study file can name. Other packages add to each kind through its entry-point group: see "
         "[how to write a plugin](../how-to/write-a-plugin.md). `lpact list` shows what is installed.",
     ]
-    for title, registry, _ in KINDS:
+    for kind, (registry, option) in plugin_kinds().items():
         base = f"{registry.base.__module__}.{registry.base.__name__}"
-        parts += [f"## {title}", f"Entry-point group `{registry.group}`, base class `{base}`."]
+        named = "" if kind == "analyses" else f" Named by `{option}`."
+        parts += [f"## {kind.capitalize()}"]
+        parts += [f"Entry-point group `{registry.group}`, base class `{base}`.{named}"]
         for entry in built_in(registry):
-            parts += [f"### {title[:-1].lower()} {entry.name}", _plugin(entry)]
+            parts += [f"### {registry.kind} {entry.name}", _plugin(entry)]
     rows = [[f"`{name}`", prose(b.__doc__).split("\n\n")[0]] for name, b in NUISANCE.items()]
-    parts += ["## Nuisance features", "Names for `nuisance.include`. They are not plugins."]
-    return page("Plugins and nuisance features", *parts, table(("name", "definition"), rows))
+    parts += ["## Nuisance features", "Names for `nuisance.include`. They are not plug-ins."]
+    return page("Plug-ins and nuisance features", *parts, table(("name", "definition"), rows))
 
 
 def _plugin(entry: Entry[Any]) -> str:
@@ -271,29 +255,37 @@ def _plugin(entry: Entry[Any]) -> str:
 def tables() -> str:
     parts = [
         "Every table of a run directory, and those that other commands make: `<folder>/<name>.parquet`, with a CSV "
-        "twin beside it. Rows are sorted by key, "
-        "and a key is unique. A number that could not be computed is missing, and the row's `reason` is one of "
-        "[these codes](codes.md).",
-        "What the decision fills can be made again from the other columns: `lpact decide`.",
+        "twin beside it. Rows are sorted by key, and a key is unique. A number that could not be computed is missing, "
+        "and the row's `reason` is one of [these codes](codes.md).",
+        "## Every run",
+        *(part for declared in ENGINE_TABLES for part in _table(declared)),
     ]
-    for declared in declared_tables().values():
-        parts += [f"## {declared.name}", declared.meaning]
-        parts.append(f"Key: {listing(declared.key)}. {filled_by(declared)}")
-        rows = [
-            [f"`{c.name}`", c.dtype, c.unit, "yes" if c.nullable else "", c.meaning]
-            for c in declared.columns
-        ]
-        parts.append(table(("column", "type", "unit", "may be missing", "meaning"), rows))
+    for entry in built_in(ANALYSES):
+        parts += [f"## Runs of `{entry.name}`"]
+        parts += [part for declared in entry.plugin.tables for part in _table(declared)]
+        if entry.plugin.other_tables:
+            commands = listing([f"lpact {name}" for name in entry.plugin.commands])
+            parts += [
+                f"## Other tables of `{entry.name}`",
+                f"Made by its own commands: {commands}.",
+            ]
+            parts += [part for declared in entry.plugin.other_tables for part in _table(declared)]
     return page("Tables", *parts)
 
 
-def filled_by(declared: Table) -> str:
-    """Who fills a table, and which columns the decision adds."""
-    if declared is FAILURE_MODES:
-        return "Filled by the decision."
-    level = MADE_BY.get(declared.name) or FILLED_BY[declared.name.split("/")[0]]
+def _table(declared: Table) -> list[str]:
     decided = [c.name for c in declared.columns if c.decided]
-    return f"Filled by {level}" + (f"; {listing(decided)} by the decision." if decided else ".")
+    by_decision = f" Filled by the decision: {listing(decided)}." if decided else ""
+    rows = [
+        [f"`{c.name}`", c.dtype, c.unit, "yes" if c.nullable else "", c.meaning]
+        for c in declared.columns
+    ]
+    return [
+        f"### {declared.name}",
+        declared.meaning,
+        f"Key: {listing(declared.key)}.{by_decision}",
+        table(("column", "type", "unit", "may be missing", "meaning"), rows),
+    ]
 
 
 def listing(names: Sequence[str]) -> str:
@@ -311,23 +303,31 @@ def codes() -> str:
 def cli() -> str:
     import typer
 
-    from lpact.cli import app
+    from lpact.cli import SHARED, app
 
     group: Any = typer.main.get_command(app)
+    context = typer.Context(group)
     parts = [prose(group.help), "## lpact", _parameters(group)]
-    for name, command in _commands(group):
-        parts += [f"## lpact {name}", f"`{_usage(name, command)}`", prose(command.help)]
-        parts.append(_parameters(command))
+    own = [name for analysis in BUILT_IN_ANALYSES for name in COMMANDS[analysis]]
+    for top in (*SHARED, *own):
+        for name, command in _commands(top, group.get_command(context, top)):
+            parts += [f"## lpact {name}", f"`{_usage(name, command)}`", prose(command.help)]
+            parts.append(_parameters(command))
+    for analysis in BUILT_IN_ANALYSES:
+        parts += [f"## lpact {analysis} (analysis)", f"`lpact {analysis} STUDY [OPTIONS]`"]
+        parts.append(
+            f"Run the analysis `{analysis}` of a study alone; the options are those of `lpact run`."
+        )
     return page("The command line", *(part for part in parts if part))
 
 
-def _commands(group: Any, above: str = "") -> Iterator[tuple[str, Any]]:
-    """Commands with their full names; those of a group stand for it."""
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from _commands(command, f"{above}{name} ")
-        else:
-            yield above + name, command
+def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """A command with its full name, or the commands of a group."""
+    if not hasattr(command, "commands"):
+        yield name, command
+        return
+    for inner, found in command.commands.items():
+        yield from _commands(f"{name} {inner}", found)
 
 
 def _usage(name: str, command: Any) -> str:
@@ -362,12 +362,69 @@ def _kind(hint: Any) -> str:
     return {Path: "path"}.get(inner[0]) or describe(inner[0])
 
 
+def api() -> str:
+    parts = [
+        "Names for scripts, notebooks and plug-ins. Everything else may change without notice.",
+    ]
+    for module_name in PUBLIC:
+        if importlib.util.find_spec(module_name) is None:
+            continue
+        module = importlib.import_module(module_name)
+        parts += [f"## {module_name}", prose(inspect.getdoc(module)).split("\n\n")[0]]
+        for name in _public_names(module):
+            member = getattr(module, name)
+            if inspect.isclass(member) or inspect.isroutine(member):
+                parts += [f"### {module_name}.{name}", *_member(name, member)]
+    return page("Python", *parts)
+
+
+def _public_names(module: types.ModuleType) -> list[str]:
+    """The names that a module lists, or the classes and functions that it defines."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return list(listed)
+    return [
+        name
+        for name, member in vars(module).items()
+        if not name.startswith("_") and getattr(member, "__module__", "") == module.__name__
+    ]
+
+
+def _member(name: str, member: Any) -> Iterator[str]:
+    """Signature and first paragraph of a function or class; a line for each method of a class."""
+    yield f"```python\n{name}{_signature(member)}\n```"
+    yield prose(inspect.getdoc(member)).split("\n\n")[0]
+    if not inspect.isclass(member) or issubclass(member, BaseModel):
+        return
+    rows = []
+    for own, value in vars(member).items():
+        if own.startswith("_") or not (callable(value) or _is_method(value)):
+            continue
+        call = getattr(value, "__func__", value)
+        shown = f"{own}{_signature(call)}" if callable(call) else own
+        rows.append([f"`{shown}`", prose(inspect.getdoc(value)).split("\n\n")[0]])
+    if rows:
+        yield table(("method or property", "meaning"), rows)
+
+
+def _is_method(value: object) -> bool:
+    return isinstance(value, property | classmethod | cached_property)
+
+
+def _signature(member: Any) -> str:
+    """Arguments with their defaults; annotations are left to the code."""
+    parameters = inspect.signature(member).parameters.values()
+    kept = [p.replace(annotation=p.empty) for p in parameters if p.name not in ("self", "cls")]
+    return re.sub(r"<[^=,]* at 0x[0-9a-f]+>", "…", str(inspect.Signature(kept)))
+
+
 PAGES = {
     "study-file.md": study_file,
     "tables.md": tables,
     "codes.md": codes,
     "plugins.md": plugins,
     "cli.md": cli,
+    "api.md": api,
 }
 
 

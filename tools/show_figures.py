@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import lpact
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import SECTIONS, maker
-from lpact.report.figure import Figure, Material
+from lpact.report.figure import Figure
 from lpact.report.render import to_png, to_svg
 from lpact.report.theme import dark, grey, strange_colours
 

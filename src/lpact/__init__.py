@@ -4,7 +4,12 @@
 >>> study = lpact.load_study("study.toml")      # doctest: +SKIP
 >>> study.plan().n_claims                       # doctest: +SKIP
 >>> run = study.run("runs/first")               # doctest: +SKIP
->>> run.decisions                               # doctest: +SKIP
+>>> run.claims()                                # doctest: +SKIP
+>>> run.conclusion().headline                   # doctest: +SKIP
+
+or, from arrays,
+
+>>> run = lpact.audit(features=features, responses=responses, words=words)        # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -13,19 +18,47 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lpact import ceilings, measures, splits, stats
-    from lpact.archive import export_run, lock_run, verify_run
+    from lpact.analyses.lpact.config import GatesConfig as Gates
+    from lpact.analyses.lpact.config import LPactSection as LPact
+    from lpact.archive import diff_runs, export_run, lock_run, verify_run
+    from lpact.config import ControlsConfig as Controls
+    from lpact.config import GridConfig as Grid
+    from lpact.config import MechanismsConfig as Mechanisms
+    from lpact.config import NuisanceConfig as Nuisance
+    from lpact.config import PreprocessConfig as Preprocess
+    from lpact.config import ReadoutConfig as Readout
+    from lpact.config import RunConfig as RunSettings
     from lpact.errors import LPactError
     from lpact.features.language.feature_set import FeatureSet
+    from lpact.in_memory import audit
+    from lpact.inputs.responses import read_responses
+    from lpact.responses import Responses
     from lpact.run.extract import extract_features, plan_features
-    from lpact.study import Run, Study, load_study, open_run
+    from lpact.sections import Dataset, Model
+    from lpact.study import Claim, Run, Study, load_study, open_run
 
 __all__ = [
+    "Claim",
+    "Controls",
+    "Dataset",
     "FeatureSet",
+    "Gates",
+    "Grid",
+    "LPact",
     "LPactError",
+    "Mechanisms",
+    "Model",
+    "Nuisance",
+    "Preprocess",
+    "Readout",
+    "Responses",
     "Run",
+    "RunSettings",
     "Study",
     "__version__",
+    "audit",
     "ceilings",
+    "diff_runs",
     "export_run",
     "extract_features",
     "load_study",
@@ -33,28 +66,46 @@ __all__ = [
     "measures",
     "open_run",
     "plan_features",
+    "read_responses",
     "splits",
     "stats",
     "verify_run",
 ]
 
 _HOMES = {
-    "FeatureSet": "lpact.features.language.feature_set",
-    "LPactError": "lpact.errors",
-    "Run": "lpact.study",
-    "Study": "lpact.study",
+    "Claim": "lpact.study:Claim",
+    "Controls": "lpact.config:ControlsConfig",
+    "Dataset": "lpact.sections:Dataset",
+    "FeatureSet": "lpact.features.language.feature_set:FeatureSet",
+    "Gates": "lpact.analyses.lpact.config:GatesConfig",
+    "Grid": "lpact.config:GridConfig",
+    "LPact": "lpact.analyses.lpact.config:LPactSection",
+    "LPactError": "lpact.errors:LPactError",
+    "Mechanisms": "lpact.config:MechanismsConfig",
+    "Model": "lpact.sections:Model",
+    "Nuisance": "lpact.config:NuisanceConfig",
+    "Preprocess": "lpact.config:PreprocessConfig",
+    "Readout": "lpact.config:ReadoutConfig",
+    "Responses": "lpact.responses:Responses",
+    "Run": "lpact.study:Run",
+    "RunSettings": "lpact.config:RunConfig",
+    "Study": "lpact.study:Study",
+    "audit": "lpact.in_memory:audit",
     "ceilings": "lpact.ceilings",
-    "export_run": "lpact.archive",
-    "extract_features": "lpact.run.extract",
-    "load_study": "lpact.study",
-    "lock_run": "lpact.archive",
+    "diff_runs": "lpact.archive:diff_runs",
+    "export_run": "lpact.archive:export_run",
+    "extract_features": "lpact.run.extract:extract_features",
+    "load_study": "lpact.study:load_study",
+    "lock_run": "lpact.archive:lock_run",
     "measures": "lpact.measures",
-    "open_run": "lpact.study",
-    "plan_features": "lpact.run.extract",
+    "open_run": "lpact.study:open_run",
+    "plan_features": "lpact.run.extract:plan_features",
+    "read_responses": "lpact.inputs.responses:read_responses",
     "splits": "lpact.splits",
     "stats": "lpact.stats",
-    "verify_run": "lpact.archive",
+    "verify_run": "lpact.archive:verify_run",
 }
+"""Module (and name in it) of what a public name stands for."""
 
 
 def __getattr__(name: str) -> Any:
@@ -66,8 +117,9 @@ def __getattr__(name: str) -> Any:
 
         return importlib.metadata.version("lpact")
     if name in _HOMES:
-        home = importlib.import_module(_HOMES[name])
-        return home if home.__name__ == f"lpact.{name}" else getattr(home, name)
+        module, _, member = _HOMES[name].partition(":")
+        home = importlib.import_module(module)
+        return getattr(home, member) if member else home
     raise AttributeError(f"module 'lpact' has no attribute '{name}'")
 
 

@@ -133,7 +133,7 @@ class StudyInputError(LPactError):
         self.problems = tuple(problems)
         listing = "\n\n".join(f"[{i}] {p}" for i, p in enumerate(self.problems, start=1))
         super().__init__(
-            f"{len(self.problems)} input problem(s) must be mended before the study can run:"
+            f"{len(self.problems)} input problem(s) must be fixed before the study can run:"
             f"\n\n{listing}"
         )
 

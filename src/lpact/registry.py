@@ -99,15 +99,16 @@ class Registry(Generic[P]):
     @property
     def base(self) -> type[P]:
         """Class that every plugin of this kind derives from."""
-        found: type[P] = _resolve(self._base)
+        found: type[P] = resolve(self._base)
         return found
 
     def register(self, plugin: type[P]) -> type[P]:
         """Add a plugin class in a session of your own; installed packages use entry points instead."""
         where = f"{plugin.__module__}.{plugin.__qualname__}"
-        if plugin.name in self._announced or plugin.name in self._entries:
-            raise self._twice(plugin.name, where, self._origin_of(plugin.name))
-        self._add(plugin.name, plugin, origin="this session", where=where)
+        name = getattr(plugin, "name", "")
+        if name in self._announced or name in self._entries:
+            raise self._twice(name, where, self._origin_of(name))
+        self._add(name, plugin, origin="this session", where=where)
         return plugin
 
     @cached_property
@@ -226,10 +227,10 @@ class Registry(Generic[P]):
 
 
 def _loader(place: str) -> Callable[[], Any]:
-    return lambda: _resolve(place)
+    return lambda: resolve(place)
 
 
-def _resolve(place: str) -> Any:
+def resolve(place: str) -> Any:
     """The object that ``"module:name"`` names."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -25,6 +25,7 @@ from lpact.config import (
 from lpact.config.study import DEFAULT
 from lpact.errors import ConfigError, LPactError, RunError, did_you_mean
 from lpact.registry import ANALYSES
+from lpact.sections import with_paths
 from lpact.store import RunTables, StoredRun, clear_leftovers, differences, existing_run
 from lpact.validation import validate_model
 
@@ -294,7 +295,8 @@ class Study:
             "analyses": own or {DEFAULT: ANALYSES.get(DEFAULT).Options()},
             **sections,
         }
-        self._setup(validate_model(StudyConfig, values, where="lpact.Study"), run)
+        config = validate_model(StudyConfig, values, where="lpact.Study")
+        self._setup(config, with_paths(run, datasets, models))
 
     @classmethod
     def of(cls, config: StudyConfig, run: RunConfig | None = None) -> Study:
@@ -308,6 +310,18 @@ class Study:
 
         self.config = resolve_plugins(config)
         self.run_config = run or RunConfig()
+
+    @property
+    def analyses(self) -> dict[str, Analysis]:
+        """The analyses of the study by name."""
+        return analyses_of(self.config)
+
+    def only(self, analysis: str) -> Study:
+        """The study with one analysis alone; one that the study does not name has its default options."""
+        found = ANALYSES.get(analysis, where="argument 'analysis'")
+        section = self.config.analyses.get(analysis) or found.Options()
+        config = self.config.model_copy(update={"analyses": {analysis: section}})
+        return Study.of(config, self.run_config)
 
     def __repr__(self) -> str:
         return f"Study({self.config.name!r}, config {self.config.digest()[:12]})"
@@ -423,14 +437,16 @@ class Study:
         if existing_run(Path(out), self.config.digest()) == "complete":
             return self.reopen(out, plan.audit if plan is not None else self.audit())
         show = self.run_config.progress if progress is None else progress
+        n_workers = self.run_config.workers if workers is None else workers
         with reporter(show=show, console=console) as shown:
             stored = execute(
                 self.config,
                 settings=settings,
                 out=out,
-                workers=self.run_config.workers if workers is None else workers,
+                workers=n_workers,
                 reporter=shown,
                 audit=None if plan is None else plan.audit,
+                expected=None if plan is None else plan.expected(n_workers),
                 registration=registration,
             )
         return Run(stored.root)

@@ -17,8 +17,8 @@ DType = Literal["str", "int", "float", "bool", "list[float]", "list[str]", "list
 class Column:
     """One column.
 
-    ``decided`` columns are filled by `Analysis.decide`; all others are measurements. ``nullable`` columns may be missing,
-    and then a reason column of the same row says why.
+    ``decided`` columns are filled by `Analysis.decide`; all others are measurements. ``nullable`` columns may be
+    missing, and then a reason column of the same row says why.
     """
 
     name: str
@@ -102,7 +102,7 @@ SOURCE_FILES = Table(
 
 MODEL_FILES = Table(
     "audits/lpact_model_files",
-    "One row a file of a language model that features were extracted from, or of a parser; and one row a set of "
+    "One row per file of a language model that features were extracted from, or of a parser; and one row per set of "
     "features that was extracted.",
     ("model", "path"),
     (
@@ -144,8 +144,8 @@ PREREGISTRATION_ITEMS = Table(
         Column(
             "item_group",
             "str",
-            "`registration`, `seed`, `configuration`, `gates`, `datasets`, `models`, `recordings`, `units`, "
-            "`roles`, `controls`, `claims`, `rows` or `software`.",
+            "`registration`, `seed`, `configuration`, `datasets`, `models`, `audit` (recordings, units, and what can "
+            "be computed), `claims`, `rows` or `software`.",
         ),
         Column("item", "str", "What was registered, by its name in the study file or the run."),
         Column("registered", "str", "What the preregistration says."),

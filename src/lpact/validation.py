@@ -7,20 +7,29 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from lpact.errors import ConfigError, did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
 
 
-class Section(BaseModel):
-    """Options as a study file holds them: frozen, and unknown keys are errors.
+class Strict(BaseModel):
+    """A frozen record: unknown keys are errors, and lists become tuples."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists(cls, values: Any) -> Any:
+        return _tuples(values)
+
+
+class Section(Strict):
+    """Options as a study file holds them.
 
     ``MOVED`` names options of the last release that are elsewhere now: their error says where.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     MOVED: ClassVar[Mapping[str, str]] = {}
 
@@ -40,13 +49,12 @@ def validate_model(
 ) -> M:
     """Validate ``values``; a failure becomes a `ConfigError` that names field, value and remedy."""
     try:
-        return model.model_validate(_tuples(values))
+        return model.model_validate(values)
     except ValidationError as error:
         raise _config_error(model, error, where, what) from None
 
 
 def _tuples(value: Any) -> Any:
-    """TOML arrays are lists; strict models hold tuples."""
     if isinstance(value, Mapping):
         return {key: _tuples(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""One locked run, and copies of it to change."""
+"""A locked run, and copies of it to change."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Copy = Callable[[], Path]
 
 @pytest.fixture(scope="session")
 def locked(small_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A locked copy of the small run, which has its verdicts in words and no other report; not to be changed."""
-    root = writable_copy(small_run.root, tmp_path_factory.mktemp("sealed") / "small")
+    """A locked copy of the small run, without a report; not to be changed."""
+    root = writable_copy(small_run.root, tmp_path_factory.mktemp("locked") / "small")
     (root / "log.jsonl").write_text('{"event": "started"}\n')
     lock_run(root)
     return root

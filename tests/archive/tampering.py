@@ -1,4 +1,4 @@
-"""Ways to change a run behind its back."""
+"""Ways to tamper with a run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 
-from lpact.analyses.lpact.unit_order import unit_orders
-from lpact.archive.digests import column_digest, key_digest
-from lpact.archive.lockfile import Sealed, make_lock, read_lock, write_lock
+from lpact.archive.lockfile import Content, make_lock, read_lock, table_facts, write_lock
 from lpact.store import read_table, write_table
 from lpact.tables import find_table
 from lpact.validation import config_digest
@@ -60,7 +58,7 @@ def edit_manifest(root: Path, edit: Callable[[dict[str, Any]], None]) -> None:
 
 
 def rehash_manifest(root: Path) -> None:
-    """Make the manifest fit with the tables and its configuration, as they are now."""
+    """Make the manifest match the tables and its configuration as they are now."""
 
     def edit(values: dict[str, Any]) -> None:
         for output in values["outputs"]:
@@ -72,21 +70,16 @@ def rehash_manifest(root: Path) -> None:
 
 
 def rehash_lock(root: Path) -> str:
-    """Make the lock fit with everything, as it is now; returns the new root digest."""
+    """Make the lock match everything as it is now; returns the new root digest."""
     lock = read_lock(root)
-    values = lock.sealed.model_dump(mode="json")
+    values = lock.content.model_dump(mode="json")
     manifest = json.loads((root / "manifest.json").read_text())
     values |= {name: manifest[name] for name in ("config", "config_digest", "inputs", "seed")}
     for name, file in values["files"].items():
         file |= {"n_bytes": (root / name).stat().st_size, "sha256": sha256(root / name)}
-    for name, facts in values["tables"].items():
-        frame = read_table(root, find_table(name))
-        columns = {column.name: column_digest(column) for column in frame.get_columns()}
-        facts |= {"n_rows": frame.height, "columns": columns}
-        facts["key_sha256"] = key_digest(columns, facts["key"])
-        if name == "relational/brain_unit_index":
-            values["unit_orders"] = [own.model_dump() for own in unit_orders(frame)]
-    sealed = Sealed.model_validate_json(json.dumps(values))
-    again = make_lock(sealed, locked_on=lock.locked_on)
+    for name in values["tables"]:
+        table = find_table(name)
+        values["tables"][name] = table_facts(table, read_table(root, table)).model_dump(mode="json")
+    again = make_lock(Content.model_validate_json(json.dumps(values)), locked_on=lock.locked_on)
     write_lock(root, again)
     return again.root_digest

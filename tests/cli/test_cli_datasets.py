@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_study import Lpact
 
 from lpact.cli.datasets import reader_options
 from lpact.datasets.base import DATASETS
 from lpact.datasets.folder.writer import write_folder
 from lpact.errors import ConfigError
+from tiny_study import Lpact
 
 OPTIONS = {"n_subjects": 2, "n_runs": 2, "n_stories": 2, "sentences_per_story": 8, "n_units": 8}
 
@@ -55,11 +55,11 @@ def test_a_good_folder_is_usable(lpact: Lpact, mine: Path) -> None:
     for told in (
         f"folder in {mine}: usable",
         "4 recordings of 2 subjects, 1 stimulus",
-        "no signal was read, so that broken units and artefacts still count: --deep reads it",
+        "Signals were not read: bad units and artefacts still count.",
         "4 of 4 recordings have enough events for 5 folds; units were not looked at (--deep does)",
         "B: yes, W: yes, F: yes, S: yes, R: yes, K: yes; units were not looked at (--deep does)",
         "Findings: none",
-        "To be mended: nothing",
+        "To be fixed: nothing",
         "role by default: primary",
     ):
         assert told in result.stdout
@@ -126,7 +126,7 @@ def test_every_problem_is_listed_not_only_the_first(lpact: Lpact, mine: Path) ->
     assert len(found["recordings"]) == 2  # type: ignore[arg-type]
 
 
-def test_a_broken_stimulus_is_told_once(lpact: Lpact, mine: Path) -> None:
+def test_a_broken_stimulus_is_reported_once(lpact: Lpact, mine: Path) -> None:
     (words,) = (mine / "stimuli").glob("*/words.tsv")
     words.write_text(words.read_text().replace("\tonset_s", "\tonset", 1))
     found = checked(lpact, "folder", mine, status=1)
@@ -134,18 +134,18 @@ def test_a_broken_stimulus_is_told_once(lpact: Lpact, mine: Path) -> None:
     assert str(words) in found["problems"][0]["where"]  # type: ignore[index]
 
 
-def test_a_missing_part_must_be_mended(lpact: Lpact, mine: Path) -> None:
+def test_a_missing_part_must_be_fixed(lpact: Lpact, mine: Path) -> None:
     for folder in recordings(mine):
         (folder / "neural.npy").unlink()
     result = lpact("datasets", "check", "folder", mine)
     assert result.exit_code == 1
-    assert "something must be mended" in result.stdout
+    assert "something must be fixed first" in result.stdout
     assert "missing: neural data (recordings/*/neural.npy)" in result.stdout
     assert "'neural.npy' is missing" in result.stdout
     assert "Traceback" not in result.output
 
 
-def test_too_few_events_for_any_fold_must_be_mended(lpact: Lpact, mine: Path) -> None:
+def test_too_few_events_for_any_fold_must_be_fixed(lpact: Lpact, mine: Path) -> None:
     (words,) = (mine / "stimuli").glob("*/words.tsv")
     words.write_text("\n".join(words.read_text().splitlines()[:20]) + "\n")
     shutil.rmtree(words.parent / "features")
@@ -246,7 +246,7 @@ def test_lengths_are_shown(lpact: Lpact, mine: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--deep",)])
-def test_words_beyond_the_end_are_told(lpact: Lpact, mine: Path, more: tuple[str, ...]) -> None:
+def test_words_beyond_the_end_are_reported(lpact: Lpact, mine: Path, more: tuple[str, ...]) -> None:
     """A rate that is twice too high leaves half of the words without a signal."""
     first = recordings(mine)[0]
     header = (first / "recording.toml").read_text()
@@ -280,7 +280,7 @@ def test_a_folder_one_level_off_is_named(lpact: Lpact, mine: Path) -> None:
 
 
 def test_fetch_is_offered_only_where_it_helps(lpact: Lpact, mine: Path, tmp_path: Path) -> None:
-    offer = "says how to get it"
+    offer = "How to get it"
     assert offer not in lpact("datasets", "check", "folder", mine.parent).stdout
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -295,7 +295,7 @@ def test_words_that_were_not_looked_at_are_not_called_missing(lpact: Lpact, tmp_
     for level in ("level 1", "level 3"):
         assert able[level] == (
             False,
-            "not looked at: the folder cannot be opened, see what must be mended",
+            "not looked at: the folder cannot be opened, see what must be fixed",
         )
 
 
@@ -307,12 +307,12 @@ def test_fetch_shows_and_stops(
     for more in ((), ("--plan",), ("--plan", "--yes")):
         result = lpact("datasets", "fetch", "podcast_ecog", "--to", to, *more)
         assert result.exit_code == 0, result.output
-        for told in ("ds005574", "licence: CC0", "size:", "cite:", "What would be run"):
+        for told in ("ds005574", "licence: CC0", "size:", "cite:", "Commands that would run"):
             assert told in result.stdout
         assert f"openneuro-py download --dataset=ds005574 --tag=1.0.2 --target-dir={to}" in (
             result.stdout
         )
-        assert "not installed; first: pip install openneuro-py" in result.stdout
+        assert "not installed; install it first: pip install openneuro-py" in result.stdout
     assert not to.exists()
 
 

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_study import TINY, Lpact, TinyRun
 
 from lpact.cli import list as list_command
-from lpact.cli.list import KINDS
+from lpact.cli.list import plugin_kinds
+from tiny_study import TINY, Lpact, TinyRun
 
 COMMANDS = (
     "demo",
@@ -24,6 +24,7 @@ COMMANDS = (
     "explain",
     "list",
     "datasets",
+    "lpact",
 )
 
 
@@ -71,20 +72,20 @@ def test_debug_shows_the_traceback(lpact: Lpact, tmp_path: Path, by: str) -> Non
 
 
 def test_interruption_is_a_message(lpact: Lpact, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(kind: str) -> None:
+    def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(list_command, "_registry", interrupted)
+    monkeypatch.setattr(list_command, "plugin_kinds", interrupted)
     result = lpact("list", "controls")
     assert result.exit_code == 130
-    assert result.stderr == "interrupted\n"
+    assert result.stderr == "interrupted; run the same command again to continue\n"
 
 
 def test_a_bug_is_not_dressed_up(lpact: Lpact, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(kind: str) -> None:
+    def broken() -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(list_command, "_registry", broken)
+    monkeypatch.setattr(list_command, "plugin_kinds", broken)
     with pytest.raises(ZeroDivisionError, match="planted"):
         lpact("list", "controls")
 
@@ -92,8 +93,10 @@ def test_a_bug_is_not_dressed_up(lpact: Lpact, monkeypatch: pytest.MonkeyPatch) 
 def test_list_counts_every_kind(lpact: Lpact) -> None:
     result = lpact("list")
     assert result.exit_code == 0
-    counts = {x.split()[0]: x.split()[1] for x in result.stdout.splitlines()[1 : len(KINDS) + 1]}
-    assert counts.keys() == KINDS.keys()
+    kinds = plugin_kinds()
+    counts = {x.split()[0]: x.split()[1] for x in result.stdout.splitlines()[1 : len(kinds) + 1]}
+    assert counts.keys() == kinds.keys()
+    assert {"analyses", "controls", "measures", "strippings"} <= kinds.keys()
     for kind, count in counts.items():
         assert len(lpact("list", kind).stdout.splitlines()) == int(count) + 1
 
@@ -112,6 +115,12 @@ def test_unknown_kind_gets_a_suggestion(lpact: Lpact) -> None:
     result = lpact("list", "control")
     assert result.exit_code == 2
     assert "did you mean 'controls'?" in result.stderr
+
+
+def test_a_misspelt_command_gets_a_suggestion(lpact: Lpact) -> None:
+    result = lpact("robustnes")
+    assert result.exit_code == 2
+    assert "Did you mean 'robustness'?" in result.stderr
 
 
 def test_terminal_without_unicode_gets_another_character(tiny_run: TinyRun) -> None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
-from pydantic import BaseModel
-from tiny_study import Lpact
+from pydantic import BaseModel, Field
 
 import lpact as api
+from lpact.analyses.lpact.config import LPactSection
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
-from lpact.config import StudyConfig, parse_study
+from lpact.config import RunConfig, Section, SharedConfig, parse_study
 from lpact.controls.base import CONTROLS
 from lpact.datasets.simulated import SimulatedOptions
 from lpact.measures import MEASURES
+from lpact.registry import ANALYSES, Entry, Registry
 from lpact.run.starter import starter_text, toml_value
+from tiny_study import Lpact
 
 
 def uncommented(text: str) -> str:
@@ -70,16 +73,16 @@ def test_options_behind_a_number_sign_are_the_defaults() -> None:
     full, full_run = parse_study(uncommented(starter_text()), where="starter")
     assert full_run == plain_run
     dumped, expected = full.model_dump(), plain.model_dump()
-    for section in ("controls", "stripping", "relational"):
-        written = dumped[section].pop("options")
-        expected[section].pop("options")
-        registry = {
-            "controls": CONTROLS,
-            "relational": MEASURES,
-            "stripping": STRIPPINGS,
-        }.get(section)
+    registries: tuple[tuple[str, str, Registry[Any]], ...] = (
+        ("controls", "controls", CONTROLS),
+        ("lpact", "relational", MEASURES),
+        ("lpact", "stripping", STRIPPINGS),
+    )
+    for table, section, registry in registries:
+        written = (dumped[table] if table == section else dumped[table][section]).pop("options")
+        (expected[table] if table == section else expected[table][section]).pop("options")
+        assert written
         for name, chosen in written.items():
-            assert registry is not None
             assert registry.build(name, chosen).options == registry.build(name).options
     reader = SimulatedOptions.model_validate
     for one, other in zip(dumped["datasets"], expected["datasets"], strict=True):
@@ -90,7 +93,7 @@ def test_options_behind_a_number_sign_are_the_defaults() -> None:
 def test_every_option_is_in_the_starter() -> None:
     lines = starter_text().split("\n")
     tables = {line.lstrip("#") for line in lines if line.lstrip("#").startswith("[")}
-    models: list[type[BaseModel]] = [StudyConfig, SimulatedOptions]
+    models: list[type[BaseModel]] = [SharedConfig, LPactSection, RunConfig, SimulatedOptions]
     seen = set()
     while models:
         for name, field in models.pop().model_fields.items():
@@ -100,7 +103,43 @@ def test_every_option_is_in_the_starter() -> None:
             listed = any(re.match(rf"#?{name} = |# {name} is not set", line) for line in lines)
             table = any(re.fullmatch(rf"\[+(\w+\.)*{name}\]+", t) for t in tables)
             assert listed or table, name
-    assert {"seed", "folds", "lags_ms", "reference_lag_ms", "snr"} <= seen
+    assert {"seed", "folds", "lags_ms", "snr", "direction_fraction", "walltime"} <= seen
+
+
+def test_the_starter_asks_the_chosen_questions(lpact: Lpact, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    assert lpact("init", path, "--analysis", "lpact").exit_code == 0
+    assert list(api.load_study(path).analyses) == ["lpact"]
+    result = lpact("init", tmp_path / "other.toml", "--analysis", "lpac")
+    assert result.exit_code == 2
+    assert "did you mean 'lpact'?" in result.stderr
+    assert not (tmp_path / "other.toml").exists()
+
+
+def test_options_of_any_analysis_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Inner(Section):
+        """A table inside."""
+
+        depth: int = Field(2, description="How deep.")
+
+    class Options(Section):
+        """What it asks."""
+
+        threshold: float = Field(0.5, description="Lowest value.")
+        inner: Inner = Field(default_factory=Inner, description="A table inside.")
+
+    class Other(ANALYSES.get("lpact")):  # type: ignore[misc]
+        name = "other"
+        kinds: ClassVar[dict[str, Any]] = {}
+        starter: ClassVar[dict[str, Any]] = {"inner": {"depth": 3}}
+
+    Other.Options = Options
+    monkeypatch.setitem(ANALYSES._entries, "other", Entry("other", "", Other, "this session"))
+    text = starter_text(["other"])
+    values = tomllib.loads(text)
+    assert values["other"] == {"inner": {"depth": 3}}
+    assert "lpact" not in values
+    assert "# What it asks.\n[other]\n# Lowest value.\n#threshold = 0.5\n" in text
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tiny_study import TINY, TinyRun
 
 PATIENCE_S = 120.0
@@ -60,7 +61,7 @@ def test_interrupted_run_is_resumed_to_the_same_bytes(tiny_run: TinyRun, tmp_pat
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, errors
-    assert errors.endswith("interrupted; run the same command again to resume\n")
+    assert errors.endswith("interrupted; run the same command again to continue\n")
     assert "Traceback" not in errors
     assert not out.exists()
     saved = {path.name: path.stat().st_ino for path in results(partial)}

@@ -2,63 +2,102 @@
 
 from __future__ import annotations
 
+import io
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
+
+from lpact.analyses.explanation import Block
+from lpact.cli._layout import GAP, Grid
+from lpact.cli._machine import program
+from lpact.cli._render import (
+    broken,
+    counted,
+    duration,
+    file_size,
+    memory,
+    number,
+    say,
+    show,
+    show_blocks,
+)
 from tiny_study import Lpact, TinyRun
 
-from lpact.cli._layout import GAP, NARROWEST, Grid, wrap
-from lpact.cli._machine import program
-from lpact.cli._render import broken, counted, duration, memory, number
-
 WORDS = st.text(alphabet="ab_/-, \n", max_size=80)
+HEADERS = ("one", "two", "n")
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Busy machines are slow at drawing the first example."""
 
 
-@given(text=WORDS, width=st.integers(1, 30))
-def test_wrap_loses_nothing_and_fits(text: str, width: int) -> None:
-    lines = wrap(text, width)
-    assert all(len(line) <= width for line in lines)
-    assert "".join("".join(lines).split()) == "".join(text.split())
+def printed(make: Callable[[Console], None], width: int | None = None) -> list[str]:
+    """Lines that are printed on a terminal of this width, or into a file."""
+    file = io.StringIO()
+    terminal = width is not None
+    out = Console(
+        file=file, width=width, force_terminal=terminal, markup=False, highlight=False, emoji=False
+    )
+    make(out)
+    return re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).split("\n")[:-1]
 
 
-def test_wrap_breaks_where_a_reader_would() -> None:
-    assert wrap("random_matched_autocorr", 15) == ["random_matched_", "autocorr"]
-    assert wrap("the best control random_matched_dim", 30) == [
-        "the best control",
-        "random_matched_dim",
-    ]
-    assert wrap("abcdefghij", 4) == ["abcd", "efgh", "ij"]
+@UNHURRIED
+@given(rows=st.lists(st.tuples(WORDS, WORDS, st.integers().map(str)), max_size=5))
+def test_grid_keeps_every_cell_whole_in_a_file(rows: list[tuple[str, str, str]]) -> None:
+    lines = printed(lambda out: show(out, Grid(HEADERS, list(rows), frozenset({"n"})), indent=0))
+    assert all(line == line.rstrip() for line in lines)
+    text = "".join("".join(lines).split())
+    assert sorted(text) == sorted("onetwon" + "".join("".join("".join(r).split()) for r in rows))
 
 
+@UNHURRIED
 @given(
-    rows=st.lists(st.tuples(WORDS, WORDS, st.integers().map(str)), max_size=5),
-    width=st.integers(3 * NARROWEST + 2 * GAP, 100),
+    rows=st.lists(st.tuples(WORDS, WORDS, st.integers(0, 9999).map(str)), max_size=5),
+    width=st.integers(30, 100),
 )
-def test_grid_fits_its_width_and_keeps_every_cell(
+def test_grid_fits_a_terminal_and_keeps_every_cell(
     rows: list[tuple[str, str, str]], width: int
 ) -> None:
-    grid = Grid(("one", "two", "n"), right=frozenset({"n"}))
-    for row in rows:
-        grid.add(*row)
-    lines = [line.plain for line in grid.lines(width)]
+    lines = printed(lambda out: show(out, Grid(HEADERS, list(rows), frozenset({"n"}))), width)
     assert all(len(line) <= width for line in lines)
-    assert all(line == line.rstrip() for line in lines)
-    printed = "".join("".join(lines).split())
-    assert sorted(printed) == sorted("onetwon" + "".join("".join("".join(r).split()) for r in rows))
+    text = "".join("".join(lines).split())
+    assert sorted(text) == sorted("onetwon" + "".join("".join("".join(r).split()) for r in rows))
 
 
 def test_grid_aligns_texts_left_and_numbers_right() -> None:
     grid = Grid(("name", "n"), right=frozenset({"n"}))
-    grid.add("long name", 1)
+    grid.add("long [b]name", 1)
     grid.add("x", 12345)
-    assert [line.plain for line in grid.lines(None, indent=2)] == [
-        "  name           n",
-        "  long name      1",
-        "  x          12345",
+    assert printed(lambda out: show(out, grid)) == [
+        "  name              n",
+        "  long [b]name      1",
+        "  x             12345",
     ]
-    assert grid.natural_width() == len("long name") + GAP + len("12345")
+    assert grid.natural_width() == len("long [b]name") + GAP + len("12345")
+
+
+def test_blocks_are_title_lines_and_table() -> None:
+    block = Block("Title", ("a line", "  indented"), ("a", "n"), (("x", "1"),), frozenset({"n"}))
+    assert printed(lambda out: show_blocks(out, [block, Block("Empty")])) == [
+        "",
+        "Title",
+        "  a line",
+        "    indented",
+        "  a  n",
+        "  x  1",
+        "",
+        "Empty",
+    ]
+
+
+def test_markup_in_texts_is_not_interpreted() -> None:
+    assert printed(lambda out: say(out, "[red]sub-01[/red] :smile:")) == [
+        "[red]sub-01[/red] :smile:"
+    ]
 
 
 def test_grid_refuses_a_row_of_another_length() -> None:
@@ -85,6 +124,7 @@ def test_durations(seconds: float, told: str) -> None:
 
 
 def test_numbers() -> None:
+    assert [file_size(n) for n in (12, 2048, 5 * 2**20)] == ["12 B", "2 KiB", "5 MiB"]
     assert memory(3 * 2**20) == "3 MiB"
     assert memory(1.5 * 2**30) == "1.5 GiB"
     assert number(0.12345) == "0.123"

@@ -53,7 +53,7 @@ def test_the_folder_is_read(study: Path, tmp_path: Path) -> None:
     truth = write_alice(tmp_path / "data")
     loaded = lpact.load_study(study, paths={"alice": tmp_path / "data"})
     audit = loaded.audit()
-    kept = {r.id.subject for r in audit.datasets["alice"].recordings}
+    kept = {r.id.subject for r in audit.of["lpact"].detail["alice"].recordings}
     assert kept == set(truth.subjects) - {truth.silent}
 
 

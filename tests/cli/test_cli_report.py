@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_study import Lpact, TinyRun
 
 import lpact as api
 from lpact.errors import RunError
 from lpact.study import Run
+from tiny_study import Lpact, TinyRun
 
 
 def test_report_says_where_it_is_and_what_is_missing(

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_study import TINY, Lpact, TinyRun
 
 import lpact as api
 from lpact.store import read_table
-from lpact.tables import RUN_TABLES, assay_brain, assay_stimulus, find_table
+from lpact.tables import find_table
+from tiny_study import TINY, Lpact, TinyRun
 
 DECISIONS = "decisions/lpact_decision_table"
 
@@ -20,11 +20,15 @@ def test_tables_lists_every_table_with_rows_and_meaning(lpact: Lpact, tiny_run: 
     assert result.exit_code == 0
     lines = result.stdout.splitlines()[1:]
     run = api.open_run(tiny_run.folder)
-    modules = (assay_brain, assay_stimulus)  # switched off in this study
-    left_out = {table.name for module in modules for table in module.TABLES}
-    shown = {name: table for name, table in RUN_TABLES.items() if name not in left_out}
-    assert [line.split()[0] for line in lines] == list(shown)
-    for line, table in zip(lines, shown.values(), strict=True):
+    # Positive controls are switched off in this study.
+    own = {table.name for table in run.analysis().run_tables(run.config)}
+    assert {line.split()[0] for line in lines} == {
+        *own,
+        "audits/lpact_source_files",
+        "audits/lpact_model_files",
+    }
+    for line, table in zip(lines, run.tables(), strict=True):
+        assert line.split()[0] == table.name
         assert line.split()[1] == f"{run.table(table.name).height:,}"
         assert line.endswith(table.meaning)
 
@@ -129,7 +133,7 @@ def test_decide_with_the_same_gates_changes_nothing(
     out = tmp_path / "decided"
     result = lpact("decide", tiny_run.folder, "--out", out)
     assert result.exit_code == 0
-    assert "Verdicts that changed: none" in result.stdout
+    assert "Changed labels: none" in result.stdout
     for path in out.rglob("*.*"):
         if path.name != "gates.json":
             assert path.read_bytes() == (tiny_run.folder / path.relative_to(out)).read_bytes()
@@ -140,11 +144,11 @@ def test_decide_with_other_gates_names_the_changes(
     lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
 ) -> None:
     gates = tmp_path / "gates.toml"
-    gates.write_text("[gates]\nmin_subject_runs = 4\n")
+    gates.write_text("[lpact.gates]\nmin_subject_runs = 4\n")
     out = tmp_path / "decided"
     result = lpact("decide", tiny_run.folder, "--gates", gates, "--out", out)
     assert result.exit_code == 0
-    assert "Verdicts that changed: 8" in result.stdout
+    assert "Changed labels: 8" in result.stdout
     changed = [x.split() for x in result.stdout.splitlines() if x.startswith("  sim/")]
     before = api.open_run(tiny_run.folder).table(DECISIONS)
     assert changed == [
@@ -167,18 +171,19 @@ def test_decide_takes_the_gates_of_a_whole_study_file(
     lpact: Lpact, tiny_run: TinyRun, tmp_path: Path
 ) -> None:
     study = tmp_path / "study.toml"
-    study.write_text(f"{TINY}\n[gates]\nmin_subject_runs = 4\n")
+    study.write_text(f"{TINY}\n[lpact.gates]\nmin_subject_runs = 4\n")
     result = lpact("decide", tiny_run.folder, "--gates", study)
-    assert "Verdicts that changed: 8" in result.stdout
+    assert "Changed labels: 8" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[gates]\nmin_subject_run = 4\n", "did you mean 'min_subject_runs'?"),
-        ("[gate]\nmin_subject_runs = 4\n", "gate: unknown option; did you mean 'gates'?"),
-        ("gates = 3\n", "the study file is not valid"),
-        ("[gates\n", "the study file is not valid TOML"),
+        ("[lpact.gates]\nmin_subject_run = 4\n", "did you mean 'min_subject_runs'?"),
+        ("[lpact.gate]\nmin_subject_runs = 4\n", "gate: unknown option; did you mean 'gates'?"),
+        ("[gates]\nmin_subject_runs = 4\n", "rename the table to [lpact.gates]"),
+        ("lpact = 3\n", "is not valid"),
+        ("[lpact.gates\n", "the study file is not valid TOML"),
     ],
 )
 def test_gates_that_cannot_be_read_are_errors(

@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-from tiny_study import TINY, Lpact, TinyRun
 
 import lpact as api
+from tiny_study import TINY, Lpact, TinyRun
 
 
 def test_plan_says_what_would_be_computed(lpact: Lpact, tiny_study: Path) -> None:
     before = sorted(tiny_study.parent.iterdir())
-    result = lpact("plan", tiny_study)
+    result = lpact("plan", tiny_study, "--workers", 1)
     assert result.exit_code == 0
     for told in (
         "Plan of tiny",
         "possible everywhere: random_matched_dim, random_matched_autocorr, circular_shift",
         "all 11 available",
         "no: single_session",
-        "4 claims, 6 contexts",
-        "with 1 worker",
+        "4 claims",
+        "1 worker",
     ):
         assert told in result.stdout
     assert sorted(tiny_study.parent.iterdir()) == before
@@ -76,20 +76,24 @@ def test_audit_of_broken_input_is_an_error(lpact: Lpact, tmp_path: Path) -> None
     study.write_text(TINY.replace("layers = [2]", "layers = [9]", 1))
     result = lpact("audit", study)
     assert result.exit_code == 2
-    assert "1 input problem(s) must be mended" in result.stderr
+    assert "1 input problem(s) must be fixed" in result.stderr
     assert "Traceback" not in result.output
 
 
 def test_run_says_cost_verdicts_and_places(tiny_run: TinyRun) -> None:
     said = tiny_run.said
-    decisions = api.open_run(tiny_run.folder).decisions
-    assert said.index("4 claims, 6 contexts") < said.index("Verdicts")
-    verdicts = [x.split() for x in said.splitlines() if x.startswith("  sim ")]
-    for label, n in decisions["label"].value_counts().iter_rows():
-        # dataset, role, verdict, claims under the point rules, claims with every gate a test
-        assert [row[3] for row in verdicts if row[2] == label] == [str(n)]
-    assert "Switched off ([assay] enabled = false)." in said
-    assert f"Outcome {api.open_run(tiny_run.folder).outcome}" in said
+    run = api.open_run(tiny_run.folder)
+    assert said.index("4 claims") < said.index("Claims by label (lpact)")
+    counts = [x.split() for x in said.splitlines() if x.startswith("  sim ")]
+    for column, profile in ((2, "paper"), (3, "calibrated")):
+        for label, n in run.claims(profile=profile)["label"].value_counts().iter_rows():
+            assert [row[column] for row in counts if row[1] == label] == [str(n)]
+    assert "Switched off ([lpact.assay] enabled = false)." in said
+    conclusion = run.conclusion()
+    assert conclusion.headline in said
+    for outcome in conclusion.outcomes:
+        assert f"Outcome {outcome.code}" in said
+        assert outcome.meaning in said
     assert f"{tiny_run.folder}/decisions/lpact_decision_table.csv" in said
     assert f"{tiny_run.folder}/report/report.html" in said
     assert (tiny_run.folder / "report" / "report.html").is_file()
@@ -132,4 +136,14 @@ def test_progress_goes_to_standard_error(lpact: Lpact, tiny_study: Path, tmp_pat
     result = lpact("run", tiny_study, "--out", tmp_path / "run", "--progress", "--no-report")
     assert "levels 1 to 3: 6/6" in result.stderr
     assert "levels 1 to 3" not in result.stdout
-    assert isinstance(api.open_run(tmp_path / "run").decisions, pl.DataFrame)
+    assert isinstance(api.open_run(tmp_path / "run").claims(), pl.DataFrame)
+
+
+def test_an_analysis_is_a_verb_of_its_own(lpact: Lpact, tiny_run: TinyRun) -> None:
+    result = lpact("lpact", tiny_run.study, "--out", tiny_run.folder)
+    assert result.exit_code == 0, result.output
+    assert "nothing to compute" in result.stdout
+    assert lpact("lpact", tiny_run.study).exit_code == 2
+    other = lpact("run", tiny_run.study, "--out", tiny_run.folder, "--analysis", "lpac")
+    assert other.exit_code == 2
+    assert "did you mean 'lpact'?" in other.stderr

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tiny_study import Lpact, TinyRun
 
+from lpact.analyses.base import analyses_of
 from lpact.archive import export_run, lock_run
-from lpact.store import build_manifest, read_manifest, write_manifest, write_table
+from lpact.config import study_config
+from lpact.store import RunTables, build_manifest, read_manifest, write_manifest, write_table
 from lpact.store.manifest import Provenance
 from lpact.study import open_run
 from lpact.tables import find_table
 from lpact.validation import config_digest
+from tiny_study import Lpact, TinyRun
 
 
 @pytest.fixture(scope="module")
@@ -24,16 +26,16 @@ def other(tiny_run: TinyRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("diff") / "other"
     shutil.copytree(tiny_run.folder, root)
     run, manifest = open_run(root), read_manifest(root)
-    gates = run.config.gates.model_copy(update={"fdr": 0.9})
-    tables = run.decide(gates)
+    config = json.loads(json.dumps(manifest.config))
+    config["lpact"]["gates"]["fdr"] = 0.9
+    study = study_config(config, where="test")
+    tables = analyses_of(study)["lpact"].decide(study, RunTables(run))
     scores = run.table("predictive_scores")
     tables["predictive/predictive_scores"] = scores.filter(pl.col("model") != "drift")
     decided = tables["decisions/lpact_decision_table"]
     tables["decisions/lpact_decision_table"] = decided.filter(pl.col("model") != "drift")
     for name, frame in tables.items():
         write_table(frame, find_table(name), root)
-    config = json.loads(json.dumps(manifest.config))
-    config["gates"]["fdr"] = 0.9
     inputs = tuple(file.model_copy(update={"sha256": "0" * 64}) for file in manifest.inputs)
     provenance = Provenance(manifest.study, manifest.seed, config, inputs)
     assert provenance.config_digest == config_digest(config) != manifest.config_digest
@@ -62,9 +64,9 @@ def test_causes_and_claims_are_named(lpact: Lpact, tiny_run: TinyRun, other: Pat
     result = lpact("diff", tiny_run.folder, other)
     text = result.stdout
     assert result.exit_code == 1
-    assert "gates.fdr: " in text
+    assert "lpact.gates.fdr: " in text
     assert "→ 0.9" in text
-    assert "Claims only in the first run (2)" in text
+    assert "lpact: claims only in the first run (2)" in text
     assert "sim/drift/2/surprisal" in text
     assert "000000000000)" in text, "the input's new checksum"
     scores = open_run(tiny_run.folder).table("predictive_scores")
@@ -77,8 +79,9 @@ def test_json_has_all_of_it(lpact: Lpact, tiny_run: TinyRun, other: Path) -> Non
     found = json.loads(result.stdout)
     assert result.exit_code == 1
     assert found["identical"] is False
-    assert [option["path"] for option in found["options"]] == ["gates.fdr"]
-    assert "predictive/predictive_scores" in {change["table"] for change in found["rows"]}
+    assert [option["path"] for option in found["options"]] == ["lpact.gates.fdr"]
+    (scores,) = (t for t in found["tables"] if t["table"] == "predictive/predictive_scores")
+    assert scores["only_before"] > scores["only_after"] == 0
 
 
 def test_what_is_no_run(lpact: Lpact, tiny_run: TinyRun, tmp_path: Path) -> None:

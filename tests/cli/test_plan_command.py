@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tiny_study import Lpact
 
+from lpact.analyses.lpact.stages import BRAINS, CONTROLS, LEVELS
 from lpact.run import plan
 from lpact.run.machine import Limits
-from lpact.run.stages import BRAINS, CONTROLS, DECISION, FEATURES, LEVELS, TABLES
+from lpact.run.stages import DECISION, FEATURES, TABLES
+from tiny_study import Lpact
 
 
 def test_plan_shows_every_stage_and_what_the_figures_rest_on(
@@ -17,7 +18,7 @@ def test_plan_shows_every_stage_and_what_the_figures_rest_on(
 ) -> None:
     result = lpact("plan", tiny_study, "--workers", "1")
     assert result.exit_code == 0
-    _, _, costs = result.stdout.partition("Cost by stage")
+    _, _, costs = result.stdout.partition("Cost per stage")
     rows = [line.split("  ") for line in costs.splitlines()]
     by_stage = {
         cells[1].strip(): [c.strip() for c in cells[2:] if c.strip()]
@@ -30,9 +31,10 @@ def test_plan_shows_every_stage_and_what_the_figures_rest_on(
     # Nothing is to be extracted, and the study has no positive controls.
     assert not {FEATURES, CONTROLS} & by_stage.keys()
     assert "MiB" in " ".join(by_stage[LEVELS])
-    assert "Estimated from a calibration on this machine" in costs
-    assert "the study's own computations on noise, once a size" in costs
-    assert "with 1 worker" in costs
+    assert "Estimated from counts of operations and the speed of this machine" in costs
+    assert "the first finished tasks refine the estimate" in costs
+    assert "4 claims, 10 tasks; about" in " ".join(costs.split())
+    assert "with 1 worker;" in costs
 
 
 def test_plan_says_no_where_memory_is_short(
@@ -44,7 +46,7 @@ def test_plan_says_no_where_memory_is_short(
     assert result.exit_code == 1
     assert "this run does not fit: memory is short" in result.stderr
     assert "use a machine with more memory" in result.stderr
-    assert "Cost by stage" in result.stdout
+    assert "Cost per stage" in result.stdout
 
 
 def test_plan_says_no_where_the_disk_is_full(

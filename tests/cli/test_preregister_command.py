@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from tiny_study import Lpact, TinyRun
 
 
@@ -17,8 +18,8 @@ def registered(lpact: Lpact, tiny_study: Path, tmp_path_factory: pytest.TempPath
     digest = json.loads(path.read_text(encoding="utf-8"))["digest"]
     assert f"digest {digest}" in result.stdout
     assert str(path) in result.stdout
-    assert "4, of which 4 confirmatory" in result.stdout
-    assert "3 used, 0 excluded" in result.stdout
+    assert "4 of lpact" in result.stdout
+    assert "3 rows of audits/lpact_dataset_unit_inventory" in result.stdout
     return path
 
 
@@ -40,7 +41,7 @@ def test_the_default_name_is_beside_the_study(
     again = lpact("preregister", study)
     assert again.exit_code == 2
     assert "never overwritten" in again.stderr
-    assert "looking at the sources" not in again.stdout
+    assert "auditing the sources" not in again.stdout
     assert path.read_bytes() == first
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.preregistration.json", "mine.toml"]
 
@@ -97,7 +98,7 @@ def test_a_run_with_another_digest_is_refused_first(
         result = lpact(*run, "0" * 64, "--out", out)
         assert result.exit_code == 2
         assert "not the one that was deposited" in result.stderr
-        assert "looking at the sources" not in result.stdout
+        assert "auditing the sources" not in result.stdout
     assert not (tmp_path / "run").exists()
     result = lpact("run", tiny_run.study, "--registered-digest", "0" * 64, "--out", tmp_path / "x")
     assert result.exit_code == 2
@@ -146,7 +147,7 @@ def test_a_study_file_is_no_registration(
 ) -> None:
     result = lpact("preregister", tiny_study, "--check", tmp_path)
     assert result.exit_code == 2
-    assert "the file is no registration" in result.stderr
+    assert "the file is not a registration" in result.stderr
     result = lpact("preregister", registered, "--check", tmp_path / "none")
     assert result.exit_code == 2
     assert "not a finished run" in result.stderr

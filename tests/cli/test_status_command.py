@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tiny_study import Lpact, TinyRun
 
+from lpact.analyses.lpact.stages import BRAINS, LEVELS
 from lpact.report.folder import new_folder
 from lpact.run.journal.journal import Journal
 from lpact.run.journal.log import LOG_NAME
 from lpact.run.journal.progress import Silent
 from lpact.run.records import TaskFailure, TaskRecord
-from lpact.run.stages import BRAINS, LEVELS
 from lpact.store import FolderLock
+from tiny_study import Lpact, TinyRun
 
 HOSTILE = "sub[red]-01\x1b[31m\x07"
 PATIENCE_S = 60.0
@@ -140,7 +140,7 @@ def test_a_finished_run(lpact: Lpact, tiny_run: TinyRun, out: Path) -> None:
     without = lpact("status", out).stdout
     assert without.startswith("my run: finished\n  tiny (configuration ")
     assert re.search(r", \d+ tables, [\d,]+ rows\n  not locked; lpact lock ", without)
-    assert "Verdicts: claims by gate profile" in without
+    assert "Claims by label (lpact)" in without
     assert "Stages" not in without
     with new_folder(out / "report"):
         writing = lpact("status", out)

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_study import Lpact, TinyRun
 
 from lpact.archive import lock_run
+from tiny_study import Lpact, TinyRun
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_run_that_is_right(lpact: Lpact, root: Path) -> None:
     digest = json.loads((root / "lock.json").read_text())["root_digest"]
     result = lpact("verify", root, "--digest", digest, "--no-report")
     assert result.exit_code == 0, result.output
-    assert "The root digest is the one that was given." in result.stdout
+    assert "The root digest is the given one." in result.stdout
     assert "Nothing differs: the run is as it was locked." in result.stdout
     assert "The report was not made again." in result.stdout
 
@@ -38,7 +38,7 @@ def test_what_differs_is_listed_and_the_exit_status_is_one(lpact: Lpact, root: P
     assert result.exit_code == 1
     assert "Files (14)" in result.stdout
     assert "[red]00\\x1b[31m: was added" in result.stdout
-    assert "and 4 more; --json names all" in result.stdout
+    assert "and 4 more; --json lists all" in result.stdout
     assert "14 problems found." in result.stdout
     assert "\x1b" not in result.stdout
 

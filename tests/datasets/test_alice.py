@@ -171,8 +171,8 @@ def test_real_words_are_those_published(real):
     assert words.height == 2127
     assert (words["onset_s"][0], words["offset_s"][-1]) == pytest.approx((20.06, 743.3), abs=0.05)
     assert "what's the use of a book" in stimulus.transcripts["alice"]
-    mended = next(f for f in stimulus.findings if f.reason is Reason.SOURCE_ROWS_MENDED)
-    assert mended.found.startswith("3 label(s)")
+    corrected = next(f for f in stimulus.findings if f.reason is Reason.SOURCE_ROWS_MENDED)
+    assert corrected.found.startswith("3 label(s)")
 
 
 def test_real_word_onsets_give_the_published_word_rate(real):

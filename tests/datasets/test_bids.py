@@ -511,7 +511,7 @@ def test_a_wrong_sampling_rate_in_the_sidecar(eeg: Path) -> None:
     message = str(caught.value)
     assert "key 'SamplingFrequency'" in message
     assert "1000.0 in the sidecar, 256 Hz" in message
-    assert "mend the sidecar" in message
+    assert "fix the sidecar" in message
 
 
 def test_a_duration_that_disagrees_is_noted(eeg: Path) -> None:
@@ -566,7 +566,7 @@ def test_a_broken_literal_in_the_events(eeg: Path) -> None:
     with pytest.raises(RecordingError, match="'onset' is not valid") as caught:
         first(eeg)
     assert "'1,7O4'" in str(caught.value)
-    assert "mend the cell" in str(caught.value)
+    assert "fix the cell" in str(caught.value)
 
 
 def test_another_encoding_in_the_events(eeg: Path) -> None:

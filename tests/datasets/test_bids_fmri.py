@@ -375,7 +375,7 @@ def test_confounds_of_another_length_are_named(copy: Path) -> None:
     path = copy / f"{FUNC}/{STEM}_desc-confounds_timeseries.tsv"
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
-    with pytest.raises(RecordingError, match="one row a volume") as caught:
+    with pytest.raises(RecordingError, match="one row per volume") as caught:
         opened(copy).recording(KEY)
     assert path.name in str(caught.value)
 

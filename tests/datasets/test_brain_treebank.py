@@ -301,8 +301,8 @@ def test_words_keep_every_column(written: tuple[Path, BrainTreebankTruth]) -> No
     assert left_out.severity == "excluded"
     assert "2 of 64 rows" in left_out.found
     assert "line 8 'bigger'" in left_out.found
-    (mended,) = [f for f in stimulus.findings if f.reason is Reason.SOURCE_ROWS_MENDED]
-    assert "line 42" in mended.found
+    (corrected,) = [f for f in stimulus.findings if f.reason is Reason.SOURCE_ROWS_MENDED]
+    assert "line 42" in corrected.found
     assert stimulus.mechanisms == {}
 
 
@@ -662,12 +662,12 @@ def climbing_film(folder: Path) -> None:
         (deep_labels, RecordingError, "electrode_labels.json", "[[[", "download"),
         (deep_metadata, RecordingError, "trial000_metadata.json", "recursion", "download"),
         (endless_number, RecordingError, "corrupted_elec.json", "4300", "download"),
-        (wrong_cell, RecordingError, f"{TIMINGS}, line 3", "soon", "mend the cell"),
+        (wrong_cell, RecordingError, f"{TIMINGS}, line 3", "soon", "fix the cell"),
         (no_corrupted, RecordingError, "corrupted_elec.json", "sub_2", '"sub_1": []'),
         (torn_json, RecordingError, "electrode_labels.json, line 1", "Expecting", "download"),
         (no_timings, RecordingError, TIMINGS, "sub_1_trial001_timings.csv", "download it"),
         (other_atlas, RecordingError, "depth-wm.csv", "DK", "add the column"),
-        (twice_localised, RecordingError, "depth-wm.csv, line 7", "LT1a1", "mend the cell"),
+        (twice_localised, RecordingError, "depth-wm.csv, line 7", "LT1a1", "fix the cell"),
         (link_out, InputError, FIRST_H5, "elsewhere.h5", "copy the file into the folder"),
         (twice, InputError, "sub_1_trial000.h5", "also", "keep one of the two"),
         (odd_name, InputError, "sub_01_trial0.h5", "sub_01_trial0.h5", "its name in the release"),

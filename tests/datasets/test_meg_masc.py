@@ -398,7 +398,7 @@ PHONEME = "9.9\t0.1\t{'kind': 'phoneme', 'story': 'lw1', %s}\t1\t9900"
 BAD_RECORDINGS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "broken literal": (
         with_word(lambda line: edit_cell(line, 2, "{'kind': 'word', 'word': ")),
-        ("events.tsv, line 15, column 'trial_type'", "{'kind': 'word', 'word': ", "mend the line"),
+        ("events.tsv, line 15, column 'trial_type'", "{'kind': 'word', 'word': ", "fix the line"),
     ),
     "a call is not a literal": (
         with_word(lambda line: edit_cell(line, 2, "{'kind': open('touched', 'w')}")),
@@ -414,11 +414,11 @@ BAD_RECORDINGS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     ),
     "no start": (
         with_word(lambda line: line.replace("'start'", "'begin'")),
-        ("'start' is not a number", "None", "mend the line"),
+        ("'start' is not a number", "None", "fix the line"),
     ),
     "a broken literal of a phoneme": (
         spoil_events(lambda lines: [*lines, PHONEME % "'phoneme': BROKEN("]),
-        ("Python literal", "column 'trial_type'", "BROKEN(", "mend the line"),
+        ("Python literal", "column 'trial_type'", "BROKEN(", "fix the line"),
     ),
     "a broken word that mentions phonemes": (
         with_word(

@@ -7,18 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from lpact import load_study
 from lpact.codes import Reason
-from lpact.config import RunConfig, StudyConfig
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.datasets.natural_stories import AS_READ, OPTIONAL, PENN, TIMES, UD, WORDS
 from lpact.errors import LPactError, RecordingError, StimulusError
 from lpact.features.parsing.parse import read_parse
 from lpact.features.parsing.words import WordParse
-from lpact.inputs.workspace import Workspace
-from lpact.run.audit import audit_study
-from lpact.run.journal.progress import Silent
 from lpact.testing.natural_stories import NaturalStoriesTruth, write_natural_stories
-from lpact.validation import validate_model
 from shared_data import shared_data
 
 STIMULUS = "natural_stories"
@@ -92,11 +88,10 @@ def test_a_study_audits_a_dataset_without_recordings(truth: NaturalStoriesTruth)
         "datasets": [{"name": "ns", "reader": "natural_stories", "role": "diagnostic"}],
         "models": [{"name": "none", "layers": [1]}],
     }
-    config = validate_model(StudyConfig, values, where="test study")
-    workspace = Workspace(config, RunConfig(paths={"ns": str(truth.folder)}))
-    audit = audit_study(workspace, Silent()).datasets["ns"]
-    assert audit.recordings == []
-    assert not audit.confirmatory
+    audit = load_study(values | {"lpact": {}}, paths={"ns": truth.folder}).audit()
+    assert audit.n_recordings == 0
+    (chain,) = audit.tables["audits/lpact_evidence_feasibility"].iter_rows(named=True)
+    assert not chain["chain_complete"]
 
 
 def test_sentences_follow_punctuation_where_there_is_no_parse(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_files_that_are_missing_broken_or_unclear_are_named(tmp_path: Path) -> N
     _write(tmp_path, [{k: v for k, v in row.items() if k != "roi"} for row in _rows()])
     _expect(InputError, tmp_path, "the column 'roi' is missing", "line 1")
     path.write_text(path.read_text(encoding="utf-8") + "3,Torn", encoding="utf-8")
-    _expect(InputError, tmp_path, "one cell a column", "line 6")
+    _expect(InputError, tmp_path, "one cell per column", "line 6")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     _expect(InputError, tmp_path, "several tables", 'file = "other.csv"')
     with pytest.raises(InputError, match="no such folder"):

@@ -52,7 +52,7 @@ def test_a_trigger_maps_to_itself_under_every_rule() -> None:
 
 
 def test_nearest_and_next_count_from_the_named_trigger() -> None:
-    # The second trigger came 0.02 s late: which one a word takes can be seen.
+    # The second trigger came 0.02 s late: which one per word takes can be seen.
     stimulus, recording = [0.0, 1.0, 2.0], [10.0, 11.02, 12.0]
     times = [-0.5, 0.4, 0.5, 0.6, 1.0, 1.4, 1.6, 2.5]
     nearest = TriggerClock(stimulus, recording, rule="nearest").to_recording(times)

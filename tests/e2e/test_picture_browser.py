@@ -7,9 +7,10 @@ import base64
 import pytest
 from playwright.sync_api import Page
 
+from lpact.report import panels
 from lpact.report.figure import Figure
 from lpact.report.render import standalone, to_svg
-from lpact.report.theme import PALETTE, colour
+from lpact.report.theme import PALETTE
 
 pytestmark = [pytest.mark.browser, pytest.mark.ordeal]
 
@@ -30,9 +31,8 @@ FIRST_PIXEL = """async (source) => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_picture_follows_the_viewers_scheme(page: Page, scheme):
-    mark = {"type": "bar", "color": colour("real")}
-    spec = {"data": {"values": [{"x": 1}]}, "mark": mark, "width": 100, "height": 100}
-    svg = standalone(to_svg(Figure("n", "title", "caption", spec, "summary")))
+    chart = panels.layer([{"x": 1}], "bar", {"color": "real"}).properties(width=100, height=100)
+    svg = standalone(to_svg(Figure("n", "title", "caption", "summary", chart)))
     source = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
     page.emulate_media(color_scheme=scheme)
     page.goto("about:blank")

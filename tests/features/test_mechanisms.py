@@ -11,8 +11,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpact.analyses.lpact.config import StrippingConfig
 from lpact.codes import Reason
+from lpact.config import MechanismsConfig
 from lpact.datasets.base import Stimulus
 from lpact.errors import ConfigError, RegistryError, StimulusError
 from lpact.features.mechanisms import (
@@ -38,7 +38,7 @@ def make_inputs(n_words=4, **mechanisms):
 
 
 def test_the_six_mechanisms_of_the_default_study_are_registered():
-    assert set(StrippingConfig().mechanisms) <= set(MECHANISMS.names())
+    assert set(MechanismsConfig().include) <= set(MECHANISMS.names())
     summaries = [entry.summary for entry in MECHANISMS.entries()]
     assert len(set(summaries)) == len(summaries)
     assert all(summary and "\n" not in summary for summary in summaries)
@@ -64,7 +64,7 @@ def test_columns_are_the_offered_values_in_the_order_asked_for():
 
 @pytest.mark.parametrize("n_words", [0, 4])
 def test_nothing_offered_gives_no_columns(n_words):
-    names = StrippingConfig().mechanisms
+    names = MechanismsConfig().include
     values, available, missing = mechanism_matrix(names, make_inputs(n_words))
     assert (values.shape, available) == ((n_words, 0), ())
     assert tuple(missing) == names

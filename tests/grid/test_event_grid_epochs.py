@@ -73,7 +73,7 @@ def test_epochs_that_are_neither_words_nor_sentences_are_named():
     with pytest.raises(RecordingError) as error:
         build_grid(recording, stimulus, GridConfig(events="sentences"))
     assert "3 epochs" in error.value.got
-    assert "2 epochs, one a sentence" in error.value.expected
+    assert "2 epochs, one per sentence" in error.value.expected
     assert "4 words, 2 sentences" in error.value.remedy
 
 
@@ -82,8 +82,8 @@ def test_there_is_one_epoch_a_word(n_epochs):
     recording, stimulus = make(np.zeros((1, n_epochs, 2)), 4, (0.0,))
     with pytest.raises(RecordingError, match="the epochs and the words do not match") as error:
         build_grid(recording, stimulus, GridConfig())
-    assert error.value.got == f"{n_epochs} epochs a lag (shape (1, {n_epochs}, 2))"
-    assert error.value.expected == "4 epochs, one a word of words.csv"
+    assert error.value.got == f"{n_epochs} epochs per lag (shape (1, {n_epochs}, 2))"
+    assert error.value.expected == "4 epochs, one per word of words.csv"
 
 
 def test_no_words_give_an_empty_grid():

@@ -184,7 +184,8 @@ def test_every_option_is_read_while_a_study_runs(
     # Readers of files have tests of their own, with files.
     files = {e.plugin.Options for e in DATASETS.entries() if e.name != "simulated"}
     # Clusters, too: tests/run/test_dask_*.py.
-    models = {*sections(), *plugin_options()} - files - {SlurmConfig}
+    # Datasets and models with a folder have the options of those without.
+    models = {*sections(), *plugin_options()} - files - {SlurmConfig, lpact.Dataset, lpact.Model}
     wanted = {(m.__name__, name) for m in models for name in m.model_fields}
     wanted -= {("RunConfig", "patience_s"), ("RunConfig", "slurm")}
     assert wanted - seen == set()

@@ -49,7 +49,7 @@ def test_cells_stay_in_their_cells() -> None:
     assert made.splitlines()[2] == "| x \\| y | two lines |"
 
 
-@pytest.mark.parametrize("name", ["study-file", "tables", "codes", "plugins", "cli"])
+@pytest.mark.parametrize("name", ["study-file", "tables", "codes", "plugins", "cli", "api"])
 def test_rows_have_as_many_cells_as_their_header(name: str) -> None:
     n_cells = None
     for line in (DOCS / f"reference/{name}.md").read_text(encoding="utf-8").splitlines():

@@ -43,7 +43,7 @@ def install(site: Path, package: str, *, points: dict[str, str], source: str) ->
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder on the import path, with a package that holds no plugin."""
     (tmp_path / "no_built_ins").mkdir()
-    (tmp_path / "no_built_ins/__init__.py").touch()
+    (tmp_path / "no_built_ins/__init__.py").write_text("BUILT_IN = {}\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 
@@ -51,7 +51,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def registry() -> Registry[SevereControl]:
     """A registry of controls with no built-in ones."""
     importlib.invalidate_caches()
-    return Registry("control", SevereControl, package="no_built_ins")  # type: ignore[type-abstract]
+    return Registry("control", "lpact.controls.base:SevereControl", package="no_built_ins")
 
 
 def test_a_sound_package_is_registered(site: Path) -> None:
@@ -86,15 +86,18 @@ def test_a_name_that_lpact_has_taken(tmp_path: Path) -> None:
     )
     result = subprocess.run(
         [sys.executable, "-c", "from lpact.controls.base import CONTROLS; CONTROLS.names()"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        },
         capture_output=True,
         text=True,
         check=False,
     )
     assert result.returncode == 1
     assert "the control 'circular_shift' is registered twice" in result.stderr
-    assert "late_plugin.Mine (late-plugin 1.0)" in result.stderr
-    assert "lpact.controls.circular_shift (lpact)" in result.stderr
+    assert "'circular_shift = late_plugin:Mine' of late-plugin 1.0" in result.stderr
+    assert "already registered by lpact" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -112,8 +115,9 @@ def test_a_name_that_lpact_has_taken(tmp_path: Path) -> None:
 )
 def test_a_plugin_that_cannot_be_imported(site: Path, source: str, value: str, found: str) -> None:
     install(site, "broken-plugin", points={"mine": value}, source=source)
+    assert registry().names() == ["mine"]
     with pytest.raises(RegistryError, match="'mine' cannot be imported") as caught:
-        registry().names()
+        registry().entries()
     message = str(caught.value)
     assert f"entry point 'mine = {value}' of broken-plugin 1.0" in message
     assert found in message
@@ -125,7 +129,7 @@ def test_a_broken_plugin_stays_an_error(site: Path) -> None:
     broken = registry()
     for _ in range(2):
         with pytest.raises(RegistryError, match="cannot be imported"):
-            broken.names()
+            broken.get("mine")
     sys.modules.pop("broken_plugin", None)
 
 
@@ -141,10 +145,48 @@ def test_a_broken_plugin_stays_an_error(site: Path) -> None:
 def test_an_entry_point_that_is_not_a_control(site: Path, source: str) -> None:
     install(site, "odd-plugin", points={"mine": "odd_plugin:Mine"}, source=source)
     with pytest.raises(RegistryError, match="'mine' is not a control") as caught:
-        registry().names()
+        registry().get("mine")
     assert "of odd-plugin 1.0" in str(caught.value)
     assert "lpact.controls.base.SevereControl" in str(caught.value)
     sys.modules.pop("odd_plugin", None)
+
+
+def test_an_entry_point_has_the_name_of_its_class(site: Path) -> None:
+    points = {"mine": "renamed_plugin:Mine"}
+    install(site, "renamed-plugin", points=points, source=CONTROL.format(name="other"))
+    with pytest.raises(RegistryError, match="'mine' cannot be the name of a control") as caught:
+        registry().get("mine")
+    assert "the class says 'other'" in str(caught.value)
+    sys.modules.pop("renamed_plugin", None)
+
+
+def test_a_broken_analysis_breaks_no_other_command(tmp_path: Path) -> None:
+    """Help still lists the other commands and says what is wrong; `lpact list analyses` is an error."""
+    install(tmp_path, "broken-plugin", points={}, source="raise RuntimeError('half installed')")
+    info = tmp_path / "broken_plugin-1.0.dist-info"
+    points = "[lpact.analyses]\nbroken = broken_plugin:Broken\n"
+    (info / "entry_points.txt").write_text(points, encoding="utf-8")
+
+    def lpact(*arguments: str) -> subprocess.CompletedProcess[str]:
+        path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+        return subprocess.run(
+            [sys.executable, "-m", "lpact", *arguments],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    helped = lpact("--help")
+    assert helped.returncode == 0
+    assert "  robustness " in helped.stdout
+    assert "RuntimeError: half installed" in helped.stderr
+    assert lpact("assay", "--help").returncode == 0
+    assert lpact("plan", "--help").stderr == ""
+    listed = lpact("list", "analyses")
+    assert listed.returncode == 2
+    assert "the analysis plugin 'broken' cannot be imported" in listed.stderr
+    assert "Traceback" not in listed.stderr
 
 
 def test_built_in_controls_are_untouched() -> None:

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 PACKAGE = Path(__file__).parents[1] / "plugin_package"
 ORIGIN = "lpact-example-plugins 0.1.0"
 PLUGINS = {
+    "analyses": "steady",
     "datasets": "tiny",
     "models": "spelling",
     "controls": "time_reversal",
@@ -27,6 +28,7 @@ PLUGINS = {
 
 LIST_ALL = """
 import json
+from lpact.registry import ANALYSES
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS
 from lpact.features.mechanisms import MECHANISMS
@@ -35,7 +37,7 @@ from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.measures import MEASURES
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
 
-registries = (DATASETS, MODELS, CONTROLS, MEASURES, PROFILES, MECHANISMS, STRIPPINGS)
+registries = (ANALYSES, DATASETS, MODELS, CONTROLS, MEASURES, PROFILES, MECHANISMS, STRIPPINGS)
 print(json.dumps({
     r.group.removeprefix("lpact."): {e.name: [e.origin, e.summary] for e in r.entries()} for r in registries
 }))
@@ -68,14 +70,16 @@ if __name__ == "__main__":
     study = lpact.load_study(json.loads(sys.argv[1]))
     n_claims = study.plan().n_claims
     run = study.run(sys.argv[2], workers=2, progress=False)
-    assert run.decisions.height == n_claims > 0
-    print(run.explain("mine/letters/0/vowel_share"))
+    assert run.claims().height == n_claims > 0
+    print(run.claim("mine/letters/0/vowel_share").explain())
 """
 
 
 def python(*arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
     """Run Python with ``path`` in front of everything that is installed."""
-    settings = {"PYTHONPATH": str(path), "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200"}
+    inherited = os.environ.get("PYTHONPATH", "")
+    search = f"{path}{os.pathsep}{inherited}"
+    settings = {"PYTHONPATH": search, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200"}
     environment = {**os.environ, **settings}
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False
@@ -136,7 +140,7 @@ def test_the_manifest_names_the_package(run: tuple[Path, str]) -> None:
     assert options["time_reversal"] == {"within": "story"}
 
 
-def test_one_file_and_one_line_a_plugin() -> None:
+def test_one_file_and_one_line_per_plugin() -> None:
     import tomllib
 
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]

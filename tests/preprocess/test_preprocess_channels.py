@@ -159,7 +159,7 @@ def study(preprocess: dict[str, object], grid: dict[str, object]) -> SharedConfi
         ({"highpass_hz": 40.0, "lowpass_hz": 40.0}, "highpass_hz is not below lowpass_hz"),
         ({"envelope": "high_gamma", "lowpass_hz": 150.0}, "cuts its own bands"),
         ({"highpass_hz": 0.1, "highpass_s": 128.0}, "are both set; unset one"),
-        ({"resample_hz": 1.0, "confounds": ["x"]}, "confounds have one row a sample"),
+        ({"resample_hz": 1.0, "confounds": ["x"]}, "confounds have one row per sample"),
         ({"resample_hz": 100.0, "highpass_hz": 70.0}, "not below half of resample_hz"),
         ({"channels": ["a", "a"]}, "channels lists a value twice"),
     ],

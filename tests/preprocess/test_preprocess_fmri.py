@@ -121,7 +121,7 @@ def test_gaps_after_the_first_row_are_named() -> None:
 
 
 def test_confounds_of_another_run_are_named() -> None:
-    with pytest.raises(RecordingError, match="one row a volume") as caught:
+    with pytest.raises(RecordingError, match="one row per volume") as caught:
         clean_series(np.ones((N, 1)), tr_s=TR_S, confounds=np.ones((N - 1, 2)), where="run 3")
     assert f"{N - 1} rows" in str(caught.value)
 

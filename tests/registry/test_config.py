@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpact.config import RunConfig, StudyConfig, parse_study, read_study_file
+from lpact.config import RunConfig, StudyConfig, parse_study, read_study_file, study_config
 from lpact.errors import ConfigError
 from lpact.validation import config_digest, validate_model
 
@@ -34,7 +34,7 @@ layers = [1]
 
 def study(*path: str | int, value: object) -> StudyConfig:
     """The minimal study with one option set."""
-    return validate_model(StudyConfig, changed(*path, value=value), where="study.toml")
+    return study_config(changed(*path, value=value), where="study.toml")
 
 
 def changed(*path: str | int, value: object) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def changed(*path: str | int, value: object) -> dict[str, Any]:
 
 
 def test_the_minimal_study_is_valid() -> None:
-    config = validate_model(StudyConfig, MINIMAL, where="study.toml")
+    config = study_config(MINIMAL, where="study.toml")
     assert config.seed == 0
     assert config.datasets[0].role is None
     assert config.models[0].source == "precomputed"
@@ -58,22 +58,19 @@ def test_the_minimal_study_is_valid() -> None:
 @pytest.mark.parametrize(
     ("path", "remedy"),
     [
-        (("sed",), "sed: unknown option; did you mean 'seed'?"),
-        (("reedout",), "reedout: unknown option; did you mean 'readout'?"),
         (("readout", "fold"), "readout.fold: unknown option; did you mean 'folds'?"),
         (("nuisance", "includes"), "nuisance.includes: unknown option; did you mean 'include'?"),
         (("controls", "draw"), "controls.draw: unknown option; did you mean 'draws'?"),
-        (("relational", "min_unit"), "did you mean 'min_units'?"),
-        (("stripping", "method"), "did you mean 'methods'?"),
-        (("audit", "max_bad_unit"), "did you mean 'max_bad_units'?"),
-        (("gates", "minimum_reliability"), "did you mean 'min_reliability'?"),
+        (("lpact", "relational", "min_unit"), "did you mean 'min_units'?"),
+        (("lpact", "stripping", "method"), "did you mean 'methods'?"),
+        (("lpact", "audit", "max_bad_units"), "it is now max_bad_units of each dataset"),
+        (("lpact", "gates", "minimum_reliability"), "did you mean 'min_reliability'?"),
         (("datasets", 0, "reeder"), "datasets.0.reeder: unknown option; did you mean 'reader'?"),
         (
             ("datasets", 0, "grid", "lag_ms"),
             "datasets.0.grid.lag_ms: unknown option; did you mean 'lags_ms'?",
         ),
         (("models", 0, "layer"), "models.0.layer: unknown option; did you mean 'layers'?"),
-        (("zzz",), "known: assay, audit, controls, datasets"),
     ],
 )
 def test_an_unknown_key_gets_the_nearest_known_one(
@@ -82,8 +79,31 @@ def test_an_unknown_key_gets_the_nearest_known_one(
     with pytest.raises(ConfigError) as caught:
         study(*path, value=1)
     assert remedy in str(caught.value)
-    location = ".".join(str(part) for part in path)
-    assert f"study.toml, option '{location}'" in str(caught.value)
+    assert place(path) in str(caught.value)
+
+
+def place(path: tuple[str | int, ...]) -> str:
+    """How an error names an option: those of an analysis within its table."""
+    table, inner = (", table [lpact]", path[1:]) if path[0] == "lpact" else ("", path)
+    option = ".".join(str(part) for part in inner)
+    return f"study.toml{table}, option '{option}'"
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("sed", "did you mean 'seed'?"),
+        ("reedout", "did you mean 'readout'?"),
+        ("lpac", "did you mean 'lpact'?"),
+        ("zzz", "known: controls, datasets, lpact, mechanisms"),
+        ("gates", "rename the table to [lpact.gates]"),
+    ],
+)
+def test_an_unknown_table_gets_the_nearest_known_one(name: str, remedy: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        study(name, value=1)
+    assert caught.value.where == "study.toml"
+    assert remedy in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -110,10 +130,9 @@ def test_an_unknown_key_gets_the_nearest_known_one(
         (("nuisance", "envelope_lowpass_hz"), 0.0),
         (("controls", "include"), "circular_shift"),
         (("controls", "include"), []),
-        (("stripping", "mechanisms"), ["surprisal"]),
-        (("stripping", "target_fraction"), 0.0),
-        (("gates", "min_reliability"), 1.5),
-        (("gates", "severe_scope"), "some"),
+        (("lpact", "stripping", "target_fraction"), 0.0),
+        (("lpact", "gates", "min_reliability"), 1.5),
+        (("lpact", "gates", "severe_scope"), "some"),
         (("datasets",), []),
         (("datasets", 0, "role"), "main"),
         (("datasets", 0, "grid", "window_ms"), 0.0),
@@ -138,6 +157,7 @@ def test_wrong_values_are_errors_that_name_the_option(
     with pytest.raises(ConfigError) as caught:
         study(*path, value=value)
     # A rule over several options is reported at the table that holds them.
+    path = path[1:] if path[0] == "lpact" else path
     named = {".".join(str(part) for part in path[:n]) for n in (len(path) - 1, len(path))}
     assert any(f"  - {name}" in str(caught.value) for name in named if name)
 
@@ -148,14 +168,14 @@ def test_an_integer_is_a_number() -> None:
 
 def test_every_problem_is_listed() -> None:
     values = changed("readout", "folds", value=1)
-    values["seeds"] = 3
-    del values["models"]
+    values["controls"] = {"draw": 3}
+    del values["datasets"]
     with pytest.raises(ConfigError) as caught:
-        validate_model(StudyConfig, values, where="study.toml")
+        study_config(values, where="study.toml")
     message = str(caught.value)
     assert "readout.folds" in message
-    assert "models: required option is missing" in message
-    assert "seeds: unknown option; did you mean 'seed'?" in message
+    assert "datasets: required option is missing" in message
+    assert "controls.draw: unknown option; did you mean 'draws'?" in message
     assert "docs/reference/study-file.md" in message
 
 
@@ -163,10 +183,10 @@ def test_every_problem_is_listed() -> None:
     ("path", "what"),
     [
         (("controls", "include"), "control"),
-        (("stripping", "mechanisms"), "mechanism"),
-        (("stripping", "methods"), "stripping method"),
-        (("relational", "alignments"), "alignment measure"),
-        (("relational", "profiles"), "profile similarity"),
+        (("mechanisms", "include"), "mechanism"),
+        (("lpact", "stripping", "methods"), "stripping method"),
+        (("lpact", "relational", "alignments"), "alignment measure"),
+        (("lpact", "relational", "profiles"), "profile similarity"),
         (("nuisance", "include"), "nuisance feature"),
     ],
 )
@@ -185,17 +205,17 @@ def test_a_dataset_and_a_model_are_listed_once() -> None:
 # --- The digest ----------------------------------------------------------------------------------
 
 OTHER_VALUES: dict[tuple[str | int, ...], Any] = {
-    ("assay", "enabled"): False,
-    ("assay", "implant_snr"): 2.0,
-    ("assay", "unit_permutations"): 20,
-    ("assay", "onset_windows_ms"): [[0.0, 50.0]],
-    ("assay", "shifts"): 40,
-    ("assay", "alpha"): 0.1,
-    ("assay", "envelope_lags_ms"): [0.0],
-    ("assay", "envelope_rate_hz"): 50.0,
-    ("gates", "alpha"): 0.01,
-    ("gates", "fdr"): 0.1,
-    ("relational", "permutations"): 19,
+    ("lpact", "assay", "enabled"): False,
+    ("lpact", "assay", "implant_snr"): 2.0,
+    ("lpact", "assay", "unit_permutations"): 20,
+    ("lpact", "assay", "onset_windows_ms"): [[0.0, 50.0]],
+    ("lpact", "assay", "shifts"): 40,
+    ("lpact", "assay", "alpha"): 0.1,
+    ("lpact", "assay", "envelope_lags_ms"): [0.0],
+    ("lpact", "assay", "envelope_rate_hz"): 50.0,
+    ("lpact", "gates", "alpha"): 0.01,
+    ("lpact", "gates", "fdr"): 0.1,
+    ("lpact", "relational", "permutations"): 19,
     ("name",): "other",
     ("seed",): 1,
     ("mechanisms", "model"): "lm",
@@ -258,28 +278,28 @@ OTHER_VALUES: dict[tuple[str | int, ...], Any] = {
     ("controls", "draws"): 3,
     ("controls", "best_control_rule"): "mean_top_3",
     ("controls", "options"): {"circular_shift": {"min_autocorrelation_times": 3.0}},
-    ("relational", "alignments"): ["cka"],
-    ("relational", "profiles"): ["cosine"],
-    ("relational", "brain_patterns_from"): "other_run",
-    ("relational", "min_units"): 4,
-    ("relational", "half_blocks"): 4,
-    ("relational", "options"): {"cka": {"x": 1}},
-    ("stripping", "mechanisms"): ["surprisal", "context_update"],
-    ("stripping", "methods"): ["feature_zeroing"],
-    ("stripping", "target_fraction"): 0.5,
-    ("stripping", "mismatch_draws"): 1,
-    ("stripping", "options"): {"feature_zeroing": {"fraction": 0.2}},
-    ("audit", "required_controls"): [],
-    ("audit", "min_subject_runs"): 1,
-    ("audit", "min_brain_units"): 1,
-    ("audit", "max_bad_units"): 0.1,
-    ("gates", "direction_fraction"): 0.7,
-    ("gates", "min_subject_runs"): 2,
-    ("gates", "min_reliability"): 0.2,
-    ("gates", "min_ceiling_fraction"): 0.5,
-    ("gates", "summary_majority"): 0.6,
-    ("gates", "method_majority"): 0.6,
-    ("gates", "severe_scope"): "all_levels",
+    ("lpact", "relational", "alignments"): ["cka"],
+    ("lpact", "relational", "profiles"): ["cosine"],
+    ("lpact", "relational", "brain_patterns_from"): "other_run",
+    ("lpact", "relational", "min_units"): 4,
+    ("lpact", "relational", "half_blocks"): 4,
+    ("lpact", "relational", "options"): {"cka": {"x": 1}},
+    ("mechanisms", "include"): ["surprisal", "context_update"],
+    ("lpact", "stripping", "methods"): ["feature_zeroing"],
+    ("lpact", "stripping", "target_fraction"): 0.5,
+    ("lpact", "stripping", "mismatch_draws"): 1,
+    ("lpact", "stripping", "options"): {"feature_zeroing": {"fraction": 0.2}},
+    ("lpact", "audit", "required_controls"): [],
+    ("lpact", "audit", "min_subject_runs"): 1,
+    ("lpact", "audit", "min_brain_units"): 1,
+    ("datasets", 0, "max_bad_units"): 0.1,
+    ("lpact", "gates", "direction_fraction"): 0.7,
+    ("lpact", "gates", "min_subject_runs"): 2,
+    ("lpact", "gates", "min_reliability"): 0.2,
+    ("lpact", "gates", "min_ceiling_fraction"): 0.5,
+    ("lpact", "gates", "summary_majority"): 0.6,
+    ("lpact", "gates", "method_majority"): 0.6,
+    ("lpact", "gates", "severe_scope"): "all_levels",
 }
 """Another value than the default for every option that is hashed."""
 
@@ -305,7 +325,7 @@ JOINT_VALUES: dict[tuple[str | int, ...], Any] = {
 
 
 def test_other_values_cover_every_option() -> None:
-    dumped = validate_model(StudyConfig, MINIMAL, where="study").model_dump(mode="json")
+    dumped = study_config(MINIMAL, where="study").model_dump(mode="json")
     assert {*OTHER_VALUES, *JOINT_VALUES} == option_paths(dumped)
 
 
@@ -319,7 +339,7 @@ def test_options_that_ask_for_others_change_the_digest(path: tuple[str | int, ..
 
 @pytest.mark.parametrize("path", OTHER_VALUES, ids=lambda path: ".".join(str(p) for p in path))
 def test_every_hashed_option_changes_the_digest(path: tuple[str | int, ...]) -> None:
-    base = validate_model(StudyConfig, MINIMAL, where="study")
+    base = study_config(MINIMAL, where="study")
     other = study(*path, value=OTHER_VALUES[path])
     assert other != base
     assert other.digest() != base.digest()
@@ -331,8 +351,8 @@ def test_every_change_has_a_digest_of_its_own() -> None:
 
 
 def test_a_default_that_is_written_down_changes_nothing() -> None:
-    base = validate_model(StudyConfig, MINIMAL, where="study")
-    written = validate_model(StudyConfig, base.model_dump(mode="json"), where="study")
+    base = study_config(MINIMAL, where="study")
+    written = study_config(base.model_dump(mode="json"), where="study")
     assert written == base
     assert written.digest() == base.digest()
 
@@ -361,7 +381,7 @@ def test_the_digest_does_not_depend_on_the_order_of_keys(plain: dict[str, object
 
 
 def test_configurations_are_frozen() -> None:
-    config = validate_model(StudyConfig, MINIMAL, where="study")
+    config = study_config(MINIMAL, where="study")
     with pytest.raises(ValueError, match="frozen"):
         config.seed = 3
 

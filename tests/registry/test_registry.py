@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import ClassVar
 
 import pytest
@@ -15,9 +17,9 @@ from lpact.errors import ConfigError, RegistryError
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import MODELS
 from lpact.measures import MEASURES
-from lpact.registry import Plugin, PluginOptions, Registry
+from lpact.registry import ANALYSES, Plugin, PluginOptions, Registry
 
-REGISTRIES = (CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS)
+REGISTRIES = (ANALYSES, CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS)
 
 
 class Cake(Plugin):
@@ -46,25 +48,58 @@ class Biscuit(Cake):
     summary = "twice baked"
 
 
+def made(package: str, built_in: dict[str, str]) -> Registry[Cake]:
+    """A registry whose package lists these built-in plugins."""
+    sys.modules[package] = types.ModuleType(package)
+    vars(sys.modules[package])["BUILT_IN"] = built_in
+    return Registry("cake", f"{__name__}:Cake", package=package)
+
+
 @pytest.fixture
 def cakes() -> Registry[Cake]:
     """A registry with two plugins, registered out of order."""
-    registry = Registry("cake", Cake, package="lpact.report")
-    registry._loaded = True  # no package and no entry points to look at
+    registry = made("no_cakes", {})
     registry.register(Sponge)
     registry.register(Biscuit)
     return registry
 
 
-def test_register_returns_the_class(cakes: Registry[Cake]) -> None:
-    assert cakes.register(Sponge) is Sponge
+def test_register_returns_the_class() -> None:
+    assert made("no_cakes", {}).register(Sponge) is Sponge
+
+
+def test_built_in_plugins_are_imported_when_they_are_used_or_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry = made("bakery", {"sponge": "shelf:Sponge", "lost": "no_such_shelf:Lost"})
+    assert registry.names() == ["lost", "sponge"]
+    assert "bakery.shelf" not in sys.modules
+    shelf = types.ModuleType("bakery.shelf")
+    vars(shelf)["Sponge"] = Sponge
+    monkeypatch.setitem(sys.modules, "bakery.shelf", shelf)
+    assert registry.get("sponge") is Sponge
+    assert registry.origin("sponge") == "lpact"
+    for use in (lambda: registry.get("lost"), registry.entries):
+        with pytest.raises(RegistryError, match="the cake plugin 'lost' cannot be imported"):
+            use()
+
+
+def test_a_plugin_under_another_name_than_its_own_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry = made("bakery", {"torte": "shelf:Sponge"})
+    shelf = types.ModuleType("bakery.shelf")
+    vars(shelf)["Sponge"] = Sponge
+    monkeypatch.setitem(sys.modules, "bakery.shelf", shelf)
+    with pytest.raises(RegistryError, match="the class says 'sponge'"):
+        registry.get("torte")
 
 
 def test_entries_are_sorted_and_know_their_origin(cakes: Registry[Cake]) -> None:
     assert cakes.names() == ["biscuit", "sponge"]
     assert [(e.name, e.summary, e.plugin, e.origin) for e in cakes.entries()] == [
-        ("biscuit", "twice baked", Biscuit, "lpact"),
-        ("sponge", "eggs, sugar, flour", Sponge, "lpact"),
+        ("biscuit", "twice baked", Biscuit, "this session"),
+        ("sponge", "eggs, sugar, flour", Sponge, "this session"),
     ]
 
 
@@ -137,8 +172,8 @@ def test_a_plugin_says_what_it_is(cakes: Registry[Cake], missing: str) -> None:
         cakes.register(type("Torte", (Cake,), attributes))
 
 
-def test_a_failed_import_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = Registry("cake", Cake, package="lpact.no_such_package")
+def test_a_failed_import_is_not_forgotten() -> None:
+    registry: Registry[Cake] = Registry("cake", f"{__name__}:Cake", package="lpact.no_such_package")
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError, match="no_such_package"):
             registry.names()
@@ -146,7 +181,7 @@ def test_a_failed_import_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda r: r.kind)
 def test_every_built_in_plugin_is_complete(registry: Registry[Plugin]) -> None:
-    assert registry.group == f"lpact.{registry.kind}s"
+    assert registry.group == f"lpact.{registry.plural}"
     assert registry.entries()
     for entry in registry.entries():
         assert issubclass(entry.plugin, registry.base)

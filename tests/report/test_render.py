@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ElementTree
 import polars as pl
 import pytest
 
-from lpact.report.figure import DESCRIPTION, Figure, Material, mark, values, with_marks
+from lpact.report import panels
+from lpact.report.figure import Figure, mark, with_marks
 from lpact.report.render import standalone, to_pdf, to_png, to_svg
 from lpact.report.theme import PALETTE, colour, dark, following_page, grey, strange_colours
 
@@ -31,14 +32,13 @@ def rows() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def svg(rows: pl.DataFrame) -> str:
-    x = {"field": "dataset", "type": "nominal"}
-    encoding = {"x": x, "y": {"field": "layer", "type": "quantitative"}, "description": DESCRIPTION}
+    place = {"x": "dataset", "y": "layer"}
     layers = [
-        {"mark": {"type": "point", "color": colour("real")}, "encoding": encoding},
-        {"mark": {"type": "bar", "color": colour("fail")}, "encoding": encoding},
-        {"mark": "text", "encoding": {**encoding, "text": {"field": "model"}}},
+        panels.layer(rows, "point", {"color": "real"}, **place),
+        panels.layer(rows, "bar", {"color": "fail"}, **place),
+        panels.layer(rows, "text", text="model", **place),
     ]
-    return to_svg(Figure("f", EVIL, "c", {"data": values(rows), "layer": layers}, EVIL))
+    return to_svg(Figure("f", EVIL, "c", EVIL, panels.overlay(*layers, width=90, height=90)))
 
 
 def marks(svg: str) -> list[ElementTree.Element]:
@@ -68,15 +68,7 @@ def test_names_from_data_stay_text(svg: str) -> None:
 
 def test_a_label_that_only_looks_like_a_mark_is_left_alone() -> None:
     rows = pl.DataFrame({"a": ['{"text": "no"}', "{}", "{broken"], "b": [1, 2, 3]})
-    spec = {
-        "data": values(rows),
-        "mark": "bar",
-        "encoding": {
-            "x": {"field": "a", "type": "nominal"},
-            "y": {"field": "b", "type": "quantitative"},
-        },
-    }
-    drawn = to_svg(Figure("f", "t", "c", spec, "s"))
+    drawn = to_svg(Figure("f", "t", "c", "s", panels.layer(rows, "bar", x="a", y="b")))
     assert marks(drawn) == []
     assert "{broken" in drawn
 
@@ -84,9 +76,8 @@ def test_a_label_that_only_looks_like_a_mark_is_left_alone() -> None:
 @pytest.mark.parametrize("odd", ["a\x00b", "a\x1bb", "a\ufffeb", "a\ud800b"])
 def test_characters_that_no_picture_can_hold_are_boxes(odd: str) -> None:
     rows = with_marks(pl.DataFrame({"model": ["x"], "b": [1]}), lambda row: odd)
-    data = {"values": [{**row, "model": odd} for row in rows.to_dicts()]}
-    encoding = {"x": {"field": "model", "type": "nominal"}, "description": DESCRIPTION}
-    drawn = to_svg(Figure("f", odd, "c", {"data": data, "mark": "bar", "encoding": encoding}, odd))
+    chart = panels.layer(rows, "bar", x="model")
+    drawn = to_svg(Figure("f", odd, "c", odd, chart.properties(title=odd)))
     assert [e.get("aria-label") for e in marks(drawn)] == ["a\ufffdb"]
     assert to_png(drawn)
     assert to_pdf(drawn)
@@ -95,12 +86,8 @@ def test_characters_that_no_picture_can_hold_are_boxes(odd: str) -> None:
 def test_a_name_that_looks_like_a_colour_keeps_its_text() -> None:
     name = '" fill="#ffffff" x="'
     rows = pl.DataFrame({"model": [name], "b": [1]})
-    spec = {
-        "data": values(rows),
-        "mark": {"type": "bar", "color": colour("real")},
-        "encoding": {"x": {"field": "model", "type": "nominal"}},
-    }
-    svg = to_svg(Figure("f", name, "c", spec, name))
+    chart = panels.layer(rows, "bar", {"color": "real"}, x="model")
+    svg = to_svg(Figure("f", name, "c", name, chart))
     for look in (svg, dark(svg), following_page(svg), grey(svg), standalone(svg)):
         texts = [e.text for e in ElementTree.fromstring(look).iter(f"{SVG}text")]
         assert name in texts
@@ -134,11 +121,22 @@ def test_the_same_rows_give_the_same_bytes(svg: str, rows: pl.DataFrame) -> None
     assert width == round(2 * float(ElementTree.fromstring(svg).get("width", "0")))
 
 
-def test_material_knows_what_it_lacks() -> None:
-    frame = pl.DataFrame({"a": [1]})
-    material = Material({"x/y": frame}, None, {"z/z": frame})  # type: ignore[arg-type]
-    assert material.has("x/y", "z/z")
-    assert material.lacks("x/y", "q/q", "z/z") == ("q/q",)
-    assert material.table("z/z").equals(frame)
-    with pytest.raises(KeyError):
-        material.table("q/q")
+def test_a_figure_shows_itself_in_a_notebook(rows: pl.DataFrame) -> None:
+    made = Figure("f", "t", "c", "s", panels.layer(rows, "point", x="dataset", y="layer"))
+    bundle = made._repr_mimebundle_()
+    assert "vega" in bundle["text/html"]
+    assert '"tooltip"' in bundle["text/html"]
+
+
+def test_settings_of_a_session_do_not_change_a_figure(rows: pl.DataFrame) -> None:
+    import altair as alt
+
+    made = Figure("f", "t", "c", "s", panels.layer(rows, "point", x="dataset", y="layer"))
+    plain = made.spec
+    with alt.theme.enable("dark"):
+        assert "usermeta" in made.chart.to_dict(validate=False)
+        assert made.spec == plain
+    twin = Figure("f", "t", "c", "s", panels.layer(rows, "point", x="dataset", y="layer"))
+    assert twin == made
+    other = panels.layer(rows.head(1), "point", x="dataset", y="layer")
+    assert Figure("f", "t", "c", "s", other) != made

@@ -86,7 +86,7 @@ def shared_run(study: Study, factory: pytest.TempPathFactory, name: str) -> Run:
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Run]:
-    study = lpact.load_study(tiny(assay={"enabled": True}))
+    study = lpact.load_study(tiny(lpact={"assay": {"enabled": True}}))
     return study, shared_run(study, tmp_path_factory, "run-tiny")
 
 

@@ -90,6 +90,6 @@ def test_files_of_others_are_refused_before_anything_is_written(out: Path) -> No
 
 def test_a_run_with_wrong_sources_leaves_nothing(tmp_path: Path) -> None:
     study = lpact.load_study({**SMALL, "models": [{"name": "nobody", "layers": [1]}]})
-    with pytest.raises(lpact.LPactError, match="must be mended"):
+    with pytest.raises(lpact.LPactError, match="must be fixed"):
         study.run(tmp_path / "new" / "run", progress=False)
     assert not list(tmp_path.iterdir())

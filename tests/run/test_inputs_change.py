@@ -16,13 +16,14 @@ import pytest
 import zarr
 
 import lpact
-import lpact.run.execute as executing
-from lpact.analyses.base import Keys, Scope, Task
+from lpact.analyses.base import Scope, Task
+from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.jobs import BrainJob
 from lpact.datasets.folder.writer import write_folder
 from lpact.errors import InputError, RunError, StudyInputError
 from lpact.inputs.workspace import Workspace
-from lpact.run.audit import StudyAudit, audit_study
+from lpact.run.audit import StudyAudit, audit_study, study_keys
+from lpact.run.collect import Measuring
 from lpact.run.executors.base import Setup, perform
 from lpact.run.journal.progress import Silent
 from lpact.run.records import TaskFailure, TaskRecord
@@ -80,16 +81,20 @@ def reverse(path: Path) -> None:
     np.save(path, np.ascontiguousarray(np.load(path)[::-1]))
 
 
+STEPS: dict[str, tuple[Any, str]] = {"measure": (Measuring, "run"), "decide": (LPact, "decide")}
+
+
 def before(monkeypatch: pytest.MonkeyPatch, step: str, act: Callable[[], object]) -> None:
     """Do something once, when a run comes to a step."""
-    own = getattr(executing, step)
+    place, name = STEPS[step]
+    own = getattr(place, name)
 
     def acting(*args: Any, **more: Any) -> Any:
-        monkeypatch.setattr(executing, step, own)
+        monkeypatch.setattr(place, name, own)
         act()
         return own(*args, **more)
 
-    monkeypatch.setattr(executing, step, acting)
+    monkeypatch.setattr(place, name, acting)
 
 
 def outputs(run: Run) -> dict[str, str]:
@@ -212,8 +217,9 @@ def test_what_was_read_of_a_changed_file_is_not_used_after_it_is_put_back(folder
 def test_a_worker_looks_before_it_reads(folder: Path, same: bool) -> None:
     workspace, audit = audited(folder)
     file, results = neural(folder), MemoryTasks()
-    keys = Keys(workspace.config, audit)
-    tasks = keys.tasks([BrainJob("mine", r.id) for r in audit.datasets["mine"].recordings])
+    keys = study_keys(workspace.config, audit, "lpact")
+    recordings = audit.of["lpact"].detail["mine"].recordings
+    tasks = keys.tasks([BrainJob("mine", recording.id) for recording in recordings])
     setup = Setup.of(workspace, results)
     other = file.with_name("other.npy")
     shutil.copy(file, other)
@@ -346,7 +352,7 @@ def test_features_of_other_datasets_do_not_change_a_key(folder: Path) -> None:
             "source": "",
         }
         tables = {**audit.tables, MODEL_FILES.name: frame(MODEL_FILES, [row])}
-        made = Keys(workspace.config, replace(audit, tables=tables))
+        made = study_keys(workspace.config, replace(audit, tables=tables), "lpact")
         return [made._digest_of(Scope("mine", ("integrated",)))]
 
     assert keys("mine", "1") != keys("mine", "2")

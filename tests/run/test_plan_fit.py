@@ -10,13 +10,14 @@ from lpact.errors import RunError
 from lpact.run.costs import StageCost
 from lpact.run.fit import memory_with, refusal
 from lpact.run.machine import Limits, machine_limits, memory_limit
-from lpact.run.stages import BRAINS, DECISION, FEATURES, LEVELS, REPORT, TABLES
+from lpact.run.stages import DECISION, FEATURES, REPORT, TABLES
 
+BRAINS, LEVELS = "brains", "levels"
 MIB, GIB = 2**20, 2**30
 STAGES = (
     StageCost(FEATURES, 2, 5.0, 300 * MIB, 2 * GIB),
-    StageCost(BRAINS, 4, 1.0, GIB, 10 * MIB),
-    StageCost(LEVELS, 40, 100.0, 2 * GIB, 500 * MIB, longest=4.0),
+    StageCost(BRAINS, 4, 1.0, GIB, 10 * MIB, shared=True),
+    StageCost(LEVELS, 40, 100.0, 2 * GIB, 500 * MIB, longest=4.0, shared=True),
     StageCost(DECISION, 1, 2.0, GIB // 2, 0),
     StageCost(TABLES, 60, 3.0, GIB // 4, 700 * MIB),
     StageCost(REPORT, 1, 8.0, GIB // 2, 800 * MIB),
@@ -56,7 +57,7 @@ def test_too_many_workers_are_told_how_many_fit() -> None:
 
 
 def test_the_stage_that_many_processes_share_is_named_not_the_largest_process() -> None:
-    stages = (StageCost(LEVELS, 9, 1.0, GIB, 0), StageCost(REPORT, 1, 1.0, 2 * GIB, 0))
+    stages = (StageCost(LEVELS, 9, 1.0, GIB, 0, shared=True), StageCost(REPORT, 1, 1.0, 2 * GIB, 0))
     problem = judged(Limits(memory=8 * GIB, out=None, features=None), 20, stages)
     assert problem is not None
     assert f"most of it in the stage '{LEVELS}'" in str(problem.got)
@@ -114,12 +115,12 @@ def test_all_problems_are_told_at_once() -> None:
     [(1, 30.0), (2, 20.0), (3, 10.0), (100, 10.0)],
 )
 def test_tasks_go_to_workers_whole(workers: int, seconds: float) -> None:
-    three = StageCost(LEVELS, 3, 30.0, 0, 0, longest=10.0)
+    three = StageCost(LEVELS, 3, 30.0, 0, 0, longest=10.0, shared=True)
     assert three.seconds_with(workers) == pytest.approx(seconds)
 
 
 def test_one_long_task_bounds_a_stage() -> None:
-    uneven = StageCost(LEVELS, 11, 20.0, 0, 0, longest=10.0)
+    uneven = StageCost(LEVELS, 11, 20.0, 0, 0, longest=10.0, shared=True)
     assert uneven.seconds_with(4) == pytest.approx(10.0)
     assert StageCost(DECISION, 1, 20.0, 0, 0).seconds_with(4) == pytest.approx(20.0)
 

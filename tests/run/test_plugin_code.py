@@ -75,7 +75,8 @@ def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (package / "helper.py").write_text("SHIFT = 0.0\n")
     monkeypatch.syspath_prepend(str(package.parent))
     CONTROLS.names()
-    CONTROLS._add(importlib.import_module("plugged.control").Mine, origin="plugged 1.0")
+    mine = importlib.import_module("plugged.control").Mine
+    CONTROLS._add("mine", mine, origin="plugged 1.0", where="test")
     yield package / "helper.py"
     del CONTROLS._entries["mine"]
     for name in [name for name in sys.modules if name.partition(".")[0] == "plugged"]:
@@ -149,6 +150,6 @@ def test_plugins_of_two_kinds_may_have_one_name(
     monkeypatch.setattr(MEASURES, "_entries", entries)
     MEASURES.register(mine)  # type: ignore[arg-type]
     values = copy.deepcopy(STUDY)
-    values["relational"]["alignments"] = ["mine"]
+    values["lpact"]["relational"]["alignments"] = ["mine"]
     study = lpact.load_study(values)
     assert dict(plugin_code(study.config)).keys() == {PLUGIN, "measure mine"}

@@ -1,4 +1,4 @@
-"""A run held against a registration: what is the same counts as followed, and every planted change is named."""
+"""A run compared with a registration: what is the same counts as followed, and every planted change is named."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ import polars as pl
 import pytest
 
 import lpact
+from lpact.analyses.lpact.tables.audit import (
+    CONTROL_AVAILABILITY,
+    EVIDENCE_FEASIBILITY,
+    UNIT_INVENTORY,
+)
 from lpact.errors import ConfigError, RunError
 from lpact.report.page.preregistration import followed
 from lpact.run.preregistration import (
@@ -23,7 +28,7 @@ from lpact.run.preregistration import (
     run_items,
     write_registration,
 )
-from lpact.run.preregistration.check import DEPOSITED
+from lpact.run.preregistration.compare import DEPOSITED
 from lpact.run.preregistration.content import Content
 from lpact.run.preregistration.record import new_registration
 from lpact.store import Provenance, RunTables, build_manifest, write_manifest, write_table
@@ -32,6 +37,9 @@ from lpact.tables import BEFORE_RESULTS, BEFORE_RUN, DIGEST, PREREGISTRATION_ITE
 from small_study import SMALL
 
 Plain = dict[str, Any]
+UNITS, ROLES, CONTROLS = (
+    table.name for table in (UNIT_INVENTORY, EVIDENCE_FEASIBILITY, CONTROL_AVAILABILITY)
+)
 
 
 @pytest.fixture(scope="module")
@@ -77,26 +85,22 @@ def test_a_run_of_the_registered_study_follows_every_item(
     frame = items(registration, small_run)
     assert missed(frame) == {}
     groups = dict(frame.group_by("item_group").len().iter_rows())
-    n_tables, n_recordings = (
-        len(small_run.tables()),
-        small_run.n_rows("lpact_dataset_unit_inventory"),
-    )
-    assert groups["rows"] == n_tables
-    assert groups["recordings"] == groups["units"] == n_recordings
-    assert groups["gates"] == len(small_run.config.gates.model_dump())
+    assert groups["rows"] == len(small_run.tables())
+    # Three tables of two datasets each.
+    assert groups["audit"] == 3 * 2
     assert groups["datasets"] == groups["models"] == 2
-    assert groups["seed"] == 1
+    assert groups["seed"] == groups["claims"] == 1
     assert followed(frame).sentence.startswith(f"Preregistered (digest {registration.digest}): ")
 
 
 def test_claims_and_rows_are_those_of_the_run(registration: Registration, small_run: Run) -> None:
     planned = registration.content.claims
-    judged = small_run.decisions.select("dataset", "model", "layer", "mechanism")
-    assert {(c.dataset, c.model, c.layer, c.mechanism) for c in planned} == set(judged.iter_rows())
-    assert {c.dataset for c in planned if c.confirmatory} == {"planted"}
-    for own in registration.content.rows:
-        found = small_run.table(own.table).height
-        assert found <= own.n_rows if own.at_most else found == own.n_rows, own.table
+    judged = small_run.claims().select("dataset", "model", "layer", "mechanism").iter_rows()
+    assert planned.keys() == {"lpact"}
+    assert set(planned["lpact"]) == {"/".join(map(str, row)) for row in judged}
+    for table, own in registration.content.rows.items():
+        found = small_run.table(table).height
+        assert found <= own.n_rows if own.at_most else found == own.n_rows, table
 
 
 def first(values: list[Plain], **wanted: object) -> Plain:
@@ -122,8 +126,8 @@ PLANTED: dict[str, tuple[Callable[[Plain], object], tuple[str, str]]] = {
         ("configuration", "novel"),
     ),
     "gate": (
-        lambda p: p["config"]["gates"].update(min_ceiling_fraction=0.99),
-        ("gates", "gates.min_ceiling_fraction"),
+        lambda p: p["config"]["lpact"]["gates"].update(min_ceiling_fraction=0.99),
+        ("configuration", "lpact.gates.min_ceiling_fraction"),
     ),
     "file of a dataset": (
         lambda p: p["inputs"][0].update(sha256="0" * 64),
@@ -136,53 +140,47 @@ PLANTED: dict[str, tuple[Callable[[Plain], object], tuple[str, str]]] = {
         ("models", "drift, file w.bin"),
     ),
     "recording": (
-        lambda p: first(p["recordings"], dataset="empty").update(used=False, reason="empty_run"),
-        ("recordings", "empty/01/01/01"),
+        lambda p: first(p["audit"][UNITS], dataset="empty").update(used=False, reason="empty_run"),
+        ("audit", "lpact_dataset_unit_inventory, empty/01/01/01"),
     ),
     "events": (
-        lambda p: first(p["recordings"], dataset="empty").update(n_events=3),
-        ("recordings", "empty/01/01/01"),
+        lambda p: first(p["audit"][UNITS], dataset="empty").update(n_events=3),
+        ("audit", "lpact_dataset_unit_inventory, empty/01/01/01"),
     ),
     "unit order": (
-        lambda p: first(p["recordings"], dataset="empty").update(unit_order_hash="other"),
-        ("units", "empty/01/01/01"),
+        lambda p: first(p["audit"][UNITS], dataset="empty").update(unit_order_hash="other"),
+        ("audit", "lpact_dataset_unit_inventory, empty/01/01/01"),
     ),
     "role": (
-        lambda p: first(p["datasets"], dataset="empty").update(role="primary"),
-        ("roles", "empty"),
+        lambda p: first(p["audit"][ROLES], dataset="empty").update(role="primary"),
+        ("audit", "lpact_evidence_feasibility, empty"),
     ),
     "draws of a control": (
-        lambda p: first(p["controls"], dataset="planted", model="drift").update(draws=7),
-        ("controls", "planted/drift/2, circular_shift"),
+        lambda p: first(p["audit"][CONTROLS], dataset="planted", model="drift").update(draws=7),
+        ("audit", "lpact_control_availability, planted/drift/2/circular_shift"),
     ),
     "claim that was not planned": (
-        lambda p: p["claims"].remove(first(p["claims"], model="drift", mechanism="surprisal")),
+        lambda p: p["claims"]["lpact"].remove("empty/drift/2/surprisal"),
         ("claims", "empty/drift/2/surprisal"),
     ),
     "claim that is not judged": (
-        lambda p: p["claims"].append(p["claims"][0] | {"mechanism": "novel"}),
+        lambda p: p["claims"]["lpact"].append("empty/drift/2/novel"),
         ("claims", "empty/drift/2/novel"),
     ),
-    "claim that is confirmatory": (
-        lambda p: first(p["claims"], dataset="empty", mechanism="surprisal").update(
-            confirmatory=True
-        ),
-        ("claims", "empty/drift/2/surprisal"),
-    ),
     "rows": (
-        lambda p: first(p["rows"], table="predictive/predictive_scores").update(n_rows=1),
+        lambda p: p["rows"]["predictive/predictive_scores"].update(n_rows=1),
         ("rows", "predictive/predictive_scores"),
     ),
     "bound of rows": (
-        lambda p: first(p["rows"], table="causal/causal_block_drops").update(n_rows=1),
+        lambda p: p["rows"]["causal/causal_block_drops"].update(n_rows=1),
         ("rows", "causal/causal_block_drops"),
     ),
     "table that is not written": (
-        lambda p: p["rows"].append({"table": "novel", "n_rows": 0, "at_most": False}),
+        lambda p: p["rows"].update(novel={"n_rows": 0, "at_most": False}),
         ("rows", "novel"),
     ),
     "table that was not planned": (
-        lambda p: p["rows"].remove(first(p["rows"], table="predictive/predictive_scores")),
+        lambda p: p["rows"].pop("predictive/predictive_scores"),
         ("rows", "predictive/predictive_scores"),
     ),
     "version": (lambda p: p.update(lpact_version="9"), ("software", "lpact")),
@@ -209,7 +207,7 @@ def test_fewer_rows_than_a_bound_are_no_deviation(
     registration: Registration, small_run: Run
 ) -> None:
     def raise_bounds(plain: Plain) -> None:
-        for own in plain["rows"]:
+        for own in plain["rows"].values():
             own["n_rows"] += 5 if own["at_most"] else 0
 
     assert missed(items(changed(registration, raise_bounds), small_run)) == {}

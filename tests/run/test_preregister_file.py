@@ -13,7 +13,7 @@ import pytest
 
 from lpact.errors import RunError
 from lpact.run.preregistration import Registration, read_registration, write_registration
-from lpact.run.preregistration.content import Claim, Content, RecordingFacts, TableRows
+from lpact.run.preregistration.content import Content, TableRows
 from lpact.run.preregistration.record import new_registration
 from lpact.store import InputFile
 
@@ -22,21 +22,6 @@ EVIL = 'a"\n[red]\x1b[31m é'
 
 @pytest.fixture
 def registration() -> Registration:
-    recording = RecordingFacts(
-        dataset="d",
-        subject=EVIL,
-        session="1",
-        run="1",
-        stimulus="s",
-        used=True,
-        reason="ok",
-        n_units=4,
-        n_units_used=3,
-        unit_order_hash="abc",
-        n_words=10,
-        n_events=9,
-        n_events_excluded=1,
-    )
     content = Content(
         study="s",
         seed=3,
@@ -47,13 +32,9 @@ def registration() -> Registration:
         versions={"numpy": "2"},
         plugins=(),
         inputs=(InputFile(dataset="d", path=EVIL, n_bytes=1, sha256="0" * 64),),
-        datasets=(),
-        recordings=(recording,),
-        controls=(),
-        rows=(TableRows(table="t", n_rows=2, at_most=True),),
-        claims=(Claim(dataset="d", model="m", layer=1, mechanism="z", confirmatory=True),),
-        after_the_fact=False,
-        earlier_runs=(),
+        audit={"audits/units": ({"dataset": "d", "subject": EVIL, "used": True, "n_units": 4},)},
+        rows={"t": TableRows(n_rows=2, at_most=True)},
+        claims={"lpact": ("d/m/1/z",)},
     )
     return new_registration(content, datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC))
 
@@ -113,20 +94,20 @@ def edited(change: Callable[[dict[str, Any]], object]) -> Callable[[str], bytes]
 
 
 REFUSED: dict[str, tuple[Callable[[str], bytes], str]] = {
-    "empty": (lambda _: b"", "is no registration"),
-    "a study file": (lambda _: b'name = "x"\n', "is no registration"),
-    "other JSON": (lambda _: b'{"format": "lpact"}', "is no registration"),
-    "a list": (lambda _: b"[1]", "is no registration"),
-    "an archive": (lambda _: b"\x1f\x8b\x08\xff", "is no registration"),
-    "cut in half": (lambda t: t.encode()[: len(t) // 2], "ends too early"),
-    "last brace cut": (lambda t: t.rstrip()[:-1].encode(), "ends too early"),
-    "cut in a word": (lambda t: t[: t.index('"registered_at"') + 5].encode(), "ends too early"),
-    "newer": (edited(lambda v: v.update(format_version=2)), "another version of lpact"),
+    "empty": (lambda _: b"", "not a registration"),
+    "a study file": (lambda _: b'name = "x"\n', "not a registration"),
+    "other JSON": (lambda _: b'{"format": "lpact"}', "not a registration"),
+    "a list": (lambda _: b"[1]", "not a registration"),
+    "an archive": (lambda _: b"\x1f\x8b\x08\xff", "not a registration"),
+    "cut in half": (lambda t: t.encode()[: len(t) // 2], "damaged or edited"),
+    "last brace cut": (lambda t: t.rstrip()[:-1].encode(), "damaged or edited"),
+    "cut in a word": (lambda t: t[: t.index('"registered_at"') + 5].encode(), "damaged or edited"),
+    "newer": (edited(lambda v: v.update(format_version=3)), "another version of lpact"),
     "without a version": (edited(lambda v: v.pop("format_version")), "another version of lpact"),
     "a field more": (edited(lambda v: v.update(note="x")), "note"),
     "a field less": (edited(lambda v: v.pop("digest")), "digest"),
-    "no time": (edited(lambda v: v.update(registered_at="yesterday")), "no time in UTC"),
-    "a time that is a number": (edited(lambda v: v.update(registered_at=3)), "no text"),
+    "no time": (edited(lambda v: v.update(registered_at="yesterday")), "registered_at"),
+    "a time that is a number": (edited(lambda v: v.update(registered_at=3)), "registered_at"),
     "a seed in words": (edited(lambda v: v["registered"].update(seed="3")), "registered.seed"),
     "an unknown item": (edited(lambda v: v["registered"].update(x=1)), "registered.x"),
     "a claim less": (edited(lambda v: v["registered"].pop("claims")), "registered.claims"),
@@ -135,7 +116,7 @@ REFUSED: dict[str, tuple[Callable[[str], bytes], str]] = {
         "'seed' twice",
     ),
     "no number": (lambda t: t.replace("1.5", "NaN").encode(), "NaN"),
-    "very deep": (lambda _: b'{"a":' * 100_000, "damaged or was edited"),
+    "very deep": (lambda _: b'{"a":' * 100_000, "damaged or edited"),
 }
 
 
@@ -143,12 +124,12 @@ REFUSED: dict[str, tuple[Callable[[str], bytes], str]] = {
 def test_a_file_that_cannot_be_trusted_is_refused(
     registration: Registration, tmp_path: Path, what: str
 ) -> None:
-    damage, told = REFUSED[what]
+    damage, message = REFUSED[what]
     path = tmp_path / "r.json"
     path.write_bytes(damage(registration.text()))
     with pytest.raises(RunError) as caught:
         read_registration(path)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
 
 
@@ -160,5 +141,5 @@ def test_white_space_is_no_edit(registration: Registration, tmp_path: Path) -> N
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", tmp_path):
-        with pytest.raises(RunError, match="no such registration"):
+        with pytest.raises(RunError, match="cannot be read"):
             read_registration(path)

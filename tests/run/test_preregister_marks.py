@@ -16,12 +16,14 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import lpact
-from lpact.analyses.base import Keys, Task
+from lpact.analyses.base import Task
+from lpact.analyses.lpact.analysis import LPact
 from lpact.analyses.lpact.assays import implant
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.positive_controls import ImplantJob
 from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
-from lpact.run import execute as execution
+from lpact.run.audit import study_keys
 from lpact.run.executors.base import Setup
 from lpact.run.executors.dask.terms import Briefing
 from lpact.run.executors.dask.worker import Desk
@@ -95,12 +97,12 @@ def test_the_tasks_of_a_study_are_those_of_its_run(
         other.save(task.key, {})
     study = made()
     for arm in implant.ARMS:
-        job = ImplantJob.of(study.config, arm)
-        other.save(Keys(study.config, study.audit()).task(job).key, {})
+        job = ImplantJob.of(LPactConfig.of(study.config), arm)
+        other.save(study_keys(study.config, study.audit(), "lpact").task(job).key, {})
     assert {p.name for p in files(unregistered[0])} == {p.name for p in files(tmp_path / "other")}
     assert {store.mark_of(task.key) for task in tasks} == {""}
-    stems = {task.name.split("/")[0] for task in tasks}
-    assert stems >= {"context", "ceiling", "assay"}
+    stems = {task.name.split("/")[1] for task in tasks}
+    assert stems >= {"context", "ceiling", "controls"}
 
 
 def test_results_that_were_there_are_counted(
@@ -113,7 +115,7 @@ def test_results_that_were_there_are_counted(
 ) -> None:
     """Some results are new and made under the registration; the others are not, though all are newer than it."""
     store = TaskStore.at(kept)
-    removed = [task.key for task in tasks if task.name.startswith(("ceiling/", "assay/stimulus/"))]
+    removed = [task.key for task in tasks if "/ceiling/" in task.name or "/stimulus/" in task.name]
     assert 0 < len(removed) < len(tasks)
     for key in removed:
         store.remove(key)
@@ -172,7 +174,7 @@ def test_a_run_that_was_interrupted_before_the_registration_is_counted(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(execution, "decide", stop)
+        patched.setattr(LPact, "decide", stop)
         with pytest.raises(KeyboardInterrupt):
             study.run(out, progress=False)
     study.preregister(tmp_path / "r.json")
@@ -189,17 +191,17 @@ def test_a_study_with_results_in_its_own_place_is_not_registered(
     made: Made, kept: Path, tasks: list[Task], tmp_path: Path
 ) -> None:
     out = tmp_path / "r.json"
-    with pytest.raises(RunError, match="results are there already") as caught:
+    with pytest.raises(RunError, match="results exist already") as caught:
         made(kept).preregister(out)
     assert "'run.tasks'" in str(caught.value)
-    assert f"results of {len(tasks)} tasks of this very study" in str(caught.value)
+    assert f"results of {len(tasks)} task(s) of this very study" in str(caught.value)
     assert not out.exists()
     late = made(kept).preregister(out, after_the_fact=True)
     assert [run.n_finished_tasks for run in late.content.earlier_runs] == [len(tasks), 0]
     # Of another study, nothing is there; a place that is not there yet is as good.
     other = made(kept)
     config = other.config.model_copy(update={"seed": 4})
-    for study in (Study(config, other.run_config), made(tmp_path / "none")):
+    for study in (Study.of(config, other.run_config), made(tmp_path / "none")):
         made_now = study.preregister(tmp_path / f"{study.config.seed}.json")
         assert [run.n_finished_tasks for run in made_now.content.earlier_runs] == [0]
     assert not (tmp_path / "none").exists()
@@ -208,7 +210,7 @@ def test_a_study_with_results_in_its_own_place_is_not_registered(
 def with_options(study: Study, **options: Any) -> Study:
     """The study with other options of its readouts, on the same data."""
     readout = study.config.readout.model_copy(update=options)
-    return Study(study.config.model_copy(update={"readout": readout}), study.run_config)
+    return Study.of(study.config.model_copy(update={"readout": readout}), study.run_config)
 
 
 def test_results_of_the_same_data_count_with_whichever_options_they_were_made(
@@ -217,9 +219,9 @@ def test_results_of_the_same_data_count_with_whichever_options_they_were_made(
     study = with_options(made(kept), memory_gib=1.5)
     own = {task.key for task in study_tasks(study.config, study.audit())}
     assert own.isdisjoint(task.key for task in tasks)
-    with pytest.raises(RunError, match="results are there already") as caught:
+    with pytest.raises(RunError, match="results exist already") as caught:
         study.preregister(tmp_path / "r.json")
-    pairs = {f"{c.dataset}/{c.model}" for c in register(study.config, study.audit()).content.claims}
+    pairs = {f"{d.name}/{m.name}" for d in study.config.datasets for m in study.config.models}
     for part in ("'run.tasks'", f"a run of the study '{study.config.name}'", *pairs):
         assert part in str(caught.value)
     late = study.preregister(tmp_path / "r.json", after_the_fact=True)
@@ -298,16 +300,17 @@ def test_what_was_not_looked_at_is_not_called_before(
 ) -> None:
     study, run = made(), unregistered[1]
     empty = str(tmp_path / "none")
-    for kept, found in (("", "no earlier run was named"), (empty, "no results in what was looked")):
+    for kept, found in (
+        ("", "no earlier run was named"),
+        (empty, "no results in what was searched"),
+    ):
         items = check_run(register(study.config, study.audit(), kept=kept), run)
         said = items.filter(item=BEFORE_RESULTS).row(0, named=True)
         assert said["followed"]
         assert said["registered"] == "declared before results"
         assert said["found"].startswith(found)
-        assert ("own place" in said["detail"]) == bool(kept)
-        assert (
-            "runs noted there that have kept results of the same data" in said["detail"]
-        ) == bool(kept)
+        assert ("own store" in said["detail"]) == bool(kept)
+        assert ("other runs on the same data" in said["detail"]) == bool(kept)
 
 
 @pytest.mark.parametrize("shares", [True, False])

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lpact
-from lpact import decide
+from lpact.analyses.lpact import gates
 from lpact.analyses.lpact.levels import (
     ceiling,
     localiser,
@@ -21,6 +21,7 @@ from lpact.analyses.lpact.levels import (
     relational,
     stripping,
 )
+from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.cli import app
 from lpact.errors import LPactError, RunError
 from lpact.math import partial, ridge
@@ -42,7 +43,7 @@ OUTCOMES: tuple[Callable[..., Any], ...] = (
     relational.run_brain,
     stripping.run,
     ceiling.run,
-    decide.decide,
+    gates.decide,
     readouts.fit_context,
     readouts.fit_nuisance,
     localiser.localise,
@@ -140,7 +141,7 @@ def test_other_responses_give_the_same_registration_but_for_their_checksums(
 ) -> None:
     first = registered(tmp_path, real).content
     assert first.claims
-    assert all(recording.used for recording in first.recordings)
+    assert all(recording["used"] for recording in first.audit[UNIT_INVENTORY.name])
     for responses in (permuted, replaced):
         other = registered(tmp_path, responses).content
         changed = {
@@ -155,9 +156,10 @@ def test_other_responses_give_the_same_registration_but_for_their_checksums(
 def test_a_unit_that_cannot_be_used_is_seen(tmp_path: Path) -> None:
     """The twin: what the source audit is to see of responses does enter the registration."""
     first, other = registered(tmp_path, real).content, registered(tmp_path, flat_unit).content
-    assert {r.n_units_used for r in first.recordings} == {N_UNITS}
-    assert {r.n_units_used for r in other.recordings} == {N_UNITS - 1}
-    assert first.recordings[0].unit_order_hash != other.recordings[0].unit_order_hash
+    then, now = (own.audit[UNIT_INVENTORY.name] for own in (first, other))
+    assert {recording["n_units_used"] for recording in then} == {N_UNITS}
+    assert {recording["n_units_used"] for recording in now} == {N_UNITS - 1}
+    assert then[0]["unit_order_hash"] != now[0]["unit_order_hash"]
 
 
 STUDY = """
@@ -188,7 +190,7 @@ def test_the_command_computes_no_outcome(tmp_path: Path, monkeypatch: pytest.Mon
     result = CliRunner().invoke(app, ["preregister", str(path)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     claims = read_registration(tmp_path / "own.preregistration.json").content.claims
-    assert {claim.dataset for claim in claims} == {"mine"}
+    assert {claim.split("/")[0] for claim in claims["lpact"]} == {"mine"}
     # The twin: a run of the same study does come upon what was put in their place.
     with pytest.raises((AssertionError, LPactError), match="an outcome was computed"):
         lpact.load_study(path).run(tmp_path / "run", progress=False)
@@ -267,7 +269,7 @@ def test_registering_is_refused_where_results_are(tmp_path: Path) -> None:
     study = study_of(tmp_path / "data")
     audit = study.audit()
     out = tmp_path / "run"
-    with pytest.raises(RunError, match="no run is there"):
+    with pytest.raises(RunError, match="there is no run to search"):
         register(study.config, audit, runs=[out])
     partial = tmp_path / "run.partial"
     (partial / "tasks" / "ab").mkdir(parents=True)
@@ -275,7 +277,7 @@ def test_registering_is_refused_where_results_are(tmp_path: Path) -> None:
     assert [run.state for run in made.content.earlier_runs] == ["unfinished"]
     (partial / "tasks" / "ab" / "abcd").write_bytes(b"a result")
     for folder in (out, partial):
-        with pytest.raises(RunError, match="results are there already"):
+        with pytest.raises(RunError, match="results exist already"):
             register(study.config, audit, runs=[folder])
     late = register(study.config, audit, runs=[out], after_the_fact=True).content
     assert late.after_the_fact

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lpact.analyses.lpact.stages import BRAINS, CEILINGS, LEVELS
 from lpact.run.journal.model import Estimate, ProgressModel
-from lpact.run.stages import AUDIT, BRAINS, CEILINGS, DECISION, FEATURES, LEVELS
+from lpact.run.stages import AUDIT, DECISION, FEATURES
 
 
 class Clock:

@@ -76,7 +76,7 @@ def test_unit_order_changes_nothing_but_the_order(tinier_run, tinier_study, tmp_
                 "draws": 1,
                 "include": ["random_matched_dim", "random_matched_autocorr", "circular_shift"],
             },
-            assay={"enabled": False},
+            lpact={"relational": {"permutations": 19}},
         )
         return lpact.load_study(values).run(tmp_path / f"run-{name}", progress=False)
 

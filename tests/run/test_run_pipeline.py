@@ -8,10 +8,12 @@ import polars as pl
 import pytest
 
 import lpact
-from lpact.analyses.lpact.config import GatesConfig
+from lpact.analyses.base import analyses_of
 from lpact.errors import ConfigError, RunError
 from lpact.store import verify_outputs
-from lpact.tables import RUN_TABLES
+from lpact.tables import run_tables
+
+RUN_TABLES = run_tables(["lpact"])
 
 
 def test_every_declared_table_is_written_with_its_csv_twin(tiny_run):
@@ -32,9 +34,9 @@ def test_plan_counts_the_rows_that_are_then_written(tiny_run):
             assert written <= planned, name
         else:
             assert written == planned, name
-    assert plan.n_claims == run.decisions.height
-    assert plan.seconds > 0
-    assert plan.peak_bytes > 0
+    assert plan.n_claims == run.claims().height
+    assert plan.seconds_with(1) > 0
+    assert plan.memory_with(1) > 0
 
 
 def test_row_arithmetic_of_mechanism_stripping(tiny_run):
@@ -63,13 +65,15 @@ def test_manifest_says_what_the_run_was_made_of(tiny_run):
     assert run.config == study.config
     assert manifest["plugins"] == []
     # Options that the study leaves at their defaults are recorded, and hashed, all the same.
-    assert manifest["config"]["stripping"]["options"]["feature_zeroing"] == {"fraction": 0.1}
+    assert manifest["config"]["lpact"]["stripping"]["options"]["feature_zeroing"] == {
+        "fraction": 0.1
+    }
     assert manifest["config"]["datasets"][0]["options"]["vocabulary_size"] == 400
 
 
 def test_deciding_again_gives_the_stored_tables(tiny_run):
     _, run = tiny_run
-    again = run.decide()
+    again = run.analysis().decide(run.config, run.material.tables)
     assert again
     for name, table in again.items():
         assert table.equals(run.table(name)), name
@@ -77,7 +81,11 @@ def test_deciding_again_gives_the_stored_tables(tiny_run):
 
 def test_other_gates_change_verdicts_and_no_measurement(tiny_run):
     _, run = tiny_run
-    impossible = run.decide(GatesConfig(min_subject_runs=1000))
+    section = run.config.analyses["lpact"]
+    gates = section.gates.model_copy(update={"min_subject_runs": 1000})
+    other = section.model_copy(update={"gates": gates})
+    config = run.config.model_copy(update={"analyses": {"lpact": other}})
+    impossible = analyses_of(config)["lpact"].decide(config, run.material.tables)
     assert set(impossible["decisions/lpact_decision_table"]["label"]) == {"insufficient_coverage"}
     key = ["model", "layer", "unit", "alignment", "profile", "subject", "run"]
     before = run.table("profile_similarity_deltas").sort(key)["delta_rel"]
@@ -88,7 +96,7 @@ def test_other_gates_change_verdicts_and_no_measurement(tiny_run):
 def test_a_finished_run_is_returned_as_it_is(tiny_run):
     study, run = tiny_run
     stamp = (run.root / "manifest.json").stat().st_mtime_ns
-    assert study.run(run.root, progress=False).outcome == run.outcome
+    assert study.run(run.root, progress=False).manifest == run.manifest
     assert (run.root / "manifest.json").stat().st_mtime_ns == stamp
 
 
@@ -107,7 +115,7 @@ def test_a_finished_run_of_other_inputs_is_refused(tiny_study, tmp_path):
         controls={"draws": 1},
     )
     lpact.load_study(values).run(tmp_path / "run", progress=False)
-    assert lpact.load_study(values).run(tmp_path / "run", progress=False).outcome
+    assert lpact.load_study(values).run(tmp_path / "run", progress=False).root.is_dir()
     path = next((tmp_path / "data" / "recordings").glob("*/neural.npy"))
     np.save(path, np.load(path) + 1.0)
     with pytest.raises(RunError, match="made from something else") as caught:
@@ -144,7 +152,7 @@ def test_brain_patterns_can_come_from_other_runs_and_subjects(tiny_study, tmp_pa
     for source in ("other_run", "other_subject"):
         study = lpact.load_study(
             tiny_study(
-                relational={"brain_patterns_from": source},
+                lpact={"relational": {"brain_patterns_from": source}},
                 models=[{"name": "integrated", "layers": [2]}],
                 controls={"draws": 1},
             )
@@ -178,11 +186,9 @@ def test_leave_one_story_out(tiny_study, tmp_path):
 
 def test_several_data_frames_in_a_few_lines(tiny_run):
     _, run = tiny_run
-    frame = run.decisions.to_pandas()
+    frame = run.claims().to_pandas()
     assert len(frame) == 18
     assert "label" in frame
-    text = run.explain("sim/integrated/2/surprisal")
-    assert "predictive" in text
 
 
 def test_the_same_study_on_torch(tinier_run, tinier_study, tmp_path):
@@ -191,10 +197,10 @@ def test_the_same_study_on_torch(tinier_run, tinier_study, tmp_path):
 
     _, numpy = tinier_run
     torch.set_num_threads(1)
-    values = tinier_study(assay={"enabled": False})
+    values = tinier_study(lpact={"relational": {"permutations": 19}})
     values["readout"]["device"] = "torch"
     other = lpact.load_study(values).run(tmp_path / "run", workers=1)
-    assert other.decisions["label"].to_list() == numpy.decisions["label"].to_list()
+    assert other.claims()["label"].to_list() == numpy.claims()["label"].to_list()
     for name, column in (
         ("predictive_scores", "score_median"),
         ("profile_similarity_deltas", "delta_rel"),
@@ -224,10 +230,10 @@ def test_ways_to_choose_and_compute(tiny_study, tmp_path, readout):
         tiny_study(
             readout=readout,
             models=[{"name": "integrated", "layers": [2]}],
-            relational={"alignments": ["linear", "cka"]},
-            stripping={
-                "mechanisms": ["surprisal", "context_update"],
-                "methods": ["feature_zeroing"],
+            mechanisms={"include": ["surprisal", "context_update"]},
+            lpact={
+                "relational": {"alignments": ["linear", "cka"]},
+                "stripping": {"methods": ["feature_zeroing"]},
             },
         )
     )

@@ -10,20 +10,21 @@ from typing import Any
 
 import polars as pl
 import pytest
-from lpact.run.measure import Measured, measure
 
 import lpact
-from lpact.analyses.base import Keys, Task
-from lpact.analyses.lpact.positive_controls import ImplantJob, profile_jobs
-from lpact.analyses.lpact.stimulus_controls import stimulus_jobs
-from lpact.config import RunConfig, StudyConfig
+from lpact.analyses.base import Task, analyses_of
+from lpact.analyses.lpact.config import LPactSection
+from lpact.analyses.lpact.jobs import MEASURING
+from lpact.analyses.lpact.stimulus_controls import JUDGING
+from lpact.config import SharedConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
-from lpact.run.audit import StudyAudit, audit_study
+from lpact.run.audit import StudyAudit, audit_study, study_keys
+from lpact.run.collect import Measuring
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.base import perform
 from lpact.run.journal.progress import Silent
 from lpact.store import MemoryTasks
-from lpact.store.code import JUDGING, MEASURING, code_digest
+from lpact.store.code import SHARED, code_digest, source_digests
 from lpact.tables import MODEL_FILES, SOURCE_FILES
 
 PACKAGE = Path(lpact.__file__).parent
@@ -77,15 +78,16 @@ def set_option(*path: str | int, to: object) -> Change:
 
 def of(*kinds: str) -> Callable[[str], bool]:
     """Tasks whose names begin so."""
-    return lambda name: name.startswith(kinds)
+    return lambda name: name.removeprefix("lpact/").startswith(kinds)
 
 
 def nothing(_: str) -> bool:
     return False
 
 
-ONE = ("brain/one", "context/one", "ceiling/one", "assay/brain/one", "assay/stimulus/one")
-ASSAYS = ("assay/brain", "assay/stimulus")
+ONE = ("brain/one", "context/one", "ceiling/one", "controls/brain/one", "controls/stimulus/one")
+ASSAYS = ("controls/brain", "controls/stimulus")
+IMPLANT = "controls/implant"
 MEASURED = ("brain", "context", "ceiling")
 
 CHANGES: dict[str, tuple[Change, Callable[[str], bool]]] = {
@@ -97,21 +99,27 @@ CHANGES: dict[str, tuple[Change, Callable[[str], bool]]] = {
     "readout": (set_option("readout", "alphas", to=[20.0]), lambda _: True),
     "nuisance": (
         set_option("nuisance", "include", to=["word_length"]),
-        of("context", "assay"),
+        of("context", "controls"),
     ),
-    "controls": (set_option("controls", "draws", to=2), of("context", *ASSAYS, "assay/implant")),
-    "relational": (set_option("relational", "profiles", to=["cosine"]), lambda _: True),
-    "stripping": (
-        set_option("stripping", "mismatch_draws", to=2),
-        of("context", *ASSAYS, "assay/implant"),
-    ),
+    "controls": (set_option("controls", "draws", to=2), of("context", *ASSAYS, IMPLANT)),
     "mechanisms": (
         set_option("mechanisms", "options", "context_update", to={"layer": 1}),
         of("context", *ASSAYS),
     ),
-    "audit": (set_option("audit", "max_bad_units", to=0.9), of(*MEASURED, *ASSAYS)),
-    "gates": (set_option("gates", "min_subject_runs", to=77), of("assay/implant", "assay/brain")),
-    "assay": (set_option("assay", "unit_permutations", to=6), of("assay")),
+    "lpact.relational": (
+        set_option("lpact", "relational", "profiles", to=["cosine"]),
+        lambda _: True,
+    ),
+    "lpact.stripping": (
+        set_option("lpact", "stripping", "mismatch_draws", to=2),
+        of("context", *ASSAYS, IMPLANT),
+    ),
+    "lpact.audit": (set_option("lpact", "audit", "min_subject_runs", to=1), of(*ASSAYS)),
+    "lpact.gates": (
+        set_option("lpact", "gates", "min_subject_runs", to=77),
+        of(IMPLANT, "controls/brain"),
+    ),
+    "lpact.assay": (set_option("lpact", "assay", "unit_permutations", to=6), of("controls")),
 }
 
 
@@ -129,40 +137,34 @@ class Chosen:
                 yield perform(task, self._workspace, self._results)
 
 
-class Everything(Collection[str]):
-    """All keys."""
+class Measured:
+    """The tasks of a study."""
 
-    def __contains__(self, key: object) -> bool:
-        return True
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.config = lpact.load_study(values).config
+        self.workspace = Workspace(self.config)
+        self.audit = audit_study(self.workspace, Silent())
+        self.measuring = Measuring(self.config, self.audit, analyses_of(self.config)["lpact"])
+        self.tasks = [task for stage in self.measuring.stages for task in stage.tasks]
 
-    def __iter__(self) -> Iterator[str]:
-        raise NotImplementedError
+    def run(self, keys: Collection[str]) -> MemoryTasks:
+        """Results of the tasks with some keys."""
+        results = MemoryTasks()
+        executor = Chosen(self.workspace, results, keys)
+        conductor = Conductor(results, executor, Watched(Silent()))
+        self.measuring.run(conductor)
+        conductor.check()
+        return results
 
-    def __len__(self) -> int:
-        return 1
 
-
-def measured(
-    values: dict[str, Any], keys: Collection[str] = (), run: RunConfig | None = None
-) -> tuple[Measured, MemoryTasks, list[Task]]:
-    """The tasks of a study; those with some keys are run."""
-    config = lpact.load_study(values).config
-    workspace, results = Workspace(config, run), MemoryTasks()
-    audit = audit_study(workspace, Silent())
-    executor = Chosen(workspace, results, keys)
-    found = measure(config, audit, Conductor(results, executor, Watched(Silent())))
-    found.conductor.check()
-    jobs = [
-        *(ImplantJob.of(config, arm) for arm in ("implant", "sham")),
-        *profile_jobs(found),
-        *stimulus_jobs(config, audit),
-    ]
-    return found, results, [*found.tasks, *found.keys.tasks(jobs)]
+def levels(found: Measured) -> list[Task]:
+    """Tasks of levels 1 to 4."""
+    return [task for task in found.tasks if of(*MEASURED)(task.name)]
 
 
 def keys_of(values: dict[str, Any]) -> dict[str, str]:
     """Keys of all tasks of a study by name."""
-    _, _, tasks = measured(values)
+    tasks = Measured(values).tasks
     keys = {task.name: task.key for task in tasks}
     assert len(keys) == len(tasks)
     assert len(set(keys.values())) == len(tasks)
@@ -183,24 +185,27 @@ def base() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def frames() -> dict[str, dict[str, pl.DataFrame]]:
     """What every task of levels 1 to 4 gives, by key."""
-    _, results, _ = measured(BASE, Everything())
-    return results.frames
+    found = Measured(BASE)
+    return found.run({task.key for task in levels(found)}).frames
 
 
 def test_every_section_is_looked_at() -> None:
-    assert CHANGES.keys() == StudyConfig.model_fields.keys()
+    own = {f"lpact.{name}" for name in LPactSection.model_fields}
+    assert CHANGES.keys() == SharedConfig.model_fields.keys() | own
 
 
 def test_the_study_has_tasks_of_every_kind(base) -> None:
-    kinds = {"/".join(name.split("/")[: 2 if name.startswith("assay") else 1]) for name in base}
-    assert kinds == {*MEASURED, *ASSAYS, "assay/implant"}
+    names = [name.removeprefix("lpact/").split("/") for name in base]
+    kinds = {"/".join(name[: 2 if name[0] == "controls" else 1]) for name in names}
+    assert kinds == {*MEASURED, *ASSAYS, IMPLANT}
 
 
 @pytest.mark.parametrize("section", CHANGES)
 def test_a_change_changes_the_keys_that_it_must_and_no_other(base, frames, section) -> None:
     change, must = CHANGES[section]
     values = changed(change)
-    _, results, tasks = measured(values, frames.keys())
+    found = Measured(values)
+    results, tasks = found.run(frames.keys()), found.tasks
     now = {task.name: task.key for task in tasks}
     assert section == "models" or now.keys() == base.keys()
     both = base.keys() & now.keys()
@@ -209,7 +214,7 @@ def test_a_change_changes_the_keys_that_it_must_and_no_other(base, frames, secti
     # Equal keys are equal results, computed anew in the changed study.
     same = {task.key for task in tasks if task.key in frames}
     assert results.frames.keys() == same
-    assert bool(same) == (section not in {"seed", "readout", "relational", "audit"})
+    assert bool(same) == (section not in {"seed", "readout", "lpact.relational"})
     for key in same:
         assert results.frames[key].keys() == frames[key].keys()
         for name, table in results.frames[key].items():
@@ -224,14 +229,13 @@ def test_settings_of_the_run_change_no_key(base) -> None:
 
 def tasks_with(found: Measured, config: StudyConfig, audit: StudyAudit) -> set[str]:
     """Names of the tasks of levels 1 to 4 whose keys differ in another study or on other sources."""
-    jobs = [task.job for task in found.tasks]
-    keys = Keys(config, audit)
-    return {t.name for t, job in zip(found.tasks, jobs, strict=True) if keys.task(job).key != t.key}
+    keys = study_keys(config, audit, "lpact")
+    return {t.name for t in levels(found) if keys.task(t.job).key != t.key}
 
 
 @pytest.fixture(scope="module")
 def found() -> Measured:
-    return measured(BASE)[0]
+    return Measured(BASE)
 
 
 def test_options_of_a_model_are_its_own(found) -> None:
@@ -240,7 +244,7 @@ def test_options_of_a_model_are_its_own(found) -> None:
     models[1] = models[1].model_copy(update={"options": {"size": "large"}})
     other = found.config.model_copy(update={"models": tuple(models)})
     different = tasks_with(found, other, found.audit)
-    assert different == {t.name for t in found.tasks if "/drift/" in t.name} != set()
+    assert different == {t.name for t in levels(found) if "/drift/" in t.name} != set()
 
 
 def with_file(found: Measured, table: str, **row: str) -> StudyAudit:
@@ -254,35 +258,34 @@ def with_file(found: Measured, table: str, **row: str) -> StudyAudit:
             ]
         )
     )
-    return StudyAudit(found.audit.datasets, {**found.audit.tables, table: files.vstack(added)})
+    return StudyAudit(found.audit.of, {**found.audit.tables, table: files.vstack(added)})
 
 
 def test_source_files_belong_to_their_dataset(found) -> None:
     audit = with_file(found, SOURCE_FILES.name, dataset="two", path="new.npy", sha256="00")
     different = tasks_with(found, found.config, audit)
-    assert different == {t.name for t in found.tasks if t.name.split("/")[1] == "two"} != set()
+    assert different == {t.name for t in levels(found) if t.name.split("/")[2] == "two"} != set()
 
 
 def test_model_files_belong_to_their_model(found) -> None:
     audit = with_file(found, MODEL_FILES.name, model="integrated", path="weights", sha256="00")
     different = tasks_with(found, found.config, audit)
-    assert different == {t.name for t in found.tasks if "/integrated/" in t.name} != set()
+    assert different == {t.name for t in levels(found) if "/integrated/" in t.name} != set()
 
 
 def test_the_model_that_mechanisms_are_taken_from_is_in_every_key(found) -> None:
     mechanisms = found.config.mechanisms.model_copy(update={"model": "drift"})
     config = found.config.model_copy(update={"mechanisms": mechanisms})
     audit = with_file(found, MODEL_FILES.name, model="drift", path="weights", sha256="00")
-    before, after = Keys(config, found.audit), Keys(config, audit)
-    different = {t.name for t in found.tasks if before.task(t.job) != after.task(t.job)}
-    assert different == {t.name for t in found.tasks if t.name.startswith("context/")}
+    before, after = (study_keys(config, own, "lpact") for own in (found.audit, audit))
+    different = {t.name for t in levels(found) if before.task(t.job) != after.task(t.job)}
+    assert different == {t.name for t in levels(found) if of("context")(t.name)}
 
 
 # --- Code ----------------------------------------------------------------------------------------
 
-PLUGINS = ("controls", "datasets", "features", "levels")
+PLUGINS = ("controls", "datasets", "features", "analyses/lpact/levels")
 ORDERING = (
-    "run/tasks.py",
     "run/conduct.py",
     "run/executors",
     "run/journal",
@@ -323,8 +326,8 @@ def within(path: Path, parts: tuple[str, ...]) -> bool:
 @pytest.mark.parametrize(
     ("start", "covered"),
     [
-        (("run/jobs.py", *PLUGINS), MEASURING),
-        (("run/assay.py", "run/assay_jobs.py", *PLUGINS), JUDGING),
+        (("analyses/lpact/jobs.py", *PLUGINS), (*SHARED, *MEASURING)),
+        (("analyses/lpact/positive_controls.py", *PLUGINS), (*SHARED, *JUDGING)),
     ],
 )
 def test_everything_that_a_task_imports_is_in_its_key(start, covered) -> None:
@@ -338,7 +341,7 @@ def test_everything_that_a_task_imports_is_in_its_key(start, covered) -> None:
         seen.add(path)
         waiting += imports_of(path)
     names = {path.relative_to(PACKAGE).as_posix() for path in seen}
-    assert {"math/ridge/__init__.py", "run/workspace.py", "store/tasks.py"} <= names
+    assert {"math/ridge/__init__.py", "inputs/workspace.py", "store/tasks.py"} <= names
     assert sorted(n for n in names if not within(PACKAGE / n, covered)) in (
         [],
         ["run/__init__.py"],  # a docstring alone
@@ -354,8 +357,12 @@ def test_the_digest_follows_every_file_under_its_parts(tmp_path, monkeypatch) ->
     (package / "store").mkdir()
     monkeypatch.setattr("lpact.store.code.__file__", str(package / "store" / "code.py"))
 
-    def digests() -> tuple[str, str]:
+    def clear() -> None:
         code_digest.cache_clear()
+        source_digests.cache_clear()
+
+    def digests() -> tuple[str, str]:
+        clear()
         return code_digest(("math",)), code_digest()
 
     try:
@@ -370,13 +377,13 @@ def test_the_digest_follows_every_file_under_its_parts(tmp_path, monkeypatch) ->
             assert digests()[0] != before
     finally:
         monkeypatch.undo()
-        code_digest.cache_clear()
+        clear()
 
 
 def test_data_that_comes_with_the_package_is_in_the_digest_or_a_models_own() -> None:
     data = {
         path.relative_to(PACKAGE).as_posix()
-        for part in (p for p in JUDGING if not p.endswith(".py"))
+        for part in (p for p in (*SHARED, *JUDGING) if not p.endswith(".py"))
         for path in (PACKAGE / part).rglob("*")
         if path.is_file() and path.suffix not in {".py", ".pyc", ".tsv"}
     }

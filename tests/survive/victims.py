@@ -149,7 +149,7 @@ class Breeder:
         return self._start("run", study, "--out", out, *QUIET, *more)
 
     def start(self, study: Path, out: Path, workers: int = 1) -> Bred:
-        """The same without a plan, whose calibration costs more than a small study: ``Study.run``."""
+        """The same without a plan: ``Study.run``."""
         return self._start(study, out, workers, planned=False)
 
     def _start(self, *args: object, planned: bool = True) -> Bred:

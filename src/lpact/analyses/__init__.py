@@ -1,3 +1,15 @@
 """Analyses: each asks one question of a study. `lpact.analyses.base` is what they share."""
 
 BUILT_IN = {"lpact": "lpact.analysis:LPact"}
+
+COMMANDS = {
+    "lpact": {
+        "assay": "lpact.analyses.lpact.cli.assay:command",
+        "decide": "lpact.analyses.lpact.cli.decide:command",
+        "robustness": "lpact.analyses.lpact.cli.robustness:command",
+        "power": "lpact.analyses.lpact.cli.power:command",
+        "calibrate": "lpact.analyses.lpact.cli.calibrate:command",
+        "claims": "lpact.analyses.lpact.cli.claims:app",
+    },
+}
+"""Commands of the built-in analyses, listed here so that `lpact --help` imports none of them."""

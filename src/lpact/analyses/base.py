@@ -2,9 +2,9 @@
 
 The engine plans, runs, resumes, reports, archives and compares every analysis through `Analysis` alone. Work is cut
 into tasks: a job says what to do, a key says all that its result depends on. The key is a hash of the job and the code
-that it may run, of the part of the configuration that matters to it, of the checksums of its sources, of the keys of the
-tasks whose results it needs, and of the libraries in use. A result with the same key is the same result, whichever
-study, run or machine asked for it first.
+that it may run, of the part of the configuration that matters to it, of the checksums of its sources, of the keys of
+the tasks whose results it needs, and of the libraries in use. A result with the same key is the same result,
+whichever study, run or machine asked for it first.
 """
 
 from __future__ import annotations
@@ -15,11 +15,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import polars as pl
 
-from lpact.analyses.explanation import Block, ClaimTable, Conclusion, Explanation, MethodsPart
+from lpact.analyses.explanation import (
+    Block,
+    ClaimTable,
+    Conclusion,
+    DatasetReport,
+    Explanation,
+    MethodsPart,
+)
 from lpact.config import SharedConfig, StudyConfig
 from lpact.errors import InputError
 from lpact.features.models import FEATURE_SETS, MODELS
@@ -30,7 +38,18 @@ from lpact.store.code import SHARED
 from lpact.tables import MODEL_FILES, SOURCE_FILES, Table
 from lpact.validation import Section
 
-__all__ = ["ANALYSES", "Analysis", "Audit", "Job", "Keys", "Material", "Scope", "Stage", "Task"]
+__all__ = [
+    "ANALYSES",
+    "Analysis",
+    "Audit",
+    "Job",
+    "Keys",
+    "Material",
+    "Scope",
+    "Stage",
+    "StageWork",
+    "Task",
+]
 
 Frames = dict[str, pl.DataFrame]
 Rows = Callable[..., pl.DataFrame]
@@ -110,6 +129,29 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class StageWork:
+    """What the tasks of a stage take, counted from sizes alone, for a first estimate of its time and memory.
+
+    Attributes
+    ----------
+    operations
+        Floating-point operations of all tasks. The unit is one operation of a large matrix product; work that runs
+        at a lower speed, such as a decomposition, counts for more.
+    longest
+        Operations of the longest task: no number of workers makes the stage shorter than that.
+    peak_bytes
+        Arrays of the largest task in memory.
+    disk_bytes
+        Results of all tasks on disk.
+    """
+
+    operations: float
+    longest: float = 0.0
+    peak_bytes: int = 0
+    disk_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Audit:
     """What an analysis found in the sources, before any evidence is looked at.
 
@@ -173,17 +215,27 @@ class Analysis(Plugin, ABC):
         Tables that the analysis' own commands make.
     claims
         Where its claims are.
+    registered
+        Columns of its audit tables that a preregistration freezes, by table; they hold names and sizes, no outcomes.
     figures
         Names of its figures by section of the report ("verdict", "why", "how sure", "how it was made").
     commands
         Commands of its own: name on the command line to ``"module:function"`` (or ``"module:app"`` for a Typer app).
+    kinds
+        Kinds of plug-ins of its own: the kind's plural to ``"module:REGISTRY"`` and the option that names them
+        (``"relational.alignments"``). Options of such plug-ins are in the table ``options`` beside that option.
+    starter
+        Values of options in the file that `lpact init` writes, where the defaults would take minutes.
     """
 
     tables: ClassVar[tuple[Table, ...]]
     other_tables: ClassVar[tuple[Table, ...]] = ()
     claims: ClassVar[ClaimTable]
+    registered: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     commands: ClassVar[Mapping[str, str]] = {}
+    kinds: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    starter: ClassVar[Mapping[str, Any]] = {}
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """Plug-ins that it uses beside the shared ones: their code enters keys and manifest."""
@@ -217,6 +269,11 @@ class Analysis(Plugin, ABC):
     @abstractmethod
     def stages(self, study: StudyConfig, audit: Audit, keys: Keys) -> list[Stage]:
         """All tasks in the order of their stages; keys alone link them, so nothing has to run first."""
+
+    def work(self, study: StudyConfig, audit: Audit) -> Mapping[str, StageWork]:
+        """Work of its stages by name. A stage that is left out has no estimate until its first tasks are finished."""
+        del study, audit
+        return {}
 
     def derive(
         self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]
@@ -281,9 +338,22 @@ class Analysis(Plugin, ABC):
         del rows
         return ()
 
-    def starter(self) -> str:
-        """Its part of the file that `lpact init` writes; by default every option with its explanation."""
-        return ""
+    @classmethod
+    def check_dataset(
+        cls,
+        reader: str,
+        folder: Path | None,
+        options: Mapping[str, Any],
+        *,
+        deep: bool = False,
+        progress: bool = False,
+    ) -> DatasetReport | None:
+        """What a dataset supports before any study, for `lpact datasets check`; None: nothing to say.
+
+        ``deep``: also read every signal. ``progress``: show how far that is.
+        """
+        del reader, folder, options, deep, progress
+        return None
 
 
 class Keys:

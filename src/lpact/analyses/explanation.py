@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lpact.tables import Table
 
@@ -215,6 +215,18 @@ class Block:
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     right: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class DatasetReport:
+    """What a dataset's folder holds and supports: blocks to print, the same as plain values for JSON.
+
+    ``usable`` is False while something must be fixed first.
+    """
+
+    blocks: tuple[Block, ...]
+    usable: bool
+    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

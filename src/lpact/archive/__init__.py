@@ -1,58 +1,57 @@
-"""Runs that are frozen, checked and shared: lock, verify, export.
+"""Runs to keep and to share: lock, verify, export and compare them.
 
-``lock.json`` holds checksums of every file of a run, its configuration, inputs and software, facts of every table and
-the unit order of every recording, and one digest over all of it. `verify_run` holds a run against it and makes
-decisions, labels and report again from the tables alone. `export_run` writes one archive that another group can verify.
+``lock.json`` holds the checksum of every file of a run, its configuration, inputs and software, facts of every table,
+and one digest of all of it. `verify_run` compares a run with it, and decides it again from the tables alone.
+`export_run` writes one archive that another group can verify. `diff_runs` names the claims of two runs that differ.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lpact.archive.archive import opened_run
+    from lpact.archive.diff import Comparison, diff_runs
     from lpact.archive.export import Exported, export_run
     from lpact.archive.lock import LockedRun, lock_run
     from lpact.archive.lockfile import Lock, read_lock
-    from lpact.archive.model import Problem, Verification
-    from lpact.archive.rows import RowChange, row_changes
+    from lpact.archive.problems import Problem, Verification
+    from lpact.archive.unpack import opened_run
     from lpact.archive.verify import verify_run
 
 __all__ = [
+    "Comparison",
     "Exported",
     "Lock",
     "LockedRun",
     "Problem",
-    "RowChange",
     "Verification",
+    "diff_runs",
     "export_run",
     "lock_run",
     "opened_run",
     "read_lock",
-    "row_changes",
     "verify_run",
 ]
 
 _HOMES = {
+    "Comparison": "diff",
     "Exported": "export",
     "Lock": "lockfile",
     "LockedRun": "lock",
-    "Problem": "model",
-    "RowChange": "rows",
-    "Verification": "model",
+    "Problem": "problems",
+    "Verification": "problems",
+    "diff_runs": "diff",
     "export_run": "export",
     "lock_run": "lock",
-    "opened_run": "archive",
+    "opened_run": "unpack",
     "read_lock": "lockfile",
-    "row_changes": "rows",
     "verify_run": "verify",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import names on first use: a process that only reads tables needs little of this."""
-    from importlib import import_module
-
+    """Import the public names on first use."""
     if name in _HOMES:
         return getattr(import_module(f"lpact.archive.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'lpact.archive' has no attribute '{name}'")

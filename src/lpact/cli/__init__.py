@@ -1,46 +1,52 @@
-"""COMMAND LINE: one file a command. Nothing heavy is imported before a command runs."""
+"""Command line: one file per command. Nothing heavy is imported before a command runs.
+
+Commands that every analysis shares are listed here. Those of one analysis come from its class (`Analysis.commands`);
+each analysis is a verb: ``lpact <analysis> STUDY`` is ``lpact run STUDY --analysis <analysis>``.
+"""
 
 from __future__ import annotations
 
+import importlib
 import io
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from lpact.analyses.lpact.cli import assay, calibrate, claims, decide, robustness
-from lpact.analyses.lpact.cli import power as power_command
-from lpact.cli import (
-    audit,
-    datasets,
-    demo,
-    diff,
-    explain,
-    explore,
-    export,
-    features,
-    init,
-    lock,
-    plan,
-    preregister,
-    report,
-    run,
-    status,
-    tables,
-    verify,
-)
-from lpact.cli import list as list_plugins
-from lpact.errors import LPactError
+from lpact.errors import LPactError, RegistryError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-RESUMED = ("run", "demo", "features", "datasets", "power", "calibrate")
+SHARED = {
+    "demo": "lpact.cli.demo:command",
+    "init": "lpact.cli.init:command",
+    "plan": "lpact.cli.plan:command",
+    "preregister": "lpact.cli.preregister:command",
+    "run": "lpact.cli.run:command",
+    "status": "lpact.cli.status:command",
+    "report": "lpact.cli.report:command",
+    "explain": "lpact.cli.explain:command",
+    "explore": "lpact.cli.explore:command",
+    "tables": "lpact.cli.tables:command",
+    "lock": "lpact.cli.lock:command",
+    "verify": "lpact.cli.verify:command",
+    "export": "lpact.cli.export:command",
+    "diff": "lpact.cli.diff:command",
+    "audit": "lpact.cli.audit:command",
+    "datasets": "lpact.cli.datasets:app",
+    "features": "lpact.cli.features:command",
+    "list": "lpact.cli.list:command",
+}
+"""Commands that know no analysis by name, and where they are."""
+VERB = "lpact.cli.run:command --analysis"
+"""Stands for the command that an analysis is."""
 
 
 @contextmanager
@@ -56,10 +62,94 @@ def _termination_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def _of_analyses() -> Iterator[tuple[str, str]]:
+    """Commands of analyses and their verbs, built-in ones first; raises `RegistryError` for a name that is taken.
+
+    Names come from package metadata: only analyses of other packages are imported here.
+    """
+    from importlib.metadata import entry_points
+
+    from lpact.analyses import BUILT_IN, COMMANDS
+
+    taken = set(SHARED)
+    others = sorted(point.name for point in entry_points(group="lpact.analyses"))
+    for analysis in dict.fromkeys([*BUILT_IN, *others]):
+        if analysis in BUILT_IN:
+            own: Mapping[str, str] = COMMANDS[analysis]
+        else:
+            from lpact.registry import ANALYSES
+
+            own = ANALYSES.get(analysis).commands
+        for name, place in {**own, analysis: VERB}.items():
+            if name in taken:
+                raise RegistryError(
+                    f"there are two commands named '{name}'",
+                    where=f"analysis '{analysis}'",
+                    got=place,
+                    expected="a name that no other command has",
+                    remedy="rename the command, or uninstall the package of the analysis",
+                )
+            taken.add(name)
+            yield name, place
+
+
+def _build(name: str, place: str) -> Any:
+    """A command from ``"module:function"`` or ``"module:app"``."""
+    module, _, attribute = place.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise RegistryError(
+            f"the command '{name}' cannot be imported",
+            where=place,
+            got=f"{type(error).__name__}: {error}",
+            expected="a function or a Typer app",
+            remedy="fix or uninstall the package that it comes from",
+        ) from error
+    if not isinstance(found, typer.Typer):
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(name)(found)
+        found = single
+    command = typer.main.get_command(found)
+    command.name = name
+    return command
+
+
+def _build_verb(analysis: str) -> Any:
+    """``lpact run`` with the option ``--analysis`` set."""
+    command = _build(analysis, SHARED["run"])
+    run = command.callback
+    command.callback = partial(run, analysis=analysis)
+    command.params = [param for param in command.params if param.name != "analysis"]
+    command.help = command.short_help = f"Run the analysis '{analysis}' of a study alone."
+    return command
+
+
 class _Commands(TyperGroup):
-    """Runs a command; errors that lpact raises on purpose become messages."""
+    """Imports a command when it is needed; errors that lpact raises on purpose become messages."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Shared commands, those of analyses, and one verb per analysis."""
+        del ctx
+        names = [*SHARED]  # `list` is a module here
+        try:
+            names += (name for name, _ in _of_analyses())
+        except RegistryError as error:
+            typer.echo(f"error: {error}", err=True)
+        return names
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One command, imported now."""
+        place = SHARED.get(cmd_name)
+        place = place or next((own for name, own in _of_analyses() if name == cmd_name), None)
+        if place is None:
+            # Typer suggests similar names from here.
+            self.commands = dict.fromkeys(self.list_commands(ctx))  # type: ignore[assignment]
+            return None
+        return _build_verb(cmd_name) if place == VERB else _build(cmd_name, place)
 
     def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
         try:
             with _termination_interrupts():
                 return super().invoke(ctx)
@@ -69,12 +159,7 @@ class _Commands(TyperGroup):
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(USAGE_ERROR) from None
         except KeyboardInterrupt:
-            again = (
-                "; run the same command again to resume"
-                if ctx.invoked_subcommand in RESUMED
-                else ""
-            )
-            typer.echo(f"interrupted{again}", err=True)
+            typer.echo("interrupted; run the same command again to continue", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -111,32 +196,6 @@ def _options(
 
     Start with `lpact demo`, or with `lpact init`, `lpact plan` and `lpact run`.
     """
-
-
-app.command("demo")(demo.command)
-app.command("init")(init.command)
-app.command("plan")(plan.command)
-app.command("preregister")(preregister.command)
-app.command("run")(run.command)
-app.command("status")(status.command)
-app.command("report")(report.command)
-app.command("lock")(lock.command)
-app.command("verify")(verify.command)
-app.command("export")(export.command)
-app.command("diff")(diff.command)
-app.add_typer(datasets.app, name="datasets")
-app.command("features")(features.command)
-app.command("audit")(audit.command)
-app.command("assay")(assay.command)
-app.command("decide")(decide.command)
-app.command("robustness")(robustness.command)
-app.command("tables")(tables.command)
-app.command("explain")(explain.command)
-app.command("explore")(explore.command)
-app.command("power")(power_command.command)
-app.command("calibrate")(calibrate.command)
-app.add_typer(claims.app, name="claims")
-app.command("list")(list_plugins.command)
 
 
 def main() -> None:

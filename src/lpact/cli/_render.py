@@ -1,33 +1,28 @@
-"""What commands share: consoles, numbers, times and paths in words."""
+"""What commands share: consoles, blocks of text and tables, numbers, times and sizes in words."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Collection, Iterable
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from lpact.cli._layout import Grid, wrap
+from lpact.cli._layout import Grid
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-VERDICT_STYLES = {
-    "integrated_candidate": "bold green",
-    "mechanism_specific_candidate": "green",
-    "relational_candidate": "green",
-    "predictive_only": "yellow",
-    "control_explained": "red",
-    "null": "red",
-    "insufficient_brain_ceiling": "magenta",
-    "insufficient_coverage": "magenta",
-    "diagnostic_only": "dim",
-}
+    from lpact.analyses.explanation import Block
+
+LABEL_STYLES = ("green", "yellow", "dim")
+"""Colours of labels: the strongest third, the next, and the rest."""
 NARROWEST_TEXT = 20
 _MINUTE, _HOUR = 60.0, 3600.0
 _GIB = 2.0**30
 _MIB = 2.0**20
+_KIB = 2.0**10
 
 
 def console() -> Console:
@@ -49,13 +44,16 @@ def say(out: Console, text: str = "", *, indent: int = 0) -> None:
 
 
 def broken(text: str, width: int | None, indent: int, hanging: int = 0) -> list[str]:
-    """Lines of ``text`` under ``indent``; those that a break makes are moved in by ``hanging`` more."""
+    """Lines of ``text`` under ``indent`` and the indent that they have; a break adds ``hanging`` more."""
     lines = []
     for paragraph in text.split("\n"):
-        parts = [paragraph]
-        if width is not None:
-            parts = wrap(paragraph, max(NARROWEST_TEXT, width - indent - hanging))
-        pads = [" " * indent, *[" " * (indent + hanging)] * (len(parts) - 1)]
+        words = paragraph.strip()
+        first = indent + len(paragraph) - len(paragraph.lstrip())
+        parts = [words]
+        if width is not None and words:
+            room = max(NARROWEST_TEXT, width - first - hanging)
+            parts = textwrap.wrap(words, room, break_on_hyphens=False)
+        pads = [" " * first, *[" " * (first + hanging)] * (len(parts) - 1)]
         lines += [f"{pad}{part}".rstrip() for pad, part in zip(pads, parts, strict=True)]
     return lines
 
@@ -68,7 +66,22 @@ def heading(out: Console, text: str) -> None:
 
 def show(out: Console, grid: Grid, *, indent: int = 2) -> None:
     """Print a table."""
-    show_lines(out, grid.lines(width_of(out), indent=indent))
+    grid.print(out, width_of(out), indent)
+
+
+def show_blocks(out: Console, blocks: Iterable[Block]) -> None:
+    """Print what an analysis has to say: title, lines, table."""
+    for block in blocks:
+        heading(out, block.title)
+        for line in block.lines:
+            say(out, line, indent=2)
+        if block.rows:
+            show(out, Grid(block.columns, list(block.rows), block.right))
+
+
+def label_styles(labels: Collection[str]) -> dict[str, str]:
+    """Colours of the labels of an analysis, which lists the strongest first."""
+    return {label: LABEL_STYLES[3 * i // len(labels)] for i, label in enumerate(labels)}
 
 
 def show_lines(out: Console, lines: Iterable[Text]) -> None:
@@ -115,3 +128,10 @@ def memory(n_bytes: float) -> str:
     if n_bytes < _GIB:
         return f"{max(1, round(n_bytes / _MIB))} MiB"
     return f"{n_bytes / _GIB:.1f} GiB"
+
+
+def file_size(n_bytes: int) -> str:
+    """The size of files; small ones in bytes or KiB."""
+    if n_bytes < _KIB:
+        return f"{n_bytes} B"
+    return f"{round(n_bytes / _KIB)} KiB" if n_bytes < _MIB else memory(n_bytes)

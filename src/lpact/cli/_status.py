@@ -11,8 +11,10 @@ from lpact.cli._machine import program
 from lpact.cli._render import counted, duration, heading, memory, say, show, whole
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import Console
 
+    from lpact.analyses.base import Analysis
     from lpact.run.journal.status import FailedTask, RunStatus, StatusFile
 
 LOCK_RECORD = "lock.json"
@@ -154,11 +156,9 @@ def _quoted(path: Path) -> str:
 
 def finished_values(folder: Path) -> dict[str, Any]:
     """What a finished run holds, in plain values."""
-    from lpact.cli._results import DECISIONS
-    from lpact.store import StoredRun
+    from lpact.study import Run
 
-    run = StoredRun(folder)
-    verdicts = run.table(DECISIONS).group_by("gate_profile", "label").len()
+    run = Run(folder)
     return {
         "study": run.manifest.study,
         "config_digest": run.manifest.config_digest,
@@ -166,19 +166,25 @@ def finished_values(folder: Path) -> dict[str, Any]:
         "n_rows": sum(run.n_rows(table.name) for table in run.tables()),
         "locked": (folder / LOCK_RECORD).is_file(),
         "verdicts": [
-            {"gate_profile": profile, "label": label, "n": n}
-            for profile, label, n in verdicts.sort("gate_profile", "label").iter_rows()
+            {"analysis": name, **row}
+            for name, analysis in run.analyses.items()
+            for row in _label_counts(analysis, run.table(analysis.claims.table.name))
         ],
     }
 
 
+def _label_counts(analysis: Analysis, claims: pl.DataFrame) -> list[dict[str, Any]]:
+    by = [*(["gate_profile"] if analysis.claims.profiles else []), "label"]
+    return claims.group_by(by).len("n").sort(by).to_dicts()
+
+
 def _show_finished(out: Console, status: RunStatus, name: str) -> None:
-    from lpact.cli._results import DECISIONS, show_verdict_counts
-    from lpact.report.folder import REPORT_PAGE
+    from lpact.cli._results import show_claim_counts
+    from lpact.report.folder import REPORT_PAGE, report_writer
     from lpact.run.journal.progress import plain
     from lpact.run.journal.summary import summarise_log
-    from lpact.store import StoredRun
     from lpact.store.manifest import REPORT_FOLDER
+    from lpact.study import Run
 
     values = finished_values(status.out)
     out.print(f"{name}: finished", style="bold", soft_wrap=True)
@@ -188,8 +194,9 @@ def _show_finished(out: Console, status: RunStatus, name: str) -> None:
     )
     say(out, about, indent=2)
     folder = _quoted(status.out)
-    if status.process is not None:
-        say(out, f"process {status.process} is writing its report", indent=2)
+    writer = report_writer(status.out / REPORT_FOLDER)
+    if writer is not None:
+        say(out, f"process {writer} is writing its report", indent=2)
     elif not (status.out / REPORT_FOLDER / REPORT_PAGE).is_file():
         say(out, f"no report; {program()} report {folder} writes it", indent=2)
     say(
@@ -199,7 +206,9 @@ def _show_finished(out: Console, status: RunStatus, name: str) -> None:
         else f"not locked; {program()} lock {folder} freezes it",
         indent=2,
     )
-    show_verdict_counts(out, StoredRun(status.out).table(DECISIONS))
+    run = Run(status.out)
+    for analysis in run.analyses.values():
+        show_claim_counts(out, analysis, run.table(analysis.claims.table.name))
     history = summarise_log(status.log)
     if not history.stages:
         return

@@ -1,4 +1,4 @@
-"""Study files as commands take them: with folders of datasets and models given on the command line."""
+"""Study files as commands take them: with folders of datasets and models from the command line."""
 
 from __future__ import annotations
 
@@ -24,45 +24,52 @@ Models = Annotated[
     list[str] | None,
     typer.Option("--model", metavar="NAME=FOLDER", help="Folder or GGUF file of a model."),
 ]
-
-Report = Annotated[
-    bool, typer.Option("--report/--no-report", help="Write the page and its figures too.")
+Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report too.")]
+OneAnalysis = Annotated[
+    str | None,
+    typer.Option("--analysis", help="Run this analysis alone (`lpact list analyses`)."),
 ]
 
 
-def load(study: Path, paths: list[str] | None = None, models: list[str] | None = None) -> Study:
-    """Load a study; what the command line names wins over ``[run.paths]`` and ``[run.models]``."""
+def load(
+    study: Path,
+    paths: list[str] | None = None,
+    models: list[str] | None = None,
+    analysis: str | None = None,
+) -> Study:
+    """Load a study, or one question of it; folders given here replace ``[run.paths]`` and ``[run.models]``."""
     import lpact
 
-    return lpact.load_study(
+    loaded = lpact.load_study(
         study, paths=_places("--path", paths or []), models=_places("--model", models or [])
     )
+    return loaded if analysis is None else loaded.only(analysis)
 
 
 @contextmanager
 def progress_on_terminals() -> Iterator[Reporter]:
-    """Progress of a look at the sources, for commands whose output is all that a file should get."""
+    """Progress on standard error, for commands whose output may be redirected to a file."""
     from rich.console import Console
 
     from lpact.run.journal.progress import reporter
 
-    told = Console(stderr=True)
-    with reporter(show=told.is_terminal, console=told) as bar:
+    console = Console(stderr=True)
+    with reporter(show=console.is_terminal, console=console) as bar:
         yield bar
 
 
 def _places(option: str, given: list[str]) -> dict[str, str]:
-    """``NAME=FOLDER`` pairs; folders are relative to where the command was typed."""
+    """``NAME=FOLDER`` pairs; folders are relative to the current folder."""
     places: dict[str, str] = {}
     for text in given:
         name, equals, folder = text.partition("=")
         if not (name and equals and folder) or name in places:
             raise ConfigError(
-                "a folder is not given as NAME=FOLDER, or twice for one name",
+                "a folder is not written as NAME=FOLDER, or is given twice for one name",
                 where=f"option {option}",
                 got=text,
-                expected="a name of the study, '=', and a folder",
-                remedy=f"write for example {option} podcast=/data/podcast, once for each name",
+                expected="a name from the study file, '=', and a folder",
+                remedy=f"write {option} podcast=/data/podcast, once for each name",
             )
         places[name] = str(Path(folder).expanduser().absolute())
     return places

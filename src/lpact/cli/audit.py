@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lpact.cli import _sources as sources
-from lpact.cli._render import console, counted, say
+from lpact.cli._render import console, counted, say, show_blocks
 from lpact.cli._study import Models, Paths, StudyFile, load, progress_on_terminals
 
 
@@ -16,20 +15,16 @@ def command(
     path: Paths = None,
     model: Models = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Tell every finding by itself, however many.")
+        bool, typer.Option("--all", help="List every finding, however many there are.")
     ] = False,
 ) -> None:
-    """Look at the sources only: is every evidence chain closed?"""
+    """Look at the sources only: what do they allow?"""
     loaded = load(study, path, model)
     with progress_on_terminals() as bar:
         audit = loaded.audit(bar)
     out = console()
-    say(out, f"Source audit of {loaded.config.name}: {counted(len(audit.datasets), 'dataset')}.")
-    sources.show_chain(out, audit)
-    sources.show_roles(out, audit)
-    sources.show_findings(out, audit, every=every)
-    sources.show_controls(out, audit)
-    sources.show_ingredients(out, audit)
-    sources.show_correlations(out, audit)
-    sources.show_reliability(out, audit)
-    sources.show_media(out, audit)
+    n_datasets = counted(len(loaded.config.datasets), "dataset")
+    recordings = counted(audit.n_recordings, "recording")
+    say(out, f"Source audit of {loaded.config.name}: {n_datasets}, {recordings}.")
+    for name, analysis in loaded.analyses.items():
+        show_blocks(out, analysis.audit_blocks(audit.of[name], full=every))

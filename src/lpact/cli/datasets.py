@@ -1,4 +1,4 @@
-"""``lpact datasets``: look at a dataset's folder, or get the dataset from its official source."""
+"""``lpact datasets``: check a dataset's folder, or fetch a dataset from its official source."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import typer
 
 from lpact.cli import _datasets as shown
 from lpact.cli._machine import program
-from lpact.cli._render import console, counted, say
+from lpact.cli._render import console, counted, say, show_blocks
 
 if TYPE_CHECKING:
     from lpact.datasets.base import DatasetReader
 
-MUST_BE_MENDED = 1
+NOT_USABLE = 1
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -38,30 +38,37 @@ def check(
     ] = None,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Read every signal and put it on the event grid, too."),
+        typer.Option("--deep", help="Also read every signal and put it on the event grid."),
     ] = False,
     json: _Json = False,
     progress: _Progress = True,
 ) -> None:
-    """Say what a folder holds, and what it can carry.
+    """Check a dataset's folder, and show what it supports.
 
-    What of the layout is there and what is missing, every recording, everything that is wrong, and which evidence
-    levels the dataset can support. Opens headers and tables only, unless --deep. Exit status 0: usable; 1: something
-    must be mended first.
+    Shows which parts of the layout are missing, every recording, everything that is wrong, and which evidence the
+    dataset can support. Opens headers and tables only, unless --deep. Exit status 0: usable; 1: something must be
+    fixed first.
     """
-    from lpact.analyses.lpact.dataset_check.check import check_dataset
+    import json as encoder
+
     from lpact.datasets.base import DATASETS
-    from lpact.run.journal.progress import reporter
+    from lpact.registry import ANALYSES
 
     options = reader_options(DATASETS.get(name, where="lpact datasets check"), option or [])
-    with reporter(show=progress and deep) as told:
-        found = check_dataset(name, folder, options, deep=deep, reporter=told)
+    show = progress and deep
+    reports = [
+        report
+        for entry in ANALYSES.entries()
+        if (report := entry.plugin.check_dataset(name, folder, options, deep=deep, progress=show))
+    ]
     if json:
-        typer.echo(shown.as_json(found))
+        values = reports[0].values if len(reports) == 1 else [dict(r.values) for r in reports]
+        typer.echo(encoder.dumps(values, indent=2, ensure_ascii=False))
     else:
-        shown.show_check(console(), found)
-    if not found.usable:
-        raise typer.Exit(MUST_BE_MENDED)
+        for report in reports:
+            show_blocks(console(), report.blocks)
+    if not all(report.usable for report in reports):
+        raise typer.Exit(NOT_USABLE)
 
 
 @app.command("fetch")
@@ -69,15 +76,15 @@ def fetch(
     name: _Name,
     to: Annotated[Path, typer.Option("--to", help="Folder for the dataset.")],
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say what would be done, and stop; the default.")
+        bool, typer.Option("--plan", help="Show what would be done, and stop; the default.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it, after saying what.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Fetch it.")] = False,
     json: _Json = False,
     progress: _Progress = True,
 ) -> None:
-    """Get a dataset from its official source.
+    """Fetch a dataset from its official source.
 
-    Source, version, size, licence and what would be run are shown first. Nothing is fetched without --yes.
+    Shows source, version, size, licence and the commands first. Nothing is fetched without --yes.
     """
     from lpact.datasets.fetch import plan_fetch
     from lpact.run.journal.progress import reporter
@@ -93,17 +100,17 @@ def fetch(
             say(out)
             say(
                 out,
-                f"Nothing was fetched. To do it: {program()} datasets fetch {name} --to {to} --yes",
+                f"Nothing was fetched. To fetch it: {program()} datasets fetch {name} --to {to} --yes",
             )
         return
-    with reporter(show=progress) as told:
-        n_files = planned.run(told)
+    with reporter(show=progress) as shown_progress:
+        n_files = planned.run(shown_progress)
     if not json:
         say(out)
         if planned.files:
             say(
                 out,
-                f"{counted(n_files, 'file')} fetched, {len(planned.files) - n_files} there already.",
+                f"{counted(n_files, 'file')} fetched, {len(planned.files) - n_files} already present.",
             )
         say(out, f"Next: {program()} datasets check {name} {to}")
 

@@ -9,13 +9,7 @@ import typer
 
 from lpact.cli._machine import MOST_WORKERS, n_cores
 from lpact.cli._render import console, counted, say
-from lpact.cli._results import (
-    show_outcome,
-    show_places,
-    show_positive_controls,
-    show_row_counts,
-    show_verdicts,
-)
+from lpact.cli._results import show_places, show_results, show_row_counts
 from lpact.cli.report import add_report
 from lpact.cli.run import How, compute
 
@@ -39,7 +33,7 @@ def command(
     config = study.config
     say(
         told,
-        f"The demo audits {counted(len(config.models), 'simulated model')} against "
+        f"The demo runs {', '.join(config.analyses)} on {counted(len(config.models), 'simulated model')} and "
         f"{counted(len(config.datasets), 'simulated dataset')} whose truth is known, "
         f"with {len(config.controls.include)} severe controls.",
     )
@@ -53,9 +47,7 @@ def command(
         if_taken="choose another folder with --out, or remove an earlier demo with --fresh",
     )
     add_report(run)
-    show_verdicts(told, run.decisions)
-    show_outcome(told, run)
-    show_positive_controls(told, run)
+    show_results(told, run, every_claim=True)
     show_row_counts(told, run)
     show_places(told, run)
 
@@ -71,7 +63,7 @@ def demo_study() -> Study:
 
 
 def remove_run(folder: Path) -> None:
-    """Remove a run directory, and refuse anything that is more than one."""
+    """Remove a folder that holds an earlier demo and nothing else."""
     import shutil
 
     from lpact.errors import RunError
@@ -88,7 +80,7 @@ def remove_run(folder: Path) -> None:
     manifest = read_manifest(folder)
     if manifest.study != demo_study().config.name:
         raise RunError(
-            "the folder holds the run of another study, and is not removed",
+            "the folder holds the run of another study and is not removed",
             where=str(folder),
             got=f"study '{manifest.study}'",
             expected="an earlier demo",
@@ -101,7 +93,7 @@ def remove_run(folder: Path) -> None:
     foreign = [p for p in found if p.as_posix() not in own]
     if foreign or folder.is_symlink():
         raise RunError(
-            "the folder holds more than a run, and is not removed",
+            "the folder holds more than a run and is not removed",
             where=str(folder),
             got=str(foreign[0]) if foreign else "a symbolic link",
             expected="a folder that holds nothing but a run",

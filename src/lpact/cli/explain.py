@@ -10,13 +10,19 @@ import typer
 
 from lpact.cli._layout import Grid
 from lpact.cli._machine import program
-from lpact.cli._render import broken, console, heading, say, show, show_lines, width_of
+from lpact.cli._render import (
+    broken,
+    console,
+    heading,
+    label_styles,
+    say,
+    show,
+    show_lines,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from lpact.study import Run
-
-STYLES = ("green", "yellow", "dim")
-"""Colours of labels: the strongest third, the next, and the rest."""
 
 
 def command(
@@ -32,7 +38,7 @@ def command(
         str | None, typer.Option("--profile", help="Gate profile; default: the analysis' first.")
     ] = None,
 ) -> None:
-    """Say why a claim got its label; without a claim, list all of them."""
+    """Say why a claim got its label, or list all claims."""
     import lpact
 
     opened = lpact.open_run(run)
@@ -49,8 +55,8 @@ def _list(run: Run, analysis: str, profile: str | None, start: str = "") -> bool
     """Print the claims whose ids begin with ``start``; returns whether there are any."""
     own = run.analyses[analysis].claims
     columns = ("label", *own.details)
-    labels = {label: STYLES[3 * i // len(own.labels)] for i, label in enumerate(own.labels)}
-    grid = Grid(("claim", *(name.replace("_", " ") for name in columns)), styles=labels)
+    titles = ("claim", *(name.replace("_", " ") for name in columns))
+    grid = Grid(titles, styles=label_styles(own.labels))
     for row in run.claims(analysis, profile).iter_rows(named=True):
         name = "/".join(str(row[key]) for key in own.key)
         if name.startswith(start):

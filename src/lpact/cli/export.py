@@ -11,41 +11,42 @@ import typer
 from lpact.cli._machine import program
 from lpact.cli._render import console, counted, memory, say
 
-STATED = (
-    "The day is the one that lock.json states. The root digest does not cover it, and whoever can write to the run can "
-    "change it: it proves nothing. --date names the day of publication."
+UNDATED = (
+    "The day is that of lock.json, which the root digest does not cover: anyone who can write to the run can change "
+    "it. State the day of publication with --date."
 )
 
 
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a locked run.")],
-    archive: Annotated[Path, typer.Argument(help="The new archive, such as study.zip.")],
+    archive: Annotated[Path, typer.Argument(help="The archive to write, such as study.zip.")],
     date: Annotated[
         str | None,
         typer.Option(
             "--date",
-            help="Day of publication, as in 2026-01-31; default: the day that the lock states.",
+            help="Day of publication, as in 2026-01-31; default: the day of the lock.",
         ),
     ] = None,
     licence: Annotated[
         str | None,
-        typer.Option("--licence", "--license", help="SPDX name or address of the run's licence."),
+        typer.Option("--licence", "--license", help="SPDX name or URL of the run's licence."),
     ] = None,
 ) -> None:
     """Write a locked run as one archive, with RO-Crate metadata."""
     from lpact.archive import export_run
 
     made = export_run(run, archive, date=date, licence=licence)
-    told = console()
-    say(
-        told,
-        f"Wrote {made.path}: {counted(made.n_files, 'file')}, {memory(made.n_bytes)}, dated {made.date}.",
-    )
+    out = console()
+    n_files, size = counted(made.n_files, "file"), memory(made.n_bytes)
+    say(out, f"Wrote {made.path}: {n_files}, {size}, dated {made.date}.")
     if date is None:
-        say(told, STATED)
-    say(told, f"SHA-256 of the archive  {made.sha256}", indent=2)
-    say(told, f"root digest of the run  {made.digest}", indent=2)
+        say(out, UNDATED)
+    say(out, f"SHA-256 of the archive  {made.sha256}", indent=2)
+    say(out, f"root digest of the run  {made.digest}", indent=2)
     if made.licence is None:
-        say(told, "No licence is stated: others may not know what they may do (--licence).")
-    say(told, "Whoever has it can check it, without the raw data:")
-    say(told, f"{program()} verify {shlex.quote(str(archive))} --digest {made.digest}", indent=2)
+        say(
+            out,
+            "No licence is stated; state one with --licence, so that others know what they may do.",
+        )
+    say(out, "Anyone who has the archive can check it, without the raw data:")
+    say(out, f"{program()} verify {shlex.quote(str(archive))} --digest {made.digest}", indent=2)

@@ -14,6 +14,10 @@ from lpact.cli._render import console, say
 
 def command(
     path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("study.toml"),
+    analysis: Annotated[
+        list[str] | None,
+        typer.Option("--analysis", help="Analysis to include (default: lpact); may be repeated."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a commented starter study file that runs as it is."""
@@ -22,14 +26,15 @@ def command(
 
     if path.exists() and (path.is_dir() or not force):
         raise ConfigError(
-            "the file exists already",
+            "the file already exists",
             where=str(path),
             got="a folder" if path.is_dir() else "a file",
-            expected="a path that is free",
+            expected="a path that does not exist",
             remedy="choose another path" + ("" if path.is_dir() else ", or add --force"),
         )
+    text = starter_text(tuple(dict.fromkeys(analysis or ["lpact"])))
     try:
-        path.write_text(starter_text(), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(
             "the study file cannot be written",

@@ -13,63 +13,61 @@ from lpact.cli._render import console, say, show
 if TYPE_CHECKING:
     from lpact.registry import Registry
 
-KINDS = {
-    "controls": ("lpact.controls.base", "CONTROLS"),
-    "datasets": ("lpact.datasets.base", "DATASETS"),
-    "measures": ("lpact.measures", "MEASURES"),
-    "mechanisms": ("lpact.features.mechanisms", "MECHANISMS"),
-    "models": ("lpact.features.models", "MODELS"),
-    "profiles": ("lpact.analyses.lpact.levels.profiles.similarity", "PROFILES"),
-    "strippings": ("lpact.analyses.lpact.levels.strip", "STRIPPINGS"),
+SHARED = {
+    "analyses": ("lpact.registry:ANALYSES", "a table of its own"),
+    "controls": ("lpact.controls.base:CONTROLS", "controls.include"),
+    "datasets": ("lpact.datasets.base:DATASETS", "datasets.reader"),
+    "mechanisms": ("lpact.features.mechanisms:MECHANISMS", "mechanisms.include"),
+    "models": ("lpact.features.models:MODELS", "models.source"),
 }
-"""Kinds of plugins, and where their registry is."""
-
-SUMMARIES = {
-    "controls": "severe controls",
-    "datasets": "dataset readers",
-    "measures": "alignment measures",
-    "mechanisms": "mechanisms, one scalar an event",
-    "models": "sources of model features",
-    "profiles": "similarities between patterns over units",
-    "strippings": "methods that take a mechanism out of features",
-}
+"""Kinds of plug-ins that all analyses share: where the registry is, and the option that names them."""
 
 
 def command(
     kind: Annotated[
-        str | None, typer.Argument(help=f"One of: {', '.join(KINDS)}. Without it: all kinds.")
+        str | None, typer.Argument(help="A kind, such as controls. Without it: all kinds.")
     ] = None,
 ) -> None:
-    """List registered controls, measures and other plugins."""
+    """List registered analyses, controls and other plug-ins."""
     out = console()
+    kinds = plugin_kinds()
     if kind is None:
-        kinds = Grid(("kind", "registered", "what"), right=frozenset({"registered"}))
-        for name in KINDS:
-            kinds.add(name, len(_registry(name).entries()), SUMMARIES[name])
-        show(out, kinds, indent=0)
+        grid = Grid(
+            ("kind", "registered", "named in the study file by"), right=frozenset({"registered"})
+        )
+        for name, (registry, option) in kinds.items():
+            grid.add(name, len(registry.names()), option)
+        show(out, grid, indent=0)
         say(out)
         say(out, f"One kind in full: {program()} list controls")
         return
     plugins = Grid(("name", "from", "what"))
-    for entry in _registry(kind).entries():
+    for entry in _registry(kind, kinds).entries():
         built_in = entry.origin == "lpact"
         plugins.add(entry.name, "built in" if built_in else entry.origin, entry.summary)
     show(out, plugins, indent=0)
 
 
-def _registry(kind: str) -> Registry[Any]:
-    import importlib
+def plugin_kinds() -> dict[str, tuple[Registry[Any], str]]:
+    """Every kind of plug-in: its registry, and the option of the study file that names plug-ins of this kind."""
+    from lpact.registry import ANALYSES, resolve
 
+    found = {kind: (resolve(place), option) for kind, (place, option) in SHARED.items()}
+    for entry in ANALYSES.entries():
+        for kind, (place, option) in entry.plugin.kinds.items():
+            found.setdefault(kind, (resolve(place), f"{entry.name}.{option}"))
+    return dict(sorted(found.items()))
+
+
+def _registry(kind: str, kinds: dict[str, tuple[Registry[Any], str]]) -> Registry[Any]:
     from lpact.errors import RegistryError, did_you_mean
 
-    if kind not in KINDS:
+    if kind not in kinds:
         raise RegistryError(
-            f"there is no kind of plugin named '{kind}'",
+            f"there is no kind of plug-in named '{kind}'",
             where="lpact list",
             got=kind,
-            expected=f"one of {', '.join(KINDS)}",
-            remedy=did_you_mean(kind, KINDS),
+            expected=f"one of {', '.join(kinds)}",
+            remedy=did_you_mean(kind, kinds),
         )
-    module, name = KINDS[kind]
-    registry: Registry[Any] = getattr(importlib.import_module(module), name)
-    return registry
+    return kinds[kind][0]

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpact.cli import _sources as sources
 from lpact.cli._layout import Grid
-from lpact.cli._machine import n_cores, program
+from lpact.cli._machine import Workers, chosen_workers, n_cores, program
 from lpact.cli._outline import show_outline
-from lpact.cli._render import console, counted, duration, heading, memory, roughly, say, show, whole
+from lpact.cli._render import (
+    console,
+    counted,
+    duration,
+    heading,
+    memory,
+    roughly,
+    say,
+    show,
+    show_blocks,
+    whole,
+)
 from lpact.cli._study import Models, Paths, Report, StudyFile, load, progress_on_terminals
 
 if TYPE_CHECKING:
@@ -25,32 +36,27 @@ def command(
     out: Annotated[
         Path, typer.Option("--out", help="Folder that the run would be written to.")
     ] = Path(),
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; default: the study file's.")
-    ] = None,
+    workers: Workers = None,
     report: Report = True,
     path: Paths = None,
     model: Models = None,
 ) -> None:
-    """Say what would be computed, what it costs, and if it fits."""
+    """Show what a run would compute and cost, and whether it fits."""
     loaded = load(study, path, model)
     outline = loaded.outline()
     told = console()
     title = f"Plan of {loaded.config.name} (configuration {loaded.config.digest()[:12]})"
     if not outline.complete:
         say(told, title)
-        show_outline(told, outline, loaded.config, program())
+        show_outline(told, outline, program())
         return
     with progress_on_terminals() as bar:
         plan = loaded.plan(bar)
     say(told, title)
-    sources.show_roles(told, plan.audit)
-    sources.show_findings(told, plan.audit)
-    sources.show_controls(told, plan.audit)
-    sources.show_ingredients(told, plan.audit)
-    sources.show_reliability(told, plan.audit)
+    for name, analysis in loaded.analyses.items():
+        show_blocks(told, analysis.audit_blocks(plan.audit.of[name]))
     _show_rows(told, plan)
-    n_workers = workers or loaded.run_config.workers
+    n_workers = chosen_workers(workers, loaded.run_config)
     _show_cost(told, plan, n_workers, report=report)
     features = Path(loaded.run_config.features)
     problem = plan.refusal(workers=n_workers, out=out, features=features, report=report)
@@ -62,15 +68,20 @@ def command(
 def cost_line(plan: Plan, workers: int, *, report: bool = True) -> str:
     """Size and cost of a run in one line."""
     return (
-        f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_contexts, 'context')}, "
-        f"{counted(plan.n_fits, 'readout')}; {roughly(plan.seconds_with(workers, report=report))} "
-        f"with {counted(workers, 'worker')}; {memory(plan.memory_with(workers, report=report))} of memory, "
+        f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_tasks, 'task')}; "
+        f"{_time(plan.seconds_with(workers, report=report))} with {counted(workers, 'worker')}; "
+        f"{memory(plan.memory_with(workers, report=report))} of memory, "
         f"{memory(plan.disk_with(report=report))} on disk"
     )
 
 
+def _time(seconds: float) -> str:
+    """A first estimate in words."""
+    return "time not known before the first tasks" if isnan(seconds) else roughly(seconds)
+
+
 def extraction_line(plan: Plan) -> str:
-    """What is to be extracted from language models first, in one line."""
+    """What must be extracted from language models first, in one line."""
     cost = plan.extraction
     return (
         f"first, {counted(cost.n_sets, 'feature set')} from language models: {whole(cost.tokens)} tokens, "
@@ -88,42 +99,36 @@ def _show_rows(out: Console, plan: Plan) -> None:
 
 
 def _show_cost(out: Console, plan: Plan, workers: int, *, report: bool) -> None:
+    from lpact.run.costs import FACTOR
     from lpact.run.stages import REPORT
 
-    heading(out, "Cost by stage, with one worker (estimated)")
-    columns = ("stage", "tasks", "time", "memory of a process", "on disk")
+    heading(out, "Cost per stage, with one worker (about)")
+    columns = ("stage", "tasks", "time", "memory per process", "on disk")
     grid = Grid(columns, right=frozenset(columns[1:]))
     for stage in plan.stages:
         if stage.n_tasks and (report or stage.stage != REPORT):
             disk = memory(stage.disk_bytes) if stage.disk_bytes else "–"
-            time = "< 1 s" if stage.seconds < 1 else duration(stage.seconds)
+            time = "–" if isnan(stage.seconds) else duration(stage.seconds)
             grid.add(stage.stage, whole(stage.n_tasks), time, memory(stage.peak_bytes), disk)
     show(out, grid)
-    say(out, basis(plan), indent=2)
+    say(
+        out,
+        "Estimated from counts of operations and the speed of this machine: expect errors of up to a factor of "
+        f"{FACTOR}. While the run goes on, the first finished tasks refine the estimate.",
+        indent=2,
+    )
     heading(out, "Cost")
+    for name, claims in plan.claims.items():
+        say(out, f"{name}: {counted(len(claims), 'claim')}", indent=2)
     if plan.extraction.n_sets:
         say(out, extraction_line(plan), indent=2)
     say(out, cost_line(plan, workers, report=report), indent=2)
     cores = n_cores()
     if cores > workers:
-        faster = duration(plan.seconds_with(cores, report=report))
+        faster = _time(plan.seconds_with(cores, report=report))
         most = memory(plan.memory_with(cores, report=report))
         say(
             out,
-            f"with --workers {cores} (the cores of this machine): about {faster}, {most} of memory",
+            f"with --workers {cores} (the cores of this machine): {faster}, {most} of memory",
             indent=2,
         )
-
-
-def basis(plan: Plan) -> str:
-    """What the estimate rests on."""
-    how = (
-        "at smaller sizes, from which larger ones were worked out"
-        if plan.estimate.extrapolated
-        else "once a size"
-    )
-    return (
-        f"Estimated from a calibration on this machine: the study's own computations on noise, {how}. No data "
-        "of the study enter but their sizes. Expect errors of up to a factor of two, and more where other work shares "
-        "the machine. What the report takes is a round figure, not measured here."
-    )

@@ -1,4 +1,4 @@
-"""``lpact preregister``: freeze a study before outcomes are looked at, and hold a run against that."""
+"""``lpact preregister``: freeze a study before its outcomes are known, and compare a run with that."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(
     ] = None,
     run: Annotated[
         list[Path] | None,
-        typer.Option("--run", help="Run to look for earlier results in; may be repeated."),
+        typer.Option("--run", help="Run to search for earlier results; may be repeated."),
     ] = None,
     after_the_fact: Annotated[
         bool,
@@ -40,7 +40,7 @@ def command(
     ] = False,
     check: Annotated[
         Path | None,
-        typer.Option("--check", metavar="RUN", help="Hold a finished run against a registration."),
+        typer.Option("--check", metavar="RUN", help="Compare a finished run with a registration."),
     ] = None,
     registered_digest: Annotated[
         str | None,
@@ -53,17 +53,17 @@ def command(
     path: Paths = None,
     model: Models = None,
 ) -> None:
-    """Freeze a study before its outcomes are looked at.
+    """Freeze a study before its outcomes are known.
 
     Sources are read and sizes counted; nothing is fitted, and no response is compared with any feature. With --check,
-    say whether a run followed it: exit status 0: every item was followed; 1: some were not; 2: an error.
+    compare a run with the registration. Exit status: 0 if every item was followed, 1 if some were not, 2 for an error.
     """
     if check is not None:
         _refuse_others(out, run, after_the_fact, path, model)
         _check(study, check, registered_digest)
     elif registered_digest is not None:
         raise ConfigError(
-            "--registered-digest is for holding a run against a registration",
+            "--registered-digest is for comparing a run with a registration",
             where="lpact preregister",
             got="--registered-digest without --check",
             expected="a registration, --check RUN and --registered-digest",
@@ -113,7 +113,7 @@ def _register(
     _refuse_missing(runs)
     loaded = load(study, path, model)
     told = console()
-    say(told, f"{loaded.config.name}: looking at the sources; nothing is fitted …")
+    say(told, f"{loaded.config.name}: auditing the sources; nothing is fitted …")
     made = loaded.preregister(target, runs=runs, after_the_fact=after_the_fact)
     show_registration(told, made)
     heading(told, f"Wrote {target}")
@@ -131,13 +131,13 @@ def _register(
 
 
 def _refuse_missing(runs: list[Path]) -> None:
-    """A run that is not there is better known before the look at the sources."""
+    """Name a missing run before the sources are audited."""
     from lpact.store import partial_folder
 
     for run in runs:
         if not run.exists() and not partial_folder(run.absolute()).exists():
             raise ConfigError(
-                "there is no run to look for earlier results in",
+                "there is no run to search for earlier results",
                 where=f"--run {run}",
                 got="no such folder",
                 expected="the folder of a finished or interrupted run",
@@ -151,20 +151,20 @@ def show_registration(out: Console, made: Registration) -> None:
 
     content = made.content
     grid = Grid(("registered", ""))
-    used = sum(recording.used for recording in content.recordings)
-    confirmatory = sum(claim.confirmatory for claim in content.claims)
     grid.add("configuration", content.config_digest)
     grid.add("seed", content.seed)
     grid.add("input files", f"{len(content.inputs):,} with SHA-256")
-    grid.add("recordings", f"{used:,} used, {len(content.recordings) - used:,} excluded")
-    grid.add("claims", f"{len(content.claims):,}, of which {confirmatory:,} confirmatory")
+    for name, audited in content.audit.items():
+        grid.add("audit", f"{counted(len(audited), 'row')} of {name}")
+    for name, claims in content.claims.items():
+        grid.add("claims", f"{len(claims):,} of {name}")
     grid.add("rows", f"of {counted(len(content.rows), 'table')}")
     grid.add("lpact", f"{content.lpact_version}, code {content.lpact_code}")
     grid.add("registered at", made.registered_at)
     kept = sum(run.state in (KEPT, NOTED, UNREADABLE) for run in content.earlier_runs)
-    grid.add("earlier runs looked at", len(content.earlier_runs) - kept or "none was named")
+    grid.add("earlier runs searched", len(content.earlier_runs) - kept or "none was named")
     if kept:
-        grid.add("own place for results", "looked at")
+        grid.add("own store of results", "searched")
     if damaged := [run.study for run in content.earlier_runs if run.state == UNREADABLE]:
         grid.add("NOT READ THERE", f"damaged notes of earlier runs: {', '.join(damaged)}")
     if content.after_the_fact:
@@ -186,17 +186,17 @@ def show_followed(out: Console, items: pl.DataFrame) -> None:
     """Whether a preregistration was followed: the statement, every deviation, and counts by group."""
     from lpact.report.page.preregistration import followed
 
-    said = followed(items)
-    say(out, said.sentence)
-    if said.deviations:
-        heading(out, counted(len(said.deviations), "deviation"))
-        for own in said.deviations:
+    result = followed(items)
+    say(out, result.sentence)
+    if result.deviations:
+        heading(out, counted(len(result.deviations), "deviation"))
+        for own in result.deviations:
             say(out, f"{own.group}: {own.item}", indent=2)
             for name, value in (("registered", own.registered), ("found", own.found)):
                 say(out, f"{name:<10}  {value}", indent=4)
             say(out, own.detail, indent=4)
     heading(out, "Items followed")
     grid = Grid(("group", "followed", "of"), right=frozenset({"followed", "of"}))
-    for group, n_followed, n_items in said.groups:
+    for group, n_followed, n_items in result.groups:
         grid.add(group, n_followed, n_items)
     show(out, grid)

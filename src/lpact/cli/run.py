@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lpact.cli._machine import Workers, chosen_workers
 from lpact.cli._render import console, say
-from lpact.cli._results import (
-    DECISIONS,
-    show_outcome,
-    show_places,
-    show_positive_controls,
-    show_verdict_counts,
+from lpact.cli._results import show_places, show_results
+from lpact.cli._study import (
+    Models,
+    OneAnalysis,
+    Paths,
+    Report,
+    StudyFile,
+    load,
+    progress_on_terminals,
 )
-from lpact.cli._study import Models, Paths, Report, StudyFile, load, progress_on_terminals
 from lpact.cli.plan import cost_line, extraction_line
 from lpact.cli.report import add_report
 
@@ -30,16 +33,16 @@ if TYPE_CHECKING:
 def command(
     study: StudyFile,
     out: Annotated[Path, typer.Option("--out", help="Folder of the run; new, or interrupted.")],
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; default: the study file's.")
-    ] = None,
+    workers: Workers = None,
     cluster: Annotated[
         str | None,
         typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler (tcp://…), or slurm."),
     ] = None,
     preregistration: Annotated[
         Path | None,
-        typer.Option("--preregistration", help="File of `lpact preregister` to be held against."),
+        typer.Option(
+            "--preregistration", help="File of `lpact preregister` to compare the run with."
+        ),
     ] = None,
     registered_digest: Annotated[
         str | None,
@@ -50,7 +53,7 @@ def command(
         ),
     ] = None,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Run even if memory or disk look too small.")
+        bool, typer.Option("--anyway", help="Run even if memory or disk seem too small.")
     ] = False,
     progress: Annotated[
         bool | None, typer.Option("--progress/--no-progress", help="Show progress.")
@@ -58,12 +61,13 @@ def command(
     report: Report = True,
     path: Paths = None,
     model: Models = None,
+    analysis: OneAnalysis = None,
 ) -> None:
     """Compute a study, or resume it."""
     told = console()
-    loaded = load(study, path, model)
+    loaded = load(study, path, model, analysis)
     how = How(
-        workers or loaded.run_config.workers,
+        chosen_workers(workers, loaded.run_config),
         cluster,
         preregistration,
         progress,
@@ -74,11 +78,7 @@ def command(
     run = compute(told, loaded, out, how)
     if report:
         add_report(run)
-    show_verdict_counts(told, run.table(DECISIONS))
-    if run.decisions.is_empty():
-        say(told, f"No claim could be made: `lpact audit {study}` says why.", indent=2)
-    show_outcome(told, run)
-    show_positive_controls(told, run)
+    show_results(told, run)
     _show_preregistration(told, run, loaded, how)
     show_places(told, run)
 
@@ -104,9 +104,9 @@ def compute(
     *,
     if_taken: str = "choose another folder, or move this one away",
 ) -> Run:
-    """Say what a run costs, then make it; a complete one is opened as it is.
+    """Print what a run costs, then make it; a complete one is opened as it is.
 
-    ``if_taken`` is the remedy when something else is at ``out``.
+    ``if_taken`` is the remedy if ``out`` holds something else.
     """
     from lpact.errors import RunError
     from lpact.run.executors.choose import too_many_workers
@@ -120,13 +120,13 @@ def compute(
     if study.run_config.tasks:
         open_shelf(
             study.run_config.tasks
-        )  # a place that is none is better known before the look at the sources
+        )  # a wrong address is an error before the sources are read
     refuse_held(partial_folder(out.absolute()))
     state = existing_run(out, study.config.digest())
     if state == "complete":
         with progress_on_terminals() as bar:
             run = study.reopen(out, study.audit(bar))
-        say(told, f"{out} holds this run already, complete: nothing to compute.")
+        say(told, f"{out} already holds this run, complete: nothing to compute.")
         return run
     if state == "other":
         raise RunError(
@@ -136,10 +136,10 @@ def compute(
             expected="a new or empty folder, or an interrupted run of this study",
             remedy=if_taken,
         )
-    say(told, f"{study.config.name}: looking at the sources …")
-    plan = _looked_at(told, study, out, how)
+    say(told, f"{study.config.name}: auditing the sources …")
+    plan = _plan(told, study, out, how)
     if cluster := how.cluster or study.run_config.cluster:
-        say(told, f"On the cluster ({cluster}) tasks are shared out among its workers.")
+        say(told, f"Tasks run on the workers of the cluster {cluster}.")
     elif warning := too_many_workers(how.workers):
         say(told, warning)
     study.run(
@@ -155,34 +155,24 @@ def compute(
     return Run(out)
 
 
-def _looked_at(told: Console, study: Study, out: Path, how: How) -> Plan:
-    """Look at the sources, and say what the run costs or that it goes on; `lpact status` shows it meanwhile."""
+def _plan(told: Console, study: Study, out: Path, how: How) -> Plan:
+    """Audit the sources and print what the run costs; `lpact status` shows how far that is."""
     from lpact.run.journal.announce import announced
     from lpact.run.journal.progress import Several, reporter
-    from lpact.run.planning.kept import keep_estimate, recall_estimate
-    from lpact.run.stages import CALIBRATION
-    from lpact.store import partial_folder, was_begun
 
-    begun = was_begun(out)
     show = study.run_config.progress if how.progress is None else how.progress
     with announced(out, study.config, how.workers) as journal:
         with reporter(show=show) as bar:
             plan = study.plan(Several(bar, journal))
         if plan.extraction.n_sets:
             say(told, extraction_line(plan))
-        folder = partial_folder(out.absolute())
-        if not recall_estimate(folder, plan):
-            journal.stage(CALIBRATION, 1)
-            keep_estimate(folder, plan)
         say(told, cost_line(plan, how.workers, report=how.report))
-        if begun:
-            say(told, "A working folder is there: what was finished and is the same is used again.")
         _refuse(plan, study, out, how)
     return plan
 
 
 def _refuse(plan: Plan, study: Study, out: Path, how: How) -> None:
-    """Raise where the run cannot fit into this machine; memory of a cluster's machines is theirs."""
+    """Raise `RunError` if the run does not fit this machine; the memory of a cluster is not ours to judge."""
     from lpact.errors import RunError
     from lpact.run.machine import machine_limits, size_of
     from lpact.store import partial_folder
@@ -190,7 +180,7 @@ def _refuse(plan: Plan, study: Study, out: Path, how: How) -> None:
     features = Path(study.run_config.features)
     limits = machine_limits(out, features)
     if limits.out is not None:
-        # What an earlier attempt has written is not to be written again.
+        # What an earlier attempt has written is not written again.
         limits = replace(limits, out=limits.out + size_of(partial_folder(out.absolute())))
     if how.cluster or study.run_config.cluster:
         limits = replace(limits, memory=None)

@@ -206,7 +206,8 @@ class StudyConfig(SharedConfig):
     @model_serializer(mode="wrap")
     def _as_in_the_file(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = dump(self)
-        return values | values.pop("analyses")
+        own: dict[str, Any] = values.pop("analyses")
+        return values | own
 
     def only(self, name: str) -> StudyConfig:
         """The study with one analysis: what its results may depend on."""

@@ -10,6 +10,7 @@ BUILT_IN = {
     "fedorenko2016": "fedorenko2016:Fedorenko2016",
     "folder": "folder:Folder",
     "meg_masc": "meg_masc:MegMasc",
+    "memory": "memory:Memory",
     "narratives": "narratives:Narratives",
     "natural_stories": "natural_stories:NaturalStories",
     "pereira2018": "pereira2018:Pereira2018",

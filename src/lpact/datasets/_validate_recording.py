@@ -46,7 +46,7 @@ def check_recording(recording: Recording) -> None:
             "the neural values and the units do not match",
             where=where,
             got=f"{signal.values.shape[-1]} columns (shape {signal.values.shape})",
-            expected=f"{n_units} columns, one a unit",
+            expected=f"{n_units} columns, one per unit",
             remedy="list every unit once, in the order of the columns",
         )
     if isinstance(signal, TimeSeries):
@@ -68,9 +68,11 @@ def check_recording_ids(ids: Iterable[RecordingId], *, where: str) -> None:
             )
 
 
-def unit_findings(recording: Recording) -> tuple[list[int], list[Finding]]:
-    """Return the indices of usable units, and one finding for every unit that is not."""
-    scan = UnitScan(recording)
+def unit_findings(
+    recording: Recording, *, gaps_allowed: bool = False
+) -> tuple[list[int], list[Finding]]:
+    """Return the indices of usable units, and one finding for every unit that is not; see `UnitScan`."""
+    scan = UnitScan(recording, gaps_allowed=gaps_allowed)
     signal = recording.signal
     if isinstance(signal, TimeSeries):
         for indices, block in signal.blocks():
@@ -122,7 +124,7 @@ class UnitScan:
             where=self._recording.where,
             found=_describe(values),
             expected="a signal that varies" if constant else "finite values",
-            remedy="the unit is left out; mend it in the source to keep it",
+            remedy="the unit is left out; fix it in the source to keep it",
         )
 
     def usable_in(self, indices: range) -> npt.NDArray[np.bool_]:
@@ -196,7 +198,7 @@ def _check_units(units: Units, where: str) -> None:
             "the regions and the units do not match",
             where=where,
             got=f"{len(units.regions)} regions",
-            expected=f"{len(units.ids)} regions, one a unit",
+            expected=f"{len(units.ids)} regions, one per unit",
             remedy="give every unit one region label",
         )
     coordinates = units.coordinates_mm

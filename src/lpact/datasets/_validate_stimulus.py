@@ -20,7 +20,7 @@ def check_stimulus(stimulus: Stimulus) -> None:
 
     Words have the columns of `WORD_COLUMNS` without gaps, finite onsets ≥ 0 in rising order, and
     offsets not before onsets. Stories and sentences are contiguous, a sentence lies in one story.
-    Mechanisms have one finite value a word. A stimulus without words is well-formed.
+    Mechanisms have one finite value per word. A stimulus without words is well-formed.
     """
     _check_columns(stimulus)
     _check_times(stimulus)
@@ -36,7 +36,7 @@ def check_stimulus(stimulus: Stimulus) -> None:
             where=f"{stimulus.where}, audio",
             got=f"{stimulus.audio_start_s} s",
             expected="a finite time of the audio's first sample, on the clock of the words",
-            remedy="mend the start, or leave it out",
+            remedy="fix the start, or leave it out",
         )
 
 
@@ -123,7 +123,7 @@ def _check_times(stimulus: Stimulus) -> None:
             "is before its onset",
             got=f"offset {offset_s[row]} s, onset {onset_s[row]} s",
             expected="offset ≥ onset",
-            remedy="mend the word's times",
+            remedy="fix the word's times",
         )
     if (falling := np.diff(onset_s) < 0).any():
         row = _first(falling) + 1
@@ -177,7 +177,7 @@ def _check_mechanisms(stimulus: Stimulus) -> None:
     for name, values in stimulus.mechanisms.items():
         if values.shape != (n_words,):
             raise StimulusError(
-                f"the mechanism '{name}' does not have one value a word",
+                f"the mechanism '{name}' does not have one value per word",
                 where=f"{stimulus.where}, mechanism '{name}'",
                 got=f"shape {values.shape}",
                 expected=f"shape ({n_words},)",
@@ -192,7 +192,7 @@ def _check_mechanisms(stimulus: Stimulus) -> None:
                 "is not finite",
                 got=f"{values[row]} ({int(bad.sum())} such values)",
                 expected="finite numbers",
-                remedy="mend the mechanism, or leave it out",
+                remedy="fix the mechanism, or leave it out",
             )
 
 

@@ -97,7 +97,7 @@ class AliceDataset(Dataset):
             folder.file(f"alice_data_shared/{options.radius_mm}mm/s18-timecourses.txt")
 
     def recording_ids(self) -> list[RecordingId]:
-        """Return one recording a subject."""
+        """Return one recording per subject."""
         return sorted(RecordingId(subject, "1", "1", STIMULUS) for subject in self._courses)
 
     def recording(self, recording_id: RecordingId) -> Recording:

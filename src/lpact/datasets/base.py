@@ -28,6 +28,9 @@ WORD_COLUMNS = {
 }
 """Columns that every words table has; others (``log_frequency``, parses …) are kept as they are."""
 
+ITEM = "item"
+"""Column with the ids of items that are not words: pictures, sentences, questions."""
+
 
 @dataclass(frozen=True, order=True)
 class RecordingId:
@@ -131,7 +134,7 @@ class Recording:
     ``word_onsets_s`` is [n_words of the stimulus], the time of every word on the signal's own clock: what triggers or
     events of this very recording say, so that a clock that drifts is followed. NaN marks a word that this recording
     does not hold (a trigger was dropped, the recording began late). None: the stimulus' own times are the signal's.
-    ``bad_spans`` are stretches that the source marks as unusable. ``confounds`` has one row a sample, one column for
+    ``bad_spans`` are stretches that the source marks as unusable. ``confounds`` has one row per sample, one column for
     each nuisance series that came with the recording (motion, drifts …). ``findings`` tell what the reader left out or
     noticed.
     """
@@ -191,13 +194,15 @@ class AbsentMedium:
 
 @dataclass(frozen=True)
 class Stimulus:
-    """What was presented: words on the recording's clock, and everything known about them.
+    """What was presented: words on the recording's clock, or other items, and everything known about them.
 
-    ``words`` has the columns of `WORD_COLUMNS`; ``mechanisms`` holds one value a word for each mechanism on offer;
-    ``media`` maps a kind of medium (``audio``, ``video``) to its path, as it stands in tables; relative paths start at
-    ``media_root``. Sample 0 of the audio is at ``audio_start_s``. ``transcripts`` holds the text of each story as it is
-    written, where the dataset has it: what a language model reads. ``media_absent`` says why a medium is missing, where
-    more is known than that it is. ``findings`` tell what the reader left out, sorted or mended.
+    ``words`` has the columns of `WORD_COLUMNS`. Those listed in ``unknown`` hold placeholders, because the source has
+    no such column (see `items_table`): whatever is computed from them is unavailable. ``mechanisms`` holds one value
+    per word for each mechanism on offer; ``media`` maps a kind of medium (``audio``, ``video``) to its path, as it
+    stands in tables; relative paths start at ``media_root``. Sample 0 of the audio is at ``audio_start_s``.
+    ``transcripts`` holds the text of each story as it is written, where the dataset has it: what a language model
+    reads. ``media_absent`` says why a medium is missing, where more is known than that it is. ``findings`` list what
+    the reader left out, sorted or corrected.
     """
 
     id: str
@@ -212,6 +217,18 @@ class Stimulus:
     transcripts: Mapping[str, str] = field(default_factory=dict)
     media_absent: Mapping[str, AbsentMedium] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    unknown: frozenset[str] = frozenset()
+
+    @property
+    def has_text(self) -> bool:
+        """Whether there are words that a language model or a parser can read."""
+        return "word" not in self.unknown and not self.words.is_empty()
+
+    def lacks(self, *columns: str) -> str:
+        """Say which of these columns of the words table are unknown; empty where all are known."""
+        missing = [f"'{column}'" for column in columns if column in self.unknown]
+        noun = "column" if len(missing) == 1 else "columns"
+        return f"its items have no {noun} {', '.join(missing)}" if missing else ""
 
     def media_path(self, kind: str) -> Path:
         """Return the path under which a medium can be opened."""
@@ -241,7 +258,7 @@ class DatasetInfo:
 class Dataset(ABC):
     """An opened dataset. Recordings and stimuli are loaded one at a time.
 
-    ``findings`` tell what of the folder as a whole is not read, or looks wrong.
+    ``findings`` list what of the folder as a whole is not read, or looks wrong.
     """
 
     info: DatasetInfo
@@ -290,6 +307,30 @@ class DatasetReader(Plugin, ABC):
 DATASETS: Registry[DatasetReader] = Registry(
     "dataset", "lpact.datasets.base:DatasetReader", package="lpact.datasets"
 )
+
+
+def items_table(items: pl.DataFrame, story: str) -> tuple[pl.DataFrame, frozenset[str]]:
+    """Complete a table of items into a words table, and name the columns that hold placeholders.
+
+    An item without a ``word`` is named by its id (column ``item``, or its row number). Without ``onset_s``, times are
+    row numbers: only the order counts. Without ``offset_s``, an item ends when it begins. Without ``sentence_id``,
+    every item is a sentence of its own; without ``story_id``, all belong to ``story``. Ids of sentences may be texts.
+    """
+    rows = pl.int_range(items.height, eager=True)
+    fill = {
+        "word": items[ITEM] if ITEM in items.columns else rows.cast(pl.String),
+        "onset_s": rows.cast(pl.Float64),
+        "sentence_id": rows,
+        "story_id": pl.Series([story] * items.height, dtype=pl.String),
+    }
+    fill["offset_s"] = items["onset_s"] if "onset_s" in items.columns else fill["onset_s"]
+    columns = {name: items[name] if name in items.columns else fill[name] for name in WORD_COLUMNS}
+    if columns["sentence_id"].dtype == pl.String:
+        columns["sentence_id"] = columns["sentence_id"].rle_id()
+    words = pl.DataFrame({name: columns[name].cast(kind) for name, kind in WORD_COLUMNS.items()})
+    others = items.select(name for name in items.columns if name not in WORD_COLUMNS)
+    unknown = frozenset(WORD_COLUMNS) - frozenset(items.columns)
+    return words.hstack(others.get_columns()), unknown
 
 
 def role_of(config: DatasetConfig) -> Role:

@@ -9,7 +9,7 @@ Presentations have ``stimulus_id`` (``<story>.<sentence>.<part>``), ``stimulus``
 its ends count), ``story``, ``sentence_number_in_story`` and ``part_number_in_sentence``; neuroids have ``subject_id``
 and ``fROI_area``. The text of a presentation is that of 4 s before: the delay of the response is in the assembly.
 
-A recording is a time series with one sample a presentation, stories one after the other; an event is a TR
+A recording is a time series with one sample per presentation, stories one after the other; an event is a TR
 (``events = "trs"``, ``lags_ms = [0]``). TRs without words are not in the assembly. Times are nominal: presentation k
 is at 2 k seconds, and its words lie in the first half second, so that they belong to that sample in any rounding.
 
@@ -75,7 +75,7 @@ class Blank2014Options(AssemblyOptions):
 
 
 class Blank2014Dataset(AssemblyDataset):
-    """An opened assembly: one recording a subject, over all stories."""
+    """An opened assembly: one recording per subject, over all stories."""
 
     def __init__(self, name: str, path: Path | None, options: Blank2014Options) -> None:
         super().__init__(
@@ -229,7 +229,7 @@ class Blank2014(DatasetReader):
     """TR-level fMRI of Blank et al. (2014); the module's docstring describes the layout."""
 
     name = "blank2014"
-    summary = "Blank et al. 2014: fMRI while listening to stories, one response a TR and region (netCDF assembly)"
+    summary = "Blank et al. 2014: fMRI while listening to stories, one response per TR and region (netCDF assembly)"
     Options = Blank2014Options
     role = "secondary"
     layout = LAYOUT

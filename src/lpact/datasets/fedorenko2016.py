@@ -66,7 +66,7 @@ class Fedorenko2016Options(AssemblyOptions):
 
 
 class Fedorenko2016Dataset(AssemblyDataset):
-    """An opened assembly: one recording a subject."""
+    """An opened assembly: one recording per subject."""
 
     def __init__(self, name: str, path: Path | None, options: Fedorenko2016Options) -> None:
         super().__init__(
@@ -148,7 +148,7 @@ class Fedorenko2016Dataset(AssemblyDataset):
                     where=f"{self.path}, coordinates 'sentence_id' and 'word_num'",
                     got=f"in sentence {sentence}, word {position} after word {wanted - 1}",
                     expected="every word of a sentence once",
-                    remedy="mend the coordinates, or average over repetitions",
+                    remedy="fix the coordinates, or average over repetitions",
                 )
 
 
@@ -156,9 +156,7 @@ class Fedorenko2016(DatasetReader):
     """Word-level ECoG of Fedorenko et al. (2016); the module's docstring describes the layout."""
 
     name = "fedorenko2016"
-    summary = (
-        "Fedorenko et al. 2016: ECoG while reading sentences, one response a word (netCDF assembly)"
-    )
+    summary = "Fedorenko et al. 2016: ECoG while reading sentences, one response per word (netCDF assembly)"
     Options = Fedorenko2016Options
     role = "secondary"
     layout = LAYOUT

@@ -81,7 +81,7 @@ class Pereira2018Options(AssemblyOptions):
 
 
 class Pereira2018Dataset(AssemblyDataset):
-    """An opened assembly: one recording a subject and experiment."""
+    """An opened assembly: one recording per subject and experiment."""
 
     def __init__(self, name: str, path: Path | None, options: Pereira2018Options) -> None:
         super().__init__(
@@ -270,7 +270,7 @@ class Pereira2018(DatasetReader):
     """Sentence-level fMRI of Pereira et al. (2018); the module's docstring describes the layout."""
 
     name = "pereira2018"
-    summary = "Pereira et al. 2018: fMRI while reading passages, one response a sentence (netCDF assembly)"
+    summary = "Pereira et al. 2018: fMRI while reading passages, one response per sentence (netCDF assembly)"
     Options = Pereira2018Options
     role = "secondary"
     layout = LAYOUT

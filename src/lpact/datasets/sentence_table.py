@@ -73,7 +73,7 @@ class SentenceTableOptions(PluginOptions):
         "response_target", description="Column with the responses of a long table."
     )
     response_columns: tuple[str, ...] = Field(
-        (), description="Columns of a wide table, one a region. Empty: the table is long."
+        (), description="Columns of a wide table, one per region. Empty: the table is long."
     )
     passage_column: str = Field(
         "", description="Column that tells which sentences belong together. Empty: none do."
@@ -229,7 +229,7 @@ class SentenceTableDataset(Dataset):
                 raise self._table.wrong(
                     column,
                     row,
-                    f"one number a sentence; this one is '{item_of[text]}' and '{item}'",
+                    f"one number per sentence; this one is '{item_of[text]}' and '{item}'",
                 )
         return sentences
 

@@ -293,7 +293,7 @@ class TriggerClock:
             where=self._where + place,
             got=got,
             expected=expected,
-            remedy="mend the table of triggers, or leave the broken ones out",
+            remedy="fix the table of triggers, or leave the broken ones out",
         )
 
 

@@ -1,6 +1,6 @@
 """Nuisance features: what a model must beat.
 
-They have one row a word; `EventGrid.pool` puts them on the event grid.
+They have one row per word; `EventGrid.pool` puts them on the event grid.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from lpact.errors import ConfigError, did_you_mean
 from lpact.features.acoustics import EnvelopeSettings, stimulus_envelope, why_no_envelope
 from lpact.features.availability import Missing
 from lpact.features.frequency import list_log_frequency
-from lpact.grid.windows import mean_slices, nearest_sample, window_samples
 from lpact.grid.words import slices, times_s
 from lpact.math.types import BoolArray, FloatArray
+from lpact.math.windows import mean_slices, nearest_sample, window_samples
 
 Builder: TypeAlias = Callable[[Stimulus, NuisanceConfig], FloatArray | Missing]
 """Makes one nuisance feature of checked words: [n_words, n_columns], or why there is none."""
@@ -49,7 +49,9 @@ def build_nuisance(
     columns: list[str] = []
     missing: dict[str, Missing] = {}
     for name in config.include:
-        block = nuisance_builder(name)(stimulus, config)
+        builder = nuisance_builder(name)
+        lacking = stimulus.lacks(*READS.get(name, ()))
+        block = _not_offered(stimulus, lacking) if lacking else builder(stimulus, config)
         if isinstance(block, Missing):
             missing[name] = block
             continue
@@ -63,7 +65,7 @@ def nuisance_findings(stimulus: Stimulus, config: NuisanceConfig) -> list[Findin
     """Return a note on words whose frequency is the list's lowest, because the list does not have them."""
     language, words = config.language, stimulus.words
     listed = language is not None and "log_frequency" in config.include
-    if language is None or not listed or "log_frequency" in words.columns:
+    if language is None or not listed or "log_frequency" in words.columns or not stimulus.has_text:
         return []
     _, unlisted = list_log_frequency(words["word"].to_list(), language)
     if not unlisted.any():
@@ -130,6 +132,8 @@ def log_frequency(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray | Mi
     language = config.language
     if "log_frequency" in stimulus.words.columns:
         return _column_log_frequency(stimulus)
+    if lacking := stimulus.lacks("word"):
+        return _not_offered(stimulus, lacking)
     if language is None:
         why = "the words table has no column 'log_frequency', and the option nuisance.language is unset"
         return _not_offered(stimulus, why)
@@ -175,7 +179,8 @@ def sentence_position(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
 def position_in_story(stimulus: Stimulus, config: NuisanceConfig) -> FloatArray:
     """Position x from 0 (first onset of the story) to 1 (last), then ``cos(π k x)``, k = 1 … K.
 
-    x runs in time, as slow drifts of a recording do. It is 0 where all onsets of a story are equal.
+    x runs in time, as slow drifts of a recording do; for items without times, in the order of the rows. It is 0 where
+    all onsets of a story are equal.
     """
     onset_s, _ = times_s(stimulus.words)
     x = np.zeros(onset_s.size)
@@ -219,6 +224,19 @@ NUISANCE: dict[str, Builder] = {
     )
 }
 """Every nuisance feature by name; the first line of a builder's docstring defines it."""
+
+
+READS: dict[str, tuple[str, ...]] = {
+    "word_rate": ("onset_s",),
+    "word_duration": ("onset_s", "offset_s"),
+    "pause_duration": ("onset_s", "offset_s"),
+    "word_length": ("word",),
+    "position_in_sentence": ("sentence_id",),
+    "sentence_length": ("sentence_id",),
+    "sentence_position": ("sentence_id",),
+    "acoustic_envelope": ("onset_s", "offset_s"),
+}
+"""Columns of the words table that a feature cannot do without."""
 
 
 def nuisance_builder(name: str) -> Builder:

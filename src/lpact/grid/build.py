@@ -45,8 +45,8 @@ def build_grid(
 
     For a time series, the response is the mean over the samples of the event's window; an event is
     kept only if its windows at all lags lie within the recording, so that all lags share the same
-    rows. Epoched data are taken as they are, with their own lags. The definitions are in
-    ``docs/explanation/event-grid.md``.
+    rows. Epoched data are taken as they are, with their own lags; their rows may be items that are
+    not words. The definitions are in ``docs/explanation/event-grid.md``.
 
     Without words, or if no event survives, the grid has zero events; its exclusions say why.
 
@@ -70,11 +70,22 @@ def read_grid(
     check_recording(recording)
     check_stimulus(stimulus)
     check_word_onsets(recording, stimulus)
+    rejection = rejection or Rejection()
     if isinstance(recording.signal, Epochs):
-        usable, findings = unit_findings(recording)
+        usable, findings = unit_findings(recording, gaps_allowed=rejection.missing_events)
         grid = _epoch_grid(recording, recording.signal, stimulus, config)
+        if rejection.missing_events:
+            grid = _without_gaps(grid, usable)
         return ReadGrid(grid, usable, tuple(findings))
-    return _series_grid(recording, recording.signal, stimulus, config, rejection or Rejection())
+    if lacking := stimulus.lacks("onset_s"):
+        raise RecordingError(
+            "a continuous recording needs to know when its items were presented",
+            where=recording.where,
+            got=f"stimulus '{stimulus.id}' ({stimulus.where}): {lacking}",
+            expected="a time in seconds for each item",
+            remedy="add the column 'onset_s', or provide one response per item (epochs)",
+        )
+    return _series_grid(recording, recording.signal, stimulus, config, rejection)
 
 
 def _series_grid(
@@ -121,13 +132,13 @@ def _series_grid(
 def _epoch_grid(
     recording: Recording, signal: Epochs, stimulus: Stimulus, config: GridConfig
 ) -> EventGrid:
-    """One event an epoch: a word, or a sentence."""
+    """One event per epoch: a word (or another item), or a sentence."""
     words = stimulus.words
     if config.events == "trs":
         raise RecordingError(
             "epoched data cannot be put on an event grid of TRs",
             where=f"{recording.where}, option 'grid.events'",
-            got="events = 'trs' with one epoch an event",
+            got="events = 'trs' with one epoch per event",
             expected="events = 'words' or 'sentences', or a continuous time series",
             remedy="set events = 'words' or 'sentences' for this dataset, "
             "or provide the continuous recording",
@@ -141,8 +152,8 @@ def _epoch_grid(
         raise RecordingError(
             f"the epochs and the {config.events} do not match",
             where=recording.where,
-            got=f"{signal.values.shape[1]} epochs a lag (shape {signal.values.shape})",
-            expected=f"{first_word.size} epochs, one a {noun} of {stimulus.where}",
+            got=f"{signal.values.shape[1]} epochs per lag (shape {signal.values.shape})",
+            expected=f"{first_word.size} epochs, one per {noun} of {stimulus.where}",
             remedy=f"cut the epochs again from this words table, or set 'grid.events' to what an "
             f"epoch is ({words.height} words, {words['sentence_id'].n_unique()} sentences)",
         )
@@ -162,6 +173,22 @@ def _epoch_grid(
         pooling=config.pooling,
         exclusions=(),
         n_candidate_events=first_word.size,
+    )
+
+
+def _without_gaps(grid: EventGrid, usable: list[int]) -> EventGrid:
+    """Leave out epochs in which a usable unit has no finite value at some lag."""
+    kept = np.isfinite(grid.responses[..., usable]).all(axis=(0, 2))
+    if kept.all():
+        return grid
+    event = int(np.argmin(kept))
+    detail = f"epoch {event} (from 0): values that are not finite"
+    rows = ("onset_s", "offset_s", "sentence", "story", "first_word", "stop_word")
+    return replace(
+        grid,
+        responses=np.ascontiguousarray(grid.responses[:, kept]),
+        exclusions=(Exclusion(Reason.MISSING_SAMPLES, int((~kept).sum()), detail),),
+        **{name: getattr(grid, name)[kept] for name in rows},
     )
 
 

@@ -13,10 +13,10 @@ from lpact.config import GridConfig
 from lpact.datasets.base import Recording, TimeSeries
 from lpact.errors import RecordingError
 from lpact.grid.event_grid import Exclusion
-from lpact.grid.windows import nearest_sample, window_samples
 from lpact.grid.words import slices, times_s
 from lpact.math.resample import HRFS, hrf_weights, lanczos_weights
 from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.math.windows import nearest_sample, window_samples
 
 _LAG_TOLERANCE_MS = 1.0
 _TR_EDGE_TOLERANCE = 1e-6
@@ -77,7 +77,7 @@ def word_candidates(
     config: GridConfig,
     word_onsets_s: FloatArray | None = None,
 ) -> Candidates:
-    """One event a word; its window is ``[onset + lag, onset + lag + window)``."""
+    """One event per word; its window is ``[onset + lag, onset + lag + window)``."""
     first_word = np.arange(words.height)
     window_s = config.window_ms / 1000.0
     events = (first_word, first_word + 1)
@@ -90,7 +90,7 @@ def sentence_candidates(
     config: GridConfig,
     word_onsets_s: FloatArray | None = None,
 ) -> Candidates:
-    """One event a sentence; its window is ``[first onset + lag, last offset + lag)``."""
+    """One event per sentence; its window is ``[first onset + lag, last offset + lag)``."""
     events = slices(words, "sentence_id")
     return _windowed("sentence", signal, words, config.lags_ms, events, None, word_onsets_s)
 
@@ -98,7 +98,7 @@ def sentence_candidates(
 def filtered_tr_candidates(
     signal: TimeSeries, words: pl.DataFrame, config: GridConfig
 ) -> Candidates:
-    """One event a TR from the first word's onset to the last one's offset; words reach it through a filter.
+    """One event per TR from the first word's onset to the last one's offset; words reach it through a filter.
 
     TR k is at ``start_s + k / fs``, where the filtered features are evaluated. With delays of a finite impulse response
     they are evaluated at ``start_s + (k - delay) / fs`` for each of them instead, whether or not a TR was recorded
@@ -147,7 +147,7 @@ def filtered_tr_candidates(
 
 
 def tr_candidates(signal: TimeSeries, words: pl.DataFrame, config: GridConfig) -> Candidates:
-    """One event a TR with words; its response is the sample ``lag · fs`` later.
+    """One event per TR with words; its response is the sample ``lag · fs`` later.
 
     A word belongs to TR ``k = floor((onset − start_s) · fs)``. An onset less than a millionth of
     a TR before an edge counts as on it, since rates such as 1 / 1.1 s have no exact binary form.

@@ -1,4 +1,4 @@
-"""The event grid: one row an event, shared by features and neural responses."""
+"""The event grid: one row per event, shared by features and neural responses."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lpact.codes import Reason
 from lpact.config import Pooling
 from lpact.datasets.base import Units
 from lpact.errors import FeatureError
-from lpact.grid.windows import mean_slices, sum_slices
 from lpact.math.types import FloatArray, IntArray
+from lpact.math.windows import mean_slices, sum_slices
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class EventGrid:
                 "features do not fit the words of the event grid",
                 where="EventGrid.pool",
                 got=f"shape {values.shape}",
-                expected=f"shape ({self.n_words}, columns), one row a word",
+                expected=f"shape ({self.n_words}, columns), one row per word",
                 remedy="compute the features for the words table that the grid was built from",
             )
         if self.weights is not None:

@@ -25,7 +25,7 @@ def check_pace(
             "a signal that is no series of volumes is put on a grid of TRs",
             where=f"{recording.where}, option 'grid.events'",
             got=f"events = 'trs' with {rate_hz:g} samples a second",
-            expected=f"at most {FASTEST_TR_HZ:g} a second, one a TR",
+            expected=f"at most {FASTEST_TR_HZ:g} a second, one per TR",
             remedy="set events = 'words' or 'sentences' for this dataset",
         )
     if config.events == "trs" or rate_hz > FASTEST_TR_HZ or events.onset_s.size < FEWEST_EVENTS:

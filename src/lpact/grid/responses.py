@@ -11,8 +11,8 @@ from lpact.datasets.base import Recording, Span, TimeSeries
 from lpact.datasets.validate import Finding, UnitScan
 from lpact.grid.candidates import Candidates
 from lpact.grid.event_grid import Exclusion
-from lpact.grid.windows import mean_slices, nearest_sample, touches
 from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.math.windows import mean_slices, nearest_sample, touches
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Rejection:
 
 
 @dataclass(frozen=True)
-class Responses:
+class ReadResponses:
     """Responses [n_lags, n_events, n_units] of the events that are left, with what was found on the way."""
 
     events: Candidates
@@ -41,7 +41,7 @@ class Responses:
 
 def read_responses(
     recording: Recording, signal: TimeSeries, events: Candidates, rejection: Rejection
-) -> Responses:
+) -> ReadResponses:
     """Read a signal once, a few units at a time; the mean over an event's window is its response."""
     scan = UnitScan(recording, gaps_allowed=rejection.missing_events)
     n_lags, n_events = events.first_sample.shape
@@ -62,7 +62,7 @@ def read_responses(
         kept = np.asarray(np.isfinite(values[..., usable]).all(axis=(0, 2)))
         detail = "values that are not finite"
         events, values = _without(events, kept, Reason.MISSING_SAMPLES, detail), values[:, kept]
-    return Responses(events, values, usable, findings)
+    return ReadResponses(events, values, usable, findings)
 
 
 def _beyond(block: FloatArray, threshold: float, usable: BoolArray, events: Candidates) -> IntArray:

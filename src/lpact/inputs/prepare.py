@@ -352,6 +352,9 @@ def _mechanism_inputs(
         if name not in stimulus.mechanisms
     ]
     read = parse = None
+    if lacking := stimulus.lacks("word"):
+        absent = Missing(Reason.MECHANISM_NOT_OFFERED, f"stimulus '{stimulus.id}': {lacking}")
+        return MechanismInputs(stimulus, absent, absent)
     if any(mechanism.reads_language for mechanism in needed):
         read = language(stimulus)
     if any(mechanism.reads_parse for mechanism in needed):

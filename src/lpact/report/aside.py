@@ -1,4 +1,4 @@
-"""Work that other processes do meanwhile: turning specifications into pictures, and pictures into pixels."""
+"""Background processes that turn charts into pictures, and pictures into pixels."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ T = TypeVar("T")
 
 
 def _give_way() -> None:
-    """What this process does itself takes longest, and comes first."""
+    """The main process has most to do and comes first."""
     if hasattr(os, "nice"):
         os.nice(5)
 
 
 class Aside:
-    """Does jobs in ``workers`` processes beside this one, or at once where there are none.
+    """Does jobs in ``workers`` background processes, or at once where there are none.
 
     Leaving the block waits for all of them, and raises what one of them raised.
     """
@@ -53,10 +53,10 @@ class Aside:
                     job.result()
             except BrokenProcessPool as broken:
                 raise RunError(
-                    "a process that draws and writes has died",
-                    where="the processes of the report",
+                    "a background process of the report died",
+                    where="report",
                     got=str(broken),
-                    expected="processes that live until their work is done",
+                    expected="processes that finish their work",
                     remedy="in a script, guard the entry point (if __name__ == '__main__'), or ask for no workers",
                 ) from broken
 

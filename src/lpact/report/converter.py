@@ -1,8 +1,8 @@
 """vl-convert, with the font that it carries.
 
 With fonts of the machine it would read their files again for every text, and pictures would differ from machine to
-machine. Characters that its own font lacks (it has Latin, Greek, Cyrillic and Hebrew) are boxes in PDF and PNG; whoever
-needs others sets the environment variable ``LPACT_SYSTEM_FONTS``.
+machine. Characters that its own font lacks (it has Latin, Greek, Cyrillic and Hebrew) are boxes in PDF and PNG; to use
+the fonts of the system, set the environment variable ``LPACT_SYSTEM_FONTS``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a figure is: a Vega-Lite specification whose marks know which rows of the tables they stand for."""
+"""What a figure is: an Altair chart whose marks know which rows of the tables they stand for."""
 
 from __future__ import annotations
 
@@ -6,25 +6,35 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from lpact.config import StudyConfig
+from lpact.analyses.base import Material
+from lpact.report.theme import vega_config
+from lpact.tables import Table
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    Chart: TypeAlias = (
+        alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
+    )
 
 Spec = dict[str, Any]
 
-MARK = "mark"
-"""Column of a figure's data that says what a mark stands for; give it to the ``description`` channel."""
+VEGA_LITE = "6.4"
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
-DESCRIPTION: Mapping[str, Any] = {"field": MARK, "type": "nominal"}
-"""The ``description`` channel of every mark that stands for rows."""
+MARK = "mark"
+"""Column that says what a mark stands for (`mark`); panels give it to the ``description`` channel."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One picture.
+    """One picture. It shows itself in a notebook.
 
     Attributes
     ----------
@@ -34,17 +44,35 @@ class Figure:
         What it shows, in a few words.
     caption
         How to read it: what is drawn, in which unit, over how many; what is missing and why.
-    spec
-        Vega-Lite specification with its data; colours are of `lpact.report.theme` only.
     summary
         What one sees in it, in a sentence or two, for those who cannot.
+    chart
+        Altair chart with its data; colours are those of `lpact.report.theme` only.
     """
 
     name: str
     title: str
     caption: str
-    spec: Spec
     summary: str
+    chart: Chart
+
+    @property
+    def spec(self) -> Spec:
+        """The complete Vega-Lite specification, with schema and the shared configuration.
+
+        It depends on the chart alone: themes and settings that a session has given Altair are left out.
+        """
+        # Validating inline rows takes seconds; the tests validate every figure without its rows.
+        own = self.chart.to_dict(validate=False, context={"top_level": False})
+        head = {"$schema": _SCHEMA, "description": self.summary, "config": vega_config()}
+        made: Spec = drawable(head | own)
+        return made
+
+    def _repr_mimebundle_(self, *_: Any, **__: Any) -> Any:
+        """The picture for a notebook, through the renderer that Altair uses there."""
+        import altair as alt
+
+        return alt.renderers.get()(self.spec)  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -56,38 +84,45 @@ class Missing:
     reason: str
 
 
-@dataclass(frozen=True)
-class Material:
-    """What figures are made from: tables by full name, the configuration, and what other commands computed.
+MakeFigure = Callable[[Material], Figure | Missing]
+Drawing: TypeAlias = "tuple[Chart, str, str]"
+"""Chart, caption and summary."""
 
-    ``more`` holds tables that are not the run's own: those of `lpact.analyses.lpact.robustness`, and the shipped rates of the gates.
+
+def figure(
+    name: str, title: str, *needs: Table
+) -> Callable[[Callable[[Material], Drawing | str]], MakeFigure]:
+    """Decorator for a function that draws one figure, or says in a few words why it cannot be drawn.
+
+    Without the tables that it ``needs`` the function is not called.
     """
 
-    tables: Mapping[str, pl.DataFrame]
-    config: StudyConfig
-    more: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    def decorate(draw: Callable[[Material], Drawing | str]) -> MakeFigure:
+        @wraps(draw)
+        def make(material: Material) -> Figure | Missing:
+            from altair.utils.schemapi import debug_mode
 
-    def table(self, name: str) -> pl.DataFrame:
-        """A table by full name; one that is not there is a `KeyError`."""
-        return self.tables[name] if name in self.tables else self.more[name]
+            lacking = material.lacks(*(table.name for table in needs))
+            if lacking:
+                return Missing(name, title, f"the run has no table {', '.join(lacking)}")
+            # Altair would validate each channel when it is made; the tests validate whole figures.
+            with debug_mode(False):
+                made = draw(material)
+            if isinstance(made, str):
+                return Missing(name, title, made)
+            chart, caption, summary = made
+            return Figure(name, title, caption, summary, chart)
 
-    def has(self, *names: str) -> bool:
-        """Whether all of these tables are there."""
-        return all(name in self.tables or name in self.more for name in names)
+        return make
 
-    def lacks(self, *names: str) -> tuple[str, ...]:
-        """Those of these tables that are not there."""
-        return tuple(name for name in names if not self.has(name))
-
-
-MakeFigure = Callable[[Material], Figure | Missing]
+    return decorate
 
 
 _UNDRAWABLE = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 
 
 def drawable(value: Any) -> Any:
-    """A value in whose texts every character that no picture can hold (a control character, half a pair) is a box."""
+    """A value whose texts show a box for characters that no picture can hold: control characters, lone surrogates."""
     if isinstance(value, str):
         return _UNDRAWABLE.sub("\ufffd", value)
     if isinstance(value, Mapping):
@@ -108,7 +143,7 @@ def mark(
 ) -> str:
     """What a mark stands for: the text that is shown for it, and what it can be filtered by.
 
-    ``value`` is the number that its place shows, in full, for those who check the picture against the tables.
+    ``value`` is the number that its position shows, in full, so that the picture can be checked against the tables.
     """
     known = {
         "dataset": dataset,
@@ -118,8 +153,8 @@ def mark(
         "value": value if value is not None and math.isfinite(value) else None,
         "text": text,
     }
-    told = {key: drawable(own) for key, own in known.items() if own is not None}
-    return json.dumps(told, sort_keys=True)
+    given = {key: drawable(own) for key, own in known.items() if own is not None}
+    return json.dumps(given, sort_keys=True)
 
 
 def with_marks(
@@ -138,12 +173,3 @@ def with_marks(
         for row in rows.iter_rows(named=True)
     ]
     return rows.with_columns(pl.Series(MARK, made, dtype=pl.String))
-
-
-def values(rows: pl.DataFrame) -> dict[str, Any]:
-    """Rows as the data of a specification; what is not finite is missing."""
-    floats = [name for name, kind in rows.schema.items() if kind.is_float()]
-    finite = rows.with_columns(
-        pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in floats
-    )
-    return {"values": finite.to_dicts()}

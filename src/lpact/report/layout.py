@@ -1,4 +1,4 @@
-"""Where brain units are drawn: views of a brain, of a sensor layout, or of a space that nobody has named.
+"""Where brain units are drawn: views of a brain, of a sensor layout, or of an unnamed space.
 
 A `View` is a plane with its outline, in mm, x to the right and y upwards; `views_of` says which planes a coordinate
 frame is drawn in.
@@ -137,7 +137,7 @@ def glass_brain(direction: str) -> tuple[Polyline, ...]:
 
 
 def has_outlines() -> bool:
-    """Whether outlines of a brain are at hand."""
+    """Whether outlines of a brain are installed."""
     return bool(glass_brain("z"))
 
 
@@ -188,7 +188,7 @@ def _line(points: FloatArray) -> Polyline:
     return tuple((float(x), float(y)) for x, y in points)
 
 
-# -- a space without a name --------------------------------------------------------------------------------------------
+# -- an unnamed space       --------------------------------------------------------------------------------------------
 
 
 def _native(places: FloatArray) -> tuple[View, ...]:

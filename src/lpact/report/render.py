@@ -9,41 +9,28 @@ from __future__ import annotations
 import json
 import re
 from html import escape, unescape
-from typing import Any
 
 from lpact.report.converter import converter
-from lpact.report.figure import Figure, Missing, Spec, drawable
+from lpact.report.figure import VEGA_LITE, Figure, Missing, drawable
 from lpact.report.pdf import same_bytes
-from lpact.report.theme import following_viewer, vega_config
+from lpact.report.theme import following_viewer
 
-VEGA_LITE = "6.4"
 PNG_SCALE = 2.0
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _DESCRIBED = re.compile(
-    r'<(?P<tag>[a-z]+)(?P<before>[^<>]*?) aria-label="(?P<told>\{[^"]*\})"(?P<after>[^<>]*?)(?P<end>/?)>'
+    r'<(?P<tag>[a-z]+)(?P<before>[^<>]*?) aria-label="(?P<given>\{[^"]*\})"(?P<after>[^<>]*?)(?P<end>/?)>'
 )
 _TEXT = re.compile(r">[^<>]+<")
 _FILTERS = ("dataset", "model", "layer", "profile", "value")
 
 
-def complete_spec(figure: Figure) -> dict[str, Any]:
-    """The specification with schema, configuration and description, as Vega-Lite takes it."""
-    return {
-        "$schema": _SCHEMA,
-        "description": drawable(figure.summary),
-        "config": vega_config(),
-        **drawable(figure.spec),
-    }
-
-
 def to_svg(figure: Figure) -> str:
     """The figure as a self-contained SVG in light colours; strings from data are escaped."""
-    drawn = converter().vegalite_to_svg(complete_spec(figure), vl_version=VEGA_LITE)
+    drawn = converter().vegalite_to_svg(figure.spec, vl_version=VEGA_LITE)
     return _named(_DESCRIBED.sub(_mark, _TEXT.sub(_without_quotes, drawn)), figure)
 
 
 def standalone(svg: str) -> str:
-    """A picture for a file of its own: it follows the light or dark scheme of whoever looks at it."""
+    """A picture for a file of its own: it follows the viewer's light or dark scheme."""
     return following_viewer(svg)
 
 
@@ -53,15 +40,16 @@ def picture(made: Figure | Missing) -> str:
 
 
 def _reason(missing: Missing) -> Figure:
-    text = {"type": "text", "text": f"Not drawn: {missing.reason}.", "align": "left", "x": 0}
-    spec: Spec = {
-        "title": missing.title,
-        "data": {"values": [{}]},
-        "mark": text,
-        "width": 600,
-        "height": 20,
-    }
-    return Figure(missing.name, missing.title, "", spec, missing.reason)
+    from lpact.report import panels
+
+    words = [{"text": f"Not drawn: {missing.reason}."}]
+    chart = panels.overlay(
+        panels.text(words, "text", {"value": 0}, {"value": 10}),
+        width=600,
+        height=20,
+        title=panels.title(missing.title),
+    )
+    return Figure(missing.name, missing.title, "", missing.reason, chart)
 
 
 def to_pdf(svg: str) -> bytes:
@@ -75,11 +63,11 @@ def to_png(svg: str) -> bytes:
 
 
 def _mark(found: re.Match[str]) -> str:
-    """One described mark: what it stands for, as attributes and title."""
-    told = json.loads(unescape(found["told"]))
-    text = str(told.get("text", ""))
+    """One mark: what it stands for, as attributes and title."""
+    given = json.loads(unescape(found["given"]))
+    text = str(given.get("text", ""))
     attributes = "".join(
-        f' data-{name}="{_attribute(str(told[name]))}"' for name in _FILTERS if name in told
+        f' data-{name}="{_attribute(str(given[name]))}"' for name in _FILTERS if name in given
     )
     head = (
         f'<{found["tag"]}{found["before"]} class="m"{attributes} aria-label="{_attribute(text)}"{found["after"]}>'

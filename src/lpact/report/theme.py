@@ -1,7 +1,7 @@
 """The look of every figure: palette roles with a light and a dark colour, and the Vega-Lite configuration.
 
-A figure is drawn once, in the light colours. Every colour that it uses is one of the roles below, so that the same
-picture becomes a dark one, or one that follows the page, by exchanging colours alone. Categorical colours differ in
+A figure is drawn once, in the light colours. Every colour in it is one of the roles below, so that exchanging colours
+gives the dark picture, and the one that follows the page. Categorical colours differ in
 lightness as well as in hue, so that they stay apart for all common kinds of colour vision; ramps change steadily in
 lightness, so that they read in grey. Text over a cell is ``on_strong`` from ``ramp4``, ``below2`` and ``above2`` on,
 and ``on_light`` on weaker ones.
@@ -67,7 +67,7 @@ RAMP = tuple(f"ramp{i}" for i in range(7))
 DIVERGING = ("below3", "below2", "below1", "middle", "above1", "above2", "above3")
 
 FONT = "Liberation Sans, Arial, Helvetica, Arimo, Nimbus Sans, FreeSans, sans-serif"
-"""Its widths are those of Arial; vl-convert carries it, so pictures are the same on every machine."""
+"""It has the widths of Arial and comes with vl-convert, so pictures are the same on every machine."""
 
 
 def colour(role: str) -> str:

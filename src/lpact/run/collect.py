@@ -37,6 +37,10 @@ class MeasuredTables(Mapping[str, pl.DataFrame]):
         parts = (self._results.load(key, [name])[name] for key in self._sources.get(name, ()))
         return concat(self._declared[name].measured(), parts)
 
+    def __contains__(self, name: object) -> bool:
+        # The inherited test would put the whole table together.
+        return name in self._audit or name in self._declared
+
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys([*self._audit, *self._declared]))
 
@@ -56,6 +60,9 @@ class Layered(Mapping[str, pl.DataFrame]):
                 return layer[name]
         raise KeyError(name)
 
+    def __contains__(self, name: object) -> bool:
+        return any(name in layer for layer in self._layers)
+
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(name for layer in self._layers for name in layer))
 
@@ -64,13 +71,16 @@ class Layered(Mapping[str, pl.DataFrame]):
 
 
 class Made(Mapping[str, pl.DataFrame]):
-    """Tables that are made by a function each, whenever they are asked for."""
+    """Tables that functions make, each whenever it is asked for."""
 
     def __init__(self, makers: Mapping[str, Callable[[], pl.DataFrame]]) -> None:
         self._makers = makers
 
     def __getitem__(self, name: str) -> pl.DataFrame:
         return self._makers[name]()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)

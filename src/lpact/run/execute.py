@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from lpact.run.provenance import provenance
 from lpact.run.stages import AUDIT, DECISION, TABLES
 from lpact.store import RunWriter, StoredRun, TaskStore
 from lpact.store.remote import open_shelf
+from lpact.store.shelves import FolderShelf
 from lpact.tables import PREREGISTRATION_ITEMS
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _journal(
 ) -> Iterator[Journal]:
     """The run's log and status; how it ends is the last thing that they say."""
     if not expected and (before := read_status(writer.partial)) is not None:
-        expected = before.expected  # what an earlier attempt was told
+        expected = before.expected
     journal = Journal(
         writer.partial,
         reporter,
@@ -122,6 +123,12 @@ def _make(
         journal.note("worker_lost", tasks=names, what=what)
 
     asked = [Measuring(config, audit, analysis) for analysis in analyses_of(config).values()]
+    tasks = [task for measuring in asked for stage in measuring.stages for task in stage.tasks]
+    # A listing of an object store may take minutes; there the stages count what they reuse.
+    local = isinstance(writer.tasks.shelf, FolderShelf)
+    if n := sum(writer.tasks.has(task.key) for task in tasks) if local else 0:
+        results = "1 finished result" if n == 1 else f"{n:,} finished results"
+        journal.note("resuming", n_results=n, what=f"Resuming: reusing {results}")
     with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
         if workspace.run.tasks:
             from lpact.run.preregistration import NotedFirst, leave_note
@@ -145,7 +152,7 @@ def _make(
     return writer.publish(
         published,
         wrote=journal.advance,
-        then=lambda n_rows: _followed(registration, writer, asked, published, n_rows, journal),
+        then=lambda n_rows: _followed(registration, writer, tasks, published, n_rows, journal),
         last=lambda: _records(journal, writer, registration),
     )
 
@@ -160,7 +167,7 @@ def _mark(registration: Registration, writer: RunWriter, journal: Journal) -> No
 def _followed(
     registration: Registration | None,
     writer: RunWriter,
-    asked: list[Measuring],
+    tasks: Sequence[Task],
     tables: Mapping[str, pl.DataFrame],
     n_rows: Mapping[str, int],
     journal: Journal,
@@ -170,7 +177,6 @@ def _followed(
         return {}
     from lpact.run.preregistration import run_items, taken_over
 
-    tasks = [task for measuring in asked for stage in measuring.stages for task in stage.tasks]
     taken = taken_over(writer.tasks, tasks, registration)
     if taken is not None:
         journal.note("results_taken_over", n_results=taken.n_results, what=taken.why)

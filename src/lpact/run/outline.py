@@ -1,27 +1,26 @@
-"""A study before its data are there: what it asks for, where that comes from, and what follows from the file alone."""
+"""A study before its data are there: what it asks for, where that comes from, and what is missing."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lpact.analyses.lpact.levels.audit_offers import wanted_contexts
-from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary
-from lpact.config import Role, RunConfig, StudyConfig
+from lpact.analyses.base import analyses_of
+from lpact.analyses.explanation import Block
+from lpact.config import Role, RunConfig, SharedConfig, StudyConfig
 from lpact.controls.base import CONTROLS
-from lpact.datasets.base import DATASETS, RecordingId, role_of
+from lpact.datasets.base import DATASETS, role_of
 from lpact.datasets.catalogue import Download
 from lpact.features.models import ModelPlace
 from lpact.inputs.workspace import build_source
-from lpact.run.planning.rows import context_rows
+from lpact.run.features import wanted_contexts
 
 
 @dataclass(frozen=True)
 class DatasetOutline:
-    """One dataset of the study. ``missing`` says what is not there, in words; empty where all is."""
+    """One dataset of the study. ``missing`` says what is missing; it is empty where nothing is."""
 
     name: str
     reader: str
@@ -34,7 +33,7 @@ class DatasetOutline:
 
 @dataclass(frozen=True)
 class ModelOutline:
-    """One model of the study. ``missing`` says what is not there, in words; empty where all is."""
+    """One model of the study. ``missing`` says what is missing; it is empty where nothing is."""
 
     name: str
     source: str
@@ -45,19 +44,12 @@ class ModelOutline:
 
 @dataclass(frozen=True)
 class Outline:
-    """What a study asks for.
-
-    ``rows`` are those of one context (dataset, subject, session, run, model, layer) with every control, by table;
-    ``rows_a_unit`` come on top for each brain unit. ``n_claims`` supposes that every model reads every dataset.
-    """
+    """What a study asks for: ``controls`` with their draws, and ``blocks`` with what each analysis says, by name."""
 
     datasets: tuple[DatasetOutline, ...]
     models: tuple[ModelOutline, ...]
     controls: Mapping[str, int]
-    rows: Mapping[str, int]
-    rows_a_unit: Mapping[str, int]
-    n_claims: int
-    n_confirmatory_claims: int
+    blocks: Mapping[str, list[Block]]
 
     @property
     def complete(self) -> bool:
@@ -66,27 +58,18 @@ class Outline:
 
     @property
     def n_missing(self) -> int:
-        """Datasets and models that are not there."""
+        """Number of datasets and models that are missing."""
         datasets = sum(bool(d.missing) for d in self.datasets)
         return datasets + sum(bool(m.missing) for m in self.models)
 
 
 def outline_study(config: StudyConfig, run: RunConfig) -> Outline:
-    """Look at what is there without opening it."""
-    datasets = _datasets(config, run)
-    models = _models(config, run)
-    controls = _draws(config)
-    empty, single = (_rows(config, controls, n_units) for n_units in (0, 1))
-    n_layers = sum(len(m.layers) for m in config.models)
-    n_a_dataset = n_layers * len(config.mechanisms.include)
+    """Look for datasets and models without opening them."""
     return Outline(
-        datasets=datasets,
-        models=models,
-        controls=controls,
-        rows={name: n for name, n in sorted(empty.items()) if n},
-        rows_a_unit={name: n for name, n in sorted((single - empty).items()) if n},
-        n_claims=len(datasets) * n_a_dataset,
-        n_confirmatory_claims=sum(d.role == "primary" for d in datasets) * n_a_dataset,
+        datasets=_datasets(config, run),
+        models=_models(config, run),
+        controls=control_draws(config),
+        blocks={name: own.outline(config) for name, own in analyses_of(config).items()},
     )
 
 
@@ -100,7 +83,7 @@ def _datasets(config: StudyConfig, run: RunConfig) -> tuple[DatasetOutline, ...]
         if reader.needs_path and folder is None:
             missing = f"no folder is given: [run.paths] {entry.name}"
         elif reader.needs_path and folder is not None and not folder.is_dir():
-            missing = f"{folder} is not there"
+            missing = f"{folder} does not exist"
         found.append(
             DatasetOutline(
                 entry.name,
@@ -130,20 +113,9 @@ def _models(config: StudyConfig, run: RunConfig) -> tuple[ModelOutline, ...]:
     return tuple(found)
 
 
-def _draws(config: StudyConfig) -> dict[str, int]:
+def control_draws(config: SharedConfig) -> dict[str, int]:
     """Draws of every control, where the dataset and the model allow it."""
     return {
         name: config.controls.draws if CONTROLS.get(name).random else 1
         for name in config.controls.include
     }
-
-
-def _rows(config: StudyConfig, controls: Mapping[str, int], n_units: int) -> Counter[str]:
-    """Rows of a context in which everything is possible."""
-    anyone = RecordingId("", "", "", "")
-    units = tuple(str(unit) for unit in range(n_units))
-    recording = RecordingSummary(
-        anyone, units, 0, 1, config.readout.folds, config.mechanisms.include
-    )
-    offer = ContextOffer(anyone, "", 0, 0, controls, {}, config.stripping.methods, (), ())
-    return context_rows(config, recording, offer)

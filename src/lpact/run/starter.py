@@ -1,6 +1,6 @@
-"""The text of the starter study file, made from the configuration models: it cannot miss an option.
+"""The text of the starter study file, made from the configuration models, so that it has every option.
 
-Prose is ``# like this``; an option at its default is ``#key = value`` and takes effect when the ``#`` is removed.
+Explanations are ``# like this``; an option at its default is ``#key = value``, to be changed without the ``#``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from lpact.config import (
     LanguageModelConfig,
     PreprocessConfig,
     RunConfig,
-    StudyConfig,
+    SharedConfig,
 )
-from lpact.registry import Plugin, Registry
+from lpact.controls.base import CONTROLS
+from lpact.datasets.base import DATASETS
+from lpact.registry import ANALYSES, Registry, resolve
 
 WIDTH = 100
 
@@ -32,7 +34,7 @@ _FIRST_OPTIONS = {
     "sentences_per_story": 10,
     "n_units": 12,
 }
-DATASETS: tuple[dict[str, Any], ...] = (
+EXAMPLES: tuple[dict[str, Any], ...] = (
     {
         "name": "first",
         "reader": "simulated",
@@ -52,34 +54,43 @@ MODELS: tuple[dict[str, Any], ...] = (
     {"name": "integrated", "layers": (2,)},
     {"name": "drift", "layers": (2,)},
 )
-ACTIVE: dict[str, dict[str, Any]] = {
-    "controls": {"draws": 3},
-    "lpact": {"stripping": {"mismatch_draws": 1}},
-}
-"""Options that differ from their default, so that the file runs in seconds."""
+SHARED: dict[str, dict[str, Any]] = {"controls": {"draws": 3}}
+"""Shared options that differ from their default, so that the file runs in seconds."""
 
 
-def starter_text() -> str:
-    """A study file with every option, its explanation and its default, that runs as it is."""
+def starter_text(analyses: Sequence[str] = ("lpact",)) -> str:
+    """A study file that runs as it is: shared tables, then those of the analyses, with every option explained."""
     lines = [
-        *_prose(
-            "A study: what is computed, and how. `lpact plan` says what it costs, `lpact run` runs it."
-        ),
+        *_prose("A study: what is computed, and how. `lpact plan` shows what a run would cost."),
         *_prose(
             "Options that start with `#` are at their default; remove the `#` to change one. "
             "Everything above [run] changes numbers and is hashed into the run."
         ),
         "",
     ]
-    fields = dict(StudyConfig.model_fields)
+    fields = dict(SharedConfig.model_fields)
     lines += _options({n: fields.pop(n) for n in ("name", "seed")}, {"name": "first-study"})
     lines += _datasets(fields.pop("datasets"))
     lines += _models(fields.pop("models"))
     for name, field in fields.items():
-        lines += _section(name, _model_of(field), ACTIVE.get(name, {}))
-        lines += _plugin_options(name)
+        lines += _section(name, _model_of(field), SHARED.get(name, {}))
+        lines += _plugin_options(f"{name}.options", CONTROLS) if name == "controls" else []
+    for name in analyses:
+        lines += _analysis(name)
     lines += _section("run", RunConfig, {})
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _analysis(name: str) -> list[str]:
+    """The tables of one analysis, and the options of its plug-ins."""
+    analysis = ANALYSES.get(name, where="lpact init")
+    lines = _section(name, analysis.Options, analysis.starter)
+    for place, option in analysis.kinds.values():
+        table = option.rpartition(".")[0]
+        lines += _plugin_options(
+            f"{name}.{table}.options" if table else f"{name}.options", resolve(place)
+        )
+    return lines
 
 
 def _datasets(field: FieldInfo) -> list[str]:
@@ -87,13 +98,13 @@ def _datasets(field: FieldInfo) -> list[str]:
     lines = ["", *_prose(_explained(field))]
     tables = ("preprocess", "grid", "options")
     own = {n: f for n, f in DatasetConfig.model_fields.items() if n not in tables}
-    for i, values in enumerate(DATASETS):
+    for i, values in enumerate(EXAMPLES):
         first = i == 0
         lines += ["", "[[datasets]]", *_options(own, values, explain=first)]
         for table, fields in (
             ("preprocess", PreprocessConfig.model_fields),
             ("grid", GridConfig.model_fields),
-            ("options", _reader_options(values["reader"]).model_fields),
+            ("options", DATASETS.get(values["reader"]).Options.model_fields),
         ):
             if not first and table not in values:
                 continue
@@ -112,42 +123,26 @@ def _models(field: FieldInfo) -> list[str]:
 
 
 def _section(name: str, model: type[BaseModel], values: Mapping[str, Any]) -> list[str]:
-    """One table of the file; the first line of its model's docstring says what it is."""
-    tables = {n for n, field in model.model_fields.items() if _is_table(field)}
+    """One table of the file and its sub-tables; the first line of the model's docstring says what it is."""
+    tables = {n: field for n, field in model.model_fields.items() if _is_table(field)}
     plain = {n: f for n, f in model.model_fields.items() if n not in tables}
     lines = ["", *_prose(_summary(model)), f"[{name}]", *_options(plain, values)]
-    for table in sorted(tables):
-        field = model.model_fields[table]
-        lines += ["", *_prose(_explained(field)), f"#[{name}.{table}]"]
+    for table, field in tables.items():
         if _is_section(field):
-            lines += _options(_model_of(field).model_fields, {})
+            lines += _section(f"{name}.{table}", _model_of(field), values.get(table, {}))
+        else:
+            lines += ["", *_prose(_explained(field)), f"#[{name}.{table}]"]
     return lines
 
 
-def _plugin_options(section: str) -> list[str]:
-    """Options of every registered plugin that a section can hold options for."""
+def _plugin_options(table: str, registry: Registry[Any]) -> list[str]:
+    """Options of every registered plug-in of one kind."""
     lines: list[str] = []
-    for registry in _registries().get(section, ()):
-        for entry in registry.entries():
-            fields = entry.plugin.Options.model_fields
-            if fields:
-                lines += ["", f"#[{section}.options.{entry.name}]", *_options(fields, {})]
+    for entry in registry.entries():
+        fields = entry.plugin.Options.model_fields
+        if fields:
+            lines += ["", f"#[{table}.{entry.name}]", *_options(fields, {})]
     return lines
-
-
-def _registries() -> dict[str, tuple[Registry[Any], ...]]:
-    from lpact.analyses.lpact.levels.strip import STRIPPINGS
-    from lpact.controls.base import CONTROLS
-    from lpact.measures import MEASURES
-
-    return {"controls": (CONTROLS,), "relational": (MEASURES,), "stripping": (STRIPPINGS,)}
-
-
-def _reader_options(reader: str) -> type[BaseModel]:
-    from lpact.datasets.base import DATASETS as READERS
-
-    plugin: type[Plugin] = READERS.get(reader)
-    return plugin.Options
 
 
 def _options(
@@ -174,7 +169,7 @@ def _options(
 
 
 def toml_value(value: Any) -> str:
-    """A plain value in TOML; long arrays get one line an item."""
+    """A plain value in TOML; long arrays have one line per item."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key} = {toml_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -188,7 +183,7 @@ def toml_value(value: Any) -> str:
 
 
 def _explained(field: FieldInfo) -> str:
-    """The option's description, with its choices where the description leaves one out."""
+    """The option's description, with all choices unless the description names them."""
     if not field.description:
         raise ValueError("an option has no description")
     choices = _choices(field.annotation)

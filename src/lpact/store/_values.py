@@ -19,6 +19,13 @@ SCALAR_TYPES: dict[str, type[pl.DataType]] = {
     "float": pl.Float64,
     "bool": pl.Boolean,
 }
+_PLAIN: dict[str, set[type]] = {
+    "str": {str, type(None)},
+    "int": {int, type(None)},
+    "float": {float, type(None)},
+    "bool": {bool, type(None)},
+}
+"""Types of values that Polars takes as they are."""
 _EXACT_IN_FLOAT = 2**53
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _USE_NONE = "use None, and say why in the row's reason column"
@@ -75,6 +82,10 @@ def _scalar_series(
         fast = _clean_array(kind, values, nullable and nan_to_null)
         if fast is not None:
             return pl.Series(name, fast, dtype=dtype, nan_to_null=True)
+    elif isinstance(values, list):
+        plain = _clean_list(name, kind, values, nullable, nan_to_null)
+        if plain is not None:
+            return plain
     convert = _CONVERTERS[kind]
     out: list[object] = []
     for index, value in enumerate(values):
@@ -117,6 +128,24 @@ def _clean_array(
     return None
 
 
+def _clean_list(
+    name: str, kind: str, values: list[Any], nullable: bool, nan_to_null: bool
+) -> pl.Series | None:
+    """Plain Python values as a column at once, or None: the slow path then converts them or names the unfit one."""
+    if not set(map(type, values)) <= _PLAIN[kind]:
+        return None
+    try:
+        series = pl.Series(name, values, dtype=SCALAR_TYPES[kind])
+    except (OverflowError, TypeError, UnicodeEncodeError):
+        return None
+    if kind == "float" and nan_to_null and nullable:
+        series = series.fill_nan(None)
+    unfit = (not nullable and series.null_count()) or (
+        kind == "float" and not series.is_finite().all()
+    )
+    return None if unfit else series
+
+
 def _list_series(column: Column, kind: str, rows: Any) -> pl.Series:
     lengths = np.zeros(len(rows), dtype=np.int64)
     missing = np.zeros(len(rows), dtype=np.bool_)
@@ -143,8 +172,10 @@ def _list_series(column: Column, kind: str, rows: Any) -> pl.Series:
     except _Rejected as fault:
         row_index = int(np.searchsorted(offsets, fault.index, side="right")) - 1
         raise _Rejected(row_index, fault.got, fault.expected, fault.remedy) from None
+    # From a buffer: `pa.array` would import pandas.
+    buffers = [None, pa.py_buffer(offsets.astype(np.int64))]
     arrow = pa.LargeListArray.from_arrays(
-        pa.array(offsets, pa.int64()),
+        pa.Array.from_buffers(pa.int64(), len(offsets), buffers),
         flat.to_arrow(compat_level=pl.CompatLevel.oldest()),
         mask=pa.array(missing) if missing.any() else None,
     )

@@ -35,9 +35,10 @@ def concat(table: Table, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _check_types(frame: pl.DataFrame, table: Table, where: str) -> None:
-    check_names(table, frame.columns, where=where)
+    schema = frame.schema
+    check_names(table, schema, where=where)
     for column in table.columns:
-        found, expected = frame.schema[column.name], column_type(column)
+        found, expected = schema[column.name], column_type(column)
         if found != expected:
             raise TableError(
                 "a column has the wrong type",

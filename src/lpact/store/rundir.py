@@ -7,7 +7,6 @@
         study                 digest of the configuration
         tasks/                results of finished tasks (`lpact.store.tasks`)
         log.jsonl             what happened so far, and status.json (`lpact.run.journal`)
-        plan.json             what it was expected to cost (`lpact.run.planning.kept`)
         run/                  the tables and the manifest, just before they are published
     <out>/                    appears by one rename, complete
 """
@@ -225,10 +224,7 @@ def _remove(partial: Path) -> None:
 
 STUDY_NAME = "study"
 TASKS_NAME = "tasks"
-PLAN_NAME = "plan.json"
-WORKING = frozenset(
-    {LOCK_NAME, STUDY_NAME, TASKS_NAME, PLAN_NAME, "run", "log.jsonl", "status.json"}
-)
+WORKING = frozenset({LOCK_NAME, STUDY_NAME, TASKS_NAME, "run", "log.jsonl", "status.json"})
 """What a working folder holds."""
 
 

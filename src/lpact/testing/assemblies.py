@@ -48,7 +48,7 @@ _PLACES = [
 class AssemblyTruth:
     """What was written: everything is in the order of reading.
 
-    ``texts`` and ``stories`` have one entry a presentation for each run; ``values`` maps (subject, run) to
+    ``texts`` and ``stories`` have one entry per presentation for each run; ``values`` maps (subject, run) to
     [n_presentations, n_units], and ``units`` the subject to names and regions. ``absent`` are (subject, run) that the
     file holds as NaN. ``rows`` are the places of the presentations in the file.
     """

@@ -2,7 +2,7 @@
 
 A file begins with a directory of 30 entries (offset, size of an item, most items, items), all little-endian. The
 entries that a reader needs: 1 system, 4 channels, 5 sensitivity, 7 amplifier, 8 acquisition, 9 raw data (sample by
-sample, one whole number a channel), 12 coregistration (markers). Others are empty.
+sample, one whole number per channel), 12 coregistration (markers). Others are empty.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _PENN_SENTENCE = """(ROOT
 
 @dataclass(frozen=True)
 class NaturalStoriesTruth:
-    """What was written, one entry a word in the order of the stories.
+    """What was written, one entry per word in the order of the stories.
 
     ``words`` are as they were read; ``typo`` is the row whose word is another in ``words.tsv``. ``head`` counts from 1
     in the sentence. ``n_closing`` are the phrases that end with a word.

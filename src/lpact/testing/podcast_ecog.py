@@ -239,7 +239,7 @@ def _write_gpt2(
 
 
 def _write_spectral(folder: Path, words: Sequence[str], start: FloatArray, end: FloatArray) -> None:
-    """One row a word; here the first column has a name."""
+    """One row per word; here the first column has a name."""
     rows = [f"{i}\t{i}\t{w}\t{start[i]}\t{end[i]}" for i, w in enumerate(words)]
     _write(folder / "transcript.tsv", ["index\tword_idx\tword\tstart\tend", *rows])
 

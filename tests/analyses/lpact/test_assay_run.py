@@ -6,46 +6,62 @@ import json
 
 import polars as pl
 import pytest
-from lpact.run.assay_plan import assay_rows
-from lpact.run.measure import measure_brains
 from typer.testing import CliRunner
 
 import lpact
 from lpact.analyses.lpact.assays.lines import findings
-from lpact.analyses.lpact.positive_controls import run_assay
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.positive_controls import ASSAY_TABLES, measure_controls
+from lpact.analyses.lpact.tables import assay_brain
 from lpact.cli import app
-from lpact.errors import ConfigError
+from lpact.config import RunConfig
 from lpact.inputs.workspace import Workspace
-from lpact.run.audit import audit_study
-from lpact.run.conduct import Conductor, Watched
-from lpact.run.executors.here import Here
 from lpact.run.journal.progress import Silent
-from lpact.store import MemoryTasks, verify_outputs
-from lpact.tables import assay_brain, assay_stimulus, declared_tables
+from lpact.store import verify_outputs
+from lpact.tables import declared_tables
 
-ASSAY = [t.name for t in (*assay_brain.TABLES, *assay_stimulus.TABLES)]
-SMALL = {
-    "models": [{"name": "integrated", "layers": [2]}],
-    "controls": {"include": ["random_matched_dim", "random_matched_autocorr", "circular_shift"]},
-    "mechanisms": {"include": ["surprisal", "context_update"]},
-    "lpact": {
-        "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "cosine"]},
-        "stripping": {"methods": ["feature_zeroing", "feature_residualization"]},
+ASSAY = [table.name for table in ASSAY_TABLES]
+OWN = {
+    "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "cosine"]},
+    "stripping": {
+        "methods": ["feature_zeroing", "feature_residualization"],
+        "mismatch_draws": 1,
     },
+}
+SIZES = {"n_subjects": 2, "n_runs": 2, "n_stories": 3, "sentences_per_story": 6, "n_units": 8}
+SMALL = {
+    "name": "tiny",
+    "seed": 3,
+    "datasets": [
+        {
+            "name": "sim",
+            "reader": "simulated",
+            "grid": {"lags_ms": [0.0, 100.0]},
+            "options": SIZES | {"n_mechanism_units": 2},
+        }
+    ],
+    "models": [{"name": "integrated", "layers": [2]}],
+    "readout": {"alphas": [1.0, 100.0], "folds": 3, "gap_events": 2},
+    "controls": {
+        "include": ["random_matched_dim", "random_matched_autocorr", "circular_shift"],
+        "draws": 2,
+    },
+    "mechanisms": {"include": ["surprisal", "context_update"]},
+    "lpact": OWN,
 }
 
 
-@pytest.fixture(scope="module")
-def small(tiny_study):
-    return tiny_study(**SMALL)
+def alone(study):
+    """The positive controls of a study, computed without anything else."""
+    return measure_controls(study.config, settings=RunConfig(), workers=1, reporter=Silent())
 
 
 @pytest.fixture(scope="module")
-def with_and_without(small, tmp_path_factory):
+def with_and_without(tmp_path_factory):
     root = tmp_path_factory.mktemp("assay")
     runs = {}
     for enabled in (True, False):
-        study = lpact.load_study({**small, "lpact": {"assay": {"enabled": enabled}}})
+        study = lpact.load_study({**SMALL, "lpact": {**OWN, "assay": {"enabled": enabled}}})
         runs[enabled] = study, study.run(root / str(enabled), progress=False)
     return runs
 
@@ -64,7 +80,7 @@ def test_no_verdict_and_no_measured_table_depends_on_them(with_and_without):
     assert {n.split("/")[0] for n in others} >= {"decisions", "predictive", "relational", "causal"}
     for name in others:
         assert run.table(name).equals(without.table(name)), name
-    again = run.decide()
+    again = run.analysis().decide(run.config, run.material.tables)
     assert again["decisions/lpact_decision_table"].equals(run.table("lpact_decision_table"))
 
 
@@ -83,59 +99,17 @@ def test_alone_they_are_the_same_and_no_model_is_looked_at(with_and_without, mon
         raise AssertionError("a model was looked at")
 
     monkeypatch.setattr(Workspace, "model", looked)
-    alone = study.assay(progress=False)
     # The implanted study looks at its own model, and was computed before in this process.
-    assert alone.keys() == set(ASSAY)
-    for name, table in alone.items():
+    tables = alone(study)
+    assert tables.keys() == set(ASSAY)
+    for name, table in tables.items():
         assert table.equals(run.table(name)), name
 
 
-def test_no_workers_are_an_error(small):
-    with pytest.raises(ConfigError, match="number of workers must be positive"):
-        lpact.load_study(small).assay(workers=0)
-
-
-class NoWork:
-    """An executor that may not be asked for anything."""
-
-    workers = 1
-
-    def run(self, tasks):
-        assert not list(tasks)
-        return iter(())
-
-
-def test_finished_jobs_are_not_done_again(small):
-    config = lpact.load_study(small).config
-    workspace, results = Workspace(config), MemoryTasks()
-    audit = audit_study(workspace, Silent())
-    told = Told()
-    conductor = Conductor(results, Here(workspace, results), told)
-    first = run_assay(measure_brains(config, audit, conductor))
-    assert {"assay/implant/implant", "assay/implant/sham", "assay/brain/sim"} <= set(told.names)
-    again = Conductor(results, NoWork(), Told())
-    second = run_assay(measure_brains(config, audit, again))
-    assert first.keys() == second.keys()
-    for name, table in first.items():
-        assert table.equals(second[name]), name
-    assert {n: t.height for n, t in first.items()} == dict(assay_rows(config, audit))
-
-
-class Told(Watched):
-    """Remembers the tasks that were finished."""
-
-    def __init__(self):
-        super().__init__(Silent())
-        self.names = []
-
-    def finished(self, record):
-        self.names.append(record.task)
-
-
-def test_a_dataset_without_usable_recordings_has_rows_with_the_reason(small):
+def test_a_dataset_without_usable_recordings_has_rows_with_the_reason():
     """Too few events in every recording: nothing can be measured, and every control says so."""
-    study = lpact.load_study({**small, "readout": {**small["readout"], "min_train_events": 5000}})
-    tables = study.assay(progress=False)
+    study = lpact.load_study({**SMALL, "readout": {**SMALL["readout"], "min_train_events": 5000}})
+    tables = alone(study)
     for table in assay_brain.TABLES:
         if table.name == "controls/brain_as_model_relational_gate":
             assert tables[table.name].is_empty()
@@ -159,7 +133,7 @@ def test_the_command_shows_the_controls_of_a_run(with_and_without, lpact_command
     assert result.exit_code == 0, result.output
     for text in ("Implanted signal", "Brain as model", "Profile order", "not available"):
         assert text in result.stdout
-    assert "They change no verdict on a model." in result.stdout
+    assert "They change no label." in result.stdout
 
 
 def test_the_command_prints_json(with_and_without, lpact_command):
@@ -167,7 +141,9 @@ def test_the_command_prints_json(with_and_without, lpact_command):
     result = lpact_command("assay", run.root, "--json")
     told = json.loads(result.stdout)
     assert told["study"] == "tiny"
-    own = findings({t.name: run.table(t.name) for t in run.tables()}, run.config.gates)
+    own = findings(
+        {t.name: run.table(t.name) for t in run.tables()}, LPactConfig.of(run.config).gates
+    )
     assert len(told["findings"]) == len(own)
     implanted = {f["what"]: f for f in told["findings"] if f["control"] == "implanted signal"}
     assert implanted["implant, gate profile paper"]["passes"] is True
@@ -181,10 +157,12 @@ def test_the_command_prints_json(with_and_without, lpact_command):
 def test_findings_count_what_the_tables_say(with_and_without):
     _, run = with_and_without[True]
     tables = {name: run.table(name) for name in ASSAY}
-    found = {(f.control, f.what): f for f in findings(tables, run.config.gates)}
+    found = {(f.control, f.what): f for f in findings(tables, LPactConfig.of(run.config).gates)}
     summary = tables["controls/main_table_brain_as_model_relational_positive_control"]
     own = summary.filter(comparison="run_to_run")
-    expected = own["gate_pass"].sum() / own.height > run.config.gates.summary_majority
+    expected = (
+        own["gate_pass"].sum() / own.height > LPactConfig.of(run.config).gates.summary_majority
+    )
     assert found["brain as model", "run to run"].passes is bool(expected)
     assert f"of {own['n_rows'].sum()} unit rows" in found["brain as model", "run to run"].detail
     cosine = tables["controls/main_table_profile_order_positive_control"].filter(profile="cosine")
@@ -241,7 +219,7 @@ def test_the_command_computes_and_writes(tmp_path, lpact_command):
     path.write_text(STUDY, encoding="utf-8")
     result = lpact_command("assay", path, "--out", out, "--no-progress")
     assert result.exit_code == 0, result.output
-    assert "positive controls of 4 recordings, no model: about" in result.stdout
+    assert "Positive controls of 4 recordings, no model" in result.stdout
     written = {p.relative_to(out).with_suffix("").as_posix() for p in out.rglob("*.parquet")}
     assert written == set(ASSAY)
     assert set(ASSAY) <= set(declared_tables())

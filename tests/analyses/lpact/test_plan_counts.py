@@ -1,37 +1,43 @@
-"""What a plan counts, and what its calibration computes with: sizes alone, and the rows that a run will have."""
+"""What a plan of L-PACT counts: rows, claims and readouts of a run, and work that grows as it should."""
 
 from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from benchmarks.plan_audit import made_up_study
-from lpact.run.planning.calibrate import calibrate
-from lpact.run.planning.probes import Pieces, from_pieces, tables_of_context, whole_context
-from lpact.run.planning.rows import brain_rows, context_rows
-from lpact.run.planning.shapes import Shape, context_shapes, context_work, representatives
-from lpact.run.planning.stand_in import LAYER, make_stand_in
 
 import lpact
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.counts import context_rows, n_plain_fits, n_stripped_fits, on_responses
 from lpact.analyses.lpact.levels import readouts, stripping
 from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary
-from lpact.analyses.lpact.levels.stripped_design import StrippedDesign
+from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS, LEVELS
+from lpact.analyses.lpact.work import context_bytes, context_work, fit_work, work
+from lpact.inputs.workspace import Workspace
 from lpact.math.ridge import NestedRidge
 from lpact.run.audit import StudyAudit
+from lpact.run.collect import measure_in_memory
 from lpact.run.plan import Plan, make_plan
-from lpact.run.stages import BRAINS, CEILINGS, LEVELS, STAGES, TABLES
+from lpact.run.stages import AUDIT, DECISION, FEATURES, REPORT, TABLES
 from lpact.study import Run, Study
+from small_study import SMALL
 
 MIB = 2**20
 
 
+def without_controls(**changes: Any) -> Study:
+    """The small study without positive controls."""
+    own = SMALL["lpact"] | {"assay": {"enabled": False}}
+    return lpact.load_study(SMALL | {"lpact": own} | changes)
+
+
 @pytest.fixture(scope="module")
-def study(tiny_study: Callable[..., dict[str, Any]]) -> Study:
-    return lpact.load_study(tiny_study())
+def study() -> Study:
+    return without_controls()
 
 
 @pytest.fixture(scope="module")
@@ -39,108 +45,95 @@ def audit(study: Study) -> StudyAudit:
     return study.audit()
 
 
-def first(audit: StudyAudit) -> tuple[RecordingSummary, ContextOffer]:
-    dataset = next(iter(audit.datasets.values()))
+@pytest.fixture(scope="module")
+def config(study: Study) -> LPactConfig:
+    return LPactConfig.of(study.config)
+
+
+@pytest.fixture(scope="module")
+def context(audit: StudyAudit) -> tuple[RecordingSummary, ContextOffer]:
+    dataset = next(iter(audit.of["lpact"].detail.values()))
     offer = dataset.contexts[0]
     return next(r for r in dataset.recordings if r.id == offer.recording), offer
 
 
-def test_tables_of_a_stand_in_have_the_rows_that_are_counted(
-    study: Study, audit: StudyAudit
-) -> None:
-    shape = next(iter(context_shapes(study.config, audit)))
-    counted = context_rows(study.config, *first(audit)) + brain_rows(study.config, first(audit)[0])
-    for probe in (whole_context(study.config, shape), tables_of_context(study.config, shape)):
-        made = {name: frame.height for name, frame in (probe.context | probe.brain).items()}
-        assert made.keys() <= counted.keys()
-        exact = {n for n in made if not n.startswith("causal/causal_") or n.endswith("_deltas")}
-        assert len(exact) > 10
-        assert {n: made[n] for n in exact} == {n: counted[n] for n in exact}
-        assert all(0 < made[name] <= counted[name] for name in made)
-
-
-def test_a_stand_in_has_the_sizes_of_the_recording_and_none_of_its_numbers(
-    study: Study, audit: StudyAudit
-) -> None:
-    recording, offer = first(audit)
-    shape = next(iter(context_shapes(study.config, audit)))
-    own = make_stand_in(study.config, shape)
-    real = study._workspace().prepared("sim", recording.id)
-    assert own.prepared.grid.responses.shape == real.grid.responses.shape
-    assert own.model.load(LAYER).shape == (recording.n_events, offer.n_features)
-    assert own.prepared.folds.n_blocks == real.folds.n_blocks
-    assert set(own.prepared.mechanisms) == set(real.mechanisms)
-    assert not np.isin(own.prepared.grid.responses, real.grid.responses).any()
-
-
-def test_features_at_delays_stand_side_by_side(study: Study, audit: StudyAudit) -> None:
-    shape = next(iter(context_shapes(study.config, audit)))
-    delayed = Shape(**{**vars(shape), "n_delays": 3, "n_features": 12})
-    own = make_stand_in(study.config, delayed)
-    features = own.model.load(LAYER)
-    assert features.shape == (shape.n_events, 12)
-    # Block j holds the rows of j events before.
-    np.testing.assert_array_equal(features[5:, 4:8], features[4:-1, :4])
-    assert own.prepared.scalars(shape.mechanisms[0]).shape == (shape.n_events, 3)
-
-
-def test_pieces_are_counted_as_often_as_they_come(
-    study: Study, audit: StudyAudit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shape = next(iter(context_shapes(study.config, audit)))
+def test_readouts_are_counted_as_often_as_they_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: Counter[str] = Counter()
     fit, beside, orders = NestedRidge.fit, stripping.nested_ridge, readouts.nested_ridge_draws
 
     def fitted(self: NestedRidge, features: Any) -> Any:
-        calls["strips" if isinstance(features, StrippedDesign) else "fits"] += 1
+        calls["fits"] += 1
         return fit(self, features)
 
     def fitted_beside(*args: Any, **options: Any) -> Any:
-        calls["strips"] += 1
+        calls["beside"] += 1
         return beside(*args, **options)
 
     def reordered(*args: Any, **options: Any) -> Any:
         calls["orders"] += len(args[4])
-        calls["fits"] += 1  # the decompositions that all orders share
         return orders(*args, **options)
 
     monkeypatch.setattr(NestedRidge, "fit", fitted)
     monkeypatch.setattr(stripping, "nested_ridge", fitted_beside)
     monkeypatch.setattr(readouts, "nested_ridge_draws", reordered)
-    whole_context(study.config, shape)
-
-    def counted(**piece: float) -> float:
-        nothing = Pieces(0.0, 0.0, 0.0, 0.0)
-        return from_pieces(study.config, shape, Pieces(**{**vars(nothing), **piece}))
-
-    assert counted(strip=1.0) == calls["strips"] > 50
-    assert counted(order=1.0) == calls["orders"] > 1
-    # Nuisance features are fitted once a recording, not once a context.
-    assert counted(fit=1.0) == calls["fits"] - 1 > 10
-
-
-def test_few_shapes_stand_for_many(study: Study, audit: StudyAudit) -> None:
-    shape = next(iter(context_shapes(study.config, audit)))
-    sizes = [150, 151, 152, 300, 310, 600, 1200, 5000]
-    shapes = {Shape(**{**vars(shape), "n_events": n}): 10 for n in sizes}
-    chosen = representatives(study.config, shapes, 3)
-    assert chosen.keys() == shapes.keys()
-    assert len(set(chosen.values())) == 3
-    # The largest are most of the work, and stand for themselves.
-    largest = max(shapes, key=lambda s: s.n_events)
-    assert chosen[largest] == largest
-    assert context_work(study.config, largest) > 4 * context_work(study.config, shape)
+    options = {"n_subjects": 1, "n_runs": 1, "n_stories": 4, "n_units": 8}
+    study = without_controls(
+        datasets=[{"name": "sim", "reader": "simulated", "options": options}],
+        models=[{"name": "integrated", "layers": [2]}],
+        controls={"draws": 2},
+    )
+    (dataset,) = study.audit().of["lpact"].detail.values()
+    (recording,), (offer,) = dataset.recordings, dataset.contexts
+    measure_in_memory(study.config, "lpact")
+    own = LPactConfig.of(study.config)
+    n_orders = sum(n for name, n in offer.draws.items() if on_responses(name))
+    assert calls["orders"] == n_orders > 0
+    n_fits = n_plain_fits(offer) - n_orders + n_stripped_fits(own, recording, offer)
+    assert calls["fits"] == n_fits > 10
+    assert calls["beside"] == 1 + len(offer.strippings) * len(recording.mechanisms)
 
 
-def test_a_large_shape_is_timed_at_a_smaller_size(study: Study, audit: StudyAudit) -> None:
-    shape = next(iter(context_shapes(study.config, audit)))
-    large = Shape(**{**vars(shape), "n_events": 200_000, "n_features": 3000, "strippings": ()})
-    found = calibrate(study.config, {large: 1, shape: 1}, budget_s=0.1)
-    assert found.extrapolated
-    assert found.seconds(large) > 100 * found.seconds(shape) > 0
-    # Its tables are as large as those of the run all the same.
-    scores = found.probes[large].context["relational/profile_similarity_deltas"]
-    assert scores.height == 9 * large.n_units
+def test_decompositions_dominate_wide_features(
+    config: LPactConfig, context: tuple[RecordingSummary, ContextOffer]
+) -> None:
+    """Ten operations per p³: twice as many columns are nearly eight times the work."""
+    recording = replace(context[0], n_events=20_000)
+    narrow, wide = (fit_work(config, recording, p) for p in (8000, 16_000))
+    assert 6 < wide / narrow < 8
+    # Columns beyond the number of events add no decomposition.
+    short = replace(recording, n_events=500)
+    assert fit_work(config, short, 4000) == fit_work(config, short, 500)
+
+
+def test_work_grows_with_draws_units_and_events(
+    config: LPactConfig, context: tuple[RecordingSummary, ContextOffer]
+) -> None:
+    recording, offer = context
+    base, base_bytes = context_work(config, *context), context_bytes(config, *context)
+    more_draws = replace(offer, draws={name: 10 * n for name, n in offer.draws.items()})
+    longer = replace(recording, n_events=10 * recording.n_events)
+    wider = replace(recording, unit_ids=tuple(map(str, range(1000))))
+    for other in ((recording, more_draws), (longer, offer), (wider, offer)):
+        assert context_work(config, *other) > 1.4 * base
+    assert context_bytes(config, longer, offer) > 5 * base_bytes
+    # A readout never takes more than it may.
+    huge = replace(recording, n_events=10**7)
+    small = config.model_copy(
+        update={"readout": config.readout.model_copy(update={"memory_gib": 0.5})}
+    )
+    saved = context_bytes(config, huge, offer) - context_bytes(small, huge, offer)
+    assert saved == pytest.approx(2.5 * 1.5 * 2**30, rel=1e-6)
+
+
+def test_every_stage_with_tasks_has_its_work(audit: StudyAudit, config: LPactConfig) -> None:
+    own = audit.of["lpact"]
+    assert work(config, own).keys() == {BRAINS, LEVELS, CEILINGS, TABLES}
+    assay = config.assay.model_copy(update={"enabled": True})
+    found = work(config.model_copy(update={"assay": assay}), own)
+    assert found.keys() == {BRAINS, LEVELS, CEILINGS, CONTROLS, TABLES}
+    for name, stage in found.items():
+        assert stage.longest <= stage.operations, name
+        assert (stage.operations > 0) == (name != TABLES)
 
 
 def test_a_hundred_thousand_contexts_are_counted_in_little_memory() -> None:
@@ -151,40 +144,37 @@ def test_a_hundred_thousand_contexts_are_counted_in_little_memory() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert plan.n_contexts == 100_000
-    assert peak < 100 * MIB
-    (dataset,) = audit.datasets.values()
+    assert plan.tasks[LEVELS] == 100_000
+    assert peak < 500 * MIB
+    (dataset,) = audit.of["lpact"].detail.values()
     by_id = {r.id: r for r in dataset.recordings}
-    some = dataset.contexts[::1000]
     expected: Counter[str] = Counter()
-    for offer in some:
-        expected += context_rows(config, by_id[offer.recording], offer)
-    assert (
-        plan.rows["predictive/predictive_scores"] == 1000 * expected["predictive/predictive_scores"]
-    )
+    for offer in dataset.contexts[::1000]:
+        expected += context_rows(LPactConfig.of(config), by_id[offer.recording], offer)
+    scores = "predictive/predictive_scores"
+    assert plan.rows[scores] == 1000 * expected[scores]
     assert plan.n_claims == 200 * 2
 
 
 @pytest.fixture(scope="module")
-def small_plan(small_run: Run) -> Plan:
-    from small_study import SMALL
-
-    assert small_run.config.name == SMALL["name"]
+def small_plan() -> Plan:
     return lpact.load_study(SMALL).plan()
 
 
 def test_stages_are_those_of_a_run(small_plan: Plan) -> None:
     by_name = {stage.stage: stage for stage in small_plan.stages}
-    assert tuple(by_name) == STAGES
-    assert (by_name[BRAINS].n_tasks, by_name[LEVELS].n_tasks, by_name[CEILINGS].n_tasks) == (
-        6,
-        18,
-        2,
-    )
+    own = (BRAINS, LEVELS, CEILINGS, CONTROLS)
+    assert tuple(by_name) == (AUDIT, FEATURES, *own, DECISION, TABLES, REPORT)
+    assert [by_name[name].n_tasks for name in own] == [6, 18, 2, 10]
+    assert dict(small_plan.tasks) == {name: by_name[name].n_tasks for name in own}
     assert all(stage.seconds > 0 for stage in small_plan.stages if stage.n_tasks)
     assert all(stage.peak_bytes > 50 * MIB for stage in small_plan.stages)
-    assert small_plan.seconds == pytest.approx(sum(stage.seconds for stage in small_plan.stages))
+    seconds = sum(stage.seconds for stage in small_plan.stages)
+    assert small_plan.seconds_with(1) == pytest.approx(seconds)
     assert small_plan.memory_with(2) > small_plan.memory_with(1)
+    expected = small_plan.expected(1)
+    assert expected.keys() == by_name.keys() - {AUDIT, REPORT}
+    assert sum(small_plan.expected(2).values()) < sum(expected.values()) + 2.0
 
 
 def test_disk_is_planned_within_a_factor_of_two(small_plan: Plan, small_run: Run) -> None:
@@ -192,3 +182,25 @@ def test_disk_is_planned_within_a_factor_of_two(small_plan: Plan, small_run: Run
     tables = sum(f.stat().st_size for f in files if "report" not in f.parts)
     planned = next(stage.disk_bytes for stage in small_plan.stages if stage.stage == TABLES)
     assert 0.5 < planned / tables < 2.0
+
+
+def test_rows_of_a_plan_are_those_of_the_run(small_plan: Plan, small_run: Run) -> None:
+    for name, n_rows in small_plan.rows.items():
+        found = small_run.n_rows(name)
+        assert found <= n_rows if name in small_plan.at_most else found == n_rows, name
+
+
+def test_planning_fits_nothing(monkeypatch: pytest.MonkeyPatch, study: Study) -> None:
+    def stop(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a readout was fitted")
+
+    monkeypatch.setattr(NestedRidge, "fit", stop)
+    monkeypatch.setattr(readouts, "nested_ridge_draws", stop)
+    assert study.plan().n_tasks > 0
+    recording = Workspace(study.config).prepared("planted", _first_id(study))
+    with pytest.raises(AssertionError, match="was fitted"):
+        readouts.fit_nuisance(LPactConfig.of(study.config), recording)
+
+
+def _first_id(study: Study) -> Any:
+    return Workspace(study.config).dataset("planted").recording_ids()[0]

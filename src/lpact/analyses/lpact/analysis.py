@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
 
-from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage
-from lpact.analyses.explanation import ClaimTable, Conclusion, Explanation, MethodsPart
+from lpact.analyses import COMMANDS
+from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Stage, StageWork
+from lpact.analyses.explanation import (
+    Block,
+    ClaimTable,
+    Conclusion,
+    DatasetReport,
+    Explanation,
+    MethodsPart,
+)
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
 from lpact.analyses.lpact.tables import (
     assay_brain,
@@ -28,11 +37,11 @@ from lpact.analyses.lpact.tables import (
 )
 from lpact.codes import FinalLabel, Gate
 from lpact.config import StudyConfig
-from lpact.errors import InputError
+from lpact.errors import ConfigError, InputError
 from lpact.inputs.workspace import Workspace
 from lpact.registry import Registry
 from lpact.store import Manifest
-from lpact.tables import CLAIM_KEY, Table
+from lpact.tables import CLAIM_KEY, RECORDING_KEY, Table
 
 ASSAY_TABLES = (*assay_brain.TABLES, *assay_stimulus.TABLES)
 GATES = {
@@ -91,6 +100,36 @@ class LPact(Analysis):
         details=("first_failed_gate", "beaten_by"),
         evidence=decisions.GATE_EVIDENCE,
     )
+    registered: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        audit.EVIDENCE_FEASIBILITY.name: (
+            "dataset",
+            "reader",
+            "configured_role",
+            "role",
+            "confirmatory",
+            "role_reason",
+            "role_detail",
+        ),
+        audit.UNIT_INVENTORY.name: (
+            *RECORDING_KEY,
+            "stimulus",
+            "used",
+            "reason",
+            "n_units",
+            "n_units_used",
+            "unit_order_hash",
+            "n_words",
+            "n_events",
+            "n_events_excluded",
+        ),
+        audit.CONTROL_AVAILABILITY.name: (
+            *audit.CONTROL_AVAILABILITY.key,
+            "available",
+            "reason",
+            "draws",
+            "counted",
+        ),
+    }
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "verdict": ("framework", "decision_matrix"),
         "why": (
@@ -107,14 +146,16 @@ class LPact(Analysis):
         "how sure": ("assay_sensitivity", "uncertainty", "sensitivity", "false_passes", "power"),
         "how it was made": ("source_audit",),
     }
-    commands: ClassVar[Mapping[str, str]] = {
-        "assay": "lpact.analyses.lpact.cli.assay:command",
-        "decide": "lpact.analyses.lpact.cli.decide:command",
-        "robustness": "lpact.analyses.lpact.cli.robustness:command",
-        "power": "lpact.analyses.lpact.cli.power:command",
-        "calibrate": "lpact.analyses.lpact.cli.calibrate:command",
-        "claims": "lpact.analyses.lpact.cli.claims:app",
+    commands = COMMANDS["lpact"]
+    kinds: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "measures": ("lpact.measures:MEASURES", "relational.alignments"),
+        "profiles": (
+            "lpact.analyses.lpact.levels.profiles.similarity:PROFILES",
+            "relational.profiles",
+        ),
+        "strippings": ("lpact.analyses.lpact.levels.strip:STRIPPINGS", "stripping.methods"),
     }
+    starter: ClassVar[Mapping[str, Any]] = {"stripping": {"mismatch_draws": 1}}
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
         """Alignment measures, profile similarities and stripping methods."""
@@ -136,6 +177,18 @@ class LPact(Analysis):
         from lpact.run.audit import spell_out
 
         config = LPactConfig.of(study)
+        for option, listed, least in (
+            ("models", study.models, 1),
+            ("mechanisms.include", study.mechanisms.include, 2),
+        ):
+            if len(listed) < least:
+                raise ConfigError(
+                    f"L-PACT needs at least {least} in '{option}'",
+                    where=f"option '{option}'",
+                    got=len(listed),
+                    expected=f"{least} or more",
+                    remedy="add one, or leave the table [lpact] out and name another analysis",
+                )
         for name in config.audit.required_controls:
             CONTROLS.get(name, where="lpact.audit.required_controls")
         for name in config.relational.profiles:
@@ -188,6 +241,12 @@ class LPact(Analysis):
 
         return stages(LPactConfig.of(study), audit, keys)
 
+    def work(self, study: StudyConfig, audit: Audit) -> Mapping[str, StageWork]:
+        """Work of all stages, from sizes alone."""
+        from lpact.analyses.lpact.work import work
+
+        return work(LPactConfig.of(study), audit)
+
     def derive(
         self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]
     ) -> Mapping[str, Callable[[], pl.DataFrame]]:
@@ -232,6 +291,24 @@ class LPact(Analysis):
 
         return explain_claim(LPactConfig.of(config), rows, claim, profile)
 
+    def outline(self, study: StudyConfig) -> list[Block]:
+        """Levels, gates, rows and claims of a study without data."""
+        from lpact.analyses.lpact.blocks import outline_blocks
+
+        return outline_blocks(LPactConfig.of(study))
+
+    def audit_blocks(self, audit: Audit, *, full: bool = False) -> list[Block]:
+        """The evidence chain of every dataset, and what its sources lack."""
+        from lpact.analyses.lpact.blocks import audit_blocks
+
+        return audit_blocks(audit, full=full)
+
+    def result_blocks(self, material: Material) -> list[Block]:
+        """The positive controls."""
+        from lpact.analyses.lpact.blocks import result_blocks
+
+        return result_blocks(material)
+
     def unavailable(self, material: Material) -> list[tuple[str, str, str]]:
         """Roles, controls, nuisance features, mechanisms and reliability modes that the sources do not offer."""
         from lpact.analyses.lpact.unavailable import unavailable
@@ -268,3 +345,21 @@ class LPact(Analysis):
         from lpact.analyses.lpact.unit_order import unit_order_faults
 
         return unit_order_faults(partial(rows))
+
+    @classmethod
+    def check_dataset(
+        cls,
+        reader: str,
+        folder: Path | None,
+        options: Mapping[str, Any],
+        *,
+        deep: bool = False,
+        progress: bool = False,
+    ) -> DatasetReport:
+        """What the folder holds, what is wrong, and which evidence levels it supports."""
+        from lpact.analyses.lpact.dataset_check.check import check_dataset
+        from lpact.analyses.lpact.dataset_check.report import dataset_report
+        from lpact.run.journal.progress import reporter
+
+        with reporter(show=progress) as shown:
+            return dataset_report(check_dataset(reader, folder, options, deep=deep, reporter=shown))

@@ -13,13 +13,13 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class AuditConfig(Section):
-    """Source audit: what must be there before evidence is looked at."""
+    """Source audit: what a dataset needs before its evidence is evaluated."""
 
     MOVED: ClassVar[Mapping[str, str]] = {"max_bad_units": "max_bad_units of each dataset"}
 
     required_controls: tuple[str, ...] = Field(
         ("random_matched_dim", "random_matched_autocorr", "circular_shift"),
-        description="Controls without which a dataset's evidence chain is not complete.",
+        description="Controls that a complete evidence chain needs.",
     )
     min_subject_runs: Annotated[int, Field(ge=1)] = Field(
         2, description="Fewest usable subject-run units for a complete chain."
@@ -50,12 +50,12 @@ class RelationalConfig(Section):
         8, description="With fewer units the level is `insufficient_coverage`."
     )
     half_blocks: Annotated[int, Field(ge=2)] = Field(
-        8, description="Contiguous blocks that are dealt alternately into the two split halves."
+        8, description="Contiguous blocks that are assigned alternately to the two split halves."
     )
     permutations: Annotated[int, Field(ge=1)] = Field(
         99,
         description="Shuffled unit orders, and random exchanges of units between the model's pattern and a rival's, "
-        "that the `calibrated` gate profile is held against.",
+        "with which the `calibrated` gate profile compares the model.",
     )
     options: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Options by alignment measure."
@@ -81,7 +81,7 @@ class StrippingConfig(Section):
     )
     target_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         0.15,
-        description="Share of units that the localiser picks as a mechanism's target, in every outer fold anew.",
+        description="Share of units that the localiser selects as a mechanism's target, in every outer fold anew.",
     )
     mismatch_draws: Annotated[int, Field(ge=1)] = Field(
         5,
@@ -96,7 +96,7 @@ class GatesConfig(Section):
     """Thresholds that turn numbers into verdicts. They never change a number of levels 1 to 4."""
 
     direction_fraction: Fraction = Field(
-        0.6, description="Share of rows or subject-runs that must point the positive way."
+        0.6, description="Share of rows or subject-runs that must be positive."
     )
     min_subject_runs: Annotated[int, Field(ge=1)] = Field(
         3, description="Fewest subject-run units for a replicated claim."
@@ -118,7 +118,7 @@ class GatesConfig(Section):
     )
     fdr: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         0.05,
-        description="Expected share of false ones among the claims that the `calibrated` profile gives a label.",
+        description="Expected share of false claims among those that the `calibrated` profile labels.",
     )
     severe_scope: Literal["claimed_levels", "all_levels"] = Field(
         "claimed_levels",
@@ -138,16 +138,16 @@ class AssayConfig(Section):
     )
     unit_permutations: Count = Field(
         50,
-        description="Shuffled unit orders that brain-as-model and profile-order controls are held against.",
+        description="Shuffled unit orders with which brain-as-model and profile-order controls are compared.",
     )
     onset_windows_ms: tuple[tuple[float, float], ...] = Field(
         ((0.0, 100.0), (100.0, 300.0), (250.0, 500.0)),
         min_length=1,
-        description="Windows after word onset in which responses to words, and to their rate, are looked for.",
+        description="Windows after word onset in which responses to words and to their rate are tested.",
     )
     shifts: Count = Field(
         20,
-        description="Circular shifts of word onsets, word rate and envelope that a response is held against; at least "
+        description="Circular shifts of word onsets, word rate and envelope that a response is compared with; at least "
         "`1 / alpha - 1`, so that p can reach `alpha`.",
     )
     alpha: float = Field(
@@ -186,7 +186,7 @@ class AssayConfig(Section):
 
 
 class LPactSection(Section):
-    """The table ``[lpact]``: is a brain score more than a prediction score?"""
+    """Is a brain score more than a prediction score?"""
 
     audit: AuditConfig = Field(default_factory=AuditConfig, description="Source audit.")
     relational: RelationalConfig = Field(default_factory=RelationalConfig, description="Level 2.")

@@ -1,170 +1,129 @@
-"""The order of units: of every recording by hash, and whether all tables agree with it.
+"""Whether all tables of a run agree on the order of units.
 
 Patterns are vectors over the units of a recording. If units change places in the index, or in the patterns, every
-number that is made from them later goes to another unit.
+number that is made from them belongs to another unit.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from lpact.analyses.lpact.tables.relational import (
-    BRAIN_PATTERNS,
-    BRAIN_UNIT_INDEX,
-    HALF_PATTERNS,
-    MODEL_PATTERNS,
+from lpact.analyses.base import Rows
+from lpact.analyses.lpact.tables import (
+    assay_brain,
+    assay_stimulus,
+    audit,
+    causal,
+    ceilings,
+    predictive,
+    relational,
 )
-from lpact.archive.lockfile import UnitOrder
-from lpact.archive.model import Problem
-from lpact.tables import RECORDING_KEY, Table, declared_tables
+from lpact.errors import RunError
+from lpact.tables import RECORDING_KEY, Table
 
-MOST_ROWS = 1000
-"""Rows of one table that are named."""
+INDEX = relational.BRAIN_UNIT_INDEX
+PATTERNS = (relational.BRAIN_PATTERNS, relational.HALF_PATTERNS, relational.MODEL_PATTERNS)
 HASHES = ("unit_order_hash", "model_unit_order_hash")
-"""Columns that hold the hash of a recording's own unit order."""
+"""Columns with the hash of a recording's own unit order."""
+MOST_NAMED = 20
+"""Rows of one table that are named."""
 _NONE = "none"
-"""What the inventory holds for a recording that could not be prepared."""
+"""What the inventory has for a recording that could not be prepared."""
 _KEY = list(RECORDING_KEY)
-_COUNT, _PLACE, _ITSELF = "\x00count", "\x00place", "\x00itself"
-Recording = tuple[str, ...]
+_COUNT, _PLACE, _ITSELF, _LENGTH = "\x00count", "\x00place", "\x00itself", "\x00length"
+_HASHED = tuple(
+    table
+    for module in (audit, predictive, relational, causal, ceilings, assay_brain, assay_stimulus)
+    for table in module.TABLES
+    if set(HASHES) & set(table.column_names) and set(RECORDING_KEY) <= set(table.column_names)
+)
 
 
-def unit_order_hash(units: list[str]) -> str:
-    """Hash of units in their order, as tables hold it."""
+def unit_order_hash(units: Sequence[str]) -> str:
+    """Hash of units in their order, as the tables have it."""
     return hashlib.sha256("\x1f".join(units).encode()).hexdigest()[:16]
 
 
-def unit_orders(index: pl.DataFrame) -> tuple[UnitOrder, ...]:
-    """The unit order of every recording, from the index of units."""
-    return tuple(
-        UnitOrder(
-            **dict(zip(RECORDING_KEY, recording, strict=True)),
-            n_units=len(units),
-            unit_order_hash=unit_order_hash(units),
-        )
-        for recording, units in sorted(_units(index).items())
-    )
+def unit_order_faults(rows: Rows) -> Iterator[str]:
+    """Where the tables of a run disagree on the order of units, one sentence each.
 
-
-def _units(index: pl.DataFrame) -> dict[Recording, list[str]]:
-    units: dict[Recording, list[str]] = {}
-    for *recording, unit in index.sort([*_KEY, "unit_index"]).select([*_KEY, "unit"]).iter_rows():
-        units.setdefault(tuple(recording), []).append(unit)
-    return units
-
-
-def order_problems(index: pl.DataFrame, locked: tuple[UnitOrder, ...]) -> list[Problem]:
-    """Recordings whose units are not those of the lock, or not in its order."""
-    now = {_recording(order): order for order in unit_orders(index)}
-    problems = []
-    for then in locked:
-        found = now.get(_recording(then))
-        if found is None or found.unit_order_hash == then.unit_order_hash:
-            continue
-        what = "the units stand in another order, or are other units"
-        if found.n_units != then.n_units:
-            what = f"there are {found.n_units} units, not {then.n_units}"
-        old, new = then.unit_order_hash, found.unit_order_hash
-        problems.append(_problem(BRAIN_UNIT_INDEX, _recording(then), f"{what} ({old} → {new})"))
-    return problems
-
-
-def consistency_problems(
-    names: list[str], table: Callable[[str], pl.DataFrame | None]
-) -> list[Problem]:
-    """Where tables of one run disagree about the order of units; ``table`` gives one by name, or None."""
-    index = table(BRAIN_UNIT_INDEX.name) if BRAIN_UNIT_INDEX.name in names else None
+    The places of a recording's units count from 0; every table has the hash of that order; a pattern has one element
+    per unit, and none at the unit itself. Tables that the run does not have are left out.
+    """
+    index = _table(rows, INDEX)
     if index is None:
-        return []
-    units = _units(index)
-    problems = list(_places(index))
-    for name in names:
-        declared = declared_tables()[name]
-        hashes = [column for column in HASHES if column in declared.column_names]
-        if not hashes or not set(RECORDING_KEY) <= set(declared.column_names):
-            continue
-        found = table(name)
-        if found is not None:
-            problems += _hashes(declared, found, hashes, units)
-            if declared in (BRAIN_PATTERNS, HALF_PATTERNS, MODEL_PATTERNS):
-                problems += _patterns(declared, found, index)
-    return problems
+        return
+    yield from _places(index)
+    units = index.sort([*_KEY, "unit_index"]).group_by(_KEY, maintain_order=True).agg("unit")
+    orders = {tuple(recording): unit_order_hash(own) for *recording, own in units.iter_rows()}
+    for table in _HASHED:
+        frame = _table(rows, table)
+        if frame is not None:
+            yield from _hashes(table, frame, orders)
+            if table in PATTERNS:
+                yield from _patterns(table, frame, index)
 
 
-def _places(index: pl.DataFrame) -> Iterator[Problem]:
-    """Places must count from 0, each once."""
-    rows = index.group_by(_KEY).agg(pl.col("unit_index").sort()).sort(_KEY)
-    for *recording, places in rows.iter_rows():
+def _table(rows: Rows, table: Table) -> pl.DataFrame | None:
+    try:
+        return rows(table.name)
+    except (RunError, KeyError):
+        return None
+
+
+def _places(index: pl.DataFrame) -> Iterator[str]:
+    for *recording, places in (
+        index.group_by(_KEY).agg(pl.col("unit_index").sort()).sort(_KEY).iter_rows()
+    ):
         if places != list(range(len(places))):
-            what = "the places of its units are not 0, 1, 2 …, each once"
-            yield _problem(BRAIN_UNIT_INDEX, tuple(recording), what)
+            yield f"{INDEX.name}, {_named(_KEY, recording)}: unit_index does not count 0, 1, 2 …"
 
 
 def _hashes(
-    declared: Table, frame: pl.DataFrame, columns: list[str], units: Mapping[Recording, list[str]]
-) -> Iterator[Problem]:
-    expected = {recording: unit_order_hash(own) for recording, own in units.items()}
-    for column in columns:
+    table: Table, frame: pl.DataFrame, orders: Mapping[tuple[str, ...], str]
+) -> Iterator[str]:
+    for column in (own for own in HASHES if own in frame.columns):
         stated = frame.select([*_KEY, column]).unique().sort([*_KEY, column])
         for *recording, value in stated.iter_rows():
-            order = expected.get(tuple(recording))
+            order = orders.get(tuple(recording))
             if order is not None and value not in (order, _NONE):
-                what = f"the unit order is {value} here, but {order} by the index of units"
-                yield _problem(declared, tuple(recording), what, column=column)
+                place = f"{table.name}, {_named(_KEY, recording)}"
+                yield f"{place}: {column} is {value}, but the units of {INDEX.name} have {order}"
 
 
-def _patterns(declared: Table, frame: pl.DataFrame, index: pl.DataFrame) -> Iterator[Problem]:
-    """A pattern has one element a unit, and none at the unit itself."""
+def _patterns(table: Table, frame: pl.DataFrame, index: pl.DataFrame) -> Iterator[str]:
+    """Patterns of another length, and patterns with a number at the unit itself."""
     counts = index.group_by(_KEY).agg(pl.len().cast(pl.Int64).alias(_COUNT))
-    rows = frame.filter(pl.col("pattern").list.len() > 0).join(counts, on=_KEY, how="inner")
-    length = pl.col("pattern").list.len().cast(pl.Int64)
-    other = rows.filter(length != pl.col(_COUNT)).with_columns(length.alias(_PLACE))
-    for row in other.drop("pattern").head(MOST_ROWS).iter_rows(named=True):
-        what = f"the pattern has {row[_PLACE]} elements for {row[_COUNT]} units"
-        yield _row_problem(declared, row, what, "pattern")
-    if "unit" not in declared.column_names:
+    length = pl.col("pattern").list.len().cast(pl.Int64).alias(_LENGTH)
+    rows = frame.with_columns(length).filter(pl.col(_LENGTH) > 0).join(counts, on=_KEY)
+    wrong = rows.filter(pl.col(_LENGTH) != pl.col(_COUNT))
+    yield from _listed(table, wrong, "the pattern has another number of elements than units")
+    if "unit" not in table.column_names:
         return
     places = index.select([*_KEY, "unit", pl.col("unit_index").alias(_PLACE)])
-    rows = rows.filter(length == pl.col(_COUNT)).join(places, on=[*_KEY, "unit"], how="left")
+    rows = rows.filter(pl.col(_LENGTH) == pl.col(_COUNT))
+    rows = rows.join(places, on=[*_KEY, "unit"], how="left")
     itself = pl.col("pattern").list.get(pl.col(_PLACE), null_on_oob=True).alias(_ITSELF)
-    rows = rows.with_columns(itself).drop("pattern")
-    unknown = pl.col(_PLACE).is_null()
-    moved = pl.lit(value=False)
-    if "unit_index" in declared.column_names:
-        moved = pl.col("unit_index") != pl.col(_PLACE)
-    wrong = rows.filter(unknown | moved.fill_null(value=False) | pl.col(_ITSELF).is_not_null())
-    for row in wrong.head(MOST_ROWS).iter_rows(named=True):
-        place = row[_PLACE]
-        if place is None:
-            yield _row_problem(declared, row, "the index of units has no such unit", "unit")
-        elif row.get("unit_index", place) != place:
-            what = f"the unit is at place {row['unit_index']} here, but at {place} by the index of units"
-            yield _row_problem(declared, row, what, "unit_index")
-        else:
-            what = (
-                f"there is a number at the unit itself (place {place}): units are in another order"
-            )
-            yield _row_problem(declared, row, what, "pattern")
-    if wrong.height > MOST_ROWS:
-        what = f"the same in {wrong.height - MOST_ROWS} more rows"
-        yield Problem("units", declared.name, what, column="pattern")
+    rows = rows.with_columns(itself)
+    yield from _listed(
+        table, rows.filter(pl.col(_PLACE).is_null()), f"{INDEX.name} has no such unit"
+    )
+    if "unit_index" in table.column_names:
+        moved = rows.filter(pl.col("unit_index") != pl.col(_PLACE))
+        yield from _listed(table, moved, f"unit_index is not that of {INDEX.name}")
+    wrong = rows.filter(pl.col(_ITSELF).is_not_null())
+    yield from _listed(table, wrong, "a number at the unit itself: units are in another order")
 
 
-def _row_problem(declared: Table, row: Mapping[str, Any], what: str, column: str) -> Problem:
-    key = {name: row[name] for name in declared.key}
-    return Problem("units", declared.name, what, row=key, column=column)
+def _listed(table: Table, wrong: pl.DataFrame, what: str) -> Iterator[str]:
+    for row in wrong.head(MOST_NAMED).select(table.key).iter_rows():
+        yield f"{table.name}, {_named(table.key, row)}: {what}"
+    if wrong.height > MOST_NAMED:
+        yield f"{table.name}: {what}, in {wrong.height - MOST_NAMED} more rows"
 
 
-def _recording(order: UnitOrder) -> Recording:
-    return (order.dataset, order.subject, order.session, order.run)
-
-
-def _problem(
-    declared: Table, recording: Recording, what: str, *, column: str | None = None
-) -> Problem:
-    row = dict(zip(RECORDING_KEY, recording, strict=True))
-    return Problem("units", declared.name, what, row=row, column=column)
+def _named(columns: Sequence[str], values: Sequence[object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in zip(columns, values, strict=True))

@@ -1,214 +1,356 @@
-"""What the claims of two runs differ in: verdicts, gates, and the numbers behind them."""
+"""Claims of two runs that differ: label, gates, and the criteria behind them.
+
+Everything comes from the declarations of an analysis (`lpact.analyses.explanation.ClaimTable`). Why a label differs is
+what the analysis itself gives as the reason, before and after, with the criteria of the gates that differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from lpact.analyses.lpact.claim_story.model import Claim
-from lpact.analyses.lpact.claim_story.story import LETTERS
-from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE
-from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE, STUDY_OUTCOME
-from lpact.archive.diff.causes import COLUMNS, Side, side_of, why_other_verdict
-from lpact.archive.diff.model import (
-    ClaimChange,
-    CriterionChange,
-    GateFlip,
-    OptionChange,
-    ProfileComparison,
-)
-from lpact.archive.diff.wording import criterion_sentence
-from lpact.codes import Gate
-from lpact.store import StoredRun
-from lpact.tables import CLAIM_KEY
+from lpact.analyses.base import Analysis, Material
+from lpact.analyses.explanation import ClaimTable, Value
+from lpact.archive.diff.manifests import OptionChange
+from lpact.config import StudyConfig
+from lpact.store import RunTables, StoredRun
 
 MOST_NUMBERS = 3
-"""Criteria that are shown because their numbers changed most."""
+"""Criteria without a change of pass that are listed, those with the largest relative change first."""
+PROFILE = "gate_profile"
 
-Row = dict[str, Any]
-_Criteria = dict[tuple[str, str], Row]
-
-
-def claims_of(run: StoredRun) -> set[Claim]:
-    """All claims of a run."""
-    return set(run.table(DECISIONS.name).select(CLAIM_KEY).unique().iter_rows())
+Claim = tuple[Value, ...]
+Row = Mapping[str, Any]
+Criteria = Mapping[tuple[str, str], Row]
 
 
-def compare_profiles(
-    before: StoredRun, after: StoredRun, options: tuple[OptionChange, ...] = ()
-) -> tuple[ProfileComparison, ...]:
-    """Common claims under every gate profile that both runs have, and outcomes under those that either has."""
-    first, second = _outcomes(before), _outcomes(after)
-    found = []
-    for profile in sorted({*first, *second}):
-        old, new = _by_claim(before, profile), _by_claim(after, profile)
-        common = sorted({*old} & {*new})
-        old_criteria, new_criteria = _evidence(before, profile), _evidence(after, profile)
-        sides = (_side(before, profile), _side(after, profile))
-        changes = [
-            change
-            for claim in common
-            if (
-                change := _compare(
-                    claim,
-                    (old[claim], new[claim]),
-                    (old_criteria.get(claim, {}), new_criteria.get(claim, {})),
-                    sides,
-                    options,
-                )
-            )
-            is not None
-        ]
-        n_other = sum(c.verdict_changed or bool(c.gates) for c in changes)
-        found.append(
-            ProfileComparison(
-                gate_profile=profile,
-                outcome_before=first.get(profile),
-                outcome_after=second.get(profile),
-                n_common=len(common),
-                n_unchanged=len(common) - len(changes),
-                n_same_verdict=len(common) - n_other,
-                claims=tuple(changes),
-            )
-        )
-    return tuple(found)
+@dataclass(frozen=True)
+class CriterionChange:
+    """A criterion of a claim before and after; all None in a run that does not have it."""
+
+    gate: str
+    criterion: str
+    before: float | None
+    after: float | None
+    passed_before: bool | None
+    passed_after: bool | None
+    threshold_before: float | None
+    threshold_after: float | None
+    compared_before: str
+    compared_after: str
+    relation: str
+
+    @property
+    def flipped(self) -> bool:
+        """Whether it passes in one run only."""
+        return self.passed_before != self.passed_after
+
+    @property
+    def sentence(self) -> str:
+        """What happened to its number, its rival, its threshold, and its pass."""
+        parts = [self._number(), self._threshold(), self._passes()]
+        return f"{self.criterion} {', '.join(part for part in parts if part)}."
+
+    def _number(self) -> str:
+        first, second = pair(self.before, self.after)
+        if self.passed_before is None:
+            return f"exists only in the second run ({second}{_against(self.compared_after)})"
+        if self.passed_after is None:
+            return f"exists only in the first run ({first}{_against(self.compared_before)})"
+        if self.before is None and self.after is None:
+            return "could not be computed in either run"
+        if self.after is None:
+            return f"was {first}{_against(self.compared_before)} and could not be computed"
+        rival = _against(self.compared_after)
+        if self.before is None:
+            return f"could not be computed before and is {second}{rival}"
+        if self.compared_before != self.compared_after:
+            rival += f" (before against {self.compared_before or 'nothing'})"
+        if self.before == self.after:
+            return f"stays {second}{rival}"
+        return f"{'rose' if self.after > self.before else 'fell'} from {first} to {second}{rival}"
+
+    def _threshold(self) -> str:
+        before, after = self.threshold_before, self.threshold_after
+        if before is None or after is None or before == after:
+            return ""
+        first, second = pair(before, after)
+        return f"the threshold moved from {first} to {second}"
+
+    def _passes(self) -> str:
+        if not self.flipped or self.passed_before is None or self.passed_after is None:
+            return ""
+        limit = self.threshold_after
+        needs = "" if limit is None else f" (needs {self.relation} {limit:.3g})"
+        return f"and {'now passes' if self.passed_after else 'no longer passes'}{needs}"
 
 
-def _side(run: StoredRun, profile: str) -> Side:
-    decisions, evidence = (
-        run.table(table.name).filter(gate_profile=profile) for table in (DECISIONS, GATE_EVIDENCE)
+@dataclass(frozen=True)
+class GateFlip:
+    """A gate that only one of the runs passes."""
+
+    letter: str
+    meaning: str
+    before: bool
+    after: bool
+
+
+@dataclass(frozen=True)
+class ClaimChange:
+    """A claim of both runs that differs.
+
+    Attributes
+    ----------
+    claim
+        Values of the claim's key columns.
+    reason_before, reason_after
+        The sentence with which the analysis explains the label.
+    score_before, score_after
+        The conventional score, if the analysis has one.
+    criteria
+        Those whose pass changed, in the order of the gates, then those whose numbers changed most.
+    n_criteria_changed
+        All criteria that differ.
+    sentence
+        The change in words.
+    """
+
+    claim: Claim
+    label_before: str
+    label_after: str
+    reason_before: str
+    reason_after: str
+    gates: tuple[GateFlip, ...]
+    score_before: float | None
+    score_after: float | None
+    criteria: tuple[CriterionChange, ...]
+    n_criteria_changed: int
+    sentence: str
+
+    @property
+    def verdict_changed(self) -> bool:
+        """Whether the label differs."""
+        return self.label_before != self.label_after
+
+
+@dataclass(frozen=True)
+class ProfileComparison:
+    """Claims of both runs under one gate profile; ``profile`` is empty for an analysis without profiles.
+
+    ``n_unchanged`` claims are the same in every number; ``n_same_verdict`` have the same label and pass the same gates.
+    """
+
+    profile: str
+    outcome_before: str | None
+    outcome_after: str | None
+    n_common: int
+    n_unchanged: int
+    n_same_verdict: int
+    claims: tuple[ClaimChange, ...]
+
+
+@dataclass(frozen=True)
+class AnalysisComparison:
+    """The claims of one analysis in two runs; ``removed`` are only in the first run, ``added`` only in the second."""
+
+    analysis: str
+    key: tuple[str, ...]
+    removed: tuple[Claim, ...]
+    added: tuple[Claim, ...]
+    profiles: tuple[ProfileComparison, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two runs: its analysis and its tables."""
+
+    analysis: Analysis
+    study: StudyConfig
+    run: StoredRun
+
+    @property
+    def claims(self) -> ClaimTable:
+        """Where the claims are."""
+        return self.analysis.claims
+
+    def outcomes(self) -> dict[str, str]:
+        """Outcome of the study by profile."""
+        found = self.analysis.conclude(Material(RunTables(self.run), self.study)).outcomes
+        return {outcome.profile: outcome.code for outcome in found}
+
+    def rows(self, profile: str) -> dict[Claim, Row]:
+        """Rows of the claim table under one profile, by claim."""
+        rows = _of_profile(self.run.table(self.claims.table.name), profile)
+        return {self.claim(row): row for row in rows.iter_rows(named=True)}
+
+    def criteria(self, profile: str) -> dict[Claim, Criteria]:
+        """Criteria by gate and name, in the order of the gates, for every claim."""
+        table = self.claims.evidence
+        if table is None:
+            return {}
+        rows = _of_profile(self.run.table(table.name), profile)
+        order = [c for c in ("gate_order", "criterion_order") if c in rows.columns]
+        found: dict[Claim, dict[tuple[str, str], Row]] = {}
+        for row in rows.sort(*self.claims.key, *order).iter_rows(named=True):
+            found.setdefault(self.claim(row), {})[row["gate"], row["criterion"]] = row
+        return dict(found)
+
+    def claim(self, row: Row) -> Claim:
+        """The claim that a row is about."""
+        return tuple(row[name] for name in self.claims.key)
+
+
+def _of_profile(frame: pl.DataFrame, profile: str) -> pl.DataFrame:
+    return frame.filter(pl.col(PROFILE) == profile) if profile else frame
+
+
+def compare_analysis(
+    before: Side, after: Side, options: Sequence[OptionChange]
+) -> AnalysisComparison:
+    """What the claims of one analysis differ in, under each of its profiles."""
+    own = before.claims
+    old, new = (
+        set(side.run.table(own.table.name).select(own.key).unique().iter_rows())
+        for side in (before, after)
     )
-    return side_of(run.manifest.config, decisions, evidence)
+    outcomes = before.outcomes(), after.outcomes()
+    return AnalysisComparison(
+        analysis=before.analysis.name,
+        key=own.key,
+        removed=tuple(sorted(old - new, key=str)),
+        added=tuple(sorted(new - old, key=str)),
+        profiles=tuple(
+            _compare_profile(before, after, profile, outcomes, options)
+            for profile in own.profiles or ("",)
+        ),
+    )
 
 
-def _outcomes(run: StoredRun) -> dict[str, str]:
-    return dict(run.table(STUDY_OUTCOME.name).select("gate_profile", "outcome").iter_rows())
+def _compare_profile(
+    before: Side,
+    after: Side,
+    profile: str,
+    outcomes: tuple[Mapping[str, str], Mapping[str, str]],
+    options: Sequence[OptionChange],
+) -> ProfileComparison:
+    old, new = before.rows(profile), after.rows(profile)
+    old_criteria, new_criteria = before.criteria(profile), after.criteria(profile)
+    common = [claim for claim in old if claim in new]
+    changes = []
+    for claim in common:
+        criteria = list(_criteria(old_criteria.get(claim, {}), new_criteria.get(claim, {})))
+        if criteria or old[claim] != new[claim]:
+            rows = old[claim], new[claim]
+            changes.append(_claim_change(after.claims, claim, rows, criteria, options))
+    return ProfileComparison(
+        profile=profile,
+        outcome_before=outcomes[0].get(profile),
+        outcome_after=outcomes[1].get(profile),
+        n_common=len(common),
+        n_unchanged=len(common) - len(changes),
+        n_same_verdict=len(common) - sum(c.verdict_changed or bool(c.gates) for c in changes),
+        claims=tuple(changes),
+    )
 
 
-def _by_claim(run: StoredRun, profile: str) -> dict[Claim, Row]:
-    rows = run.table(DECISIONS.name).filter(gate_profile=profile).iter_rows(named=True)
-    return {_claim(row): row for row in rows}
+def _criteria(old: Criteria, new: Criteria) -> Iterator[CriterionChange]:
+    """Criteria that differ, in the order of the gates."""
+    names = ("value", "passed", "threshold", "compared_with")
+    for key in [*old, *(key for key in new if key not in old)]:
+        before, after = old.get(key, {}), new.get(key, {})
+        if [before.get(name) for name in names] != [after.get(name) for name in names]:
+            yield CriterionChange(
+                gate=key[0],
+                criterion=key[1],
+                before=before.get("value"),
+                after=after.get("value"),
+                passed_before=before.get("passed"),
+                passed_after=after.get("passed"),
+                threshold_before=before.get("threshold"),
+                threshold_after=after.get("threshold"),
+                compared_before=before.get("compared_with") or "",
+                compared_after=after.get("compared_with") or "",
+                relation=str((after or before).get("relation", "")),
+            )
 
 
-def _claim(row: Mapping[str, Any]) -> Claim:
-    dataset, model, layer, mechanism = (row[name] for name in CLAIM_KEY)
-    return str(dataset), str(model), int(layer), str(mechanism)
-
-
-def _evidence(run: StoredRun, profile: str) -> dict[Claim, _Criteria]:
-    """Criteria by gate and name, in the order of the gates, for every claim."""
-    rows = run.table(GATE_EVIDENCE.name).filter(pl.col("gate_profile") == profile)
-    found: dict[Claim, _Criteria] = {}
-    for row in rows.sort(*CLAIM_KEY, "gate_order", "criterion_order").iter_rows(named=True):
-        found.setdefault(_claim(row), {})[row["gate"], row["criterion"]] = row
-    return found
-
-
-def _compare(
+def _claim_change(
+    table: ClaimTable,
     claim: Claim,
     rows: tuple[Row, Row],
-    criteria: tuple[_Criteria, _Criteria],
-    sides: tuple[Side, Side],
-    options: tuple[OptionChange, ...],
-) -> ClaimChange | None:
-    """The change of one claim; None where every number is the same."""
-    (before, after), (old, new) = rows, criteria
-    keys = [*new, *(key for key in old if key not in new)]
-    order = {gate.value: place for place, gate in enumerate(Gate)}
-    keys.sort(key=lambda key: order.get(key[0], len(order)))
-    changed = [
-        change
-        for key in keys
-        if (change := _compare_criterion(key, old.get(key), new.get(key))) is not None
-    ]
+    criteria: list[CriterionChange],
+    options: Sequence[OptionChange],
+) -> ClaimChange:
+    before, after = rows
     flips = tuple(
-        GateFlip(gate.value, LETTERS[gate], before[column], after[column])
-        for gate, column in COLUMNS.items()
+        GateFlip(letter, table.gate_meanings.get(letter, ""), before[column], after[column])
+        for letter, column in table.gates.items()
         if before[column] != after[column]
     )
-    same = all(
-        before[name] == after[name]
-        for name in ("label", "raw_score", "beaten_by", "p_value", "q_value", "reason", "role")
-    )
-    if same and not changed and not flips:
-        return None
-    shown = _shown(changed)
-    if before["label"] == after["label"]:
-        why = shown[0].sentence if shown else ""
-    else:
-        why = why_other_verdict(claim, rows, sides, _flipped(changed), options)
+    flipped = [own for own in criteria if own.flipped]
+    rest = sorted((own for own in criteria if not own.flipped), key=_size, reverse=True)
+    shown = (*flipped, *rest[:MOST_NUMBERS])
     return ClaimChange(
         claim=claim,
         label_before=before["label"],
         label_after=after["label"],
+        reason_before=before["reason"],
+        reason_after=after["reason"],
         gates=flips,
-        raw_score_before=before["raw_score"],
-        raw_score_after=after["raw_score"],
-        beaten_by_before=before["beaten_by"],
-        beaten_by_after=after["beaten_by"],
+        score_before=before.get(table.score),
+        score_after=after.get(table.score),
         criteria=shown,
-        n_criteria_changed=len(changed),
-        sentence=_sentence(before, after, flips, why),
+        n_criteria_changed=len(criteria),
+        sentence=_sentence(before, after, flips, shown, options),
     )
-
-
-def _compare_criterion(
-    key: tuple[str, str], old: Row | None, new: Row | None
-) -> CriterionChange | None:
-    names = ("value", "passed", "threshold", "compared_with")
-    before = {name: None if old is None else old[name] for name in names}
-    after = {name: None if new is None else new[name] for name in names}
-    if (old is None) == (new is None) and before == after:
-        return None
-    change = CriterionChange(
-        gate=key[0],
-        criterion=key[1],
-        before=before["value"],
-        after=after["value"],
-        passed_before=before["passed"],
-        passed_after=after["passed"],
-        threshold_before=before["threshold"],
-        threshold_after=after["threshold"],
-        compared_before=before["compared_with"] or "",
-        compared_after=after["compared_with"] or "",
-        sentence="",
-    )
-    relation = str((new or old or {})["relation"])
-    return replace(change, sentence=criterion_sentence(change, relation))
-
-
-def _shown(changed: list[CriterionChange]) -> tuple[CriterionChange, ...]:
-    """Those whose pass changed, then those whose numbers changed most; typical values last."""
-    flipped = _flipped(changed)
-    rest = [c for c in changed if c not in flipped]
-    rest.sort(key=lambda c: (c.criterion in ILLUSTRATIVE, -_size(c)))
-    return (*flipped, *rest[:MOST_NUMBERS])
-
-
-def _flipped(changed: list[CriterionChange]) -> tuple[CriterionChange, ...]:
-    """Those whose pass changed and that a gate depends on, in the order of the gates."""
-    return tuple(c for c in changed if c.flipped and c.criterion not in ILLUSTRATIVE)
 
 
 def _size(change: CriterionChange) -> float:
-    """Relative change of a number, from 0 to 2; 2 where it appeared or vanished."""
+    """Relative change of a number, from 0 to 2; 2 if only one run has it."""
     if change.before is None or change.after is None:
         return 0.0 if change.before == change.after else 2.0
     larger = max(abs(change.before), abs(change.after))
     return abs(change.after - change.before) / larger if larger else 0.0
 
 
-def _sentence(before: Row, after: Row, flips: tuple[GateFlip, ...], why: str) -> str:
-    verdict = (
-        f"The verdict stays {after['label']}"
-        if before["label"] == after["label"]
-        else f"The verdict changes from {before['label']} to {after['label']}"
-    )
-    gates = "".join(
-        f"; the {flip.gate.replace('_', '-')} gate {'now passes' if flip.after else 'no longer passes'}"
-        for flip in flips
-    )
-    return f"{verdict}{gates}. {why}".rstrip()
+def _sentence(
+    before: Row,
+    after: Row,
+    flips: Sequence[GateFlip],
+    criteria: Sequence[CriterionChange],
+    options: Sequence[OptionChange],
+) -> str:
+    """Label, gates, the first criterion, and the reasons that the analysis gives."""
+    changed = before["label"] != after["label"]
+    parts = [
+        f"The verdict changes from {before['label']} to {after['label']}"
+        if changed
+        else f"The verdict stays {after['label']}"
+    ]
+    parts += [f"gate {f.letter} {'now passes' if f.after else 'no longer passes'}" for f in flips]
+    sentences = ["; ".join(parts) + "."]
+    sentences += [own.sentence for own in criteria[:1]]
+    if changed or (not criteria and before["reason"] != after["reason"]):
+        sentences += [f"Reason before: {before['reason']}", f"Reason now: {after['reason']}"]
+    if changed and options and not any(own.flipped for own in criteria):
+        sentences.append(f"Changed options: {', '.join(own.path for own in options)}.")
+    return " ".join(sentences)
+
+
+def pair(before: float | None, after: float | None) -> tuple[str, str]:
+    """Two numbers with three significant digits, or as many as distinguish them."""
+    if before is None or after is None or before == after:
+        return _number(before), _number(after)
+    shown = ((f"{before:.{digits}g}", f"{after:.{digits}g}") for digits in range(3, 18))
+    return next((pair for pair in shown if pair[0] != pair[1]), (repr(before), repr(after)))
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3g}"
+
+
+def _against(name: str) -> str:
+    return f" against {name}" if name else ""

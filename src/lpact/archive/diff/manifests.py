@@ -1,26 +1,69 @@
-"""What two manifests differ in: options, versions, source files, tables."""
+"""What two runs were made from: differences in options, versions, source files and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
-from lpact.archive.diff.model import (
-    InputChange,
-    Json,
-    Kind,
-    OptionChange,
-    TableChange,
-    VersionChange,
-)
-from lpact.store import Manifest
+from lpact.store import Manifest, StoredRun
+from lpact.tables import declared_tables
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Kind = Literal["changed", "added", "removed"]
+"""``added``: only in the second run; ``removed``: only in the first."""
 
 _NAME = "name"
 _TABLE_END = ".parquet"
 
 
+@dataclass(frozen=True)
+class OptionChange:
+    """An option of the configuration; lists of named tables are identified by name: ``datasets[meg].grid.lags_ms``."""
+
+    path: str
+    kind: Kind
+    before: Json
+    after: Json
+
+
+@dataclass(frozen=True)
+class VersionChange:
+    """A package or code version; None if the run does not record it."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class InputChange:
+    """A source file, by its checksum; None if the run does not have it."""
+
+    dataset: str
+    path: str
+    kind: Kind
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """A table with other content, or of one run only.
+
+    ``only_before`` and ``only_after`` count rows whose key only one of the runs has; None if that was not counted.
+    """
+
+    table: str
+    kind: Kind
+    rows_before: int | None = None
+    rows_after: int | None = None
+    only_before: int | None = None
+    only_after: int | None = None
+
+
 def option_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[OptionChange, ...]:
-    """Options that differ, by dotted path. An option that a run does not have is not one whose value is null."""
+    """Options that differ, by dotted path. A missing option differs from one that is null."""
     first, second = dict(_leaves(before)), dict(_leaves(after))
     return tuple(
         OptionChange(path, _kind(path, first, second), first.get(path), second.get(path))
@@ -58,7 +101,7 @@ def _leaves(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Json]]:
 
 
 def _is_named_list(value: object) -> bool:
-    """Whether it is a list of tables that have names, each another one."""
+    """Whether it is a list of tables with distinct names."""
     if not isinstance(value, list) or not value:
         return False
     if not all(isinstance(table, Mapping) and _NAME in table for table in value):
@@ -88,7 +131,7 @@ def _versions(manifest: Manifest) -> dict[str, str]:
 
 
 def input_changes(before: Manifest, after: Manifest) -> tuple[InputChange, ...]:
-    """Source files that only one run has, or whose content differs."""
+    """Source files of one run only, or with other content."""
     first, second = (
         {(file.dataset, file.path): file.sha256 for file in manifest.inputs}
         for manifest in (before, after)
@@ -100,18 +143,35 @@ def input_changes(before: Manifest, after: Manifest) -> tuple[InputChange, ...]:
     )
 
 
-def table_changes(before: Manifest, after: Manifest) -> tuple[TableChange, ...]:
-    """Tables that only one run has, or whose content differs."""
+def table_changes(before: StoredRun, after: StoredRun, *, rows: bool) -> tuple[TableChange, ...]:
+    """Tables of one run only, or with other content; with ``rows``, rows that only one run has are counted."""
     first, second = (
         {
             file.path.removesuffix(_TABLE_END): file.sha256
-            for file in manifest.outputs
+            for file in run.manifest.outputs
             if file.path.endswith(_TABLE_END)
         }
-        for manifest in (before, after)
+        for run in (before, after)
     )
-    return tuple(
+    changed = [
         TableChange(name, _kind(name, first, second))
         for name in sorted({*first, *second})
         if first.get(name) != second.get(name)
+    ]
+    return tuple(_counted(own, before, after) if rows else own for own in changed)
+
+
+def _counted(change: TableChange, before: StoredRun, after: StoredRun) -> TableChange:
+    table = declared_tables().get(change.table)
+    if table is None or change.kind != "changed":
+        return change
+    key = list(table.key)
+    old, new = (run.table(change.table).select(key) for run in (before, after))
+    return TableChange(
+        change.table,
+        change.kind,
+        old.height,
+        new.height,
+        old.join(new, on=key, how="anti", nulls_equal=True).height,
+        new.join(old, on=key, how="anti", nulls_equal=True).height,
     )

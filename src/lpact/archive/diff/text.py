@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from lpact.analyses.lpact.claim_story.model import Claim
-from lpact.analyses.lpact.gates.wording import count
-from lpact.archive.diff.model import (
+from lpact.archive.diff.claims import (
+    AnalysisComparison,
+    Claim,
     ClaimChange,
-    Comparison,
-    InputChange,
-    Json,
-    OptionChange,
     ProfileComparison,
+    pair,
 )
-from lpact.archive.diff.wording import pair
+from lpact.archive.diff.manifests import InputChange, Json, OptionChange, TableChange
+from lpact.archive.problems import plain
+
+if TYPE_CHECKING:
+    from lpact.archive.diff import Comparison
 
 NOTHING = "Nothing differs: configuration, versions, inputs and every number are the same."
 _SHORT_SUM = 12
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Json]:
-    """The comparison as plain JSON values, together with what its properties say."""
-    return {name: _json(value) for name, value in _members(comparison)}
-
-
-def _members(part: Any) -> list[tuple[str, Any]]:
-    """Fields of a part, then its properties."""
-    names = [field.name for field in fields(part)]
-    derived = [name for name, member in vars(type(part)).items() if isinstance(member, property)]
-    return [(name, getattr(part, name)) for name in (*names, *derived)]
+    """The comparison as plain JSON values, with the values of its properties."""
+    return cast("dict[str, Json]", _json(comparison))
 
 
 def _json(value: Any) -> Json:
     if is_dataclass(value):
-        return {name: _json(inner) for name, inner in _members(value)}
+        derived = [n for n, own in vars(type(value)).items() if isinstance(own, property)]
+        names = [*(own.name for own in fields(value)), *derived]
+        return {name: _json(getattr(value, name)) for name in names}
     if isinstance(value, tuple | list):
         return [_json(inner) for inner in value]
     if isinstance(value, dict):
@@ -46,40 +42,39 @@ def _json(value: Any) -> Json:
 
 
 def comparison_text(comparison: Comparison, *, most: int | None = None) -> str:
-    """The comparison in plain lines; of every list at most ``most`` entries, and how many more there are.
-
-    Names from data stay on their line: what is not printable is shown as its escape.
-    """
+    """The comparison in plain lines; of every list at most ``most`` entries, and the number of the others."""
     if comparison.identical:
         return f"{NOTHING}\n"
     first, second = plain(comparison.study_before), plain(comparison.study_after)
     lines = [f"Study {first}" if first == second else f"Study {first} → {second}"]
-    for profile in comparison.profiles:
-        lines += ["", *_outcome(profile)]
+    for analysis in comparison.analyses:
+        lines += ["", *(_outcome(analysis, profile) for profile in analysis.profiles)]
     lines += _section("Configuration", map(_option, comparison.options), most)
-    lines += _section(
-        "Code and libraries",
-        (
-            f"{plain(v.name)}: {_or_none(v.before)} → {_or_none(v.after)}"
-            for v in comparison.versions
-        ),
-        most,
+    versions = (
+        f"{plain(v.name)}: {_or_none(v.before)} → {_or_none(v.after)}" for v in comparison.versions
     )
+    lines += _section("Code and libraries", versions, most)
     lines += _section("Inputs", map(_input, comparison.inputs), most)
-    lines += _section("Claims only in the first run", map(_claim, comparison.claims_removed), most)
-    lines += _section("Claims only in the second run", map(_claim, comparison.claims_added), most)
-    for profile in comparison.profiles:
-        lines += _claims(profile, most)
-    tables = (f"{t.table} ({t.kind})" for t in comparison.tables)
-    lines += _section("Tables whose content differs", tables, most)
+    lines += _section("Analyses only in the first run", comparison.analyses_removed, most)
+    lines += _section("Analyses only in the second run", comparison.analyses_added, most)
+    for analysis in comparison.analyses:
+        lines += _section(
+            f"{analysis.analysis}: claims only in the first run",
+            map(_claim, analysis.removed),
+            most,
+        )
+        lines += _section(
+            f"{analysis.analysis}: claims only in the second run", map(_claim, analysis.added), most
+        )
+        for profile in analysis.profiles:
+            name = _name(analysis, profile)
+            other = [c for c in profile.claims if c.verdict_changed or c.gates]
+            numbers = [c for c in profile.claims if not (c.verdict_changed or c.gates)]
+            lines += _section(f"{name}: other verdicts or gates", map(_change, other), most)
+            title = f"{name}: same verdict and gates, other numbers"
+            lines += _section(title, map(_change, numbers), most)
+    lines += _section("Tables with other content", map(_table, comparison.tables), most)
     return "\n".join(lines) + "\n"
-
-
-def plain(text: object) -> str:
-    """A string on one line: what is not printable is shown as its escape."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text)
-    )
 
 
 def _section(title: str, entries: Iterable[str], most: int | None) -> list[str]:
@@ -92,36 +87,26 @@ def _section(title: str, entries: Iterable[str], most: int | None) -> list[str]:
     return ["", f"{title} ({len(found)})", *(f"  {entry}" for entry in shown), *more]
 
 
-def _outcome(profile: ProfileComparison) -> list[str]:
-    before, after = (_or_none(o) for o in (profile.outcome_before, profile.outcome_after))
+def _name(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
+    return (
+        f"{analysis.analysis}, {plain(profile.profile)}" if profile.profile else analysis.analysis
+    )
+
+
+def _outcome(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
+    before, after = _or_none(profile.outcome_before), _or_none(profile.outcome_after)
     outcome = f"outcome {after}" if before == after else f"outcome {before} → {after}"
-    return [
-        f"{plain(profile.gate_profile)}: {outcome}; {count(profile.n_common, 'common claim')}, "
+    n = profile.n_common
+    return (
+        f"{_name(analysis, profile)}: {outcome}; {n} common claim{'' if n == 1 else 's'}, "
         f"{profile.n_same_verdict} with the same verdict and gates, {profile.n_unchanged} without any difference"
-    ]
-
-
-def _claims(profile: ProfileComparison, most: int | None) -> list[str]:
-    """Claims with another verdict or gate first, then those in which only numbers differ."""
-    name = plain(profile.gate_profile)
-    other = [c for c in profile.claims if c.verdict_changed or c.gates]
-    numbers = [c for c in profile.claims if not (c.verdict_changed or c.gates)]
-    return [
-        *_section(f"{name}: other verdicts or gates", map(_change, other), most),
-        *_section(f"{name}: same verdict and gates, other numbers", map(_change, numbers), most),
-    ]
+    )
 
 
 def _change(change: ClaimChange) -> str:
-    before, after = change.raw_score_before, change.raw_score_after
     score = ""
-    if before != after:
-        first, second = (
-            pair(before, after)
-            if before is not None and after is not None
-            else (_or_none(before), _or_none(after))
-        )
-        score = f" Raw score {first} → {second}."
+    if change.score_before != change.score_after:
+        score = " Score {} → {}.".format(*pair(change.score_before, change.score_after))
     return f"{_claim(change.claim)}: {plain(change.sentence)}{score}"
 
 
@@ -137,19 +122,26 @@ def _option(change: OptionChange) -> str:
     before, after = (
         plain(json.dumps(v, ensure_ascii=False)) for v in (change.before, change.after)
     )
-    said = {
+    verbs = {
         "changed": f"{before} → {after}",
         "added": f"added, {after}",
         "removed": f"removed, was {before}",
     }
-    return f"{plain(change.path)}: {said[change.kind]}"
+    return f"{plain(change.path)}: {verbs[change.kind]}"
 
 
 def _input(change: InputChange) -> str:
     where = f"{plain(change.dataset)}: {plain(change.path)}"
-    sums: Sequence[str] = [(s or "")[:_SHORT_SUM] for s in (change.before, change.after)]
+    if change.kind != "changed":
+        return f"{where} ({change.kind})"
+    before, after = ((own or "")[:_SHORT_SUM] for own in (change.before, change.after))
+    return f"{where} ({before} → {after})"
+
+
+def _table(change: TableChange) -> str:
+    if not change.only_before and not change.only_after:
+        return f"{change.table} ({change.kind})"
     return (
-        f"{where} ({change.kind})"
-        if change.kind != "changed"
-        else f"{where} ({sums[0]} → {sums[1]})"
+        f"{change.table}: {change.rows_before:,} → {change.rows_after:,} rows; "
+        f"{change.only_before:,} only in the first run, {change.only_after:,} only in the second"
     )

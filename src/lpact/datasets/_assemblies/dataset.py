@@ -1,4 +1,4 @@
-"""What the assemblies of the sentence and word literature share: one recording a subject, units by coordinate."""
+"""What the assemblies of the sentence and word literature share: one recording per subject, units by coordinate."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class AssemblyDataset(Dataset):
         return columns
 
     def one_a_subject(self, names: Sequence[str], run: str) -> dict[RecordingId, list[int]]:
-        """Return one recording a subject, which the first of these coordinates names; ``run`` is its stimulus too."""
+        """Return one recording per subject, which the first of these coordinates names; ``run`` is its stimulus too."""
         subjects = self.file.neuroid(names, what="the subjects")
         return {
             RecordingId(subject, SESSION, run, run): columns
@@ -177,7 +177,7 @@ class AssemblyDataset(Dataset):
                     where=f"{self.path}, coordinate '{name}', presentation {row} (from 0)",
                     got=repr(value[:80]),
                     expected=f"a whole number from 0 on, of at most {MOST_DIGITS} digits",
-                    remedy="mend the coordinate",
+                    remedy="fix the coordinate",
                 )
         return [int(value) for value in values]
 
@@ -194,7 +194,7 @@ class AssemblyDataset(Dataset):
                         where=f"{self.path}, coordinate '{name}', neuroid {index} (from 0)",
                         got=repr(value[:80]),
                         expected="millimetres, or no value",
-                        remedy="mend the coordinate",
+                        remedy="fix the coordinate",
                     )
                 places[index, axis] = float(value or "nan")
         return places

@@ -35,7 +35,7 @@ Coordinates = dict[str, list[str]]
 class AssemblyFile:
     """One assembly: what its presentations and neuroids are, and their values.
 
-    ``presentations`` and ``neuroids`` map the name of a coordinate to its values as text, one a row or column; a value
+    ``presentations`` and ``neuroids`` map the name of a coordinate to its values as text, one per row or column; one
     that is missing is empty.
     """
 

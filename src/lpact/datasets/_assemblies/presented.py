@@ -48,7 +48,7 @@ def sentence_words(
     where: str,
     columns: Mapping[str, Sequence[str]] | None = None,
 ) -> pl.DataFrame:
-    """Return a words table with one sentence a presentation, split at white space.
+    """Return a words table with one sentence per presentation, split at white space.
 
     Sentence k is shown at ``onsets_s[k]`` for ``shown_s``; its n words share that time equally. Its ``sentence_id`` is
     k. ``columns`` are repeated for every word of the sentence; numbers stay numbers.

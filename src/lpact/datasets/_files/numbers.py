@@ -11,7 +11,7 @@ from lpact.math.types import FloatArray
 
 
 def read_numbers(path: Path, error: ErrorType, *, shape: tuple[int, int]) -> FloatArray:
-    """Return the numbers of a file, one row a line, which must have this shape."""
+    """Return the numbers of a file, one row per line, which must have this shape."""
     lines = [line.split() for line in read_text(path, error).splitlines() if line.strip()]
     for number, cells in enumerate(lines, start=1):
         if len(cells) != shape[1]:
@@ -36,5 +36,5 @@ def _wrong(path: Path, line: int, got: str, expected: str, error: ErrorType) -> 
         where=f"{path}, line {line}",
         got=got,
         expected=expected,
-        remedy="mend the line, or download the file again",
+        remedy="fix the line, or download the file again",
     )

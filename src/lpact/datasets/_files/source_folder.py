@@ -115,7 +115,7 @@ class SourceFolder:
                 where=str(path),
                 got=f"a link to {target}, which does not exist",
                 expected="the file itself",
-                remedy=f"datalad get '{self.relative(path)}'" if annexed else "mend the link",
+                remedy=f"datalad get '{self.relative(path)}'" if annexed else "fix the link",
             )
         return path
 

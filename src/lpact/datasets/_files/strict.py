@@ -41,7 +41,7 @@ def read_text(path: Path, error: ErrorType) -> str:
             where=f"{path}, line {text.count(chr(10), 0, text.index(chr(0))) + 1}",
             got=f"{text.count(chr(0))} NUL character(s)",
             expected="UTF-8 text",
-            remedy="mend the line; if there are many, the file is torn, or in another encoding such as UTF-16",
+            remedy="fix the line; if there are many, the file is torn, or in another encoding such as UTF-16",
         )
     return text
 
@@ -60,7 +60,7 @@ class TomlFile:
                 where=str(path),
                 got=str(problem),
                 expected="TOML 1.0",
-                remedy="mend the named line",
+                remedy="fix the named line",
             ) from None
         for key in self.values:
             if key not in known:
@@ -84,6 +84,13 @@ class TomlFile:
         value = self.text(key)
         if not NAME_PATTERN.fullmatch(value):
             raise self._wrong(key, "letters, digits, '.', '_' and '-'; at most 80")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """Return true or false."""
+        value = self._get(key, "true or false")
+        if not isinstance(value, bool):
+            raise self._wrong(key, "true or false")
         return value
 
     def number(self, key: str) -> float:
@@ -117,7 +124,7 @@ class TomlFile:
             where=f"{self.path}, key '{key}'",
             got=repr(self.values[key]),
             expected=expected,
-            remedy="mend the value",
+            remedy="fix the value",
         )
 
 
@@ -149,16 +156,16 @@ class TsvFile:
                     where=f"{path}, line 1",
                     got=f"columns {self.columns}",
                     expected="a header line with a distinct name for every column",
-                    remedy="mend the header",
+                    remedy="fix the header",
                 )
         for row, cells in enumerate(rows[1:]):
             if len(cells) != len(self.columns):
                 raise error(
-                    "a line does not have one cell a column",
+                    "a line does not have one cell per column",
                     where=f"{path}, line {self.line(row)}",
                     got=f"{len(cells)} cell(s)",
                     expected=f"{len(self.columns)} cells, separated by {self.separator}",
-                    remedy=self._another_separator() or "mend the line; there are no empty lines",
+                    remedy=self._another_separator() or "fix the line; there are no empty lines",
                 )
         self._rows = rows[1:]
         self.n_rows = len(self._rows)
@@ -258,7 +265,7 @@ class TsvFile:
             where=f"{self.path}, line {self.line(row)}, column '{column}'",
             got=repr(self._cells(column)[row]),
             expected=expected,
-            remedy="mend the cell",
+            remedy="fix the cell",
         )
 
 
@@ -308,7 +315,7 @@ class CsvFile(TsvFile):
                 where=f"{self.path}, lines {line} to {reader.line_num}",
                 got=str(problem),
                 expected=f"cells between {self.separator}, and every quote closed",
-                remedy=f"mend the quotes, in line {line} first: a quote within a cell is written twice",
+                remedy=f"fix the quotes, in line {line} first: a quote within a cell is written twice",
             ) from None
         if self._header is not None:
             return [list(self._header), *rows]

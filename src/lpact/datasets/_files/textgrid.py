@@ -66,7 +66,7 @@ def read_intervals(path: Path, tier: str) -> list[Interval]:
                 where=f"{path}, tier '{tier}', interval {after.number}",
                 got=f"{after.start_s} to {after.stop_s} s after one that ends at {before.stop_s} s",
                 expected="intervals in order of time, without overlap",
-                remedy="mend the interval in Praat",
+                remedy="fix the interval in Praat",
             )
     return intervals
 
@@ -79,7 +79,7 @@ def _interval(match: re.Match[str], path: Path, tier: str) -> Interval:
                 where=f"{path}, tier '{tier}', interval {match['number']}",
                 got=time,
                 expected="a finite number of seconds",
-                remedy="mend the interval in Praat",
+                remedy="fix the interval in Praat",
             )
     text = match["text"].replace('""', '"')
     return Interval(int(match["number"]), float(match["start"]), float(match["stop"]), text)

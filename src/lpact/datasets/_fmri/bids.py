@@ -104,7 +104,7 @@ def _positive(value: object, path: Path) -> float:
         where=f"{path}, key 'RepetitionTime'",
         got=repr(value),
         expected="seconds, above 0",
-        remedy="mend the sidecar",
+        remedy="fix the sidecar",
     )
 
 
@@ -113,7 +113,7 @@ def read_confounds(path: Path, n_volumes: int) -> pl.DataFrame:
     table = TsvFile(path, RecordingError)
     if table.n_rows != n_volumes:
         raise RecordingError(
-            "the confounds do not have one row a volume",
+            "the confounds do not have one row per volume",
             where=str(path),
             got=f"{table.n_rows} rows",
             expected=f"{n_volumes} rows",

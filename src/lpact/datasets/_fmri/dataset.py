@@ -35,7 +35,7 @@ class FmriOptions(PluginOptions):
 
     atlas: str = Field(
         "",
-        description="Label image (whole numbers, 0 outside): one unit a region, the mean over its voxels. A path from "
+        description="Label image (whole numbers, 0 outside): one unit per region, the mean of its voxels. A path from "
         "the dataset's folder, or an absolute one. With `mask` too: the atlas only names the region of each voxel.",
     )
     atlas_labels: str = Field(
@@ -43,7 +43,7 @@ class FmriOptions(PluginOptions):
         description="Table with the columns `index` and `name` for the atlas (TSV, or CSV by its ending). Empty: "
         "regions are called `label-<index>`.",
     )
-    mask: str = Field("", description="Mask image: one unit a voxel that is not 0.")
+    mask: str = Field("", description="Mask image: one unit per voxel that is not 0.")
     resample_atlas: bool = Field(
         False,
         description="Bring atlas and mask to the grid of each BOLD series by nearest neighbours. Otherwise another "
@@ -230,7 +230,7 @@ def named_file(folder: SourceFolder, name: str, option: str) -> Path | None:
         where=f"dataset '{folder.name}', option '{option}'",
         got=name,
         expected="a file",
-        remedy="mend the path; one that is not absolute starts at the dataset's folder",
+        remedy="fix the path; one that is not absolute starts at the dataset's folder",
     )
 
 

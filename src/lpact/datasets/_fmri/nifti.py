@@ -133,7 +133,7 @@ def read_volume(
             where=str(path),
             got=f"shape {image.shape}",
             expected="three axes; a probabilistic atlas has a fourth",
-            remedy="use the maximum-probability version of the atlas (whole numbers, one a voxel)",
+            remedy="use the maximum-probability version of the atlas (whole numbers, one per voxel)",
         )
     if not resample and not space.same(space_of(image)):
         raise RecordingError(

@@ -54,15 +54,15 @@ class Parcels:
 def make_parcels(sources: Sources, space: Space, bold: Path, frame: str) -> Parcels:
     """Return the units on the grid of a BOLD series.
 
-    An atlas alone: one unit a label, its value the mean over the label's voxels, its place their centre. A mask alone:
-    one unit a voxel, of unknown region. Both: one unit a voxel of the mask, with the region that the atlas gives it.
+    An atlas alone: one unit per label, its value the mean of the label's voxels, its place their centre. A mask alone:
+    one unit per voxel, of unknown region. Both: one unit per voxel of the mask, with the region that the atlas gives.
     """
     if sources.atlas is None and sources.mask is None:
         raise ConfigError(
             "neither an atlas nor a mask says what a brain unit is",
             where=f"dataset '{sources.dataset}', options 'atlas' and 'mask'",
             got="none of them",
-            expected="an atlas of whole numbers (one a region), a mask, or both",
+            expected="an atlas of whole numbers (one per region), a mask, or both",
             remedy='name one, such as atlas = "atlas.nii.gz"; paths start at the dataset\'s folder',
         )
     labels = _read_atlas(sources, space, bold)

@@ -58,7 +58,7 @@ def pick_channels(
                 where=where,
                 found=f"{len(other)} channel(s) ({counted}): {shown}",
                 expected="channels of type " + ", ".join(wanted),
-                remedy="none is needed; mend the channel's type in the source if it is neural",
+                remedy="none is needed; fix the channel's type in the source if it is neural",
             )
         )
     picks = []
@@ -74,7 +74,7 @@ def pick_channels(
                     where=where,
                     found=f"marked as bad: {bad[name]}",
                     expected="a channel that is not marked as bad",
-                    remedy="the channel is left out; mend its status in the source to keep it",
+                    remedy="the channel is left out; fix its status in the source to keep it",
                 )
             )
         else:

@@ -31,7 +31,7 @@ class SampleMismatch:
 def sample_mismatch(
     onset_s: npt.ArrayLike, samples: Sequence[float], rate_hz: float, tolerance: float | None = None
 ) -> SampleMismatch | None:
-    """Compare the two times of events, one row a line; None where they agree.
+    """Compare the two times of events, one row per line; None where they agree.
 
     They agree where ``|onset · rate_hz − sample| ≤ tolerance``; unless it is given, that is `NUMBERING_SAMPLES` and
     the samples in `ROUNDING_S`.

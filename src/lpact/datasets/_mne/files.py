@@ -38,7 +38,7 @@ def _inside(folder: SourceFolder, path: Path, named: Path) -> Path:
         where=str(path),
         got=str(absolute),
         expected=f"a file inside {folder.root}",
-        remedy="copy the data into the folder, and mend the header",
+        remedy="copy the data into the folder, and fix the header",
     )
 
 

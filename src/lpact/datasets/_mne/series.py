@@ -75,7 +75,7 @@ class RawSeries(StreamedSeries):
     picks
         Index of each unit's channel in the file.
     scale
-        One factor, or one a unit, from MNE's SI units to the physical unit: 1e6 for V to µV.
+        One factor, or one per unit, from MNE's SI units to the physical unit: 1e6 for V to µV.
     options
         Options of MNE's reader of the format.
     raw

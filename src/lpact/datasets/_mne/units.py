@@ -137,7 +137,7 @@ class _Notes:
                 where=f"{self.table}, channel '{name}', column 'units'",
                 got=f"'{unit.text}' in {self.path.name}, '{entry}' in the table",
                 expected="the same unit in both",
-                remedy="find out which is right; mend the table, or write the recording again",
+                remedy="find out which is right; fix the table, or write the recording again",
             )
         if told != unit.volts and entry not in MISSING:
             self.other.append((name, unit.text, entry))
@@ -174,7 +174,7 @@ class _Notes:
                     where,
                     self.other,
                     "the file's unit in channels.tsv",
-                    "none is needed: the file's unit counts; mend the column 'units'",
+                    "none is needed: the file's unit counts; fix the column 'units'",
                 )
             )
         return found

@@ -44,7 +44,6 @@ from lpact.datasets.arrays.table import ArraysTable, RecordingEntry, read_table
 from lpact.datasets.arrays.times import Clock, bad_spans, confounds, word_times
 from lpact.datasets.arrays.words import read_stimulus, transcript_files
 from lpact.datasets.base import (
-    DATASETS,
     Dataset,
     DatasetInfo,
     DatasetReader,
@@ -158,7 +157,7 @@ class ArraysDataset(Dataset):
         """Return every file that the table names, with its checksum, by path."""
         files = [self._path]
         for stimulus in self._stimuli.values():
-            named = (stimulus.words, stimulus.audio, stimulus.video)
+            named = (stimulus.table, stimulus.audio, stimulus.video)
             files += [self._folder.file(name, StimulusError) for name in named if name]
             if stimulus.transcripts:
                 stories = set(self.stimulus(stimulus.id).words["story_id"])
@@ -192,7 +191,7 @@ class ArraysDataset(Dataset):
                 where=str(self._folder.root / entry.path(entry.file)),
                 got=f'{signal.values.shape[1]} words (axes "{entry.axes}")',
                 expected=f"{n_words} words of the stimulus '{entry.stimulus}'",
-                remedy="mend 'axes', or cut the epochs again from this words table",
+                remedy="correct 'axes', or cut the epochs again from this words table",
             )
 
 

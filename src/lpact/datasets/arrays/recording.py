@@ -89,7 +89,7 @@ def _plain(entry: RecordingEntry, path: Path) -> _Source:
             "the axes of an array are not said",
             where=f"recordings.toml, {entry.id}, key 'axes'",
             got="no axes",
-            expected='axes = "time,unit" or "unit,time"; for epochs lag, word and unit in their order',
+            expected='axes = "time,unit" or "unit,time"; for epochs lag, word and unit in their order; "item,unit"',
             remedy="add the key",
         )
     file = open_array_file(path)
@@ -149,6 +149,8 @@ def _signal(entry: RecordingEntry, source: _Source, path: Path) -> Signal:
     stored, unit_axis = source.stored, source.axes.index("unit")
     physical_unit = source.physical_unit or entry.physical_unit or ""
     small = stored.whole or stored.n_bytes < stored_arrays.STREAM_BYTES
+    if "item" in source.axes:
+        return Epochs(np.moveaxis(stored.all(), unit_axis, 1)[None], (0.0,), physical_unit)
     if entry.lags_ms is not None:
         order = [source.axes.index(axis) for axis in ("lag", "word", "unit")]
         values = stored.all().transpose(order)
@@ -244,7 +246,7 @@ def _check_axes(stored: StoredArray, axes: tuple[str, ...]) -> None:
             where=stored.where,
             got=f"{len(stored.shape)} axes, shape {stored.shape}",
             expected=f"{len(axes)} axes: {', '.join(axes)}",
-            remedy="mend 'axes', or name another array of the file with 'key'",
+            remedy="fix 'axes', or name another array of the file with 'key'",
         )
 
 
@@ -273,7 +275,7 @@ def _marked_bad(unit: str, where: str, line: int) -> Finding:
         where=where,
         found=f"status bad (line {line})",
         expected="status good",
-        remedy="the unit is left out; mend the status to keep it",
+        remedy="the unit is left out; fix the status to keep it",
     )
 
 

@@ -7,15 +7,16 @@ from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from lpact.datasets._files.strict import read_text
 from lpact.datasets.base import RecordingId
 from lpact.errors import ConfigError, InputError, did_you_mean
-from lpact.validation import validate_model
+from lpact.validation import Strict, validate_model
 
 SERIES_AXES = (("time", "unit"), ("unit", "time"))
 EPOCH_AXES = tuple(permutations(("lag", "word", "unit")))
+ITEM_AXES = (("item", "unit"), ("unit", "item"))
 
 _OF_SERIES = (
     "sampling_rate_hz",
@@ -32,11 +33,7 @@ Text = Annotated[str, Field(min_length=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class About(_Strict):
+class About(Strict):
     """Provenance of the dataset."""
 
     source: Text
@@ -44,11 +41,12 @@ class About(_Strict):
     licence: Text
 
 
-class StimulusEntry(_Strict):
-    """One stimulus: its words table, and what else there is of it."""
+class StimulusEntry(Strict):
+    """One stimulus: its table of words (or of items that are not words), and what else there is of it."""
 
     id: Name
-    words: Text
+    words: Text | None = None
+    items: Text | None = None
     columns: dict[str, Text] = Field(default_factory=dict)
     times_in: Literal["s", "ms"] = "s"
     sentences: Literal["column", "punctuation", "pauses"] = "column"
@@ -60,13 +58,24 @@ class StimulusEntry(_Strict):
     transcripts: Text | None = None
 
     @model_validator(mode="after")
+    def _one_table(self) -> StimulusEntry:
+        if (self.words is None) == (self.items is None):
+            raise ValueError("a stimulus has a table of words, or one of items; give one of them")
+        return self
+
+    @property
+    def table(self) -> str:
+        """The table of words or items."""
+        return self.words or self.items or ""
+
+    @model_validator(mode="after")
     def _pauses(self) -> StimulusEntry:
         if (self.sentences == "pauses") != (self.pause_s is not None):
             raise ValueError("'pause_s' goes with sentences = \"pauses\", and with nothing else")
         return self
 
 
-class RecordingEntry(_Strict):
+class RecordingEntry(Strict):
     """One recording: where its array lies, and what its axes and times mean."""
 
     subject: Name
@@ -100,9 +109,9 @@ class RecordingEntry(_Strict):
         if axes is None:
             return None
         names = tuple(part.strip() for part in axes.split(","))
-        if names not in (*SERIES_AXES, *EPOCH_AXES):
+        if names not in (*SERIES_AXES, *EPOCH_AXES, *ITEM_AXES):
             raise ValueError(
-                'axes are "time,unit" or "unit,time", or lag, word and unit in their order'
+                'axes are "time,unit" or "unit,time"; lag, word and unit in their order; or "item,unit" or "unit,item"'
             )
         return ",".join(names)
 
@@ -114,7 +123,7 @@ class RecordingEntry(_Strict):
         if epochs != (self.lags_ms is not None):
             raise ValueError("'lags_ms' goes with axes lag, word and unit, and with nothing else")
         given = [name for name in _OF_SERIES if getattr(self, name) is not None]
-        if epochs and given:
+        if (epochs or self.axis_names in ITEM_AXES) and given:
             raise ValueError(f"epochs have no clock of their own; leave out {', '.join(given)}")
         return self
 
@@ -135,7 +144,7 @@ class RecordingEntry(_Strict):
         return name
 
 
-class ArraysTable(_Strict):
+class ArraysTable(Strict):
     """The whole table."""
 
     dataset: About
@@ -153,7 +162,7 @@ def read_table(path: Path) -> ArraysTable:
             where=str(path),
             got=str(problem),
             expected="TOML 1.0",
-            remedy="mend the named line",
+            remedy="fix the named line",
         ) from None
     recordings = values.get("recordings")
     if isinstance(recordings, list):
@@ -168,7 +177,7 @@ def read_table(path: Path) -> ArraysTable:
             problem.what,
             where=problem.where,
             expected="keys as in docs/how-to/datasets/arrays.md (entries are counted from 0)",
-            remedy="mend the listed keys",
+            remedy="fix the listed keys",
         ) from None
     _check_stimuli(table, path)
     return table

@@ -95,13 +95,13 @@ def bad_spans(entry: RecordingEntry, folder: SourceFolder) -> tuple[Span, ...]:
 
 
 def confounds(entry: RecordingEntry, folder: SourceFolder, clock: Clock) -> pl.DataFrame | None:
-    """Read one row a sample, one column a series; NaN where a cell says that there is no number."""
+    """Read one row per sample, one column per series; NaN where a cell says that there is no number."""
     if entry.confounds is None:
         return None
     table = _table(entry, entry.confounds, folder)
     if table.n_rows != clock.n_samples:
         raise RecordingError(
-            "the confounds do not have one row a sample",
+            "the confounds do not have one row per sample",
             where=str(table.path),
             got=f"{table.n_rows} rows",
             expected=f"{clock.n_samples} rows, one for each sample of the recording",
@@ -151,7 +151,7 @@ def _word_onsets(
             "the word onsets of a recording do not match the words",
             where=str(table.path),
             got=f"{table.n_rows} rows",
-            expected=f"{words.height} rows, one a word of the stimulus '{entry.stimulus}'",
+            expected=f"{words.height} rows, one per word of the stimulus '{entry.stimulus}'",
             remedy="write n/a for a word that the recording does not hold",
         )
     if "word" in table.columns:

@@ -21,7 +21,7 @@ from lpact.datasets._files.strict import (
 )
 from lpact.datasets._finding import Finding
 from lpact.datasets.arrays.table import StimulusEntry
-from lpact.datasets.base import WORD_COLUMNS, Stimulus
+from lpact.datasets.base import ITEM, WORD_COLUMNS, Stimulus, items_table
 from lpact.errors import StimulusError, did_you_mean
 
 _MEDIA = ("audio", "video")
@@ -44,9 +44,14 @@ def read_delimited(path: Path, error: ErrorType) -> TsvFile:
 
 def read_stimulus(entry: StimulusEntry, folder: SourceFolder) -> Stimulus:
     """Read one stimulus."""
-    path = folder.file(entry.words, StimulusError)
+    path = folder.file(entry.table, StimulusError)
     where = folder.where(path)
-    words, findings = read_words(entry, path, where)
+    unknown: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
+    if entry.items is None:
+        words, findings = read_words(entry, path, where)
+    else:
+        words, unknown = read_items(entry, path)
     media = {}
     for kind in _MEDIA:
         if name := getattr(entry, kind):
@@ -64,7 +69,25 @@ def read_stimulus(entry: StimulusEntry, folder: SourceFolder) -> Stimulus:
             for file in transcript_files(entry, folder, set(words["story_id"]))
         },
         findings=findings,
+        unknown=unknown,
     )
+
+
+def read_items(entry: StimulusEntry, path: Path) -> tuple[pl.DataFrame, frozenset[str]]:
+    """Return a table of items as a words table, and which of its columns are unknown."""
+    table = read_delimited(path, StimulusError)
+    names = _names(entry, table, (ITEM, *WORD_COLUMNS))
+    if ITEM not in names:
+        table.require([ITEM])
+    columns = {}
+    for ours, theirs in names.items():
+        numbers = WORD_COLUMNS.get(ours) == pl.Float64
+        columns[ours] = pl.Series(table.numbers(theirs) if numbers else table.text(theirs))
+        if numbers and entry.times_in == "ms":
+            columns[ours] = columns[ours] * 0.001
+    used = set(names.values())
+    columns |= {name: _other(table, name) for name in table.columns if name not in used}
+    return items_table(pl.DataFrame(columns), entry.id)
 
 
 def read_words(
@@ -72,7 +95,7 @@ def read_words(
 ) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
     """Return the words table, with the columns that lpact knows first, and notes on what was made up."""
     table = read_delimited(path, StimulusError)
-    names = _names(entry, table)
+    names = _names(entry, table, tuple(WORD_COLUMNS))
     needed = [name for name in ("word", "onset_s", "offset_s") if name not in names]
     if entry.sentences == "column" and "sentence_id" not in names:
         needed.append("sentence_id")
@@ -134,16 +157,16 @@ def transcript_files(entry: StimulusEntry, folder: SourceFolder, stories: set[st
     return files
 
 
-def _names(entry: StimulusEntry, table: TsvFile) -> dict[str, str]:
-    """Which column of the file is which of ours."""
+def _names(entry: StimulusEntry, table: TsvFile, known: tuple[str, ...]) -> dict[str, str]:
+    """Which column of the file is which of those that are known."""
     for ours, theirs in entry.columns.items():
-        if ours not in WORD_COLUMNS:
+        if ours not in known:
             raise StimulusError(
                 f"'{ours}' is no column that can be named",
                 where=f"{table.path}, columns",
                 got=ours,
-                expected="one of " + ", ".join(WORD_COLUMNS),
-                remedy=did_you_mean(ours, WORD_COLUMNS),
+                expected="one of " + ", ".join(known),
+                remedy=did_you_mean(ours, known),
             )
         table.require([theirs])
         if ours != theirs and ours in table.columns:
@@ -156,7 +179,7 @@ def _names(entry: StimulusEntry, table: TsvFile) -> dict[str, str]:
             )
     return {
         name: entry.columns.get(name, name)
-        for name in WORD_COLUMNS
+        for name in known
         if name in entry.columns or name in table.columns
     }
 
@@ -179,7 +202,7 @@ def _mechanism(words: pl.DataFrame, name: str, path: Path) -> np.ndarray:
             f"the mechanism '{name}' is not a column of numbers",
             where=f"{path}, column '{name}'",
             got=f"dtype {words[name].dtype}" if name in words.columns else "no such column",
-            expected="one number a word",
+            expected="one number per word",
             remedy=did_you_mean(name, words.columns),
         )
     return words[name].cast(pl.Float64).fill_null(math.nan).to_numpy()

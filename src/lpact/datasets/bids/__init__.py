@@ -26,7 +26,6 @@ from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._mne.series import open_raw
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     Dataset,
     DatasetReader,
@@ -234,7 +233,7 @@ class BidsDataset(Dataset):
                 where=f"dataset '{self._folder.name}', options 'words' and 'audio'",
                 got=f"{template!r} ({', '.join(wrong)})",
                 expected="{task}, {run}, {session} and {subject} only",
-                remedy="mend the option",
+                remedy="fix the option",
             )
         return template.format(**known)
 

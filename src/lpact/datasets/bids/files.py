@@ -87,7 +87,7 @@ def find_recordings(folder: SourceFolder, filters: Filters) -> list[BidsFiles]:
             where=f"{root}, option 'derivative'",
             got="no such folder",
             expected="a folder below the dataset's",
-            remedy="mend the option, or leave it out to read the raw recordings",
+            remedy="fix the option, or leave it out to read the raw recordings",
         )
     filters = _resolved(root, filters)
     matches = mne_bids.find_matching_paths(

@@ -148,7 +148,7 @@ def _sample_notes(
             where=f"{events.path}, line {mismatch.rows[0] + 2}",
             got=mismatch.found,
             expected=mismatch.expected,
-            remedy="find out which is right; mend the other, or remove the column 'sample'",
+            remedy="find out which is right; fix the other, or remove the column 'sample'",
         )
     return [
         Finding(

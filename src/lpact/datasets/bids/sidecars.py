@@ -46,7 +46,7 @@ def read_json(path: Path, error: ErrorType) -> dict[str, Any]:
             where=f"{path}, line {problem.lineno}",
             got=problem.msg,
             expected="a JSON object",
-            remedy="mend the named line",
+            remedy="fix the named line",
         ) from None
     if not isinstance(values, dict):
         raise error(
@@ -54,7 +54,7 @@ def read_json(path: Path, error: ErrorType) -> dict[str, Any]:
             where=str(path),
             got=type(values).__name__,
             expected="an object in braces",
-            remedy="mend the file",
+            remedy="fix the file",
         )
     return values
 
@@ -119,7 +119,7 @@ def check_sampling_rate(rate_hz: float, sidecar: Path | None, data: Path) -> Non
         where=f"{sidecar}, key 'SamplingFrequency'",
         got=f"{value!r} in the sidecar, {rate_hz:g} Hz in {data.name}",
         expected="the same rate in both",
-        remedy="find out which is right; mend the sidecar, or write the recording again",
+        remedy="find out which is right; fix the sidecar, or write the recording again",
     )
 
 

@@ -162,7 +162,7 @@ def _values(name: str, cells: list[str], where: str) -> pl.Series:
                     where=f"{where}, column '{name}', word {row}",
                     got=repr(cell),
                     expected="a finite number",
-                    remedy="mend the cell",
+                    remedy="fix the cell",
                 )
         return pl.Series(
             [None if cell in MISSING else float(cell) for cell in cells], dtype=pl.Float64

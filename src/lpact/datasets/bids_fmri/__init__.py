@@ -35,7 +35,6 @@ from lpact.datasets._fmri.dataset import (
     selected,
 )
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     DatasetInfo,
     DatasetReader,
@@ -119,7 +118,7 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
             where=f"{scan.events}, column 'trial_type'",
             got="trial_type " + ", ".join(sorted({event.kind for event in events})[:8]),
             expected=f"an event with trial_type '{kind}', as the option start_event says",
-            remedy="mend the option or the file",
+            remedy="fix the option or the file",
         )
 
     def onset_findings(self, scan: Scan) -> tuple[Finding, ...]:
@@ -220,7 +219,7 @@ def _of_stimuli(
                 f"the option {option} names two files for the stimulus '{key.stimulus}'",
                 where=f"option '{option}'",
                 got=f"{files[key.stimulus]} and {file}",
-                expected="one file a stimulus; a stimulus is called like its words table, without the folder",
+                expected="one file per stimulus; a stimulus is called like its words table, without the folder",
                 remedy="rename the tables of words, or use the same place-holders in both options",
             )
     return files

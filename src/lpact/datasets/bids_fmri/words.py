@@ -55,7 +55,7 @@ def read_word_events(
             where=f"{path}, column 'trial_type'",
             got="trial_type " + ", ".join(sorted(set(table.cells("trial_type")))[:8]),
             expected=f"rows with trial_type '{kind}'",
-            remedy="mend the option word_event, or name a table of words in the option words",
+            remedy="fix the option word_event, or name a table of words in the option words",
         )
     return _stimulus(folder, table, rows, stimulus_id, column, onset_s, pause_s)
 

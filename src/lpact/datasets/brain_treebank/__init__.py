@@ -31,7 +31,6 @@ from lpact.datasets._files.hdf5 import never_written_finding
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     Dataset,
     DatasetInfo,

@@ -23,7 +23,7 @@ _EXAMPLES = 5
 
 
 def read_words(path: Path, where: str, movie: str) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
-    """Return the film's words in order of their onsets, and what was left out, sorted or mended.
+    """Return the film's words in order of their onsets, and what was left out, sorted or corrected.
 
     ``onset_s`` and ``offset_s`` are ``start`` and ``end`` in film time. A sentence begins where ``is_onset`` says so or
     the text of ``sentence`` changes. Where speakers overlap, sorting by onset tears sentences apart: each part then

@@ -274,7 +274,7 @@ def _call(arguments: Sequence[str]) -> None:
             where=" ".join(arguments[:6]) + (" …" if len(arguments) > 6 else ""),
             got=f"exit status {status}; its own message is above",
             expected="exit status 0",
-            remedy="mend what it says, and run the same command again",
+            remedy="fix what it says, and run the same command again",
         )
 
 

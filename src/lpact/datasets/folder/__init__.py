@@ -5,7 +5,9 @@
     dataset.toml                        source, version, licence
     stimuli/<stimulus>/
         words.tsv                       word, onset_s, offset_s, sentence_id, story_id; more if any
-        mechanisms.tsv                  optional: one column a mechanism, one line a word
+        items.tsv                       in its place, for items that are not words or have no times: item;
+                                        optional word, onset_s, offset_s, sentence_id, story_id; more if any
+        mechanisms.tsv                  optional: one column per mechanism, one line per word
         envelope.npy, envelope.toml     optional: [n_samples]; sampling_rate_hz, start_s
         transcripts/<story_id>.txt      optional: each story as running text, which language models then read
         audio.<any>, video.<any>        optional: the media themselves
@@ -16,7 +18,8 @@
     recordings/<any name>/
         recording.toml                  subject, session, run, stimulus (texts), and either
                                         sampling_rate_hz and start_s, or lags_ms (a list);
-                                        optional physical_unit, coordinate_frame (texts)
+                                        optional physical_unit, coordinate_frame (texts), comparable_units
+                                        (true or false: is a unit of one name the same place in all subjects?)
         neural.npy                      [n_samples, n_units], or [n_lags, n_words, n_units]
         units.tsv                       unit, region; optional x_mm, y_mm, z_mm
 
@@ -42,7 +45,6 @@ from lpact.datasets._files.npy import load_npy
 from lpact.datasets._files.source_folder import sha256
 from lpact.datasets._files.strict import read_text
 from lpact.datasets.base import (
-    DATASETS,
     Dataset,
     DatasetReader,
     FeatureKey,
@@ -61,8 +63,8 @@ from lpact.datasets.folder.read import (
     read_info,
     read_mechanisms,
     read_signal,
+    read_table,
     read_units,
-    read_words,
 )
 from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError, did_you_mean
@@ -151,10 +153,12 @@ class FolderDataset(Dataset):
                 remedy=did_you_mean(stimulus_id, self._layout.stimuli),
             )
         found = self._layout.stimuli[stimulus_id]
-        where = self._where(found.files["words.tsv"])
+        where = self._where(found.table)
+        words, unknown = read_table(found, stimulus_id)
         stimulus = Stimulus(
             id=stimulus_id,
-            words=read_words(found.files["words.tsv"]),
+            words=words,
+            unknown=unknown,
             where=where,
             features=FolderFeatures(found.features, where) if found.features else None,
             mechanisms=read_mechanisms(found),
@@ -193,8 +197,8 @@ class Folder(DatasetReader):
     summary = "your own arrays, words and features from a plain folder of NPY, TSV and TOML files"
     layout = (
         Expected("source, version and licence", ("dataset.toml",)),
-        Expected("words", ("stimuli/*/words.tsv",)),
-        Expected("mechanisms, one value a word", ("stimuli/*/mechanisms.tsv",), needed=False),
+        Expected("words or items", ("stimuli/*/words.tsv", "stimuli/*/items.tsv")),
+        Expected("mechanisms, one value per word", ("stimuli/*/mechanisms.tsv",), needed=False),
         Expected("running text of the stories", ("stimuli/*/transcripts/*.txt",), needed=False),
         Expected("stimulus audio", ("stimuli/*/audio.*",), needed=False),
         Expected("acoustic envelope", ("stimuli/*/envelope.npy",), needed=False),

@@ -12,7 +12,8 @@ from lpact.datasets.base import FeatureKey
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError, did_you_mean
 
 CONTEXTS = ("full", "sentence_reset", "reversed", "shuffled", "untrained", "static")
-STIMULUS_FILES = ("words.tsv", "mechanisms.tsv", "envelope.npy", "envelope.toml", "audio.toml")
+TABLES = ("words.tsv", "items.tsv")
+STIMULUS_FILES = (*TABLES, "mechanisms.tsv", "envelope.npy", "envelope.toml", "audio.toml")
 RECORDING_FILES = ("recording.toml", "neural.npy", "units.tsv")
 MEDIA = ("audio", "video")
 _FEATURE_FILE = re.compile(r"layer-(0|[1-9][0-9]{0,5})(?:_draw-(0|[1-9][0-9]{0,5}))?\.npy")
@@ -27,6 +28,11 @@ class StimulusFiles:
     features: dict[FeatureKey, Path]
     media: dict[str, Path]
     transcripts: dict[str, Path]
+
+    @property
+    def table(self) -> Path:
+        """``words.tsv``, or ``items.tsv`` for items that are not words."""
+        return next(self.files[name] for name in TABLES if name in self.files)
 
     def all_files(self) -> list[Path]:
         """Return every file."""
@@ -160,7 +166,16 @@ class _Finder:
                 self.require_kind(media[kind], is_folder=False, error=StimulusError)
         self._refuse_others(folder, entries, STIMULUS_FILES, StimulusError)
         pair = ("envelope.npy", "envelope.toml")
-        needed = ("words.tsv", *(pair if any(name in entries for name in pair) else ()))
+        table = "items.tsv" if "items.tsv" in entries else "words.tsv"
+        needed = (table, *(pair if any(name in entries for name in pair) else ()))
+        if all(name in entries for name in TABLES):
+            raise StimulusError(
+                "a stimulus has a table of words and a table of items",
+                where=str(folder),
+                got=", ".join(TABLES),
+                expected="one of them",
+                remedy="keep words.tsv where the items are words, items.tsv where they are not",
+            )
         self._require(folder, entries, needed, StimulusError)
         if "audio.toml" in entries and "audio" not in media:
             raise _missing(folder / "audio.wav", entries, StimulusError)

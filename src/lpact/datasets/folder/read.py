@@ -13,6 +13,7 @@ from lpact.datasets._files import stored as stored_arrays
 from lpact.datasets._files.npy import load_npy, stored_npy
 from lpact.datasets._files.strict import TomlFile, TsvFile
 from lpact.datasets.base import (
+    ITEM,
     WORD_COLUMNS,
     DatasetInfo,
     Envelope,
@@ -21,6 +22,7 @@ from lpact.datasets.base import (
     Signal,
     TimeSeries,
     Units,
+    items_table,
 )
 from lpact.datasets.folder.layout import RecordingFiles, StimulusFiles
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
@@ -32,6 +34,7 @@ _ID_KEYS = ("subject", "session", "run", "stimulus")
 _SERIES_KEYS = ("sampling_rate_hz", "start_s")
 _EPOCHS_KEYS = ("lags_ms",)
 _ABOUT_KEYS = ("physical_unit", "coordinate_frame")
+_COMPARABLE = "comparable_units"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class RecordingHeader:
     lags_ms: tuple[float, ...] = ()
     physical_unit: str = ""
     coordinate_frame: str = ""
+    comparable_units: bool = True
 
 
 def read_info(path: Path) -> DatasetInfo:
@@ -56,7 +60,7 @@ def read_info(path: Path) -> DatasetInfo:
 
 def read_header(found: RecordingFiles, stimuli: Collection[str]) -> RecordingHeader:
     """Read ``recording.toml``; its stimulus must be one of ``stimuli``."""
-    known = (*_ID_KEYS, *_SERIES_KEYS, *_EPOCHS_KEYS, *_ABOUT_KEYS)
+    known = (*_ID_KEYS, *_SERIES_KEYS, *_EPOCHS_KEYS, *_ABOUT_KEYS, _COMPARABLE)
     header = TomlFile(found.files["recording.toml"], known, RecordingError)
     recording_id = RecordingId(*(header.name(key) for key in _ID_KEYS))
     if recording_id.stimulus not in stimuli:
@@ -68,12 +72,14 @@ def read_header(found: RecordingFiles, stimuli: Collection[str]) -> RecordingHea
             remedy=did_you_mean(recording_id.stimulus, stimuli),
         )
     unit, frame = (header.text(key) if key in header.values else "" for key in _ABOUT_KEYS)
+    comparable = header.flag(_COMPARABLE) if _COMPARABLE in header.values else True
     timing = tuple(key for key in (*_SERIES_KEYS, *_EPOCHS_KEYS) if key in header.values)
     if timing == _SERIES_KEYS:
         clock = header.number("sampling_rate_hz"), header.number("start_s")
-        return RecordingHeader(recording_id, clock, (), unit, frame)
+        return RecordingHeader(recording_id, clock, (), unit, frame, comparable)
     if timing == _EPOCHS_KEYS:
-        return RecordingHeader(recording_id, None, header.numbers("lags_ms"), unit, frame)
+        lags_ms = header.numbers("lags_ms")
+        return RecordingHeader(recording_id, None, lags_ms, unit, frame, comparable)
     raise RecordingError(
         "a recording is neither a time series nor epochs",
         where=str(header.path),
@@ -114,9 +120,10 @@ def read_units(found: RecordingFiles, header: RecordingHeader) -> Units:
     coordinates = None
     if any(column in table.columns for column in COORDINATE_COLUMNS):
         table.require(COORDINATE_COLUMNS)
-        coordinates = np.array([table.numbers(column) for column in COORDINATE_COLUMNS]).T
+        axes = [table.numbers_or_nan(column) for column in COORDINATE_COLUMNS]
+        coordinates = np.array(axes, dtype=np.float64).T
     ids, regions = tuple(table.text("unit")), tuple(table.text("region"))
-    return Units(ids, regions, coordinates, header.coordinate_frame)
+    return Units(ids, regions, coordinates, header.coordinate_frame, header.comparable_units)
 
 
 def read_words(path: Path, required: Sequence[str] = tuple(WORD_COLUMNS)) -> pl.DataFrame:
@@ -125,7 +132,7 @@ def read_words(path: Path, required: Sequence[str] = tuple(WORD_COLUMNS)) -> pl.
     table.require(required)
     columns: dict[str, pl.Series] = {}
     for name in table.columns:
-        dtype = WORD_COLUMNS.get(name)
+        dtype = pl.String if name == ITEM else WORD_COLUMNS.get(name)
         if dtype is None:
             columns[name] = pl.Series(name, table.values(name))
         elif dtype == pl.String:
@@ -135,6 +142,13 @@ def read_words(path: Path, required: Sequence[str] = tuple(WORD_COLUMNS)) -> pl.
         else:
             columns[name] = pl.Series(name, table.numbers(name), dtype)
     return pl.DataFrame(columns)
+
+
+def read_table(found: StimulusFiles, story: str) -> tuple[pl.DataFrame, frozenset[str]]:
+    """Read the words, or complete a table of items (see `items_table`); and which columns are unknown."""
+    if found.table.name == "words.tsv":
+        return read_words(found.table), frozenset()
+    return items_table(read_words(found.table, required=(ITEM,)), story)
 
 
 def read_mechanisms(found: StimulusFiles) -> dict[str, FloatArray]:

@@ -9,12 +9,13 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
 
 from lpact.datasets._files.strict import NAME_PATTERN, NUMBER_PATTERN
-from lpact.datasets.base import WORD_COLUMNS, Dataset, Recording, Stimulus, TimeSeries
+from lpact.datasets.base import ITEM, WORD_COLUMNS, Dataset, Recording, Stimulus, TimeSeries
 from lpact.datasets.folder.layout import MEDIA
 from lpact.datasets.folder.read import COORDINATE_COLUMNS
 from lpact.errors import InputError
@@ -66,7 +67,11 @@ def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
     folder = parent / _name(stimulus.id, stimulus.where)
     folder.mkdir()
     _check_text_columns(stimulus)
-    _write_tsv(folder / "words.tsv", stimulus.words.to_dict(as_series=False), stimulus.where)
+    words = stimulus.words.drop(stimulus.unknown)
+    if stimulus.unknown and ITEM not in words.columns:
+        words = words.insert_column(0, stimulus.words["word"].alias(ITEM))
+    table = "items.tsv" if stimulus.unknown else "words.tsv"
+    _write_tsv(folder / table, words.to_dict(as_series=False), stimulus.where)
     if stimulus.mechanisms:
         mechanisms = {name: values.tolist() for name, values in stimulus.mechanisms.items()}
         _write_tsv(folder / "mechanisms.tsv", mechanisms, stimulus.where)
@@ -99,7 +104,7 @@ def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
 def _check_text_columns(stimulus: Stimulus) -> None:
     """Refuse extra texts that look like numbers: they would not be read back as texts."""
     for name, dtype in stimulus.words.schema.items():
-        if name in WORD_COLUMNS or dtype != pl.String:
+        if name in (ITEM, *WORD_COLUMNS) or dtype != pl.String:
             continue
         for text in stimulus.words[name].drop_nulls():
             if NUMBER_PATTERN.fullmatch(text):
@@ -129,7 +134,7 @@ def _write_recording(recording: Recording, parent: Path) -> None:
     _check_representable(recording)
     folder = parent / _name(str(recording_id), recording.where)
     folder.mkdir()
-    header: dict[str, str | float | tuple[float, ...]] = {
+    header: dict[str, _Value] = {
         "subject": recording_id.subject,
         "session": recording_id.session,
         "run": recording_id.run,
@@ -143,24 +148,24 @@ def _write_recording(recording: Recording, parent: Path) -> None:
         values = signal.values
     about = {"physical_unit": signal.physical_unit, "coordinate_frame": units.coordinate_frame}
     header |= {key: value for key, value in about.items() if value}
+    if not units.comparable:
+        header["comparable_units"] = False
     _write_toml(folder / "recording.toml", header)
     np.save(folder / "neural.npy", values, allow_pickle=False)
     columns: dict[str, Sequence[object]] = {"unit": units.ids, "region": units.regions}
     if units.coordinates_mm is not None:
-        coordinates = units.coordinates_mm.T.tolist()
-        columns |= dict(zip(COORDINATE_COLUMNS, coordinates, strict=True))
+        axes = units.coordinates_mm.T.tolist()
+        known = [["n/a" if math.isnan(mm) else mm for mm in axis] for axis in axes]
+        columns |= dict(zip(COORDINATE_COLUMNS, known, strict=True))
     _write_tsv(folder / "units.tsv", columns, recording.where)
 
 
 def _check_representable(recording: Recording) -> None:
     """Raise `InputError` for what this layout has no place for: nothing is lost on the way."""
-    coordinates = recording.units.coordinates_mm
     extra = {
         "word times of its own": recording.word_onsets_s is not None,
         "spans marked as bad": bool(recording.bad_spans),
         "confounds": recording.confounds is not None,
-        "units without coordinates among others": coordinates is not None
-        and not np.isfinite(coordinates).all(),
     }
     if found := [what for what, there in extra.items() if there]:
         raise InputError(
@@ -184,12 +189,17 @@ def _name(name: str, where: str) -> str:
     return name
 
 
-def _write_toml(path: Path, values: Mapping[str, str | float | tuple[float, ...]]) -> None:
+_Value: TypeAlias = str | bool | float | tuple[float, ...]
+
+
+def _write_toml(path: Path, values: Mapping[str, _Value]) -> None:
     lines = [f"{key} = {_toml_value(value)}\n" for key, value in values.items()]
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
-def _toml_value(value: str | float | tuple[float, ...]) -> str:
+def _toml_value(value: _Value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         # JSON and TOML texts differ in the one control character that JSON does not escape.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -216,5 +226,5 @@ def _cell(value: object, column: str, where: str) -> str:
         where=f"{where}, column '{column}'",
         got=repr(value),
         expected="a finite number, or a text that is not empty and has no tab, line break or NUL",
-        remedy="mend the value, or leave the column out",
+        remedy="correct the value, or leave the column out",
     )

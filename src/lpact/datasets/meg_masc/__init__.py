@@ -29,7 +29,6 @@ from lpact.datasets._finding import Finding
 from lpact.datasets._mne.channels import channel_places, pick_channels, place_findings
 from lpact.datasets._mne.series import RawSeries, open_raw
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     Dataset,
     DatasetInfo,

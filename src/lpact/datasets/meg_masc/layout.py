@@ -125,7 +125,7 @@ def unread_note(recording_id: RecordingId, problem: InputError, where: str) -> F
         where=where,
         found=f"its events do not count for the words of the story: {problem.what}",
         expected="events that can be read",
-        remedy="mend the file",
+        remedy="fix the file",
     )
 
 

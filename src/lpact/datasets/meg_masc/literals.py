@@ -12,7 +12,7 @@ from typing import Any
 from lpact.datasets._files.strict import TsvFile
 from lpact.errors import RecordingError
 
-REMEDY = "mend the line, or copy or download the file again"
+REMEDY = "fix the line, or copy or download the file again"
 NOT_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 """What `literal` raises where a cell is not the literal of a dict."""
 

@@ -23,7 +23,7 @@ _MISFIT = 0.01
 
 @dataclass(frozen=True)
 class StoryWords:
-    """Words of a story: the table, one event a row, and where each sound file begins on the table's clock."""
+    """Words of a story: the table, one event per row, and where each sound file begins on the table's clock."""
 
     table: pl.DataFrame
     rows: tuple[WordEvent, ...]

@@ -38,7 +38,7 @@ from lpact.datasets._fmri.dataset import (
     no_such_stimulus,
     selected,
 )
-from lpact.datasets.base import DATASETS, DatasetInfo, DatasetReader, RecordingId, Stimulus
+from lpact.datasets.base import DatasetInfo, DatasetReader, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.narratives.words import (
     EXCLUDE_LIST,

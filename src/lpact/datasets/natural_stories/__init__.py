@@ -28,7 +28,6 @@ from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile, read_text
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     Dataset,
     DatasetInfo,

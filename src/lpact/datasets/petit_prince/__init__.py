@@ -3,7 +3,7 @@
 ::
 
     annotation/<L>/lpp<L>_word_information.csv      index, word, lemma, onset, offset, logfreq, pos, section, …
-    annotation/<L>/lpp<L>_tree.csv                  optional: one bracketed tree a sentence
+    annotation/<L>/lpp<L>_tree.csv                  optional: one bracketed tree per sentence
     annotation/<L>/lpp<L>_dependency.csv            optional: relation(head-i, word-j), sentences apart by empty lines
     stimuli/task-lpp<L>_section-<n>.wav             optional
     derivatives/sub-<L><nnn>/func/
@@ -34,7 +34,6 @@ from lpact.datasets._fmri.dataset import (
     selected,
 )
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     DatasetInfo,
     DatasetReader,

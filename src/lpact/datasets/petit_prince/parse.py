@@ -1,4 +1,4 @@
-"""Parses of Le Petit Prince: constituency trees for sentences, and dependencies as one head a word.
+"""Parses of Le Petit Prince: constituency trees for sentences, and dependencies as one head per word.
 
 The dependencies are those of a parser that propagates heads over conjuncts and relative clauses, so that some words
 have several. One tree is kept: a root's head is 0; a conjunct keeps its ``conj`` head; any other word keeps the head
@@ -36,7 +36,7 @@ class Token:
 
 
 def read_tree_lengths(path: Path) -> list[int]:
-    """Return the words of every sentence, from a file with one bracketed tree a line."""
+    """Return the words of every sentence, from a file with one bracketed tree per line."""
     lines = [line for line in read_text(path, StimulusError).split("\n") if line.strip()]
     for number, line in enumerate(lines, start=1):
         if line.count("(") != line.count(")") or not _LEAF.search(line):
@@ -44,7 +44,7 @@ def read_tree_lengths(path: Path) -> list[int]:
                 "a line is not a bracketed tree",
                 where=f"{path}, line {number}",
                 got=line[:80],
-                expected="one tree a line, such as (S (NP (PRP it)) (VP (VBD looked)))",
+                expected="one tree per line, such as (S (NP (PRP it)) (VP (VBD looked)))",
                 remedy="download the file again",
             )
     return [len(_LEAF.findall(line)) for line in lines]
@@ -75,7 +75,7 @@ def read_dependencies(path: Path) -> list[list[Token]]:
 
 
 def _one_tree(edges: Sequence[tuple[int, str, int, str]], where: str) -> list[Token]:
-    """Return one head a word; raises where words are missing or no tree is in the edges."""
+    """Return one head per word; raises where words are missing or no tree is in the edges."""
     forms = {position: form for position, form, _, _ in edges}
     n = len(forms)
     heads: dict[int, list[tuple[int, str]]] = {position: [] for position in forms}

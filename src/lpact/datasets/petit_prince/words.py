@@ -36,7 +36,7 @@ class Broken:
     """A row that is known to be broken: the word at ``row`` and the annotation at ``annotation`` (from 0) go.
 
     They are two rows where words and annotations are one row apart between them. ``word`` and ``lemma`` must stand
-    there, so that a mended release of the table is left alone.
+    there, so that a corrected release of the table is left alone.
     """
 
     row: int
@@ -241,13 +241,13 @@ class Annotation:
 
     def _finding(self, field: str, reason: Reason, severity: Any, found: str) -> Finding:
         expected = {
-            "word": "one word a row, as it is spoken",
+            "word": "one word per row, as it is spoken",
             "sentence_id": "parses with as many words as the table has rows",
-            "head": "one head a word",
+            "head": "one head per word",
         }
         remedy = {
             Reason.SOURCE_ROWS_LEFT_OUT: "the rows are left out; words below them in the parse go to their heads",
-            Reason.SOURCE_ROWS_MENDED: "mended as told: rows without a word end the word before, truth values are "
+            Reason.SOURCE_ROWS_MENDED: "corrected: rows without a word end the word before, truth values are "
             "written small, a conjunct keeps its first conjunct as head, and parted words are 'dep' of the first part",
             Reason.SENTENCES_BY_RULE: "a sentence begins after a pause; add the parses of this table's release",
         }

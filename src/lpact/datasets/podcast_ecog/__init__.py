@@ -27,7 +27,6 @@ from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
-    DATASETS,
     AbsentMedium,
     Dataset,
     DatasetReader,

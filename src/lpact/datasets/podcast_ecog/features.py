@@ -28,7 +28,7 @@ _LAYER = re.compile(r"layer-([0-9]+)")
 
 @dataclass(frozen=True)
 class PodcastFeatures:
-    """Feature sets of the release: one row a token in the files, one row a word here.
+    """Feature sets of the release: one row per token in the files, one row per word here.
 
     ``sources`` maps a feature set to its file, the name of its HDF5 dataset, and the table of its rows.
     ``order`` is [n_words], the words of the stimulus as rows of the transcript.

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, cast
 import numpy as np
 from pydantic import Field
 
+from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.errors import StimulusError
 from lpact.features.availability import Missing
@@ -58,6 +59,8 @@ class DiscourseBoundary(ComputedMechanism):
         """Count the units that begin at each word."""
         options = cast(BoundaryOptions, self.options)
         stimulus = inputs.stimulus
+        if "sentence" in options.units and (lacking := stimulus.lacks("sentence_id")):
+            return Missing(Reason.MECHANISM_NOT_OFFERED, lacking)
         count = np.zeros(stimulus.words.height)
         if "clause" in options.units:
             if isinstance(inputs.parse, Missing):

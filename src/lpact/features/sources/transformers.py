@@ -61,7 +61,7 @@ class Transformers(ModelSource):
 
     def offers(self, model: str, stimulus: Stimulus) -> Sequence[FeatureKey]:
         """Return every layer in every context, and the static vectors."""
-        if stimulus.words.is_empty():
+        if not stimulus.has_text:
             return []
         n_layers, _ = self._folder(model).sizes()
         keys = [
@@ -96,6 +96,8 @@ class Transformers(ModelSource):
 
     def ready(self, model: str, stimulus: Stimulus, contexts: Sequence[str]) -> bool:
         """Return whether all sets of these contexts are complete."""
+        if stimulus.lacks("word"):
+            return True
         return not self._extraction(model, stimulus, self._wanted(model, contexts)).unfinished
 
     def cost(self, model: str, stimulus: Stimulus, contexts: Sequence[str]) -> ExtractionCost:
@@ -122,6 +124,8 @@ class Transformers(ModelSource):
 
     def findings(self, model: str, stimulus: Stimulus) -> list[Finding]:
         """Return a note on words that the tokenizer does not know, and on transcript text that is in no word."""
+        if stimulus.lacks("word"):
+            return []
         extraction = self._extraction(model, stimulus, (FULL,))
         if extraction.unfinished:
             return []
@@ -176,7 +180,7 @@ class Transformers(ModelSource):
     ) -> dict[str, StoredSet | None]:
         """Return the sets of these contexts, each compared with its digest."""
         found: dict[str, StoredSet | None] = {}
-        if stimulus.words.is_empty():
+        if not stimulus.has_text:
             return found
         extraction = self._extraction(model, stimulus, self._wanted(model, contexts))
         for planned in extraction.sets:

@@ -1,4 +1,4 @@
-"""A run that is still looking at its sources: locked, and shown by `lpact status`, with nothing computed yet."""
+"""A run that still audits its sources: locked and shown by `lpact status`, with nothing computed yet."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from lpact.run.journal.progress import Silent
 from lpact.run.journal.status import STATUS_NAME, read_status
 from lpact.store import FolderLock, atomic_write_bytes, partial_folder, refuse_foreign
 from lpact.store._lock import LOCK_NAME
-from lpact.store.rundir import PLAN_NAME
 
 
 @contextmanager
 def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Journal]:
-    """Hold the working folder of ``out`` and keep its status; sources that must be mended leave no trace of it.
+    """Lock the working folder of ``out`` and keep its status there; an error leaves the folder as it was.
 
-    What the block does is to be told to the journal. When the block ends well the status stays for the run that
-    follows, which takes the lock and begins its own log.
+    The block reports to the journal. When it ends well, the status stays for the run that follows, which takes the
+    lock and starts its own log.
     """
     partial = partial_folder(Path(out).absolute())
     refuse_foreign(partial)
@@ -46,8 +45,6 @@ def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Jo
         except BaseException:
             journal.leave()
             _put_back(status, before)
-            if partial in made:
-                (partial / PLAN_NAME).unlink(missing_ok=True)
             lock.release(remove=not was_locked)
             for folder in made:
                 with suppress(OSError):

@@ -62,7 +62,7 @@ class Journal:
         self._closed = threading.Event()
         self._outcome: Outcome | None = None
         self._failures: list[dict[str, str]] = []
-        self._n_failed = 0
+        self._n_failed = self._n_results = 0
         self._worker_peaks: dict[str, int] = {}
         self._own = StageMemory()
         self._status_at = -SECONDS_BETWEEN_STATUS
@@ -103,11 +103,11 @@ class Journal:
     def resumed(self, n: int) -> None:
         """Some tasks of this stage were finished by an earlier run: done, but no sign of how fast this one is."""
         with self._lock:
+            self._n_results += n
             self._model.resumed(n)
             stage = self._model.current
             if n and stage is not None:
                 self._log.write("resumed", stage.name, {"n": n})
-                self.say(f"{stage.name}: {n} of {stage.total} were finished before")
             if self._overall is not None:
                 self._overall.resumed(n)
             else:
@@ -122,6 +122,7 @@ class Journal:
     def finished(self, record: TaskRecord) -> None:
         """A task is finished: it is logged and counted."""
         with self._lock:
+            self._n_results += 1
             stage = self._stage
             known = self._worker_peaks.get(stage, 0)
             self._worker_peaks[stage] = max(known, record.peak_bytes)
@@ -269,6 +270,7 @@ class Journal:
             "fraction": estimate.fraction,
             "seconds_left": estimate.seconds_left,
             "estimated_end": _end(estimate.seconds_left),
+            "n_results": self._n_results,
             "n_failed": self._n_failed,
             "failures": self._failures,
             "lost_log_lines": self._log.n_lost,

@@ -14,10 +14,9 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from lpact.errors import RunError
-from lpact.report.folder import report_writer
 from lpact.run.journal.log import LOG_NAME
 from lpact.store._lock import LOCK_NAME, holder
-from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
+from lpact.store.manifest import MANIFEST_NAME
 
 STATUS_NAME = "status.json"
 STATUS_FORMAT = 1
@@ -73,6 +72,7 @@ class StatusFile(_Part):
     fraction: float | None
     seconds_left: float | None
     estimated_end: AwareDatetime | None
+    n_results: int = 0
     n_failed: int
     failures: tuple[FailedTask, ...]
     lost_log_lines: int
@@ -143,7 +143,7 @@ def run_status(out: str | Path, *, now: datetime | None = None) -> RunStatus:
     # A run that is published meanwhile is first there, then gone from its working folder: look again in this order.
     for _ in range(2):
         if (out / MANIFEST_NAME).is_file():
-            return _published(out)
+            return RunStatus(out, out, "finished", "finished and published")
         process, said = holder(partial), read_status(partial)
         if said is not None or process is not None:
             return _unfinished(out, partial, process, said, now or datetime.now(UTC))
@@ -158,14 +158,6 @@ def run_status(out: str | Path, *, now: datetime | None = None) -> RunStatus:
         expected=f"a finished run, or {partial.name} beside it",
         remedy="name the folder that was given to `lpact run` as --out",
     )
-
-
-def _published(out: Path) -> RunStatus:
-    writer = report_writer(out / REPORT_FOLDER)
-    why = "finished and published"
-    if writer is not None:
-        why += f"; process {writer} is writing its report"
-    return RunStatus(out, out, "finished", why, writer)
 
 
 def _unfinished(

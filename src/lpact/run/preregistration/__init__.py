@@ -1,31 +1,44 @@
-"""Preregistration: what a study will do, frozen before outcomes are looked at; and whether a run then did it.
+"""Preregistration: what a study will do, frozen before its outcomes are known; and whether a run then did it.
 
 ::
 
-    content.py    what is registered, and the same of a finished run
+    content.py    what is registered, and the same of a run
     record.py     the file: canonical JSON, its digest, its time
-    earlier.py    whether results were there already
-    noted.py      what runs say beside their results: from which data these are made
-    own_tasks.py  the study's own tasks: whether results are there, and under which registration they were made
-    register.py   from a study's sources to a registration; nothing is fitted
-    check.py      a run held against a registration, item by item
+    earlier.py    whether results exist already, and under which registration they were made
+    compare.py    a run compared with a registration, item by item
 """
 
 from __future__ import annotations
 
-from lpact.run.preregistration.check import check, check_run, run_items
-from lpact.run.preregistration.earlier import look_for_results
-from lpact.run.preregistration.noted import NotedFirst, leave_note
-from lpact.run.preregistration.own_tasks import TakenOver, study_tasks, taken_over
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from lpact.config import StudyConfig
+from lpact.run.audit import StudyAudit
+from lpact.run.preregistration.compare import check, check_run, run_items
+from lpact.run.preregistration.content import planned_content
+from lpact.run.preregistration.earlier import (
+    NotedFirst,
+    TakenOver,
+    leave_note,
+    look_for_results,
+    look_into_store,
+    pairs_of,
+    refuse_results,
+    study_tasks,
+    taken_over,
+)
 from lpact.run.preregistration.record import (
     REGISTRATION_NAME,
     Registration,
+    new_registration,
     read_registration,
     refuse_other_digest,
     refuse_taken,
     write_registration,
 )
-from lpact.run.preregistration.register import register
+from lpact.run.provenance import provenance
 
 __all__ = [
     "REGISTRATION_NAME",
@@ -45,3 +58,32 @@ __all__ = [
     "taken_over",
     "write_registration",
 ]
+
+
+def register(
+    config: StudyConfig,
+    audit: StudyAudit,
+    *,
+    runs: Iterable[Path] = (),
+    kept: str = "",
+    after_the_fact: bool = False,
+    now: datetime | None = None,
+) -> Registration:
+    """Freeze what a study will do, from its sources and sizes; nothing is fitted.
+
+    ``config`` has every plug-in option spelt out, as `lpact.study.Study` has it. ``runs`` are folders of finished or
+    interrupted runs to search for results, ``kept`` is the study's own store of results (``[run] tasks``). Results of
+    the same datasets and models are a `RunError`, unless the registration is made ``after_the_fact``, which it then
+    says.
+    """
+    made_from = provenance(config, audit)
+    pairs = pairs_of(made_from.config)
+    earlier = [found for run in runs for found in look_for_results(run, made_from.inputs, pairs)]
+    if kept:
+        earlier += look_into_store(kept, config, audit, made_from)
+    if not after_the_fact:
+        refuse_results(earlier)
+    content = planned_content(
+        config, audit, made_from, after_the_fact=after_the_fact, earlier_runs=tuple(earlier)
+    )
+    return new_registration(content, now)

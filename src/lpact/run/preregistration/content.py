@@ -3,126 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
-from lpact.analyses.lpact.tables.audit import (
-    CONTROL_AVAILABILITY,
-    EVIDENCE_FEASIBILITY,
-    UNIT_INVENTORY,
-)
-from lpact.store import InputFile, code_digest
+from lpact.analyses.base import Analysis, analyses_of
+from lpact.config import StudyConfig, study_config
+from lpact.run.audit import StudyAudit
+from lpact.store import InputFile, Provenance, code_digest
 from lpact.store.manifest import library_versions, lpact_version, without_empty
-from lpact.tables import Table
+from lpact.tables import MODEL_FILES, PREREGISTRATION_ITEMS
 
-MODEL = "model "
-"""How the input files of a model, or of a parser, are named in a manifest, before the model's name."""
+Cell = str | int | float | bool | None
 
 
 class Item(BaseModel):
-    """A part of a registration: frozen, strict, and nothing beside the declared fields."""
+    """A part of a registration: frozen, strict, and without undeclared fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-T = TypeVar("T", bound=Item)
-
-
-class DatasetRole(Item):
-    """What the source audit says a dataset may be used for."""
-
-    dataset: str
-    reader: str
-    configured_role: str
-    role: str
-    confirmatory: bool
-    role_reason: str
-    role_detail: str
-
-
-class RecordingFacts(Item):
-    """Sizes of a recording, whether it is used, and why not."""
-
-    dataset: str
-    subject: str
-    session: str
-    run: str
-    stimulus: str
-    used: bool
-    reason: str
-    n_units: int
-    n_units_used: int
-    unit_order_hash: str
-    n_words: int
-    n_events: int
-    n_events_excluded: int
-
-    @property
-    def name(self) -> str:
-        """The recording in words."""
-        return f"{self.dataset}/{self.subject}/{self.session}/{self.run}"
-
-
-class ControlFacts(Item):
-    """Whether a severe control can be computed, and with how many draws."""
-
-    dataset: str
-    model: str
-    layer: int
-    control: str
-    available: bool
-    reason: str
-    draws: int
-    counted: bool
 
 
 class TableRows(Item):
     """Rows of a table; where ``at_most``, the number is a bound because it depends on results."""
 
-    table: str
     n_rows: int
     at_most: bool
 
 
-class Claim(Item):
-    """A claim that is to be judged."""
-
-    dataset: str
-    model: str
-    layer: int
-    mechanism: str
-    confirmatory: bool
-
-    @property
-    def name(self) -> str:
-        """The claim as commands take it."""
-        return f"{self.dataset}/{self.model}/{self.layer}/{self.mechanism}"
-
-
 class EarlierRun(Item):
-    """A run that was looked at when the registration was made, or the study's own place for results.
+    """A run that was searched for results when the registration was made, or the study's own store of results.
 
-    ``same`` lists ``dataset/model`` pairs of the registration that it has results of; ``n_finished_tasks`` counts those
-    of an unfinished run, which do not say what they are of, or those of the study's own tasks. A note of a run that
-    could not be read has its file's name as ``study``.
+    ``same`` lists ``dataset/model`` pairs of the registration that it has results of. ``n_finished_tasks`` counts the
+    results of an unfinished run, which do not say what they are about, or those of the study's own tasks. A note of a
+    run that could not be read has its file's name as ``study``.
     """
 
     state: str
-    study: str
-    config_digest: str
-    same: tuple[str, ...]
-    n_finished_tasks: int
+    study: str = ""
+    config_digest: str = ""
+    same: tuple[str, ...] = ()
+    n_finished_tasks: int = 0
 
     @property
     def has_results(self) -> bool:
-        """Whether results of what is registered were there, or may have been."""
+        """Whether it has, or may have, results of what is registered."""
         return bool(self.same) or self.n_finished_tasks > 0
 
 
 class Content(Item):
-    """Everything that is registered; the digest of a registration is over all of it."""
+    """Everything that is registered; the digest of a registration covers all of it.
+
+    ``claims`` are ids by analysis, ``rows`` counts by table. ``audit`` has rows of the audit's tables, in the columns
+    that analyses name in ``Analysis.registered``: recordings, units, and what can be computed.
+    """
 
     study: str
     seed: int
@@ -134,22 +68,20 @@ class Content(Item):
     plugins: tuple[str, ...]
     plugin_code: dict[str, str] = {}
     inputs: tuple[InputFile, ...]
-    datasets: tuple[DatasetRole, ...]
-    recordings: tuple[RecordingFacts, ...]
-    controls: tuple[ControlFacts, ...]
-    rows: tuple[TableRows, ...]
-    claims: tuple[Claim, ...]
-    after_the_fact: bool
-    earlier_runs: tuple[EarlierRun, ...]
+    audit: dict[str, tuple[dict[str, Cell], ...]]
+    claims: dict[str, tuple[str, ...]]
+    rows: dict[str, TableRows]
+    after_the_fact: bool = False
+    earlier_runs: tuple[EarlierRun, ...] = ()
 
     @model_serializer(mode="wrap")
-    def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A study without plugins of other packages has no such field."""
+    def _without_empty(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave ``plugin_code`` out where no plug-in of another package is used."""
         return without_empty(dump(self), "plugin_code")
 
 
 class MadeFrom(Protocol):
-    """What manifests and provenances say alike."""
+    """What `Provenance` and `Manifest` have in common."""
 
     @property
     def study(self) -> str: ...  # noqa: D102
@@ -167,56 +99,93 @@ class MadeFrom(Protocol):
     def plugin_code(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
-class Software(Item):
-    """lpact and the libraries that numbers depend on."""
+def software_now(config: Mapping[str, Any]) -> dict[str, Any]:
+    """lpact, its code, and the libraries that numbers depend on, as they are now."""
+    return {
+        "lpact_version": lpact_version(),
+        "lpact_code": code_digest(),
+        "versions": library_versions(config),
+    }
 
-    lpact_version: str
-    lpact_code: str
-    versions: dict[str, str]
 
-
-def software_now(config: Mapping[str, Any]) -> Software:
-    """The versions that a run of ``config`` uses now."""
-    return Software(
-        lpact_version=lpact_version(),
-        lpact_code=code_digest(),
-        versions=library_versions(config),
+def planned_content(
+    config: StudyConfig, audit: StudyAudit, made_from: Provenance, **earlier: Any
+) -> Content:
+    """What a study will do; claims and rows are counted from sizes alone."""
+    rows = {name: table.height for name, table in audit.tables.items()}
+    rows[MODEL_FILES.name] += audit.sets_to_come
+    at_most: set[str] = set()
+    for own in audit.of.values():
+        rows |= own.rows
+        at_most |= own.at_most
+    return _gather(
+        made_from,
+        software_now(made_from.config),
+        analyses_of(config),
+        audit.tables,
+        rows={name: TableRows(n_rows=n, at_most=name in at_most) for name, n in rows.items()},
+        claims={name: own.claims for name, own in audit.of.items()},
+        **earlier,
     )
 
 
-def gather(
+def found_content(
     made_from: MadeFrom,
-    software: Software,
+    software: Mapping[str, Any],
+    tables: Mapping[str, pl.DataFrame],
+    n_rows: Mapping[str, int],
+) -> Content:
+    """What a run has; ``tables`` has those of the audit and of the claims."""
+    analyses = analyses_of(study_config(made_from.config, where="configuration of the run"))
+    return _gather(
+        made_from,
+        software,
+        analyses,
+        tables,
+        rows={
+            name: TableRows(n_rows=n, at_most=False)
+            for name, n in n_rows.items()
+            if name != PREREGISTRATION_ITEMS.name
+        },
+        claims={
+            name: ("/".join(map(str, row)) for row in _keys(analysis, tables))
+            for name, analysis in analyses.items()
+        },
+    )
+
+
+def _keys(analysis: Analysis, tables: Mapping[str, pl.DataFrame]) -> Iterable[tuple[Any, ...]]:
+    about = analysis.claims
+    return tables[about.table.name].select(about.key).unique().iter_rows()
+
+
+def _gather(
+    made_from: MadeFrom,
+    software: Mapping[str, Any],
+    analyses: Mapping[str, Analysis],
     tables: Mapping[str, pl.DataFrame],
     *,
-    rows: Iterable[TableRows],
-    claims: Iterable[Claim],
-    after_the_fact: bool = False,
-    earlier_runs: Iterable[EarlierRun] = (),
+    rows: Mapping[str, TableRows],
+    claims: Mapping[str, Iterable[str]],
+    **earlier: Any,
 ) -> Content:
-    """Put together what is registered, or the same of a run; ``tables`` has those of the source audit."""
+    registered = {
+        name: columns for own in analyses.values() for name, columns in own.registered.items()
+    }
     return Content(
         study=made_from.study,
         seed=made_from.seed,
         config=dict(made_from.config),
         config_digest=made_from.config_digest,
-        lpact_version=software.lpact_version,
-        lpact_code=software.lpact_code,
-        versions=software.versions,
         plugins=made_from.plugins,
         plugin_code=dict(made_from.plugin_code),
         inputs=tuple(sorted(made_from.inputs, key=lambda file: (file.dataset, file.path))),
-        datasets=_rows(DatasetRole, tables, EVIDENCE_FEASIBILITY),
-        recordings=_rows(RecordingFacts, tables, UNIT_INVENTORY),
-        controls=_rows(ControlFacts, tables, CONTROL_AVAILABILITY),
-        rows=tuple(sorted(rows, key=lambda own: own.table)),
-        claims=tuple(sorted(claims, key=lambda c: (c.dataset, c.model, c.layer, c.mechanism))),
-        after_the_fact=after_the_fact,
-        earlier_runs=tuple(earlier_runs),
+        audit={
+            name: tuple(tables[name].select(columns).sort(pl.all()).iter_rows(named=True))
+            for name, columns in registered.items()
+        },
+        claims={name: tuple(sorted(ids)) for name, ids in claims.items()},
+        rows=dict(sorted(rows.items())),
+        **software,
+        **earlier,
     )
-
-
-def _rows(kind: type[T], tables: Mapping[str, pl.DataFrame], table: Table) -> tuple[T, ...]:
-    """The rows of a table, in the columns that are registered, sorted by the table's key."""
-    frame = tables[table.name].sort(table.key).select(*kind.model_fields)
-    return tuple(kind(**row) for row in frame.iter_rows(named=True))

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
-from lpact.run.measure import Measured, measure_brains
 
 import lpact
+from lpact.analyses.base import analyses_of
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.positive_controls import brain_tables, profile_jobs
+from lpact.analyses.lpact.positive_controls import BrainProfilesJob, derived_tables
+from lpact.analyses.lpact.stages import BRAINS, CEILINGS
+from lpact.analyses.lpact.tables.assay_brain import BRAIN_ORACLE, BRAIN_RELIABILITY
+from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
+from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
+from lpact.analyses.lpact.tables.relational import BRAIN_PATTERNS
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study
+from lpact.run.collect import Measuring
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.here import Here
 from lpact.run.journal.progress import Silent
@@ -22,7 +28,7 @@ Frames = dict[str, pl.DataFrame]
 
 
 def study_config(*, relational: dict[str, Any] | None = None, **options: Any) -> LPactConfig:
-    return lpact.load_study(
+    study = lpact.load_study(
         {
             "name": "brains",
             "seed": 11,
@@ -45,29 +51,37 @@ def study_config(*, relational: dict[str, Any] | None = None, **options: Any) ->
             ],
             "models": [{"name": "integrated", "layers": [2]}],
             "readout": {"alphas": [10.0, 1000.0], "folds": 3, "gap_events": 2},
-            "relational": relational or {},
+            "lpact": {"relational": relational or {}},
         }
-    ).config
+    )
+    return LPactConfig.of(study.config)
 
 
 def measured_brains(config: LPactConfig) -> tuple[StudyAudit, Frames]:
     """Audit, patterns and reliabilities of a study."""
-    measured = _measured(config)
-    return measured.audit, dict(measured.tables)
+    audit, _, _, tables = _measured(config)
+    return audit, tables
 
 
 def brain_controls(config: LPactConfig) -> Frames:
     """Tables of the controls that use measured patterns and reliabilities."""
-    measured = _measured(config)
-    workspace, results = Workspace(config), measured.conductor.results
-    (made,) = [job.run(workspace, results) for job in profile_jobs(measured)]
+    audit, workspace, results, tables = _measured(config)
+    stages = Measuring(workspace.config, audit, analyses_of(workspace.config)["lpact"]).stages
+    jobs = [task.job for stage in stages for task in stage.tasks]
+    (job,) = (job for job in jobs if isinstance(job, BrainProfilesJob))
+    made = job.run(workspace, results)
     frames = {name: concat(find_table(name), [table]) for name, table in made.items()}
-    return brain_tables(config, measured.tables, frames)
+    derived = derived_tables(config, tables | frames)
+    return frames | {name: derived[name]() for name in (BRAIN_RELIABILITY.name, BRAIN_ORACLE.name)}
 
 
-def _measured(config: LPactConfig) -> Measured:
-    workspace = Workspace(config)
+def _measured(config: LPactConfig) -> tuple[StudyAudit, Workspace, MemoryTasks, Frames]:
+    study = config.study()
+    workspace, results = Workspace(study), MemoryTasks()
     audit = audit_study(workspace, Silent())
-    results = MemoryTasks()
-    conductor = Conductor(results, Here(workspace, results), Watched(Silent()))
-    return measure_brains(config, audit, conductor)
+    analysis = analyses_of(study)["lpact"]
+    measuring = Measuring(study, audit, analysis, stages=(BRAINS, CEILINGS))
+    measuring.run(Conductor(results, Here(workspace, results), Watched(Silent())))
+    names = (BRAIN_PATTERNS.name, BRAIN_CEILING.name, EVIDENCE_FEASIBILITY.name)
+    tables = measuring.tables(results)
+    return audit, workspace, results, {name: tables[name] for name in names}

@@ -230,7 +230,7 @@ def test_rows_hold_the_similarity_of_a_unit_with_itself_elsewhere(planted):
     config = study_config()
     audit, measured = measured_brains(config)
     first, second, *_ = read_profiles(
-        measured[BRAIN_PATTERNS.name], audit.datasets["sim"].recordings
+        measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings
     )
     unit = first.unit_ids[3]
     row = (
@@ -305,7 +305,7 @@ def test_units_of_other_subjects_are_not_compared_where_they_are_others():
 def test_recordings_with_other_unit_names_say_so():
     config = study_config(relational={"alignments": ["cka"], "profiles": ["pearson"]})
     audit, measured = measured_brains(config)
-    recordings = [replace(r, comparable=False) for r in audit.datasets["sim"].recordings]
+    recordings = [replace(r, comparable=False) for r in audit.of["lpact"].detail["sim"].recordings]
     brains = read_profiles(measured[BRAIN_PATTERNS.name], recordings)
     rows = brain_as_model.run(config, "sim", brains)
     assert set(rows["comparison"]) == {"run_to_run"}
@@ -331,7 +331,9 @@ def test_a_recording_with_its_units_in_another_order_no_longer_passes():
     """The planted signal is there as before; only the names of the units in one run of every subject are exchanged."""
     config = study_config(relational={"alignments": ["cka"], "profiles": ["pearson", "spearman"]})
     audit, measured = measured_brains(config)
-    brains = read_profiles(measured[BRAIN_PATTERNS.name], audit.datasets["sim"].recordings)
+    brains = read_profiles(
+        measured[BRAIN_PATTERNS.name], audit.of["lpact"].detail["sim"].recordings
+    )
     straight = brain_as_model.run(config, "sim", brains)
     rng = np.random.default_rng(4)
     mixed = [mislabelled(b, rng) if b.id.run == "02" else b for b in brains]

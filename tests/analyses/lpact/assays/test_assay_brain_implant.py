@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from lpact.run.measure import measure_in_memory
 
 import lpact
 from lpact.analyses.lpact.assays import implant
-from lpact.analyses.lpact.config import GatesConfig, LPactConfig
+from lpact.analyses.lpact.config import GatesConfig, LPactConfig, LPactSection
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER, decide
 from lpact.analyses.lpact.positive_controls import ImplantJob
+from lpact.analyses.lpact.stages import measure_levels
 from lpact.analyses.lpact.tables.assay_brain import IMPLANT
 from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
@@ -30,17 +30,20 @@ def study(**changes) -> LPactConfig:
         "controls": {
             "include": ["random_matched_dim", "random_matched_autocorr", "circular_shift"]
         },
+    }
+    own = {
         "relational": {"alignments": ["linear", "cka"], "profiles": ["pearson", "spearman"]},
         "stripping": {"methods": ["feature_zeroing", "feature_residualization"]},
     }
-    return lpact.load_study(values | changes).config
+    own |= {name: changes.pop(name) for name in LPactSection.model_fields if name in changes}
+    return LPactConfig.of(lpact.load_study(values | changes | {"lpact": own}).config)
 
 
 @pytest.fixture(scope="module")
 def measured():
     """Measured tables of both arms."""
     arms = {arm: implant.implant_config(study(), arm) for arm in implant.ARMS}
-    return {arm: measure_in_memory(config) for arm, config in arms.items()}
+    return {arm: measure_levels(config) for arm, config in arms.items()}
 
 
 def judged(measured, arm, gates=GatesConfig()):  # noqa: B008
@@ -142,5 +145,5 @@ def test_the_job_gives_the_same_table_whatever_else_the_study_is(measured):
     job = ImplantJob.of(study(), "sham")
     assert job != ImplantJob.of(study(), "implant")
     assert job == ImplantJob.of(study(name="another"), "sham")
-    frames = job.run(Workspace(other), MemoryTasks())
+    frames = job.run(Workspace(other.study()), MemoryTasks())
     assert frames[IMPLANT.name].equals(judged(measured, "sham"))

@@ -12,6 +12,7 @@ from one_recording import LOW, PROXY, assay, make_epochs, make_recording, make_w
 from scipy import stats
 
 import lpact
+from lpact.analyses.base import Audit
 from lpact.analyses.lpact.assays.held_out import by_gaps, held_out_pearson
 from lpact.analyses.lpact.assays.low_level import Scores, WordWindows, series_rate_scores
 from lpact.analyses.lpact.assays.shifts import (
@@ -23,6 +24,7 @@ from lpact.analyses.lpact.assays.shifts import (
     shift_parts,
 )
 from lpact.analyses.lpact.assays.signal import OpenRecording, usable_columns
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.stimulus_controls import stimulus_jobs, stimulus_rows, summarise_stimulus
 from lpact.analyses.lpact.tables.assay_stimulus import LOW_LEVEL, LOW_LEVEL_SUMMARY, TABLES
 from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
@@ -34,7 +36,7 @@ from lpact.grid import build_grid
 from lpact.inputs.workspace import Workspace
 from lpact.math.splits import contiguous_folds
 from lpact.math.types import FloatArray
-from lpact.run.audit import StudyAudit, audit_study
+from lpact.run.audit import audit_study
 from lpact.run.journal.progress import Silent
 from lpact.store import MemoryTasks, concat, validate
 from lpact.tables import find_table
@@ -161,9 +163,10 @@ def test_shifts_must_allow_the_level() -> None:
     entry = {"name": "a", "reader": "simulated"}
     models = [{"name": "integrated", "layers": [1]}]
     for shifts, fits in ((19, True), (18, False)):
-        given = {"name": "x", "datasets": [entry], "models": models, "assay": {"shifts": shifts}}
+        given = {"name": "x", "datasets": [entry], "models": models}
+        given["lpact"] = {"assay": {"shifts": shifts}}
         if fits:
-            assert lpact.load_study(given).config.assay.shifts == 19
+            assert LPactConfig.of(lpact.load_study(given).config).assay.shifts == 19
             continue
         with pytest.raises(ConfigError, match="18 shifts"):
             lpact.load_study(given)
@@ -441,16 +444,17 @@ BUILT_IN = {
 
 
 @pytest.fixture(scope="module")
-def built_in() -> tuple[lpact.Study, StudyAudit, dict[str, pl.DataFrame]]:
+def built_in() -> tuple[lpact.Study, Audit, dict[str, pl.DataFrame]]:
     study = lpact.load_study(BUILT_IN)
+    config = LPactConfig.of(study.config)
     workspace = Workspace(study.config)
-    audit = audit_study(workspace, Silent())
+    audit = audit_study(workspace, Silent()).of["lpact"]
     parts: dict[str, list[pl.DataFrame]] = {}
-    for job in stimulus_jobs(study.config, audit):
+    for job in stimulus_jobs(config, audit):
         for name, table in job.run(workspace, MemoryTasks()).items():
             parts.setdefault(name, []).append(table)
     joined = {name: concat(find_table(name), tables) for name, tables in parts.items()}
-    return study, audit, summarise_stimulus(joined, study.config)
+    return study, audit, summarise_stimulus(joined, config)
 
 
 def test_the_built_in_study_is_seen_where_signal_is_planted(built_in) -> None:
@@ -473,7 +477,7 @@ def test_every_recording_has_its_rows_and_reasons(built_in) -> None:
     assert tables.keys() == {table.name for table in TABLES}
     for table in TABLES:
         assert validate(tables[table.name], table).height > 0
-    for name, n_rows in stimulus_rows(study.config, audit).items():
+    for name, n_rows in stimulus_rows(LPactConfig.of(study.config), audit).items():
         assert tables[name].height == n_rows
     unused = audit.tables[UNIT_INVENTORY.name].filter(dataset="tiny")
     assert not unused["used"].any()
@@ -487,7 +491,7 @@ def test_every_recording_has_its_rows_and_reasons(built_in) -> None:
 
 def test_jobs_do_not_depend_on_each_other(built_in) -> None:
     study, audit, tables = built_in
-    job = stimulus_jobs(study.config, audit)[1]
+    job = stimulus_jobs(LPactConfig.of(study.config), audit)[1]
     alone = job.run(Workspace(study.config), MemoryTasks())[LOW_LEVEL.name]
     key = ("target", "window")
     together = tables[LOW_LEVEL.name].filter(dataset=job.dataset, subject=job.recording.subject)

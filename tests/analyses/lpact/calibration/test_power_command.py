@@ -19,6 +19,7 @@ from lpact.analyses.lpact.calibration.power_after import (
 )
 from lpact.analyses.lpact.calibration.power_design import Ceiling
 from lpact.analyses.lpact.calibration.power_rows import SIMULATED, effect_row
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.power import (
     LAYER_DETECTABILITY,
     MINIMUM_DETECTABLE_EFFECT,
@@ -28,8 +29,9 @@ from lpact.cli import app
 from lpact.codes import Reason
 from lpact.errors import ConfigError
 from lpact.run.journal.progress import Silent
+from lpact.run.starter import toml_value
 from lpact.store import read_table
-from lpact.study import Run
+from lpact.study import Run, load_study
 
 RUNNER = CliRunner()
 MODELS = ("integrated", "drift")
@@ -48,17 +50,8 @@ def study_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_study(path: Path, **settings: object) -> Path:
-    """A study file from settings: TOML of strings, numbers, lists and tables of one level."""
-    values = small_settings(**settings)
-    (dataset,) = values.pop("datasets")
-    models = values.pop("models")
-    lines = [f"{key} = {json.dumps(v)}" for key, v in values.items() if not isinstance(v, dict)]
-    tables = [("[[datasets]]", {k: v for k, v in dataset.items() if not isinstance(v, dict)})]
-    tables += [(f"[datasets.{k}]", v) for k, v in dataset.items() if isinstance(v, dict)]
-    tables += [("[[models]]", model) for model in models]
-    tables += [(f"[{key}]", v) for key, v in values.items() if isinstance(v, dict)]
-    for title, table in tables:
-        lines += ["", title, *(f"{key} = {json.dumps(v)}" for key, v in table.items())]
+    """A study file from settings."""
+    lines = [f"{key} = {toml_value(value)}" for key, value in small_settings(**settings).items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -66,11 +59,7 @@ def write_study(path: Path, **settings: object) -> Path:
 @pytest.fixture(scope="module")
 def run_folder(study_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "small"
-    result = RUNNER.invoke(
-        app, ["run", str(study_file), "--out", str(out), "--no-progress", "--no-report"]
-    )
-    assert result.exit_code == 0, result.output
-    return out
+    return load_study(study_file).run(out, progress=False).root
 
 
 def test_the_verdict_comes_first_and_the_design_last(study_file):
@@ -127,7 +116,7 @@ def test_a_run_alone_is_enough(study_file, run_folder):
 
 def test_tables_of_a_run_say_what_its_sources_are_not_needed_for(run_folder):
     run = Run(run_folder)
-    report = assess_run(run, run.config, Settings())
+    report = assess_run(run, LPactConfig.of(run.config), Settings())
     assert report.table(STUDY_DESIGN).is_empty()
     effects = report.table(MINIMUM_DETECTABLE_EFFECT)
     assert set(effects["method"]) == {"observed_spread"}
@@ -150,7 +139,7 @@ def test_an_effect_above_the_ceiling_could_not_have_been_found(run_folder):
     verdicts = {}
     for limit in (0.01, 0.99):
         ceilings = {"sim": Ceiling("run_to_run", limit)}
-        effects = spread_rows(run, "pearson", run.config.gates, 0.8, ceilings)
+        effects = spread_rows(run, "pearson", LPactConfig.of(run.config).gates, 0.8, ceilings)
         layers = layer_frame(run, "pearson", effects, 0.8).filter(gate_profile="paper")
         verdicts[limit] = dict(layers.select("model", "verdict").iter_rows())
         sentences = dict(layers.select("model", "sentence").iter_rows())
@@ -244,14 +233,14 @@ def test_a_study_with_nothing_usable_is_refused(tmp_path):
     nothing = write_study(tmp_path / "nothing.toml", n_stories=1, sentences_per_story=4)
     result = power(nothing, "--quick", "--no-progress")
     assert result.exit_code == 2
-    assert "nothing whose power could be told" in result.stderr
+    assert "no dataset of the study has a power" in result.stderr
 
 
 def test_one_draw_can_never_be_significant():
     """With one draw of each surrogate the calibrated profile detects nothing; with two it does."""
     for draws, reason in ((1, "too_few_draws"), (2, "ok")):
         study = small_study(draws=draws)
-        report = assess(study.config, study.run_config, Settings(quick=True))
+        report = assess(LPactConfig.of(study.config), study.run_config, Settings(quick=True))
         rows = report.table(MINIMUM_DETECTABLE_EFFECT)
         assert rows.filter(gate_profile="calibrated")["reason"].to_list() == [reason]
         assert rows.filter(gate_profile="paper")["reason"].to_list() == ["ok"]
@@ -276,9 +265,15 @@ def test_an_interrupted_simulation_goes_on_where_it_stopped(tmp_path):
     study = small_study()
     settings = Settings(trials=1, ratios=(0.1, 1.6), effort=SMALL, kept=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        assess(study.config, study.run_config, settings, reporter=Interrupting())
+        assess(LPactConfig.of(study.config), study.run_config, settings, reporter=Interrupting())
     told, forecasts = Interrupting(), []
-    report = assess(study.config, study.run_config, settings, reporter=told, told=forecasts.append)
+    report = assess(
+        LPactConfig.of(study.config),
+        study.run_config,
+        settings,
+        reporter=told,
+        told=forecasts.append,
+    )
     # The first of those that are left is timed; none is left after it.
     assert told.steps == [2]
     assert [(f.dataset, f.n_left) for f in forecasts] == [("sim", 0)]

@@ -39,7 +39,7 @@ def test_sizes_are_those_of_the_prepared_grids(small):
     study = small_study()
     workspace = Workspace(study.config, study.run_config)
     audit = study.audit()
-    recordings = audit.datasets["sim"].recordings
+    recordings = audit.of["lpact"].detail["sim"].recordings
     prepared = [workspace.prepared("sim", r.id) for r in recordings]
     assert (small.n_subjects, small.n_subject_runs, small.n_measured) == (3, 3, 3)
     assert (small.n_units, small.n_folds, small.n_lags) == (8, 3, 1)
@@ -136,10 +136,10 @@ def test_the_model_with_the_fewest_effective_events_limits():
 
 def test_a_study_with_nothing_usable_says_so():
     study = small_study(sentences_per_story=4, n_stories=1)
-    with pytest.raises(InputError, match="nothing whose power could be told") as told:
+    with pytest.raises(InputError, match="no dataset of the study has a power") as told:
         design(study)
     assert "sim: " in str(told.value)
-    assert "`lpact audit` says what is missing" in str(told.value)
+    assert "see `lpact audit` for what is missing" in str(told.value)
 
 
 def test_a_dataset_that_is_not_confirmatory_detects_nothing():

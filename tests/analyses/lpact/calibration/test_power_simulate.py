@@ -31,7 +31,7 @@ from lpact.analyses.lpact.calibration.power_simulate import (
     trial_jobs,
 )
 from lpact.analyses.lpact.calibration.truths import GATES
-from lpact.analyses.lpact.config import GatesConfig
+from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.codes import Reason
 from lpact.inputs.workspace import Workspace
 from lpact.run.journal.progress import Silent
@@ -45,12 +45,12 @@ def model_worth(n_effective: float) -> ModelDesign:
 def test_a_design_within_the_caps_is_matched_in_size():
     study = small_study()
     design = design_of(models=(model_worth(400.0),))
-    matched = matched_design(design, study.config)
+    matched = matched_design(design, LPactConfig.of(study.config))
     # Context features have 0.2, responses 0.4: inflation (1 + 0.08) / (1 − 0.08), nearly.
     assert matched.cell.n_events == pytest.approx(400 * 1.08 / 0.92, abs=2)
     assert (matched.cell.n_subjects, matched.cell.n_units) == (5, 12)
     assert (matched.caps, matched.size) == ((), SAME)
-    assert matched.gates == study.config.gates
+    assert matched.gates == LPactConfig.of(study.config).gates
     assert matched.effort.controls == study.config.controls.include
     assert matched.effort.draws == 2
     assert matched.at(0.3) == replace(matched.cell, snr=0.3)
@@ -58,7 +58,7 @@ def test_a_design_within_the_caps_is_matched_in_size():
 
 def test_every_cap_is_told():
     design = design_of(n_subject_runs=40, n_units=200.0, models=(model_worth(9000.0),))
-    matched = matched_design(design, small_study().config)
+    matched = matched_design(design, LPactConfig.of(small_study().config))
     cell = matched.cell
     assert (cell.n_events, cell.n_subjects) == (MOST_EVENTS, MOST_SUBJECT_RUNS)
     assert cell.n_units == MOST_UNITS
@@ -67,17 +67,20 @@ def test_every_cap_is_told():
         f"{MOST_UNITS} units instead of 200",
     ]
     assert matched.size == SMALLER
-    tiny = matched_design(design_of(models=(model_worth(30.0),)), small_study().config)
+    tiny = matched_design(
+        design_of(models=(model_worth(30.0),)), LPactConfig.of(small_study().config)
+    )
     assert tiny.cell.n_events == FEWEST_EVENTS
     assert "finds only larger effects" in tiny.caps[0]
     assert tiny.size == LARGER
     both = matched_design(
-        design_of(n_units=200.0, models=(model_worth(30.0),)), small_study(draws=50).config
+        design_of(n_units=200.0, models=(model_worth(30.0),)),
+        LPactConfig.of(small_study(draws=50).config),
     )
     assert both.size == MIXED
     assert both.caps[-1].startswith("20 draws of controls instead of 50")
     with pytest.raises(ValueError, match="no design to match"):
-        matched_design(design_of(models=()), small_study().config)
+        matched_design(design_of(models=()), LPactConfig.of(small_study().config))
 
 
 @pytest.mark.parametrize("lag1", [0.2, 0.5, 0.8])
@@ -219,7 +222,7 @@ def test_claims_of_a_plan_are_those_of_confirmatory_datasets():
         design_of(confirmatory=False, models=(replace(model_worth(400.0), model="drift"),)),
     ]
     # One dataset, one model with one layer, two mechanisms.
-    assert planned_claims(designs, study.config) == 2
+    assert planned_claims(designs, LPactConfig.of(study.config)) == 2
 
 
 def test_a_design_that_was_not_simulated_has_rows_that_say_why():
@@ -240,10 +243,15 @@ def planted(tmp_path_factory):
         response_autocorrelation=0.2,
         models=(model_worth(130.0),),
     )
-    matched = matched_design(design, study.config, SMALL)
+    matched = matched_design(design, LPactConfig.of(study.config), SMALL)
     kept = tmp_path_factory.mktemp("kept")
     jobs = trial_jobs(matched, trials=3, ratios=(0.02, 1.6))
-    settings = {"config": study.config, "run": study.run_config, "workers": 1, "name": "sim"}
+    settings = {
+        "config": LPactConfig.of(study.config),
+        "run": study.run_config,
+        "workers": 1,
+        "name": "sim",
+    }
     found = simulate(jobs, kept=kept, reporter=Silent(), **settings)
     return found, jobs, kept, settings
 
@@ -292,7 +300,7 @@ def test_finished_studies_are_taken_from_the_folder(planted):
 
 
 def test_studies_are_in_an_order_that_covers_the_range_early():
-    matched = matched_design(design_of(), small_study().config, SMALL)
+    matched = matched_design(design_of(), LPactConfig.of(small_study().config), SMALL)
     jobs = trial_jobs(matched, trials=2, ratios=(0.1, 0.4))
     assert [(j.number, j.cell.snr) for j in jobs] == [(0, 0.1), (0, 0.4), (1, 0.1), (1, 0.4)]
     assert len({job.key for job in jobs}) == 4

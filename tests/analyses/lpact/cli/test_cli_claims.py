@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_study import Lpact, TinyRun
 
 import lpact as api
 from lpact.analyses.lpact.tables.claim_audit import CLAIM_STATEMENTS, STUDY_STATEMENTS
 from lpact.store import read_table
+from tiny_study import Lpact, TinyRun
 
 TEXT = "# Results\n\nScores were low. GPT-2 is brain-like.\n\nWe claim nothing about homology.\n"
 

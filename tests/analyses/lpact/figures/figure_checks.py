@@ -10,9 +10,11 @@ import jsonschema
 import polars as pl
 from altair.vegalite.v6.schema.core import load_schema
 
-from lpact.analyses.lpact.config import LPactConfig
-from lpact.report.figure import Figure, Material, Missing
-from lpact.report.render import complete_spec, to_svg
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.config import LPactSection
+from lpact.config import StudyConfig
+from lpact.report.figure import Figure, Missing
+from lpact.report.render import to_svg
 from lpact.report.theme import strange_colours
 from lpact.validation import validate_model
 
@@ -50,9 +52,7 @@ class DrawnMark:
 def checked_svg(made: Figure | Missing) -> ElementTree.Element:
     """The picture, parsed; its specification is valid, and its colours are of the palette."""
     assert isinstance(made, Figure), made
-    wrong = jsonschema.exceptions.best_match(
-        VEGA_LITE.iter_errors(without_rows(complete_spec(made)))
-    )
+    wrong = jsonschema.exceptions.best_match(VEGA_LITE.iter_errors(without_rows(made.spec)))
     assert wrong is None, wrong
     svg = to_svg(made)
     assert strange_colours(svg) == []
@@ -92,14 +92,20 @@ def width_of(root: ElementTree.Element) -> float:
     return float(root.get("width", "nan"))
 
 
+OWN_TABLES = set(LPactSection.model_fields)
+
+
 def material(
     tables: dict[str, pl.DataFrame], more: dict[str, pl.DataFrame] | None = None, **config: Any
 ) -> Material:
-    """Tables with the smallest configuration; ``config`` are further sections of it."""
-    study = {
+    """Tables with the smallest study; ``config`` are further tables of it, those of L-PACT under their own names."""
+    shared = {
         "name": "s",
         "datasets": [{"name": "d", "reader": "simulated"}],
         "models": [{"name": "m", "layers": [1]}],
-        **config,
+        **{name: own for name, own in config.items() if name not in OWN_TABLES},
     }
-    return Material(tables, validate_model(LPactConfig, study, where="tests"), more or {})
+    own = {name: own for name, own in config.items() if name in OWN_TABLES}
+    section = validate_model(LPactSection, own, where="tests")
+    study = validate_model(StudyConfig, {**shared, "analyses": {"lpact": section}}, where="tests")
+    return Material(tables, study, more or {})

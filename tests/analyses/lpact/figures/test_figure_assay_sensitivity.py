@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from figure_checks import checked_svg, marks, material, texts, width_of
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.assays.lines import findings
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.assay_sensitivity import make, rows_of
 from lpact.analyses.lpact.tables.assay_brain import IMPLANT
 from lpact.analyses.lpact.tables.assay_stimulus import LOW_LEVEL_SUMMARY
-from lpact.report.figure import Figure, Material, Missing
-from lpact.study import Run
+from lpact.report.figure import Figure, Missing
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 
 def sham(gate_pass: bool) -> dict:
@@ -50,7 +55,7 @@ def frames(root) -> int:
 
 
 def test_every_finding_of_a_run_has_its_symbol(of_run: Material):
-    found = findings(of_run.tables, of_run.config.gates)
+    found = findings(of_run.tables, LPactConfig.of(of_run.config).gates)
     root = checked_svg(make(of_run))
     assert kinds(root) == {
         "disc": sum(own.passes is True for own in found),
@@ -60,9 +65,9 @@ def test_every_finding_of_a_run_has_its_symbol(of_run: Material):
     wrong = sum(own.passes is not None and own.passes != own.expected for own in found)
     assert frames(root) == wrong
     assert wrong > 0
-    told = [own.text for own in marks(root)]
+    shown = [own.text for own in marks(root)]
     for own in found:
-        assert sum(own.what in text and own.detail in text for text in told) >= 1
+        assert sum(own.what in text and own.detail in text for text in shown) >= 1
     assert {own.dataset for own in marks(root)} == {"planted", "empty", None}
     assert width_of(root) <= 1000
 
@@ -72,7 +77,7 @@ def test_an_implant_that_could_not_be_judged_is_not_available():
     own = material(
         {IMPLANT.name: pl.DataFrame([unjudged, sham(gate_pass=False) | {"arm": "implant"}])}
     )
-    first, second = findings(own.tables, own.config.gates)
+    first, second = findings(own.tables, LPactConfig.of(own.config).gates)
     assert (first.passes, first.result) == (None, "not available")
     assert first.detail != "nothing is planted."
     assert (second.passes, second.detail) == (False, "nothing is planted.")
@@ -105,15 +110,15 @@ def test_numbers_are_those_of_the_tables(of_run: Material):
     known = rows.filter(pl.col("passes").is_not_null() & (pl.col("dataset") != "(simulated)"))
     assert known.height
     for row in known.iter_rows(named=True):
-        told = re.search(r"\d+ of \d+|median -?[\d.]+", row["detail"])
-        assert told is not None
-        if told[0].startswith("median"):
+        shown = re.search(r"\d+ of \d+|median -?[\d.]+", row["detail"])
+        assert shown is not None
+        if shown[0].startswith("median"):
             assert row["number"].startswith("median ")
             assert float(row["number"].split()[1]) == pytest.approx(
-                float(told[0].split()[1]), abs=6e-4
+                float(shown[0].split()[1]), abs=6e-4
             )
         else:
-            assert row["number"] == told[0]
+            assert row["number"] == shown[0]
     absent = rows.filter(pl.col("passes").is_null())
     assert absent.height
     assert set(absent["number"]) == {""}

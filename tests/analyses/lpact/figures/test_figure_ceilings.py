@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import polars as pl
 import pytest
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level_tables import table
 
-from lpact.analyses.lpact.figures.ceiling_rows import (
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.ceilings import (
     DELTA,
     NOISE_FREE,
     PREDICTIVE,
     REAL,
     RELATIONAL,
     TYPICAL,
+    best_layers,
     fraction_dots,
     fraction_rows,
+    make,
     reliability_rows,
 )
-from lpact.analyses.lpact.figures.ceilings import best_layers, make
 from lpact.analyses.lpact.tables.ceilings import (
     BRAIN_CEILING,
     NORMALIZED_PREDICTIVE,
     NORMALIZED_SCORES,
 )
-from lpact.report.figure import Material, Missing
+from lpact.report.figure import Missing
 from lpact.report.theme import colour
-from lpact.study import Run
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 
 def tables(name: str = "m", layers: tuple[int, ...] = (1,)) -> dict:
@@ -143,7 +149,7 @@ def test_responses_are_beside_what_a_noise_free_model_could_reach():
     assert any(
         "responses: real features is 0.500 times the response rel" in m.text for m in marks(root)
     )
-    assert "ratio to response reliability" in texts(root)
+    assert "responses: ratio to response reliability (no gate)" in texts(root)
     assert "1/√r" in made.caption  # type: ignore[union-attr]
     assert (
         "largest ratio to response reliability, 0.50, where a noise-free model could reach about 1.41"
@@ -180,7 +186,7 @@ def test_the_line_of_gate_t_stands_in_its_own_panel_only():
     assert dashes(both) == dashes(without)
     relational = tables()
     del relational[NORMALIZED_SCORES.name]
-    assert dashes(both) == dashes(relational) + 2  # one in its panel, one in the key
+    assert dashes(both) == dashes(relational) + 1
     drawn = texts(checked_svg(make(material(relational))))
     assert not any(
         "gate T" in text or "ceiling" in text for text in drawn if "reliability" not in text
@@ -253,7 +259,7 @@ def test_many_layers_become_dots_of_their_model():
     assert set(rows["layer"]) == {0}
     assert dots.filter((pl.col("level") == RELATIONAL) & (pl.col("quantity") == REAL)).height == 70
     made = make(own)
-    assert "For room" in made.caption  # type: ignore[union-attr]
+    assert "For lack of space" in made.caption  # type: ignore[union-attr]
     assert "m" in texts(checked_svg(made))
 
 
@@ -267,4 +273,4 @@ def test_without_tables_there_is_a_reason():
     empty = {BRAIN_CEILING.name: tables()[BRAIN_CEILING.name].clear()}
     assert isinstance(make(material(empty)), Missing)
     alone = {BRAIN_CEILING.name: tables()[BRAIN_CEILING.name]}
-    assert "relational patterns" in texts(checked_svg(make(material(alone))))
+    assert "reliability: relational patterns" in texts(checked_svg(make(material(alone))))

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level_tables import table
 
-from lpact.analyses.lpact.figures.control_winner_rows import (
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.control_winners import (
     LEVEL1,
     LEVEL2,
     NOT_COMPUTED,
     NUISANCE,
+    grouped,
+    make,
     rivals_of,
     rows_of,
+    short_count,
 )
-from lpact.analyses.lpact.figures.control_winners import grouped, make, short_count
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
 from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
-from lpact.report.figure import Figure, Material, Missing
-from lpact.study import Run
+from lpact.report.figure import Figure, Missing
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 LEVEL_1_ROWS = [
     # subject, delta to nuisance, best control, delta to it

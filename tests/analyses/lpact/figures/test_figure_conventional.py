@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from decision_rows import claim, decisions
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 
-from lpact.analyses.lpact.figures.conventional import make, rows_of, scores_of
-from lpact.analyses.lpact.figures.conventional_bars import ROWS, WEAKER, bars_of
-from lpact.analyses.lpact.robustness import READS, READS_IF_THERE, robustness
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.conventional import ROWS, WEAKER, bars_of, make, scores_of
 from lpact.analyses.lpact.tables.causal import DISSOCIATIONS, STRIPPING_DELTAS
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
 from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
-from lpact.analyses.lpact.tables.robustness import CONVENTIONAL_CONTRAST
-from lpact.report.figure import Figure, Material, Missing
-from lpact.study import Run
+from lpact.report.figure import Figure, Missing
 
-
-def contrast(analysis: str, profile: str, n_claims_pass: int, **changes) -> dict:
-    return {
-        "analysis": analysis,
-        "gate_profile": profile,
-        "rule": "score > 0",
-        "counted": "rows",
-        "n_positive": 30,
-        "n_total": 40,
-        "n_lpact_pass": 10,
-        "n_claims": 8,
-        "n_claims_pass": n_claims_pass,
-        "gate": "predictive",
-        "interpretation": "",
-        **changes,
-    }
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 
 def deltas(**changes) -> dict:
@@ -56,14 +39,6 @@ def deltas(**changes) -> dict:
     }
 
 
-CONTRAST = pl.DataFrame(
-    [
-        contrast("integrated_decision", "calibrated", 0, counted="claims", gate="integrated"),
-        contrast("integrated_decision", "paper", 1, counted="claims", gate="integrated"),
-        contrast("raw_predictive_pearson", "calibrated", 2),
-        contrast("raw_predictive_pearson", "paper", 4),
-    ]
-)
 DELTAS = pl.DataFrame(
     [
         deltas(),
@@ -94,24 +69,9 @@ CLAIMS = [
 
 @pytest.fixture(scope="module")
 def figure() -> Figure:
-    tables = decisions(*CLAIMS) | {CONTROL_DELTAS.name: DELTAS}
-    made = make(material(tables, {CONVENTIONAL_CONTRAST.name: CONTRAST}))
+    made = make(material(decisions(*CLAIMS) | {CONTROL_DELTAS.name: DELTAS}))
     assert isinstance(made, Figure)
     return made
-
-
-def test_bars_are_counts_in_the_order_of_the_chain():
-    rows = rows_of(material(decisions(*CLAIMS), {CONVENTIONAL_CONTRAST.name: CONTRAST}))
-    bars = bars_of(rows).select("analysis", "kind", "n", "total").rows()
-    assert bars == [
-        ("raw_predictive_pearson", WEAKER, 30, 40),
-        ("raw_predictive_pearson", ROWS, 10, 40),
-        ("raw_predictive_pearson", "paper", 1, 3),
-        ("raw_predictive_pearson", "calibrated", 1, 3),
-        ("integrated_decision", WEAKER, 2, 3),
-        ("integrated_decision", "paper", 0, 3),
-        ("integrated_decision", "calibrated", 0, 3),
-    ]
 
 
 def similar(profile: str, value: float | None, **changes) -> dict:
@@ -153,62 +113,49 @@ ROWS_OF_RUN = {
         {"dataset": ["d", "d", "e"], "double_dissociation": [True, False, True]}
     ),
 }
-FAIR = [
-    "raw_predictive_pearson",
-    "nuisance_only_improvement",
-    "raw_relational_similarity",
-    "raw_stripping_drop",
-    "pairwise_double_dissociation",
-]
 
 
 def of_a_run(metric: str = "pearson") -> Material:
     claims = [*CLAIMS, claim(dataset="e", label="diagnostic_only")]
-    told = [contrast(name, "paper", 0, n_positive=99, n_total=999) for name in FAIR]
-    own = material(
-        decisions(*claims) | ROWS_OF_RUN, {CONVENTIONAL_CONTRAST.name: pl.DataFrame(told)}
-    )
-    readout = own.config.readout.model_copy(update={"primary_metric": metric})
-    return replace(own, config=own.config.model_copy(update={"readout": readout}))
+    return material(decisions(*claims) | ROWS_OF_RUN, readout={"primary_metric": metric})
 
 
 def test_only_what_can_pass_is_counted():
-    rows = rows_of(of_a_run())
-    assert rows.select("analysis", "n_positive", "n_total", "n_lpact_pass", "n_claims").rows() == [
-        (FAIR[0], 2, 3, 1, 3),  # one metric, and not the diagnostic dataset
-        (FAIR[1], 1, 3, 1, 3),
-        (FAIR[2], 5, 8, 1, 3),
-        (FAIR[3], 1, 2, 1, 3),  # matching targets
-        (FAIR[4], 1, 2, None, 3),
+    bars = bars_of(of_a_run()).filter(pl.col("kind") != "calibrated")
+    assert bars.select("evidence", "kind", "n", "total").rows() == [
+        ("raw predictive score", WEAKER, 2, 3),  # one metric, and not the diagnostic dataset
+        ("raw predictive score", ROWS, 1, 3),
+        ("raw predictive score", "paper", 1, 3),
+        ("improvement over nuisance", WEAKER, 1, 3),
+        ("improvement over nuisance", ROWS, 1, 3),
+        ("improvement over nuisance", "paper", 1, 3),
+        ("raw relational similarity", WEAKER, 5, 8),
+        ("raw relational similarity", ROWS, 1, 8),
+        ("raw relational similarity", "paper", 0, 3),
+        ("raw stripping drop", WEAKER, 1, 2),  # matching targets
+        ("raw stripping drop", ROWS, 1, 2),
+        ("raw stripping drop", "paper", 0, 3),
+        ("double dissociation", WEAKER, 1, 2),  # a diagnostic has no row rule
+        ("double dissociation", "paper", 0, 3),
+        ("whole decision", WEAKER, 2, 3),
+        ("whole decision", "paper", 0, 3),
     ]
-    assert rows["fair"].all()
-    kinds = bars_of(rows).group_by("analysis", maintain_order=True).agg("kind")
-    assert dict(kinds.iter_rows())[FAIR[3]] == [WEAKER, ROWS, "paper"]
-    assert dict(kinds.iter_rows())[FAIR[4]] == [WEAKER, "paper"]  # a diagnostic has no row rule
 
 
 def test_the_weaker_rule_uses_the_primary_metric():
-    first, second = rows_of(of_a_run("spearman")).head(2).iter_rows(named=True)
-    assert (first["n_positive"], first["n_total"], first["rule"]) == (
-        0,
-        1,
-        "held-out Spearman ρ > 0",
-    )
-    assert (second["n_positive"], second["n_total"]) == (1, 1)
+    bars = bars_of(of_a_run("spearman")).filter(kind=WEAKER)
+    assert bars.select("n", "total", "rule").head(2).rows() == [
+        (0, 1, "held-out Spearman ρ > 0"),
+        (1, 1, "Spearman ρ above that of nuisance"),
+    ]
 
 
 def test_the_caption_says_what_is_counted():
     caption = make(of_a_run()).caption
     assert "level 1 at the primary metric (Pearson r), level 3 at the matching target" in caption
-    assert (
-        "The 3 claims are of 2 layers; claims of a layer share everything but the mechanism"
-        in caption
-    )
+    assert "The 3 claims are of 2 layers; claims of one layer share everything" in caption
     assert "of profile cosines 100% are, of the other similarities 25%" in caption
-    assert "no rule for rows, so no bar" in caption
-    assert "not at hand" not in caption
-    alone = make(material(decisions(*CLAIMS), {CONVENTIONAL_CONTRAST.name: CONTRAST}))
-    assert "not at hand, and all rows are counted: raw predictive score" in alone.caption
+    assert "rows have no rule, and so no bar" in caption
 
 
 def test_means_run_over_subject_runs_with_both_numbers():
@@ -249,20 +196,15 @@ def test_the_picture_shows_both(figure: Figure):
     assert width_of(root) <= 1000
 
 
-def test_without_the_robustness_tables_claims_are_counted():
-    rows = rows_of(
-        material(
-            decisions(claim("P", raw_score=0.1), claim(raw_score=-0.1, layer=2, raw_positive=False))
-        )
-    )
-    assert rows.select("analysis", "n_positive", "n_total", "n_claims_pass").rows() == [
-        ("raw_score_above_zero", 1, 2, 1),
-        ("integrated_decision", 1, 2, 0),
-    ]
+def test_without_the_tables_of_the_levels_claims_are_counted():
     made = make(material(decisions(claim())))
     assert isinstance(made, Figure)
+    assert made.summary == (
+        "Whole decision: 1 of 1 claims positive, claims that pass 0 of 1 (point rules)."
+    )
     assert "Below" not in made.caption  # no level-1 table, no second panel
     assert isinstance(make(material({})), Missing)
+    assert isinstance(make(material(decisions(claim(label="diagnostic_only")))), Missing)
 
 
 def test_names_from_data_stay_text():
@@ -282,22 +224,10 @@ def test_a_real_run_agrees_with_the_level_1_table(small_run: Run):
     assert both.height == 6
     assert both["n_left_out"].sum() == 0
     assert both["real"].to_list() == pytest.approx(both["raw_score"].to_list())
-    config = small_run.config
-    reads = [*READS, *(table for table in READS_IF_THERE if table.name in tables)]
-    more = robustness(
-        {table.name: tables[table.name] for table in reads},
-        gates=config.gates,
-        primary_metric=config.readout.primary_metric,
-        seed=config.seed,
-    )
-    rows = rows_of(Material(tables, config, more))
-    positive = tables[CONTROL_DELTAS.name].filter(
-        pl.col("metric") == config.readout.primary_metric,
-        pl.col("real_score") > 0,
-        pl.col("confirmatory"),
-    )
-    first = rows.row(0, named=True)
-    assert (first["analysis"], first["n_positive"]) == ("raw_predictive_pearson", positive.height)
-    table = more[CONVENTIONAL_CONTRAST.name]
-    whole = table.filter(analysis="raw_predictive_pearson")["n_total"][0]
-    assert first["n_total"] < whole  # one of the two datasets is diagnostic
+    metric = small_run.config.readout.primary_metric
+    judged = tables[CONTROL_DELTAS.name].filter(pl.col("metric") == metric, pl.col("confirmatory"))
+    first = bars_of(Material(tables, small_run.config)).row(0, named=True)
+    assert (first["n"], first["total"]) == (int((judged["real_score"] > 0).sum()), judged.height)
+    assert (
+        judged.height < tables[CONTROL_DELTAS.name].height
+    )  # one of the two datasets is diagnostic

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 from decision_rows import claim, decisions
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.common import GATES
 from lpact.analyses.lpact.figures.decision_matrix import drawn, make, rows_of, verdict_text
-from lpact.report.figure import Figure, Material, Missing
-from lpact.study import Run
+from lpact.report.figure import Figure, Missing
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 ALL = "P S R M T Rep"
 
@@ -116,7 +120,7 @@ def test_large_studies_show_the_best_layers_and_say_what_is_left_out():
     assert set(shown["layer"]) == {3, *range(51, 250)}
     made = make(material(decisions(*many)))
     assert isinstance(made, Figure)
-    assert "100 of 500 rows are left out" in made.caption
+    assert "100 of 500 rows, those with the weaker verdicts" in made.caption
     assert drawn(rows.head(9)).height == 9
 
 

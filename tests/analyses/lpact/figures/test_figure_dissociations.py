@@ -8,16 +8,14 @@ from decision_rows import claim, decisions
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level3_rows import DISSOCIATIONS, MECHANISMS, dissociation_table
 
-from lpact.analyses.lpact.figures.dissociation_rows import (
-    FEW,
-    MAX_PANELS,
-    chosen_layers,
+from lpact.analyses.lpact.figures.common import FEW_LAYERS
+from lpact.analyses.lpact.figures.dissociations import (
     crossed_rows,
+    make,
     pair_tests,
     rows_of,
     strongest_pairs,
 )
-from lpact.analyses.lpact.figures.dissociations import make
 from lpact.report.figure import Missing
 
 PAIRS = 3
@@ -148,30 +146,34 @@ def test_missing_drops_are_counted_and_not_taken_for_failures():
 
 
 def test_of_many_layers_every_dataset_has_its_best_and_the_caption_counts_the_rest():
-    layers = [(d * 30, "a model with a very long name", i) for d in "de" for i in range(FEW)]
+    layers = [(d * 30, "a model with a very long name", i) for d in "de" for i in range(FEW_LAYERS)]
     table = dissociation_table(layers, 2)
-    shares = table.group_by("dataset", "layer").agg(pl.col("double_dissociation").mean())
-    chosen = chosen_layers(of(table), rows_of(of(table)))
-    assert chosen.height == MAX_PANELS
-    for dataset in ("d" * 30, "e" * 30):
-        top = shares.filter(dataset=dataset)["double_dissociation"].max()
-        kept = chosen.filter(dataset=dataset)
-        assert (kept["total"] / kept["of"]).max() == pytest.approx(top)
     made = make(of(table))
-    assert f"Drawn are {MAX_PANELS} of 12 layers" in made.caption
-    assert width_of(checked_svg(made)) < 1000
+    root = checked_svg(made)
+    drawn = {(m.dataset, m.layer) for m in marks(root) if "double dissociation in" in m.text}
+    shares = table.group_by("dataset", "layer").agg(pl.col("double_dissociation").mean())
+    assert {dataset for dataset, _ in drawn} == {"d" * 30, "e" * 30}
+    for dataset, layer in drawn:
+        own = shares.filter(dataset=dataset)
+        found = own.filter(layer=int(layer or 0))["double_dissociation"][0]
+        assert found == own["double_dissociation"].max()
+    assert "Drawn are 2 of 12 layers" in made.caption
+    assert width_of(root) < 1000
 
 
 def test_layers_that_pass_a_gate_are_drawn_whatever_their_share():
-    layers = [("d", "m", i) for i in range(3 * FEW)]
+    layers = [("d", "m", i) for i in range(3 * FEW_LAYERS)]
     table = dissociation_table(layers, 2)
     counts = rows_of(of(table)).group_by("layer").agg(pl.col("n_dissociated").sum())
     worst = counts.sort("n_dissociated", "layer")["layer"][0]
-    drawn = {row["layer"] for row in chosen_layers(of(table), rows_of(of(table))).to_dicts()}
-    assert worst not in drawn
+
+    def drawn(more: dict[str, pl.DataFrame]) -> set[str | None]:
+        root = checked_svg(make(material({DISSOCIATIONS: table, **more})))
+        return {m.layer for m in marks(root) if "double dissociation in" in m.text}
+
+    assert str(worst) not in drawn({})
     for letter in ("P", "M"):
-        told = material({DISSOCIATIONS: table, **decisions(claim(letter, layer=worst))})
-        assert worst in set(chosen_layers(told, rows_of(told))["layer"])
+        assert str(worst) in drawn(decisions(claim(letter, layer=worst)))
 
 
 def test_names_from_data_stay_text():

@@ -19,7 +19,7 @@ from lpact.analyses.lpact.tables.calibration import TRUTH_RATES
 from lpact.report.figure import Figure, Missing
 from lpact.report.render import picture, to_svg
 
-IMAGES = Path(__file__).parents[3] / "docs" / "images"
+IMAGES = Path(__file__).parents[4] / "docs" / "images"
 FALSE = {"role": "false_pass"}
 HAND = rates(
     rate(5, 20, gate="relational", **FALSE),
@@ -39,8 +39,8 @@ def root() -> ElementTree.Element:
 
 def test_rows_are_false_passes_of_the_drawn_gates_in_order():
     rows = rows_of(HAND)
-    told = rows.select("truth", "gate", "gate_profile", "n_passes").rows()
-    assert told == [
+    shown = rows.select("truth", "gate", "gate_profile", "n_passes").rows()
+    assert shown == [
         ("planted", "predictive", "paper", 20),
         ("planted", "predictive", "calibrated", 1),
         ("planted", "relational", "paper", 5),
@@ -63,10 +63,12 @@ def test_marks_stand_where_the_square_root_of_their_rate_is(root):
 
 
 def test_counts_nominal_rate_and_names_are_written(root):
-    told = texts(root)
-    assert {"nominal 0.05", "predictive", "relational", "all gates, others"} <= set(told)
-    assert {"truth: planted", "n = 20 studies", "point rules", "every gate a test"} <= set(told)
-    counts = [own for own in told if re.fullmatch(r"\d+", own)]
+    shown = texts(root)
+    assert {"nominal error rate 0.05", "predictive", "relational", "all gates, others"} <= set(
+        shown
+    )
+    assert {"truth: planted", "n = 20 studies", "point rules", "statistical tests"} <= set(shown)
+    counts = [own for own in shown if re.fullmatch(r"\d+", own)]
     # Axis ends are 0 and 1; the rest are the counts of the five rows.
     for panel_ends in ("0", "1") * 2:
         counts.remove(panel_ends)
@@ -89,7 +91,7 @@ def test_words_name_the_worst_gate_of_each_profile():
         in made.summary
     )
     assert (
-        "every gate a test: largest false-pass rate 0.050 (predictive under planted" in made.summary
+        "statistical tests: largest false-pass rate 0.050 (predictive under planted" in made.summary
     )
     assert "n = 50 in all" in made.caption
     assert "others" in made.caption

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from decision_rows import claim, decisions
 from figure_checks import checked_svg, marks, material, texts, width_of
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.framework import make, rows_of, verdicts_of
-from lpact.report.figure import Figure, Material, Missing
-from lpact.study import Run
+from lpact.report.figure import Figure, Missing
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 ALL = "P S R M T Rep"
 CLAIMS = [
@@ -86,15 +90,15 @@ def test_bars_start_at_zero_and_are_as_long_as_the_counts(figure: Figure):
     assert [value for _, _, value in bars["paper"].values()] == STILL_IN
 
 
-def test_every_count_is_written_and_told(figure: Figure):
+def test_every_count_is_written_and_in_the_tooltips(figure: Figure):
     root = checked_svg(figure)
     assert width_of(root) <= 1000
-    told = [own.text for own in marks(root)]
+    shown = [own.text for own in marks(root)]
     assert (
         "point rules, severe controls: 4 of 8 claims still in (in 1 layer); 1 drop out here; "
-        "5 pass this step on its own" in told
+        "5 pass this step on its own" in shown
     )
-    assert "every gate a test, verdict predictive_only: 1 of 8 claims" in told
+    assert "statistical tests, verdict predictive_only: 1 of 8 claims" in shown
     assert "8 claims" in figure.caption
     assert (
         "of 8 claims 7 are confirmatory, 6 of these raw positive, 1 integrated (in 1 layer)"
@@ -102,7 +106,7 @@ def test_every_count_is_written_and_told(figure: Figure):
     )
     written = texts(root)
     assert written.count("point rules") == 1
-    assert written.count("every gate a test") == 1
+    assert written.count("statistical tests") == 1
 
 
 def test_verdicts_are_counted_strongest_first():

@@ -1,4 +1,4 @@
-"""Power: studies of one design make a curve, others stand apart, and nothing is taken together that differs."""
+"""Power: studies of one design make a curve, others are listed, and designs are never pooled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lpact.report.figure import Figure, Missing
 from lpact.report.render import to_svg
 from lpact.stats import wilson_interval
 
-IMAGES = Path(__file__).parents[3] / "docs" / "images"
+IMAGES = Path(__file__).parents[4] / "docs" / "images"
 CURVE = [
     rate(k, 10, snr=snr, profile=profile)
     for profile, counts in (("paper", (1, 5, 10)), ("calibrated", (0, 4, 9)))
@@ -85,11 +85,11 @@ def test_every_signal_has_its_label(root):
 
 
 def test_other_designs_are_a_table_of_counts(root):
-    told = texts(root)
-    assert "12 units, signal 2.0 (n = 12)" in told
-    assert "100 words, 9 subjects, signal 2.0 (n = 12)" in told
-    assert {"6", "7", "8"} <= set(told)
-    assert "300 words, 4 subjects, 20 units; n = 10 to 20 studies a point" in told
+    shown = texts(root)
+    assert "12 units, signal 2.0 (n = 12)" in shown
+    assert "100 words, 9 subjects, signal 2.0 (n = 12)" in shown
+    assert {"6", "7", "8"} <= set(shown)
+    assert "300 words, 4 subjects, 20 units; n = 10 to 20 studies per point" in shown
 
 
 def test_designs_that_find_no_room_are_counted_in_the_caption():

@@ -20,9 +20,12 @@ from level2_rows import (
     similarity_tables,
 )
 
-from lpact.analyses.lpact.figures.relational_details import unit_order_rows
-from lpact.analyses.lpact.figures.relational_profiles import MAX_DETAILS, MAX_ROWS, make, rows_of
-from lpact.analyses.lpact.figures.relational_tests import null_rows
+from lpact.analyses.lpact.figures.relational_profiles import (
+    MAX_DETAILS,
+    MAX_ROWS,
+    make,
+    null_rows,
+)
 from lpact.analyses.lpact.figures.similarities import (
     layers_of,
     nearest_rivals,
@@ -56,7 +59,7 @@ def over_runs(scores: pl.DataFrame, condition: str, *, ahead: bool) -> dict[tupl
 
 def test_similarities_are_means_over_units_then_over_subject_runs():
     tables = similarity_tables()
-    # One rival could not be computed for one unit: it is held against the real similarity of the others alone.
+    # One rival could not be computed for one unit: it is compared with the real similarity of the others alone.
     gone = (
         (pl.col("condition") == "circular_shift")
         & (pl.col("subject") == "00")
@@ -65,7 +68,7 @@ def test_similarities_are_means_over_units_then_over_subject_runs():
     tables[SCORES] = tables[SCORES].with_columns(
         pl.when(gone).then(None).otherwise("similarity").alias("similarity")
     )
-    rows = rows_of(material(tables))
+    rows = similarities(material(tables)).rows
     assert rows.height == len(LEVELS) * len(ALIGNMENTS) * len(PROFILES)
     for condition in LEVELS:
         found = rows.filter(condition=condition)
@@ -110,7 +113,7 @@ def test_unit_rows_of_another_order_are_left_out_and_counted():
         .otherwise("brain_unit_order_hash")
         .alias("brain_unit_order_hash")
     )
-    rows = rows_of(material(tables))
+    rows = similarities(material(tables)).rows
     assert rows["n_units"].unique().to_list() == [3]
     expected = over_runs(tables[SCORES].filter(~wrong), "real", ahead=False)
     found = {
@@ -168,22 +171,13 @@ def test_p_values_beyond_the_rank_are_marked():
     assert "rows are not comparable" in made.caption
 
 
-def test_unit_orders_are_averaged_over_subject_runs_draw_by_draw():
-    nulls = null_table()
-    for row in unit_order_rows(nulls).iter_rows(named=True):
-        part = nulls.filter(test="unit_order", alignment=row["alignment"], profile=row["profile"])
-        mean = np.mean(np.array(part["draws"].to_list()), axis=0)
-        assert (row["low"], row["high"]) == pytest.approx(tuple(np.percentile(mean, [2.5, 97.5])))
-        assert row["n_draws"] == 39
-
-
 def test_the_picture_shows_advantages_similarities_and_tests():
     tables = {**similarity_tables(), NULLS: null_table()}
     tables[DECISIONS] = relational_decisions({("d", "m", 1): ["paper"]})
     made = make(material(tables))
     root = checked_svg(made)
     found = marks(root)
-    rows = rows_of(material(tables))
+    rows = similarities(material(tables)).rows
     cells = [m for m in found if "real − nearest rival" in m.text]
     expected = over_runs(tables[SCORES], "token_order_shuffle", ahead=True)
     assert sorted(m.value for m in cells) == pytest.approx(sorted(expected.values()))

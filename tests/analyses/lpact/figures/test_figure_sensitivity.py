@@ -1,4 +1,4 @@
-"""What the verdicts hang on: counts after each change, marked where they differ from the run."""
+"""What the verdicts depend on: counts after each change, marked where they differ from the run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ import pytest
 from figure_checks import EVIL, SVG, checked_svg, marks, material, texts, width_of
 from robustness_rows import ablation, subject_run, table, threshold, without
 
-from lpact.analyses.lpact.figures.sensitivity import CLAIMS_WIDTH, make
-from lpact.analyses.lpact.figures.sensitivity_rows import Block, blocks_of, run_counts
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.sensitivity import (
+    CLAIMS_WIDTH,
+    Block,
+    blocks_of,
+    make,
+    run_counts,
+)
 from lpact.analyses.lpact.tables.robustness import (
     CONTROL_ABLATION,
     LEAVE_DATASET_OUT,
     SUBJECT_RUN_DECISIONS,
     THRESHOLD_SENSITIVITY,
 )
-from lpact.report.figure import Figure, Material, Missing
+from lpact.report.figure import Figure, Missing
 from lpact.report.theme import colour
 
 BOTH = ("paper", "calibrated")
@@ -93,10 +99,10 @@ def counts(block: Block, profile: str) -> list[tuple[str, int, int, bool]]:
 
 
 def test_the_runs_own_counts_are_those_of_what_it_used(given):
-    assert run_counts(given).of_run == {"paper": (5, 50), "calibrated": (2, 50)}
+    assert run_counts(given) == {"paper": (5, 50), "calibrated": (2, 50)}
 
 
-def test_thresholds_have_a_lane_a_value(blocks):
+def test_thresholds_have_one_lane_per_value(blocks):
     own = blocks["Thresholds and rules"]
     assert own.lanes == [
         "positive subject-runs ≥ 0.5",
@@ -136,12 +142,12 @@ def test_subject_runs_share_a_lane_with_the_range_of_their_counts(blocks):
     own = blocks["One subject-run left out"]
     assert counts(own, "paper") == [("one of d", 3, 5, True)]
     assert counts(own, "calibrated") == [("one of d", 2, 2, False)]
-    assert own.told["words"].to_list() == ["none of 1 change a claim", "1 of 3 change a claim"]
+    assert own.outcomes["words"].to_list() == ["none of 1 change a claim", "1 of 3 change a claim"]
 
 
-def test_outcomes_are_told_where_they_change(blocks):
-    told = blocks["One dataset left out"].told
-    assert dict(told.select("gate_profile", "words").iter_rows()) == {
+def test_outcomes_name_what_changes(blocks):
+    outcomes = blocks["One dataset left out"].outcomes
+    assert dict(outcomes.select("gate_profile", "words").iter_rows()) == {
         "paper": "outcome C instead of A",
         "calibrated": "outcome C",
     }
@@ -171,8 +177,13 @@ def test_numbers_that_differ_are_bold(root):
     assert sorted(bold) == sorted(["8", "9", "10", "0", "3–5", "1", "5", "9", "5"])
 
 
+def test_a_share_without_rows_says_so(root):
+    assert "no rows" in texts(root)
+    assert any("passing rows ≥ 0.5: 0 of 0" in own.text for own in marks(root))
+
+
 def test_words_hold_the_counts(made):
-    assert "point rules: 5 of 50; every gate a test: 2 of 50" in made.caption
+    assert "point rules: 5 of 50; statistical tests: 2 of 50" in made.caption
     assert "not decided under that profile" in made.caption
     assert (
         "point rules: 5 of 50 claims pass every gate; changes that alter which claims do: "
@@ -210,9 +221,9 @@ def test_names_from_data_stay_text_and_the_picture_narrow(root):
 
 def test_thresholds_alone_are_enough():
     alone = make(material({}, THRESHOLDS))
-    told = texts(checked_svg(alone))
-    assert "Thresholds and rules" in told
-    assert "Choice of controls" not in told
+    shown = texts(checked_svg(alone))
+    assert "Thresholds and rules" in shown
+    assert "Choice of controls" not in shown
 
 
 @pytest.mark.parametrize(

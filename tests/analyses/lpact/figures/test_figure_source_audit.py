@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 import pytest
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.source_audit import LINKS, make, rows_of
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
@@ -14,8 +17,10 @@ from lpact.analyses.lpact.tables.audit import (
     RELIABILITY_MODES,
     UNIT_INVENTORY,
 )
-from lpact.report.figure import Figure, Material, Missing
-from lpact.study import Run
+from lpact.report.figure import Figure, Missing
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 
 def feasibility(dataset: str, **changes) -> dict:

@@ -11,15 +11,15 @@ import pytest
 from figure_checks import EVIL, SVG, DrawnMark, checked_svg, marks, material, texts, width_of
 from robustness_rows import interval, level, mechanism, one_out, table
 
-from lpact.analyses.lpact.figures.uncertainty import make
-from lpact.analyses.lpact.figures.uncertainty_rows import level_rows, mechanism_rows
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.uncertainty import level_rows, make, mechanism_rows
 from lpact.analyses.lpact.tables.causal import SPECIFICITY
 from lpact.analyses.lpact.tables.robustness import (
     CAUSAL_UNCERTAINTY,
     LEAVE_SUBJECT_RUN_OUT,
     UNCERTAINTY,
 )
-from lpact.report.figure import Figure, Material, Missing
+from lpact.report.figure import Figure, Missing
 from lpact.report.theme import colour
 
 P, S, BRAIN = "predictive_delta", "stripping_drop", "brain_as_model_run_to_run"
@@ -126,7 +126,7 @@ def test_intervals_are_as_long_as_they_are(root):
     )
 
 
-def test_what_one_subject_run_does_is_told(root, made):
+def test_the_influence_of_one_subject_run_is_written(root, made):
     assert texts(root).count("sign flips") == 1
     (flip,) = {own.text for own in marks(root) if own.text.startswith("a, predictive")}
     assert "without one subject-run -0.4000 to 0.2000, the sign flips (most by 01/02/03)" in flip
@@ -135,9 +135,9 @@ def test_what_one_subject_run_does_is_told(root, made):
 
 def test_what_is_missing_is_said(root, made):
     assert texts(root).count("not measured") == 2 * 2  # once as a strip of paper
-    told = {own.text for own in marks(root)}
-    assert "b, stripping drop: not measured (nothing measured)." in told
-    assert "b, brain as model run to run: not measured." in told
+    shown = {own.text for own in marks(root)}
+    assert "b, stripping drop: not measured (nothing measured)." in shown
+    assert "b, brain as model run to run: not measured." in shown
     assert "2 of 6 contrasts were not measured" in made.caption
 
 
@@ -213,20 +213,20 @@ def test_few_units_have_their_range_in_place_of_an_interval(few):
     assert [own.get("stroke-dasharray") for own in lines] == ["3,2"]
     assert "3 units, too few for an interval, from 0.1000 to 0.8000; n = 3" in drawn[0].text
     assert not [own for own in marks(root) if "95 % interval" in own.text]
-    assert "fewer than 5 units hold far less often than 95 %: 4 of 4 contrasts" in figure.caption
+    assert "fewer than 5 units cover far less than 95 %: 4 of 4 contrasts" in figure.caption
     assert "above zero in" not in figure.summary
 
 
 def test_what_intervals_do_not_prove_is_said(made, few, root):
-    assert "share recordings and are not independent" in made.caption
+    assert "Pairs share recordings and are not independent" in made.caption
     assert "share recordings" not in make(few).caption  # no brain in a model's place
     assert "above zero for every model that predicts" in made.caption
     assert "Level 3, stripping, any target" in texts(root)
-    told = [
+    shown = [
         own.text for own in marks(root) if "brain as model" in own.text and "interval" in own.text
     ]
-    assert told
-    assert all("this interval is too narrow" in own for own in told)
+    assert shown
+    assert all("this interval is too narrow" in own for own in shown)
 
 
 def test_axes_name_metric_and_units(root):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -11,15 +11,22 @@ import pytest
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level_tables import table
 
-from lpact.analyses.lpact.figures import unit_map_panels
-from lpact.analyses.lpact.figures.unit_map_panels import edges_of, shade_of
-from lpact.analyses.lpact.figures.unit_map_rows import best_layers, rows_of
-from lpact.analyses.lpact.figures.unit_maps import make
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures import unit_maps
+from lpact.analyses.lpact.figures.unit_maps import (
+    best_layers,
+    edges_of,
+    make,
+    rows_of,
+    shade_of,
+)
 from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, UNIT_SCORES
 from lpact.analyses.lpact.tables.relational import BRAIN_UNIT_INDEX
 from lpact.report import layout
-from lpact.report.figure import Figure, Material, Missing
-from lpact.study import Run
+from lpact.report.figure import Figure, Missing
+
+if TYPE_CHECKING:
+    from lpact.study import Run
 
 PLACES = {"u1": (0.0, 90.0, 0.0), "u2": (90.0, 0.0, 0.0), "u3": (None, None, None)}
 # subject, run: real scores; best control and its draws. Layer 2 is the better one.
@@ -217,6 +224,15 @@ def test_a_brain_is_drawn_with_and_without_outlines(monkeypatch: pytest.MonkeyPa
     assert len(marks(checked_svg(bare))) == 7
 
 
+def test_a_side_without_units_is_still_drawn():
+    right = tables("MNI152NLin2009cAsym")
+    index = right[BRAIN_UNIT_INDEX.name]
+    right[BRAIN_UNIT_INDEX.name] = index.with_columns(x_mm=pl.col("x_mm") + 20.0)
+    root = checked_svg(make(material(right)))
+    assert {"left", "right"} <= set(texts(root))
+    assert len(marks(root)) == 3 * 2
+
+
 def test_subjects_of_an_unknown_space_have_their_own_panels():
     shared = rows_of(material(tables("")))
     assert set(shared.sites["panel"]) == {""}
@@ -237,8 +253,8 @@ def test_electrodes_in_a_shared_space_keep_their_own_place():
 
 
 def test_many_units_share_squares(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(unit_map_panels, "MOST_MARKS", 0)
-    monkeypatch.setattr(unit_map_panels, "_FEWEST", 1)
+    monkeypatch.setattr(unit_maps, "MOST_MARKS", 0)
+    monkeypatch.setattr(unit_maps, "FEWEST_MARKS", 1)
     made = make(material(tables()))
     found = marks(checked_svg(made))
     assert [own.value for own in found] == pytest.approx([0.275 / 2])
@@ -247,7 +263,7 @@ def test_many_units_share_squares(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_panels_beyond_the_room_are_counted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(unit_map_panels, "MOST_VIEWS", 1)
+    monkeypatch.setattr(unit_maps, "MOST_VIEWS", 1)
     parts = [tables(model=name) for name in ("m", "n", "o")]
     joined = {key: pl.concat([part[key] for part in parts]).unique() for key in parts[0]}
     made = make(material(joined))

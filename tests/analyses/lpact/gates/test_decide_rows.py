@@ -252,7 +252,11 @@ def test_failure_modes_count_rows_that_did_not_pass() -> None:
 def test_all_tables_match_their_declarations() -> None:
     tables = passing_tables()
     out = decided(tables)
-    made = {name for name, table in run_tables(["lpact"]).items() if any(c.decided for c in table.columns)}
+    made = {
+        name
+        for name, table in run_tables(["lpact"]).items()
+        if any(c.decided for c in table.columns)
+    }
     assert set(out) == made | {FAILURE_MODES} | {
         n for n in run_tables(["lpact"]) if n.startswith("decisions/")
     }

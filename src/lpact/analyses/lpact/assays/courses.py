@@ -84,6 +84,8 @@ def proxy_course(stimulus: Stimulus, proxy: str) -> Course | AbsentMedium:
     onset_s, offset_s = times_s(stimulus.words)
     if onset_s.size == 0:
         return AbsentMedium(Reason.EMPTY_RUN, "no words")
+    if lacking := stimulus.lacks("onset_s"):
+        return AbsentMedium(Reason.NUISANCE_NOT_OFFERED, lacking)
     if proxy == ONSETS:
         height = np.full((onset_s.size, 1), 1.0 / ONSET_PULSE_S)
         return _steps(onset_s, onset_s + ONSET_PULSE_S, height)

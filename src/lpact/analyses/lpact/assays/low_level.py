@@ -16,12 +16,12 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
 from lpact.features.nuisance import word_rate
-from lpact.grid.windows import nearest_sample
 from lpact.grid.words import story_codes
 from lpact.inputs.prepare import Prepared, make_folds
 from lpact.math.splits import BlockedFolds
 from lpact.math.surrogates import autocorrelation_time
 from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.math.windows import nearest_sample
 
 MIN_SHIFT_S = 1.0
 """No shift is smaller: words answer to for about as long."""
@@ -253,6 +253,8 @@ def grid_rate_scores(
 
     ``response_s`` is how long a response lasts: no rotation is smaller.
     """
+    if prepared.stimulus.lacks("onset_s"):
+        return Reason.NUISANCE_NOT_OFFERED
     grid = prepared.grid
     step_s = float(np.median(np.diff(grid.onset_s))) if grid.n_events > 1 else 0.0
     return rate_scores(

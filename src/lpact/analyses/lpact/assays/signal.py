@@ -18,9 +18,9 @@ from lpact.config import DatasetConfig, PreprocessConfig
 from lpact.datasets.base import Dataset, Recording, RecordingId, TimeSeries
 from lpact.datasets.validate import UnitScan, check_recording
 from lpact.grid.pace import FASTEST_TR_HZ
-from lpact.grid.windows import nearest_sample
 from lpact.math.surrogates import autocorrelation_time
 from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.math.windows import nearest_sample
 from lpact.preprocess import preprocess
 from lpact.preprocess.filters import ratio_of_rates
 

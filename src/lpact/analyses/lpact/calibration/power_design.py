@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from lpact.analyses.base import Audit
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import ceiling
 from lpact.analyses.lpact.levels.audit_record import ContextOffer, DatasetAudit
@@ -21,7 +22,7 @@ from lpact.features.models import FULL
 from lpact.inputs.prepare import Prepared
 from lpact.inputs.workspace import Workspace
 from lpact.math.types import FloatArray
-from lpact.run.audit import StudyAudit, audit_study
+from lpact.run.audit import audit_study
 from lpact.run.journal.progress import Reporter
 from lpact.stats import (
     autocorrelation,
@@ -114,24 +115,23 @@ def read_design(workspace: Workspace, reporter: Reporter) -> tuple[DatasetDesign
 
     Raises `InputError` where no dataset has a usable recording with features.
     """
-    audit = audit_study(workspace, reporter)
-    reporter.stage("design", sum(len(a.recordings) for a in audit.datasets.values()))
-    designs = tuple(_dataset(workspace, audit, name, reporter) for name in audit.datasets)
+    audit = audit_study(workspace, reporter).of["lpact"]
+    reporter.stage("design", sum(len(own.recordings) for own in audit.detail.values()))
+    designs = tuple(_dataset(workspace, audit, name, reporter) for name in audit.detail)
     if all(design.limiting is None for design in designs):
         raise InputError(
-            "the study has nothing whose power could be told",
+            "no dataset of the study has a power that can be estimated",
             where=f"study '{workspace.config.name}'",
             got="; ".join(f"{d.name}: {d.detail or d.reason.explanation}" for d in designs),
             expected="at least one usable recording with features of a model",
-            remedy="`lpact audit` says what is missing",
+            remedy="see `lpact audit` for what is missing",
         )
     return designs
 
 
-def _dataset(
-    workspace: Workspace, audit: StudyAudit, name: str, reporter: Reporter
-) -> DatasetDesign:
-    dataset = audit.datasets[name]
+def _dataset(workspace: Workspace, audit: Audit, name: str, reporter: Reporter) -> DatasetDesign:
+    config = LPactConfig.of(workspace.config)
+    dataset: DatasetAudit = audit.detail[name]
     standing = audit.tables[EVIDENCE_FEASIBILITY.name].filter(dataset=name).row(0, named=True)
     measured = list(_measure(workspace, dataset, name, reporter))
     recordings = dataset.recordings
@@ -150,10 +150,10 @@ def _dataset(
         n_lags=max((r.n_lags for r in recordings), default=None),
         response_autocorrelation=_median([m.response_lag1 for m in measured]),
         n_effective_units=_median([m.n_units for m in measured]),
-        ceiling=best_ceiling(_reliability(workspace.config, name, measured)),
+        ceiling=best_ceiling(_reliability(config, name, measured)),
         models=tuple(
-            _model(workspace.config, dataset, model.name, model.layers[0], measured)
-            for model in workspace.config.models
+            _model(config, dataset, model.name, model.layers[0], measured)
+            for model in config.models
         ),
     )
 

@@ -6,7 +6,6 @@ numbers depend on. A second call takes what is there and computes the rest.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -21,42 +20,24 @@ import polars as pl
 from lpact.analyses.base import Frames, Task
 from lpact.analyses.lpact.calibration.cells import EFFORT, Cell, Effort, cell_config
 from lpact.analyses.lpact.calibration.trial import run_trial
+from lpact.analyses.lpact.stimulus_controls import JUDGING
 from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.config import RunConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.choose import open_executor
 from lpact.run.journal.progress import Reporter, Silent
-from lpact.store import Results, TaskStore, concat
+from lpact.store import Results, TaskStore, code_digest, concat
+from lpact.store.code import SHARED
 
 SECONDS = "seconds"
 _LIBRARIES = ("numpy", "polars", "scipy")
-_WITHOUT_NUMBERS = (
-    "assays/",
-    "cli/",
-    "decide/claim_audit/",
-    "report/",
-    "robustness/",
-    "run/assay",
-    "testing/",
+CODE = (
+    *SHARED,
+    *JUDGING,
+    *(f"analyses/lpact/calibration/{name}.py" for name in ("cells", "trial", "truths")),
 )
-"""Beginnings of paths in the package that no simulated study goes through."""
-_ONLY = {
-    "calibrate": ("cells.py", "trial.py", "truths.py"),
-    "datasets": (
-        "__init__.py",
-        "_files",
-        "_finding.py",
-        "_validate_recording.py",
-        "_validate_stimulus.py",
-        "base.py",
-        "catalogue.py",
-        "series.py",
-        "simulated",
-        "validate.py",
-    ),
-}
-"""Folders of which a simulated study uses these parts alone: of datasets, no reader but ``simulated``."""
+"""Files and folders of lpact that a trial's numbers can depend on."""
 
 
 @dataclass(frozen=True)
@@ -115,28 +96,9 @@ class TrialJob:
         return {TRIALS.name: trial, SECONDS: pl.DataFrame({"wall": [wall], "cpu": [cpu]})}
 
 
-def numbers_files() -> dict[str, Path]:
-    """Source files that a trial's numbers can depend on, by their place in the package, sorted."""
-    package = Path(__file__).parents[1]
-    found = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
-    return {name: found[name] for name in sorted(found) if _has_numbers(name)}
-
-
-def _has_numbers(name: str) -> bool:
-    first, *rest = name.split("/")
-    if rest and first in _ONLY:
-        return rest[0] in _ONLY[first]
-    return not name.startswith(_WITHOUT_NUMBERS)
-
-
-@cache
 def numbers_digest() -> str:
-    """SHA-256 of the source files that a trial's numbers can depend on."""
-    digest = hashlib.sha256()
-    for name, path in numbers_files().items():
-        digest.update(name.encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    """Digest of the code that a trial's numbers can depend on."""
+    return code_digest(CODE)
 
 
 @cache

@@ -69,7 +69,7 @@ def show_power(out: Console, name: str, report: PowerReport, target: float, *, q
     elif report.tables[DESIGN].is_empty():
         say(
             out,
-            "From the run's tables only: its recordings are not at hand. `lpact power STUDY --run RUN` reads them.",
+            "From the run's tables only: its recordings are not here. `lpact power STUDY --run RUN` reads them.",
         )
 
 

@@ -1,4 +1,4 @@
-"""``lpact assay``: could the assay have said yes? Positive controls of a study, or those of a finished run."""
+"""``lpact assay``: positive controls of a study, or those of a finished run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from lpact.cli._layout import Grid
 from lpact.cli._output import refuse_existing, write_tables
-from lpact.cli._render import console, counted, heading, roughly, say, show
+from lpact.cli._render import console, counted, heading, say, show
 from lpact.cli._study import Models, Paths, load, progress_on_terminals
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ def command(
     path: Paths = None,
     model: Models = None,
 ) -> None:
-    """Show positive controls: what the assay can detect."""
+    """Show the positive controls: what the assay can detect."""
     from lpact.analyses.lpact.assays.lines import findings
+    from lpact.analyses.lpact.config import LPactConfig
 
     told = console()
     if study.is_dir():
@@ -51,8 +52,8 @@ def command(
     else:
         if out is not None:
             refuse_existing(out)
-        loaded = load(study, path, model)
-        name, gates = loaded.config.name, loaded.config.gates
+        loaded = load(study, path, model, "lpact")
+        name, gates = loaded.config.name, LPactConfig.of(loaded.config).gates
         tables = _compute(told, loaded, workers, progress, quiet=as_json)
     if out is not None:
         write_tables(tables, out)
@@ -70,49 +71,55 @@ def command(
 def _compute(
     told: Console, study: Study, workers: int | None, progress: bool | None, *, quiet: bool
 ) -> Tables:
-    from lpact.run.planning.estimate import assay_seconds
+    from lpact.analyses.lpact.positive_controls import measure_controls
+    from lpact.run.journal.progress import reporter
 
     if not quiet:
-        say(told, f"{study.config.name}: looking at the sources …")
+        say(told, f"{study.config.name}: reading the sources …")
     with progress_on_terminals() as bar:
         audit = study.audit(bar)
+    n_workers = workers or study.run_config.workers
     if not quiet:
-        n_workers = workers or study.run_config.workers
-        n_recordings = sum(len(dataset.recordings) for dataset in audit.datasets.values())
-        seconds = assay_seconds(study.config, audit) / n_workers
-        say(
-            told,
-            f"positive controls of {counted(n_recordings, 'recording')}, no model: {roughly(seconds)} "
-            f"with {counted(n_workers, 'worker')}, and the time to read signals and sound",
+        recordings = counted(audit.n_recordings, "recording")
+        say(told, f"Positive controls of {recordings}, no model, {counted(n_workers, 'worker')} …")
+    show = study.run_config.progress if progress is None else progress
+    with reporter(show=show) as shown:
+        return measure_controls(
+            study.config,
+            settings=study.run_config,
+            workers=n_workers,
+            reporter=shown,
+            audit=audit,
         )
-    return study.assay(workers=workers, progress=progress, audit=audit)
 
 
 def _stored(run: Path, out: Path | None) -> tuple[str, GatesConfig, Tables]:
-    """The tables that a finished run holds."""
+    """Tables of the positive controls of a finished run."""
     import lpact
+    from lpact.analyses.lpact.config import LPactConfig
     from lpact.analyses.lpact.tables import assay_brain, assay_stimulus
     from lpact.errors import RunError
 
     opened = lpact.open_run(run)
+    opened.analysis("lpact")
     wanted = {t.name for t in (*assay_brain.TABLES, *assay_stimulus.TABLES)}
     names = [table.name for table in opened.tables() if table.name in wanted]
     if not names or out is not None:
         raise RunError(
             "the run holds no positive controls"
             if not names
-            else "a run's tables are there already",
+            else "the run already holds its tables",
             where=str(run),
-            got="[assay] enabled = false" if not names else f"--out {out}",
+            got="[lpact.assay] enabled = false" if not names else f"--out {out}",
             expected="a run with positive controls" if not names else "no --out",
-            remedy="give the study file instead of the run: its positive controls are computed alone",
+            remedy="give the study file instead of the run, to compute the positive controls alone",
         )
     tables = {name: opened.table(name) for name in names}
-    return opened.config.name, opened.config.gates, tables
+    return opened.config.name, LPactConfig.of(opened.config).gates, tables
 
 
 def show_findings(told: Console, found: Sequence[Finding]) -> None:
-    """One block a control: what passes where, then what is not available and why."""
+    """Print one block per control: what passes where, then what is not available and why."""
     for control in dict.fromkeys(finding.control for finding in found):
         own = [finding for finding in found if finding.control == control]
         heading(told, control[:1].upper() + control[1:])
@@ -129,9 +136,7 @@ def show_findings(told: Console, found: Sequence[Finding]) -> None:
         for (dataset, why), what in missing.items():
             say(told, f"{dataset}, not available: {'; '.join(what)}. {why}", indent=2)
     say(told)
-    say(
-        told, "Positive controls show what the assay can detect. They change no verdict on a model."
-    )
+    say(told, "Positive controls show what the assay can detect. They change no label.")
 
 
 def _plain(found: Sequence[Finding]) -> list[Mapping[str, object]]:

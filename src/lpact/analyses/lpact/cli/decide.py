@@ -1,4 +1,4 @@
-"""``lpact decide``: verdicts again, from the stored tables alone."""
+"""``lpact decide``: decide a finished run again, from its tables alone."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import typer
 
 from lpact.cli._layout import Grid
 from lpact.cli._output import refuse_existing, write_tables
-from lpact.cli._render import VERDICT_STYLES, console, counted, heading, say, show
-from lpact.cli._results import DECISIONS, show_verdict_counts
+from lpact.cli._render import console, counted, heading, say, show
+from lpact.cli._results import show_claim_counts
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console
 
-    from lpact.analyses.lpact.config import GatesConfig
+    from lpact.analyses.lpact.config import GatesConfig, LPactConfig
     from lpact.study import Run
 
+DECISIONS = "decisions/lpact_decision_table"
 OUTCOME = "decisions/lpact_study_outcome"
 GATES_FILE = "gates.json"
 
@@ -26,37 +27,46 @@ GATES_FILE = "gates.json"
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     gates: Annotated[
-        Path | None, typer.Option("--gates", help="File whose [gates] table is used instead.")
+        Path | None, typer.Option("--gates", help="File whose [lpact.gates] table is used instead.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="New folder for the decided tables.")
     ] = None,
 ) -> None:
-    """Decide again from stored tables, with other thresholds."""
+    """Decide a run again from its tables, with other thresholds."""
     import lpact
+    from lpact.analyses.lpact.config import LPactConfig
 
     if out is not None:
         refuse_existing(out, run)
     opened = lpact.open_run(run)
-    thresholds = opened.config.gates if gates is None else read_gates(gates)
-    decided = opened.decide(thresholds)
+    analysis = opened.analysis("lpact")
+    config = LPactConfig.of(opened.config)
+    thresholds = config.gates if gates is None else read_gates(gates)
+    decided = decide_again(opened, config, thresholds)
     told = console()
-    say(
-        told,
-        f"{counted(decided[DECISIONS].filter(gate_profile='paper').height, 'claim')} decided from the tables of {run}.",
-    )
-    show_verdict_counts(told, decided[DECISIONS])
+    n_claims = decided[DECISIONS].filter(gate_profile="paper").height
+    say(told, f"{counted(n_claims, 'claim')} decided from the tables of {run}.")
+    show_claim_counts(told, analysis, decided[DECISIONS])
     _show_changes(told, opened, decided)
     if out is not None:
         _write(decided, thresholds, opened, out)
         heading(told, f"Wrote {counted(len(decided), 'table')} to {out}/")
 
 
+def decide_again(run: Run, config: LPactConfig, gates: GatesConfig) -> dict[str, pl.DataFrame]:
+    """Tables of the decision with these thresholds, from the run's measured tables."""
+    from lpact.analyses.lpact.gates import NEEDED, decide
+
+    tables = {table.name: run.table(table.name) for table in NEEDED}
+    return decide(tables, gates=gates, primary_metric=config.readout.primary_metric)
+
+
 def read_gates(path: Path) -> GatesConfig:
-    """Thresholds from a study file, or from a file that holds a [gates] table alone."""
+    """Thresholds from a study file, or from a file with the table [lpact.gates] alone."""
     import tomllib
 
-    from lpact.analyses.lpact.config import GatesConfig
+    from lpact.analyses.lpact.config import GatesConfig, LPactConfig
     from lpact.config import read_study_file
     from lpact.validation import validate_model
 
@@ -64,35 +74,39 @@ def read_gates(path: Path) -> GatesConfig:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         values = {}
-    if values.keys() == {"gates"}:
-        return validate_model(GatesConfig, values["gates"], where=f"{path}, table [gates]")
-    # Any other file is read strictly, so that a misspelt [gates] is an error and not the defaults.
-    return read_study_file(path)[0].gates
+    own = values.get("lpact")
+    if values.keys() == {"lpact"} and isinstance(own, dict) and own.keys() == {"gates"}:
+        return validate_model(GatesConfig, own["gates"], where=f"{path}, table [lpact.gates]")
+    # Any other file is read strictly: a misspelt table is an error, not the defaults.
+    return LPactConfig.of(read_study_file(path)[0]).gates
 
 
 def _show_changes(out: Console, run: Run, decided: dict[str, pl.DataFrame]) -> None:
-    """Claims whose verdict is another one than in the run, and the outcome."""
+    """Print the claims whose label differs from the run's, and the outcome."""
     from lpact.tables import CLAIM_KEY
 
     key = [*CLAIM_KEY, "gate_profile"]
     before = run.table(DECISIONS).select(*key, before="label")
     both = decided[DECISIONS].join(before, on=key, how="left", maintain_order="left")
     changed = both.filter(both["label"].ne_missing(both["before"]))
-    heading(out, f"Verdicts that changed: {changed.height or 'none'}")
+    heading(out, f"Changed labels: {changed.height or 'none'}")
     if changed.height:
-        grid = Grid(("claim", "gates", "before", "now"), styles=VERDICT_STYLES)
+        grid = Grid(("claim", "gates", "before", "now"))
         for row in changed.iter_rows(named=True):
             claim = "/".join(str(row[k]) for k in CLAIM_KEY)
             grid.add(claim, row["gate_profile"], row["before"], row["label"])
         show(out, grid)
-    now: dict[str, Any] = decided[OUTCOME].row(0, named=True)
-    was = f" (was {run.outcome})" if run.outcome != now["outcome"] else ""
-    heading(out, f"Outcome {now['outcome']}{was}")
-    say(out, now["meaning"], indent=2)
+    before_by_profile = dict(run.table(OUTCOME).select("gate_profile", "outcome").iter_rows())
+    rows: list[dict[str, Any]] = decided[OUTCOME].to_dicts()
+    for now in sorted(rows, key=lambda row: row["gate_profile"] != "paper"):
+        was = before_by_profile[now["gate_profile"]]
+        changed_from = f" (was {was})" if was != now["outcome"] else ""
+        heading(out, f"Outcome {now['outcome']}{changed_from}, {now['gate_profile']} gates")
+        say(out, now["meaning"], indent=2)
 
 
 def _write(decided: dict[str, pl.DataFrame], gates: GatesConfig, run: Run, out: Path) -> None:
-    """Write the tables, and what they were decided by."""
+    """Write the tables, and the thresholds that they were decided with."""
     import json
 
     import lpact

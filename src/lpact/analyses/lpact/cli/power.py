@@ -50,6 +50,7 @@ def command(
 ) -> None:
     """Say which effects the study's design could have found."""
     from lpact.analyses.lpact.calibration.power import FOLDER, Settings
+    from lpact.analyses.lpact.config import LPactConfig
     from lpact.study import Run
 
     settings = Settings(
@@ -61,12 +62,13 @@ def command(
     if (study / MANIFEST).is_file():
         name, report = _of_run(Run(study), settings, show=progress)
     else:
-        loaded = load(study, path, model)
+        loaded = load(study, path, model, "lpact")
         name = loaded.config.name
         settings = _kept_beside(settings, loaded.run_config)
         opened = None if run is None else Run(run)
         show = loaded.run_config.progress if progress is None else progress
-        report = _assess(loaded.config, loaded.run_config, settings, opened, show=show)
+        config = LPactConfig.of(loaded.config)
+        report = _assess(config, loaded.run_config, settings, opened, show=show)
     if out is not None:
         write_tables(report.tables, out)
     if as_json:
@@ -83,7 +85,7 @@ def _assess(
     from lpact.analyses.lpact.calibration.power import assess
     from lpact.run.journal.progress import reporter
 
-    # Standard output is for the answer: what is told on the way goes to standard error.
+    # Standard output is for the answer; progress goes to standard error.
     aside = Console(stderr=True, markup=False, highlight=False, emoji=False)
     with reporter(show=show) as shown:
         return assess(
@@ -99,10 +101,12 @@ def _assess(
 def _of_run(run: Run, settings: Settings, *, show: bool | None) -> tuple[str, PowerReport]:
     """A run alone: from its sources where they need no folder, else from its tables."""
     from lpact.analyses.lpact.calibration.power import assess_run
+    from lpact.analyses.lpact.config import LPactConfig
     from lpact.config import RunConfig
     from lpact.datasets.base import DATASETS
 
-    config = run.config
+    run.analysis("lpact")
+    config = LPactConfig.of(run.config)
     if any(DATASETS.get(dataset.reader).needs_path for dataset in config.datasets):
         return config.name, assess_run(run, config, settings)
     return config.name, _assess(config, RunConfig(), settings, run, show=show is not False)

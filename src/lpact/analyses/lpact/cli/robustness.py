@@ -1,4 +1,4 @@
-"""``lpact robustness``: what the verdicts of a run hang on, from its stored tables alone."""
+"""``lpact robustness``: what the verdicts of a run depend on, from its tables alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(
         bool, typer.Option("--json", help="Print verdict and tables as JSON.")
     ] = False,
 ) -> None:
-    """Say what the outcome of a finished run hangs on."""
+    """Show what the verdicts of a finished run depend on."""
     import lpact
     from lpact.analyses.lpact.robustness import findings, integrated_counts
 
@@ -52,23 +52,36 @@ def command(
 
 
 def compute(run: Run) -> dict[str, pl.DataFrame]:
-    """The robustness tables of a finished run; a line on a terminal says what is being done."""
+    """Robustness tables of a finished run; a line on the terminal shows the current step."""
     from rich.console import Console
 
+    from lpact.analyses.lpact.config import LPactConfig
+    from lpact.analyses.lpact.robustness import READS, READS_IF_THERE, robustness
+
+    run.analysis("lpact")
+    config = LPactConfig.of(run.config)
+    stored = {table.name for table in run.tables()}
+    reads = [*READS, *(table for table in READS_IF_THERE if table.name in stored)]
     with Console(stderr=True, markup=False).status("reading the tables") as status:
-        return run.robustness(status.update)
+        return robustness(
+            {table.name: run.table(table.name) for table in reads},
+            gates=config.gates,
+            primary_metric=config.readout.primary_metric,
+            seed=config.seed,
+            tell=status.update,
+        )
 
 
 def show_verdict(
     out: Console, counts: Mapping[str, tuple[int, int]], found: Sequence[Finding]
 ) -> None:
-    """What would change the number of integrated claims, or the outcome; then which changes did."""
+    """Print which changes alter the number of integrated claims or the outcome."""
     for profile, (n, total) in counts.items():
         mine = [finding for finding in found if finding.gate_profile == profile]
         shaky = [finding.kind for finding in mine if not finding.stable]
         say(out, f"Gate profile {profile}: {n} of {counted(total, 'claim')} integrated.")
         if not shaky:
-            say(out, "No single change tried here alters that.", indent=2)
+            say(out, "No single change alters that.", indent=2)
         grid = Grid(("changed", "tried", "alter the result"), right=frozenset({"tried"}))
         for finding in mine:
             grid.add(finding.kind, finding.tried, len(finding.changes) or "none")
@@ -83,7 +96,7 @@ def show_verdict(
 
 
 def show_tables(out: Console, tables: Mapping[str, pl.DataFrame]) -> None:
-    """Every table in the columns that a reader compares."""
+    """Print every table, in the columns that a reader compares."""
     from lpact.tables import find_table
 
     for name, columns in _SHOWN.items():

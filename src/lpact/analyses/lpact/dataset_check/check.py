@@ -1,4 +1,4 @@
-"""A dataset's folder before any study: what is there, what is wrong, and which evidence it can carry.
+"""A dataset's folder before any study: what is there, what is wrong, and which evidence it supports.
 
 A first look opens headers and tables, and no signal. A deep look puts every recording on the event grid, with the
 checks of the source audit. Problems are collected; none hides the next.
@@ -110,7 +110,7 @@ class DatasetCheck:
 
     @property
     def usable(self) -> bool:
-        """Whether nothing must be mended first."""
+        """Whether nothing must be fixed first."""
         return not self.problems and not any(part.must_be_mended for part in self.parts)
 
 
@@ -206,9 +206,9 @@ def check_dataset(
 def _unread(dataset: Dataset | None, look: _Look) -> str:
     """Why words were not looked at; empty where they were, or where there are none."""
     if dataset is None:
-        return "not looked at: the folder cannot be opened, see what must be mended"
+        return "not looked at: the folder cannot be opened, see what must be fixed"
     if look.stimuli and not look.facts:
-        return "no stimulus can be read, see what must be mended"
+        return "no stimulus can be read, see what must be fixed"
     return ""
 
 

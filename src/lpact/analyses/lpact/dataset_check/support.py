@@ -10,8 +10,7 @@ from lpact.analyses.lpact.dataset_check.chain import Link
 from lpact.analyses.lpact.dataset_check.looks import NO_USABLE, Look, StimulusFacts, usable_of
 from lpact.analyses.lpact.dataset_check.reliable import pattern_modes, response_modes
 from lpact.codes import Reason
-from lpact.config import ReadoutConfig, Role
-from lpact.config import StrippingConfig as Stripping
+from lpact.config import MechanismsConfig, ReadoutConfig, Role
 from lpact.datasets.base import Stimulus
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix
 from lpact.features.parsing.parse import read_parse
@@ -31,7 +30,7 @@ class Level:
 def words_facts(stimulus: Stimulus) -> StimulusFacts:
     """Look at a checked stimulus; raises `StimulusError` where its annotations are broken."""
     parse = read_parse(stimulus, None)
-    names = Stripping().mechanisms
+    names = MechanismsConfig().include
     _, available, _ = mechanism_matrix(names, MechanismInputs(stimulus, parse=parse))
     lacking = {n: _needs(n) for n in names if n not in available}
     offer = stimulus.features
@@ -98,7 +97,7 @@ def _relational(usable: Sequence[Look], unseen: str) -> Level:
 
 
 def _mechanisms(usable: Sequence[Look], facts: Mapping[str, StimulusFacts], unread: str) -> Level:
-    names = Stripping().mechanisms
+    names = MechanismsConfig().include
     every = list(facts.values())
     if not every:
         return Level("level 3, mechanisms", False, unread or "no stimulus with words")

@@ -1,4 +1,4 @@
-"""Every figure of the report, in the order of the page. One file a figure: ``make(material) -> Figure | Missing``."""
+"""Every figure of the report, in the order of the page. One file per figure: ``make(material) -> Figure | Missing``."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """Figures by section of the page; the name is that of the file and of the picture."""
 
-LATE = frozenset({"conventional", "uncertainty", "sensitivity"})
-"""Figures that show what the verdicts hang on, which is computed while the others are drawn."""
+LATE = frozenset({"uncertainty", "sensitivity"})
+"""Figures of the robustness tables, which are computed while the others are drawn."""
 
 
 def maker(name: str) -> MakeFigure:

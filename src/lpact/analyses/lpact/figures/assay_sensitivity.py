@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
+import altair as alt
 import polars as pl
 
+from lpact.analyses.base import Material
 from lpact.analyses.lpact.assays.lines import SIMULATED, Finding, findings
-from lpact.analyses.lpact.figures.canvas import CROSS, DASH, Canvas
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.common import PROFILES
-from lpact.analyses.lpact.figures.short_names import letters_in
-from lpact.analyses.lpact.figures.wording import counted
 from lpact.analyses.lpact.gates.wording import words
-from lpact.report.figure import MARK, Figure, Material, Missing, mark
+from lpact.report import panels
+from lpact.report.figure import MARK, Drawing, figure, mark
+from lpact.report.panels import CROSS, DASH, Look
+from lpact.report.wording import counted, letters_in
 
-NAME = "assay_sensitivity"
-TITLE = "Assay sensitivity: could the assay have said yes?"
-
-_LEFT, _WIDTH, _ROW, _HEAD, _GROUP = 236, 960, 18, 30, 24
+_LEFT, _WIDTH, _ROW = 236, 960, 20
 _WIDEST, _NARROWEST, _ROOM = 176, 26, 84
+"""Pixels of a dataset's column: the most, the fewest, and what numbers beside the symbols need."""
+_LOOKS = {
+    (True, True): Look("circle", "pass", "pass", 100),
+    (True, False): Look("circle", "fail", "fail", 100),
+    (False, True): Look(CROSS, None, "pass", 100),
+    (False, False): Look(CROSS, None, "fail", 100),
+    (None, None): Look(DASH, None, "line", 100),
+}
+"""Symbols by whether a control passes and whether that is as expected."""
+_FRAME = Look("square", None, "fail", 225)
 
 
 def rows_of(material: Material) -> pl.DataFrame:
-    """One row a finding, in the order of the controls; ``fits``: whether it is as expected (null: not available)."""
-    found = findings(material.tables, material.config.gates)
+    """One row per finding, in the order of the controls; ``fits``: whether it is as expected (null: not available)."""
+    found = findings(material.tables, LPactConfig.of(material.config).gates)
     whats: dict[str, set[str]] = {}
     for own in found:
         whats.setdefault(own.control, set()).add(own.what)
@@ -61,37 +71,23 @@ def _line(finding: Finding, whats: dict[str, set[str]]) -> tuple[str, str]:
     return finding.control, finding.what
 
 
-def make(material: Material) -> Figure | Missing:
+@figure("assay_sensitivity", "Assay sensitivity: could the assay have said yes?")
+def make(material: Material) -> Drawing | str:
     """Draw the matrix of positive controls."""
     rows = rows_of(material)
     if rows.is_empty():
-        switched = "" if material.config.assay.enabled else " ([assay] enabled = false)"
-        return Missing(NAME, TITLE, f"the run has no positive controls{switched}")
-    return Figure(NAME, TITLE, _caption(rows), _draw(rows), _summary(rows))
-
-
-def _draw(rows: pl.DataFrame) -> dict[str, Any]:
-    datasets, step = _columns(rows)
-    columns = {name: _LEFT + i * step for i, name in enumerate(datasets)} | {SIMULATED: _LEFT}
-    width = max(_LEFT + max(len(datasets), 1) * step, 560)
-    lines = rows.select("group", "line").unique(maintain_order=True)
-    at, heads, bottom = _places(lines)
-    canvas = Canvas(width, bottom)
-    _legend(canvas)
-    _names(canvas, at, heads, width)
-    _dataset_names(canvas, columns, heads, rows, step)
-    cells = pl.DataFrame(
-        [_cell(row, columns, at) for row in rows.iter_rows(named=True)], infer_schema_length=None
-    )
-    _symbols(canvas, cells)
-    _texts(canvas, cells, step, width)
-    return canvas.spec()
-
-
-def _columns(rows: pl.DataFrame) -> tuple[list[str], float]:
-    """Datasets in order, and the width of their columns."""
+        enabled = LPactConfig.of(material.config).assay.enabled
+        return f"the run has no positive controls{'' if enabled else ' ([assay] enabled = false)'}"
     datasets = sorted(set(rows["dataset"]) - {SIMULATED})
-    return datasets, max(_NARROWEST, min(_WIDEST, (_WIDTH - _LEFT) / max(len(datasets), 1)))
+    step = max(_NARROWEST, min(_WIDEST, (_WIDTH - _LEFT) / max(len(datasets), 1)))
+    key = panels.key(
+        ("passes", _LOOKS[True, True]),
+        ("does not pass", _LOOKS[False, True]),
+        ("not available", _LOOKS[None, None]),
+        ("framed: not as expected", _FRAME),
+    )
+    chart = panels.stacked(key, _matrix(rows, datasets, step))
+    return chart, _caption(rows, datasets, step), _summary(rows)
 
 
 def _numbered(datasets: list[str], step: float) -> bool:
@@ -99,127 +95,80 @@ def _numbered(datasets: list[str], step: float) -> bool:
     return max((len(name) for name in datasets), default=0) > letters_in(step - 8)
 
 
-def _places(lines: pl.DataFrame) -> tuple[dict[tuple[str, str], float], dict[str, float], float]:
-    """Middle of every line and of every control's heading, from the top; and the bottom."""
-    at: dict[tuple[str, str], float] = {}
-    heads: dict[str, float] = {}
-    y = float(_HEAD)
-    for group, line in lines.iter_rows():
-        if group not in heads:
-            y += 6 if heads else 0
-            heads[group] = y + _GROUP / 2
-            y += _GROUP
-        at[(group, line)] = y + _ROW / 2
-        y += _ROW
-    return at, heads, y
+def _matrix(rows: pl.DataFrame, datasets: list[str], step: float) -> alt.LayerChart:
+    """One lane per finding below the heading of its control; one column per dataset."""
+    columns = {name: _LEFT + i * step for i, name in enumerate(datasets)} | {SIMULATED: _LEFT}
+    width = max(_LEFT + len(datasets) * step, 560)
+    lines = rows.select("group", "line").unique(maintain_order=True)
+    lanes, heads = [], []
+    for own in lines.partition_by("group", maintain_order=True):
+        heads.append({"lane": own["group"][0], "text": own["group"][0]})
+        lanes += [own["group"][0], *(f"{own['group'][0]}: {line}" for line in own["line"])]
+    y = {**panels.lanes("lane", lanes), "axis": None}
+    named = lines.select(lane=pl.format("{}: {}", "group", "line"), text="line")
+    cells = pl.DataFrame([_cell(row, columns) for row in rows.iter_rows(named=True)])
+    looks = pl.DataFrame(
+        [_LOOKS[row["passes"], row["fits"]].columns() for row in rows.iter_rows(named=True)]
+    )
+    wrong = cells.filter(~rows["fits"].fill_null(value=True)).drop(MARK)
+    x, beside = panels.pixels("x"), panels.pixels("beside")
+    layers = [
+        panels.layer(heads, "rect", {"fill": "band", "height": _ROW - 2}, y=y),
+        panels.text(heads, "text", {"value": 4}, y, fontWeight="bold", limit=_LEFT - 8),
+        panels.text(named, "text", {"value": 14}, y, limit=_LEFT - 22),
+        panels.text(_column_names(rows, columns, step), "text", x, y, ink="muted"),
+        panels.points(cells.hstack(looks), x, y, thick=2),
+        panels.symbols(wrong, _FRAME, x, y, thick=1),
+    ]
+    words_beside = cells.drop(MARK)
+    for kind, ink in (("alone", "ink"), ("known", "ink"), ("absent", "muted")):
+        limit = width - _LEFT - 30 if kind == "alone" else step - 26
+        if kind == "alone" or step >= _ROOM:
+            own = words_beside.filter(kind=kind)
+            layers.append(panels.text(own, "text", beside, y, size=10, ink=ink, limit=limit))
+    return panels.overlay(*layers, width=width, height={"step": _ROW})
 
 
-def _cell(
-    row: dict[str, Any], columns: dict[str, float], at: dict[tuple[str, str], float]
-) -> dict[str, Any]:
-    x, y = columns[row["dataset"]] + 12, at[(row["group"], row["line"])]
+def _column_names(
+    rows: pl.DataFrame, columns: dict[str, float], step: float
+) -> list[dict[str, Any]]:
+    """Datasets beside the heading of every control, so that no column is far from its name."""
+    datasets = [name for name in columns if name != SIMULATED]
+    numbered = _numbered(datasets, step)
+    made = []
+    for own in rows.partition_by("group", maintain_order=True):
+        lane = own["group"][0]
+        if set(own["dataset"]) == {SIMULATED}:
+            made.append({"lane": lane, "x": _LEFT + 6.0, "text": "simulated study"})
+            continue
+        made += [
+            {"lane": lane, "x": columns[name] + 6, "text": str(i) if numbered else name}
+            for i, name in enumerate(datasets, 1)
+        ]
+    return made
+
+
+def _cell(row: dict[str, Any], columns: dict[str, float]) -> dict[str, Any]:
+    """Place, words and tooltip of a finding; the simulated study has its line to itself, and room for more words."""
+    simulated, known = row["dataset"] == SIMULATED, row["passes"] is not None
     wanted = "" if row["expected"] else "; it should not pass"
+    text = row["detail"] if simulated else row["number"] if known else words(row["reason"])
     return {
-        "x": x,
-        "y": y,
-        "passes": row["passes"],
-        "fits": row["fits"],
-        "alone": row["dataset"] == SIMULATED,
-        "text": _beside(row),
+        "lane": f"{row['group']}: {row['line']}",
+        "x": columns[row["dataset"]] + 12,
+        "beside": columns[row["dataset"]] + 24,
+        "kind": "alone" if simulated else "known" if known else "absent",
+        "text": str(text),
         MARK: mark(
             f"{row['control']}, {row['what']}; {row['dataset']}: {row['result']}{wanted}. {row['detail']}",
-            dataset=None if row["dataset"] == SIMULATED else row["dataset"],
-            value=None if row["passes"] is None else float(row["passes"]),
+            dataset=None if simulated else row["dataset"],
+            value=float(row["passes"]) if known else None,
         ),
     }
 
 
-def _beside(row: dict[str, Any]) -> str:
-    """The finding's own words for the simulated study, which has the line to itself; else a number or a reason."""
-    if row["dataset"] == SIMULATED:
-        return str(row["detail"])
-    return str(row["number"]) if row["passes"] is not None else words(row["reason"])
-
-
-def _names(
-    canvas: Canvas, at: dict[tuple[str, str], float], heads: dict[str, float], width: float
-) -> None:
-    bands = [
-        {"x": 0, "x2": width, "y": y - _GROUP / 2 + 2, "y2": y + _GROUP / 2 - 2}
-        for y in heads.values()
-    ]
-    canvas.boxes(bands, fill="band")
-    shown = [{"x": 4, "y": y, "text": control} for control, y in heads.items()]
-    canvas.words(shown, bold=True, limit=_LEFT - 8)
-    lines = [{"x": 14, "y": y, "text": what} for (_, what), y in at.items()]
-    canvas.words(lines, limit=_LEFT - 22)
-
-
-def _dataset_names(
-    canvas: Canvas,
-    columns: dict[str, float],
-    heads: dict[str, float],
-    rows: pl.DataFrame,
-    step: float,
-) -> None:
-    """Datasets beside every control's heading, so that no column is far from its name."""
-    by_group = rows.group_by("group", maintain_order=True).agg(pl.col("dataset").unique())
-    datasets = [name for name in columns if name != SIMULATED]
-    numbered = _numbered(datasets, step)
-    shown, alone = [], []
-    for group, own in by_group.iter_rows():
-        if own == [SIMULATED]:
-            alone.append({"x": _LEFT + 6, "y": heads[group], "text": "simulated study"})
-            continue
-        shown += [
-            {
-                "x": columns[name] + 6,
-                "y": heads[group],
-                "text": str(place + 1) if numbered else name,
-            }
-            for place, name in enumerate(datasets)
-        ]
-    canvas.words([*shown, *alone], ink="muted")
-
-
-def _symbols(canvas: Canvas, cells: pl.DataFrame) -> None:
-    """Disc: passes; cross: does not; dash: not available. A frame where it should be the other way."""
-    passes, fits = pl.col("passes"), pl.col("fits")
-    for right, ink in ((True, "pass"), (False, "fail")):
-        own = cells.filter(fits == right)
-        canvas.symbols(own.filter(passes), "circle", radius=5, fill=ink)
-        canvas.symbols(own.filter(~passes), CROSS, radius=5, edge=ink)
-    canvas.symbols(cells.filter(passes.is_null()), DASH, radius=5, edge="line", thick=1.5)
-    wrong = cells.filter(~fits).drop(MARK)
-    canvas.symbols(wrong, "square", radius=7.5, edge="fail", thick=1)
-
-
-def _texts(canvas: Canvas, cells: pl.DataFrame, step: float, width: float) -> None:
-    beside = cells.drop(MARK).with_columns(x=pl.col("x") + 12)
-    alone, known = pl.col("alone"), pl.col("passes").is_not_null()
-    canvas.words(beside.filter(alone), size=10, limit=width - _LEFT - 30)
-    if step < _ROOM:
-        return
-    beside = beside.filter(~alone)
-    canvas.words(beside.filter(known), size=10, limit=step - 26)
-    canvas.words(beside.filter(~known), size=10, ink="muted", limit=step - 26)
-
-
-def _legend(canvas: Canvas) -> None:
-    y = 12
-    places = {"passes": 10, "does not pass": 90, "not available": 200}
-    canvas.symbols([{"x": 10, "y": y}], "circle", radius=5, fill="pass")
-    canvas.symbols([{"x": 90, "y": y}], CROSS, radius=5, edge="pass")
-    canvas.symbols([{"x": 200, "y": y}], DASH, radius=5, edge="line", thick=1.5)
-    canvas.symbols([{"x": 310, "y": y}], "square", radius=7.5, edge="fail", thick=1)
-    canvas.symbols([{"x": 310, "y": y}], CROSS, radius=5, edge="fail")
-    places["framed: not as expected"] = 310
-    canvas.words([{"x": x + 13, "y": y, "text": text} for text, x in places.items()])
-
-
-def _caption(rows: pl.DataFrame) -> str:
+def _caption(rows: pl.DataFrame, datasets: list[str], step: float) -> str:
     known = rows.filter(pl.col("fits").is_not_null())
-    datasets, step = _columns(rows)
     columns = "; ".join(f"{i + 1} {name}" for i, name in enumerate(datasets))
     listed = f" Columns: {columns}." if _numbered(datasets, step) else ""
     numbers = (
@@ -232,18 +181,18 @@ def _caption(rows: pl.DataFrame) -> str:
         "verdict is worth something only where controls that should pass do: "
         f"{known.filter('fits').height} of {known.height} findings that could be computed are as expected, "
         f"{rows.height - known.height} are not available. A frame marks what is not: a control that should pass and "
-        f"does not, or a sham that passes. {numbers}blank: not asked there.{listed}"
+        f"does not, or a sham that passes. {numbers}blank: does not apply there.{listed}"
     )
 
 
 def _summary(rows: pl.DataFrame) -> str:
-    told = []
+    parts = []
     for (control,), own in rows.group_by("control", maintain_order=True):
         known = own.filter(pl.col("fits").is_not_null())
         if known.is_empty():
-            told.append(f"{control}: not available.")
+            parts.append(f"{control}: not available.")
             continue
         part = f"{control}: {known.filter('fits').height} of {known.height} as expected"
         absent = own.height - known.height
-        told.append(f"{part}, {absent} not available." if absent else f"{part}.")
-    return " ".join(told)
+        parts.append(f"{part}, {absent} not available." if absent else f"{part}.")
+    return " ".join(parts)

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from lpact.analyses.lpact.figures.layers import LAYER, REAL, SUBJECT_RUN, passes
+from lpact.analyses.base import Material
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.figures.common import LAYER, REAL, SUBJECT_RUN, passes
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.report.figure import Material
+from lpact.analyses.lpact.tables.relational import (
+    PROFILE_DELTAS,
+    PROFILE_SCORES,
+    RELATIONAL_SUMMARY,
+)
 
-SCORES = "relational/profile_similarity_scores"
-DELTAS = "relational/profile_similarity_deltas"
-SUMMARIES = "relational/relational_subject_run_summary"
 SUMMARY = ["alignment", "profile"]
 _UNIT_ROW = [*LAYER, *SUBJECT_RUN, "unit", *SUMMARY]
 
@@ -31,7 +34,7 @@ class Similarities:
     Attributes
     ----------
     runs
-        One row a layer, summary, condition and subject-run: ``similarity``, ``advantage``, ``n_units``.
+        One row per layer, summary, condition and subject-run: ``similarity``, ``advantage``, ``n_units``.
     rows
         The same over subject-runs, with ``n_subject_runs`` and ``counted``.
     n_left_out
@@ -45,11 +48,11 @@ class Similarities:
 
 def similarities(material: Material) -> Similarities:
     """Profile similarities by condition, over units and then over subject-runs."""
-    scores = material.table(SCORES).sort([*_UNIT_ROW, "condition"])
+    scores = material.table(PROFILE_SCORES.name).sort([*_UNIT_ROW, "condition"])
     left_out = 0
-    if material.has(DELTAS):
+    if material.has(PROFILE_DELTAS.name):
         other = pl.col("model_unit_order_hash") != pl.col("brain_unit_order_hash")
-        mixed = material.table(DELTAS).filter(other).select(_UNIT_ROW)
+        mixed = material.table(PROFILE_DELTAS.name).filter(other).select(_UNIT_ROW)
         left_out = mixed.height
         scores = scores.join(mixed, on=_UNIT_ROW, how="anti", maintain_order="left")
     scores = scores.filter(pl.col("similarity").is_finite())
@@ -74,7 +77,7 @@ def similarities(material: Material) -> Similarities:
 
 
 def nearest_rivals(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rival with the smallest advantage of the real features, one row a layer and summary; ties by name."""
+    """The rival with the smallest advantage of the real features, one row per layer and summary; ties by name."""
     rivals = rows.filter((pl.col("condition") != REAL) & pl.col("advantage").is_not_null())
     return rivals.sort([*LAYER, *SUMMARY, "advantage", "condition"]).unique(
         [*LAYER, *SUMMARY], keep="first", maintain_order=True
@@ -82,14 +85,14 @@ def nearest_rivals(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def layers_of(material: Material, nearest: pl.DataFrame) -> pl.DataFrame:
-    """One row a layer of level 2.
+    """One row per layer of level 2.
 
     ``typical`` is the median over summaries of the advantage over the nearest rival, ``n_ahead`` the summaries in which
     it is positive, ``rival`` the most frequent nearest rival; flags by gate profile say whether the layer passes R.
     """
     found = nearest.select(LAYER).unique(maintain_order=True)
-    if material.has(SUMMARIES):
-        found = pl.concat([found, material.table(SUMMARIES).select(LAYER)])
+    if material.has(RELATIONAL_SUMMARY.name):
+        found = pl.concat([found, material.table(RELATIONAL_SUMMARY.name).select(LAYER)])
     counts = nearest.group_by([*LAYER, "condition"], maintain_order=True).len("times")
     frequent = counts.sort(
         [*LAYER, "times", "condition"], descending=[False, False, False, True, False]
@@ -110,14 +113,14 @@ def layers_of(material: Material, nearest: pl.DataFrame) -> pl.DataFrame:
 
 def by_promise(layers: pl.DataFrame) -> pl.DataFrame:
     """Layers of each dataset, the most telling first: R under more profiles, then a larger typical advantage."""
-    held = pl.col(PAPER).cast(pl.Int64) + pl.col(CALIBRATED).cast(pl.Int64)
+    passed = pl.col(PAPER).cast(pl.Int64) + pl.col(CALIBRATED).cast(pl.Int64)
     return (
-        layers.with_columns(_held=held, _typical=pl.col("typical").fill_null(-float("inf")))
+        layers.with_columns(_passed=passed, _typical=pl.col("typical").fill_null(-float("inf")))
         .sort(
-            ["dataset", "_held", "_typical", "model", "layer"],
+            ["dataset", "_passed", "_typical", "model", "layer"],
             descending=[False, True, True, False, False],
         )
-        .drop("_held", "_typical")
+        .drop("_passed", "_typical")
     )
 
 
@@ -130,6 +133,6 @@ def telling_layers(layers: pl.DataFrame) -> pl.DataFrame:
 def summary_order(material: Material, found: pl.DataFrame) -> list[tuple[str, str]]:
     """Alignment × profile summaries, in the order of the study file, then others by name."""
     both = {(str(a), str(p)) for a, p in found.select(SUMMARY).unique().iter_rows()}
-    config = material.config.relational
+    config = LPactConfig.of(material.config).relational
     asked = [(a, p) for a in config.alignments for p in config.profiles if (a, p) in both]
     return [*asked, *sorted(both - set(asked))]

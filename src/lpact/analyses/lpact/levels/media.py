@@ -68,7 +68,7 @@ def _acoustic_sources(stimulus: Stimulus) -> dict[str, str]:
     columns = [name for name in ACOUSTIC_COLUMNS if name in stimulus.words.columns]
     if columns:
         found["transcript_columns"] = ", ".join(columns)
-    if stimulus.words.height:
+    if stimulus.words.height and not stimulus.lacks("onset_s"):
         found["word_times"] = f"{stimulus.words.height} words"
     return found
 

@@ -80,10 +80,10 @@ def tests(config: LPactConfig) -> list[str]:
         "recordings of one stimulus share; beyond the last draw the tail follows from their mean and spread"
         f"{cite(*DRAWS)}. Against nuisance and all other controls, contrasts in outer blocks were tested by sign flips"
         f"{cite(*FLIPS)} and, averaged over the subject-runs of a stimulus, by Student's t; the larger p-value counts.",
-        f"Relational patterns were compared with {amount(config.relational.permutations, 'shuffled unit order')} and as "
-        "many random exchanges of units with a rival's pattern. Drops were tested against those of other targets and "
-        "of random directions, and again with nuisance features beside the stripped ones. The fraction of the ceiling "
-        f"was tested with a bootstrap over subject-runs and units, widened for few subject-runs{cite(*BOUND)}. "
+        f"Relational patterns were compared with {amount(config.relational.permutations, 'shuffled unit order')} and "
+        "as many random exchanges of units with a rival's pattern. Drops were tested against those of other targets "
+        "and of random directions, and again with nuisance features beside the stripped ones. The fraction of the "
+        f"ceiling was tested with a bootstrap over subject-runs and units, widened for few subject-runs{cite(*BOUND)}. "
         "Replication is the partial conjunction of the subject-runs' own p-values"
         f"{cite(*CONJUNCTION)}.",
         f"Labels were corrected one by one at a false discovery rate of {number(gates.fdr)}{cite(*CORRECTION)}: those "

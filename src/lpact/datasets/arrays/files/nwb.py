@@ -164,7 +164,7 @@ def _clock(series: Any, n_samples: int, where: str) -> tuple[float, float]:
             "a series has neither a rate nor a time for every sample",
             where=where,
             got=f"{n} timestamps for {n_samples} samples",
-            expected="a rate, or one timestamp a sample",
+            expected="a rate, or one timestamp per sample",
             remedy="give the series a rate and a starting time",
         )
     start, stop = float(times[0]), float(times[n - 1])

@@ -137,6 +137,8 @@ def _has_random(by_run: ByRun) -> bool:
 def _against_targets(claim: Claim, by_run: ByRun, enough: float) -> list[Comparison]:
     """Comparisons with every other target, and with no drop at all; none where there is no other target."""
     rivals, made = rival_targets(claim, by_run), []
+    if not rivals:
+        return []
     for rival, contrasts in zip(rivals, _contrasts_with_all(claim, rivals, by_run), strict=True):
         made.append(_comparison(claim, rival, contrasts, by_run, enough))
         if made[-1].p_value > enough:

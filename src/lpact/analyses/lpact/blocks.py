@@ -1,0 +1,331 @@
+"""What L-PACT prints: the source audit, the outline of a study without data, and the positive controls of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lpact.analyses.base import Audit, Material
+from lpact.analyses.explanation import Block
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.tables.audit import (
+    CONTROL_AVAILABILITY,
+    EVIDENCE_FEASIBILITY,
+    FINDINGS,
+    INGREDIENT_AVAILABILITY,
+    MECHANISM_CORRELATIONS,
+    RELIABILITY_MODES,
+)
+from lpact.analyses.lpact.tables.media import ACOUSTIC_PROXIES, MEDIA_SUMMARY
+from lpact.cli._render import counted, number, whole
+from lpact.codes import Reason
+from lpact.tables import Table
+
+LINKS = {
+    "B": ("has_brain", "brain data"),
+    "W": ("has_words", "words"),
+    "F": ("has_features", "model features"),
+    "S": ("has_controls", "required severe controls"),
+    "R": ("has_reliability", "a reliability mode"),
+    "K": ("has_coverage", "enough subject-runs and units"),
+}
+"""Links of the evidence chain: column of the audit, and what it means."""
+
+FINDING = ("dataset", "severity", "reason", "expected", "remedy")
+"""Columns that findings of one kind share."""
+
+MAX_SHOWN = 20
+NOTABLE_CORRELATION = 0.5
+_TRUE = "true_waveform_envelope"
+_EXPLANATIONS = {reason.value: reason.explanation for reason in Reason}
+
+Row = dict[str, Any]
+
+
+# --- The source audit ----------------------------------------------------------------------------
+
+
+def audit_blocks(audit: Audit, *, full: bool = False) -> list[Block]:
+    """The source audit in short tables; with ``full``, every finding is listed by itself."""
+    return [
+        _chain(audit),
+        _roles(audit),
+        _findings(audit, full=full),
+        _controls(audit),
+        _ingredients(audit),
+        _correlations(audit),
+        _reliability(audit),
+        _media(audit),
+    ]
+
+
+def _rows(audit: Audit, table: Table) -> list[Row]:
+    return list(audit.tables[table.name].iter_rows(named=True))
+
+
+def _chain(audit: Audit) -> Block:
+    """The six links of every dataset's evidence chain."""
+    rows = tuple(
+        (
+            row["dataset"],
+            *("yes" if row[column] else "no" for column, _ in LINKS.values()),
+            str(row["n_subject_runs"]),
+            str(row["n_brain_units"]),
+        )
+        for row in _rows(audit, EVIDENCE_FEASIBILITY)
+    )
+    return Block(
+        "Evidence chain",
+        (", ".join(f"{link}: {what}" for link, (_, what) in LINKS.items()),),
+        ("dataset", *LINKS, "subject-runs", "units"),
+        rows,
+        frozenset({"subject-runs", "units"}),
+    )
+
+
+def _roles(audit: Audit) -> Block:
+    """The role of every dataset after the audit, and why it cannot confirm anything."""
+    rows = []
+    for row in _rows(audit, EVIDENCE_FEASIBILITY):
+        lowered = row["role"] != row["configured_role"]
+        role = f"{row['role']} (lowered from {row['configured_role']})" if lowered else row["role"]
+        confirmatory = "yes" if row["confirmatory"] else "no"
+        rows.append((row["dataset"], role, confirmatory, row["role_detail"]))
+    return Block("Roles", (), ("dataset", "role", "confirmatory", "why not"), tuple(rows))
+
+
+def _findings(audit: Audit, *, full: bool) -> Block:
+    """Everything that was excluded, then notes; findings of one kind are listed once unless ``full``."""
+    columns = (*FINDING, *(("found", "subject", "session", "run", "field") if full else ()))
+    grouped: dict[tuple[str, ...], list[Row]] = {}
+    for row in sorted(_rows(audit, FINDINGS), key=lambda row: row["severity"] != "excluded"):
+        grouped.setdefault(tuple(str(row[k]) for k in columns), []).append(row)
+    lines: list[str] = []
+    hidden = 0
+    for position, alike in enumerate(grouped.values()):
+        first = alike[0]
+        if position >= MAX_SHOWN and first["severity"] != "excluded" and not full:
+            hidden += 1
+            continue
+        place = f"sub-{first['subject']}_ses-{first['session']}_run-{first['run']} {first['field']}"
+        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+        others = f" (the first of {len(alike)})" if len({r["found"] for r in alike}) > 1 else ""
+        lines += [
+            f"{first['severity']}: {first['reason']} in {first['dataset']}, {place} ({first['where']}){more}",
+            f"  found: {first['found']}{others}",
+            f"  expected: {first['expected']}",
+            f"  remedy: {first['remedy']}",
+        ]
+    if hidden:
+        lines.append(
+            f"… and {counted(hidden, 'more kind')} of notes: `lpact audit --all` lists them"
+        )
+    return Block(f"Findings: {len(grouped) or 'none'}", tuple(lines))
+
+
+def _controls(audit: Audit) -> Block:
+    """Severe controls that are possible everywhere, and those that are not."""
+    rows = _rows(audit, CONTROL_AVAILABILITY)
+    impossible = {r["control"] for r in rows if not r["available"]}
+    possible = dict.fromkeys(r["control"] for r in rows if r["control"] not in impossible)
+    missing = (
+        (r["control"], f"{r['dataset']}/{r['model']}/{r['layer']}", _why(r))
+        for r in rows
+        if not r["available"]
+    )
+    line = f"possible everywhere: {', '.join(possible) or 'none'}"
+    return _with_impossible("Severe controls", [line], "control", missing)
+
+
+def _ingredients(audit: Audit) -> Block:
+    """Nuisance features and mechanisms that a dataset cannot offer."""
+    rows = _rows(audit, INGREDIENT_AVAILABILITY)
+    pending = [r for r in rows if r["reason"] == Reason.FEATURES_NOT_EXTRACTED]
+    missing = [r for r in rows if not r["available"] and r not in pending]
+    lines = []
+    if not missing and not pending:
+        lines.append(f"all {len({(r['kind'], r['name']) for r in rows})} available")
+    if pending:
+        names = ", ".join(dict.fromkeys(r["name"] for r in pending))
+        lines.append(f"from a language model whose features a run extracts first: {names}")
+    places = ((f"{r['kind']} {r['name']}", r["dataset"], _why(r)) for r in missing)
+    return _with_impossible("Nuisance features and mechanisms", lines, "ingredient", places)
+
+
+def _correlations(audit: Audit) -> Block:
+    """Pairs of mechanisms that go together: stripping cannot tell nearly collinear ones apart."""
+    notable = [
+        r
+        for r in _rows(audit, MECHANISM_CORRELATIONS)
+        if r["pearson"] is not None and abs(r["pearson"]) >= NOTABLE_CORRELATION
+    ]
+    shown = sorted(notable, key=lambda r: -abs(r["pearson"]))[:MAX_SHOWN]
+    hidden = len(notable) - len(shown)
+    return Block(
+        f"Correlations between mechanisms of {NOTABLE_CORRELATION} or more",
+        (f"the {MAX_SHOWN} largest of {len(notable)}",) if hidden else () if notable else ("none",),
+        ("dataset", "stimulus", "mechanisms", "r", "note"),
+        tuple(
+            (
+                r["dataset"],
+                r["stimulus"],
+                f"{r['mechanism_a']}, {r['mechanism_b']}",
+                number(r["pearson"], 2),
+                "" if r["reason"] == Reason.OK else str(r["reason"]),
+            )
+            for r in shown
+        ),
+        frozenset({"r"}),
+    )
+
+
+def _reliability(audit: Audit) -> Block:
+    """Reliability modes: how many recordings can be paired, or why none can."""
+    rows = _rows(audit, RELIABILITY_MODES)
+    modes = tuple(dict.fromkeys(r["mode"] for r in rows))
+    cells = {
+        (r["dataset"], r["mode"]): counted(r["n_recordings"], "recording")
+        if r["possible"]
+        else f"no: {r['reason']}"
+        for r in rows
+    }
+    datasets = dict.fromkeys(r["dataset"] for r in rows)
+    table = tuple((d, *(cells[d, mode] for mode in modes)) for d in datasets)
+    return Block("Brain–brain reliability", (), ("dataset", *modes), table)
+
+
+def _media(audit: Audit) -> Block:
+    """Stimulus media that a dataset lacks, why, and what may replace the sound."""
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for row in _rows(audit, MEDIA_SUMMARY):
+        present, n = row["n_stimuli_present"], row["n_stimuli"]
+        if present < n:
+            part = f" ({present} of {n} stimuli have it)" if present else ""
+            lacking.setdefault((row["dataset"], row["reason"]), []).append(row["media"] + part)
+    lines = [
+        f"{dataset}: {', '.join(media)}"
+        + (" (not released by the source)" if reason == Reason.MEDIA_NOT_RELEASED else "")
+        for (dataset, reason), media in lacking.items()
+    ]
+    proxies = _rows(audit, ACOUSTIC_PROXIES)
+    silent = {r["dataset"] for r in proxies if (r["option"], r["status"]) == (_TRUE, "blocked")}
+    labels: dict[str, list[str]] = {}
+    for row in proxies:
+        if row["dataset"] in silent and row["diagnostic"]:
+            labels.setdefault(row["dataset"], []).append(row["label"])
+    lines = lines or ["none"]
+    lines += [f"{d}, as diagnostics only: {'; '.join(own)}" for d, own in labels.items()]
+    return Block("Missing stimulus media", tuple(lines))
+
+
+def _why(row: Mapping[str, Any]) -> str:
+    return str(row["detail"]) or _EXPLANATIONS[row["reason"]]
+
+
+def _with_impossible(
+    title: str, lines: Sequence[str], what: str, missing: Iterable[tuple[str, str, str]]
+) -> Block:
+    """A block whose table has names with the same reason and places in one row."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for name, place, why in missing:
+        places.setdefault((name, why), []).append(place)
+    names: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for (name, why), found in places.items():
+        names.setdefault((tuple(found), why), []).append(name)
+    rows = tuple((", ".join(own), _places(where), why) for (where, why), own in names.items())
+    return Block(title, tuple(lines), (f"impossible {what}", "where", "why"), rows)
+
+
+def _places(places: Sequence[str], most: int = 3) -> str:
+    listed = ", ".join(places[:most])
+    return listed if len(places) <= most else f"{listed} and {len(places) - most} more"
+
+
+# --- The outline of a study without data -----------------------------------------------------------
+
+
+def outline_blocks(config: LPactConfig) -> list[Block]:
+    """Levels, gates, rows and claims, from the study file alone."""
+    relational, stripping, readout = config.relational, config.stripping, config.readout
+    n_summaries = len(relational.alignments) * len(relational.profiles)
+    levels = (
+        f"1 predictive: {readout.folds} outer folds ({readout.split}), gap of {readout.gap_events} events, metric "
+        f"{readout.primary_metric}, {len(config.nuisance.include)} nuisance features",
+        f"2 relational: {', '.join(relational.alignments)} × {', '.join(relational.profiles)} = "
+        f"{counted(n_summaries, 'summary', 'summaries')}, with {relational.min_units} units or more",
+        f"3 mechanisms: {', '.join(config.mechanisms.include)}; stripped by {', '.join(stripping.methods)}",
+        f"4 reliability: brain–brain ceilings of at least {config.gates.min_reliability:g}",
+    )
+    gates = tuple(f"{name} = {value}" for name, value in config.gates.model_dump().items())
+    return [
+        Block("Levels", levels),
+        Block("Gates", gates),
+        _context_rows(config),
+        _claims(config),
+    ]
+
+
+def _context_rows(config: LPactConfig) -> Block:
+    """Rows of a context in which everything is possible, without units and for each unit."""
+    from lpact.analyses.lpact.counts import context_rows
+    from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary
+    from lpact.datasets.base import RecordingId
+    from lpact.run.outline import control_draws
+
+    anyone = RecordingId("", "", "", "")
+    offer = ContextOffer(
+        anyone, "", 0, 0, control_draws(config), {}, config.stripping.methods, (), ()
+    )
+    counts: list[Counter[str]] = []
+    for units in ((), ("unit",)):
+        shape = (anyone, units, 0, 1, config.readout.folds, config.mechanisms.include)
+        counts.append(context_rows(config, RecordingSummary(*shape), offer))
+    none, one = counts
+    rows = tuple(
+        (name, whole(none[name]), f"+ {whole(n - none[name])}" if n > none[name] else "")
+        for name, n in sorted(one.items())
+        if n
+    )
+    columns = ("table", "rows", "per brain unit")
+    title = "Rows of one context (subject-run, model and layer), at most"
+    return Block(title, (), columns, rows, frozenset(columns[1:]))
+
+
+def _claims(config: LPactConfig) -> Block:
+    n_layers = sum(len(m.layers) for m in config.models)
+    n_mechanisms = len(config.mechanisms.include)
+    per_dataset = n_layers * n_mechanisms
+    n_primary = sum(d.role == "primary" for d in config.datasets)
+    line = (
+        f"at most {counted(len(config.datasets) * per_dataset, 'claim')}: "
+        f"{counted(len(config.datasets), 'dataset')} × {counted(n_layers, 'layer')} of "
+        f"{counted(len(config.models), 'model')} × {counted(n_mechanisms, 'mechanism')}; "
+        f"{whole(n_primary * per_dataset)} of them can be confirmatory"
+    )
+    return Block("Claims", (line,))
+
+
+# --- Results ---------------------------------------------------------------------------------------
+
+
+def result_blocks(material: Material) -> list[Block]:
+    """Whether the assay could have said yes: one row per positive control."""
+    from lpact.analyses.lpact.assays.lines import findings
+
+    title = "Can the assay detect anything? Positive controls"
+    config = LPactConfig.of(material.config)
+    if not config.assay.enabled:
+        return [Block(title, ("Switched off ([lpact.assay] enabled = false).",))]
+    fits: dict[str, list[bool | None]] = {}
+    for found in findings(material.tables, config.gates):
+        as_expected = None if found.passes is None else found.passes == found.expected
+        fits.setdefault(found.control, []).append(as_expected)
+    rows = []
+    for control, results in fits.items():
+        known = [result for result in results if result is not None]
+        share = f"{sum(known)} of {len(known)}" if known else "–"
+        rows.append((control, share, str(results.count(None))))
+    columns = ("control", "as expected", "not available")
+    lines = ("What passes where, and why not: lpact assay RUN",)
+    return [Block(title, lines, columns, tuple(rows), frozenset({"not available"}))]

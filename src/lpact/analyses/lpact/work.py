@@ -1,0 +1,240 @@
+"""Work of L-PACT's stages, counted from the sizes that the audit found: for estimates before anything is computed.
+
+The unit is one floating-point operation of a large matrix product (`StageWork.operations`). The constants below turn
+other operations into that unit. They were fitted by hand to timings on one machine (a cloud server with OpenBLAS, 50
+GFLOP/s per core), for 300 to 5,000 events, 8 to 768 features and 16 to 128 units. Estimates are within about a factor
+of two there; elsewhere the pace of the first tasks corrects them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lpact.analyses.base import Audit, StageWork
+from lpact.analyses.lpact.assays import implant
+from lpact.analyses.lpact.config import LPactConfig
+from lpact.analyses.lpact.counts import (
+    context_kind,
+    context_rows,
+    n_stripped_fits,
+    on_responses,
+)
+from lpact.analyses.lpact.levels.audit_record import ContextOffer, DatasetAudit, RecordingSummary
+from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS, LEVELS
+from lpact.analyses.lpact.stimulus_controls import stimulus_jobs
+from lpact.controls.base import CONTROLS as REGISTERED
+from lpact.datasets.base import RecordingId
+from lpact.inputs.prepare import KEPT_FEATURE_SETS
+from lpact.inputs.workspace import KEPT_RECORDINGS
+from lpact.run.stages import TABLES
+
+EIGENVECTORS = 10.0
+"""Operations of a symmetric eigendecomposition, times p³."""
+EIGENVECTORS_SLOW = 7e3
+"""And times p²: the part of it that runs at the speed of memory."""
+PREDICTION = 4.0
+"""Projections and predictions of a training set, times n·p·t."""
+SCORE = 50.0
+"""Scores of one penalty, times n·t."""
+CALL = 1.5e8
+"""A small readout, whatever its size."""
+CALL_BESIDE = 1.2e9
+"""A readout beside nuisance features: it is not solved together with others."""
+PATTERN = 5e7
+"""One alignment of one condition, whatever its size."""
+PERMUTED = 30.0
+"""One exchange or shuffle of units, times the number of units squared."""
+ROW = 1.5e6
+"""A row of a table: made, checked and kept."""
+STIMULUS_JOB = 6e9
+"""Low-level gates, envelope and proxies of one recording."""
+
+BYTES = 8
+ARRAY_COPIES = 2.5
+"""Arrays of a context that are in memory at a time, over those that it is computed from."""
+PATTERN_COPIES = 12
+"""Unit × unit matrices that are in memory at a time: patterns of a few measures, whole and in halves."""
+RESULT_BYTES = 40_000
+"""A result on disk, whatever is in it: about twenty small Parquet tables."""
+ROW_BYTES, ITEM_BYTES, ITEM_TEXT_BYTES = 60, 8, 27
+"""On disk: a row of a result; one number of a list in a result, and in the two files of a table."""
+
+IMPLANT_EVENTS, IMPLANT_FEATURES, IMPLANT_LAGS = 330, 38, 2
+"""Sizes of the implanted study that its settings do not say."""
+
+
+def work(config: LPactConfig, audit: Audit) -> dict[str, StageWork]:
+    """Work by stage."""
+    datasets: Mapping[str, DatasetAudit] = audit.detail
+    recordings = [r for dataset in datasets.values() for r in dataset.recordings]
+    contexts = list(_contexts(datasets.values()))
+    brains = [brain_work(config, r) for r in recordings]
+    levels = [(context_work(config, r, offer), n) for r, offer, n in contexts]
+    items = [(n_items(config, r, offer), n) for r, offer, n in contexts]
+    array_bytes = max((context_bytes(config, r, offer) for r, offer, _ in contexts), default=0)
+    signals = max((recording_bytes(r) for r in recordings), default=0)
+    made = {
+        BRAINS: StageWork(
+            sum(brains),
+            max(brains, default=0.0),
+            2 * signals,
+            sum(
+                RESULT_BYTES
+                + 3 * len(config.relational.alignments) * ITEM_BYTES * len(r.unit_ids) ** 2
+                for r in recordings
+            ),
+        ),
+        LEVELS: StageWork(
+            sum(own * n for own, n in levels),
+            max((own for own, _ in levels), default=0.0),
+            array_bytes,
+            sum(
+                n * (RESULT_BYTES + ROW_BYTES * context_rows(config, r, offer).total())
+                for r, offer, n in contexts
+            )
+            + sum(ITEM_BYTES * own * n for own, n in items),
+        ),
+        CEILINGS: _ceilings(config, datasets),
+        # Rows are counted by the engine; numbers in lists are not.
+        TABLES: StageWork(0.0, disk_bytes=sum(ITEM_TEXT_BYTES * own * n for own, n in items)),
+    }
+    if config.assay.enabled:
+        made[CONTROLS] = _controls(config, audit, max(array_bytes, signals))
+    return made
+
+
+def _contexts(
+    datasets: Iterable[DatasetAudit],
+) -> Iterable[tuple[RecordingSummary, ContextOffer, int]]:
+    """One context of each size, and how many have that size."""
+    for dataset in datasets:
+        by_id = {r.id: r for r in dataset.recordings}
+        found: dict[tuple[object, ...], tuple[RecordingSummary, ContextOffer, int]] = {}
+        for offer in dataset.contexts:
+            recording = by_id[offer.recording]
+            kind = context_kind(recording, offer)
+            first, own, n = found.get(kind, (recording, offer, 0))
+            found[kind] = (first, own, n + 1)
+        yield from found.values()
+
+
+def fit_work(config: LPactConfig, recording: RecordingSummary, n_features: int) -> float:
+    """One nested readout: F(F+1)/2 training sets, each decomposed and scored under every penalty."""
+    n, t = recording.n_events, recording.n_lags * len(recording.unit_ids)
+    p = min(n, n_features)
+    n_sets = recording.n_folds * (recording.n_folds + 1) // 2
+    grid = len(config.readout.alphas) * len(config.readout.pca)
+    decomposed = EIGENVECTORS * p**3 + EIGENVECTORS_SLOW * p**2
+    return CALL + n_sets * (decomposed + PREDICTION * n * p * t + SCORE * grid * n * t)
+
+
+def context_work(config: LPactConfig, recording: RecordingSummary, offer: ContextOffer) -> float:
+    """Levels 1 to 3 of one context: readouts, alignments, permutations and rows."""
+    n, p, n_units = recording.n_events, offer.n_features, len(recording.unit_ids)
+    fit = fit_work(config, recording, p)
+    decomposed = fit - fit_work(config, recording, 0)
+    n_reordered = sum(k for name, k in offer.draws.items() if on_responses(name))
+    n_conditions = 2 + sum(offer.draws.values())
+    n_stripped = n_stripped_fits(config, recording, offer)
+    n_beside = 1 + len(offer.strippings) * len(recording.mechanisms)
+    readouts = fit * (2 + n_conditions - n_reordered + n_stripped)
+    readouts += (fit - decomposed) * n_reordered + (fit + CALL_BESIDE) * n_beside
+    n_alignments = len(config.relational.alignments)
+    aligned = PATTERN + 2.0 * n * p * (min(n, p) + n_units)
+    n_summaries = n_alignments * len(config.relational.profiles)
+    n_tests = n_summaries * (len(offer.draws) + 2)
+    permuted = PERMUTED * n_tests * config.relational.permutations * n_units**2
+    rows = ROW * context_rows(config, recording, offer).total()
+    return readouts + n_conditions * n_alignments * aligned + permuted + rows
+
+
+def brain_work(config: LPactConfig, recording: RecordingSummary) -> float:
+    """Patterns of one recording and of its halves: every unit to all others, at every lag."""
+    n, n_units = recording.n_events, len(recording.unit_ids)
+    n_sets = recording.n_folds * (recording.n_folds + 1) // 2
+    grid = len(config.readout.alphas) * len(config.readout.pca)
+    linear = recording.n_lags * n_units**2 * (4.0 * n + n_sets * SCORE * grid)
+    return 4 * (
+        CALL + linear + len(config.relational.alignments) * (PATTERN + 4.0 * n * n_units**2)
+    )
+
+
+def _ceilings(config: LPactConfig, datasets: Mapping[str, DatasetAudit]) -> StageWork:
+    """Pairs of recordings: patterns and responses of one with those of the other."""
+    each = []
+    for dataset in datasets.values():
+        sizes = [(r.n_events, len(r.unit_ids)) for r in dataset.recordings]
+        if sizes:
+            n_events, n_units = (max(column) for column in zip(*sizes, strict=True))
+            n_pairs = len(sizes) * (len(sizes) + 1) / 2
+            n_summaries = len(config.relational.alignments) * len(config.relational.profiles)
+            pair = PATTERN * n_summaries + 50.0 * (n_summaries * n_units**2 + n_events * n_units)
+            each.append(n_pairs * pair)
+    peak = max((sum(map(recording_bytes, d.recordings)) for d in datasets.values()), default=0)
+    return StageWork(sum(each), max(each, default=0.0), peak, RESULT_BYTES * len(each))
+
+
+def _controls(config: LPactConfig, audit: Audit, peak: int) -> StageWork:
+    """Two implanted studies, profiles of every dataset, and the stimulus of every recording."""
+    arms = [_implanted(implant.implant_config(config, arm)) for arm in implant.ARMS]
+    n_jobs = len(stimulus_jobs(config, audit))
+    profiles = [
+        config.assay.unit_permutations * len(d.recordings) * PERMUTED * len(r.unit_ids) ** 2
+        for d in audit.detail.values()
+        for r in d.recordings[:1]
+    ]
+    operations = sum(arms) + n_jobs * STIMULUS_JOB + sum(profiles)
+    n_results = len(arms) + n_jobs + len(profiles)
+    return StageWork(operations, max(*arms, *profiles, 0.0), peak, RESULT_BYTES * n_results // 2)
+
+
+def _implanted(config: LPactConfig) -> float:
+    """One arm: a whole study of known size in which every control is possible."""
+    options = config.datasets[0].options
+    units = tuple(map(str, range(options["n_units"])))
+    anyone = RecordingId("", "", "", "")
+    recording = RecordingSummary(
+        anyone,
+        units,
+        IMPLANT_EVENTS,
+        IMPLANT_LAGS,
+        config.readout.folds,
+        config.mechanisms.include,
+    )
+    draws = {
+        name: config.controls.draws if REGISTERED.get(name).random else 1
+        for name in config.controls.include
+    }
+    offer = ContextOffer(
+        anyone, "", 0, IMPLANT_FEATURES, draws, {}, config.stripping.methods, (), ()
+    )
+    each = context_work(config, recording, offer) + brain_work(config, recording)
+    return float(options["n_subjects"] * options["n_runs"] * each)
+
+
+def n_items(config: LPactConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
+    """Numbers in the lists of a context's tables: unit scores, patterns, draws of the tests, drops of blocks."""
+    rows, n_units = context_rows(config, recording, offer), len(recording.unit_ids)
+    return (
+        (rows["predictive/predictive_unit_scores"] + rows["relational/model_alignment_patterns"])
+        * n_units
+        + rows["relational/relational_null_draws"] * config.relational.permutations
+        + rows["causal/causal_block_drops"] * recording.n_folds
+    )
+
+
+def recording_bytes(recording: RecordingSummary) -> int:
+    """Recordings on their grids that are kept in memory, and patterns of their units."""
+    n_units = len(recording.unit_ids)
+    responses = (KEPT_RECORDINGS + 1) * recording.n_events * recording.n_lags * n_units
+    return BYTES * (responses + PATTERN_COPIES * n_units**2)
+
+
+def context_bytes(config: LPactConfig, recording: RecordingSummary, offer: ContextOffer) -> int:
+    """Arrays of one context: recordings, feature sets, and a readout's as far as ``readout.memory_gib`` allows."""
+    n, p, n_units = recording.n_events, offer.n_features, len(recording.unit_ids)
+    t = recording.n_lags * n_units
+    grid = len(config.readout.alphas) * len(config.readout.pca)
+    working = BYTES * (6 * n * p + 4 * p * min(n, p) + t * grid * (n + recording.n_folds * p))
+    inputs = recording_bytes(recording) + BYTES * KEPT_FEATURE_SETS * n * p
+    return int(ARRAY_COPIES * (inputs + min(working, config.readout.memory_gib * 2**30)))

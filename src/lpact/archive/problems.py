@@ -1,0 +1,193 @@
+"""What a verification finds: problems, and the differences between two frames of one table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from lpact.tables import Table
+
+Kind = Literal[
+    "lock",
+    "file",
+    "option",
+    "input",
+    "manifest",
+    "table",
+    "consistency",
+    "decision",
+    "registration",
+    "report",
+    "crate",
+]
+"""What a problem is about.
+
+``lock`` is the lock itself or the quoted digest; ``consistency`` is a fault between tables that an analysis names;
+``decision``, ``registration`` and ``report`` are results that differ when they are made again from the tables;
+``crate`` is the RO-Crate description of an archive.
+"""
+
+MOST_CELLS = 1000
+"""Cells of one column, or rows of one kind, that are listed; a further entry counts the rest."""
+_LONGEST = 100
+_NTH, _OLD, _NEW = "\x00nth", "\x00old", "\x00new"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One difference between a run and its lock, or between what is stored and what its tables give.
+
+    Attributes
+    ----------
+    where
+        A file, a table or an option.
+    row
+        Key values of the row.
+    old, new
+        What was locked (or follows from the locked tables), and what is stored now.
+    """
+
+    kind: Kind
+    where: str
+    what: str
+    row: dict[str, Any] = field(default_factory=dict)
+    column: str | None = None
+    old: Any = None
+    new: Any = None
+
+    @property
+    def text(self) -> str:
+        """The problem on one line, with unprintable characters escaped."""
+        place = plain(self.where)
+        if self.row:
+            cells = ", ".join(f"{plain(k)}={shown(v)}" for k, v in self.row.items())
+            place = f"{place}, row {cells}"
+        if self.column is not None:
+            place = f"{place}, column '{plain(self.column)}'"
+        return f"{place}: {plain(self.what)}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of `lpact.archive.verify_run`.
+
+    Attributes
+    ----------
+    checked
+        What was checked, in sentences.
+    notes
+        Facts that are not problems, such as other package versions or skipped checks.
+    """
+
+    path: Path
+    locked: bool
+    digest: str | None
+    problems: tuple[Problem, ...]
+    checked: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no problem was found."""
+        return not self.problems
+
+    def as_json(self) -> dict[str, Any]:
+        """The verification as plain JSON values."""
+        return {**asdict(self), "path": str(self.path), "ok": self.ok}
+
+
+def plain(text: object) -> str:
+    """A string on one line, with unprintable characters escaped."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text)
+    )
+
+
+def shown(value: Any) -> str:
+    """A value for a message: text in quotes, long values shortened."""
+    quoted = f"'{value}'" if isinstance(value, str) else None
+    text = plain(quoted or json.dumps(value, ensure_ascii=False, default=str))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def listed(texts: Sequence[str], most: int = 6, joint: str = ", ") -> str:
+    """The first ``most`` texts, and the number of the others."""
+    more = f"{joint}and {len(texts) - most} more" if len(texts) > most else ""
+    return joint.join(texts[:most]) + more
+
+
+def change(old: Any, new: Any) -> str:
+    """A change in words; for lists of the same length, the elements that differ."""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        places = [i for i, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1]]
+        if places:
+            named = [f"[{i}] {shown(old[i])} → {shown(new[i])}" for i in places]
+            return f"{len(places)} of {len(old)} elements differ: {listed(named, 4)}"
+    return f"{shown(old)} → {shown(new)}"
+
+
+def frame_problems(
+    table: Table, old: pl.DataFrame, new: pl.DataFrame, *, kind: Kind, where: str | None = None
+) -> list[Problem]:
+    """Differences between two frames of a table, by key; empty if the frames are the same.
+
+    Both frames have the declared columns. Keys may repeat.
+    """
+    if old.equals(new):
+        return []
+    place, key = where or table.name, list(table.key)
+    joined = (
+        _numbered(old, key, _OLD)
+        .join(
+            _numbered(new, key, _NEW),
+            on=[*key, _NTH],
+            how="full",
+            coalesce=True,
+            nulls_equal=True,
+            suffix=_NEW,
+        )
+        .sort([*key, _NTH])
+    )
+    problems: list[Problem] = []
+    for missing, what in ((_NEW, "the row is missing"), (_OLD, "the row was added")):
+        rows = joined.filter(pl.col(missing).is_null())
+        problems += [Problem(kind, place, what, row=row) for row in _keys(rows, key)]
+        if rows.height > MOST_CELLS:
+            more = f"{what}, in {rows.height - MOST_CELLS} more rows"
+            problems.append(Problem(kind, place, more))
+    both = joined.filter(pl.col(_NEW).is_not_null() & pl.col(_OLD).is_not_null())
+    for name in (own for own in old.columns if own not in key):
+        problems += _cells(both, name, key, kind, place)
+    if not problems:
+        same = old.select(key).equals(new.select(key))
+        what = "a zero has another sign" if same else "the rows are in another order"
+        problems.append(Problem(kind, place, what))
+    return problems
+
+
+def _numbered(frame: pl.DataFrame, key: list[str], mark: str) -> pl.DataFrame:
+    """The frame with the number of each row among those with its key."""
+    nth = pl.int_range(pl.len()).over(key).alias(_NTH)
+    return frame.with_columns(nth, pl.lit(value=True).alias(mark))
+
+
+def _cells(
+    both: pl.DataFrame, name: str, key: list[str], kind: Kind, place: str
+) -> Iterator[Problem]:
+    changed = both.filter(pl.col(name).ne_missing(pl.col(f"{name}{_NEW}")))
+    first = changed.head(MOST_CELLS)
+    pairs = zip(first[name].to_list(), first[f"{name}{_NEW}"].to_list(), strict=True)
+    for row, (old, new) in zip(_keys(first, key), pairs, strict=True):
+        yield Problem(kind, place, change(old, new), row=row, column=name, old=old, new=new)
+    if changed.height > MOST_CELLS:
+        more = f"{changed.height - MOST_CELLS} more cells differ"
+        yield Problem(kind, place, more, column=name)
+
+
+def _keys(rows: pl.DataFrame, key: list[str]) -> Iterator[dict[str, object]]:
+    return rows.select(key).head(MOST_CELLS).iter_rows(named=True)

@@ -1,0 +1,269 @@
+"""Datasets that are made of arrays in Python.
+
+`memory_dataset` turns `Responses` and features into recordings and stimuli. A run reads them from a temporary folder
+in the layout of the reader ``folder``, which `write_folder` writes: worker processes, checksums and resuming then work
+as for any other dataset.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from lpact.datasets.base import (
+    ITEM,
+    Dataset,
+    DatasetInfo,
+    Epochs,
+    FeatureKey,
+    Recording,
+    RecordingId,
+    Signal,
+    SourceFile,
+    Stimulus,
+    TimeSeries,
+    Units,
+    items_table,
+)
+from lpact.datasets.folder import Folder, FolderDataset
+from lpact.errors import ConfigError, InputError
+from lpact.math.types import FloatArray
+from lpact.responses import Responses
+from lpact.responses.read import STIMULUS, some
+
+STIMULI = "stimuli"
+"""Id of the stimulus that holds all items of an in-memory dataset."""
+
+UNKNOWN_REGION = "unknown"
+
+
+@dataclass(frozen=True)
+class MemoryFeatures:
+    """Feature sets in memory, [n_words, n_columns] each."""
+
+    arrays: Mapping[FeatureKey, FloatArray]
+
+    def keys(self) -> Sequence[FeatureKey]:
+        """Return what is on offer."""
+        return list(self.arrays)
+
+    def load(self, key: FeatureKey) -> FloatArray:
+        """Return the features [n_words, n_columns]."""
+        return self.arrays[key]
+
+    def where(self, key: FeatureKey) -> str:
+        """Name a feature set in messages."""
+        return f"features of '{key.model}', layer {key.layer}, context '{key.context}'"
+
+
+class MemoryDataset(Dataset):
+    """Recordings and stimuli that are in memory."""
+
+    def __init__(self, recordings: Sequence[Recording], stimuli: Sequence[Stimulus]) -> None:
+        self._recordings = {recording.id: recording for recording in recordings}
+        self._stimuli = {stimulus.id: stimulus for stimulus in stimuli}
+        self.info = DatasetInfo("arrays in memory", "unversioned", "not stated")
+
+    def recording_ids(self) -> list[RecordingId]:
+        """Return every recording, sorted."""
+        return sorted(self._recordings)
+
+    def recording(self, recording_id: RecordingId) -> Recording:
+        """Return one recording."""
+        return self._recordings[recording_id]
+
+    def stimulus(self, stimulus_id: str) -> Stimulus:
+        """Return one stimulus."""
+        return self._stimuli[stimulus_id]
+
+    def source_files(self) -> list[SourceFile]:
+        """Return one entry per recording and stimulus, with the SHA-256 of its arrays and names."""
+        found = []
+        for recording in self._recordings.values():
+            values = recording.signal.values
+            array = (
+                values if isinstance(values, np.ndarray) else values.read(range(values.shape[1]))
+            )
+            parts = [_bytes(array), repr((recording.id, recording.units.ids)).encode()]
+            found.append(self._source(f"recordings/{recording.id}", parts))
+        for stimulus in self._stimuli.values():
+            parts = [stimulus.words.write_csv().encode()]
+            if stimulus.features is not None:
+                for key in stimulus.features.keys():  # noqa: SIM118
+                    parts += [repr(key).encode(), _bytes(stimulus.features.load(key))]
+            found.append(self._source(f"stimuli/{stimulus.id}", parts))
+        return found
+
+    def _source(self, path: str, parts: Sequence[bytes]) -> SourceFile:
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(hashlib.sha256(part).digest())
+        return SourceFile(path, sum(map(len, parts)), digest.hexdigest(), self.info.licence)
+
+
+def _bytes(array: FloatArray) -> bytes:
+    return f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()
+
+
+class Memory(Folder):
+    """Arrays that were handed over in Python; see `lpact.audit`."""
+
+    name = "memory"
+    summary = "arrays that are handed over in Python (`lpact.audit`); not for study files"
+    needs_path = False
+
+    def open(self, *, name: str, path: Path | None, seed: int) -> FolderDataset:
+        """Open the folder in which a run keeps the arrays; without one, raise `ConfigError`."""
+        if path is None:
+            raise ConfigError(
+                "the reader 'memory' is for arrays in Python, not for study files",
+                where=f"dataset '{name}', option 'reader'",
+                got="reader = 'memory'",
+                expected="lpact.audit(features=…, responses=…), which hands the arrays over",
+                remedy="save the arrays in a folder, and use the reader 'folder' or 'arrays'",
+            )
+        return super().open(name=name, path=path, seed=seed)
+
+
+def memory_dataset(
+    responses: Sequence[Responses],
+    words: pl.DataFrame | None = None,
+    *,
+    features: Mapping[FeatureKey, FloatArray] | None = None,
+    mechanisms: Mapping[str, FloatArray] | None = None,
+) -> MemoryDataset:
+    """Make a dataset of responses to the same stimuli, one recording per subject, session and repetition.
+
+    Parameters
+    ----------
+    responses
+        One per subject and session. With a sampling rate, they are time series on the clock of the words.
+    words
+        Table of words or items, one row per stimulus, or with a column ``stimulus_id`` that says which stimulus a
+        word belongs to. None: that of the first responses, or else the stimuli themselves as items. The column, or
+        else the first responses, decide which stimuli there are, and in which order; those that a subject lacks are
+        missing there.
+    features, mechanisms
+        One row, or value, per row of the words table.
+    """
+    first = responses[0]
+    words = words if words is not None else first.words
+    if first.sampling_rate_hz is None:
+        order = first.stimulus_ids
+        if words is not None and STIMULUS in words.columns:
+            order = tuple(dict.fromkeys(words[STIMULUS].drop_nulls().cast(pl.String)))
+        responses = [_in_order(own, order) for own in responses]
+    table, unknown = _stimulus_table(responses[0], words)
+    stimulus = Stimulus(
+        STIMULI,
+        table,
+        "words in memory",
+        features=MemoryFeatures(dict(features)) if features else None,
+        mechanisms=dict(mechanisms or {}),
+        unknown=unknown,
+    )
+    recordings = [recording for own in responses for recording in _recordings(own)]
+    return MemoryDataset(recordings, [stimulus])
+
+
+def _in_order(own: Responses, order: tuple[str, ...]) -> Responses:
+    extra = [name for name in own.stimulus_ids if name not in set(order)]
+    if extra:
+        raise InputError(
+            "subjects have different stimuli, or stimuli without words",
+            where=own.where,
+            got=some(extra),
+            expected="stimuli of the words table, or else of the first subject; some may be missing",
+            remedy="add them to the words, put a subject with all stimuli first, or use select(stimuli=…)",
+        )
+    return own if own.stimulus_ids == order else own.reindex(order)
+
+
+def _recordings(responses: Responses) -> list[Recording]:
+    """One recording per repetition that has any value."""
+    n_units = responses.n_units
+    units = Units(
+        responses.unit_ids,
+        responses.regions or (UNKNOWN_REGION,) * n_units,
+        responses.coordinates_mm,
+        responses.coordinate_frame,
+        responses.comparable_units,
+    )
+    made = []
+    for repetition in range(responses.n_repetitions):
+        values = responses.values[:, repetition]
+        if not np.isfinite(values).any():
+            continue
+        recording_id = RecordingId(
+            responses.subject, responses.session, str(repetition + 1), STIMULI
+        )
+        signal: Signal = Epochs(values[None], (0.0,), responses.physical_unit)
+        if responses.sampling_rate_hz is not None:
+            start_s = 0.0 if responses.onset_s is None else float(responses.onset_s[0])
+            signal = TimeSeries(
+                values, responses.sampling_rate_hz, start_s, responses.physical_unit
+            )
+        made.append(Recording(recording_id, signal, units, f"arrays in memory, {recording_id}"))
+    return made
+
+
+def _stimulus_table(
+    first: Responses, words: pl.DataFrame | None
+) -> tuple[pl.DataFrame, frozenset[str]]:
+    """The words table, completed from what the responses know, and which columns are unknown."""
+    if first.sampling_rate_hz is not None:
+        if words is None:
+            raise InputError(
+                "a continuous recording needs words with their times",
+                where=first.where,
+                got="a sampling rate, and no words",
+                expected="a table with the columns 'word' and 'onset_s'",
+                remedy="give words=…, or one response per stimulus without a sampling rate",
+            )
+        return items_table(words.drop(STIMULUS, strict=False), STIMULI)
+    ids = pl.Series(ITEM, first.stimulus_ids, dtype=pl.String)
+    if words is None:
+        words = pl.DataFrame([ids])
+    elif STIMULUS in words.columns:
+        words = _by_stimulus(first, words)
+        if words.height != first.n_stimuli:
+            return items_table(words, STIMULI)
+    elif words.height != first.n_stimuli:
+        raise InputError(
+            "the words and the responses do not match",
+            where=first.where,
+            got=f"{words.height} words, responses to {first.n_stimuli} stimuli",
+            expected="one row of words per row of the responses",
+            remedy=f"add a column '{STIMULUS}' if stimuli have several words, or a sampling rate if the responses "
+            "are a continuous recording",
+        )
+    if ITEM not in words.columns:
+        words = words.insert_column(0, ids)
+    if "onset_s" not in words.columns and first.onset_s is not None:
+        words = words.with_columns(pl.Series("onset_s", first.onset_s))
+    if "story_id" not in words.columns and first.groups is not None:
+        words = words.with_columns(pl.Series("story_id", first.groups))
+    return items_table(words, STIMULI)
+
+
+def _by_stimulus(first: Responses, words: pl.DataFrame) -> pl.DataFrame:
+    """Words of the stimuli; where a stimulus has several, it is a sentence."""
+    if words[STIMULUS].null_count():
+        raise InputError(
+            "words belong to no stimulus",
+            where=f"words, column '{STIMULUS}'",
+            got=f"{words[STIMULUS].null_count()} of {words.height} words",
+            expected="a stimulus for every word, unless the responses are a continuous recording",
+            remedy="leave these words out",
+        )
+    if words.height == first.n_stimuli:
+        return words.rename({STIMULUS: ITEM}).with_columns(pl.col(ITEM).cast(pl.String))
+    place = {name: i for i, name in enumerate(first.stimulus_ids)}
+    owners = words[STIMULUS].cast(pl.String)
+    sentence = pl.Series("sentence_id", [place[name] for name in owners], dtype=pl.Int64)
+    return words.drop(STIMULUS).with_columns(sentence)

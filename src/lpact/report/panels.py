@@ -1,0 +1,583 @@
+"""The shared panels of every figure, as Altair charts.
+
+A panel takes a Polars frame and names of columns. Rows with a column `lpact.report.figure.MARK` become marks that know
+what they stand for: it is their description in the SVG and their tooltip in a notebook. Colours are palette roles
+(`lpact.report.theme`). A figure layers panels with `overlay` and places them with `beside`, `stacked` and `grid`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import altair as alt
+import polars as pl
+
+from lpact.report.figure import MARK, Spec
+from lpact.report.theme import DIVERGING, RAMP, colour
+
+if TYPE_CHECKING:
+    from lpact.report.figure import Chart
+
+Rows = pl.DataFrame | Sequence[Mapping[str, Any]]
+
+CROSS = "M-0.7,-0.7L0.7,0.7M0.7,-0.7L-0.7,0.7"
+DASH = "M-0.7,0L0.7,0"
+TICK = "M0,-1L0,1"
+LINE = "M-1,0L1,0"
+BROKEN = "M-1,0L-0.3,0M0.3,0L1,0"
+BOX = "M-1,-0.7L1,-0.7L1,0.7L-1,0.7Z"
+_STROKES = frozenset({CROSS, DASH, TICK, LINE, BROKEN})
+"""Symbols that have an edge and no area."""
+
+
+def wedge(share: float) -> str:
+    """Symbol: the part ``share`` (above 0, below 1) of a disc, clockwise from twelve o'clock."""
+    turn = 2 * math.pi * share
+    x, y = math.sin(turn), -math.cos(turn)
+    return f"M0,0L0,-1A1,1,0,{int(share > 0.5)},1,{x:.4f},{y:.4f}Z"
+
+
+# -- one layer of marks ------------------------------------------------------------------------------------------------
+
+
+def layer(
+    rows: Rows, kind: str, look: Mapping[str, Any] | None = None, **channels: Any
+) -> alt.Chart:
+    """Marks of one kind ("point", "rule", "bar", "text" …), one per row.
+
+    ``look`` are properties of the mark; roles of the palette are allowed for ``color``, ``fill`` and ``stroke``.
+    ``channels`` are names of columns, or definitions as Vega-Lite has them (`axis`, `lanes`, `own`, ``{"datum": 0}``).
+    Only the columns that are used enter the picture.
+    """
+    frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, infer_schema_length=None)
+    properties: Spec = {"type": kind, **(look or {})}
+    for name in ("color", "fill", "stroke"):
+        if name in properties and not properties[name].startswith(("#", "transparent")):
+            properties[name] = colour(properties[name])
+    if MARK in frame.columns:
+        channels |= {"description": {"field": MARK, "type": "nominal"}, "tooltip": "tooltip"}
+        texts = [json.loads(own)["text"] for own in frame[MARK]]
+        frame = frame.with_columns(pl.Series("tooltip", texts, dtype=pl.String))
+    else:
+        properties["aria"] = False
+    encoding = {name: _channel(name, own, frame) for name, own in channels.items()}
+    used = {str(own["field"]) for own in _definitions(encoding) if "field" in own}
+    fixed: dict[str, Any] = {name: Fixed(own) for name, own in encoding.items()}
+    return alt.Chart(
+        # Not `InlineData`, which Altair would hash and move to the top of the specification.
+        alt.Data(values=Fixed(frame.select(sorted(used)))),  # type: ignore[no-untyped-call]
+        mark=Fixed(properties),  # type: ignore[arg-type]
+        encoding=alt.FacetedEncoding(**fixed),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """Rows, mark or channel of a layer.
+
+    Altair copies and walks dictionaries and lists whenever charts are put together, which takes most of the time of a
+    figure. It leaves this object alone until the specification is written.
+    """
+
+    value: pl.DataFrame | Spec | list[Spec]
+    # With a schema and `to_dict`, the object is an `altair.utils.schemapi.SchemaLike`.
+    _schema: ClassVar[dict[str, str]] = {"type": "object"}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fixed) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_dict(self) -> Any:
+        """As Vega-Lite takes it: numbers that are not finite are missing; marks without data have one empty row."""
+        if not isinstance(self.value, pl.DataFrame):
+            return self.value
+        if not self.value.width:
+            return [{}]
+        floats = [name for name, kind in self.value.schema.items() if kind.is_float()]
+        finite = (pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in floats)
+        return self.value.with_columns(finite).to_dicts()
+
+
+def _channel(name: str, given: Any, frame: pl.DataFrame) -> Any:
+    if isinstance(given, list):
+        return [_channel(name, own, frame) for own in given]
+    own: Spec = {"field": given} if isinstance(given, str) else dict(given)
+    if "field" in own and "type" not in own and name not in ("x2", "y2"):
+        numeric = own["field"] in frame.columns and frame.schema[own["field"]].is_numeric()
+        own["type"] = "quantitative" if numeric else "nominal"
+    return own
+
+
+def _definitions(encoding: Mapping[str, Any]) -> Iterable[Spec]:
+    for own in encoding.values():
+        yield from own if isinstance(own, list) else [own]
+
+
+# -- axes --------------------------------------------------------------------------------------------------------------
+
+
+def axis(
+    field: str,
+    title: str | None = None,
+    domain: Sequence[float] | None = None,
+    *,
+    ticks: int | Sequence[float] = 4,
+    labels: bool = True,
+    fmt: str = "~g",
+    **more: Any,
+) -> Spec:
+    """A numeric channel with its axis; ``more`` are further properties of the axis."""
+    scale: Spec = {"nice": False, "zero": False}
+    if domain is not None:
+        scale["domain"] = list(domain)
+    at = {"tickCount": ticks} if isinstance(ticks, int) else {"values": list(ticks)}
+    shown = {"title": title, "format": fmt, "labels": labels, **at, **more}
+    return {"field": field, "type": "quantitative", "scale": scale, "axis": shown}
+
+
+def bare(field: str, domain: Sequence[float]) -> Spec:
+    """A numeric channel without an axis."""
+    scale = {"domain": list(domain), "nice": False, "zero": False}
+    return {"field": field, "type": "quantitative", "scale": scale, "axis": None}
+
+
+def lanes(
+    field: str,
+    order: Sequence[Any],
+    *,
+    labels: bool = True,
+    limit: int = 240,
+    grid: bool = False,
+    title: str | None = None,
+    **more: Any,
+) -> Spec:
+    """A channel with one band per name, in this order.
+
+    Labels have room for ``limit`` pixels; a longer one loses its middle and is complete in the tooltips.
+    """
+    most = limit // 6
+    cut = (
+        f"length(datum.label) > {most} ? slice(datum.label, 0, {most // 2}) + '…' + "
+        f"slice(datum.label, -{most // 2 - 1}) : datum.label"
+    )
+    shown = {
+        "title": title,
+        "domain": False,
+        "ticks": False,
+        "grid": grid,
+        "labels": labels,
+        "labelPadding": 8,
+        "labelLimit": 0,
+        "labelExpr": cut,
+        "labelOverlap": False,
+        "labelAngle": 0,
+        **more,
+    }
+    scale = {"type": "band", "domain": list(order)}
+    return {"field": field, "type": "nominal", "sort": None, "scale": scale, "axis": shown}
+
+
+def pixels(field: str) -> Spec:
+    """A position in pixels from the left or top of the panel."""
+    return {"field": field, "type": "quantitative", "scale": None, "axis": None}
+
+
+def own(field: str, kind: str = "nominal") -> Spec:
+    """A channel whose values the rows bring along, such as colours or symbols."""
+    return {"field": field, "type": kind, "scale": None, "legend": None}
+
+
+def domain(*columns: pl.Series | Iterable[float | None], zero: bool = True) -> tuple[float, float]:
+    """Range of all finite numbers (and zero), with a little room where data end."""
+    found = [
+        float(value)
+        for column in columns
+        for value in column
+        if value is not None and math.isfinite(value)
+    ]
+    if zero or not found:
+        found.append(0.0)
+    low, high = min(found), max(found)
+    room = 0.05 * (high - low) or 0.01
+    # An end at zero is the axis itself and needs no room.
+    tight = [zero and end == 0 and low < high for end in (low, high)]
+    return (low if tight[0] else low - room, high if tight[1] else high + room)
+
+
+# -- panels ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a kind of mark looks: a symbol of Vega or one of this module, palette roles, and area in square pixels."""
+
+    shape: str = "circle"
+    fill: str | None = None
+    edge: str | None = None
+    size: float = 60
+    opacity: float = 1
+
+    def columns(self) -> Spec:
+        """The look as values of the columns that `points` reads."""
+        filled = self.fill is not None and self.shape not in _STROKES
+        return {
+            "shape": self.shape,
+            "fill": colour(self.fill) if self.fill and filled else "transparent",
+            "stroke": colour(self.edge or self.fill or "ink"),
+            "size": float(self.size),
+            "opacity": float(self.opacity),
+        }
+
+
+def with_looks(rows: pl.DataFrame, column: str, looks: Mapping[Any, Look]) -> pl.DataFrame:
+    """The rows with the columns that `points` reads, by the kind in ``column``."""
+    made = [looks[kind].columns() for kind in rows[column]]
+    schema = {"shape": pl.String, "fill": pl.String, "stroke": pl.String} | dict.fromkeys(
+        ("size", "opacity"), pl.Float64
+    )
+    return rows.hstack(pl.DataFrame(made, schema=schema))
+
+
+def points(
+    rows: pl.DataFrame,
+    x: Any,
+    y: Any,
+    *,
+    thick: float = 1.2,
+    shift: tuple[float, float] = (0, 0),
+    **more: Any,
+) -> alt.Chart:
+    """Symbols that look as the rows say (`with_looks`), moved by ``shift`` pixels; ``more`` are further channels."""
+    looks = {name: own(name) for name in ("shape", "fill", "stroke")}
+    looks |= {name: own(name, "quantitative") for name in ("size", "opacity")}
+    look = {"strokeWidth": thick, "strokeCap": "round"}
+    if any(shift):
+        look |= {"xOffset": shift[0], "yOffset": shift[1]}
+    return layer(rows, "point", look, x=x, y=y, **looks, **more)
+
+
+def symbols(rows: pl.DataFrame, look: Look, x: Any, y: Any, **more: Any) -> alt.Chart:
+    """Symbols that all look the same; ``more`` as for `points`."""
+    looks = {name: pl.lit(value) for name, value in look.columns().items()}
+    return points(rows.with_columns(**looks), x, y, **more)
+
+
+def dots(
+    rows: Rows, x: Any, y: Any, role: str, *, size: float = 12, opacity: float = 0.45, **look: Any
+) -> alt.Chart:
+    """Small dots of one colour, such as one per subject-run."""
+    return layer(rows, "point", {"size": size, "opacity": opacity, "color": role, **look}, x=x, y=y)
+
+
+def intervals(
+    rows: pl.DataFrame,
+    along: str,
+    at: Any,
+    scale: Spec,
+    role: str = "ink",
+    *,
+    low: str = "low",
+    high: str = "high",
+    **look: Any,
+) -> alt.Chart:
+    """Bars from ``low`` to ``high`` along the channel "x" or "y"; rows without both have none."""
+    other = "y" if along == "x" else "x"
+    ends = {along: {**scale, "field": low}, f"{along}2": {"field": high}, other: at}
+    return layer(
+        rows.drop_nulls([low, high]), "rule", {"color": role, "strokeWidth": 1.5, **look}, **ends
+    )
+
+
+def draws(
+    rows: pl.DataFrame,
+    x: Spec,
+    y: Any,
+    role: str = "control",
+    *,
+    low: str = "low",
+    high: str = "high",
+    height: float = 8,
+) -> alt.Chart:
+    """The range of draws as a pale bar, for an observed value to lie on."""
+    look = {"color": "missing" if role == "control" else role, "height": height}
+    return layer(
+        rows.drop_nulls([low, high]), "bar", look, y=y, x={**x, "field": low}, x2={"field": high}
+    )
+
+
+def bars(
+    rows: pl.DataFrame, x: Spec, y: Any, role: str, *, hollow: bool = False, **look: Any
+) -> alt.Chart:
+    """Horizontal bars from zero; hollow ones have an edge only."""
+    paint = {"fill": "paper", "stroke": role} if hollow else {"fill": role}
+    return layer(rows, "bar", {**paint, **look}, x=x, x2={"datum": 0}, y=y)
+
+
+def reference(
+    at: float, along: str = "x", role: str = "line", *, dash: Sequence[float] = (), thick: float = 1
+) -> alt.Chart:
+    """A line across the panel at a value of "x" or "y"."""
+    look: Spec = {"color": role, "strokeWidth": thick}
+    if dash:
+        look["strokeDash"] = list(dash)
+    return layer([{}], "rule", look, **{along: {"datum": at}})
+
+
+def separators(y: Spec) -> alt.Chart:
+    """Fine lines between lanes."""
+    rows = pl.DataFrame({y["field"]: y["scale"]["domain"][:-1]})
+    return layer(rows, "rule", {"color": "grid"}, y={**y, "bandPosition": 1})
+
+
+def text(
+    rows: Rows, column: str, x: Any, y: Any, *, size: int = 11, ink: str = "ink", **look: Any
+) -> alt.Chart:
+    """Words at a place, vertically centred."""
+    plain = {"align": "left", "baseline": "middle", "fontSize": size, "color": ink, "limit": 0}
+    return layer(rows, "text", plain | look, x=x, y=y, text={"field": column, "type": "nominal"})
+
+
+def notes(rows: pl.DataFrame, column: str, x: Any, y: Any, **look: Any) -> list[alt.Chart]:
+    """Muted words in a lane, such as why it has no number; a halo keeps lines from crossing them out."""
+    halo = {"stroke": "paper", "strokeWidth": 5}
+    bare_rows = rows.drop(MARK, strict=False)
+    return [
+        text(bare_rows, column, x, y, size=10, ink="paper", **look, **halo),
+        text(rows, column, x, y, size=10, ink="muted", **look),
+    ]
+
+
+def column(
+    rows: pl.DataFrame,
+    name: str,
+    y: Spec,
+    width: float,
+    *,
+    height: Any,
+    align: str = "left",
+    title: str = "",
+    **look: Any,
+) -> alt.LayerChart:
+    """Words beside lanes, as a panel of its own with a fixed width; ``title`` stands above it."""
+    at = {"left": 0.0, "center": width / 2, "right": width}[align]
+    words = text(
+        rows, name, {"value": at}, {**y, "axis": None}, align=align, **{"limit": width, **look}
+    )
+    return overlay(words, heading(title, at, align=align), width=width, height=height)
+
+
+def heading(
+    words: str, x: float = 0, *, y: float = -8, align: str = "left", **look: Any
+) -> alt.Chart:
+    """Muted words above a panel, at pixels from its left and top; empty words draw nothing."""
+    rows = pl.DataFrame({"text": [words] if words else []}, schema={"text": pl.String})
+    look = {"ink": "muted", "align": align, **look}
+    return text(rows, "text", {"value": x}, {"value": y}, size=10, **look)
+
+
+# -- cells of a heat map -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Classes of numbers with a colour each: ``bounds`` between them, and one palette role more than bounds."""
+
+    roles: tuple[str, ...]
+    bounds: tuple[float, ...]
+
+    def place(self, value: float | None) -> int | None:
+        """Index of a number's class; None where it is missing."""
+        if value is None or not math.isfinite(value):
+            return None
+        return sum(value >= bound for bound in self.bounds)
+
+    def paint(self, rows: pl.DataFrame, column: str) -> pl.DataFrame:
+        """The rows with columns ``fill`` and ``ink``: colours of the cell and of the text over it."""
+        places = [self.place(value) for value in rows[column]]
+        fills = [colour("missing" if at is None else self.roles[at]) for at in places]
+        inks = [colour("on_light" if at is None else _ink_on(self.roles[at])) for at in places]
+        return rows.with_columns(
+            pl.Series("fill", fills, dtype=pl.String), pl.Series("ink", inks, dtype=pl.String)
+        )
+
+
+_STRONG = frozenset({*RAMP[4:], *DIVERGING[:2], *DIVERGING[5:]})
+
+
+def _ink_on(role: str) -> str:
+    return "on_strong" if role in _STRONG else "on_light"
+
+
+def diverging(largest: float) -> Classes:
+    """Seven classes around zero with bounds ±b/10, ±0.4 b and ±b, b about half the largest; outer ones are open.
+
+    They widen outwards, so that one large value does not leave all others in the middle.
+    """
+    widest = round_down(largest / 2)
+    bounds = (round(k * widest, 12) for k in (-1, -0.4, -0.1, 0.1, 0.4, 1))
+    return Classes(DIVERGING, tuple(bounds))
+
+
+def round_down(value: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten that is not above the value; 0.001 where there is none."""
+    if not math.isfinite(value) or value <= 0:
+        return 0.001
+    power = math.floor(math.log10(value))
+    fits = (m * 10.0**power for m in (5, 2, 1) if m * 10.0**power <= value * (1 + 1e-9))
+    return float(next(fits, 10.0**power))
+
+
+def cells(
+    rows: pl.DataFrame,
+    x: Any,
+    y: Any,
+    *,
+    label: str = "",
+    size: int = 10,
+    gap: float = 1,
+    **more: Any,
+) -> list[alt.Chart]:
+    """Rectangles in the colours of `Classes.paint`, with the text of the column ``label`` over them."""
+    look = {"stroke": "paper", "strokeWidth": gap} if gap else {}
+    made = [layer(rows, "rect", look, x=x, y=y, fill=own("fill"), **more)]
+    if label:
+        words = {"align": "center", "baseline": "middle", "fontSize": size}
+        channels = {
+            "x": x,
+            "y": y,
+            "text": {"field": label, "type": "nominal"},
+            "color": own("ink"),
+        }
+        made.append(layer(rows.drop(MARK, strict=False), "text", words, **channels, **more))
+    return made
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+_NARROW, _WIDE = " .,:;'|!()[]fijlrtI-", "mwMW%@"
+_BOX_WIDTH = 34
+
+
+def key(
+    *entries: tuple[str, Look] | tuple[str, Classes, Sequence[str]] | str,
+    width: float = 800,
+    thick: float = 1.5,
+) -> alt.LayerChart:
+    """What symbols and colours mean, from left to right in lines of ``width`` pixels.
+
+    An entry is a label with its `Look`, words alone, or the title of `Classes` with the words at their bounds (one
+    fewer than classes) or below their boxes (as many).
+    """
+    x, y, below = 0.0, 8.0, 8.0
+    used = 0.0
+    symbols: list[Spec] = []
+    words: list[Spec] = []
+    for entry in entries:
+        label = entry if isinstance(entry, str) else entry[0]
+        classes = entry[1] if not isinstance(entry, str) and isinstance(entry[1], Classes) else None
+        n_boxes = len(classes.roles) if classes else 0
+        lead = 0 if isinstance(entry, str) or classes else 20
+        needed = lead + _length(label) + (8 + _BOX_WIDTH * n_boxes if classes else 0)
+        if x and x + needed > width:
+            x, y, below = 0.0, y + below + 10, 8.0
+        if not isinstance(entry, str) and isinstance(entry[1], Look):
+            symbols.append({"x": x + 8, "y": y, **entry[1].columns()})
+        words.append({"x": x + lead, "y": y, "text": label, "align": "left"})
+        if classes and len(entry) == 3:
+            left = x + _length(label) + 8
+            box = "M-1.42,-0.5L1.42,-0.5L1.42,0.5L-1.42,0.5Z"
+            for i, role in enumerate(classes.roles):
+                look = Look(box, role, role, 24**2)
+                symbols.append({"x": left + (i + 0.5) * _BOX_WIDTH, "y": y, **look.columns()})
+            shift = 0.5 if len(entry[2]) == n_boxes else 1.0
+            words += [
+                {"x": left + (i + shift) * _BOX_WIDTH, "y": y + 14, "text": at, "align": "center"}
+                for i, at in enumerate(entry[2])
+            ]
+            below = 18.0
+        used = max(used, x + needed)
+        x += needed + 20
+    at_x, at_y = pixels("x"), pixels("y")
+    frame = pl.DataFrame(words)
+    parts = [
+        text(frame.filter(align=align), "text", at_x, at_y, size=size, align=align)
+        for align, size in (("left", 11), ("center", 10))
+    ]
+    if symbols:
+        parts.insert(0, points(pl.DataFrame(symbols), at_x, at_y, thick=thick))
+    return overlay(*parts, width=used, height=y + below)
+
+
+def _length(words: str) -> float:
+    """About how wide words of the base size are, in pixels."""
+    return sum(3.3 if c in _NARROW else 9.2 if c in _WIDE else 6.3 for c in words)
+
+
+# -- composition -------------------------------------------------------------------------------------------------------
+
+
+def title(words: str, subtitle: str = "", **more: Any) -> alt.Title:
+    """A title flush with the left edge of its panel."""
+    if subtitle:
+        more["subtitle"] = subtitle
+    return alt.Title(words, **more)
+
+
+def panel_title(words: str | Sequence[str], width: float, **more: Any) -> alt.Title:
+    """The title of a small panel, no wider than the panel."""
+    return alt.Title(
+        words, **{"fontSize": 11, "limit": width, "offset": 4, "frame": "group", **more}
+    )
+
+
+def overlay(
+    *layers: alt.Chart, width: float, height: Any, title: alt.Title | None = None
+) -> alt.LayerChart:
+    """Layers over each other, the first one lowest; those without rows still bring their axes.
+
+    ``height`` is in pixels, or ``{"step": pixels}`` for each lane.
+    """
+    # Properties are given at once: Altair copies a whole chart to add one.
+    return alt.LayerChart(layer=list(layers), width=width, height=height, **_titled(title))
+
+
+def beside(*panels: Chart, title: alt.Title | None = None, spacing: float = 14) -> alt.HConcatChart:
+    """Panels beside each other, aligned at their plotting areas."""
+    return alt.HConcatChart(hconcat=list(panels), spacing=spacing, bounds="flush", **_titled(title))
+
+
+def stacked(
+    *panels: Chart, title: alt.Title | None = None, spacing: float = 14
+) -> alt.VConcatChart:
+    """Panels below each other."""
+    return alt.VConcatChart(vconcat=list(panels), spacing=spacing, **_titled(title))
+
+
+def grid(
+    panels: Sequence[Chart],
+    columns: int,
+    *,
+    title: alt.Title | None = None,
+    spacing: Any = 24,
+    center: bool = False,
+) -> alt.ConcatChart:
+    """Panels in rows of so many columns, all aligned; ``center``: smaller ones in the middle of their cells."""
+    return alt.ConcatChart(
+        concat=list(panels), columns=columns, spacing=spacing, center=center, **_titled(title)
+    )
+
+
+def _titled(title: alt.Title | None) -> Spec:
+    return {} if title is None else {"title": title}
+
+
+def chunks(items: Sequence[Any], most: int) -> list[list[Any]]:
+    """Consecutive parts of at most ``most`` items and about equal length."""
+    n_parts = max(1, -(-len(items) // most))
+    each = -(-len(items) // n_parts)
+    return [list(items[i : i + each]) for i in range(0, len(items), each)]

@@ -1,0 +1,29 @@
+"""What L-PACT asks of the shared tables of a study."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import lpact
+from lpact.errors import ConfigError
+
+STUDY: dict[str, Any] = {
+    "name": "study",
+    "datasets": [{"name": "sim", "reader": "simulated"}],
+    "models": [{"name": "integrated", "layers": [1]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "option"),
+    [
+        ({"models": []}, "models"),
+        ({"mechanisms": {"include": ["surprisal"]}}, "mechanisms.include"),
+    ],
+)
+def test_too_few_models_or_mechanisms_are_an_error(values: dict[str, Any], option: str) -> None:
+    assert lpact.load_study(STUDY).config.analyses.keys() == {"lpact"}
+    with pytest.raises(ConfigError, match=f"L-PACT needs at least . in '{option}'"):
+        lpact.load_study(STUDY | values)

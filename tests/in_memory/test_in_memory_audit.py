@@ -1,0 +1,288 @@
+"""`lpact.audit`: arrays give the verdict that a study file gives for the same data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import lpact
+from lpact.datasets.base import DATASETS, Dataset
+from lpact.datasets.folder.writer import write_folder
+from lpact.datasets.memory import MemoryDataset
+from lpact.errors import ConfigError, InputError, LPactError
+
+MECHANISMS = ("surprisal", "context_update")
+OPTIONS: dict[str, Any] = {
+    "readout": {"alphas": [10.0, 1000.0], "folds": 3, "min_train_events": 30},
+    "controls": {
+        "include": ["random_matched_dim", "random_matched_autocorr", "circular_shift"],
+        "draws": 2,
+    },
+    "mechanisms": {"include": MECHANISMS},
+    "lpact": {
+        "relational": {"alignments": ["linear"], "profiles": ["pearson"], "permutations": 9},
+        "stripping": {"methods": ["feature_zeroing"], "mismatch_draws": 1},
+        "assay": {"enabled": False},
+    },
+}
+GRID = {"lags_ms": [100.0]}
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Dataset:
+    options = {"n_subjects": 3, "n_runs": 1, "sentences_per_story": 6, "n_units": 8}
+    return DATASETS.build("simulated", options).open(name="data", path=None, seed=3)
+
+
+@pytest.fixture(scope="module")
+def arrays(simulated: Dataset) -> dict[str, Any]:
+    """What a user has: arrays and a table of words."""
+    recordings = [simulated.recording(i) for i in simulated.recording_ids()]
+    stimulus = simulated.stimulus("stimulus01")
+    assert stimulus.features is not None
+    layer = {
+        context: stimulus.features.load(lpact_key(context))
+        for context in ("full", "sentence_reset")
+    }
+    units = recordings[0].units
+    return {
+        "features": {"integrated": {2: layer}},
+        "responses": [
+            lpact.Responses.from_numpy(
+                recording.signal.values,
+                unit_ids=units.ids,
+                regions=units.regions,
+                coordinates_mm=units.coordinates_mm,
+                coordinate_frame=units.coordinate_frame,
+                subject=recording.id.subject,
+            )
+            for recording in recordings
+        ],
+        "words": stimulus.words.with_columns(**{m: stimulus.mechanisms[m] for m in MECHANISMS}),
+        "sampling_rate_hz": recordings[0].signal.sampling_rate_hz,  # type: ignore[union-attr]
+    }
+
+
+def lpact_key(context: str) -> Any:
+    from lpact.datasets.base import FeatureKey
+
+    return FeatureKey("integrated", 2, context)
+
+
+def same_tables(one: lpact.Run, other: lpact.Run) -> list[str]:
+    """Names of the tables of both runs, once they were found equal."""
+    names = [table.name for table in one.tables()]
+    assert names == [table.name for table in other.tables()]
+    # Tables of the audit name the source, which is another one.
+    compared = [name for name in names if not name.startswith(("audits/", "controls/"))]
+    for name in compared:
+        assert one.table(name).equals(other.table(name)), name
+    return compared
+
+
+@pytest.fixture(scope="module")
+def audited(arrays: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> lpact.Run:
+    out = tmp_path_factory.mktemp("audit") / "run"
+    return lpact.audit(**arrays, **OPTIONS, grid=GRID, out=out)
+
+
+@pytest.mark.slow
+def test_the_study_file_gives_the_same_tables(
+    simulated: Dataset, arrays: dict[str, Any], audited: lpact.Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data"
+    write_folder(simulated, folder)
+    for header in folder.glob("recordings/*/recording.toml"):
+        text = header.read_text(encoding="utf-8")
+        # The arrays have no sessions or runs: lpact.audit counts them from 1.
+        text = text.replace('session = "01"', 'session = "1"').replace('run = "01"', 'run = "1"')
+        header.write_text(text.replace('"stimulus01"', '"stimuli"'), encoding="utf-8")
+    for envelope in folder.glob("stimuli/*/envelope.*"):
+        envelope.unlink()
+    (folder / "stimuli" / "stimulus01").rename(folder / "stimuli" / "stimuli")
+    features = folder / "stimuli" / "stimuli" / "features"
+    for path in features.glob("*/*/*.npy"):
+        if (
+            path.parts[-3] != "integrated"
+            or path.name != "layer-2.npy"
+            or path.parts[-2]
+            not in (
+                "full",
+                "sentence_reset",
+            )
+        ):
+            path.unlink()
+    for path in sorted(features.rglob("*"), reverse=True):
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+    study = {
+        "name": "from-a-file",
+        "datasets": [{"name": "data", "reader": "folder", "grid": GRID}],
+        "models": [{"name": "integrated", "layers": [2]}],
+        **OPTIONS,
+    }
+    run = lpact.load_study(study, paths={"data": folder}).run(tmp_path / "run", progress=False)
+    compared = same_tables(audited, run)
+    assert "decisions/lpact_decision_table" in compared
+    assert "predictive/predictive_scores" in compared
+    labels = audited.table("decisions/lpact_decision_table")["label"]
+    assert len(labels) == 4
+    assert "insufficient_coverage" not in labels, "there is a verdict to compare"
+
+
+@pytest.mark.slow
+def test_workers_and_a_second_call_change_nothing(
+    arrays: dict[str, Any], audited: lpact.Run, tmp_path: Path
+) -> None:
+    run = lpact.audit(**arrays, **OPTIONS, grid=GRID, out=tmp_path / "run", workers=2)
+    same_tables(audited, run)
+    written = (Path(run.root) / "manifest.json").stat().st_mtime_ns
+    again = lpact.audit(**arrays, **OPTIONS, grid=GRID, out=tmp_path / "run", workers=2)
+    assert (Path(again.root) / "manifest.json").stat().st_mtime_ns == written
+    shifted = [
+        lpact.Responses.from_numpy(own.values + 1.0, subject=own.subject)
+        for own in arrays["responses"]
+    ]
+    changed = arrays | {"responses": shifted}
+    with pytest.raises(LPactError, match="made from something else"):
+        lpact.audit(**changed, **OPTIONS, grid=GRID, out=tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def items() -> lpact.Run:
+    """Pictures: no words, no times, two repetitions, rejected trials, a model that explains the responses."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(150, 6))
+    signal = features @ rng.normal(size=(6, 9))
+    responses = [
+        np.stack([signal + 2.0 * rng.normal(size=signal.shape) for _ in range(2)], axis=1)
+        for _ in range(2)
+    ]
+    responses[1][4:10, 0, 2] = np.nan
+    options = OPTIONS | {"mechanisms": {}}
+    return lpact.audit(features=features, responses=responses, **options)
+
+
+@pytest.mark.slow
+def test_items_without_words_are_audited_as_far_as_they_go(items: lpact.Run) -> None:
+    scores = items.table("predictive/predictive_subject_run_summary")
+    assert scores.height > 0
+    units = items.table("audits/lpact_dataset_unit_inventory")
+    assert units["n_events"].to_list() == [150, 150, 144, 150]
+    found = items.table("audits/lpact_findings").filter(reason="missing_samples")
+    assert found["found"].to_list()[0].startswith("6 events; epoch 4 (from 0)")
+    ingredients = items.table("audits/lpact_ingredient_availability")
+    known = ingredients.filter(reason="ok")["name"].to_list()
+    assert known == ["position_in_story"], "only the order of the items is known"
+    length = ingredients.filter(name="word_length")
+    assert "its items have no column 'word'" in length["detail"][0]
+    mechanism = ingredients.filter(name="surprisal")
+    assert mechanism["reason"][0] == "mechanism_not_offered"
+    assert "its items have no column 'word'" in mechanism["detail"][0]
+    reliability = items.table("ceilings/brain_brain_ceiling").filter(reason="ok")
+    assert reliability.height > 0, "repetitions are runs, which ceilings pair"
+
+
+def small(n: int = 12) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    return {"features": rng.normal(size=(n, 2)), "responses": rng.normal(size=(n, 3))}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"responses": []}, LPactError, "three axes|no responses"),
+        ({"responses": {}}, InputError, "there are no responses"),
+        ({"features": {"m": {"first": np.zeros((12, 2))}}}, InputError, "not ordered by model"),
+        ({"features": {"m": {0: {"ful": np.zeros((12, 2))}}}}, InputError, "not ordered by model"),
+        ({"features": np.zeros((11, 2))}, LPactError, "fewer rows than there are words"),
+        ({"words": ["a"] * 11}, LPactError, "words and the responses do not match"),
+        ({"readout": {"fold": 5}}, ConfigError, "did you mean 'folds'"),
+        ({"sampling_rate_hz": 10.0}, InputError, "needs words with their times"),
+    ],
+)
+def test_bad_input_is_named(
+    change: dict[str, Any], error: type[LPactError], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        lpact.audit(**(small() | change), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_subjects_with_other_stimuli_are_named(tmp_path: Path) -> None:
+    make = lpact.Responses.from_numpy
+    one, two = (make(np.zeros((3, 2)), stimulus_ids=ids, subject=ids[2]) for ids in ("abc", "abd"))
+    with pytest.raises(InputError, match="subjects have different stimuli") as error:
+        lpact.audit(features=np.zeros((3, 2)), responses=[one, two], out=tmp_path / "run")
+    assert "'d'" in str(error.value.got)
+
+
+def test_a_study_file_cannot_name_the_reader() -> None:
+    study = lpact.load_study(
+        {
+            "name": "x",
+            "datasets": [{"name": "d", "reader": "memory"}],
+            "models": [{"name": "m", "layers": [0]}],
+            "lpact": {},
+        }
+    )
+    with pytest.raises(ConfigError, match="for arrays in Python, not for study files"):
+        study.audit()
+
+
+def test_words_of_sentences_are_pooled_per_stimulus() -> None:
+    from lpact.datasets.memory import memory_dataset
+
+    responses = lpact.Responses.from_numpy(np.zeros((2, 3)), stimulus_ids=["s1", "s2"])
+    words = pl.DataFrame({"stimulus_id": ["s1", "s1", "s2"], "word": ["a", "b", "c"]})
+    dataset: MemoryDataset = memory_dataset([responses], words)
+    table = dataset.stimulus("stimuli").words
+    assert table["sentence_id"].to_list() == [0, 0, 1]
+    assert dataset.stimulus("stimuli").unknown == {"onset_s", "offset_s", "story_id"}
+    with pytest.raises(InputError, match="stimuli without words") as error:
+        memory_dataset([responses], words[:2])
+    assert error.value.got == "'s2'"
+    with pytest.raises(InputError, match="words belong to no stimulus"):
+        memory_dataset([responses], pl.concat([words, words[:1].with_columns(stimulus_id=None)]))
+
+
+def test_words_with_stimulus_ids_decide_on_the_order() -> None:
+    from lpact.datasets.memory import memory_dataset
+
+    values = np.arange(6.0).reshape(3, 2)
+    responses = lpact.Responses.from_numpy(values, stimulus_ids=list("cab"))
+    words = pl.DataFrame({"stimulus_id": list("abcd"), "word": ["A", "B", "C", "D"]})
+    dataset = memory_dataset([responses], words)
+    (recording_id,) = dataset.recording_ids()
+    read = dataset.recording(recording_id).signal.values
+    np.testing.assert_array_equal(read, [[values[1], values[2], values[0], [np.nan] * 2]])
+    assert dataset.stimulus("stimuli").words["word"].to_list() == ["A", "B", "C", "D"]
+
+
+@pytest.mark.slow
+def test_sentences_with_features_per_sentence_and_one_mechanism(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    n = 120
+    features = rng.normal(size=(n, 4))
+    signal = features @ rng.normal(size=(4, 8))
+    words = pl.DataFrame(
+        {
+            "stimulus_id": np.repeat([f"s{i}" for i in range(n)], 3),
+            "word": [f"w{i % 11}" for i in range(3 * n)],
+            "surprisal": rng.gamma(2.0, 2.0, size=3 * n),
+        }
+    )
+    run = lpact.audit(
+        features=features,
+        responses=[signal + rng.normal(size=signal.shape) for _ in range(2)],
+        words=words,
+        **(OPTIONS | {"mechanisms": {"include": ["surprisal"]}}),
+        out=tmp_path / "run",
+    )
+    assert run.table("audits/lpact_dataset_unit_inventory")["n_events"].to_list() == [n, n]
+    raw = run.table("decisions/lpact_decision_table")["raw_score"]
+    assert raw.min() > 0.7  # type: ignore[operator]
