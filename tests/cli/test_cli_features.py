@@ -77,11 +77,11 @@ def test_what_is_there_is_said_and_kept(lpact: Lpact, words: Path, tmp_path: Pat
     }  # checksums of a new set are added to the others
     again = lpact(*args)
     assert again.exit_code == 0
-    assert "1 feature set of 1 there already." in again.stdout
+    assert "1 feature set of 1 already extracted." in again.stdout
     assert "to extract" not in again.stdout
     assert again.stderr == ""
     more = lpact(*args, "--contexts", "full,static", "--no-progress")
-    assert "1 feature set of 2 there already." in more.stdout
+    assert "1 feature set of 2 already extracted." in more.stdout
     assert more.stderr == ""
     assert {p: p.stat().st_mtime_ns for p in before} == before
     assert len(sets(out)) == 2
