@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tiny_study import Lpact
 
 import lpact as api
+from tiny_study import Lpact
 
 TEXT = (
     "The old keeper opened the door of the lighthouse and looked at the sea. It was calm, and the boats came home. "

@@ -197,7 +197,6 @@ def test_planning_fits_nothing(monkeypatch: pytest.MonkeyPatch, study: Study) ->
     monkeypatch.setattr(NestedRidge, "fit", stop)
     monkeypatch.setattr(readouts, "nested_ridge_draws", stop)
     assert study.plan().n_tasks > 0
-<<<<<<< HEAD
     recording = Workspace(study.config).prepared("planted", _first_id(study))
     with pytest.raises(AssertionError, match="was fitted"):
         readouts.fit_nuisance(LPactConfig.of(study.config), recording)
@@ -205,9 +204,3 @@ def test_planning_fits_nothing(monkeypatch: pytest.MonkeyPatch, study: Study) ->
 
 def _first_id(study: Study) -> Any:
     return Workspace(study.config).dataset("planted").recording_ids()[0]
-=======
-    workspace = Workspace(study.config)
-    prepared = workspace.prepared("planted", workspace.dataset("planted").recording_ids()[0])
-    with pytest.raises(AssertionError, match="was fitted"):
-        readouts.fit_nuisance(LPactConfig.of(study.config), prepared)
->>>>>>> runplan
