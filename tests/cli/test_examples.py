@@ -33,5 +33,5 @@ def test_python_example_runs(tmp_path: Path) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    outcome = lpact.open_run(tmp_path / "run").outcome
-    assert result.stdout.endswith(f"outcome {outcome}\n")
+    headline = lpact.open_run(tmp_path / "run").conclusion().headline
+    assert result.stdout.endswith(f"{headline}\n")
