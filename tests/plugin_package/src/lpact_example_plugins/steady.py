@@ -107,7 +107,8 @@ class Steady(Analysis):
         for dataset, r in means.sort("dataset").iter_rows():
             label = "steady" if r >= least else "drifting"
             reason = f"The halves correlate with {r:.2f}; {least:g} is needed."
-            rows.append(dict(zip(CLAIMS.column_names, (dataset, r, r >= least, label, reason))))
+            row = (dataset, r, r >= least, label, reason)
+            rows.append(dict(zip(CLAIMS.column_names, row, strict=True)))
         return {CLAIMS.name: frame(CLAIMS, rows)}
 
     def methods(self, manifest: Any, material: Material) -> list[ex.MethodsPart]:
