@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tiny_study import Lpact
 
 import lpact as api
+from tiny_study import Lpact
 
 TEXT = (
     "The old keeper opened the door of the lighthouse and looked at the sea. It was calm, and the boats came home. "
@@ -77,11 +77,11 @@ def test_what_is_there_is_said_and_kept(lpact: Lpact, words: Path, tmp_path: Pat
     }  # checksums of a new set are added to the others
     again = lpact(*args)
     assert again.exit_code == 0
-    assert "1 feature set of 1 there already." in again.stdout
+    assert "1 feature set of 1 already extracted." in again.stdout
     assert "to extract" not in again.stdout
     assert again.stderr == ""
     more = lpact(*args, "--contexts", "full,static", "--no-progress")
-    assert "1 feature set of 2 there already." in more.stdout
+    assert "1 feature set of 2 already extracted." in more.stdout
     assert more.stderr == ""
     assert {p: p.stat().st_mtime_ns for p in before} == before
     assert len(sets(out)) == 2
@@ -342,7 +342,7 @@ def n_done(out: Path) -> int:
     return sum(int(str(record["n_done"])) for record in sets(out).values())
 
 
-@pytest.mark.ordeal
+@pytest.mark.stress
 def test_interrupted_killed_and_resumed_to_the_same_bytes(lpact: Lpact, tmp_path: Path) -> None:
     words = write_words(tmp_path / "words.tsv", " ".join([TEXT] * 24))
     options = ("--contexts", "reversed", "--word-context", 64, "--batch-tokens", 256)

@@ -10,9 +10,10 @@ import pytest
 from survivors import Undisturbed, assert_same_run, computed, events, partial_of
 
 import lpact
+from lpact.analyses.lpact.stages import LEVELS
 from lpact.errors import RunError
 from lpact.run.journal.journal import Journal
-from lpact.run.stages import DECISION, LEVELS
+from lpact.run.stages import DECISION
 
 
 def cut(path: Path, _: Path) -> None:

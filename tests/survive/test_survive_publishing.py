@@ -13,7 +13,7 @@ from victims import wait_for
 from lpact.run.stages import DECISION, TABLES
 from lpact.store import read_manifest
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 
 KILLS = 12
 

@@ -22,7 +22,7 @@ _Model = Annotated[
     str, typer.Option("--model", help="Folder, GGUF file or hub name; lpact-tiny comes with lpact.")
 ]
 _Words = Annotated[
-    Path, typer.Option("--words", help="TSV file: word, and story_id, sentence_id where there are.")
+    Path, typer.Option("--words", help="TSV file: word, and optionally story_id and sentence_id.")
 ]
 _Out = Annotated[Path, typer.Option("--out", help="Folder for the feature sets.")]
 _Contexts = Annotated[
@@ -68,12 +68,12 @@ _Kind = Annotated[str, typer.Option("--kind", help="auto, causal or masked.")]
 _Future = Annotated[str, typer.Option("--future", help="Of masked models: hidden or seen.")]
 _Joiner = Annotated[
     str,
-    typer.Option("--joiner", help="What stands between two words: a blank.", show_default=False),
+    typer.Option("--joiner", help="Text between two words; default: a space.", show_default=False),
 ]
 _Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
 _Precision = Annotated[str, typer.Option("--precision", help="auto, float32, float16 or bfloat16.")]
 _BatchTokens = Annotated[int | None, typer.Option("--batch-tokens", help="Tokens in one pass.")]
-_Plan = Annotated[bool, typer.Option("--plan", help="Say what it would cost, and stop.")]
+_Plan = Annotated[bool, typer.Option("--plan", help="Show what it would cost, and stop.")]
 _Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show progress.")]
 
 
@@ -152,12 +152,15 @@ def _show_cost(told: Console, extraction: Extraction, words: Words) -> None:
     if n_skipped:
         say(
             told,
-            f"{counted(n_skipped, 'stretch', 'stretches')} of the transcripts in no word, read as context all the "
-            f"same; the first: {first!r}",
+            f"{counted(n_skipped, 'stretch', 'stretches')} of the transcripts belong to no word and are read as "
+            f"context; the first: {first!r}",
         )
     n_complete = len(extraction.sets) - len(extraction.unfinished)
     if n_complete:
-        say(told, f"{counted(n_complete, 'feature set')} of {len(extraction.sets)} there already.")
+        say(
+            told,
+            f"{counted(n_complete, 'feature set')} of {len(extraction.sets)} already extracted.",
+        )
     if not extraction.unfinished:
         return
     model = extraction.model()
@@ -184,8 +187,8 @@ def _show_sets(told: Console, sets: list[FeatureSet]) -> None:
             f"{', '.join(about['unknown_words'])}",
         )
     grid = Grid(
-        ("context", "words", "layers", "columns", "bits a word", "folder"),
-        right=frozenset({"words", "layers", "columns", "bits a word"}),
+        ("context", "words", "layers", "columns", "bits per word", "folder"),
+        right=frozenset({"words", "layers", "columns", "bits per word"}),
     )
     for found in sets:
         surprisal = found.surprisal()
@@ -208,16 +211,16 @@ def _check_table(path: Path | None) -> None:
 
     if path is not None and not path.absolute().parent.is_dir():
         raise ConfigError(
-            "the folder of the table is not there",
+            "the folder of the table does not exist",
             where="--table",
             got=str(path),
             expected="a file in a folder that exists",
-            remedy="make the folder, or choose another place",
+            remedy="create the folder, or choose another one",
         )
 
 
 def _write_table(path: Path, words: Words, extraction: Extraction, sets: list[FeatureSet]) -> None:
-    """The words with two columns a context: surprisal and entropy in bits; empty where there is none."""
+    """The words with two columns per context: surprisal and entropy in bits; empty where undefined."""
     from lpact.store import atomic_write_bytes
 
     columns: dict[str, list[str]] = {}

@@ -173,10 +173,10 @@ def show_registration(out: Console, made: Registration) -> None:
 
 
 def _check(registration: Path, run: Path, digest: str | None) -> None:
-    import lpact
     from lpact.run.preregistration import check_run, read_registration
+    from lpact.study import open_run
 
-    items = check_run(read_registration(registration), lpact.open_run(run), deposited=digest)
+    items = check_run(read_registration(registration), open_run(run), deposited=digest)
     show_followed(console(), items)
     if not items["followed"].all():
         raise typer.Exit(NOT_FOLLOWED)

@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     name: Annotated[
-        str | None, typer.Argument(help="A table; its folder may be left out. Without it: a list.")
+        str | None, typer.Argument(help="A table, with or without its folder. Without it: a list.")
     ] = None,
     head: Annotated[int, typer.Option("--head", min=1, help="Rows to show.")] = 10,
     csv: Annotated[bool, typer.Option("--csv", help="Write the whole table as CSV.")] = False,
@@ -50,7 +50,7 @@ def _list(out: Console, run: Run) -> None:
 
 
 def _head(out: Console, run: Run, table: Table, n_rows: int) -> None:
-    """A table where it fits the terminal, else one block of lines a row."""
+    """A table where it fits the terminal, otherwise one block of lines per row."""
     frame = run.table(table.name)
     say(out, f"{table.name}: {table.meaning}")
     say(out, f"{counted(frame.height, 'row')}, {counted(frame.width, 'column')}")

@@ -97,8 +97,8 @@ def test_shipped_rates_agree_with_each_other():
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ((), "does not know what to do"),
-        (("--reference", "--biases"), "does not know what to do"),
+        ((), "exactly one of --out, --reference and --biases"),
+        (("--reference", "--biases"), "exactly one of --out, --reference and --biases"),
         (("--out", "x", "--truth", "integrate"), "did you mean 'integrated'"),
         (("--out", "x", "--snr", "1", "--snr", "1"), "lists a value twice"),
         (("--out", "x", "--snr", "1", "--snr", "inf"), "option '--snr'"),

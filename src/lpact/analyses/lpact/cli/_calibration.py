@@ -1,4 +1,4 @@
-"""Rates, biases and the shipped calibration, in words and grids."""
+"""Rates, biases and the shipped calibration, as text and tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUANTITIES = {
 
 
 def show_rates(out: Console, truth_rates: pl.DataFrame, rates: pl.DataFrame) -> None:
-    """False passes by truth, then power by truth and signal; profiles side by side."""
+    """Print false passes by truth, then power by truth and signal, with profiles side by side."""
     truth_rates, rates = _in_order(truth_rates), _in_order(rates)
     profiles = truth_rates["gate_profile"].unique().sort(descending=True).to_list()
     heading(out, "False passes: share of studies in which a gate passes that should not")
@@ -73,7 +73,7 @@ def _by_profile(rates: pl.DataFrame, profiles: list[str]) -> list[str]:
 
 
 def show_biases(out: Console, biases: pl.DataFrame) -> None:
-    """What point rules find, and what is true; in words for the setting with the largest bias."""
+    """Print what point rules find and what is true, and explain the setting with the largest bias."""
     for (bias, setting), own in biases.group_by("bias", "setting", maintain_order=True):
         heading(out, str(bias).replace("_", " "))
         found, real = QUANTITIES[str(bias)]
@@ -88,7 +88,7 @@ def show_biases(out: Console, biases: pl.DataFrame) -> None:
 
 
 def show_reference(out: Console, reference: Reference) -> None:
-    """The shipped calibration: what it is, its rates, its pace and its command."""
+    """Print the shipped calibration: what it is, its rates, its pace and its command."""
     meta: dict[str, Any] = reference.meta
     n_studies = counted(meta["n_studies"], "simulated study", "simulated studies")
     say(
@@ -98,20 +98,20 @@ def show_reference(out: Console, reference: Reference) -> None:
         "rules; intervals are Wilson's, 95 %.",
     )
     if not reference.is_of_this_code:
-        say(out, f"It was made by an earlier state of the code ({meta['numbers_code']}).")
+        say(out, f"It was made by an earlier version of the code ({meta['numbers_code']}).")
     _show_promises(out, reference)
     show_rates(out, reference.truth_rates, reference.rates)
     show_biases(out, reference.biases)
     heading(out, "How it was made")
     pace = meta["pace"]["studies_per_minute_and_core"]
-    say(out, f"{number(pace, 1)} studies a minute and core.", indent=2)
+    say(out, f"{number(pace, 1)} studies per minute and core.", indent=2)
     say(out, "The same grid again:", indent=2)
     for command in meta["commands"]:
         say(out, command, indent=4)
     for effort in reference.efforts():
         say(
             out,
-            f"What a study spends is no option of these commands. Then: {_in_words(effort)}.",
+            f"Settings of a study that these commands do not take: {_in_words(effort)}.",
             indent=2,
         )
 
@@ -130,7 +130,7 @@ def _in_words(effort: dict[str, Any]) -> str:
 
 
 def _show_promises(out: Console, reference: Reference) -> None:
-    """What the calibrated profile promises, and what was found, verdict first."""
+    """Print what the calibrated profile promises, and whether it holds."""
     heading(out, "What the calibrated gates promise")
     for promise in reference.promises():
         say(out, f"{'kept' if promise.kept else 'NOT kept'}: {promise.sentence}", indent=2)

@@ -1,4 +1,4 @@
-"""Detectable effects in words: the verdict first, then the numbers behind it."""
+"""Detectable effects: the verdict first, then the numbers behind it."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ Row = dict[str, Any]
 
 
 def told_forecast(out: Console, forecast: Forecast, workers: int) -> None:
-    """Say what simulated studies will cost, if any is left."""
+    """Print what the remaining simulated studies will cost."""
     if not forecast.n_left:
         return
     seconds = forecast.seconds_each * forecast.n_left / workers
     say(
         out,
         f"{forecast.dataset}: {counted(forecast.n_left, 'more study', 'more studies')} to simulate, "
-        f"{roughly(seconds)} with {counted(workers, 'process', 'processes')}; finished ones are kept, and --quick "
-        "leaves them out.",
+        f"{roughly(seconds)} with {counted(workers, 'process', 'processes')}; finished ones are kept; --quick "
+        "skips them.",
     )
 
 
 def show_power(out: Console, name: str, report: PowerReport, target: float, *, quick: bool) -> None:
-    """The whole answer."""
+    """Print the whole answer."""
     effects = in_order(report.tables[EFFECTS].iter_rows(named=True))
     for sentence in verdicts(effects):
         say(out, f"{name}: {sentence}")
@@ -85,7 +85,7 @@ def in_order(effects: Iterable[Row]) -> list[Row]:
 
 
 def verdicts(effects: list[Row]) -> list[str]:
-    """One sentence a dataset and profile about level 1, by the method that says most."""
+    """One sentence per dataset and profile about level 1, by the most informative method."""
     chosen: dict[tuple[str, str], Row] = {}
     rank = list(_METHODS)
     for row in effects:
@@ -134,13 +134,13 @@ def _show_effects(out: Console, effects: list[Row], target: float) -> None:
     if any(row["alpha"] is None for row in effects):
         say(
             out,
-            "paper: point rules, which also pass by chance where there is no effect at all",
+            "paper: point rules, which also pass by chance where there is no effect",
             indent=2,
         )
 
 
 def _show_layers(out: Console, report: PowerReport, target: float) -> None:
-    """Every layer at the first gate that it does not pass, or as found."""
+    """Print every layer at the first gate that it fails, or as found."""
     heading(out, f"Layers, at {target:.0%} power")
     grid = Grid(
         (

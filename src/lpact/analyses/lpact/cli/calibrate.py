@@ -1,4 +1,4 @@
-"""``lpact calibrate``: how often gates pass in error, and how often they find what is there."""
+"""``lpact calibrate``: how often gates pass in error, and how often they find a true effect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def command(
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the calibration; new, or to go on with.")
+        Path | None, typer.Option("--out", help="Folder of the calibration; new, or to continue.")
     ] = None,
     reference: Annotated[
         bool, typer.Option("--reference", help="Show the calibration that ships with lpact.")
@@ -31,29 +31,32 @@ def command(
         bool, typer.Option("--biases", help="Measure biases of single rules; takes seconds.")
     ] = False,
     trials: Annotated[
-        int | None, typer.Option("--trials", min=1, help="Studies of every cell; default: 20.")
+        int | None, typer.Option("--trials", min=1, help="Studies per cell; default: 20.")
     ] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; default: cores.")
     ] = None,
     truth: Annotated[
-        list[str] | None, typer.Option("--truth", help="Known truth; repeat it. Default: all.")
+        list[str] | None,
+        typer.Option("--truth", help="Known truth; may be repeated. Default: all."),
     ] = None,
     snr: Annotated[
-        list[float] | None, typer.Option("--snr", min=0, help="Signal-to-noise ratio; repeat it.")
+        list[float] | None,
+        typer.Option("--snr", min=0, help="Signal-to-noise ratio; may be repeated."),
     ] = None,
     events: Annotated[
-        list[int] | None, typer.Option("--events", min=100, help="Words of a run; repeat it.")
+        list[int] | None, typer.Option("--events", min=100, help="Words per run; may be repeated.")
     ] = None,
     subjects: Annotated[
-        list[int] | None, typer.Option("--subjects", min=1, help="Subjects; repeat it.")
+        list[int] | None, typer.Option("--subjects", min=1, help="Subjects; may be repeated.")
     ] = None,
     units: Annotated[
-        list[int] | None, typer.Option("--units", min=4, help="Units of a recording; repeat it.")
+        list[int] | None,
+        typer.Option("--units", min=4, help="Units per recording; may be repeated."),
     ] = None,
     autocorrelation: Annotated[
         list[float] | None,
-        typer.Option("--autocorrelation", min=0, help="Of the noise at 100 Hz; repeat it."),
+        typer.Option("--autocorrelation", min=0, help="Of the noise at 100 Hz; may be repeated."),
     ] = None,
     one_at_a_time: Annotated[
         bool,
@@ -100,7 +103,7 @@ def command(
 
 
 def _refuse_unread(given: dict[str, Any], asked: str) -> None:
-    """Refuse options that the command would not look at."""
+    """Refuse options that the command would ignore."""
     unread = [option for option, value in given.items() if value is not None]
     if unread:
         raise ConfigError(
@@ -113,10 +116,10 @@ def _refuse_unread(given: dict[str, Any], asked: str) -> None:
 
 
 def _one_task(out: Path | None, *, reference: bool, biases: bool) -> None:
-    """Refuse none, and more than one, of what the command can do."""
+    """Refuse none, and more than one, of the three tasks."""
     if sum((out is not None, reference, biases)) != 1:
         raise ConfigError(
-            "the calibration does not know what to do",
+            "exactly one of --out, --reference and --biases is needed",
             where="lpact calibrate",
             got="none, or more than one, of --out, --reference and --biases",
             expected="one of them",
@@ -199,7 +202,7 @@ def _show_places(told: Console, out: Path, pace: Pace) -> None:
     say(
         told,
         f"{counted(pace.n_studies, 'study', 'studies')} took {duration(pace.seconds)} of one core: "
-        f"{number(pace.studies_per_minute, 1)} studies a minute and core.",
+        f"{number(pace.studies_per_minute, 1)} studies per minute and core.",
         indent=2,
     )
 

@@ -48,7 +48,7 @@ def command(
     path: Paths = None,
     model: Models = None,
 ) -> None:
-    """Say which effects the study's design could have found."""
+    """Show which effects the study's design could detect."""
     from lpact.analyses.lpact.calibration.power import FOLDER, Settings
     from lpact.analyses.lpact.config import LPactConfig
     from lpact.study import Run
