@@ -111,11 +111,11 @@ def test_work_grows_with_draws_units_and_events(
     recording, offer = context
     base, base_bytes = context_work(config, *context), context_bytes(config, *context)
     more_draws = replace(offer, draws={name: 10 * n for name, n in offer.draws.items()})
-    longer = replace(recording, n_events=10 * recording.n_events)
+    longer = replace(recording, n_events=100 * recording.n_events)
     wider = replace(recording, unit_ids=tuple(map(str, range(1000))))
     for other in ((recording, more_draws), (longer, offer), (wider, offer)):
         assert context_work(config, *other) > 1.4 * base
-    assert context_bytes(config, longer, offer) > 5 * base_bytes
+    assert context_bytes(config, longer, offer) > 50 * base_bytes
     # A readout never takes more than it may.
     huge = replace(recording, n_events=10**7)
     small = config.model_copy(
