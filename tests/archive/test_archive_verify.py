@@ -475,7 +475,7 @@ def test_many_changed_cells_are_counted(copy: Copy) -> None:
     assert len(cells) - bool(more) + more == frame.height
 
 
-@pytest.mark.ordeal
+@pytest.mark.stress
 def test_an_edited_sentence_of_the_report_is_named_and_all_else_is_the_same_bytes(
     small_run: Run, small_report: Path, tmp_path: Path
 ) -> None:

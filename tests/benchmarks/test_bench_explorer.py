@@ -10,7 +10,7 @@ from benchmarks.explorer import make_big_run, questions
 from explorer_runs import shared_tiny
 from lpact.store import StoredRun, verify_outputs
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 
 
 def test_a_repeated_run_is_a_run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

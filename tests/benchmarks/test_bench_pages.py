@@ -10,7 +10,7 @@ from benchmarks.pages import PAPER, make_larger
 import lpact
 from lpact.study import Run
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 
 
 def test_the_larger_study_has_the_papers_size_and_opens(small_run: Run, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 
 ROOT = Path(__file__).parents[2]
 ASKED = {"name", "peer", "ratio", "target", "same_work"}

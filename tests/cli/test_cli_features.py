@@ -342,7 +342,7 @@ def n_done(out: Path) -> int:
     return sum(int(str(record["n_done"])) for record in sets(out).values())
 
 
-@pytest.mark.ordeal
+@pytest.mark.stress
 def test_interrupted_killed_and_resumed_to_the_same_bytes(lpact: Lpact, tmp_path: Path) -> None:
     words = write_words(tmp_path / "words.tsv", " ".join([TEXT] * 24))
     options = ("--contexts", "reversed", "--word-context", 64, "--batch-tokens", 256)

@@ -24,7 +24,7 @@ def test_study_files_are_valid(path: Path) -> None:
     assert lpact.load_study(path).config.datasets
 
 
-@pytest.mark.ordeal
+@pytest.mark.stress
 def test_python_example_runs(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, EXAMPLES / "from_python.py", tmp_path / "run"],

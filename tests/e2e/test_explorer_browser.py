@@ -17,7 +17,7 @@ from playwright.sync_api import Page, expect
 
 from explorer_runs import PLANTED, planted_run, rewrite, shared_tiny
 
-pytestmark = [pytest.mark.browser, pytest.mark.ordeal]
+pytestmark = [pytest.mark.browser, pytest.mark.stress]
 
 TABLE = "/runs/tiny/tables/relational/profile_similarity_deltas"
 CLAIM = "/claim?run=tiny&dataset=sim&model=integrated&layer=2&mechanism=surprisal&profile="

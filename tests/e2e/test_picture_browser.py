@@ -12,7 +12,7 @@ from lpact.report.figure import Figure
 from lpact.report.render import standalone, to_svg
 from lpact.report.theme import PALETTE
 
-pytestmark = [pytest.mark.browser, pytest.mark.ordeal]
+pytestmark = [pytest.mark.browser, pytest.mark.stress]
 
 FIRST_PIXEL = """async (source) => {
   const image = new Image();

@@ -18,7 +18,7 @@ from lpact.analyses.lpact.analysis import LPact
 from lpact.report import REPORT_PAGE
 from lpact.study import Run
 
-pytestmark = [pytest.mark.browser, pytest.mark.ordeal]
+pytestmark = [pytest.mark.browser, pytest.mark.stress]
 
 SHOWN = ".claim-table tbody tr[data-claim]:visible"
 Scheme = Literal["light", "dark"]

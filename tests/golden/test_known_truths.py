@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import lpact
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 
 
 def verdicts(

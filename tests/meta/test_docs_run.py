@@ -57,8 +57,8 @@ LONG = {"README.md", "from-transcript-to-claim.md", "preregister.md", "run-a-stu
 
 
 def marked(page: Path) -> object:
-    """The page as a parameter; long ones are left to `make ordeal`."""
-    marks = [pytest.mark.ordeal] if page.name in LONG else []
+    """The page as a parameter; long ones are left to `make test-stress`."""
+    marks = [pytest.mark.stress] if page.name in LONG else []
     return pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 
 

@@ -17,7 +17,7 @@ TARGETS = (
     "dev",
     "browser",
     "test",
-    "ordeal",
+    "test-stress",
     "chain",
     "check",
     "docs",
@@ -123,6 +123,6 @@ def test_ci_runs_check_and_test_with_the_switch(require_tool: RequireTool, tmp_p
     assert result.stdout.splitlines() == [
         "make check tools=0",
         "make test tools=1",
-        "make ordeal tools=1",
+        "make test-stress tools=1",
         "make chain tools=1",
     ]

@@ -32,7 +32,7 @@ from lpact.store import TaskStore
 from lpact.store.remote import open_shelf
 from lpact.testing.arrays import write_arrays
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 pytest.importorskip("distributed", reason="tool missing: distributed")
 
 NUMBERS = [task(Numbers(i)) for i in range(12)]

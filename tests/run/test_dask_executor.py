@@ -29,7 +29,7 @@ from lpact.run.records import TaskFailure, TaskRecord
 from lpact.store import TaskStore
 from lpact.study import Study
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 pytest.importorskip("distributed", reason="tool missing: distributed")
 
 STUDY = {

@@ -26,7 +26,7 @@ from lpact.run.executors.dask.handed import Handed, Waiting
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.store import TaskStore
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 distributed = pytest.importorskip("distributed", reason="tool missing: distributed")
 
 STUDY = {

@@ -26,7 +26,7 @@ from lpact.validation import validate_model
 
 pytest.importorskip("dask_jobqueue", reason="tool missing: dask-jobqueue")
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 
 STUDY = {
     "name": "nothing",

@@ -10,7 +10,7 @@ import pytest
 from survivors import assert_same_run, computed, events, partial_of, results_in, write_study
 from victims import Breeder
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 
 PLUGIN = '''
 import os

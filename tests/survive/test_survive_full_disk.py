@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from survivors import assert_same_run, computed, events, partial_of, results_in
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 
 SIZE = 32 * 2**20
 PAGE = 4096

@@ -20,7 +20,7 @@ from survivors import (
 )
 from victims import Breeder, Victim, finish, start, wait_for, workers_of
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 
 EARLY_KILLS = 4
 WHOLE_KILLS = 34

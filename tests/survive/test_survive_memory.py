@@ -10,7 +10,7 @@ FEW, MANY = 9, 33
 EVERY = 8
 COLUMNS = 4096
 
-pytestmark = pytest.mark.ordeal
+pytestmark = pytest.mark.stress
 
 
 def test_memory_does_not_grow_with_the_number_of_layers(breeder, tmp_path) -> None:

@@ -88,9 +88,15 @@ _BREEDER = """
 import json, os, sys
 import lpact.cli, lpact.cli.run, lpact.cli.report, lpact.study
 import scipy.ndimage, scipy.signal, scipy.stats, multiprocessing.context, concurrent.futures.process
-from lpact.run.audit import CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS
-for registry in (CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS):
-    registry.names()
+import lpact.analyses.lpact.conclusion, lpact.analyses.lpact.gates, lpact.analyses.lpact.work
+from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
+from lpact.analyses.lpact.levels.strip import STRIPPINGS
+from lpact.measures.base import MEASURES
+from lpact.run.audit import ANALYSES, CONTROLS, DATASETS, MECHANISMS, MODELS
+names = {ANALYSES: ["lpact"], DATASETS: ["simulated", "folder"]}
+for registry in (ANALYSES, CONTROLS, DATASETS, MEASURES, MECHANISMS, MODELS, PROFILES, STRIPPINGS):
+    for name in names.get(registry, registry.names()):
+        registry.get(name)
 for line in sys.stdin:
     order = json.loads(line)
     child = os.fork()

@@ -215,13 +215,13 @@ def _show_finished(out: Console, status: RunStatus, name: str) -> None:
     attempts = counted(history.n_attempts, "attempt")
     heading(out, f"Stages ({attempts}; memory: the most that one process held)")
     grid = Grid(("stage", "tasks", "time", "workers", "client"), right=_RIGHT)
-    for stage, told in history.stages.items():
-        tasks = whole(told.n_finished) if told.n_finished else "–"
+    for stage, spent in history.stages.items():
+        tasks = whole(spent.n_finished) if spent.n_finished else "–"
         grid.add(
             plain(stage),
             tasks,
-            duration(told.seconds),
-            _memory(told.peak_bytes),
-            _memory(told.own_peak_bytes),
+            duration(spent.seconds),
+            _memory(spent.peak_bytes),
+            _memory(spent.own_peak_bytes),
         )
     show(out, grid)

@@ -157,7 +157,10 @@ def _show_cost(told: Console, extraction: Extraction, words: Words) -> None:
         )
     n_complete = len(extraction.sets) - len(extraction.unfinished)
     if n_complete:
-        say(told, f"{counted(n_complete, 'feature set')} of {len(extraction.sets)} already extracted.")
+        say(
+            told,
+            f"{counted(n_complete, 'feature set')} of {len(extraction.sets)} already extracted.",
+        )
     if not extraction.unfinished:
         return
     model = extraction.model()

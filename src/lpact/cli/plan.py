@@ -44,20 +44,20 @@ def command(
     """Show what a run would compute and cost, and whether it fits."""
     loaded = load(study, path, model)
     outline = loaded.outline()
-    told = console()
+    terminal = console()
     title = f"Plan of {loaded.config.name} (configuration {loaded.config.digest()[:12]})"
     if not outline.complete:
-        say(told, title)
-        show_outline(told, outline, program())
+        say(terminal, title)
+        show_outline(terminal, outline, program())
         return
     with progress_on_terminals() as bar:
         plan = loaded.plan(bar)
-    say(told, title)
+    say(terminal, title)
     for name, analysis in loaded.analyses.items():
-        show_blocks(told, analysis.audit_blocks(plan.audit.of[name]))
-    _show_rows(told, plan)
+        show_blocks(terminal, analysis.audit_blocks(plan.audit.of[name]))
+    _show_rows(terminal, plan)
     n_workers = chosen_workers(workers, loaded.run_config)
-    _show_cost(told, plan, n_workers, report=report)
+    _show_cost(terminal, plan, n_workers, report=report)
     features = Path(loaded.run_config.features)
     problem = plan.refusal(workers=n_workers, out=out, features=features, report=report)
     if problem is not None:

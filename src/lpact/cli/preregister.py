@@ -112,14 +112,14 @@ def _register(
     refuse_taken(target)
     _refuse_missing(runs)
     loaded = load(study, path, model)
-    told = console()
-    say(told, f"{loaded.config.name}: auditing the sources; nothing is fitted …")
+    terminal = console()
+    say(terminal, f"{loaded.config.name}: auditing the sources; nothing is fitted …")
     made = loaded.preregister(target, runs=runs, after_the_fact=after_the_fact)
-    show_registration(told, made)
-    heading(told, f"Wrote {target}")
-    say(told, f"digest {made.digest}", indent=2)
+    show_registration(terminal, made)
+    heading(terminal, f"Wrote {target}")
+    say(terminal, f"digest {made.digest}", indent=2)
     say(
-        told,
+        terminal,
         "Deposit the digest, or the file, where it gets a date that nobody can change, such as a registry of studies "
         "or a public commit. The time in the file proves nothing by itself.",
         indent=2,
@@ -127,7 +127,7 @@ def _register(
     run = (
         f"lpact run {study} --preregistration {target} --registered-digest {made.digest} --out RUN"
     )
-    say(told, f"Then: {run}", indent=2)
+    say(terminal, f"Then: {run}", indent=2)
 
 
 def _refuse_missing(runs: list[Path]) -> None:

@@ -64,7 +64,7 @@ def command(
     analysis: OneAnalysis = None,
 ) -> None:
     """Compute a study, or resume it."""
-    told = console()
+    terminal = console()
     loaded = load(study, path, model, analysis)
     how = How(
         chosen_workers(workers, loaded.run_config),
@@ -75,12 +75,12 @@ def command(
         registered_digest,
         report,
     )
-    run = compute(told, loaded, out, how)
+    run = compute(terminal, loaded, out, how)
     if report:
         add_report(run)
-    show_results(told, run)
-    _show_preregistration(told, run, loaded, how)
-    show_places(told, run)
+    show_results(terminal, run)
+    _show_preregistration(terminal, run, loaded, how)
+    show_places(terminal, run)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class How:
 
 
 def compute(
-    told: Console,
+    terminal: Console,
     study: Study,
     out: Path,
     how: How,
@@ -126,7 +126,7 @@ def compute(
     if state == "complete":
         with progress_on_terminals() as bar:
             run = study.reopen(out, study.audit(bar))
-        say(told, f"{out} already holds this run, complete: nothing to compute.")
+        say(terminal, f"{out} already holds this run, complete: nothing to compute.")
         return run
     if state == "other":
         raise RunError(
@@ -136,12 +136,12 @@ def compute(
             expected="a new or empty folder, or an interrupted run of this study",
             remedy=if_taken,
         )
-    say(told, f"{study.config.name}: auditing the sources …")
-    plan = _plan(told, study, out, how)
+    say(terminal, f"{study.config.name}: auditing the sources …")
+    plan = _plan(terminal, study, out, how)
     if cluster := how.cluster or study.run_config.cluster:
-        say(told, f"Tasks run on the workers of the cluster {cluster}.")
+        say(terminal, f"Tasks run on the workers of the cluster {cluster}.")
     elif warning := too_many_workers(how.workers):
-        say(told, warning)
+        say(terminal, warning)
     study.run(
         out,
         workers=how.workers,
@@ -155,7 +155,7 @@ def compute(
     return Run(out)
 
 
-def _plan(told: Console, study: Study, out: Path, how: How) -> Plan:
+def _plan(terminal: Console, study: Study, out: Path, how: How) -> Plan:
     """Audit the sources and print what the run costs; `lpact status` shows how far that is."""
     from lpact.run.journal.announce import announced
     from lpact.run.journal.progress import Several, reporter
@@ -165,8 +165,8 @@ def _plan(told: Console, study: Study, out: Path, how: How) -> Plan:
         with reporter(show=show) as bar:
             plan = study.plan(Several(bar, journal))
         if plan.extraction.n_sets:
-            say(told, extraction_line(plan))
-        say(told, cost_line(plan, how.workers, report=how.report))
+            say(terminal, extraction_line(plan))
+        say(terminal, cost_line(plan, how.workers, report=how.report))
         _refuse(plan, study, out, how)
     return plan
 
@@ -197,7 +197,7 @@ def _refuse(plan: Plan, study: Study, out: Path, how: How) -> None:
         )
 
 
-def _show_preregistration(told: Console, run: Run, study: Study, how: How) -> None:
+def _show_preregistration(terminal: Console, run: Run, study: Study, how: How) -> None:
     """Whether the run followed its registration, item by item."""
     registration = study.registration(how.preregistration, how.registered_digest)
     if registration is None:
@@ -205,4 +205,4 @@ def _show_preregistration(told: Console, run: Run, study: Study, how: How) -> No
     from lpact.cli.preregister import show_followed
     from lpact.run.preregistration import check_run
 
-    show_followed(told, check_run(registration, run, deposited=how.registered_digest))
+    show_followed(terminal, check_run(registration, run, deposited=how.registered_digest))

@@ -41,7 +41,7 @@ def command(
 
     out = console()
     if watch:
-        # Whoever stops watching has seen enough; the run goes on.
+        # Ctrl-C ends the watching, not the run.
         with suppress(KeyboardInterrupt):
             _end(_watch(out, run, as_json=as_json, traceback=traceback))
         return

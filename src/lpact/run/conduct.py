@@ -1,4 +1,4 @@
-"""Tasks stage by stage: what an earlier run finished is taken, the rest is computed, and errors are collected."""
+"""Tasks stage by stage: results of earlier runs are reused, the rest is computed, and errors are collected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_SHOWN = 5
 
 
 class Watcher(Reporter, Protocol):
-    """What is told of tasks while they run (see `lpact.run.journal`)."""
+    """What tasks are reported to while they run (see `lpact.run.journal`)."""
 
     def resumed(self, n: int) -> None:
         """Some tasks of the stage were finished by an earlier run."""
@@ -39,31 +39,31 @@ class Watcher(Reporter, Protocol):
 class Watched:
     """A watcher where there is only a reporter, and no log."""
 
-    def __init__(self, told: Reporter) -> None:
-        self._told = told
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
 
     def stage(self, name: str, total: int) -> None:
         """Begin a stage."""
-        self._told.stage(name, total)
+        self._reporter.stage(name, total)
 
     def advance(self, steps: int = 1) -> None:
         """Count steps."""
-        self._told.advance(steps)
+        self._reporter.advance(steps)
 
     def resumed(self, n: int) -> None:
         """Count tasks of an earlier run."""
-        self._told.advance(n)
+        self._reporter.advance(n)
 
     def finished(self, record: TaskRecord) -> None:  # noqa: ARG002
         """Count a task."""
-        self._told.advance()
+        self._reporter.advance()
 
     def failed(self, failure: TaskFailure) -> None:  # noqa: ARG002
         """Count a task."""
-        self._told.advance()
+        self._reporter.advance()
 
     def note(self, event: str, **fields: str | int | float) -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
 
 class Conductor:
@@ -105,15 +105,15 @@ class Conductor:
             got=f"{shown}" + (f"\n\nand {more} more" if more > 0 else ""),
             expected="every task finished"
             + (f"; {n_waiting} more waited for these" if n_waiting else ""),
-            remedy="mend the cause and run the same command again: what was finished is kept; "
+            remedy="fix the cause and run the same command again: finished results are reused; "
             "`lpact status` lists the first failed tasks, log.jsonl has all of them with their tracebacks",
         )
 
     def _is_done(self, task: Task) -> bool:
-        """Whether a whole result is there; a damaged one is named and made again.
+        """Whether there is a whole result; a damaged one is named and made again.
 
-        It is left where it is until a new one takes its place: in a store that runs share, another run may be putting
-        a whole one there at this very moment, which must not be removed in its stead.
+        It is not removed but replaced by the new one: in a store that runs share, another run may just have put a
+        whole one there.
         """
         fault = self.results.fault(task.key)
         if fault:

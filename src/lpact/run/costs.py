@@ -43,8 +43,8 @@ class StageCost:
     """One stage: its tasks, seconds with one worker, the most memory of a process, bytes that it leaves on disk.
 
     ``shared`` stages have tasks for workers; the others are the work of the process that was started. ``longest`` is
-    the time of the longest task: no number of workers makes the stage shorter than that. Seconds that nobody can say
-    before the first tasks are finished are NaN.
+    the time of the longest task: no number of workers makes the stage shorter than that. Seconds are NaN
+    if they are unknown before the first tasks are finished.
     """
 
     stage: str

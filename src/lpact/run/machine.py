@@ -1,4 +1,4 @@
-"""What the machine has: memory that processes may use together, and room on a disk."""
+"""Limits of the machine: memory that processes may use together, and free disk space."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OWN_CGROUP = Path("/proc/self/cgroup")
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes of memory, and bytes free where a run and where features are written; None where nobody can tell.
+    """Bytes of memory, and bytes free where a run and where features are written; None if unknown.
 
     ``one_disk`` says that both are on the same file system and share what is free. ``cores`` are those that processes
     may use.
@@ -106,7 +106,7 @@ def _read_limit(file: Path) -> int | None:
 
 
 def _existing(path: Path) -> Path:
-    """The nearest folder above that is there."""
+    """The nearest existing folder above."""
     place = path.absolute()
     while not place.exists():
         place = place.parent

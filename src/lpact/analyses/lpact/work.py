@@ -137,7 +137,8 @@ def context_work(config: LPactConfig, recording: RecordingSummary, offer: Contex
     n_conditions = 2 + sum(offer.draws.values())
     n_stripped = n_stripped_fits(config, recording, offer)
     n_beside = 1 + len(offer.strippings) * len(recording.mechanisms)
-    readouts = fit * (2 + n_conditions - n_reordered + n_stripped)
+    # Real features, with nuisance, decompositions that orders share, and other draws; nuisance alone is fitted once.
+    readouts = fit * (1 + n_conditions - n_reordered + n_stripped)
     readouts += (fit - decomposed) * n_reordered + (fit + CALL_BESIDE) * n_beside
     n_alignments = len(config.relational.alignments)
     aligned = PATTERN + 2.0 * n * p * (min(n, p) + n_units)

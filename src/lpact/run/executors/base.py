@@ -36,10 +36,9 @@ class Executor(Protocol):
         ...
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
-        """Run every task, and tell of each as it ends; results are kept before they are told of.
+        """Run every task and yield each as it ends; results are kept before they are yielded.
 
-        An error of a task is told of, too; an error of the disk ends the iteration, since no other task would fare
-        better.
+        An error of a task is yielded too; an error of the disk ends the iteration, since all other tasks would fail.
         """
         ...
 
@@ -114,8 +113,8 @@ def _undisturbed(task: Task, workspace: Workspace, results: Results) -> Frames:
 
 def failure(task: Task, error: BaseException, worker: str | None = None) -> TaskFailure:
     """The record of a task that ended with an error."""
-    told = _about_memory(error) if isinstance(error, TooLittleMemory) else error
-    what = str(told) if isinstance(told, LPactError) else f"{type(told).__name__}: {told}"
+    shown = _about_memory(error) if isinstance(error, TooLittleMemory) else error
+    what = str(shown) if isinstance(shown, LPactError) else f"{type(shown).__name__}: {shown}"
     trace = "".join(traceback.format_exception(error))
     return TaskFailure(task.name, task.key, what, trace, worker or worker_name())
 

@@ -16,12 +16,12 @@ from lpact.run.machine import usable_cores
 from lpact.store import Results, TaskStore
 
 
-def _untold(_: list[Task]) -> None:
-    """Tell nobody."""
+def _ignore(_: list[Task]) -> None:
+    """Do nothing."""
 
 
 def _unnoted(event: str, **fields: str | int | float) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 def too_many_workers(workers: int) -> str:
@@ -41,13 +41,13 @@ def open_executor(
     results: Results,
     workers: int,
     *,
-    lost: Callable[[list[Task]], None] = _untold,
+    lost: Callable[[list[Task]], None] = _ignore,
     note: Callable[..., None] = _unnoted,
 ) -> Iterator[Executor]:
     """The cluster that the run's settings name, processes of this machine, or this process where one is enough.
 
     Results that are kept in memory stay with the process that made them, so that these are computed here. ``lost`` is
-    told of tasks whose process died, ``note`` of what else happened: an event, and ``what`` in words.
+    called with tasks whose process died, ``note`` with other events: a name, and ``what`` in words.
     """
     if not isinstance(results, TaskStore):
         yield Here(workspace, results)
@@ -71,6 +71,6 @@ def open_executor(
 
 @contextmanager
 def scratch_results() -> Iterator[TaskStore]:
-    """A place for results that nobody wants later."""
+    """A temporary store of results."""
     with tempfile.TemporaryDirectory(prefix="lpact-") as folder:
         yield TaskStore.at(Path(folder))

@@ -43,7 +43,7 @@ IN_HAND = 2
 
 
 class Processes:
-    """Runs tasks in ``workers`` processes; use it as a context manager. ``lost`` is told of processes that died."""
+    """Runs tasks in ``workers`` processes, as a context manager; ``lost`` is called with tasks whose process died."""
 
     def __init__(self, setup: Setup, workers: int, lost: Callable[[list[Task]], None]) -> None:
         self.workers = workers
@@ -60,7 +60,7 @@ class Processes:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # Whoever interrupts a run does not want to wait for tasks at work; what they were doing is done again.
+        # An interrupted run does not wait for its tasks; they are run again later.
         self._stop(at_once=kind is not None and issubclass(kind, KeyboardInterrupt))
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
@@ -159,7 +159,7 @@ class Processes:
                 initargs=(self._setup, os.getpid()),
             )
             self._answers = []
-            with suppress(BrokenProcessPool):  # one that died already: the next task tells
+            with suppress(BrokenProcessPool):  # one that died already is noticed by the next task
                 for _ in range(n_processes):  # each starts a process while none is idle
                     self._answers.append(self._pool.submit(os.getpid))
 

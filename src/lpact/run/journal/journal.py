@@ -1,4 +1,4 @@
-"""What a run tells while it works: to the terminal, to ``log.jsonl`` and to ``status.json`` in its working folder."""
+"""Progress of a run on the terminal, in ``log.jsonl`` and in ``status.json`` of its working folder."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ LONGEST_TRACE = 50_000
 
 
 class Journal:
-    """Log, status and progress of one attempt at a run; a `Reporter` that can be handed to anything that reports.
+    """Log, status and progress of one attempt at a run; a `Reporter` itself.
 
-    ``folder`` is the working folder of the run, which this process has locked. ``expected`` holds seconds a stage, as
-    wall time with these workers, where a plan knows them. Nothing that goes wrong with the log or the status ends a
-    run: ``lost_lines`` says what was lost.
+    ``folder`` is the working folder of the run, which this process has locked. ``expected`` holds the seconds of each
+    stage, as wall time with these workers, if a plan knows them. An error of the log or the status never ends a run:
+    ``lost_lines`` counts what was lost.
 
     A second thread writes the status while a long task keeps the first one waiting; `close` and `leave` end it. With
     ``logged=False`` there is a status and no log.
@@ -44,7 +44,7 @@ class Journal:
     def __init__(
         self,
         folder: Path,
-        told: Reporter,
+        reporter: Reporter,
         *,
         study: str,
         config_digest: str,
@@ -54,8 +54,8 @@ class Journal:
         logged: bool = True,
     ) -> None:
         self._folder = folder
-        self._told = told
-        self._overall = told if isinstance(told, Overall) else None
+        self._reporter = reporter
+        self._overall = reporter if isinstance(reporter, Overall) else None
         self._log = LogFile(folder / LOG_NAME, self.say) if logged else NoLog()
         self._model = ProgressModel(expected or {}, workers=workers)
         self._lock = threading.RLock()
@@ -66,7 +66,7 @@ class Journal:
         self._worker_peaks: dict[str, int] = {}
         self._own = StageMemory()
         self._status_at = -SECONDS_BETWEEN_STATUS
-        self._status_lost = self._untold = False
+        self._status_lost = self._pending = False
         self._about: dict[str, Any] = {
             "format": STATUS_FORMAT,
             "study": study,
@@ -92,7 +92,7 @@ class Journal:
             self._own.begin(name)
             fields = {"total": total, "expected_seconds": self._model.expected.get(name)}
             self._log.write("stage_started", name, fields)
-            self._told.stage(name, total)
+            self._reporter.stage(name, total)
             self._tick(now=True)
 
     def advance(self, steps: int = 1) -> None:
@@ -101,7 +101,7 @@ class Journal:
             self._advance(steps)
 
     def resumed(self, n: int) -> None:
-        """Some tasks of this stage were finished by an earlier run: done, but no sign of how fast this one is."""
+        """Some tasks of this stage were finished by an earlier run: done, but no sign of this run's pace."""
         with self._lock:
             self._n_results += n
             self._model.resumed(n)
@@ -111,7 +111,7 @@ class Journal:
             if self._overall is not None:
                 self._overall.resumed(n)
             else:
-                self._told.advance(n)
+                self._reporter.advance(n)
             self._tick()
 
     def known(self, name: str, total: int, seconds: float, own_peak_bytes: int) -> None:
@@ -137,14 +137,14 @@ class Journal:
                 self._model.current.failed += 1
             what = _shortened(failure.what, LONGEST_MESSAGE)
             if len(self._failures) < MOST_FAILURES:
-                told = {"stage": self._stage, "task": failure.task, "key": failure.key}
-                self._failures.append(told | {"what": what})
+                known = {"stage": self._stage, "task": failure.task, "key": failure.key}
+                self._failures.append(known | {"what": what})
             trace = {"trace": _shortened(failure.trace, LONGEST_TRACE)}
             self._log.write("task_failed", self._stage, vars(failure) | trace)
-            self._advance(1, tell=self._n_failed <= MOST_FAILURES)
+            self._advance(1, show=self._n_failed <= MOST_FAILURES)
 
     def note(self, event: str, **fields: str | int | float) -> None:
-        """Something worth knowing later: a worker lost, a damaged result computed again; ``what`` is told at once."""
+        """Something worth knowing later: a worker lost, a damaged result computed again; ``what`` is shown at once."""
         with self._lock:
             self._log.write(event, self._stage, fields)
             if "what" in fields:
@@ -207,12 +207,12 @@ class Journal:
     def _stage(self) -> str:
         return self._model.current.name if self._model.current is not None else ""
 
-    def _advance(self, steps: int, *, tell: bool = False) -> None:
+    def _advance(self, steps: int, *, show: bool = False) -> None:
         self._model.advance(steps)
         stage = self._model.current
         # The state first, so that the line about the end of a stage has it.
-        self._tick(now=tell or (stage is not None and stage.done == stage.total))
-        self._told.advance(steps)
+        self._tick(now=show or (stage is not None and stage.done == stage.total))
+        self._reporter.advance(steps)
 
     def _end_stage(self) -> None:
         stage = self._model.current
@@ -231,16 +231,16 @@ class Journal:
             with self._lock:
                 self._own.look()
                 waited = self._model.clock() - self._status_at
-                if waited >= (SECONDS_BETWEEN_STATUS if self._untold else HEARTBEAT_S):
+                if waited >= (SECONDS_BETWEEN_STATUS if self._pending else HEARTBEAT_S):
                     self._tick(now=True)
 
     def _tick(self, *, now: bool = False) -> None:
-        """Tell how far the run is, but not all the time."""
+        """Show how far the run is, at most once per second."""
         at = self._model.clock()
         if self._closed.is_set():
             return
-        self._untold = not now and at - self._status_at < SECONDS_BETWEEN_STATUS
-        if self._untold:
+        self._pending = not now and at - self._status_at < SECONDS_BETWEEN_STATUS
+        if self._pending:
             return
         self._status_at = at
         estimate = self._write_status("running", "")
@@ -295,7 +295,7 @@ class Journal:
         return stage.seconds_left(now, self._model.step_seconds(stage, now))
 
     def say(self, text: str) -> None:
-        """Tell whoever watches something in words, between the lines of progress."""
+        """Show a sentence between the lines of progress."""
         if self._overall is not None:
             self._overall.say(text)
 
@@ -329,7 +329,7 @@ def _end(seconds_left: float | None) -> str | None:
 
 
 def _shortened(text: str, longest: int) -> str:
-    """Text with its middle left out where it is too long; the ends of a traceback tell most."""
+    """Text without its middle if it is too long; a traceback says most at its ends."""
     if len(text) <= longest:
         return text
     half = longest // 2

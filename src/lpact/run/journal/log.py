@@ -1,7 +1,7 @@
-"""``log.jsonl``: one JSON object a line, appended by every attempt at a run.
+"""``log.jsonl``: one JSON object per line, appended by every attempt at a run.
 
-A line goes to the system in one write, so that it survives the process. A line that was cut short by a kill or a full
-disk stays alone on its line: readers leave it out, and the next one begins anew.
+Each line is written in one call, so that it survives the process. A line that was cut short by a kill or a full disk
+stays as it is: readers skip it, and the next one starts on a new line.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def utc_now() -> str:
 
 
 class LogFile:
-    """Appends lines to a log. A disk that takes no more costs lines, never the run.
+    """Appends lines to a log. A full disk costs lines, never the run.
 
-    ``lost`` is called with a sentence when the first line is lost. How many were, is logged when lines can be written
-    again.
+    ``lost`` is called with a sentence when the first line is lost; the number of lost lines is logged as soon as lines
+    can be written again.
     """
 
     def __init__(self, path: Path, lost: Callable[[str], None]) -> None:
@@ -40,19 +40,19 @@ class LogFile:
         self._lost = lost
         self._handle: int | None = None
         self._torn = False
-        self._untold = 0
+        self._unlogged = 0
         self.n_lost = 0
 
     def write(self, event: str, stage: str, fields: Mapping[str, object]) -> None:
         """Append one event."""
         if (
-            self._untold
-            and self._append(_line("log_lines_lost", stage, {"n": self._untold})) is None
+            self._unlogged
+            and self._append(_line("log_lines_lost", stage, {"n": self._unlogged})) is None
         ):
-            self._untold = 0
+            self._unlogged = 0
         problem = self._append(_line(event, stage, fields))
         if problem is not None:
-            self._untold += 1
+            self._unlogged += 1
             self.n_lost += 1
             if self.n_lost == 1:
                 self._lost(
@@ -61,13 +61,13 @@ class LogFile:
                 )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
     def _append(self, line: bytes) -> OSError | None:
-        """Write a line in one go; returns what kept it from being written as a whole."""
+        """Write a line in one call; returns the error if it was not written as a whole."""
         try:
             handle = self._open()
             content = b"\n" + line if self._torn else line
@@ -90,7 +90,7 @@ class LogFile:
 
 @contextmanager
 def logged_stage(path: Path, stage: str) -> Iterator[None]:
-    """Log a stage that is added to a finished run; where there is no log, none is begun."""
+    """Log a stage that is added to a finished run; without a log, none is started."""
     if not path.is_file():
         yield
         return
@@ -108,7 +108,7 @@ def logged_stage(path: Path, stage: str) -> Iterator[None]:
 
 
 class NoLog:
-    """Where a log would be."""
+    """A log that keeps nothing."""
 
     n_lost = 0
 
@@ -127,7 +127,7 @@ def _line(event: str, stage: str, fields: Mapping[str, object]) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """A value that JSON has; text for those it has not."""
+    """A value as JSON has it; other values as text."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if value is None or isinstance(value, str | bool | int):

@@ -1,4 +1,4 @@
-"""How far a run is and when it will end: what the plan expected, corrected by what has been seen."""
+"""How far a run is and when it will end: the plan's estimate, corrected by the pace so far."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Estimate:
 class StageProgress:
     """Counts and times of one stage. ``done`` includes what was ``resumed`` and what ``failed``.
 
-    ``known_left`` is what somebody who knows the plan says is left.
+    ``known_left`` is what is left according to the plan, if it is known.
     """
 
     def __init__(self, name: str, total: int, now: float) -> None:
@@ -46,7 +46,7 @@ class StageProgress:
         self._ended: float | None = None
 
     def begin_again(self, total: int, now: float) -> None:
-        """The same stage once more; its time goes on."""
+        """Start the same stage again; its time goes on."""
         self._before = self.seconds(now)
         self.total, self._began, self._last, self._ended = total, now, 0.0, None
         self.done = self.resumed = self.failed = 0
@@ -57,7 +57,7 @@ class StageProgress:
         self._last = now - self._began
 
     def end(self, now: float) -> None:
-        """Nothing more comes."""
+        """The stage is over."""
         if self._ended is None:
             self._ended = now
 
@@ -175,7 +175,7 @@ class ProgressModel:
         step = self.step_seconds(stage, now)
         left = stage.seconds_left(now, step)
         if left is None and self.expected and stage.name not in self.expected:
-            # A short stage that no plan speaks of.
+            # A short stage that plans leave out.
             left = 0.0
         return max((step or 0.0) * stage.total, left or 0.0), left
 

@@ -18,12 +18,12 @@ from lpact.run.journal.model import Clock, Estimate, StageProgress
 SECONDS_BETWEEN_LINES = 5.0
 MOST_SECONDS_BETWEEN_LINES = 60.0
 _LINES = 100
-"""A long run is told in about this many lines: the time between two grows with it."""
+"""A long run prints about this many lines: the time between two grows with it."""
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 
 class Reporter(Protocol):
-    """What a run tells while it works."""
+    """What a run reports to while it works."""
 
     def stage(self, name: str, total: int) -> None:
         """A stage of ``total`` steps begins."""
@@ -36,7 +36,7 @@ class Reporter(Protocol):
 
 @runtime_checkable
 class Overall(Reporter, Protocol):
-    """A reporter that can also tell how far the whole run is."""
+    """A reporter that also shows how far the whole run is."""
 
     def resumed(self, n: int) -> None:
         """Some steps of the stage were done before; they say nothing about speed."""
@@ -47,12 +47,12 @@ class Overall(Reporter, Protocol):
         ...
 
     def say(self, text: str) -> None:
-        """A sentence for whoever watches."""
+        """Show a sentence."""
         ...
 
 
 class Silent:
-    """Tells nothing."""
+    """Reports nothing."""
 
     def stage(self, name: str, total: int) -> None:
         """Do nothing."""
@@ -62,19 +62,19 @@ class Silent:
 
 
 class Several:
-    """Tells each of several reporters."""
+    """Reports to each of several reporters."""
 
-    def __init__(self, *told: Reporter) -> None:
-        self._told = told
+    def __init__(self, *reporters: Reporter) -> None:
+        self._reporters = reporters
 
     def stage(self, name: str, total: int) -> None:
         """Begin a stage."""
-        for one in self._told:
+        for one in self._reporters:
             one.stage(name, total)
 
     def advance(self, steps: int = 1) -> None:
         """Count steps."""
-        for one in self._told:
+        for one in self._reporters:
             one.advance(steps)
 
 
@@ -212,45 +212,45 @@ class _Lines:
         self._console, self._clock = console, clock
         self._stage: StageProgress | None = None
         self._estimate: Estimate | None = None
-        self._started = self._told = clock()
+        self._started = self._shown_at = clock()
 
     def stage(self, name: str, total: int) -> None:
         self._stage = StageProgress(name, total, self._clock())
-        self._tell(self._clock())
+        self._show(self._clock())
 
     def advance(self, steps: int = 1) -> None:
         if self._stage is not None:
             self._stage.advance(steps, self._clock())
-            self._tell_sometimes(self._stage)
+            self._show_sometimes(self._stage)
 
     def resumed(self, n: int) -> None:
         if self._stage is not None:
             self._stage.done += n
             self._stage.resumed += n
-            self._tell_sometimes(self._stage)
+            self._show_sometimes(self._stage)
 
     def overall(self, estimate: Estimate) -> None:
         self._estimate = estimate
         if self._stage is not None:
             self._stage.known_left = estimate.stage_left
         now = self._clock()
-        if self._stage is not None and now - self._told >= MOST_SECONDS_BETWEEN_LINES:
-            self._tell(now)
+        if self._stage is not None and now - self._shown_at >= MOST_SECONDS_BETWEEN_LINES:
+            self._show(now)
 
     def say(self, text: str) -> None:
         # As it is: no markup, no colour for numbers, no line broken at a width that a file does not have.
         self._console.print(plain(text), markup=False, highlight=False, emoji=False, soft_wrap=True)
 
-    def _tell_sometimes(self, stage: StageProgress) -> None:
+    def _show_sometimes(self, stage: StageProgress) -> None:
         now = self._clock()
         between = max(SECONDS_BETWEEN_LINES, (now - self._started) / _LINES)
-        if stage.done == stage.total or now - self._told >= min(
+        if stage.done == stage.total or now - self._shown_at >= min(
             between, MOST_SECONDS_BETWEEN_LINES
         ):
-            self._tell(now)
+            self._show(now)
 
-    def _tell(self, now: float) -> None:
-        self._told = now
+    def _show(self, now: float) -> None:
+        self._shown_at = now
         stage = self._stage
         if stage is None:
             return
@@ -258,8 +258,8 @@ class _Lines:
         line = f"{stage.name}: {stage.done}/{stage.total} ({stage.seconds(now):.0f} s"
         line += f", {left})" if left else ")"
         if self._estimate is not None and self._estimate.fraction is not None:
-            told = (f"overall {_percent(self._estimate)}", _ends(self._estimate))
-            line += "; " + ", ".join(part for part in told if part)
+            parts = (f"overall {_percent(self._estimate)}", _ends(self._estimate))
+            line += "; " + ", ".join(part for part in parts if part)
         self.say(line)
 
 

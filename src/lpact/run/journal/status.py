@@ -1,4 +1,4 @@
-"""How a run is doing, asked from outside: nothing is taken, nothing waits, and nothing disturbs the run."""
+"""State of a run as seen from outside, without disturbing the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lpact.store.manifest import MANIFEST_NAME
 STATUS_NAME = "status.json"
 STATUS_FORMAT = 1
 SILENT_AFTER_S = 60.0
-"""A run that says nothing for this long, though it should every few seconds, may have ended."""
+"""A run writes its status every few seconds; one that has not for this long may have ended."""
 
 State = Literal["running", "silent", "interrupted", "failed", "finished"]
 
@@ -83,7 +83,7 @@ class StatusFile(_Part):
 
 @dataclass(frozen=True)
 class RunStatus:
-    """State of a run, in one word and in a sentence; ``said`` is what it last told of itself."""
+    """State of a run, in one word and in a sentence; ``said`` is the status that it wrote last."""
 
     out: Path
     folder: Path

@@ -92,7 +92,7 @@ def check(
     taken
         Results of tasks that the run has and that were not made under the registration it was given.
     deposited
-        The registration's digest as it was deposited where nobody can change it, if that is known.
+        The registration's digest as it was deposited, if that is known.
     """
     lines = [
         *_about_registration(registration, made_with, taken, deposited),

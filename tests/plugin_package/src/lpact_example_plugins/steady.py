@@ -10,16 +10,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from lpact.analyses import explanation as ex
 from lpact.analyses.base import Analysis, Audit, Frames, Keys, Material, Rows, Scope, Stage
-from lpact.analyses.explanation import (
-    ClaimTable,
-    Conclusion,
-    Criterion,
-    Distribution,
-    Explanation,
-    Gate,
-    Outcome,
-)
 from lpact.config import Section, StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.errors import InputError
@@ -31,10 +23,7 @@ HALVES = Table(
     "steady/halves",
     "One row per recording: agreement of both halves.",
     RECORDING_KEY,
-    (
-        *RECORDING,
-        Column("correlation", "float", "Correlation over units of the mean response in each half."),
-    ),
+    (*RECORDING, Column("correlation", "float", "Correlation over units of both halves' means.")),
 )
 CLAIMS = Table(
     "steady/claims",
@@ -89,7 +78,7 @@ class Steady(Analysis):
     summary = "is the pattern over units the same in both halves of a recording?"
     Options = SteadyOptions
     tables = (HALVES, CLAIMS)
-    claims = ClaimTable(
+    claims = ex.ClaimTable(
         CLAIMS, ("dataset",), LABELS, gates={"H": "agrees"},
         gate_meanings={"H": "Both halves agree."}, score="correlation",
     )  # fmt: skip
@@ -114,41 +103,46 @@ class Steady(Analysis):
     def decide(self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
         least = self.options.min_correlation
         means = tables[HALVES.name].group_by("dataset").agg(pl.col("correlation").mean())
-        rows = [
-            {
-                "dataset": dataset,
-                "correlation": r,
-                "agrees": r >= least,
-                "label": "steady" if r >= least else "drifting",
-                "reason": f"The halves correlate with {r:.2f}; {least:g} is needed.",
-            }
-            for dataset, r in means.sort("dataset").iter_rows()
-        ]
+        rows = []
+        for dataset, r in means.sort("dataset").iter_rows():
+            label = "steady" if r >= least else "drifting"
+            reason = f"The halves correlate with {r:.2f}; {least:g} is needed."
+            row = (dataset, r, r >= least, label, reason)
+            rows.append(dict(zip(CLAIMS.column_names, row, strict=True)))
         return {CLAIMS.name: frame(CLAIMS, rows)}
 
-    def conclude(self, material: Material) -> Conclusion:
+    def methods(self, manifest: Any, material: Material) -> list[ex.MethodsPart]:
+        said = f"Halves that correlate with {self.options.min_correlation:g} or more agree."
+        return [ex.MethodsPart("Mean responses in both halves", (said,))]
+
+    def conclude(self, material: Material) -> ex.Conclusion:
         labels = material.table(CLAIMS.name)["label"]
         n = int((labels == "steady").sum())
-        outcome = Outcome("S" if n == len(labels) else "D", f"{n} of {len(labels)} are steady.")
-        return Conclusion(self.name, f"{n} of {len(labels)} datasets are steady.", (), (outcome,))
+        said = f"{n} of {len(labels)} datasets are steady."
+        outcome = ex.Outcome("S" if n == len(labels) else "D", said)
+        return ex.Conclusion(self.name, said, (), (outcome,))
 
     def explain(
         self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
-    ) -> Explanation:
+    ) -> ex.Explanation:
         row = rows(CLAIMS.name, **claim).row(0, named=True)
         values = tuple(rows(HALVES.name, **claim)["correlation"])
-        shown = Distribution("Recordings", "r", values, kind="recording", gives="mean")
+        shown = ex.Distribution("Recordings", "r", values, kind="recording", gives="mean")
         reason, r, least = row["reason"], row["correlation"], self.options.min_correlation
-        criterion = Criterion("mean_correlation", reason, r, ">=", least, row["agrees"],
-                              n=len(values), distributions=(shown,))  # fmt: skip
-        gate = Gate("halves", "H", "Both halves agree.", row["agrees"], (criterion,))
-        return Explanation(self.name, claim, "", row["label"], LABELS[row["label"]], reason,
-                           gates=(gate,), rows=((HALVES.name, claim),))  # fmt: skip
+        criterion = ex.Criterion(
+            "mean_correlation", reason, r, ">=", least, row["agrees"], len(values),
+            distributions=(shown,),
+        )  # fmt: skip
+        gate = ex.Gate("halves", "H", "Both halves agree.", row["agrees"], (criterion,))
+        return ex.Explanation(
+            self.name, claim, "", row["label"], LABELS[row["label"]], reason,
+            gates=(gate,), rows=((HALVES.name, claim),),
+        )  # fmt: skip
 
     def figure(self, name: str, material: Material) -> Any:
         from lpact.report import panels
         from lpact.report.figure import Figure, with_marks
 
-        rows = with_marks(material.table(HALVES.name), lambda r: f"{r['subject']}: {r['correlation']:.2f}")  # fmt: skip
+        rows = with_marks(material.table(HALVES.name), lambda row: f"{row['correlation']:.2f}")
         chart = panels.layer(rows, "point", x="correlation", y="dataset")
         return Figure(name, "Agreement of both halves", "One dot per recording.", "Dots.", chart)

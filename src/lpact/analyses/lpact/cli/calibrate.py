@@ -37,10 +37,12 @@ def command(
         int | None, typer.Option("--workers", min=1, help="Processes; default: cores.")
     ] = None,
     truth: Annotated[
-        list[str] | None, typer.Option("--truth", help="Known truth; may be repeated. Default: all.")
+        list[str] | None,
+        typer.Option("--truth", help="Known truth; may be repeated. Default: all."),
     ] = None,
     snr: Annotated[
-        list[float] | None, typer.Option("--snr", min=0, help="Signal-to-noise ratio; may be repeated.")
+        list[float] | None,
+        typer.Option("--snr", min=0, help="Signal-to-noise ratio; may be repeated."),
     ] = None,
     events: Annotated[
         list[int] | None, typer.Option("--events", min=100, help="Words per run; may be repeated.")
@@ -49,7 +51,8 @@ def command(
         list[int] | None, typer.Option("--subjects", min=1, help="Subjects; may be repeated.")
     ] = None,
     units: Annotated[
-        list[int] | None, typer.Option("--units", min=4, help="Units per recording; may be repeated.")
+        list[int] | None,
+        typer.Option("--units", min=4, help="Units per recording; may be repeated."),
     ] = None,
     autocorrelation: Annotated[
         list[float] | None,
