@@ -172,7 +172,7 @@ def test_a_task_that_kills_its_workers_is_given_up_alone(dask, tmp_path):
 def test_a_worker_with_other_code_is_refused(dask, expected, tmp_path):
     package = Path(lpact.__file__).parent
     shutil.copytree(package, tmp_path / "src" / "lpact", ignore=shutil.ignore_patterns("*.pyc"))
-    changed = tmp_path / "src" / "lpact" / "reasons.py"
+    changed = tmp_path / "src" / "lpact" / "codes.py"
     changed.write_text(changed.read_text() + "\n# changed\n")
     path = f"{tmp_path / 'src'}{os.pathsep}{Path(__file__).parent}"
     told, ended, seen = Told(), [], time.monotonic() + 60
@@ -251,15 +251,13 @@ def test_a_whole_study_gives_the_same_run(dask, tmp_path, tiny_study):
             datasets=[{"name": "sim", "reader": "simulated", "options": options}],
             models=[{"name": "integrated", "layers": [1, 2]}],
             controls={"draws": 1, "include": ["circular_shift"]},
-            stripping={
-                "mechanisms": ["surprisal", "context_update"],
-                "methods": ["feature_zeroing"],
-            },
+            mechanisms={"include": ["surprisal", "context_update"]},
+            lpact={"stripping": {"methods": ["feature_zeroing"]}},
         )
     )
     here = study.run(tmp_path / "here", progress=False)
     settings = RunConfig(cluster=dask.address, progress=False)
-    there = Study(study.config, settings).run(tmp_path / "there")
+    there = Study.of(study.config, settings).run(tmp_path / "there")
     assert files(there.root) == files(here.root)
     assert (there.root / "log.jsonl").read_text().count("task_finished") == 2 + 4 + 1
 

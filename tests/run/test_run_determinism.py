@@ -90,7 +90,7 @@ def test_unit_order_changes_nothing_but_the_order(tinier_run, tinier_study, tmp_
     for column in ("real_similarity", "delta_rel"):
         np.testing.assert_allclose(a[column].to_numpy(), b[column].to_numpy(), atol=1e-9)
     labels = [pl.col("label"), pl.col("first_failed_gate"), pl.col("beaten_by")]
-    assert straight.decisions.select(labels).equals(moved.decisions.select(labels))
+    assert straight.claims().select(labels).equals(moved.claims().select(labels))
 
 
 def test_scaling_and_shifting_the_recording_changes_no_verdict_and_no_score(
@@ -110,11 +110,11 @@ def test_scaling_and_shifting_the_recording_changes_no_verdict_and_no_score(
     values = tinier_study(
         datasets=[{"name": "sim", "reader": "folder", "grid": {"lags_ms": [0.0, 100.0]}}],
         run={"paths": {"sim": str(tmp_path / "data")}},
-        assay={"enabled": False},
+        lpact={"relational": {"permutations": 19}},
     )
     scaled = lpact.load_study(values).run(tmp_path / "run", progress=False)
     key = ["subject", "run", "model", "layer", "condition", "draw", "metric"]
     # Scores of random_matched_dim draws keep the seed of their row, so they agree too.
     a, b = (r.table("predictive_scores").sort(key) for r in (original, scaled))
     np.testing.assert_allclose(a["score_mean"].to_numpy(), b["score_mean"].to_numpy(), atol=1e-6)
-    assert original.decisions["label"].to_list() == scaled.decisions["label"].to_list()
+    assert original.claims()["label"].to_list() == scaled.claims()["label"].to_list()

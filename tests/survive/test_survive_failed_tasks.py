@@ -86,7 +86,7 @@ def test_an_error_of_some_tasks_does_not_lose_the_rest(
     assert not out.exists()
     failed = events(partial_of(out), "task_failed")
     assert {event["task"] for event in failed} == {
-        f"context/sim/sub-{subject}_ses-01_run-{run}/integrated/1"
+        f"lpact/context/sim/sub-{subject}_ses-01_run-{run}/integrated/1"
         for subject in ("01", "02")
         for run in ("01", "02")
     }
@@ -121,7 +121,7 @@ def test_tasks_that_kill_their_process_are_known_by_name(breeder, study, site, t
         (site / "trouble.txt").unlink()
     failed = events(partial_of(out), "task_failed")
     assert {event["task"] for event in failed} == {
-        f"context/sim/sub-01_ses-01_run-{run}/integrated/1" for run in ("01", "02")
+        f"lpact/context/sim/sub-01_ses-01_run-{run}/integrated/1" for run in ("01", "02")
     }
     assert all("a worker process died" in event["what"] for event in failed)
     assert events(partial_of(out), "worker_lost")
