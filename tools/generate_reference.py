@@ -392,7 +392,7 @@ def _public_names(module: types.ModuleType) -> list[str]:
 
 def _member(name: str, member: Any) -> Iterator[str]:
     """Signature and first paragraph of a function or class; a line for each method of a class."""
-    yield f"```python\n{name}{_signature(member)}\n```"
+    yield f"```text\n{name}{_signature(member)}\n```"
     yield prose(inspect.getdoc(member)).split("\n\n")[0]
     if not inspect.isclass(member) or issubclass(member, BaseModel):
         return

@@ -185,6 +185,10 @@ class Registry(Generic[P]):
         self._entries[name] = Entry(name, plugin.summary, plugin, origin)
         return self._entries[name]
 
+    def loaded(self) -> list[Entry[P]]:
+        """Every plugin that was imported so far."""
+        return list(self._entries.values())
+
     def entries(self) -> list[Entry[P]]:
         """Import and return every registered plugin, sorted by name."""
         return [self._entry(name) for name in self.names()]
@@ -237,6 +241,13 @@ def resolve(place: str) -> Any:
 
 
 ANALYSES: Registry[Any] = Registry(
-    "analysis", "lpact.analyses.base:Analysis", package="lpact.analyses", plural="analyses"
+    "analysis",
+    "lpact.analyses.base:Analysis",
+    package="lpact.analyses",
+    plural="analyses",
+    reserved=(
+        *("name", "seed", "datasets", "models", "readout", "nuisance", "controls", "mechanisms"),
+        *("run", "analyses"),
+    ),
 )
-"""The questions that a study can ask."""
+"""The questions that a study can ask; none can have the name of a shared table of the study file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from lpact.config import (
     study_config,
 )
 from lpact.config.study import DEFAULT
-from lpact.errors import ConfigError, LPactError, RunError, did_you_mean
+from lpact.errors import ConfigError, LPactError, RegistryError, RunError, did_you_mean
 from lpact.registry import ANALYSES
 from lpact.sections import with_paths
 from lpact.store import RunTables, StoredRun, clear_leftovers, differences, existing_run
@@ -82,7 +83,6 @@ MOVED = {
     "outcome": "conclusion().outcome().code",
     "calibrated_outcome": 'conclusion().outcome("calibrated").code',
     "explain": "claim(…).explain()",
-    "decide": 'analysis("lpact").decide(run.config, tables)',
     "robustness": "`lpact robustness RUN`",
 }
 """Names of `Run` in version 0.1, and what takes their place."""
@@ -152,29 +152,42 @@ class Run(StoredRun):
     def claim(
         self, claim: str | Sequence[Value], analysis: str | None = None, profile: str | None = None
     ) -> Claim:
-        """One claim by its id (``"dataset/model/layer/mechanism"``) or by the values of its columns."""
-        chosen = self.analysis(analysis)
-        wanted = claim.strip("/") if isinstance(claim, str) else "/".join(map(str, claim))
-        key = list(chosen.claims.key)
-        table = self.claims(chosen.name, profile)
-        ids = table.select(pl.concat_str([pl.col(c).cast(pl.String) for c in key], separator="/"))
-        found = table.filter(ids.to_series() == wanted)
-        if found.is_empty():
-            known = ids.to_series().to_list()
-            raise RunError(
-                f"the run has no claim '{wanted}'",
-                where=str(self.root),
-                got=wanted,
-                expected="/".join(key),
-                remedy=did_you_mean(wanted, known),
-            )
-        values = found.select(key).row(0, named=True)
-        rules = self._profile(chosen, profile)
-        return Claim(chosen.explain(self.config, self.rows, values, rules))
+        """One claim by its id (for L-PACT ``"dataset/model/layer/mechanism"``) or by the values of its columns.
+
+        Without ``analysis``, the first analysis of the run that has such a claim.
+        """
+        wanted = claim if isinstance(claim, str) else "/".join(map(str, claim))
+        known: list[str] = []
+        for chosen in [self.analysis(analysis)] if analysis else self.analyses.values():
+            key = list(chosen.claims.key)
+            table = self.claims(chosen.name, profile if chosen.claims.profiles else None)
+            columns = [pl.col(column).cast(pl.String) for column in key]
+            ids = table.select(pl.concat_str(columns, separator="/")).to_series()
+            found = table.filter(ids == wanted)
+            if found.height:
+                rules = self._profile(chosen, profile if chosen.claims.profiles else None)
+                values = found.select(key).row(0, named=True)
+                return Claim(chosen.explain(self.config, self.rows, values, rules))
+            known += ids.to_list()
+        raise RunError(
+            f"the run has no claim '{wanted}'",
+            where=str(self.root),
+            got=wanted,
+            expected="a claim of `run.claims()`",
+            remedy=did_you_mean(wanted, known),
+        )
 
     def conclusion(self, analysis: str | None = None) -> Conclusion:
         """What an analysis concludes, in one sentence, and why."""
         return self.analysis(analysis).conclude(self.material)
+
+    def decide(self, options: Section | None = None) -> dict[str, pl.DataFrame]:
+        """Decide an analysis again from the stored tables, with other options (``lpact.LPact(gates=…)``) or its own."""
+        name = self.analysis().name if options is None else _analysis_of(options)
+        chosen = self.analysis(name) if options is None else ANALYSES.get(name)(options)
+        sections = {**self.config.analyses, name: chosen.options}
+        study = self.config.model_copy(update={"analyses": sections})
+        return chosen.decide(study, RunTables(self))
 
     def figure(self, name: str, analysis: str | None = None) -> Figure:
         """A figure by name; ``.chart`` is an Altair chart, and it displays itself in a notebook."""
@@ -288,6 +301,14 @@ class Study:
         **sections: Any,
     ) -> None:
         own = {_analysis_of(section): section for section in analyses}
+        if len(own) < len(analyses):
+            raise ConfigError(
+                "an analysis has two sections",
+                where="lpact.Study, argument 'analyses'",
+                got=f"{len(analyses)} sections of {', '.join(own)}",
+                expected="one section per analysis",
+                remedy="merge them",
+            )
         values = {
             "name": name,
             "datasets": tuple(datasets),
@@ -513,8 +534,9 @@ class Study:
 def _analysis_of(section: Section) -> str:
     """The analysis whose section this is."""
     for name in ANALYSES.names():
-        if isinstance(section, ANALYSES.get(name).Options):
-            return name
+        with suppress(RegistryError):  # one that cannot be imported has no section here
+            if type(section) is ANALYSES.get(name).Options:
+                return name
     raise ConfigError(
         "a section that belongs to no analysis",
         where="lpact.Study, argument 'analyses'",

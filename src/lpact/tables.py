@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
-from lpact.errors import TableError, did_you_mean
+from lpact.errors import RegistryError, TableError, did_you_mean
 from lpact.registry import ANALYSES
 
 DType = Literal["str", "int", "float", "bool", "list[float]", "list[str]", "list[int]"]
@@ -163,11 +163,21 @@ def run_tables(analyses: Sequence[str]) -> dict[str, Table]:
     return {table.name: table for table in (SOURCE_FILES, MODEL_FILES, *own)}
 
 
-@cache
 def declared_tables() -> dict[str, Table]:
-    """Every declared table by name: those of the engine and of all registered analyses."""
+    """Every declared table by name: those of the engine and of all analyses that can be imported.
+
+    A broken plug-in that nobody asked for stops nothing; using or listing it is an error.
+    """
+    for name in ANALYSES.names():
+        with suppress(RegistryError):
+            ANALYSES.get(name)
+    return _loaded_tables()
+
+
+def _loaded_tables() -> dict[str, Table]:
+    """Tables of the engine and of the analyses that were imported so far."""
     tables = {table.name: table for table in ENGINE_TABLES}
-    for entry in ANALYSES.entries():
+    for entry in ANALYSES.loaded():
         for table in (*entry.plugin.tables, *entry.plugin.other_tables):
             if table.name in tables:
                 raise TableError(
@@ -183,15 +193,18 @@ def declared_tables() -> dict[str, Table]:
 
 def find_table(name: str) -> Table:
     """Return the declaration of ``name``; the folder may be left out where that is unambiguous."""
+    loaded = _loaded_tables()
+    if name in loaded:
+        return loaded[name]
     known = declared_tables()
-    if name in known:
-        return known[name]
-    short = {full.split("/", 1)[1]: full for full in known}
-    if name in short:
-        return known[short[name]]
+    found = [full for full in known if name in (full, full.partition("/")[2])]
+    if len(found) == 1:
+        return known[found[0]]
     raise TableError(
-        f"there is no table named '{name}'",
+        f"the name '{name}' fits several tables" if found else f"there is no table named '{name}'",
         got=name,
-        expected="a table of docs/reference/tables.md",
-        remedy=did_you_mean(name, known if "/" in name else short),
+        expected=" or ".join(found) or "a table of docs/reference/tables.md",
+        remedy="name its folder too"
+        if found
+        else did_you_mean(name, known if "/" in name else [n.partition("/")[2] for n in known]),
     )

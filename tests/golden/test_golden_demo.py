@@ -131,11 +131,6 @@ def test_plan_of_the_demo_is_exact(demo):
             assert run.table(name).height == planned, name
 
 
-def test_the_page_of_verdicts_names_the_outcome(demo):
-    _, run = demo
-    assert "Outcome A" in (run.root / "report" / "verdicts.md").read_text()
-
-
 def test_the_readme_shows_the_verdicts_of_the_demo(demo):
     """Words and labels of the picture; coordinates may differ in the last digit between machines."""
     _, run = demo

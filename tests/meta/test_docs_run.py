@@ -104,11 +104,11 @@ def test_an_example_can_be_planned(example: Path, tmp_path: Path) -> None:
     if example.name in OF_REAL_RECORDINGS:
         outline = loaded.outline()
         assert not outline.complete
-        assert outline.n_claims > 0
+        assert outline.n_missing > 0
         return
     plan = loaded.plan()
     assert plan.n_claims > 0
-    assert plan.n_fits > 0
+    assert plan.n_tasks > 0
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))

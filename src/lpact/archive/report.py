@@ -20,6 +20,17 @@ _AROUND = 60
 _CHUNK = 2**20
 
 
+def make_again(
+    root: Path, made: Path, *, tables: bool, workers: int, tell: Callable[[str], None]
+) -> None:
+    """Write the report of a run into another folder."""
+    from lpact.report.write import write_report
+
+    run = StoredRun(root)
+    config = study_config(run.manifest.config, where=f"{root}, manifest.json")
+    write_report(run, config=config, out=made, with_tables=tables, workers=workers, tell=tell)
+
+
 def check_report(
     root: Path,
     *,
@@ -33,23 +44,13 @@ def check_report(
     """
     stored = list_files(root / REPORT_FOLDER).files if (root / REPORT_FOLDER).is_dir() else {}
     expected = stored if names is None else names
-    from lpact.report.write import write_report
-
     if REPORT_PAGE not in expected:
         return [], "The run has no report."
     with tempfile.TemporaryDirectory(prefix="lpact-verify-") as folder:
         made = Path(folder) / REPORT_FOLDER
         with_tables = any(name.startswith("tables/") for name in expected)
         try:
-            run = StoredRun(root)
-            write_report(
-                run,
-                config=study_config(run.manifest.config, where=f"{root}, manifest.json"),
-                out=made,
-                with_tables=with_tables,
-                workers=workers,
-                tell=tell,
-            )
+            make_again(root, made, tables=with_tables, workers=workers, tell=tell)
         except LPactError as error:
             what = f"cannot be made again: {error.what}: {error.got}"
             return [Problem("report", REPORT_FOLDER, what)], "The report could not be made again."

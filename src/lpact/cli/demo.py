@@ -46,8 +46,8 @@ def command(
         How(workers or min(n_cores(), MOST_WORKERS), progress=True),
         if_taken="choose another folder with --out, or remove an earlier demo with --fresh",
     )
-    add_report(run)
     show_results(told, run, every_claim=True)
+    add_report(run)
     show_row_counts(told, run)
     show_places(told, run)
 

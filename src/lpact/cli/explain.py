@@ -40,6 +40,7 @@ def command(
 ) -> None:
     """Say why a claim got its label, or list all claims."""
     import lpact
+    from lpact.errors import RunError
 
     opened = lpact.open_run(run)
     if claim is None:
@@ -47,8 +48,14 @@ def command(
             if len(opened.analyses) > 1:
                 heading(console(), name)
             _list(opened, name, profile)
-    elif not _list(opened, opened.analysis(analysis).name, profile, f"{claim.strip('/')}/"):
+        return
+    try:
         _print(str(opened.claim(claim, analysis, profile).explain()))
+    except RunError:
+        names = [opened.analysis(analysis).name] if analysis else list(opened.analyses)
+        listed = [_list(opened, name, profile, f"{claim.rstrip('/')}/") for name in names]
+        if not any(listed):
+            raise
 
 
 def _list(run: Run, analysis: str, profile: str | None, start: str = "") -> bool:

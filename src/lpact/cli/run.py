@@ -76,10 +76,10 @@ def command(
         report,
     )
     run = compute(terminal, loaded, out, how)
-    if report:
-        add_report(run)
     show_results(terminal, run)
     _show_preregistration(terminal, run, loaded, how)
+    if report:
+        add_report(run)
     show_places(terminal, run)
 
 

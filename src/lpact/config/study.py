@@ -242,8 +242,8 @@ def study_config(values: Mapping[str, Any], *, where: str) -> StudyConfig:
                 f"the study file has an unknown table or option '{name}'",
                 where=where,
                 got=name,
-                expected=f"one of {', '.join(tables)}",
-                remedy=did_you_mean(name, tables),
+                expected=f"one of {', '.join(tables)}; or the name of an installed analysis",
+                remedy=f"{did_you_mean(name, tables)}; if '{name}' is an analysis, install its package",
             )
     named = [name for name in values if name in ANALYSES.names()]
     sections = {

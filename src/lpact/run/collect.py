@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 import polars as pl
 
-from lpact.analyses.base import Analysis, Audit, Frames, Task, analyses_of
+from lpact.analyses.base import Analysis, Audit, Frames, Stage, Task, analyses_of
 from lpact.config import RunConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
 from lpact.run.conduct import Conductor, Watched
 from lpact.run.executors.here import Here
 from lpact.run.journal.progress import Silent
+from lpact.run.stages import FIRST, LAST
 from lpact.store import MemoryTasks, Results, concat
 from lpact.tables import Table
 
@@ -106,10 +107,16 @@ class Measuring:
         every = analysis.stages(study, self.audit, keys)
         self.stages = [stage for stage in every if stages is None or stage.name in stages]
 
+    def label(self, stage: Stage) -> str:
+        """A stage as progress, plan and log show it: with the analysis where another stage could have the name."""
+        if len(self.study.analyses) > 1 or stage.name in (*FIRST, *LAST):
+            return f"{self.analysis.name}: {stage.name}"
+        return stage.name
+
     def run(self, conductor: Conductor) -> None:
         """Run every stage as far as it goes; failures are collected by the conductor."""
         for stage in self.stages:
-            conductor.run(stage.name, stage.tasks)
+            conductor.run(self.label(stage), stage.tasks)
 
     def tables(self, results: Results) -> Mapping[str, pl.DataFrame]:
         """Audit, measured and derived tables; one that no task filled is empty, not absent."""

@@ -149,10 +149,11 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
         at_most |= own.at_most
         work = analysis.work(config, own)
         more_bytes += work.get(TABLES, StageWork(0.0)).disk_bytes
-        for stage in Measuring(config, audit, analysis).stages:
-            n = len(stage.tasks)
-            tasks[stage.name] += n
-            costs.append(task_cost(stage.name, n, work.get(stage.name), held))
+        measuring = Measuring(config, audit, analysis)
+        for stage in measuring.stages:
+            n, label = len(stage.tasks), measuring.label(stage)
+            tasks[label] += n
+            costs.append(task_cost(label, n, work.get(stage.name), held))
     rows[MODEL_FILES.name] += audit.sets_to_come
     claims = {name: own.claims for name, own in audit.of.items()}
     stages = (

@@ -21,7 +21,7 @@ SHARED = (
     "stats",
     "measures",
     "ceilings.py",
-    "responses.py",
+    "responses",
     "datasets",
     "preprocess",
     "grid",

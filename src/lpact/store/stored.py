@@ -33,11 +33,19 @@ class StoredRun:
 
     def tables(self) -> list[Table]:
         """Return the tables of the run, in the order of their declaration."""
-        return [
-            table
-            for name, table in declared_tables().items()
-            if f"{name}.parquet" in self._checksums
-        ]
+        names = {
+            path.removesuffix(".parquet") for path in self._checksums if path.endswith(".parquet")
+        }
+        declared = declared_tables()
+        if unknown := sorted(names - declared.keys()):
+            raise RunError(
+                "the run has tables of an analysis that is not installed",
+                where=str(self.root / MANIFEST_NAME),
+                got=", ".join(unknown[:3]),
+                expected="an installed analysis that declares them",
+                remedy=f"install {', '.join(self.manifest.plugins) or 'the package that made the run'}",
+            )
+        return [table for name, table in declared.items() if name in names]
 
     def table(self, name: str) -> pl.DataFrame:
         """Return a table by name; its folder may be left out."""
