@@ -30,6 +30,7 @@ from lpact.math.profiles import pearson_rows
 from lpact.math.scores import pearson_columns
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.measures import Measure, Score
+from lpact.measures.base import matrices
 from lpact.splits import Split
 
 __all__ = [
@@ -67,9 +68,20 @@ def noise_corrected(r: npt.ArrayLike, *reliabilities: npt.ArrayLike) -> FloatArr
 
     Reference: Spearman (1904), Am. J. Psychol. 15:72–101.
     """
-    factors = np.stack(np.broadcast_arrays(*(np.asarray(v, float) for v in reliabilities)))
-    product, positive = factors.prod(axis=0), (factors > 0.0).all(axis=0)
-    corrected = np.asarray(r, dtype=np.float64) / np.sqrt(np.where(positive, product, 1.0))
+    arrays = [np.asarray(v, dtype=np.float64) for v in (r, *reliabilities)]
+    try:
+        r, *factors = np.broadcast_arrays(*arrays)
+    except ValueError:
+        factors = []
+    if not factors:
+        raise InputError(
+            "the score and its reliabilities do not correspond",
+            where="noise_corrected",
+            got="shapes " + ", ".join(str(array.shape) for array in arrays),
+            expected="a score and at least one reliability, of the same shape",
+        )
+    product, positive = np.prod(factors, axis=0), (np.array(factors) > 0.0).all(axis=0)
+    corrected = r / np.sqrt(np.where(positive, product, 1.0))
     return np.where(positive, corrected, np.nan)
 
 
@@ -84,6 +96,11 @@ class Ceiling:
     """
 
     values: FloatArray
+
+    def __repr__(self) -> str:
+        rows, units = self.values.shape
+        n_undefined = int(self.n_undefined.sum())
+        return f"Ceiling({units} units, {rows} values each, {n_undefined} undefined)"
 
     @property
     def value(self) -> FloatArray:
@@ -149,6 +166,10 @@ def split_half(
     trials = _three_axes(responses, "responses", "stimuli × repetitions × units")
     if halves is None:
         halves = random_halves(trials.shape[1], n_draws, seed=seed)
+    if not halves:
+        raise InputError(
+            "no halves to correlate", where="split_half", got="0 draws", expected="at least 1 draw"
+        )
     return Ceiling(
         np.stack([pearson_rows(*(_mean(trials[:, half]).T for half in pair)) for pair in halves])
     )
@@ -294,13 +315,9 @@ def subject_pairs(
     split
         Training and test stimuli, for measures that are fitted. Others score all stimuli at once without one.
     """
-    arrays = [np.asarray(subject, dtype=np.float64) for subject in subjects]
-    if len(arrays) < 2:
-        raise InputError(
-            "pairs need at least two subjects", where="subject_pairs", got=f"{len(arrays)} subjects"
-        )
-    _need_split(measure, split, "subject_pairs")
+    arrays = _subjects(subjects, measure, split, "subject_pairs")
     whole = split is None and measure.scope == "population"
+    whole = whole and len(arrays[0]) >= measure.fewest_stimuli
     whole = whole and all(np.isfinite(array).all() for array in arrays)
     ready = [measure.prepare(array) for array in arrays] if whole else []
     scores: dict[tuple[int, int], Score] = {}
@@ -327,8 +344,7 @@ def pooled_source(
     scores
         One per target subject.
     """
-    arrays = [np.asarray(subject, dtype=np.float64) for subject in subjects]
-    _need_split(measure, split, "pooled_source")
+    arrays = _subjects(subjects, measure, split, "pooled_source")
     return [
         _score(measure, np.hstack([*arrays[:target], *arrays[target + 1 :]]), own, split)
         for target, own in enumerate(arrays)
@@ -339,7 +355,26 @@ def _score(measure: Measure, x: FloatArray, y: FloatArray, split: Split | None) 
     return measure.score(x, y) if split is None else measure.cross_validate(x, y, split)
 
 
-def _need_split(measure: Measure, split: Split | None, where: str) -> None:
+def _subjects(
+    subjects: Sequence[npt.ArrayLike], measure: Measure, split: Split | None, where: str
+) -> list[FloatArray]:
+    """Subjects [n_stimuli, n_units] that the measure can compare."""
+    arrays = [matrices(subject, subject)[0] for subject in subjects]
+    if len(arrays) < 2:
+        raise InputError(
+            "at least two subjects are needed",
+            where=where,
+            got=f"{len(arrays)} subjects",
+            remedy="use split_half for the repetitions of one subject",
+        )
+    if len({len(array) for array in arrays}) > 1:
+        raise InputError(
+            "subjects have different numbers of stimuli",
+            where=where,
+            got=", ".join(str(len(array)) for array in arrays) + " rows",
+            expected="one row per stimulus, the same stimuli in the same order for every subject",
+            remedy="keep the stimuli that all subjects have",
+        )
     if measure.needs_fit and split is None:
         raise InputError(
             f"the measure '{measure.name}' must be fitted",
@@ -347,6 +382,7 @@ def _need_split(measure: Measure, split: Split | None, where: str) -> None:
             expected="a split into training and test stimuli",
             remedy="pass one of lpact.splits",
         )
+    return arrays
 
 
 def _three_axes(array: npt.ArrayLike, name: str, axes: str) -> FloatArray:

@@ -114,6 +114,10 @@ class Split:
         """Number of rows."""
         return len(self.fold)
 
+    def __repr__(self) -> str:
+        diagnostic = ", diagnostic" if self.diagnostic else ""
+        return f"Split({self.kind}: {len(self)} folds of {self.n_rows} rows, gap {self.gap}{diagnostic})"
+
     def _key(self) -> tuple[object, ...]:
         within = None if self.within is None else self.within.tobytes()
         return self.kind, self.names, self.gap, self.diagnostic, self.fold.tobytes(), within
@@ -336,9 +340,16 @@ def cross_subject(subjects: npt.ArrayLike) -> Split:
 
 def _labels(labels: npt.ArrayLike, name: str, fewest: int = 2) -> tuple[IntArray, tuple[str, ...]]:
     """Labels as numbers in the order in which they appear, and their names."""
+    if labels is None:
+        raise _error(name, "no labels", None, "one label per row")
     values = np.asarray(labels)
     if values.ndim != 1:
         raise _error(name, "labels in a wrong shape", values.shape, "one label per row")
+    missing = [row for row, value in enumerate(values.tolist()) if value is None or value != value]
+    if missing:
+        raise _error(
+            name, f"{len(missing)} rows without a label", f"rows {missing[:5]}", "one label per row"
+        )
     found, first, number = np.unique(values, return_index=True, return_inverse=True)
     if len(found) < fewest:
         raise _too_few(name, len(found), len(values))

@@ -10,6 +10,7 @@ from lpact import ceilings
 from lpact.errors import InputError
 from lpact.math.ridge import RidgeGrid
 from lpact.measures import CKA, RSA, EventResponse, LinearPredictivity
+from lpact.measures.base import TOO_FEW
 from lpact.splits import contiguous
 
 
@@ -26,6 +27,9 @@ def test_noise_correction_by_hand():
     assert ceilings.noise_corrected(0.3, 0.36, 0.25) == pytest.approx(1.0)
     found = ceilings.noise_corrected([0.1, 0.2, 0.3], [0.5, 0.0, -0.1], 0.9)
     assert np.isnan(found).tolist() == [False, True, True]
+    for reliabilities in ([[0.5, 0.5, 0.5]], []):
+        with pytest.raises(InputError, match=r"do not correspond[\s\S]*shapes \(2,\)"):
+            ceilings.noise_corrected([0.1, 0.2], *reliabilities)
 
 
 def planted(n=20_000, r=6, noise=2.0, seed=0):
@@ -72,6 +76,16 @@ def test_halves_are_disjoint_whole_and_seeded():
     assert len({tuple(sorted(first)) for first, _ in drawn}) > 10
     with pytest.raises(InputError, match="without repetitions"):
         ceilings.split_half(np.zeros((5, 1, 2)))
+    for options in ({"n_draws": 0}, {"halves": []}):
+        with pytest.raises(InputError, match="no halves"):
+            ceilings.split_half(np.zeros((5, 4, 2)), **options)
+
+
+def test_the_display_is_short():
+    _, responses = planted(n=30)
+    responses[:, :, 1] = np.nan
+    found = ceilings.split_half(responses, n_draws=5)
+    assert repr(found) == "Ceiling(2 units, 5 values each, 5 undefined)"
 
 
 def test_missing_trials_are_left_out_and_undefined_draws_counted():
@@ -213,8 +227,21 @@ def test_undefined_pairs_are_counted_with_the_reason(brains):
         units.n_undefined == 2 + 5 + 4
     )  # one unit of subject 1 as target, twice; all where it is the source
     assert np.isfinite(units.matrix[0, 1])
+
+
+@pytest.mark.parametrize("function", [ceilings.subject_pairs, ceilings.pooled_source])
+@pytest.mark.parametrize("measure", [RSA(), CKA(), EventResponse()], ids=lambda m: m.name)
+def test_subjects_are_checked_as_scores_are(brains, measure, function):
+    found = function([brain[:2] for brain in brains], measure)
+    for score in found.scores.values() if isinstance(found, ceilings.PairScores) else found:
+        assert np.isnan(score.value).all()
+        assert (score.reason == TOO_FEW).all()
+    with pytest.raises(InputError, match=r"different numbers of stimuli[\s\S]*60, 59, 60 rows"):
+        function([brains[0], brains[1][:-1], brains[2]], measure)
     with pytest.raises(InputError, match="at least two subjects"):
-        ceilings.subject_pairs(brains[:1], RSA())
+        function(brains[:1], measure)
+    with pytest.raises(InputError, match="not a matrix"):
+        function([brain[None] for brain in brains], measure)
 
 
 def test_the_pooled_source_is_all_other_units_side_by_side(brains):

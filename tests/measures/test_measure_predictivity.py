@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lpact.errors import InputError
+from lpact.errors import InputError, SplitError
 from lpact.math.ridge import RidgeGrid, Selection
 from lpact.measures import LinearPredictivity
 from lpact.measures.base import SOURCE_MISSING, TARGET_MISSING
@@ -74,7 +74,8 @@ def test_cross_validation_is_that_of_scikit_learn(data, split):
         error, spread = error + own[0], spread + own[1]
         by_fold.append(1 - own[0] / own[1])
     np.testing.assert_allclose(score.by_fold, by_fold, atol=1e-8)
-    if len(split) > 2 and split.within is None:
+    assert (score.combined == "pooled") == (len(split) > 2 and split.within is None)
+    if score.combined == "pooled":
         np.testing.assert_allclose(score.value, 1 - error / spread, atol=1e-8)
     else:
         sizes = [len(test) for _, test in split]
@@ -112,8 +113,12 @@ def test_features_with_missing_values_cannot_be_fitted(data):
     x[0, 0] = np.nan
     with pytest.raises(InputError, match=SOURCE_MISSING):
         LinearPredictivity().fit(x, y)
-    score = LinearPredictivity().cross_validate(x, y, contiguous(90, 3))
-    assert score.reason.tolist() == [SOURCE_MISSING] * 3
+    for n_folds, combined in ((3, "pooled"), (2, "mean of folds")):
+        score = LinearPredictivity().cross_validate(x, y, contiguous(90, n_folds))
+        assert score.reason.tolist() == [SOURCE_MISSING] * 3
+        assert score.by_fold.shape == (n_folds, 3)
+        assert np.isnan(score.by_fold).all()
+        assert score.combined == combined
 
 
 def test_a_score_needs_a_fit_of_the_same_units(data):
@@ -122,3 +127,33 @@ def test_a_score_needs_a_fit_of_the_same_units(data):
         LinearPredictivity().score(x, y)
     with pytest.raises(InputError, match="another number of units"):
         LinearPredictivity().fit(x, y).score(x, y[:, :2])
+
+
+def test_penalties_can_be_given_alone(data):
+    x, y = data
+    grid = RidgeGrid((0.1, 50.0))
+    expected = LinearPredictivity(grid=grid).cross_validate(x, y, contiguous(90, 3)).value
+    found = LinearPredictivity(alphas=[0.1, 50.0]).cross_validate(x, y, contiguous(90, 3)).value
+    np.testing.assert_array_equal(found, expected)
+    kept = LinearPredictivity(alphas=[1], grid=RidgeGrid((9.0,), components=(2,))).grid
+    assert (kept.alphas, kept.components) == ((1.0,), (2,))
+
+
+def test_fold_by_fold_the_gap_of_the_split_is_that_of_the_inner_blocks():
+    """Drifting data, where validation blocks without a gap choose a smaller penalty."""
+    rng = np.random.default_rng(4)
+    x, y = (np.cumsum(rng.standard_normal((120, k)), axis=0) for k in (20, 8))
+    split = contiguous(120, 2, gap=8)
+    expected = [LinearPredictivity(gap=8).fit(x[a], y[a]).score(x[b], y[b]).value for a, b in split]
+    without = [LinearPredictivity().fit(x[a], y[a]).score(x[b], y[b]).value for a, b in split]
+    measure = LinearPredictivity()
+    np.testing.assert_array_equal(measure.cross_validate(x, y, split).by_fold, expected)
+    assert np.abs(np.subtract(expected, without)).max() > 1e-3
+    assert measure.gap == 0
+
+
+@pytest.mark.parametrize(("n_rows", "gap"), [(4, 0), (10, 8)])
+def test_too_few_rows_for_the_validation_blocks(data, n_rows, gap):
+    x, y = data
+    with pytest.raises(SplitError, match=r"cannot split 4 rows|no training row is left"):
+        LinearPredictivity(gap=gap).fit(x[:n_rows], y[:n_rows])

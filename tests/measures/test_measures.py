@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 from scipy.stats import ortho_group, zscore
+from sklearn.model_selection import KFold
 
-from lpact.errors import InputError
+from lpact.errors import InputError, SplitError
 from lpact.math.ridge import RidgeGrid
 from lpact.measures import CKA, MEASURES, RBFCKA, RSA, LinearPredictivity, Measure
 from lpact.measures.base import (
@@ -166,6 +167,18 @@ def test_bad_shapes_are_errors(measure, data):
         measure.fit(x[None], y)
     with pytest.raises(InputError, match="another number of stimuli"):
         measure.cross_validate(x, y, contiguous(N + 1, 3))
+    with pytest.raises(InputError, match=r"not a Split[\s\S]*KFold"):
+        measure.cross_validate(x, y, KFold(3))
+
+
+@EVERY
+def test_a_split_without_training_rows_is_the_error_of_its_check(measure, data):
+    split = contiguous(N, 2, gap=N)
+    with pytest.raises(SplitError, match="no training row is left") as expected:
+        split.check()
+    with pytest.raises(SplitError) as found:
+        measure.cross_validate(*data, split)
+    assert str(found.value) == str(expected.value)
 
 
 @EVERY
@@ -174,6 +187,9 @@ def test_cross_validation_is_the_mean_over_folds(measure, data):
     split = contiguous(N, 4, gap=1)
     score = measure.cross_validate(x, y, split)
     assert score.by_fold.shape == (4, *score.value.shape)
+    assert score.combined == ("pooled" if measure.from_readout else "mean of folds")
+    assert f"4 folds, {score.combined}" in repr(score)
+    assert len(repr(score)) < 100
     if not measure.needs_fit:
         folds = [measure.score(x[test], y[test]).value for _, test in split]
         np.testing.assert_allclose(score.by_fold, folds)

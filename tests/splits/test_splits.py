@@ -232,6 +232,9 @@ def test_a_split_that_is_wrong_does_not_prove_itself(monkeypatch):
         (lambda: splits.grouped(["a", "a"]), "into 1 folds"),
         (lambda: splits.grouped(["a", "b"], 3), "cannot split 2 groups"),
         (lambda: splits.grouped([["a", "b"]]), "wrong shape"),
+        (lambda: splits.grouped(None), "no labels"),
+        (lambda: splits.grouped(["a", None, "b"]), r"1 rows without a label[\s\S]*rows \[1\]"),
+        (lambda: splits.cross_subject([1.0, 2.0, np.nan]), "1 rows without a label"),
         (lambda: splits.leave_one_out(1), "cannot split"),
         (lambda: splits.shuffled(8), "no number of folds"),
         (lambda: splits.cross_session(["1", "2"], ["s"]), "another length"),
@@ -245,6 +248,13 @@ def test_impossible_splits_are_errors(make, text):
 def test_folds_cannot_be_written_to():
     with pytest.raises(ValueError, match="read-only"):
         splits.contiguous(8, 2).fold[0] = 1
+
+
+def test_the_display_is_short():
+    assert repr(splits.contiguous(3000, 5, gap=2)) == (
+        "Split(contiguous: 5 folds of 3000 rows, gap 2)"
+    )
+    assert repr(splits.shuffled(9, 3)).endswith("gap 0, diagnostic)")
 
 
 def test_equal_splits_are_equal():

@@ -143,3 +143,9 @@ def test_expected_maximum_of_normal_values():
     # Two values of other deviations: √(σ₁² + σ₂²) / √(2π).
     assert expected_maximum(np.array([3.0, 4.0])) == pytest.approx(5 / np.sqrt(2 * np.pi), rel=1e-5)
     assert expected_maximum(np.zeros(2)) == 0.0
+
+
+def test_autocorrelations_can_be_lists():
+    rho, lengths = [1.0, 0.5, 0.2], [10]
+    expected = variance_inflation(np.array(rho), np.array(rho), np.array(lengths))
+    assert variance_inflation(rho, rho, lengths) == expected

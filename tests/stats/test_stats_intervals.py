@@ -114,3 +114,14 @@ def test_undefined_draws_are_counted():
     assert found.n_undefined == np.isnan(found.draws).sum()
     assert found.n_undefined / 400 == pytest.approx(1 - 0.75**4, abs=0.1)
     assert 2 <= found.low <= found.high <= 7
+
+
+def test_lists_and_seeds_are_arrays_and_generators():
+    values = np.random.default_rng(1).standard_normal(12)
+    assert bootstrap_interval(values.tolist(), 3) == bootstrap_interval(values, RNG(3))
+    blocks = np.repeat(np.arange(4), 3)
+    found, expected = (
+        block_bootstrap(lambda rows: values[rows].mean(), labels, seed, n_draws=99)
+        for labels, seed in ((blocks.tolist(), 3), (blocks, RNG(3)))
+    )
+    assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)

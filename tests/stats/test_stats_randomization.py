@@ -106,7 +106,6 @@ def test_many_values_are_flipped_at_random():
 def test_a_tie_everywhere_proves_nothing():
     assert sign_flip_p_value(np.zeros(8), rng()) == 1.0
     assert sign_flip_p_value(np.zeros(30), rng()) == 1.0
-    assert sign_flip_p_value(np.empty(0), rng()) == 1.0
 
 
 def test_all_blocks_ahead_reach_the_smallest_p_value():
@@ -128,7 +127,7 @@ def test_few_values_are_tested_by_student():
 
 def test_an_intersection_union_is_the_largest():
     assert intersection_union(np.array([0.01, 0.2, 0.03])) == 0.2
-    assert intersection_union(np.empty(0)) == 1.0
+    assert np.isnan(intersection_union([]))
 
 
 def test_partial_conjunction_by_hand():
@@ -137,7 +136,7 @@ def test_partial_conjunction_by_hand():
     assert partial_conjunction(p, 3) == pytest.approx(2 * 0.01)
     assert partial_conjunction(p, 4) == pytest.approx(0.2)
     assert partial_conjunction(p, 5) == 1.0
-    assert partial_conjunction(np.empty(0), 1) == 1.0
+    assert np.isnan(partial_conjunction([], 1))
 
 
 def test_partial_conjunction_keeps_its_level_when_one_too_few_holds():
@@ -187,6 +186,7 @@ def test_far_from_the_threshold_the_tail_goes_on():
 
 def test_one_group_bounds_nothing():
     assert bootstrap_p_value([np.ones(5)], 0.25, rng()) == (1.0, -np.inf)
+    assert np.isnan(bootstrap_p_value([], 0.25, rng())).all()
 
 
 def test_groups_that_do_not_vary():
@@ -291,6 +291,41 @@ def test_undefined_statistics_prove_nothing():
         lambda order: 1.0 if np.array_equal(order, observed) else np.nan, blocks, rng(), 9
     )
     assert undefined == 1.0
+
+
+def test_undefined_draws_count_as_reaching():
+    """(1 + 3 undefined) / (1 + 9): they are neither left out nor taken as below."""
+    calls = iter([1.0, *[np.nan] * 3, *[0.0] * 5, -np.inf])
+    found = block_permutation_p_value(lambda order: next(calls), [0, 0, 1, 1, 2], 0, 9)
+    assert found == pytest.approx(4 / 10)
+
+
+def test_lists_and_seeds_are_arrays_and_generators():
+    values = rng(3).standard_normal(20) + 0.3
+    array, several = np.array([0.01, 0.2]), [values[:8], values[8:]]
+    assert sign_flip_p_value(values.tolist(), 4) == sign_flip_p_value(values, rng(4))
+    assert one_sample_p_value(values.tolist()) == one_sample_p_value(values)
+    assert equivalence_p_value(values.tolist(), 1.0) == equivalence_p_value(values, 1.0)
+    assert draw_p_value(0.5, values.tolist()) == draw_p_value(0.5, values)
+    assert rank_p_values([0.5], values[:, None].tolist()) == rank_p_values(0.5, values)
+    assert intersection_union(array.tolist()) == intersection_union(array)
+    assert partial_conjunction(array.tolist(), 1) == partial_conjunction(array, 1)
+    as_lists = bootstrap_p_value([part.tolist() for part in several], 0.0, 4, n_draws=99)
+    assert as_lists == bootstrap_p_value(several, 0.0, rng(4), n_draws=99)
+    blocks = np.repeat(np.arange(5), 4)
+
+    def statistic(order):
+        return float(values[order] @ values)
+
+    expected = block_permutation_p_value(statistic, blocks, rng(4), 99)
+    assert block_permutation_p_value(statistic, blocks.tolist(), 4, 99) == expected
+
+
+@pytest.mark.parametrize("nothing", [[], [np.nan, np.inf]], ids=["empty", "not finite"])
+def test_without_values_there_is_no_p_value(nothing):
+    assert np.isnan(sign_flip_p_value(nothing, 0))
+    assert np.isnan(one_sample_p_value(nothing))
+    assert np.isnan(equivalence_p_value(nothing, 1.0))
 
 
 def test_equivalence_is_two_one_sided_tests():

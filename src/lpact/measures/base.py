@@ -39,11 +39,24 @@ class Score:
         Same shape; empty where the value is defined.
     by_fold
         [n_folds, t] or [n_folds], where the score was cross-validated; NaN where a fold has no value.
+    combined
+        How ``value`` was made from folds: ``"pooled"``, one score of the predictions of all folds together, or
+        ``"mean of folds"``, weighted by test rows; None where the score was not cross-validated. The two are not
+        comparable: a pooled score also counts differences between folds, which a mean of folds leaves out.
     """
 
     value: FloatArray
     reason: npt.NDArray[np.str_]
     by_fold: FloatArray | None = None
+    combined: Literal["pooled", "mean of folds"] | None = None
+
+    def __repr__(self) -> str:
+        defined = self.value[~np.isnan(self.value)]
+        shown = f"{np.median(defined):.4g}" if defined.size else "nan"
+        if self.value.ndim:
+            shown = f"median {shown} of {self.value.size} units, {self.n_undefined} undefined"
+        folds = "" if self.by_fold is None else f", {len(self.by_fold)} folds, {self.combined}"
+        return f"Score({shown}{folds})"
 
     @property
     def n_undefined(self) -> int:
@@ -165,7 +178,8 @@ class Measure(Plugin, ABC):
     def cross_validate(self, X: npt.ArrayLike, Y: npt.ArrayLike, split: Split) -> Score:
         """Fit on the training rows of every fold and score its test rows; the mean over folds, weighted by test rows.
 
-        Folds without a value are left out of the mean; they are NaN in ``by_fold``.
+        Folds without a value are left out of the mean; they are NaN in ``by_fold``. A fold without training rows is an
+        error, as in `Split.check`.
         """
         x, y = matrices(X, Y)
         check_rows(x, split)
@@ -177,7 +191,7 @@ class Measure(Plugin, ABC):
         value = np.full(total.shape, np.nan)
         np.divide(total, weight.sum(axis=0), out=value, where=weight.sum(axis=0) > 0)
         reason = np.where(np.isnan(value), scores[0].reason, "")
-        return Score(value, reason, by_fold)
+        return Score(value, reason, by_fold, "mean of folds")
 
     def undefined(self, n_units: int, reason: str) -> Score:
         """A score without any value."""
@@ -225,7 +239,15 @@ def matrices(X: npt.ArrayLike, Y: npt.ArrayLike) -> tuple[FloatArray, FloatArray
 
 
 def check_rows(x: FloatArray, split: Split) -> None:
-    """Raise where a split is of another number of rows."""
+    """Raise where a split is none, is for another number of rows, or fails its own check."""
+    if not isinstance(split, Split):
+        raise InputError(
+            "the split is not a Split",
+            where="Measure.cross_validate",
+            got=type(split).__name__,
+            expected="a Split of lpact.splits",
+            remedy="use lpact.splits: contiguous(n, k) is KFold(k), grouped(groups) is LeaveOneGroupOut()",
+        )
     if split.n_rows != len(x):
         raise InputError(
             "the split is for another number of stimuli",
@@ -233,6 +255,7 @@ def check_rows(x: FloatArray, split: Split) -> None:
             got=f"{split.n_rows} rows in the split, {len(x)} in X",
             expected="as many",
         )
+    split.check()
 
 
 MEASURES: Registry[Measure] = Registry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -19,10 +20,9 @@ from lpact.math.ridge import (
     single_column_readouts,
 )
 from lpact.math.scores import pearson_columns, r2_columns, spearman_columns
-from lpact.math.splits import contiguous_folds
 from lpact.math.types import FloatArray
 from lpact.measures.base import SOURCE_MISSING, Measure, Score, check_rows, matrices
-from lpact.splits import Split
+from lpact.splits import Split, contiguous
 
 MISSING_IN_TRAINING = "the target has missing values in training"
 DEFAULT_GRID = RidgeGrid(tuple(float(a) for a in 10.0 ** np.arange(-1, 7)))
@@ -38,12 +38,17 @@ class LinearPredictivity(Measure):
 
     Parameters
     ----------
+    options
+        Options of the plug-in; there are none.
+    alphas
+        Penalties α > 0 to choose from, in place of those of ``grid`` (10⁻¹ … 10⁶).
     grid
         Penalties, numbers of components, validation score, and whether units choose alone or together.
     metric
         ``"pearson"``, ``"spearman"`` or ``"r2"`` (against the mean of the training rows).
     n_blocks, gap
-        Validation blocks of `fit`, and the rows left out of training on either side of them.
+        Validation blocks of `fit`, and the rows left out of training on either side of them (in `cross_validate`, at
+        least the gap of the split).
     compute
         Device, precision and memory.
     """
@@ -60,6 +65,7 @@ class LinearPredictivity(Measure):
         self,
         options: Any = None,
         *,
+        alphas: Sequence[float] | None = None,
         grid: RidgeGrid = DEFAULT_GRID,
         metric: Literal["pearson", "spearman", "r2"] = "pearson",
         n_blocks: int = 5,
@@ -67,6 +73,7 @@ class LinearPredictivity(Measure):
         compute: Compute | None = None,
     ) -> None:
         super().__init__(options)
+        grid = grid if alphas is None else replace(grid, alphas=tuple(alphas))
         self.grid, self.metric, self.n_blocks, self.gap = grid, metric, n_blocks, gap
         self.compute = compute or Compute()
         self._fit: RidgeFit | None = None
@@ -81,7 +88,8 @@ class LinearPredictivity(Measure):
     def fit(self, X: npt.ArrayLike, Y: npt.ArrayLike) -> Self:
         """Choose penalties and fit weights on training stimuli, X [n, p] and Y [n, t].
 
-        Scores of units with a missing value are undefined.
+        Scores of units with a missing value are undefined. Raises `lpact.errors.SplitError` where the rows are too few
+        for the validation blocks and their gap.
         """
         x, y = matrices(X, Y)
         if not np.isfinite(x).all():
@@ -92,12 +100,14 @@ class LinearPredictivity(Measure):
                 expected="finite features",
                 remedy="leave these stimuli or columns out",
             )
+        inner = contiguous(len(x), self.n_blocks, gap=self.gap)
+        inner.check()
         missing = ~np.isfinite(y).all(axis=0)
         self._mean = y.mean(axis=0)
         self._fit = cross_validated_ridge(
             x,
             np.where(missing, 0.0, y)[None],
-            contiguous_folds(len(x), self.n_blocks, gap=self.gap),
+            inner.blocks()[1],
             self.grid,
             compute=self.compute,
         )
@@ -144,17 +154,23 @@ class LinearPredictivity(Measure):
         """Predict every fold from the others with settings chosen on the others; predictions pooled over folds.
 
         Y may be [n_lags, n, t]: the lag is then chosen with the penalty. Splits that the ridge engine cannot take whole
-        (fewer than three folds, subjects apart, a gap around scattered rows) are fitted fold by fold and averaged.
+        (fewer than three folds, subjects apart, a gap around scattered rows) are fitted fold by fold and averaged;
+        ``combined`` of the score says which. A missing value in X leaves every unit undefined.
         """
         lagged = np.asarray(Y, dtype=np.float64)
         lagged = lagged if lagged.ndim == 3 else matrices(X, Y)[1][None]
         x, reference = matrices(X, lagged[0])
         check_rows(x, split)
         scattered = split.gap > 0 and not split.contiguous
-        if (len(split) < 3 or split.within is not None or scattered) and len(lagged) == 1:
-            return super().cross_validate(x, reference, split)
+        apart = (len(split) < 3 or split.within is not None or scattered) and len(lagged) == 1
         if not np.isfinite(x).all():
-            return self.undefined(reference.shape[1], SOURCE_MISSING)
+            score = self.undefined(reference.shape[1], SOURCE_MISSING)
+            by_fold = np.full((len(split), reference.shape[1]), np.nan)
+            return replace(score, by_fold=by_fold, combined="mean of folds" if apart else "pooled")
+        if apart:
+            gapped = copy(self)
+            gapped.gap = max(self.gap, split.gap)
+            return super(LinearPredictivity, gapped).cross_validate(x, reference, split)
         missing = ~np.isfinite(lagged).all(axis=(0, 1))
         order, folds = split.blocks()
         readout = nested_ridge(
@@ -166,7 +182,7 @@ class LinearPredictivity(Measure):
             compute=self.compute,
         )
         score = self.explained(readout.scores(self.metric), x, reference)
-        return replace(score, by_fold=readout.fold_scores(self.metric))
+        return replace(score, by_fold=readout.fold_scores(self.metric), combined="pooled")
 
     def pairwise(
         self, Y: FloatArray, split: Split | None = None, lagged: FloatArray | None = None

@@ -12,6 +12,7 @@ NeuroImage 199, 2019). If either series is white, n_eff = n: autocorrelation of 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from scipy import fft, integrate, special
 
 from lpact.math.columns import as_finite_matrix, standard_columns
@@ -25,7 +26,7 @@ _NORMAL_GRID = 4001
 _NORMAL_SPAN = 9.0
 
 
-def segment_lengths(segments: IntArray) -> IntArray:
+def segment_lengths(segments: npt.ArrayLike) -> IntArray:
     """Lengths of the contiguous runs of equal ids."""
     segments = np.asarray(segments)
     if not len(segments):
@@ -34,7 +35,7 @@ def segment_lengths(segments: IntArray) -> IntArray:
     return np.asarray(np.diff(starts), dtype=np.int64)
 
 
-def pair_counts(lengths: IntArray, max_lag: int) -> FloatArray:
+def pair_counts(lengths: npt.ArrayLike, max_lag: int) -> FloatArray:
     """N_k for k = 0 … max_lag: pairs of events k apart within a segment, [max_lag + 1]."""
     lags = np.arange(max_lag + 1)
     counts: FloatArray = (
@@ -44,7 +45,7 @@ def pair_counts(lengths: IntArray, max_lag: int) -> FloatArray:
 
 
 def autocorrelation(
-    x: FloatArray, segments: IntArray | None = None, max_lag: int | None = None
+    x: npt.ArrayLike, segments: npt.ArrayLike | None = None, max_lag: int | None = None
 ) -> FloatArray:
     """Autocorrelation of every column, within segments.
 
@@ -97,7 +98,7 @@ def _lagged_sums(x: FloatArray, max_lag: int) -> FloatArray:
     return sums
 
 
-def variance_inflation(rho_x: FloatArray, rho_y: FloatArray, lengths: IntArray) -> float:
+def variance_inflation(rho_x: npt.ArrayLike, rho_y: npt.ArrayLike, lengths: npt.ArrayLike) -> float:
     """1 + 2 Σ_k (N_k / n) ρ_x(k) ρ_y(k): how much larger the variance of a chance correlation is than 1/n.
 
     Both autocorrelations are [max_lag + 1], of one series or the mean over several: the mean over all pairs of a
@@ -105,6 +106,7 @@ def variance_inflation(rho_x: FloatArray, rho_y: FloatArray, lengths: IntArray) 
     not positive, since estimated autocorrelations beyond are mostly noise. (Series that alternate are not given an
     n_eff above n for the same reason.)
     """
+    rho_x, rho_y = (np.asarray(rho, dtype=np.float64) for rho in (rho_x, rho_y))
     if len(rho_x) != len(rho_y):
         raise ValueError(f"autocorrelations of {len(rho_x)} and {len(rho_y)} lags")
     product = rho_x[1:] * rho_y[1:]
@@ -123,7 +125,7 @@ def ar1_variance_inflation(a: float, b: float, n: int) -> float:
     return float((1 + c) / (1 - c) - 2 * c * (1 - c**n) / (n * (1 - c) ** 2))
 
 
-def effective_units(responses: FloatArray) -> float:
+def effective_units(responses: npt.ArrayLike) -> float:
     """Effective number of independent units in a mean score over units: (Σ λ)² / Σ λ² = U² / Σ_uv C_uv².
 
     λ are the eigenvalues of the correlation matrix C of the units' responses. Chance scores of units u and v correlate
@@ -157,7 +159,7 @@ def median_penalty(n: float) -> float:
     return 1.0 + (np.pi / 2 - 1.0) * (1.0 - 1.0 / max(n, 1.0))
 
 
-def expected_maximum(deviations: FloatArray) -> float:
+def expected_maximum(deviations: npt.ArrayLike) -> float:
     """Expected maximum of independent normal values of mean 0 and these standard deviations.
 
     E max = c − ∫_{−c}^{c} F with F = Π_i Φ(t / σ_i) and c far out. Of equal deviations: 0.564 σ for two, 1.352 σ for

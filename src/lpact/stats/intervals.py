@@ -8,9 +8,13 @@ from math import sqrt
 from statistics import NormalDist
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from lpact.math.types import FloatArray, IntArray
+
+Rng = np.random.Generator | int
+"""A generator, which is advanced, or the seed of a new one."""
 
 
 def wilson_interval(
@@ -43,7 +47,7 @@ def wilson_interval(
 
 
 def bootstrap_interval(
-    values: FloatArray, rng: np.random.Generator, *, n_draws: int = 2000, confidence: float = 0.95
+    values: npt.ArrayLike, rng: Rng, *, n_draws: int = 2000, confidence: float = 0.95
 ) -> tuple[float, float]:
     """Return the expanded percentile interval of a mean over independent units (Hesterberg 2015, Am. Stat. 69).
 
@@ -56,10 +60,11 @@ def bootstrap_interval(
     values
         [n ≥ 2] finite numbers, one per unit.
     rng, n_draws
-        Generator and number of resamples.
+        Generator or seed, and number of resamples.
     confidence
         Share of intervals that should cover the mean.
     """
+    values, rng = np.asarray(values, dtype=np.float64), np.random.default_rng(rng)
     if values.size < 2:
         raise ValueError(f"an interval needs at least 2 units, got {values.size}")
     means = values[rng.integers(values.size, size=(n_draws, values.size))].mean(axis=1)
@@ -81,8 +86,8 @@ class Bootstrap:
 
 def block_bootstrap(
     statistic: Callable[[IntArray], float],
-    blocks: IntArray,
-    rng: np.random.Generator,
+    blocks: npt.ArrayLike,
+    rng: Rng,
     *,
     n_draws: int = 999,
     confidence: float = 0.95,
@@ -98,7 +103,7 @@ def block_bootstrap(
     blocks
         [n] block of every row: a story, a passage, a stretch longer than the autocorrelation. At least two blocks.
     rng, n_draws
-        Generator and number of resamples.
+        Generator or seed, and number of resamples.
     confidence
         Share of intervals that should cover the statistic.
 
@@ -111,12 +116,12 @@ def block_bootstrap(
     rows = block_rows(blocks)
     if len(rows) < 2:
         raise ValueError(f"a block bootstrap needs at least 2 blocks, got {len(rows)}")
-    drawn = rng.integers(0, len(rows), (n_draws, len(rows)))
+    drawn = np.random.default_rng(rng).integers(0, len(rows), (n_draws, len(rows)))
     draws = np.array([statistic(np.concatenate([rows[b] for b in some])) for some in drawn])
     finite = draws[np.isfinite(draws)]
     tail = expanded_tail((1.0 - confidence) / 2.0, len(rows))
     low, high = np.quantile(finite, [tail, 1.0 - tail]) if finite.size else (np.nan, np.nan)
-    value = float(statistic(np.arange(len(blocks))))
+    value = float(statistic(np.arange(sum(map(len, rows)))))
     return Bootstrap(value, float(low), float(high), draws, n_draws - finite.size)
 
 
@@ -129,7 +134,7 @@ def expanded_tail(tail: float, n: int) -> float:
     return float(special.ndtr(special.stdtrit(n - 1, tail) / np.sqrt((n - 1) / n)))
 
 
-def block_rows(blocks: IntArray) -> list[IntArray]:
+def block_rows(blocks: npt.ArrayLike) -> list[IntArray]:
     """Rows of every block, blocks in the order of their labels: [n] labels → one array per block."""
     labels = np.asarray(blocks)
     if labels.ndim != 1 or not labels.size:

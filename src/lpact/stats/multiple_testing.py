@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lpact.math.types import FloatArray
 
 
-def benjamini_hochberg(p: FloatArray) -> FloatArray:
+def benjamini_hochberg(p: npt.ArrayLike) -> FloatArray:
     """Return Benjamini–Hochberg adjusted p-values; NaN (a test that could not be made) stays NaN and is not counted.
 
     With m finite p-values in ascending order, q_(i) = min over k ≥ i of p_(k) m / k, at most 1: SciPy's
@@ -37,20 +38,25 @@ def benjamini_hochberg(p: FloatArray) -> FloatArray:
     return q
 
 
-def intersection_union(p_values: FloatArray) -> float:
+def intersection_union(p_values: npt.ArrayLike) -> float:
     """P-value that *every* alternative holds: the largest of the p-values (Berger 1982).
 
-    The test has level α whenever at least one of the nulls is true, whatever the dependence. Without tests it is 1.
+    The test has level α whenever at least one of the nulls is true, whatever the dependence. NaN without tests.
     """
-    return float(np.max(p_values)) if p_values.size else 1.0
+    p_values = np.asarray(p_values, dtype=np.float64)
+    return float(np.max(p_values)) if p_values.size else np.nan
 
 
-def partial_conjunction(p_values: FloatArray, at_least: int) -> float:
+def partial_conjunction(p_values: npt.ArrayLike, at_least: int) -> float:
     """P-value that at least ``at_least`` of the n alternatives hold (Benjamini & Heller 2008, with Bonferroni).
 
-    p = (n − u + 1) p_(u), p_(u) being the u-th smallest of the n: valid whatever the dependence. At most 1.
+    p = (n − u + 1) p_(u), p_(u) being the u-th smallest of the n: valid whatever the dependence. At most 1, also where
+    u is not in 1 … n; NaN without tests.
     """
+    p_values = np.asarray(p_values, dtype=np.float64)
     n = p_values.size
+    if not n:
+        return np.nan
     if not 1 <= at_least <= n:
         return 1.0
     return min(1.0, (n - at_least + 1) * float(np.sort(p_values)[at_least - 1]))

@@ -6,14 +6,15 @@ Under the null that a function names, P(p ≤ α) ≤ α; exactly where it says 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from lpact.math.types import FloatArray, IntArray
-from lpact.stats.intervals import block_rows, expanded_tail
+from lpact.stats.intervals import Rng, block_rows, expanded_tail
 
 MAX_EXACT = 12
 """Values up to which all 2ⁿ sign flips are enumerated."""
@@ -24,7 +25,7 @@ _SIGN, _MINUS_ONE = np.array([-0.0, -1.0]).view(np.uint64)
 
 
 def rank_p_values(
-    observed: FloatArray | float, draws: FloatArray, *, slack: float = 0.0
+    observed: npt.ArrayLike, draws: npt.ArrayLike, *, slack: float = 0.0
 ) -> FloatArray:
     """P-values of observed statistics among draws of them: (1 + #{draws ≥ observed}) / (1 + draws).
 
@@ -44,6 +45,7 @@ def rank_p_values(
     p
         [...]; NaN where ``observed`` is not finite.
     """
+    observed, draws = (np.asarray(v, dtype=np.float64) for v in (observed, draws))
     finite = np.isfinite(draws)
     n_reaching = (finite & (draws >= observed - slack)).sum(axis=0)
     p: FloatArray = np.where(
@@ -52,7 +54,7 @@ def rank_p_values(
     return p
 
 
-def draw_p_value(observed: float, draws: FloatArray) -> float:
+def draw_p_value(observed: float, draws: npt.ArrayLike) -> float:
     """P-value of an observed statistic against draws of it under the null.
 
     With m draws, the rank p-value of `rank_p_values`. Where no draw reaches the observed value the rank says
@@ -61,9 +63,10 @@ def draw_p_value(observed: float, draws: FloatArray) -> float:
     of (observed − mean) / (sd √(1 + 1/m)). The smaller of the two is returned, so that with m ≥ 1/α − 1 draws a test
     at level α is the exact one, and the moments only order what lies beyond it.
 
-    ``draws`` is [m]; draws that are not finite are left out. Without any the p-value is 1.
+    ``draws`` is [m]; draws that are not finite are left out. Without any, or where ``observed`` is undefined, the
+    p-value is 1: a gate that cannot be tested is not passed.
     """
-    draws = draws[np.isfinite(draws)]
+    draws = _finite(draws)
     m = draws.size
     if not m or not np.isfinite(observed):
         return 1.0
@@ -77,34 +80,40 @@ def draw_p_value(observed: float, draws: FloatArray) -> float:
     return min(rank, tail)
 
 
+def _finite(values: npt.ArrayLike) -> FloatArray:
+    """Values that are finite, in one axis."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[np.isfinite(array)]
+
+
 def student_tail(t: float, degrees: int) -> float:
     """P(T ≥ t) of Student's distribution, at least the smallest positive number."""
     return max(float(special.stdtr(degrees, -t)), float(np.finfo(np.float64).tiny))
 
 
 def sign_flip_p_value(
-    values: FloatArray,
-    rng: np.random.Generator | Callable[[], np.random.Generator],
+    values: npt.ArrayLike,
+    rng: Rng | Callable[[], np.random.Generator],
     n_flips: int = 9_999,
 ) -> float:
     """P-value of a mean above 0 by flipping signs: exact if the values are independent and symmetric around 0.
 
     All 2ⁿ flips are enumerated for n ≤ 12; beyond, the observed signs and ``n_flips`` random ones. Values that are
-    not finite are left out; values that are all 0 give 1. ``rng`` may be a function that makes the generator, which is
-    called only where one is needed.
+    not finite are left out; without any p is NaN, and values that are all 0 give 1. ``rng`` is a generator, a seed, or
+    a function that makes the generator, which is called only where one is needed.
 
     Reference: Fisher 1935; Nichols & Holmes 2002.
     """
-    values = values[np.isfinite(values)]
+    values = _finite(values)
     n = values.size
     if not n:
-        return 1.0
+        return np.nan
     observed = float(values.sum())
     # A flip that leaves the same multiset of terms must count as reaching, whatever the order of adding.
     slack = 1e-12 * float(np.abs(values).sum())
     if n <= MAX_EXACT:
         return float((_all_signs(n) @ values >= observed - slack).mean())
-    rng = rng() if callable(rng) else rng
+    rng = np.random.default_rng(rng() if callable(rng) else rng)
     n_reaching, step = 0, 2 * max(1, _SIGNS_AT_ONCE // (2 * n))
     for start in range(0, n_flips, step):
         signs = random_signs(rng, (min(step, n_flips - start), n))
@@ -144,8 +153,8 @@ def random_signs(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray
 
 def block_permutation_p_value(
     statistic: Callable[[IntArray], float],
-    blocks: IntArray,
-    rng: np.random.Generator,
+    blocks: npt.ArrayLike,
+    rng: Rng,
     n_draws: int = 999,
 ) -> float:
     """P-value of a statistic when whole blocks of rows change places: exact if blocks are exchangeable under the null.
@@ -160,7 +169,7 @@ def block_permutation_p_value(
     blocks
         [n] block of every row: a story, a passage, a stretch longer than the autocorrelation.
     rng, n_draws
-        Generator and number of random orders; the smallest possible p-value is 1 / (1 + n_draws). A draw whose
+        Generator or seed, and number of random orders; the smallest possible p-value is 1 / (1 + n_draws). A draw whose
         statistic is undefined counts as reaching the observed one.
 
     Returns
@@ -169,30 +178,37 @@ def block_permutation_p_value(
         (1 + number of draws that reach the observed statistic) / (1 + n_draws); 1 where that is undefined.
     """
     rows = block_rows(blocks)
-    observed = statistic(np.arange(len(blocks)))
+    observed = statistic(np.arange(sum(map(len, rows))))
     if not np.isfinite(observed):
         return 1.0
+    rng = np.random.default_rng(rng)
     orders = (rng.permutation(len(rows)) for _ in range(n_draws))
     draws = np.array([statistic(np.concatenate([rows[i] for i in order])) for order in orders])
-    return float(rank_p_values(observed, np.where(np.isnan(draws), np.inf, draws)))
+    n_reaching = int((~(draws < observed)).sum())  # NaN is not below
+    return (1 + n_reaching) / (1 + n_draws)
 
 
-def equivalence_p_value(values: FloatArray, bound: float) -> float:
+def equivalence_p_value(values: npt.ArrayLike, bound: float) -> float:
     """P-value that a mean lies within ±``bound``, by two one-sided t-tests (TOST; Schuirmann 1987).
 
-    The larger of the p-values of mean > −bound and mean < bound. Values [n] that are not finite are left out.
+    The larger of the p-values of mean > −bound and mean < bound. Values [n] that are not finite are left out;
+    NaN without any.
     """
     if not bound > 0.0:
         raise ValueError(f"the bound of equivalence must be positive, got {bound}")
+    values = np.asarray(values, dtype=np.float64)
     return max(one_sample_p_value(values + bound), one_sample_p_value(bound - values))
 
 
-def one_sample_p_value(values: FloatArray) -> float:
-    """P-value of a mean above 0 by Student's t on n − 1 degrees of freedom: for few, roughly normal values."""
-    values = values[np.isfinite(values)]
+def one_sample_p_value(values: npt.ArrayLike) -> float:
+    """P-value of a mean above 0 by Student's t on n − 1 degrees of freedom: for few, roughly normal values.
+
+    Values [n] that are not finite are left out. A single value gives 1, none NaN.
+    """
+    values = _finite(values)
     n = values.size
     if n < 2:
-        return 1.0
+        return 1.0 if n else np.nan
     mean = np.add.reduce(values) / n
     around = values - mean
     spread = math.sqrt(np.add.reduce(around * around) / (n - 1))
@@ -202,7 +218,7 @@ def one_sample_p_value(values: FloatArray) -> float:
 
 
 def bootstrap_p_value(
-    values: list[FloatArray], threshold: float, rng: np.random.Generator, n_draws: int = 4_999
+    values: Sequence[npt.ArrayLike], threshold: float, rng: Rng, n_draws: int = 4_999
 ) -> tuple[float, float]:
     """P-value that the mean over groups of their means exceeds ``threshold``, and its 95 % lower bound.
 
@@ -212,15 +228,17 @@ def bootstrap_p_value(
     the share of draws above the threshold, p = P(T_{n−1} ≥ z √((n − 1)/n)). A share of 0 or 1 is replaced by the normal
     tail of the draws' mean and standard deviation.
 
-    ``values`` holds one array of finite numbers per group. With fewer than 2 groups the p-value is 1 and the bound −∞.
+    ``values`` holds one array of finite numbers per group. With one group the p-value is 1 and the bound −∞; without
+    groups both are NaN.
     """
-    n = len(values)
+    arrays, rng = [np.asarray(v, dtype=np.float64) for v in values], np.random.default_rng(rng)
+    n = len(arrays)
     if n < 2:
-        return 1.0, float("-inf")
-    within = np.stack([_member_means(v, rng, n_draws) for v in values])
+        return (1.0, float("-inf")) if n else (np.nan, np.nan)
+    within = np.stack([_member_means(v, rng, n_draws) for v in arrays])
     groups = rng.integers(0, n, (n_draws, n))
     draws = within[groups, rng.integers(0, n_draws, (n_draws, n))].mean(axis=1)
-    centre, spread = float(np.mean([v.mean() for v in values])), float(draws.std(ddof=1))
+    centre, spread = float(np.mean([v.mean() for v in arrays])), float(draws.std(ddof=1))
     shrink = np.sqrt((n - 1) / n)
     share = float((draws <= threshold).mean())
     if 0.0 < share < 1.0:
