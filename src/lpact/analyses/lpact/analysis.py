@@ -179,7 +179,7 @@ class LPact(Analysis):
         config = LPactConfig.of(study)
         for option, listed, least in (
             ("models", study.models, 1),
-            ("mechanisms.include", study.mechanisms.include, 2),
+            ("mechanisms.include", study.mechanisms.include, 1),
         ):
             if len(listed) < least:
                 raise ConfigError(
