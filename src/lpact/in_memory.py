@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import BaseModel
 
-from lpact.datasets.base import FeatureKey
+from lpact.datasets.base import ITEM, WORD_COLUMNS, FeatureKey
 from lpact.datasets.folder.writer import write_folder
 from lpact.datasets.memory import STIMULI, MemoryDataset, memory_dataset
 from lpact.datasets.validate import check_stimulus
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 MODEL, DATASET = "model", "data"
 """Names in tables of a model and a dataset that have none."""
+
+_NEAR = 0.75
+"""Similarity (`difflib`) from which a column counts as misspelt: ``onset`` and ``story`` do, ``word_id`` does not."""
 
 Options = Mapping[str, Any] | BaseModel
 
@@ -63,8 +67,9 @@ def audit(
         ``untrained``, ``static``) to an array, or to a list of arrays (draws).
     responses
         An array [n_stimuli, n_units] or [n_stimuli, n_repetitions, n_units], or `Responses`; a list of these, one per
-        subject; or a mapping from subject to these. Missing values are NaN; events with one are left out for that
-        subject, unless ``preprocess`` says otherwise.
+        subject; or a mapping from subject to these. Arrays have the same rows for all subjects; `Responses` with
+        ``stimulus_ids`` need not. In a list, subjects without a name of their own are ``01``, ``02`` …. Missing values
+        are NaN; events with one are left out for that subject, unless ``preprocess`` says otherwise.
     words
         What the rows are: a list of words, or a pandas or Polars table with any of the columns ``word``,
         ``onset_s``, ``offset_s``, ``sentence_id``, ``story_id``, ``log_frequency``. Columns with the name of a
@@ -95,10 +100,11 @@ def audit(
     sections = {"grid": grid, "preprocess": preprocess, "readout": readout, "nuisance": nuisance}
     sections |= {"controls": controls, "mechanisms": mechanisms, "lpact": lpact}
     plain = {key: _plain(section) for key, section in sections.items() if section is not None}
-    subjects = list(_subjects(responses, sampling_rate_hz))
+    table = _words(words)
+    subjects = _subjects(responses, sampling_rate_hz, table)
     study = {"name": name, "seed": seed, "run": {"workers": workers, "progress": progress}}
     target = Path(tempfile.mkdtemp(prefix="lpact-run-"), name) if out is None else Path(out)
-    return _run(study, subjects, features, _words(words), plain, target)
+    return _run(study, subjects, features, table, plain, target)
 
 
 def _run(
@@ -112,7 +118,9 @@ def _run(
     """Write the arrays into a temporary folder, and run the study on it; their content alone is in its keys."""
     from lpact.study import load_study
 
-    mechanisms, words = _mechanisms(subjects[0].words if words is None else words)
+    words = subjects[0].words if words is None else words
+    _check_columns(words)
+    mechanisms, words = _mechanisms(words)
     arrays, per_stimulus = _features(features, subjects[0], words)
     dataset = memory_dataset(subjects, words, features=arrays, mechanisms=mechanisms)
     stimulus = dataset.stimulus(STIMULI)
@@ -142,15 +150,20 @@ def _run(
         return loaded.run(target)
 
 
-def _subjects(responses: Any, sampling_rate_hz: float | None) -> Iterator[Responses]:
+def _subjects(
+    responses: Any, sampling_rate_hz: float | None, words: pl.DataFrame | None
+) -> list[Responses]:
     """Responses of each subject."""
+    given: list[tuple[str, Any]] = [("", responses)]
     if isinstance(responses, Mapping):
-        named = {str(subject): own for subject, own in responses.items()}
-    elif isinstance(responses, Sequence) and len(responses) and _is_subject(responses[0]):
-        named = {f"{number:02}": own for number, own in enumerate(responses, start=1)}
-    else:
-        named = {"": responses}
-    if not named:
+        given = [(str(subject), own) for subject, own in responses.items()]
+    elif isinstance(responses, Sequence) and (not responses or _is_subject(responses[0])):
+        named = any(_has_name(own) for own in responses)
+        given = [
+            ("" if named and isinstance(own, Responses) else f"{number:02}", own)
+            for number, own in enumerate(responses, start=1)
+        ]
+    if not given:
         raise InputError(
             "there are no responses",
             where="lpact.audit, argument 'responses'",
@@ -158,11 +171,41 @@ def _subjects(responses: Any, sampling_rate_hz: float | None) -> Iterator[Respon
             expected="responses of at least one subject",
             remedy="give an array, Responses, or a list or mapping of these",
         )
-    for subject, own in named.items():
-        made = own if isinstance(own, Responses) else Responses.from_numpy(own)
-        if subject and (isinstance(responses, Mapping) or not isinstance(own, Responses)):
-            made = replace(made, subject=subject)
-        yield made if sampling_rate_hz is None else replace(made, sampling_rate_hz=sampling_rate_hz)
+    made = []
+    for subject, value in given:
+        options = {"subject": subject or None, "sampling_rate_hz": sampling_rate_hz}
+        about: dict[str, Any] = {key: own for key, own in options.items() if own is not None}
+        is_made = isinstance(value, Responses)
+        made.append(replace(value, **about) if is_made else Responses.from_numpy(value, **about))
+    if made[0].sampling_rate_hz is None:
+        plain = [
+            own
+            for own, (_, value) in zip(made, given, strict=True)
+            if not isinstance(value, Responses)
+        ]
+        _check_rows(plain, made[0], words)
+    return made
+
+
+def _check_rows(plain: Sequence[Responses], first: Responses, words: pl.DataFrame | None) -> None:
+    """Raise `InputError` unless arrays, whose rows have no names, have a row for every stimulus."""
+    expected, source = first.n_stimuli, f"as subject '{first.subject}' has"
+    if words is not None and STIMULUS in words.columns:
+        expected = words[STIMULUS].drop_nulls().n_unique()
+        source = f"one per '{STIMULUS}' of the words"
+    if any(own.n_stimuli != expected for own in plain):
+        raise InputError(
+            "arrays do not have one row per stimulus",
+            where="lpact.audit, argument 'responses'",
+            got=", ".join(f"subject '{own.subject}': {own.n_stimuli} rows" for own in plain),
+            expected=f"{expected} rows for every subject, {source}",
+            remedy="mark missing rows with NaN, or name the rows: Responses.from_numpy(values, stimulus_ids=…)",
+        )
+
+
+def _has_name(own: Any) -> bool:
+    default = (Responses.subject, Responses.session)
+    return isinstance(own, Responses) and (own.subject, own.session) != default
 
 
 def _is_subject(value: Any) -> bool:
@@ -175,6 +218,23 @@ def _words(words: Any) -> pl.DataFrame | None:
     if isinstance(words, Sequence) and all(isinstance(word, str) for word in words):
         return pl.DataFrame({"word": list(words)})
     return as_polars(words)
+
+
+def _check_columns(words: pl.DataFrame | None) -> None:
+    """Raise `InputError` for a column that would be ignored because its name is misspelt."""
+    columns = [] if words is None else words.columns
+    known = {*WORD_COLUMNS, ITEM, STIMULUS, "log_frequency", *MECHANISMS.names()}
+    absent = sorted(known.difference(columns))
+    for name in columns:
+        near = difflib.get_close_matches(name.casefold(), absent, n=1, cutoff=_NEAR)
+        if name not in known and near:
+            raise InputError(
+                f"the words have an unknown column '{name}'",
+                where="lpact.audit, argument 'words'",
+                got="columns " + ", ".join(columns),
+                expected="names of columns that lpact reads, or names unlike these",
+                remedy=f"did you mean '{near[0]}'? If not, rename or drop the column",
+            )
 
 
 def _mechanisms(

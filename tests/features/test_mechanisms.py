@@ -72,7 +72,7 @@ def test_nothing_offered_gives_no_columns(n_words):
 
 @pytest.mark.parametrize("shape", [(3,), (5,), (4, 1)])
 def test_a_mechanism_has_one_value_a_word(shape):
-    with pytest.raises(StimulusError, match="does not have one value a word") as error:
+    with pytest.raises(StimulusError, match="does not have one value per word") as error:
         mechanism_matrix(("surprisal",), make_inputs(surprisal=np.zeros(shape)))
     assert error.value.got == f"shape {shape}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 import lpact
 from lpact.datasets.base import DATASETS, Dataset
 from lpact.datasets.folder.writer import write_folder
-from lpact.datasets.memory import MemoryDataset
+from lpact.datasets.memory import MemoryDataset, memory_dataset
 from lpact.errors import ConfigError, InputError, LPactError
+from lpact.in_memory import _check_columns, _subjects
 
 MECHANISMS = ("surprisal", "context_update")
 OPTIONS: dict[str, Any] = {
@@ -195,7 +197,7 @@ def small(n: int = 12) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"responses": []}, LPactError, "three axes|no responses"),
+        ({"responses": []}, InputError, "there are no responses"),
         ({"responses": {}}, InputError, "there are no responses"),
         ({"features": {"m": {"first": np.zeros((12, 2))}}}, InputError, "not ordered by model"),
         ({"features": {"m": {0: {"ful": np.zeros((12, 2))}}}}, InputError, "not ordered by model"),
@@ -203,6 +205,28 @@ def small(n: int = 12) -> dict[str, Any]:
         ({"words": ["a"] * 11}, LPactError, "words and the responses do not match"),
         ({"readout": {"fold": 5}}, ConfigError, "did you mean 'folds'"),
         ({"sampling_rate_hz": 10.0}, InputError, "needs words with their times"),
+        ({"responses": np.zeros(12)}, InputError, r"three axes(.|\n)*values\[:, None\]"),
+        ({"responses": np.float64(1.0)}, InputError, "three axes"),
+        ({"responses": np.full((12, 3), np.nan)}, InputError, "no values(.|\\n)*all NaN"),
+        ({"responses": np.zeros((12, 0))}, InputError, "no values(.|\\n)*empty"),
+        (
+            {"responses": [np.ones((12, 3)), np.full((12, 3), np.nan)]},
+            InputError,
+            "no values(.|\\n)*subject '02'",
+        ),
+        (
+            {"responses": [np.ones((12, 3)), np.full((12, 3), "a")]},
+            InputError,
+            "not real numbers(.|\\n)*subject '02'",
+        ),
+        (
+            {"responses": {"anna": np.ones((12, 3)), "ben": np.full((12, 3), np.inf)}},
+            InputError,
+            "infinite(.|\\n)*subject 'ben'",
+        ),
+        ({"words": {"word": ["a"] * 12, "onset": range(12)}}, InputError, "did you mean 'onset_s'"),
+        ({"words": {"Word": ["a"] * 12}}, InputError, "did you mean 'word'"),
+        ({"words": {"suprisal": range(12)}}, InputError, "did you mean 'surprisal'"),
     ],
 )
 def test_bad_input_is_named(
@@ -221,6 +245,54 @@ def test_subjects_with_other_stimuli_are_named(tmp_path: Path) -> None:
     assert "'d'" in str(error.value.got)
 
 
+def subjects_of(responses: Any, words: pl.DataFrame | None = None) -> list[lpact.Responses]:
+    return _subjects(responses, None, words)
+
+
+def test_subjects_without_names_are_numbered() -> None:
+    make = lpact.Responses.from_numpy
+    one, two = make(np.ones((3, 2))), make(np.full((3, 2), 2.0))
+    made = subjects_of([one, two])
+    assert [(own.subject, own.values.mean()) for own in made] == [("01", 1.0), ("02", 2.0)]
+    assert [own.subject for own in subjects_of([one, np.ones((3, 2))])] == ["01", "02"]
+    assert len(memory_dataset(made).recording_ids()) == 2
+    sessions = subjects_of([one, replace(one, session="2")])
+    assert [(own.subject, own.session) for own in sessions] == [("01", "1"), ("01", "2")]
+
+
+@pytest.mark.parametrize("twice", [["a", "a"], ["01", "01", "b"]])
+def test_a_subject_that_is_given_twice_is_an_error(twice: list[str], tmp_path: Path) -> None:
+    responses = [lpact.Responses.from_numpy(np.ones((3, 2)), subject=name) for name in twice]
+    with pytest.raises(InputError, match="the same subject and session") as error:
+        lpact.audit(features=np.zeros((3, 2)), responses=responses, out=tmp_path / "run")
+    assert error.value.got == f"2 with subject '{twice[0]}', session '1'"
+    with pytest.raises(InputError, match="the same subject and session"):
+        memory_dataset(subjects_of({1: np.ones((3, 2)), "1": np.ones((3, 2))}))
+
+
+@pytest.mark.parametrize("rows", [(12, 10), (10, 12)])
+def test_arrays_without_stimulus_ids_have_equal_rows(rows: tuple[int, int]) -> None:
+    responses = {name: np.ones((n, 3)) for name, n in zip("ab", rows, strict=True)}
+    with pytest.raises(InputError, match="one row per stimulus") as error:
+        subjects_of(responses)
+    assert error.value.got == f"subject 'a': {rows[0]} rows, subject 'b': {rows[1]} rows"
+    assert error.value.expected == f"{rows[0]} rows for every subject, as subject 'a' has"
+    assert "stimulus_ids=" in str(error.value.remedy)
+    words = pl.DataFrame({"stimulus_id": [f"s{i}" for i in range(12)] * 2})
+    with pytest.raises(InputError, match="12 rows for every subject, one per 'stimulus_id'"):
+        subjects_of(np.ones((10, 3)), words)
+    named = lpact.Responses.from_numpy(np.ones((10, 3)), stimulus_ids=words["stimulus_id"][:10])
+    assert len(subjects_of({"a": np.ones((12, 3)), "b": named}, words)) == 2
+
+
+def test_other_columns_of_the_words_are_free() -> None:
+    _check_columns(
+        pl.DataFrame(
+            {"word": ["a"], "words": ["b"], "word_id": [1], "speaker": ["c"], "pos": ["d"]}
+        )
+    )
+
+
 def test_a_study_file_cannot_name_the_reader() -> None:
     study = lpact.load_study(
         {
@@ -235,8 +307,6 @@ def test_a_study_file_cannot_name_the_reader() -> None:
 
 
 def test_words_of_sentences_are_pooled_per_stimulus() -> None:
-    from lpact.datasets.memory import memory_dataset
-
     responses = lpact.Responses.from_numpy(np.zeros((2, 3)), stimulus_ids=["s1", "s2"])
     words = pl.DataFrame({"stimulus_id": ["s1", "s1", "s2"], "word": ["a", "b", "c"]})
     dataset: MemoryDataset = memory_dataset([responses], words)
@@ -251,8 +321,6 @@ def test_words_of_sentences_are_pooled_per_stimulus() -> None:
 
 
 def test_words_with_stimulus_ids_decide_on_the_order() -> None:
-    from lpact.datasets.memory import memory_dataset
-
     values = np.arange(6.0).reshape(3, 2)
     responses = lpact.Responses.from_numpy(values, stimulus_ids=list("cab"))
     words = pl.DataFrame({"stimulus_id": list("abcd"), "word": ["A", "B", "C", "D"]})

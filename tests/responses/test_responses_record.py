@@ -111,6 +111,12 @@ def test_halves_of_unbalanced_repetitions() -> None:
     assert np.isfinite(a[1:]).all()
 
 
+def test_one_repetition_has_no_halves() -> None:
+    with pytest.raises(InputError, match="without repetitions have no halves") as error:
+        make(n_repetitions=1).split_halves(np.random.default_rng(0))
+    assert error.value.got == "1 repetitions"
+
+
 def test_selection_keeps_everything_that_belongs_to_a_unit_or_stimulus() -> None:
     made = make()
     kept = made.select(regions="IT", stimuli=["s4", "s1"])

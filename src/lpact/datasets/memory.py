@@ -8,6 +8,7 @@ as for any other dataset.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,7 +151,13 @@ def memory_dataset(
         missing there.
     features, mechanisms
         One row, or value, per row of the words table.
+
+    Raises
+    ------
+    InputError
+        If two responses have the same subject and session, or responses have no value at all.
     """
+    _check_subjects(responses)
     first = responses[0]
     words = words if words is not None else first.words
     if first.sampling_rate_hz is None:
@@ -169,6 +176,28 @@ def memory_dataset(
     )
     recordings = [recording for own in responses for recording in _recordings(own)]
     return MemoryDataset(recordings, [stimulus])
+
+
+def _check_subjects(responses: Sequence[Responses]) -> None:
+    own, n = Counter((own.subject, own.session) for own in responses).most_common(1)[0]
+    if n > 1:
+        raise InputError(
+            "several responses have the same subject and session",
+            where="responses",
+            got=f"{n} with subject '{own[0]}', session '{own[1]}'",
+            expected="each subject and session once",
+            remedy="name them, as in Responses.from_numpy(values, subject='02'); presentations of the same stimuli "
+            "are repetitions, [n_stimuli, n_repetitions, n_units]",
+        )
+    for each in responses:
+        if not np.isfinite(each.values).any():
+            raise InputError(
+                "responses have no values",
+                where=each.where,
+                got=f"shape {each.values.shape}, " + ("all NaN" if each.values.size else "empty"),
+                expected="at least one number",
+                remedy="correct the array, or leave this subject out",
+            )
 
 
 def _in_order(own: Responses, order: tuple[str, ...]) -> Responses:

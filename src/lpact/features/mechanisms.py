@@ -1,4 +1,4 @@
-"""Mechanisms: one scalar a word that a language process would compute."""
+"""Mechanisms: one scalar per word that a language process would compute."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Mechanism(Plugin, ABC):
 
     @abstractmethod
     def compute(self, inputs: MechanismInputs) -> FloatArray | Missing:
-        """Return one finite value a word, [n_words], or why there is none."""
+        """Return one finite value per word, [n_words], or why there is none."""
 
 
 MECHANISMS: Registry[Mechanism] = Registry(
@@ -128,7 +128,7 @@ def mechanism_matrix(
     Raises
     ------
     StimulusError
-        If a mechanism does not hold one finite value a word.
+        If a mechanism does not have one finite value per word.
     """
     stimulus = inputs.stimulus
     columns: dict[str, FloatArray] = {}
@@ -175,11 +175,11 @@ def _check(name: str, values: FloatArray, stimulus: Stimulus) -> None:
     where = f"{stimulus.where}, mechanism '{name}'"
     if values.shape != (n_words,):
         raise StimulusError(
-            f"the mechanism '{name}' does not have one value a word",
+            f"the mechanism '{name}' does not have one value per word",
             where=where,
             got=f"shape {values.shape}",
-            expected=f"shape ({n_words},), one value a word of stimulus '{stimulus.id}'",
-            remedy="compute the mechanism again from this words table",
+            expected=f"shape ({n_words},), one per word of stimulus '{stimulus.id}'",
+            remedy="give one value per word of this table; if the words have changed, compute the mechanism again",
         )
     bad = ~np.isfinite(values)
     if bad.any():
@@ -189,5 +189,5 @@ def _check(name: str, values: FloatArray, stimulus: Stimulus) -> None:
             where=f"{where}, word {row} ('{stimulus.words['word'][row]}')",
             got=f"{values[row]} ({int(bad.sum())} such values)",
             expected="a finite number for every word",
-            remedy="mend those values, or leave the mechanism out of the dataset",
+            remedy="correct these values, or leave the mechanism out",
         )

@@ -93,7 +93,7 @@ NO_COST = ExtractionCost()
 class ModelSource(Plugin, ABC):
     """A registered way to get a model's features for a stimulus.
 
-    A source whose features are at hand needs `offers` and `load` alone. One that runs a model says what is not
+    A source of existing features only needs `offers` and `load`. One that runs a model says what is not
     extracted yet (`ready`), extracts it (`extract`), and gives the model's view of the words (`words`).
     """
 
@@ -115,7 +115,7 @@ class ModelSource(Plugin, ABC):
         """Return features [n_words, n_columns]; raises `FeatureError` when they do not fit the words."""
 
     def check(self, key: FeatureKey, stimulus: Stimulus) -> None:
-        """Raise `FeatureError` for a feature set that would not load, where that can be told cheaply.
+        """Raise `FeatureError` for a feature set that would not load, where a check is cheap.
 
         The audit asks for every set on offer, so that a damaged file does not stop a run half-way.
         """
@@ -146,7 +146,7 @@ class ModelSource(Plugin, ABC):
         return []
 
     def absent(self, model: str) -> str:  # noqa: ARG002
-        """Return what must be got before the model can be used, in words; empty where all is at hand.
+        """Say what is missing before the model can be used; empty where nothing is.
 
         Looks at this machine alone, and fetches nothing.
         """
@@ -179,7 +179,7 @@ MODELS: Registry[ModelSource] = Registry(
 
 
 def check_features(values: FloatArray, key: FeatureKey, stimulus: Stimulus, *, where: str) -> None:
-    """Raise `FeatureError` unless ``values`` is a finite matrix with one row a word."""
+    """Raise `FeatureError` unless ``values`` is a finite matrix with one row per word."""
     n_words = stimulus.words.height
     what = f"features of model '{key.model}', layer {key.layer}, context '{key.context}'"
     if values.ndim != 2 or values.shape[1] == 0:
@@ -188,15 +188,15 @@ def check_features(values: FloatArray, key: FeatureKey, stimulus: Stimulus, *, w
             where=where,
             got=f"shape {values.shape}",
             expected=f"shape ({n_words}, columns)",
-            remedy="store one row a word",
+            remedy="give one row per word, one column per feature",
         )
     if values.shape[0] != n_words:
         raise FeatureError(
             f"{what} have {'fewer' if values.shape[0] < n_words else 'more'} rows than there are words",
             where=where,
             got=f"{values.shape[0]} rows",
-            expected=f"{n_words} rows, one a word of stimulus '{stimulus.id}' ({stimulus.where})",
-            remedy="extract the features again from this words table",
+            expected=f"{n_words} rows, one per word of stimulus '{stimulus.id}' ({stimulus.where})",
+            remedy="give one row per word of this table; if the words have changed, extract the features again",
         )
     bad = ~np.isfinite(values)
     if bad.any():
@@ -206,5 +206,5 @@ def check_features(values: FloatArray, key: FeatureKey, stimulus: Stimulus, *, w
             where=f"{where}, row {row}, column {column}",
             got=f"{values[row, column]} ({int(bad.sum())} such values)",
             expected="finite numbers",
-            remedy="extract the features again, in float32 or better",
+            remedy="correct these values; if they overflowed, extract the features again in float32",
         )

@@ -79,7 +79,7 @@ class Responses:
                 "responses need three axes: stimuli, repetitions, units",
                 got=f"shape {self.values.shape}",
                 expected="[n_stimuli, n_repetitions, n_units]",
-                remedy="use Responses.from_numpy, which also takes [n_stimuli, n_units]",
+                remedy="reshape the array; if an axis of length 1 is missing, values[:, None] adds it",
             )
         if np.isinf(self.values).any():
             raise self._error(
@@ -212,9 +212,17 @@ class Responses:
 
         The order of a stimulus' repetitions is drawn anew for each stimulus and shared by all units, so that noise
         which units share stays in one half. A unit's repetitions with a value are dealt alternately in that order;
-        of an odd number the last is left out, since the Spearman–Brown formula assumes equal halves. With fewer than
-        two repetitions both halves are NaN.
+        of an odd number the last is left out, since the Spearman–Brown formula assumes equal halves. Both halves are
+        NaN where a stimulus has fewer than two values; with one repetition of all stimuli, there are no halves, which
+        is an error.
         """
+        if self.n_repetitions < 2:
+            raise self._error(
+                "responses without repetitions have no halves",
+                got=f"{self.n_repetitions} repetitions",
+                expected="at least 2",
+                remedy="use a ceiling between subjects: lpact.ceilings.group_mean or subject_pairs",
+            )
         order = np.argsort(rng.random(self.values.shape[:2]), axis=1)
         values = np.take_along_axis(self.values, order[:, :, None], axis=1)
         known = np.isfinite(values)
@@ -367,7 +375,7 @@ class Responses:
         **about
             Other attributes of `Responses`: ``subject``, ``regions``, ``words`` ….
         """
-        array = numbers(values, "Responses.from_numpy", "values")
+        array = np.atleast_1d(values)
         if array.ndim == 2:
             array = array[:, None]
         stimuli = [f"s{i}" for i in range(array.shape[0])] if stimulus_ids is None else stimulus_ids

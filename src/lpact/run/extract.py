@@ -83,7 +83,7 @@ def plan_features(
             "the words table has no words",
             where=table.where,
             got="no rows",
-            expected="one row a word",
+            expected="one row per word",
             remedy="check that this is the file",
         )
     _check_name(name or default_name(str(model)))
@@ -146,8 +146,8 @@ def extract_features(
     extraction = plan_features(
         model, words, out, contexts=contexts, name=name, transcripts=transcripts, **options
     )
-    with reporter(show=progress, console=console) as told:
-        return extraction.run(told)
+    with reporter(show=progress, console=console) as report:
+        return extraction.run(report)
 
 
 def _listed(contexts: str | Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ STUDY: dict[str, Any] = {
     ("values", "option"),
     [
         ({"models": []}, "models"),
-        ({"mechanisms": {"include": ["surprisal"]}}, "mechanisms.include"),
+        ({"mechanisms": {"include": []}}, "mechanisms.include"),
     ],
 )
 def test_too_few_models_or_mechanisms_are_an_error(values: dict[str, Any], option: str) -> None:
