@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
-BESIDE = CONFTEST.with_name("shared_folder.py")
+BESIDE = ("shared_folder", "tiny_study")
 TESTS = """
 import pytest
 
@@ -36,7 +36,7 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.makepyfile(
         test_some=TESTS,
         test_whole_module=MODULE,
-        shared_folder=BESIDE.read_text(encoding="utf-8"),
+        **{name: CONFTEST.with_name(f"{name}.py").read_text(encoding="utf-8") for name in BESIDE},
     )
     return pytester
 
@@ -87,7 +87,7 @@ def test_nothing_is_said_when_no_tool_is_missing(
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
     pytester.makepyfile(
         test_one="def test_it(require_tool): require_tool('sh')",
-        shared_folder=BESIDE.read_text(encoding="utf-8"),
+        **{name: CONFTEST.with_name(f"{name}.py").read_text(encoding="utf-8") for name in BESIDE},
     )
     result = pytester.runpytest_subprocess()
     result.assert_outcomes(passed=1)

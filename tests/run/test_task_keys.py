@@ -292,6 +292,7 @@ ORDERING = (
     "run/memory.py",
     "run/records.py",
     "run/stages.py",
+    "report",  # an explanation imports its renderers when it is shown, which no task does
 )
 """What says when and where work is done, and no number."""
 

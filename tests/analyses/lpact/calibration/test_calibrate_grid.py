@@ -229,7 +229,7 @@ def test_a_reference_says_what_it_was_made_by(reference_folder):
     told = shown(reference)
     assert "earlier state of the code" not in told
     assert SETTINGS.command() in told
-    (spent,) = [line for line in told.splitlines() if "no option of these commands" in line]
+    (spent,) = [line for line in told.splitlines() if "these commands do not take" in line]
     assert "draws 2, folds 4, gap_events 5" in spent
     assert "mismatch_draws 1" in spent
     assert "lags_ms 0/100" in spent
