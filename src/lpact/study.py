@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from lpact.archive import LockedRun, Verification
     from lpact.report import WrittenReport
-    from lpact.report.figure import Figure
+    from lpact.report.figure import Chart
     from lpact.run.audit import StudyAudit
     from lpact.run.journal.progress import Reporter
     from lpact.run.outline import Outline
@@ -176,8 +176,8 @@ class Run(StoredRun):
         """What an analysis concludes, in one sentence, and why."""
         return self.analysis(analysis).conclude(self.material)
 
-    def figure(self, name: str, analysis: str | None = None) -> Figure:
-        """A figure by name; ``.chart`` is an Altair chart, and it displays itself in a notebook."""
+    def figure(self, name: str, analysis: str | None = None) -> Chart:
+        """A figure by name, as an Altair chart that looks as in the report."""
         from lpact.report.figure import Missing
 
         chosen = self.analysis(analysis)
@@ -201,8 +201,8 @@ class Run(StoredRun):
                 expected="tables that hold what it shows",
                 remedy="choose another figure",
             )
-        drawn: Figure = figure
-        return drawn
+        chart: Chart = figure.themed()
+        return chart
 
     def report(
         self,
