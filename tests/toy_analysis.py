@@ -102,13 +102,70 @@ class Toy(Analysis):
         return [MethodsPart("Counting", ("Letters of names were counted.",))]
 
 
+RECORDINGS = Table(
+    "recordings/labels",
+    "One row per recording.",
+    ("dataset", "run"),
+    (
+        Column("dataset", "str", "Dataset."),
+        Column("run", "str", "Run of the recording; empty where a dataset has one only."),
+        Column("label", "str", "Label."),
+        Column("reason", "str", "What decided the label."),
+    ),
+)
+
+
+class Recordings(Toy):
+    """Claims keyed by recording, without score, gates or shared parts."""
+
+    name = "recordings"
+    summary = "Recordings: does a recording have a name?"
+    tables = (RECORDINGS,)
+    claims = ClaimTable(
+        RECORDINGS, RECORDINGS.key, {"named": "It has a name.", "unnamed": "It has no name."}
+    )
+
+    def audit(
+        self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
+    ) -> Audit:
+        del workspace, problems, advance
+        return Audit(claims=("sim/", "sim/2"), rows={RECORDINGS.name: 2})
+
+    def decide(self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
+        del study, tables
+        labels = {"": "unnamed", "2": "named"}
+        rows = [
+            {"dataset": "sim", "run": run, "label": label, "reason": f"Run {run!r}."}
+            for run, label in labels.items()
+        ]
+        return {RECORDINGS.name: frame(RECORDINGS, rows)}
+
+    def conclude(self, material: Material) -> Conclusion:
+        return Conclusion(self.name, f"{material.table(RECORDINGS.name).height} recordings.")
+
+    def explain(
+        self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
+    ) -> Explanation:
+        row = rows(RECORDINGS.name, **claim).row(0, named=True)
+        meaning = self.claims.labels[row["label"]]
+        return Explanation(
+            self.name,
+            claim,
+            profile,
+            row["label"],
+            meaning,
+            row["reason"],
+            rows=((RECORDINGS.name, claim),),
+        )
+
+
 @contextmanager
-def toy_registered() -> Iterator[None]:
+def toy_registered(analysis: type[Analysis] = Toy) -> Iterator[None]:
     """The toy analysis is there within the block, and gone after it."""
-    ANALYSES.register(Toy)
+    ANALYSES.register(analysis)
     declared_tables.cache_clear()
     try:
         yield
     finally:
-        del ANALYSES._entries[Toy.name]
+        del ANALYSES._entries[analysis.name]
         declared_tables.cache_clear()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from lpact.archive import LockedRun, Verification
     from lpact.report import WrittenReport
-    from lpact.report.figure import Figure
+    from lpact.report.figure import Chart
     from lpact.run.audit import StudyAudit
     from lpact.run.journal.progress import Reporter
     from lpact.run.outline import Outline
@@ -189,15 +189,16 @@ class Run(StoredRun):
         study = self.config.model_copy(update={"analyses": sections})
         return chosen.decide(study, RunTables(self))
 
-    def figure(self, name: str, analysis: str | None = None) -> Figure:
-        """A figure by name; ``.chart`` is an Altair chart, and it displays itself in a notebook."""
+    def figure(self, name: str, analysis: str | None = None) -> Chart:
+        """A figure by name, as an Altair chart that looks as in the report."""
         from lpact.report.figure import Missing
 
-        chosen = self.analysis(analysis)
-        names = [own for section in chosen.figures.values() for own in section]
-        if name not in names:
+        asked = [self.analysis(analysis)] if analysis else list(self.analyses.values())
+        by_name = {own: one for one in asked for part in one.figures.values() for own in part}
+        chosen, names = by_name.get(name), list(by_name)
+        if chosen is None:
             raise ConfigError(
-                f"the analysis '{chosen.name}' has no figure '{name}'",
+                f"the run has no figure '{name}'",
                 where="argument 'name'",
                 got=name,
                 expected=f"one of {', '.join(names)}",
@@ -214,8 +215,8 @@ class Run(StoredRun):
                 expected="tables that hold what it shows",
                 remedy="choose another figure",
             )
-        drawn: Figure = figure
-        return drawn
+        chart: Chart = figure.themed()
+        return chart
 
     def report(
         self,

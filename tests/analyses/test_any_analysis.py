@@ -261,7 +261,7 @@ run = lpact.open_run(sys.argv[1])
 claim = run.claim("sim")
 for shown in (run, claim, claim.explain(), lpact.load_study("study.toml")):
     assert "<" in shown._repr_html_()
-print(claim.label, claim.gates[0].passed, run.conclusion().headline, run.figure("halves").chart)
+print(claim.label, claim.gates[0].passed, run.conclusion().headline, run.figure("halves").to_json()[:9])
 """
 
 
@@ -269,7 +269,7 @@ print(claim.label, claim.gates[0].passed, run.conclusion().headline, run.figure(
 def test_explorer_and_notebook_show_it(
     script: str, environment: dict[str, str], folder: Path, run: Path
 ) -> None:
-    arguments = [str(run), "/claim?run=run&analysis=steady&dataset=sim"]
+    arguments = [str(run), "/claim?run_slug=run&analysis=steady&dataset=sim"]
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],
         cwd=folder,

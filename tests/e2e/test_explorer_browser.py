@@ -20,7 +20,7 @@ from explorer_runs import PLANTED, planted_run, rewrite, shared_tiny
 pytestmark = [pytest.mark.browser, pytest.mark.stress]
 
 TABLE = "/runs/tiny/tables/relational/profile_similarity_deltas"
-CLAIM = "/claim?run=tiny&dataset=sim&model=integrated&layer=2&mechanism=surprisal&profile="
+CLAIM = "/claim?run_slug=tiny&dataset=sim&model=integrated&layer=2&mechanism=surprisal&profile="
 VIEWS = {
     "overview": "/",
     "matrix": "/decisions",
@@ -119,7 +119,7 @@ def test_changed_claims_are_cards_on_a_phone(
 
 
 def test_a_claim_opens_by_click(page: Page, explorer: Explorer) -> None:
-    page.goto(f"{explorer.url}/decisions?run=tiny&model=integrated")
+    page.goto(f"{explorer.url}/decisions?run_slug=tiny&model=integrated")
     page.get_by_role("link", name="sim, integrated, 2, surprisal").click()
     expect(page.locator("h1")).to_contain_text("surprisal")
     row = explorer.decisions.filter(
@@ -140,7 +140,7 @@ def test_a_claim_opens_by_click(page: Page, explorer: Explorer) -> None:
 
 
 def test_a_claim_opens_by_keyboard(page: Page, explorer: Explorer) -> None:
-    page.goto(f"{explorer.url}/decisions?run=tiny")
+    page.goto(f"{explorer.url}/decisions?run_slug=tiny")
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("ArrowDown")
@@ -202,7 +202,7 @@ def test_counts_on_the_page_are_those_of_the_table(page: Page, explorer: Explore
 
 
 def test_sorting_by_a_click_on_a_head(page: Page, explorer: Explorer) -> None:
-    page.goto(f"{explorer.url}/decisions?run=tiny")
+    page.goto(f"{explorer.url}/decisions?run_slug=tiny")
     for way in ("ascending", "descending"):
         page.get_by_role("columnheader", name="raw score").get_by_role("link").click()
         expect(page.get_by_role("columnheader", name="raw score")).to_have_attribute(
@@ -214,7 +214,7 @@ def test_sorting_by_a_click_on_a_head(page: Page, explorer: Explorer) -> None:
 
 
 def test_downloading_what_is_shown(page: Page, explorer: Explorer) -> None:
-    page.goto(f"{explorer.url}/decisions?run=tiny&model=drift")
+    page.goto(f"{explorer.url}/decisions?run_slug=tiny&model=drift")
     with page.expect_download() as waiting:
         page.get_by_role("link", name="CSV").click()
     path = Path(waiting.value.path())
@@ -296,7 +296,7 @@ def test_planted_scripts_stay_text(page: Page, explorer: Explorer) -> None:
         for name, page_name in PLANTED.items()
         if name in ("sim", "integrated", "surprisal")
     }
-    page.goto(f"{explorer.url}/decisions?run=planted")
+    page.goto(f"{explorer.url}/decisions?run_slug=planted")
     for planted in names.values():
         expect(page.get_by_text(planted, exact=True).first).to_be_attached()
     first = page.locator("tbody tr", has_text=names["integrated"]).filter(

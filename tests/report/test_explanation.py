@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import html
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import altair as alt
 import pytest
 
 import lpact
@@ -19,8 +21,12 @@ from lpact.analyses.explanation import (
     Gate,
     Outcome,
 )
-from lpact.report.explanation import FAIL, PASS, explanation_html, explanation_text
+from lpact.errors import ConfigError
+from lpact.report.explanation import FAIL, PASS, explanation_html, explanation_text, numbers
 from lpact.report.notebook import plan_html, run_html, study_html
+from lpact.report.strip import description
+from lpact.report.theme import vega_config
+from lpact.report.values import needed, number, score, size
 from lpact.study import Claim, Run
 from small_study import SMALL
 
@@ -160,7 +166,64 @@ def test_a_study_and_its_plan_display_themselves() -> None:
     plan = study.plan()
     page = plan_html(plan)
     assert plan._repr_html_() == page
-    assert f"{plan.n_claims} claims, {plan.n_tasks:,} tasks" in Text(page).words
+    words = Text(page).words
+    assert f"{plan.n_claims} claims, {plan.n_tasks:,} tasks" in words
+    assert f"memory {size(plan.memory_with(1))}, disk {size(plan.disk_bytes)}." in words
+    assert re.search(r"time \(h:mm:ss\) about \d+:\d\d:\d\d", words)
+    own = replace(plan.audit.of["lpact"], impossible=("Ceilings: one <b>subject.",))
+    poor = replace(plan, audit=replace(plan.audit, of={"lpact": own}))
+    assert "Not possible: Ceilings: one <b>subject." in Text(plan_html(poor)).words
+    folded = page.split("<details>")[1].split("</details>")[0]
+    assert all(table in folded for table in plan.rows)
+    assert repr(plan) == f"Plan('small', n_claims={plan.n_claims}, n_tasks={plan.n_tasks})"
+
+
+def test_records_have_a_short_repr() -> None:
+    made = explained()
+    gate = made.gates[0]
+    assert repr(made) == "Explanation('sim/3', label='not_shown')"
+    assert repr(gate) == "Gate('score', passed=True, criteria=1)"
+    assert repr(gate.criteria[0]) == "Criterion('mean_score', value=0.2333, passed=True)"
+    assert repr(gate.criteria[0].distributions[0]) == "Distribution('Scores of sim', n=3)"
+
+
+def test_a_criterion_without_threshold_says_nothing_about_one() -> None:
+    bare = Criterion("typical", "Shown.", 0.5, ">=", None, True, 2, decisive=False)
+    assert numbers(bare) == "0.5; n = 2; for information only"
+
+
+@pytest.mark.parametrize(
+    ("value", "threshold", "shown"),
+    [
+        (-1.1e-16, 0.0, "0; must be above 0"),
+        (-1.1e-16, 0.05, "0; must be above 0.05"),
+        (2e-13, 1e-13, "2e−13; must be above 1e−13"),
+        (1e-11, 0.0, "1e−11; must be above 0"),
+    ],
+)
+def test_round_off_is_zero(value: float, threshold: float, shown: str) -> None:
+    assert needed(value, ">", threshold) == shown
+
+
+def test_round_off_is_zero_in_scores_and_strips() -> None:
+    assert (number(5.6e-17), score(-1e-17)) == ("0", "0.000")
+    tesla = Distribution("Amplitude", "T", (1e-13, 3e-13), observed=2e-13)
+    assert "from 1e-13 to 3e-13" in description(tesla)
+    assert "from 0 to 0.3" in description(Distribution("Drop", "r", (1e-17, 0.3)))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "profile", "message"),
+    [
+        ((), "", "has no outcome"),
+        ((Outcome("A", "All.", "strict"),), "strikt", "strict"),
+    ],
+)
+def test_an_outcome_that_does_not_exist_is_a_clear_error(
+    outcomes: tuple[Outcome, ...], profile: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Conclusion("toy", "Yes.", (), outcomes).outcome(profile)
 
 
 def test_a_run_displays_its_conclusion_and_claims(small_run: Run) -> None:
@@ -169,6 +232,12 @@ def test_a_run_displays_its_conclusion_and_claims(small_run: Run) -> None:
     assert "18 claims of lpact; the first 10" in words
     first = small_run.claims().row(0, named=True)
     assert f"{first['dataset']} {first['model']} {first['layer']} {first['mechanism']}" in words
+
+
+def test_a_figure_of_a_run_is_an_altair_chart(small_run: Run) -> None:
+    chart = small_run.figure("decision_matrix")
+    assert isinstance(chart, alt.TopLevelMixin)
+    assert chart.to_dict(validate=False)["config"]["background"] == vega_config()["background"]
 
 
 def test_every_claim_of_a_run_is_explained_with_its_stored_reason(small_run: Run) -> None:

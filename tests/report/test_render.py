@@ -121,11 +121,15 @@ def test_the_same_rows_give_the_same_bytes(svg: str, rows: pl.DataFrame) -> None
     assert width == round(2 * float(ElementTree.fromstring(svg).get("width", "0")))
 
 
-def test_a_figure_shows_itself_in_a_notebook(rows: pl.DataFrame) -> None:
+def test_the_chart_of_a_figure_displays_as_in_the_report(rows: pl.DataFrame) -> None:
     made = Figure("f", "t", "c", "s", panels.layer(rows, "point", x="dataset", y="layer"))
-    bundle = made._repr_mimebundle_()
-    assert "vega" in bundle["text/html"]
-    assert '"tooltip"' in bundle["text/html"]
+    chart = made.themed()
+    own, spec = chart.to_dict(), made.spec
+    assert {**own["config"], "view": None} == {**spec["config"], "view": None}
+    assert own["config"]["view"].items() >= spec["config"]["view"].items()
+    assert own["description"] == "s"
+    assert "vega" in chart._repr_mimebundle_()["text/html"]
+    assert "config" not in made.chart.to_dict(context={"top_level": False})
 
 
 def test_settings_of_a_session_do_not_change_a_figure(rows: pl.DataFrame) -> None:

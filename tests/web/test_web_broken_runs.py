@@ -81,7 +81,7 @@ def test_a_broken_run_takes_nothing_from_the_others(
 ) -> None:
     client, why = three
     n = decisions.filter(gate_profile="paper").height
-    for path, expected in (("/decisions", 2 * n), ("/decisions?run=tiny", n)):
+    for path, expected in (("/decisions", 2 * n), ("/decisions?run_slug=tiny", n)):
         answer = client.get(path)
         assert answer.status_code == 200, path
         assert total(answer.text) == expected
@@ -89,7 +89,7 @@ def test_a_broken_run_takes_nothing_from_the_others(
         assert "The claims of the run broken are not shown" in said
         assert why in said
         assert '<option value="drift"' in answer.text  # a filter from the readable runs
-    assert client.get("/decisions?run=broken").status_code == 500
+    assert client.get("/decisions?run_slug=broken").status_code == 500
     assert client.get("/").status_code == 200
 
 
@@ -102,11 +102,11 @@ def test_a_download_is_whole_or_refused(
     assert refused.status_code == 500
     assert "not all runs can be read" in refused.text
     assert "broken" in refused.text
-    one = client.get("/decisions.csv?run=tiny")
+    one = client.get("/decisions.csv?run_slug=tiny")
     assert one.status_code == 200
     assert len(one.text.splitlines()) == n + 1
     assert "/decisions.csv" not in client.get("/decisions").text
-    assert "/decisions.csv?run=tiny" in client.get("/decisions?run=tiny").text
+    assert "/decisions.csv?run_slug=tiny" in client.get("/decisions?run_slug=tiny").text
 
 
 def test_whole_runs_are_shown_without_a_warning(two: TestClient) -> None:

@@ -24,7 +24,7 @@ from lpact.web.shelf import Shelf, unique_slugs
 
 BASE = "http://127.0.0.1"
 TABLE = "decisions/lpact_decision_table"
-CLAIM = "/claim?run=tiny&dataset=sim&model=integrated&layer=2&mechanism=surprisal"
+CLAIM = "/claim?run_slug=tiny&dataset=sim&model=integrated&layer=2&mechanism=surprisal"
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_the_database_reads_nothing_else(tiny_run: Path, tmp_path: Path) -> None
 
 def test_planted_markup_stays_text(two: TestClient) -> None:
     claim = {
-        "run": "planted",
+        "run_slug": "planted",
         "dataset": PLANTED["sim"],
         "model": PLANTED["integrated"],
         "layer": 2,

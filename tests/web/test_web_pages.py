@@ -151,10 +151,10 @@ def test_downloads_hold_what_is_shown(client: TestClient, decisions: pl.DataFram
     query = {"profile": "calibrated", "model": "drift", "sort": "mechanism", "dir": "desc"}
     text = client.get("/decisions.csv", params=query).text
     read = pl.read_csv(io.StringIO(text), schema_overrides=decisions.schema)
-    assert read["run"].to_list() == ["tiny"] * wanted.height
-    assert read.drop("run").equals(wanted)
+    assert read["run_slug"].to_list() == ["tiny"] * wanted.height
+    assert read.drop("run_slug").equals(wanted)
     rows = json.loads(client.get("/decisions.json", params=query).text)
-    assert [{k: v for k, v in row.items() if k != "run"} for row in rows] == wanted.to_dicts()
+    assert [{k: v for k, v in row.items() if k != "run_slug"} for row in rows] == wanted.to_dicts()
     assert json.loads(client.get("/decisions.json", params={"model": "none"}).text) == []
 
 
@@ -223,7 +223,7 @@ def test_a_claim_page_shows_its_gates_and_draws_its_numbers(
     evidence = pl.read_parquet(tiny_run / "decisions" / "lpact_gate_evidence.parquet")
     for profile in ("paper", "calibrated"):
         claim = {"dataset": "sim", "model": "integrated", "layer": 2, "mechanism": "surprisal"}
-        page = html.unescape(get(client, "/claim", run="tiny", **claim, profile=profile))
+        page = html.unescape(get(client, "/claim", run_slug="tiny", **claim, profile=profile))
         row = decisions.filter(**claim, gate_profile=profile).row(0, named=True)
         assert row["reason"] in page
         for one in evidence.filter(**claim, gate_profile=profile).iter_rows(named=True):
@@ -236,7 +236,7 @@ def test_a_claim_page_shows_its_gates_and_draws_its_numbers(
 
 def test_a_missing_claim_is_not_found(client: TestClient) -> None:
     asked = {
-        "run": "tiny",
+        "run_slug": "tiny",
         "dataset": "sim",
         "model": "integrated",
         "layer": 9,
@@ -244,14 +244,15 @@ def test_a_missing_claim_is_not_found(client: TestClient) -> None:
     }
     assert client.get("/claim", params=asked).status_code == 404
     assert client.get("/claim", params={**asked, "layer": 2}).status_code == 200
-    del asked["model"]
-    assert client.get("/claim", params=asked).status_code == 400
+    assert client.get("/claim", params={**asked, "layer": ""}).status_code == 400
+    del asked["model"]  # stands for an empty name
+    assert client.get("/claim", params=asked).status_code == 404
 
 
 def test_runs_are_kept_apart_and_compared(two: TestClient, decisions: pl.DataFrame) -> None:
     paper = decisions.filter(gate_profile="paper").height
     assert total(get(two, "/decisions")) == 2 * paper
-    assert total(get(two, "/decisions", run="planted")) == paper
+    assert total(get(two, "/decisions", run_slug="planted")) == paper
     page = get(two, "/compare")
     # No claim has the same names in both: all are only in one of them.
     assert f"{paper} claims only in tiny" in page

@@ -45,22 +45,22 @@ def test_the_matrix_shows_one_at_a_time(client: TestClient) -> None:
     assert "first failed gate" not in toy
     assert 'data-total="1"' in toy
     assert "short name" in toy
-    assert 'href="/claim?run=both&amp;analysis=toy&amp;dataset=sim"' in toy
+    assert 'href="/claim?run_slug=both&amp;analysis=toy&amp;dataset=sim"' in toy
     assert client.get("/decisions?analysis=other").status_code == 400
     csv = client.get("/decisions.csv?analysis=toy").text.splitlines()
     assert csv == [
-        "run,dataset,n_letters,long,label,reason",
+        "run_slug,dataset,n_letters,long,label,reason",
         "both,sim,3.0,false,short_name,The name has 3 letters.",
     ]
 
 
 def test_a_claim_without_profiles_is_explained(client: TestClient) -> None:
-    page = client.get("/claim?run=both&analysis=toy&dataset=sim").text
+    page = client.get("/claim?run_slug=both&analysis=toy&dataset=sim").text
     assert "The name has 3 letters." in page
     assert "3; must be above 4" in page
     assert 'href="/runs/both/tables/toy/name_lengths?is.dataset=sim"' in page
     assert "Gate profile" not in page
-    assert client.get("/claim?run=both&analysis=toy&dataset=none").status_code == 404
+    assert client.get("/claim?run_slug=both&analysis=toy&dataset=none").status_code == 404
     assert client.get("/runs/both/tables/toy/name_lengths?is.dataset=sim").status_code == 200
 
 

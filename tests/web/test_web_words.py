@@ -19,7 +19,7 @@ from lpact.web.site import tone
 
 BASE = "http://127.0.0.1"
 CLAIM = {
-    "run": "tiny",
+    "run_slug": "tiny",
     "dataset": "sim",
     "model": "integrated",
     "layer": 2,
@@ -48,7 +48,7 @@ def test_a_claim_says_what_its_numbers_must_be(client: TestClient, tiny_run: Pat
     evidence = pl.read_parquet(tiny_run / "decisions" / "lpact_gate_evidence.parquet").filter(
         pl.col("criterion") != "confirmatory",
         gate_profile="paper",
-        **{name: value for name, value in CLAIM.items() if name != "run"},
+        **{name: value for name, value in CLAIM.items() if name != "run_slug"},
     )
     above = evidence.filter(pl.col("relation") == ">", pl.col("value").is_not_null())
     assert above.height > 0

@@ -215,6 +215,9 @@ class Analysis(Plugin, ABC):
         Tables that the analysis' own commands make.
     claims
         Where its claims are.
+    uses
+        Shared parts of the study file that it computes with: "readout", "nuisance", "controls", "mechanisms". The
+        Methods section describes no others.
     registered
         Columns of its audit tables that a preregistration freezes, by table; they hold names and sizes, no outcomes.
     figures
@@ -231,6 +234,7 @@ class Analysis(Plugin, ABC):
     tables: ClassVar[tuple[Table, ...]]
     other_tables: ClassVar[tuple[Table, ...]] = ()
     claims: ClassVar[ClaimTable]
+    uses: ClassVar[frozenset[str]] = frozenset()
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     commands: ClassVar[Mapping[str, str]] = {}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from lpact.errors import ConfigError, did_you_mean
 from lpact.tables import Table
 
 Value: TypeAlias = str | int | float | bool | None
@@ -60,10 +61,13 @@ class Distribution:
     p_value: float | None = None
     note: str = ""
 
+    def __repr__(self) -> str:
+        return f"Distribution({self.title!r}, n={len(self.values)})"
+
 
 @dataclass(frozen=True)
 class Criterion:
-    """One number and its threshold. A criterion that is not ``decisive`` is shown and has no vote."""
+    """One number and its threshold. A criterion that is not ``decisive`` is for information only."""
 
     name: str
     sentence: str
@@ -76,6 +80,9 @@ class Criterion:
     decisive: bool = True
     distributions: tuple[Distribution, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Criterion({self.name!r}, value={self.value}, passed={self.passed})"
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -86,6 +93,9 @@ class Gate:
     meaning: str
     passed: bool
     criteria: tuple[Criterion, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Gate({self.name!r}, passed={self.passed}, criteria={len(self.criteria)})"
 
 
 @dataclass(frozen=True)
@@ -126,6 +136,9 @@ class Explanation:
     def id(self) -> str:
         """The claim as one word: its values joined by slashes."""
         return "/".join(str(value) for value in self.claim.values())
+
+    def __repr__(self) -> str:
+        return f"Explanation({self.id!r}, label={self.label!r})"
 
     def __str__(self) -> str:
         from lpact.report.explanation import explanation_text
@@ -194,8 +207,18 @@ class Conclusion:
     outcomes: tuple[Outcome, ...] = ()
 
     def outcome(self, profile: str = "") -> Outcome:
-        """The outcome under one profile; without a name, under the first."""
-        return next(own for own in self.outcomes if profile in ("", own.profile))
+        """The outcome under one profile; without a name, under the first. Raises `ConfigError` if there is none."""
+        for own in self.outcomes:
+            if profile in ("", own.profile):
+                return own
+        known = [own.profile for own in self.outcomes if own.profile]
+        raise ConfigError(
+            f"the analysis '{self.analysis}' has no outcome{f' under {profile!r}' if profile else ''}",
+            where="argument 'profile'" if profile else "Conclusion.outcome",
+            got=profile or "no outcomes",
+            expected=f"one of {', '.join(known)}" if known else "an analysis with outcomes",
+            remedy=did_you_mean(profile, known) if known else "read `headline` and `why` instead",
+        )
 
     def _repr_html_(self) -> str:
         from lpact.report.notebook import conclusion_html

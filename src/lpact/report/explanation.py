@@ -60,7 +60,7 @@ def numbers(criterion: Criterion) -> str:
     if criterion.compared_with:
         parts.append(f"compared with {criterion.compared_with}")
     parts.append(f"n = {criterion.n:,}")
-    return "; ".join(parts) + ("" if criterion.decisive else "; shown without a vote")
+    return "; ".join(parts) + ("" if criterion.decisive else "; for information only")
 
 
 def explanation_html(shown: Explanation) -> str:

@@ -34,7 +34,7 @@ MARK = "mark"
 
 @dataclass(frozen=True)
 class Figure:
-    """One picture. It shows itself in a notebook.
+    """One picture.
 
     Attributes
     ----------
@@ -68,11 +68,11 @@ class Figure:
         made: Spec = drawable(head | own)
         return made
 
-    def _repr_mimebundle_(self, *_: Any, **__: Any) -> Any:
-        """The picture for a notebook, through the renderer that Altair uses there."""
-        import altair as alt
-
-        return alt.renderers.get()(self.spec)  # type: ignore[misc]
+    def themed(self) -> Chart:
+        """The chart with the shared configuration, to be displayed or changed with Altair."""
+        chart = self.chart.copy(deep=False)
+        chart.config, chart.description = vega_config(), self.summary
+        return chart
 
 
 @dataclass(frozen=True)

@@ -69,13 +69,14 @@ def methods_parts(
 ) -> tuple[MethodsPart, ...]:
     """The section in parts: what all analyses share, then each analysis, then software and further options."""
     config = material.config
+    uses = frozenset[str]().union(*(analysis.uses for analysis in analyses.values()))
     shared = {
         "Overview": overview(config, analyses),
         "Datasets": [_dataset(own) for own in config.datasets],
         "Preprocessing": _by_dataset(config, lambda own: _preprocessing(own.preprocess)),
-        "Events and responses": _by_dataset(config, lambda own: _grid(own.grid)),
+        "Events and responses": _by_dataset(config, lambda own: _grid(own.grid, uses)),
         "Models": [_model(own) for own in config.models],
-        "Readout": readout(config) if config.models else [],
+        "Readout": readout(config) if config.models and "readout" in uses else [],
     }
     own = [
         MethodsPart(f"{name}: {part.title}" if len(analyses) > 1 else part.title, part.sentences)
@@ -84,7 +85,7 @@ def methods_parts(
     ]
     last = {
         "Software and reproducibility": software(manifest, config.seed),
-        "Further options": remaining_options(config),
+        "Further options": remaining_options(config, uses),
     }
     before, after = (
         [MethodsPart(title, tuple(said)) for title, said in parts.items() if said]
@@ -227,7 +228,7 @@ def _preprocessing(steps: PreprocessConfig) -> str:
     return text
 
 
-def _grid(grid: GridConfig) -> str:
+def _grid(grid: GridConfig, uses: frozenset[str]) -> str:
     one = {"words": "word", "sentences": "sentence", "trs": "volume"}[grid.events]
     text = f"one event per {one}; "
     if grid.events == "words":
@@ -242,13 +243,14 @@ def _grid(grid: GridConfig) -> str:
         )
     else:
         text += f"the response is the volume {numbers(grid.lags_ms, 'ms')} later"
-    if len(grid.lags_ms) > 1:
+    if len(grid.lags_ms) > 1 and "readout" in uses:
         text += " (candidate lags, chosen on training rows)"
     text += _features_of_events(grid)
+    one_lag = "measures without a readout use" if "readout" in uses else "the reference lag is"
     if grid.reference_lag_ms is not None:
-        text += f"; measures without a readout use the lag of {number(grid.reference_lag_ms)} ms"
+        text += f"; {one_lag} the lag of {number(grid.reference_lag_ms)} ms"
     else:
-        text += "; measures without a readout use the middle lag"
+        text += f"; {one_lag} the middle lag"
     of = (
         "means over regions"
         if grid.units == "regions"
@@ -352,13 +354,15 @@ def software(manifest: Manifest, seed: int) -> list[str]:
     return sentences
 
 
-def remaining_options(config: StudyConfig) -> list[str]:
-    """Options of shared plug-ins, in full."""
+def remaining_options(config: StudyConfig, uses: frozenset[str]) -> list[str]:
+    """Options of the shared plug-ins that analyses use, in full."""
+    controls = config.controls.options if "controls" in uses else {}
+    mechanisms = config.mechanisms.options if "mechanisms" in uses else {}
     parts: list[tuple[str, str, Mapping[str, object]]] = [
         *(("dataset", own.name, own.options) for own in config.datasets),
         *(("model", own.name, own.options) for own in config.models),
-        *(("control", name, given) for name, given in sorted(config.controls.options.items())),
-        *(("mechanism", name, given) for name, given in sorted(config.mechanisms.options.items())),
+        *(("control", name, given) for name, given in sorted(controls.items())),
+        *(("mechanism", name, given) for name, given in sorted(mechanisms.items())),
     ]
     return option_sentences(parts)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from math import ceil, isnan
 from typing import TYPE_CHECKING, Any
 
 from lpact.analyses.explanation import Conclusion, Explanation
 from lpact.report.explanation import environment, explanation_html, style
-from lpact.report.values import counted, number, spoken, whole
+from lpact.report.values import counted, number, size, spoken, whole
 
 if TYPE_CHECKING:
     from lpact.run.plan import Plan
@@ -21,11 +23,13 @@ _TEMPLATE = """
 <p><b>{{ title }}</b>{% if quiet %} <span style="opacity:.7">{{ quiet }}</span>{% endif %}</p>
 {% for line in lines %}<p>{{ line }}</p>{% endfor %}
 {% for caption, columns, rows in tables %}
-<table><caption style="text-align:left">{{ caption }}</caption>
+{% if caption in folded %}<details><summary>{{ caption }}</summary>{% endif %}
+<table>{% if caption not in folded %}<caption style="text-align:left">{{ caption }}</caption>{% endif %}
 <thead><tr>{% for column in columns %}<th>{{ column }}</th>{% endfor %}</tr></thead>
 <tbody>{% for row in rows %}
 <tr>{% for cell in row %}<td style="text-align:left">{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table>
+{% if caption in folded %}</details>{% endif %}
 {% endfor %}
 </div>
 """
@@ -34,10 +38,14 @@ TableRows = tuple[str, Sequence[str], Iterable[Sequence[object]]]
 
 
 def _cell(
-    title: str, quiet: str = "", lines: Iterable[str] = (), tables: Iterable[TableRows] = ()
+    title: str,
+    quiet: str = "",
+    lines: Iterable[str] = (),
+    tables: Iterable[TableRows] = (),
+    folded: Iterable[str] = (),
 ) -> str:
     template = environment().from_string(_TEMPLATE)
-    html: str = template.render(title=title, quiet=quiet, lines=lines, tables=tables)
+    html: str = template.render(title=title, quiet=quiet, lines=lines, tables=tables, folded=folded)
     return html
 
 
@@ -61,7 +69,9 @@ def study_html(study: Study) -> str:
 
 
 def plan_html(plan: Plan) -> str:
-    """A plan: claims, tasks and rows."""
+    """A plan: claims, tasks, time, memory, disk, and what is impossible; the rows of each table are folded."""
+    seconds = plan.seconds_with(1)
+    time = "not known yet" if isnan(seconds) else f"about {timedelta(seconds=ceil(seconds))}"
     rows = [
         (name, f"{'at most ' if name in plan.at_most else ''}{whole(n)}")
         for name, n in plan.rows.items()
@@ -69,11 +79,17 @@ def plan_html(plan: Plan) -> str:
     return _cell(
         f"Plan of {plan.config.name}",
         f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_tasks, 'task')}",
-        [impossible for own in plan.audit.of.values() for impossible in own.impossible],
+        [
+            *(f"{name}: {counted(len(own), 'claim')}" for name, own in plan.claims.items()),
+            f"With one worker: time (h:mm:ss) {time}, memory {size(plan.memory_with(1))}, "
+            f"disk {size(plan.disk_bytes)}.",
+            *(f"Not possible: {what}" for what in plan.impossible),
+        ],
         [
             ("Tasks", ("stage", "tasks"), [(name, whole(n)) for name, n in plan.tasks.items()]),
-            ("Rows", ("table", "rows"), rows),
+            ("Rows per table", ("table", "rows"), rows),
         ],
+        folded=("Rows per table",),
     )
 
 

@@ -51,21 +51,23 @@ def strip(shown: Distribution) -> Markup:
 
 def description(shown: Distribution) -> str:
     """The strip in words."""
-    n = len(shown.values)
+    n, scale = len(shown.values), _scale(shown)
     parts = [shown.title + (f", {shown.where}" if shown.where else "")]
     if n:
-        middle = median(shown.values)
-        span = f"from {number(min(shown.values))} to {number(max(shown.values))}, median {number(middle)}"
-        parts.append(f"{counted(n, shown.kind)} {span if n > 1 else number(shown.values[0])}")
+        low, middle, high = (number(of(shown.values), scale) for of in (min, median, max))
+        span = f"from {low} to {high}, median {middle}"
+        parts.append(
+            f"{counted(n, shown.kind)} {span if n > 1 else number(shown.values[0], scale)}"
+        )
     else:
         parts.append("no number")
     if shown.n_missing:
         parts.append(f"{shown.n_missing} missing")
     if shown.observed is not None:
-        parts.append(f"the model's own {number(shown.observed)}")
+        parts.append(f"the model's own {number(shown.observed, scale)}")
     if shown.bound is not None:
-        parts.append(f"threshold {number(shown.bound)}")
-    parts += [f"{name} {number(value)}" for name, value in shown.marks]
+        parts.append(f"threshold {number(shown.bound, scale)}")
+    parts += [f"{name} {number(value, scale)}" for name, value in shown.marks]
     return "; ".join(parts) + "."
 
 
@@ -77,6 +79,11 @@ def _range(shown: Distribution) -> tuple[float, float]:
     low, high = min(finite), max(finite)
     margin = (high - low) * 0.05 or abs(high) * 0.1 or 1.0
     return low - margin, high + margin
+
+
+def _scale(shown: Distribution) -> float:
+    """What round-off is relative to: the largest number on the axis."""
+    return max(map(abs, _range(shown)))
 
 
 def _ticks(low: float, high: float, x: Scale, base: float) -> Iterable[str]:
@@ -97,6 +104,7 @@ def _ticks(low: float, high: float, x: Scale, base: float) -> Iterable[str]:
 
 def _dots(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
     """One dot per number; those that would overlap are stacked, closer where the stack is high."""
+    scale = _scale(shown)
     stacks: dict[int, int] = {}
     placed = []
     labels = shown.labels if len(shown.labels) == len(shown.values) else [""] * len(shown.values)
@@ -107,7 +115,7 @@ def _dots(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
     highest = max(stacks.values(), default=1)
     step = min(2 * RADIUS + 0.4, (PLOT_HEIGHT - 2 * RADIUS - 2) / max(1, highest - 1))
     for value, label, place in placed:
-        said = escape(f"{label}: {number(value)}" if label else number(value))
+        said = escape(f"{label}: {number(value, scale)}" if label else number(value, scale))
         height = base - RADIUS - 2 - step * place
         where = f'cx="{x(value):.1f}" cy="{height:.1f}" r="{RADIUS}"'
         yield f'<circle class="dot" {where}><title>{said}</title></circle>'
@@ -115,7 +123,7 @@ def _dots(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
 
 def _histogram(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
     """Bars of equal width, as high as their share."""
-    low, high = min(shown.values), max(shown.values)
+    low, high, scale = min(shown.values), max(shown.values), _scale(shown)
     width = (high - low) / N_BINS or 1.0
     counts = [0] * N_BINS
     for value in shown.values:
@@ -127,12 +135,13 @@ def _histogram(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
         wide = max(0.8, min(x(end), WIDTH) - x(start) - 0.6)
         tall = max(1.0, (PLOT_HEIGHT - 4) * n / max(counts))
         where = f'x="{x(start):.1f}" y="{base - tall:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
-        said = f"{n} from {number(start)} to {number(end)}"
+        said = f"{n} from {number(start, scale)} to {number(end, scale)}"
         yield f'<rect class="bar" {where}><title>{said}</title></rect>'
 
 
 def _lines(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
     """The bound (dashed), further marks (dotted), and the model's own number (solid, with a head)."""
+    scale = _scale(shown)
     drawn: list[tuple[str, str, float]] = [("mark", name, value) for name, value in shown.marks]
     if shown.bound is not None:
         drawn.append(("bound", "threshold", shown.bound))
@@ -140,7 +149,7 @@ def _lines(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
         drawn.append(("observed", "model", shown.observed))
     for kind, name, value in drawn:
         at = f"{x(value):.1f}"
-        said = escape(f"{name} {number(value)}")
+        said = escape(f"{name} {number(value, scale)}")
         where = f'x1="{at}" x2="{at}" y1="{TOP - 4}" y2="{base}"'
         yield f'<line class="{kind}" {where}><title>{said}</title></line>'
     if shown.observed is not None:
@@ -149,4 +158,4 @@ def _lines(shown: Distribution, x: Scale, base: float) -> Iterable[str]:
         yield f'<polygon class="head" points="{points}"/>'
         anchor, shift = ("end", -8) if place > WIDTH / 2 else ("start", 8)
         where = f'x="{place + shift:.1f}" y="{TOP - 4}" text-anchor="{anchor}"'
-        yield f'<text class="own" {where}>{number(shown.observed)}</text>'
+        yield f'<text class="own" {where}>{number(shown.observed, scale)}</text>'

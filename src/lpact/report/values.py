@@ -11,13 +11,15 @@ from markupsafe import Markup, escape
 MISSING = "–"
 LONGEST_CELL = 160
 SHORT_NAME = 14
+ROUND_OFF = 1e-12
+"""Numbers smaller than this part of their scale are differences of equal numbers."""
 
 
-def number(value: float | None) -> str:
-    """Four significant digits; a dash where there is none."""
+def number(value: float | None, scale: float = 1.0) -> str:
+    """Four significant digits; 0 for round-off, relative to ``scale``; a dash where there is none."""
     if value is None or not isfinite(value):
         return MISSING
-    return f"{value:.4g}"
+    return "0" if abs(value) < ROUND_OFF * scale else f"{value:.4g}"
 
 
 _NEEDED = {
@@ -29,15 +31,18 @@ _NEEDED = {
 
 
 def needed(value: float | None, relation: str, threshold: float | None) -> str:
-    """What a number must be: ``−0.0026; must be above 0``."""
-    found = "missing" if number(value) == MISSING else number(value)
-    wanted = f"{_NEEDED.get(relation, f'must be {relation}')} {number(threshold)}"
-    return f"{found}; {wanted}".replace("-", "−")
+    """What a number must be: ``−0.0026; must be above 0``; without a threshold, the number alone."""
+    scale = abs(threshold or 1.0)
+    found = number(value, scale)
+    parts = ["missing" if found == MISSING else found]
+    if threshold is not None:
+        parts.append(f"{_NEEDED.get(relation, f'must be {relation}')} {number(threshold, scale)}")
+    return "; ".join(parts).replace("-", "−")
 
 
 def score(value: float | None) -> str:
     """Three decimals, for numbers of one kind below each other."""
-    return MISSING if value is None or not isfinite(value) else f"{value:.3f}"
+    return MISSING if value is None or not isfinite(value) else f"{value:z.3f}"
 
 
 def whole(value: int) -> str:

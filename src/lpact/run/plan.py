@@ -129,6 +129,9 @@ class Plan:
     def _stages(self, report: bool) -> tuple[StageCost, ...]:
         return tuple(stage for stage in self.stages if report or stage.stage != REPORT)
 
+    def __repr__(self) -> str:
+        return f"Plan({self.config.name!r}, n_claims={self.n_claims}, n_tasks={self.n_tasks})"
+
     def _repr_html_(self) -> str:
         from lpact.report.notebook import plan_html
 

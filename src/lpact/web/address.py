@@ -226,7 +226,7 @@ def parse_value(column: Column, text: str) -> str | int | float | bool:
             expected={"bool": "yes or no", "str": f"at most {LONGEST_NAME} characters"}.get(
                 column.dtype, f"a value of type {column.dtype}"
             ),
-            remedy="mend the value, or take the condition out",
+            remedy="correct the value, or remove the condition",
         )
     return value
 

@@ -22,6 +22,9 @@ MOST_VALUES = 2_000
 LIST_HEAD = 4
 """First values of a list that a page shows."""
 
+RUN = "run_slug"
+"""Column and address parameter for a run of the explorer; tables may have a column ``run`` of their own."""
+
 OPERATORS = {
     "is": "is",
     "not": "is not",
@@ -37,7 +40,7 @@ _COMPARE = {"is": "=", "not": "IS DISTINCT FROM", "ge": ">=", "le": "<="}
 
 @dataclass(frozen=True)
 class Source:
-    """Rows to ask for: one table of one run, or the same table of several runs with a column ``run`` before it."""
+    """Rows to ask for: one table of one run, or the same table of several runs with the column `RUN` before it."""
 
     table: Table
     files: tuple[TableFile, ...]
@@ -57,9 +60,9 @@ class Source:
         """The rows as something to select from."""
         if not self.runs:
             return _scan(given, self.files[0], ", file_row_number = true")
-        columns = ", ".join(quoted(c) for c in self.table.columns if c.name != "run")
+        columns = ", ".join(quoted(c) for c in self.table.columns if c.name != RUN)
         parts = [
-            _select(f'{given.add(run)}::VARCHAR AS "run", {columns}', _scan(given, file))
+            _select(f'{given.add(run)}::VARCHAR AS "{RUN}", {columns}', _scan(given, file))
             for run, file in zip(self.runs, self.files, strict=True)
         ]
         return f"({' UNION ALL '.join(parts)})"
@@ -67,7 +70,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Condition:
-    """One column held against one value of its own type."""
+    """One column compared with one value of its own type."""
 
     column: Column
     operator: str
@@ -201,7 +204,7 @@ def select(
 
 
 def with_condition(question: Question, column: Column, value: Any) -> Question:
-    """The question with one more column held to one value."""
+    """The question with one more column that must have one value."""
     return replace(question, conditions=(*question.conditions, Condition(column, "is", value)))
 
 
@@ -237,7 +240,7 @@ def _order(question: Question) -> str:
     if question.source.position:
         parts += [question.source.position] if parts else []
     else:
-        parts += ['"run"', *(f'"{name}"' for name in question.source.table.key)]
+        parts += [f'"{RUN}"', *(f'"{name}"' for name in question.source.table.key)]
     return f"ORDER BY {', '.join(parts)}" if parts else ""
 
 

@@ -22,12 +22,12 @@ from lpact.tables import Column, Table, declared_tables
 from lpact.tables import find_table as declared_table
 from lpact.web.address import Address, NotHereError, canonical, find_column, read_choice
 from lpact.web.database import Database
-from lpact.web.query import Condition, Question, Source, head, select
+from lpact.web.query import RUN, Condition, Question, Source, head, select
 from lpact.web.shelf import Shelf, ShelfRun, TableFile
 
 HERE = Path(__file__).parent
 PROFILE = "gate_profile"
-RUN_COLUMN = Column("run", "str", "Run, as it is named in the explorer.")
+RUN_COLUMN = Column(RUN, "str", "Run, as it is named in the explorer.")
 TONES = ("strong", "middle", "weak")
 """How labels are marked: the strongest third of an analysis' labels, the next, and the rest."""
 
@@ -243,7 +243,7 @@ def tone(label: str, labels: Mapping[str, str]) -> str:
 
 def claim_address(run: str, analysis: str, claim: Mapping[str, object], profile: str) -> str:
     """Where a claim is shown; ``claim`` has the values of its key columns, ``analysis`` is empty for the only one."""
-    pairs = [("run", run), ("analysis", analysis), *claim.items(), ("profile", profile)]
+    pairs = [(RUN, run), ("analysis", analysis), *claim.items(), ("profile", profile)]
     return str(Address("/claim", tuple((name, str(v)) for name, v in pairs if v not in ("", None))))
 
 

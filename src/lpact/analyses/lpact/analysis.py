@@ -100,6 +100,7 @@ class LPact(Analysis):
         details=("first_failed_gate", "beaten_by"),
         evidence=decisions.GATE_EVIDENCE,
     )
+    uses = frozenset({"readout", "nuisance", "controls", "mechanisms"})
     registered: ClassVar[Mapping[str, tuple[str, ...]]] = {
         audit.EVIDENCE_FEASIBILITY.name: (
             "dataset",

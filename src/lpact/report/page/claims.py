@@ -99,5 +99,5 @@ def strongest(shown: ClaimTable, claims: pl.DataFrame) -> dict[str, Any] | None:
         default=len(shown.labels),
         return_dtype=pl.Int64,
     )
-    score = pl.col(shown.score).fill_null(float("-inf")) if shown.score else pl.lit(0.0)
-    return claims.sort(rank, -score, *shown.key).select(shown.key).row(0, named=True)
+    score = [-pl.col(shown.score).fill_null(float("-inf"))] if shown.score else []
+    return claims.sort(rank, *score, *shown.key).select(shown.key).row(0, named=True)

@@ -21,7 +21,7 @@ from lpact.web.address import (
     parse_value,
     read_choice,
 )
-from lpact.web.query import Condition, Question, count
+from lpact.web.query import RUN, Condition, Question, count
 from lpact.web.shelf import ShelfRun
 from lpact.web.site import PROFILE, Rows, Site, find_table, profiles_of, read_address, table_address
 
@@ -29,10 +29,10 @@ from lpact.web.site import PROFILE, Rows, Site, find_table, profiles_of, read_ad
 def show(site: Site, request: Request) -> Response:
     """The claim that an address names, under one profile."""
     keys = {name for own in site.analyses().values() for name in own.claims.key}
-    address, elsewhere = read_address(request, ("run", "analysis", "profile", *keys))
+    address, elsewhere = read_address(request, (RUN, "analysis", "profile", *keys))
     if elsewhere is not None:
         return elsewhere
-    run = site.run(address.get("run"))
+    run = site.run(address.get(RUN))
     analysis = site.analysis(address)
     profiles = profiles_of(analysis.claims)
     profile = read_choice(address, "profile", list(profiles), next(iter(profiles)))
@@ -66,8 +66,8 @@ def show(site: Site, request: Request) -> Response:
 def _claim(address: Address, analysis: Analysis) -> dict[str, Value]:
     claim: dict[str, Value] = {}
     for name in analysis.claims.key:
-        text = address.get(name)
-        if not text:
+        text, column = address.get(name), find_column(analysis.claims.table, name)
+        if not text and column.dtype != "str":  # an empty name is left out of an address
             raise AddressError(
                 "the address does not name a claim",
                 where=f"parameter '{name}'",
@@ -75,7 +75,7 @@ def _claim(address: Address, analysis: Analysis) -> dict[str, Value]:
                 expected=", ".join(analysis.claims.key),
                 remedy="choose a claim in the decision matrix",
             )
-        claim[name] = parse_value(find_column(analysis.claims.table, name), text)
+        claim[name] = parse_value(column, text)
     return claim
 
 
@@ -92,5 +92,10 @@ def _exists(
 
 def _rows_address(run: ShelfRun, table: Table, equals: Mapping[str, Value]) -> str:
     """A table under the filters that select the rows behind a claim."""
-    pairs = tuple((f"{FACET}{name}", str(value)) for name, value in equals.items())
-    return str(Address(table_address(run.slug, table), pairs))
+    pairs: list[tuple[str, str]] = []
+    for name, value in equals.items():
+        if value in ("", None):  # an empty facet means all values
+            pairs += [("col", name), ("op", "null" if value is None else "is"), ("val", "")]
+        else:
+            pairs.append((f"{FACET}{name}", str(value)))
+    return str(Address(table_address(run.slug, table), tuple(pairs)))

@@ -25,12 +25,12 @@ from lpact.web.address import (
 )
 from lpact.web.downloads import attachment
 from lpact.web.paging import Paging
-from lpact.web.query import Condition, Question, Source, count, page, tally, values
+from lpact.web.query import RUN, Condition, Question, Source, count, page, tally, values
 from lpact.web.site import PROFILE, Site, Unread, matrix_table, profiles_of, read_address
 
 ALL = "both"
 """In place of a profile: claims under all of them."""
-OTHERS = ("q", "analysis", "run", "verdict", "profile", "sort", "dir", "page", "size")
+OTHERS = ("q", "analysis", RUN, "verdict", "profile", "sort", "dir", "page", "size")
 """Parameters beside the filters by columns of the claims."""
 
 
@@ -122,7 +122,7 @@ def ask(site: Site, address: Address, analysis: Analysis) -> tuple[Question, lis
             conditions.append(Condition(column, "is", parse_value(column, text)))
     if chosen != ALL:
         conditions.append(Condition(find_column(table, PROFILE), "is", chosen))
-    slug = address.get("run")
+    slug = address.get(RUN)
     source, left_out = site.matrix((site.run(slug),) if slug else site.shelf.runs, analysis)
     sort, descending = read_sort(address, table)
     search = read_text(address, "q")
@@ -133,7 +133,7 @@ def facets(site: Site, address: Address, everything: Source, claims: ClaimTable)
     """All filters with what may be chosen: labels from the strongest, everything else sorted."""
     made = []
     if len(site.shelf.runs) > 1:
-        made.append(_facet(address, "run", "run", [run.slug for run in site.shelf.runs]))
+        made.append(_facet(address, RUN, "run", [run.slug for run in site.shelf.runs]))
     for name, column_name in columns_of(claims).items():
         column = find_column(everything.table, column_name)
         options: list[Any] = values(site.database, everything, column) or []
@@ -145,7 +145,7 @@ def facets(site: Site, address: Address, everything: Source, claims: ClaimTable)
 
 def _facet(address: Address, name: str, column: str, options: list[Any]) -> Facet:
     chosen = address.get(name)
-    texts = [str(option) for option in options]
+    texts = [str(option) for option in options if option != ""]
     if chosen and chosen not in texts:
         texts.append(chosen)
     return Facet(name, column.replace("_", " "), texts, chosen, spoken=column == "label")

@@ -227,7 +227,7 @@ def shown(reference: Reference) -> str:
 def test_a_reference_says_what_it_was_made_by(reference_folder):
     reference = load_reference(reference_folder)
     told = shown(reference)
-    assert "earlier state of the code" not in told
+    assert "earlier version of the code" not in told
     assert SETTINGS.command() in told
     (spent,) = [line for line in told.splitlines() if "these commands do not take" in line]
     assert "draws 2, folds 4, gap_events 5" in spent
@@ -235,7 +235,7 @@ def test_a_reference_says_what_it_was_made_by(reference_folder):
     assert "lags_ms 0/100" in spent
     assert "controls random_matched_dim/random_matched_autocorr/circular_shift" in spent
     old = replace(reference, meta=reference.meta | {"numbers_code": "0123456789abcdef"})
-    (line,) = [line for line in shown(old).splitlines() if "earlier state of the code" in line]
+    (line,) = [line for line in shown(old).splitlines() if "earlier version of the code" in line]
     assert "0123456789abcdef" in line
     assert (reference.as_json()["made_by_this_code"], old.as_json()["made_by_this_code"]) == (
         True,
