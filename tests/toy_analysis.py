@@ -22,7 +22,7 @@ from lpact.errors import InputError
 from lpact.inputs.workspace import Workspace
 from lpact.registry import ANALYSES
 from lpact.store import Manifest, frame
-from lpact.tables import Column, Table, declared_tables
+from lpact.tables import Column, Table
 
 CLAIMS = Table(
     "toy/name_lengths",
@@ -163,9 +163,7 @@ class Recordings(Toy):
 def toy_registered(analysis: type[Analysis] = Toy) -> Iterator[None]:
     """The toy analysis is there within the block, and gone after it."""
     ANALYSES.register(analysis)
-    declared_tables.cache_clear()
     try:
         yield
     finally:
         del ANALYSES._entries[analysis.name]
-        declared_tables.cache_clear()

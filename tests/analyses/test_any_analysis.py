@@ -14,6 +14,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+sys.path.append(str(Path(__file__).parents[1] / "run"))
+from dask_here import DaskHere
+
 pytestmark = pytest.mark.slow
 
 PACKAGE = Path(__file__).parents[1] / "plugin_package"
@@ -150,8 +153,9 @@ def test_one_study_asks_two_questions(lpact: Lpact, folder: Path, run: Path) -> 
     said = lpact("run", "both.toml", "--out", "both", "--no-report").stdout
     assert read(folder / "both", "steady/claims").equals(read(run, "steady/claims"))
     assert read(folder / "both", "decisions/lpact_decision_table").height > 0
-    assert "steady" in said
-    assert "surprisal" in said or "predictive_only" in said or "control_explained" in said
+    assert "steady: halves" in lpact("status", "both").stdout
+    assert "datasets are steady" in said
+    assert "lpact" in said
 
 
 def test_other_thresholds_compute_nothing_again(lpact: Lpact, folder: Path) -> None:
@@ -178,11 +182,26 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     deadline = time.monotonic() + 120
     while not any(tasks.rglob("*")) and victim.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
+    assert victim.poll() is None, "it must be killed before it ends"
     victim.send_signal(signal.SIGKILL)
     victim.wait()
+    assert not (folder / "killed").exists()
     lpact("run", "study.toml", "--out", "killed", "--no-report")
     for name in ("steady/halves", "steady/claims"):
         own, other = (folder / f"{where}/{name}.parquet" for where in ("killed", "run"))
+        assert own.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.stress
+def test_a_cluster_gives_the_same_bytes(
+    environment: dict[str, str], lpact: Lpact, folder: Path, run: Path
+) -> None:
+    with DaskHere(folder / "dask") as cluster:
+        for name in ("first", "second"):
+            cluster.worker(name, env={"PYTHONPATH": environment["PYTHONPATH"]})
+        lpact("run", "study.toml", "--out", "far", "--no-report", "--cluster", cluster.address)
+    for name in ("steady/halves", "steady/claims"):
+        own, other = (folder / f"{where}/{name}.parquet" for where in ("far", "run"))
         assert own.read_bytes() == other.read_bytes()
 
 
