@@ -44,7 +44,7 @@ def verdicts(
         "lpact": {"stripping": {"mismatch_draws": 1}, "assay": {"enabled": False}},
     }
     run = lpact.load_study(study).run(folder / f"{model}-{seed}", progress=False)
-    return run.decisions
+    return run.claims()
 
 
 NOTHING = [([], "integrated"), ([], "null"), (["drift"], "drift"), (["lexical"], "lexical")]
