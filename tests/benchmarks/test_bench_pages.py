@@ -17,6 +17,6 @@ def test_the_larger_study_has_the_papers_size_and_opens(small_run: Run, tmp_path
     made = lpact.open_run(make_larger(small_run.root, tmp_path / "larger"))
     assert all(made.n_rows(name) >= wanted for name, wanted in PAPER.items())
     assert any(small_run.n_rows(name) < wanted for name, wanted in PAPER.items())
-    models = made.decisions["model"].n_unique()
-    assert models > small_run.decisions["model"].n_unique()
-    assert made.decisions.height == small_run.decisions.height * models // 2
+    models = made.claims()["model"].n_unique()
+    assert models > small_run.claims()["model"].n_unique()
+    assert made.claims().height == small_run.claims().height * models // 2
