@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny_study import Lpact, TinyRun
 
 from lpact.archive import read_lock
+from tiny_study import Lpact, TinyRun
 
 
 @pytest.fixture(scope="module")
