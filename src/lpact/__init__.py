@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lpact import ceilings, measures, splits, stats
+    from lpact.analyses.explanation import Claim
     from lpact.analyses.lpact.config import GatesConfig as Gates
     from lpact.analyses.lpact.config import LPactSection as LPact
     from lpact.archive import diff_runs, export_run, lock_run, verify_run
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from lpact.responses import Responses
     from lpact.run.extract import extract_features, plan_features
     from lpact.sections import Dataset, Model
-    from lpact.study import Claim, Run, Study, load_study, open_run
+    from lpact.study import Run, Study, load_study, open_run
 
 __all__ = [
     "Claim",

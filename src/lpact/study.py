@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from lpact.analyses.base import Analysis, Material, analyses_of
-from lpact.analyses.explanation import Conclusion, Explanation, Gate, Value
+from lpact.analyses.explanation import Claim, Conclusion, Value
 from lpact.config import (
     DatasetConfig,
     LanguageModelConfig,
@@ -41,39 +41,6 @@ if TYPE_CHECKING:
     from lpact.run.outline import Outline
     from lpact.run.plan import Plan
     from lpact.run.preregistration import Registration
-
-
-class Claim:
-    """One claim of a run: its label, its gates, and why.
-
-    Attributes
-    ----------
-    id
-        The claim as one word, such as ``meg/gpt2/8/surprisal``.
-    label
-        The verdict.
-    reason
-        What decided it, in one sentence.
-    gates
-        The gates in their order, each with its criteria and their numbers.
-    """
-
-    def __init__(self, explanation: Explanation) -> None:
-        self._explanation = explanation
-        self.id = explanation.id
-        self.label = explanation.label
-        self.reason = explanation.reason
-        self.gates: tuple[Gate, ...] = explanation.gates
-
-    def explain(self) -> Explanation:
-        """Everything behind the label, as data; it prints and displays as text."""
-        return self._explanation
-
-    def __repr__(self) -> str:
-        return f"Claim({self.id!r}, label={self.label!r})"
-
-    def _repr_html_(self) -> str:
-        return self._explanation._repr_html_()
 
 
 MOVED = {

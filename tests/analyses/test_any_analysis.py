@@ -17,7 +17,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "run"))
 from dask_here import DaskHere
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.stress]
 
 PACKAGE = Path(__file__).parents[1] / "plugin_package"
 SOURCE = PACKAGE / "src" / "lpact_example_plugins" / "steady.py"
@@ -192,7 +192,6 @@ def test_a_killed_run_resumes_to_the_same_bytes(
         assert own.read_bytes() == other.read_bytes()
 
 
-@pytest.mark.stress
 def test_a_cluster_gives_the_same_bytes(
     environment: dict[str, str], lpact: Lpact, folder: Path, run: Path
 ) -> None:

@@ -52,7 +52,15 @@ def starter_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "runs" / "first"
 
 
-LONG = {"README.md", "from-transcript-to-claim.md", "preregister.md", "run-a-study.md"}
+LONG = {
+    "README.md",
+    "bring-your-own-arrays.md",
+    "from-transcript-to-claim.md",
+    "lock-and-share.md",
+    "preregister.md",
+    "run-a-study.md",
+    "write-a-plugin.md",
+}
 """Pages that make whole runs, with their reports."""
 
 

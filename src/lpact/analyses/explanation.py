@@ -151,6 +151,39 @@ class Explanation:
         return explanation_cell(self)
 
 
+class Claim:
+    """One claim of a run: its label, its gates, and why.
+
+    Attributes
+    ----------
+    id
+        The claim as one word, such as ``meg/gpt2/8/surprisal``.
+    label
+        The verdict.
+    reason
+        What decided it, in one sentence.
+    gates
+        The gates in their order, each with its criteria and their numbers.
+    """
+
+    def __init__(self, explanation: Explanation) -> None:
+        self._explanation = explanation
+        self.id = explanation.id
+        self.label = explanation.label
+        self.reason = explanation.reason
+        self.gates: tuple[Gate, ...] = explanation.gates
+
+    def explain(self) -> Explanation:
+        """Everything behind the label, as data; it prints and displays as text."""
+        return self._explanation
+
+    def __repr__(self) -> str:
+        return f"Claim({self.id!r}, label={self.label!r})"
+
+    def _repr_html_(self) -> str:
+        return self._explanation._repr_html_()
+
+
 @dataclass(frozen=True)
 class ClaimTable:
     """Where an analysis keeps its claims, so that every surface can list, filter, compare and count them.
