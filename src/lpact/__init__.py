@@ -74,7 +74,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Claim": "lpact.study:Claim",
+    "Claim": "lpact.analyses.explanation:Claim",
     "Controls": "lpact.config:ControlsConfig",
     "Dataset": "lpact.sections:Dataset",
     "FeatureSet": "lpact.features.language.feature_set:FeatureSet",

@@ -190,7 +190,7 @@ def test_every_option_is_read_while_a_study_runs(
     }
     # Clusters, too: tests/run/test_dask_*.py.
     # Datasets and models with a folder have the options of those without.
-    models = {*sections(), *plugin_options()} - files - {SlurmConfig, lpact.Dataset, lpact.Model}
+    models = set(all_models()) - files - {SlurmConfig, lpact.Dataset, lpact.Model}
     read = {(base, name) for kind, name in seen for base in kind.__mro__}
     wanted = {(model, name) for model in models for name in model.model_fields}
     wanted -= {(RunConfig, "patience_s"), (RunConfig, "slurm")}
