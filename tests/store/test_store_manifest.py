@@ -37,7 +37,7 @@ def test_the_manifest_says_what_the_run_was_made_from(run) -> None:
     assert values.pop("lpact_version")
     assert values.pop("lpact_code") == code_digest()
     assert values == {
-        "format_version": 3,
+        "format_version": 4,
         "study": "tiny",
         "seed": 3,
         "config": config,
@@ -104,7 +104,7 @@ def test_a_folder_without_manifest_is_no_run(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"{}", b"null", b"\xff\xfe", b'{"format_version": 3}']
+    "content", [b"", b"{", b"[]", b"{}", b"null", b"\xff\xfe", b'{"format_version": 4}']
 )
 def test_a_damaged_manifest_is_refused(run, content) -> None:
     (run / "manifest.json").write_bytes(content)

@@ -28,7 +28,7 @@ from lpact.store.code import code_digest
 from lpact.validation import config_digest
 
 MANIFEST_NAME = "manifest.json"
-MANIFEST_FORMAT = 3
+MANIFEST_FORMAT = 4
 REPORT_FOLDER = "report"
 _LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
 SIGNAL_LIBRARIES = (

@@ -57,7 +57,7 @@ def study(values: dict) -> LPactConfig:
 
 def manifest(config: LPactConfig, versions: dict | None = None, plugins: tuple = ()) -> Manifest:
     return Manifest(
-        format_version=3,
+        format_version=4,
         lpact_version="9.8.7",
         lpact_code="c0de",
         study=config.name,
