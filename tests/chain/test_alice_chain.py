@@ -55,14 +55,14 @@ def chain(tmp_path_factory):
 
 def test_one_command_gives_a_verdict_on_every_claim(chain):
     run, said = chain
-    assert "Verdicts" in said
+    assert "Claims by label (lpact)" in said
     assert "Outcome" in said
     decisions = run.claims()
     assert decisions.height == 6
     assert decisions["role"].unique().to_list() == ["primary"]
     assert decisions["n_subject_runs"].unique().to_list() == [27]
     explained = str(run.claim("alice/smollm2/20/surprisal").explain())
-    assert "27 subject-runs" in explained
+    assert "subject-runs: 27" in explained
 
 
 def test_the_constant_recording_is_excluded_with_the_reason(chain):
