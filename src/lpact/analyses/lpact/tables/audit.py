@@ -129,7 +129,7 @@ RELIABILITY_MODES = Table(
 
 MECHANISM_CORRELATIONS = Table(
     "audits/lpact_mechanism_correlations",
-    "One row per stimulus and pair of mechanisms: near-collinear mechanisms cannot be told apart.",
+    "One row per stimulus and pair of mechanisms: near-collinear mechanisms cannot be separated.",
     ("dataset", "stimulus", "mechanism_a", "mechanism_b"),
     (
         Column("dataset", "str", "Dataset name in the study file."),

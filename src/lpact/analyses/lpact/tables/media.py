@@ -11,7 +11,7 @@ _TRUE_ENVELOPE = Column(
 
 STIMULUS_MEDIA = Table(
     "controls/stimulus_media_mapping",
-    "One row per recording and medium: which stimulus media are at hand, which are missing and why.",
+    "One row per recording and medium: which stimulus media are available, which are missing and why.",
     (*RECORDING_KEY, "media"),
     (
         *RECORDING,
@@ -26,7 +26,7 @@ STIMULUS_MEDIA = Table(
 
 MEDIA_SUMMARY = Table(
     "controls/main_table_stimulus_media_mapping",
-    "One row per dataset and medium: for how many recordings and stimuli it is at hand.",
+    "One row per dataset and medium: for how many recordings and stimuli it is available.",
     ("dataset", "media"),
     (
         _DATASET,
