@@ -20,7 +20,8 @@ from lpact.inputs.prepare import Inspection, ModelOnGrid, Prepared, inspect
 from lpact.inputs.sources import Owner, Seen, SourceWatch
 
 KEPT_RECORDINGS = 2
-"""Prepared recordings that stay in memory: work is ordered by recording."""
+KEPT_RESPONSE_BYTES = 64 * 2**20
+"""Prepared recordings that stay in memory: two, since work is ordered by recording, or more while they are small."""
 
 KEPT_RECALLED = 4
 """Shared parts of tasks that stay in memory: for L-PACT, nuisance readout and brain patterns of two recordings."""
@@ -121,10 +122,16 @@ class Workspace:
                 language=self.language,
                 place=self._grids.place if on_disk else put_on_grid,
             )
-            while len(self._inspections) > KEPT_RECORDINGS:
-                self._inspections.popitem(last=False)
+            self._drop_recordings()
         self._inspections.move_to_end(key)
         return self._inspections[key]
+
+    def _drop_recordings(self) -> None:
+        kept = [seen.prepared for seen in self._inspections.values()]
+        sizes = [0 if p is None else p.grid.responses.nbytes for p in kept]
+        while len(sizes) > KEPT_RECORDINGS and sum(sizes) > KEPT_RESPONSE_BYTES:
+            del sizes[0]
+            self._inspections.popitem(last=False)
 
     def prepared(self, name: str, recording: RecordingId) -> Prepared:
         """A recording that the audit found usable."""

@@ -102,24 +102,28 @@ def _tests(
     shuffles: Shuffles,
 ) -> list[dict[str, object]]:
     own = patterns[REAL, 0]
-    similar = float(_similarity(profile, brain, own[None])[0])
+    drawn = {name: _stack(patterns, name) for name in (*surrogates, *rivals)}
+    exchanged = {name: _exchange(own, drawn[name], shuffles.exchanges) for name in rivals}
+    # One call for all patterns: what is computed from the brain alone is computed once.
+    stacks = [own[None], own[shuffles.orders], *drawn.values()]
+    stacks += [side for both in exchanged.values() for side in both]
+    ends = np.cumsum([len(stack) for stack in stacks])
+    similarities = iter(np.split(_similarity(profile, brain, np.vstack(stacks)), ends[:-1]))
+    similar, shuffled = float(next(similarities)[0]), next(similarities)
+    of_drawn = {name: next(similarities) for name in drawn}
+    own_spread = _spread(own[None])
     rows = []
     for name in surrogates:
-        drawn = np.vstack([own, _stack(patterns, name)])
-        similarity = _similarity(profile, brain, drawn)
-        values = similarity * _spread(drawn) / _scale(_spread(drawn))
-        rows.append(_row(SURROGATE, name, values[0], values[1:], similar - _mean(similarity[1:])))
-    shuffled = _similarity(profile, brain, own[shuffles.orders])
+        spread = np.concatenate([own_spread, _spread(drawn[name])])
+        values = np.concatenate([[similar], of_drawn[name]]) * spread / _scale(spread)
+        rows.append(_row(SURROGATE, name, values[0], values[1:], similar - _mean(of_drawn[name])))
     rows.append(_row(UNIT_ORDER, UNIT_ORDER, similar, shuffled, similar - _mean(shuffled)))
     for name in rivals:
-        others = _stack(patterns, name)
-        scale = _scale(np.concatenate([_spread(own[None]), _spread(others)]))
-        first, second = _exchange(own, others, shuffles.exchanges)
-        draws = _weighted(profile, brain, first, scale) - _weighted(profile, brain, second, scale)
-        rival = _weighted(profile, brain, others, scale)
-        ahead = float(_weighted(profile, brain, own[None], scale)[0]) - _mean(rival)
-        advantage = similar - _mean(_similarity(profile, brain, others))
-        rows.append(_row(SWAP, name, ahead, draws, advantage))
+        spread = _spread(drawn[name])
+        scale = _scale(np.concatenate([own_spread, spread]))
+        first, second = (next(similarities) * _spread(side) / scale for side in exchanged[name])
+        ahead = float(similar * own_spread[0] / scale) - _mean(of_drawn[name] * spread / scale)
+        rows.append(_row(SWAP, name, ahead, first - second, similar - _mean(of_drawn[name])))
     return rows
 
 
@@ -148,13 +152,6 @@ def _row_mean(patterns: FloatArray) -> FloatArray:
     total = np.where(finite, patterns, 0.0).sum(axis=1, keepdims=True)
     mean: FloatArray = total / np.maximum(finite.sum(axis=1, keepdims=True), 1)
     return mean
-
-
-def _weighted(
-    profile: ProfileSimilarity, brain: FloatArray, patterns: FloatArray, scale: float
-) -> FloatArray:
-    weighted: FloatArray = _similarity(profile, brain, patterns) * _spread(patterns) / scale
-    return weighted
 
 
 def _spread(patterns: FloatArray) -> FloatArray:
