@@ -54,16 +54,12 @@ def _glob(pattern: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file of a download by plain HTTPS: its address, its place in the folder, and its published checksum.
-
-    A ZIP file with ``unpack`` is unpacked into the folder that ``path`` lies in, and removed.
-    """
+    """One file of a download over HTTPS: its address, its path in the folder, its published size and checksum."""
 
     url: str
     path: str
     n_bytes: int | None = None
     sha256: str = ""
-    unpack: bool = False
 
 
 @dataclass(frozen=True)
