@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import lpact
+from dataset_writers.alice import write_alice
 from lpact.cli._study import load
 from lpact.errors import ConfigError
-from lpact.testing.alice import write_alice
 
 STUDY = """
 name = "places"

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from dataset_writers.alice import write_alice
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.alice import PREDICTORS, REGIONS
@@ -16,7 +17,6 @@ from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
 from lpact.math.ridge import RidgeGrid, nested_ridge
 from lpact.math.splits import contiguous_folds
-from lpact.testing.alice import write_alice
 from shared_data import shared_data
 
 

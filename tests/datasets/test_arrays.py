@@ -21,6 +21,7 @@ import pytest
 import scipy.io
 import zarr
 
+from dataset_writers.arrays import FORMATS, ArraysTruth, write_arrays
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets._files import stored
@@ -30,7 +31,6 @@ from lpact.datasets.base import DATASETS, Epochs, Recording, RecordingId, Stimul
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import ConfigError, InputError, LPactError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.testing.arrays import FORMATS, ArraysTruth, write_arrays
 
 Edit = Callable[[str, str], None]
 

@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lpact.codes import Reason
-from lpact.config import GridConfig
-from lpact.datasets.base import DATASETS, Dataset, Epochs, RecordingId
-from lpact.errors import ConfigError, InputError, LPactError, RecordingError, StimulusError
-from lpact.grid import build_grid
-from lpact.testing.assemblies import (
+from dataset_writers.assemblies import (
     AssemblyTruth,
     write_assembly,
     write_blank2014,
@@ -22,6 +17,11 @@ from lpact.testing.assemblies import (
     write_pereira2018,
     write_stimuli,
 )
+from lpact.codes import Reason
+from lpact.config import GridConfig
+from lpact.datasets.base import DATASETS, Dataset, Epochs, RecordingId
+from lpact.errors import ConfigError, InputError, LPactError, RecordingError, StimulusError
+from lpact.grid import build_grid
 
 WRITERS: dict[str, tuple[Callable[..., AssemblyTruth], str]] = {
     "pereira2018": (write_pereira2018, "sentences"),

@@ -13,15 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lpact.codes import Reason
-from lpact.config import GridConfig
-from lpact.datasets._files.strict import TsvFile
-from lpact.datasets._mne.series import RawSeries
-from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId, Stimulus, TimeSeries
-from lpact.datasets.bids.events import Events, Heard, heard_words, merge_heard, place_words
-from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
-from lpact.grid import build_grid
-from lpact.testing.bids import (
+from dataset_writers.bids import (
     BAD_LABEL,
     FIRST_SAMPLE,
     FRAME,
@@ -34,6 +26,14 @@ from lpact.testing.bids import (
     write_bids,
     write_dimensions,
 )
+from lpact.codes import Reason
+from lpact.config import GridConfig
+from lpact.datasets._files.strict import TsvFile
+from lpact.datasets._mne.series import RawSeries
+from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId, Stimulus, TimeSeries
+from lpact.datasets.bids.events import Events, Heard, heard_words, merge_heard, place_words
+from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
+from lpact.grid import build_grid
 
 DATATYPES: tuple[Datatype, ...] = ("meg", "eeg", "ieeg")
 TABLE = {"words": "stimuli/run-{run}_words.tsv", "sentence_column": "sentence"}

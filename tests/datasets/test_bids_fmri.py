@@ -15,6 +15,8 @@ import pytest
 from nilearn.image import resample_to_img
 from nilearn.maskers import NiftiLabelsMasker, NiftiMasker
 
+from dataset_writers._nifti import AFFINE, SHAPE, atlas_volume, write_volume
+from dataset_writers.bids_fmri import BidsFmriTruth, write_bids_fmri
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets._finding import Finding
@@ -23,8 +25,6 @@ from lpact.datasets.base import DATASETS, Dataset, RecordingId
 from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, UnitBlocks
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.testing._nifti import AFFINE, SHAPE, atlas_volume, write_volume
-from lpact.testing.bids_fmri import BidsFmriTruth, write_bids_fmri
 
 ATLAS = {"atlas": "atlas.nii.gz", "atlas_labels": "atlas.tsv"}
 WORDS = "stimuli/{task}_words.tsv"

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dataset_writers.brain_treebank import (
+    LABELS,
+    BrainTreebankTruth,
+    TrialTruth,
+    write_brain_treebank,
+)
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId, TimeSeries
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.grid import build_grid, read_grid
-from lpact.testing.brain_treebank import (
-    LABELS,
-    BrainTreebankTruth,
-    TrialTruth,
-    write_brain_treebank,
-)
 
 h5py = pytest.importorskip("h5py")
 

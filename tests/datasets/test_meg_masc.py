@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dataset_writers.meg_masc import MegMascTruth, write_meg_masc
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId
 from lpact.datasets.meg_masc.literals import NOT_LITERAL, literal
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.testing.meg_masc import MegMascTruth, write_meg_masc
 
 pytest.importorskip("mne")
 

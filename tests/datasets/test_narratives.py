@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dataset_writers.narratives import NarrativesTruth, write_narratives
 from lpact.analyses.lpact.levels.pairing import paired
 from lpact.codes import Reason
 from lpact.config import GridConfig
@@ -18,7 +19,6 @@ from lpact.datasets.base import DATASETS, Dataset, DatasetInfo, RecordingId
 from lpact.datasets.narratives import NarrativesDataset
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.testing.narratives import NarrativesTruth, write_narratives
 
 ATLAS = {"atlas": "atlas.nii.gz", "atlas_labels": "atlas.tsv"}
 DERIVATIVES = "derivatives/afni-nosmooth"

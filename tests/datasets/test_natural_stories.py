@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dataset_writers.natural_stories import NaturalStoriesTruth, write_natural_stories
 from lpact import load_study
 from lpact.codes import Reason
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
@@ -14,7 +15,6 @@ from lpact.datasets.natural_stories import AS_READ, OPTIONAL, PENN, TIMES, UD, W
 from lpact.errors import LPactError, RecordingError, StimulusError
 from lpact.features.parsing.parse import read_parse
 from lpact.features.parsing.words import WordParse
-from lpact.testing.natural_stories import NaturalStoriesTruth, write_natural_stories
 from shared_data import shared_data
 
 STIMULUS = "natural_stories"

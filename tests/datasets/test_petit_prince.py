@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dataset_writers.petit_prince import N_SECTIONS, PetitPrinceTruth, write_petit_prince
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset
@@ -18,7 +19,6 @@ from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.features.availability import Missing
 from lpact.features.parsing.columns import parse_from_columns
 from lpact.grid import build_grid
-from lpact.testing.petit_prince import N_SECTIONS, PetitPrinceTruth, write_petit_prince
 from shared_data import shared_data
 
 ATLAS = {"atlas": "atlas.nii.gz", "atlas_labels": "atlas.tsv"}

@@ -11,14 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lpact.codes import Reason
-from lpact.config import GridConfig
-from lpact.datasets.base import DATASETS, Dataset, FeatureKey, Recording, Stimulus, TimeSeries
-from lpact.datasets.podcast_ecog import PodcastDataset
-from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
-from lpact.grid import build_grid
-from lpact.testing.bids import leave_gap, write_dimensions
-from lpact.testing.podcast_ecog import (
+from dataset_writers.bids import leave_gap, write_dimensions
+from dataset_writers.podcast_ecog import (
     BAD,
     NEURAL,
     OTHER,
@@ -26,6 +20,12 @@ from lpact.testing.podcast_ecog import (
     PodcastTruth,
     write_podcast_ecog,
 )
+from lpact.codes import Reason
+from lpact.config import GridConfig
+from lpact.datasets.base import DATASETS, Dataset, FeatureKey, Recording, Stimulus, TimeSeries
+from lpact.datasets.podcast_ecog import PodcastDataset
+from lpact.errors import FeatureError, InputError, RecordingError, StimulusError
+from lpact.grid import build_grid
 from shared_data import shared_data
 
 ONE_SAMPLE_MS = 1000.0 / 512.0

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dataset_writers.sentence_table import ROIS, write_sentence_table
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, DatasetInfo, Epochs, RecordingId
 from lpact.errors import InputError, LPactError, RecordingError, StimulusError
 from lpact.grid import build_grid
-from lpact.testing.sentence_table import ROIS, write_sentence_table
 
 SENTENCES = GridConfig(events="sentences", lags_ms=(0.0,))
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import lpact.inputs.grid_cache as grid_cache
+from dataset_writers.alice import write_alice
 from lpact.config import DatasetConfig
 from lpact.datasets.base import DATASETS
 from lpact.inputs.grid_cache import GridCache, fingerprint
 from lpact.inputs.on_grid import put_on_grid
-from lpact.testing.alice import write_alice
 
 ENTRY = {
     "name": "alice",

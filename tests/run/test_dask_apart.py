@@ -22,6 +22,7 @@ from cluster_jobs import Logged, Numbers, Total, task
 from dask_here import DaskHere
 
 import lpact
+from dataset_writers.arrays import write_arrays
 from lpact.config import RunConfig
 from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
@@ -30,7 +31,6 @@ from lpact.run.executors.here import Here
 from lpact.run.records import TaskFailure, TaskRecord
 from lpact.store import TaskStore
 from lpact.store.remote import open_shelf
-from lpact.testing.arrays import write_arrays
 
 pytestmark = pytest.mark.stress
 pytest.importorskip("distributed", reason="tool missing: distributed")

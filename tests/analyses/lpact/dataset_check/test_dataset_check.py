@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
+from dataset_writers.alice import write_alice
+from dataset_writers.arrays import write_arrays
+from dataset_writers.assemblies import write_blank2014, write_fedorenko2016, write_pereira2018
+from dataset_writers.bids import write_bids
+from dataset_writers.brain_treebank import write_brain_treebank
+from dataset_writers.meg_masc import write_meg_masc
+from dataset_writers.narratives import write_narratives
+from dataset_writers.natural_stories import write_natural_stories
+from dataset_writers.petit_prince import write_petit_prince
+from dataset_writers.podcast_ecog import write_podcast_ecog
+from dataset_writers.sentence_table import write_sentence_table
 from lpact.analyses.lpact.dataset_check.check import DatasetCheck, check_dataset
 from lpact.datasets.base import DATASETS
-from lpact.testing.alice import write_alice
-from lpact.testing.arrays import write_arrays
-from lpact.testing.assemblies import write_blank2014, write_fedorenko2016, write_pereira2018
-from lpact.testing.bids import write_bids
-from lpact.testing.brain_treebank import write_brain_treebank
-from lpact.testing.meg_masc import write_meg_masc
-from lpact.testing.narratives import write_narratives
-from lpact.testing.natural_stories import write_natural_stories
-from lpact.testing.petit_prince import write_petit_prince
-from lpact.testing.podcast_ecog import write_podcast_ecog
-from lpact.testing.sentence_table import write_sentence_table
 from shared_data import shared_data
 
 ATLAS = {"atlas": "atlas.nii.gz"}

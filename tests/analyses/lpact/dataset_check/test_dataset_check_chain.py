@@ -10,6 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dataset_writers.alice import write_alice
+from dataset_writers.arrays import write_arrays
+from dataset_writers.meg_masc import write_meg_masc
+from dataset_writers.podcast_ecog import write_podcast_ecog
+from dataset_writers.sentence_table import write_sentence_table
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.dataset_check.check import DatasetCheck, check_dataset, default_grid
 from lpact.analyses.lpact.levels import audit, ceiling
@@ -20,11 +25,6 @@ from lpact.datasets.folder.writer import write_folder
 from lpact.features.models import ModelSource
 from lpact.inputs.prepare import Inspection, inspect
 from lpact.math.types import FloatArray
-from lpact.testing.alice import write_alice
-from lpact.testing.arrays import write_arrays
-from lpact.testing.meg_masc import write_meg_masc
-from lpact.testing.podcast_ecog import write_podcast_ecog
-from lpact.testing.sentence_table import write_sentence_table
 
 FLAGS = {
     "B": "has_brain",

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from lpact.math.types import FloatArray, IntArray
-from lpact.testing._nifti import (
+from dataset_writers._nifti import (
     REGIONS,
     atlas_volume,
     centres_mm,
@@ -22,6 +21,7 @@ from lpact.testing._nifti import (
     write_bold,
     write_volume,
 )
+from lpact.math.types import FloatArray, IntArray
 
 SPACE = "MNI152NLin6Asym"
 TASK = "listen"

@@ -128,7 +128,7 @@ def _gain(kind: str, n_units: int) -> FloatArray:
 
 
 _HEAD = """[dataset]
-source = "written by lpact.testing"
+source = "written by dataset_writers"
 version = "1"
 licence = "CC0-1.0"
 
@@ -339,7 +339,7 @@ def _mat73(folder: Path, values: FloatArray, rate_hz: float, _start_s: float) ->
             file[name] = content
             file[name].attrs["MATLAB_class"] = np.bytes_(b"double")
     with path.open("r+b") as stream:
-        stream.write(b"MATLAB 7.3 MAT-file, written by lpact.testing".ljust(116) + bytes(8))
+        stream.write(b"MATLAB 7.3 MAT-file, written by dataset_writers".ljust(116) + bytes(8))
         stream.write(b"\x00\x02IM")
     keys = {"key": "data", "axes": "time,unit", "sampling_rate_key": "fs"}
     return {"file": "seven.mat", **keys, "first_sample": 1, **_PLAIN}

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpact.math.types import FloatArray, IntArray
-from lpact.testing._nifti import (
+from dataset_writers._nifti import (
     REGIONS,
     centres_mm,
     region_means,
@@ -20,6 +19,7 @@ from lpact.testing._nifti import (
     write_atlas,
     write_bold,
 )
+from lpact.math.types import FloatArray, IntArray
 
 TR_S = 1.5
 SPACE = "MNI152NLin2009cAsym"

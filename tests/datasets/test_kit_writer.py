@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lpact.testing.kit import TESLA_PER_CODE, write_con, write_mrk
+from dataset_writers.kit import TESLA_PER_CODE, write_con, write_mrk
 
 mne = pytest.importorskip("mne")
 

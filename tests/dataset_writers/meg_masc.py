@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from dataset_writers.kit import write_con, write_mrk
 from lpact.math.types import FloatArray
-from lpact.testing.kit import write_con, write_mrk
 
 STORIES = ("lw1", "cable_spool_fort", "easy_money", "The_Black_Willow")
 VOCABULARY = ("Tara", "stood", "it's", "café", "still", "rock", "the", "boy", "“no”", "lay")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lpact.math.types import FloatArray, IntArray
-from lpact.testing._nifti import (
+from dataset_writers._nifti import (
     REGIONS,
     centres_mm,
     region_means,
@@ -19,6 +18,7 @@ from lpact.testing._nifti import (
     write_atlas,
     write_bold,
 )
+from lpact.math.types import FloatArray, IntArray
 
 TR_S = 2.0
 N_SECTIONS = 9

@@ -1,0 +1,1 @@
+"""Writers of small datasets with the layouts of published ones; each returns what it planted."""
