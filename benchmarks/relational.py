@@ -23,9 +23,8 @@ from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.relational import LaggedResponses
 from lpact.math.ridge import Compute, RidgeGrid
 from lpact.math.similarity import rdm
-from lpact.math.splits import alternating_halves
 from lpact.measures import MEASURES, LinearPredictivity
-from lpact.splits import contiguous
+from lpact.splits import alternating_halves, contiguous
 
 RESULTS = Path(__file__).parent / "results"
 TARGET_S = 60.0

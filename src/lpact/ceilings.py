@@ -1,7 +1,7 @@
 """How well brains agree with themselves and with each other: the score that a perfect model could reach.
 
 Responses are arrays of stimuli × repetitions × units, or subjects × stimuli × units; a missing trial, stimulus or unit
-is NaN. Whatever is undefined is counted in ``n_undefined``, and NaN where nothing is left.
+is NaN. Undefined values are counted in ``n_undefined``; a mean over none is NaN.
 
 >>> import numpy as np
 >>> from lpact import ceilings
@@ -18,7 +18,7 @@ array([0.7, 0.6, 0.6])
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -36,6 +36,7 @@ from lpact.splits import Split
 __all__ = [
     "Ceiling",
     "PairScores",
+    "agreement",
     "correlation_with_mean",
     "group_mean",
     "noise_corrected",
@@ -63,8 +64,8 @@ def noise_corrected(r: npt.ArrayLike, *reliabilities: npt.ArrayLike) -> FloatArr
     """Correlation without measurement noise, r / √(product of the reliabilities of both sides).
 
     One reliability corrects for noise of the responses alone, two for that of both sides. All must be about as many
-    measurements as r is (see `spearman_brown`). NaN where a reliability is not positive: count them, since leaving them
-    out makes the rest look better.
+    measurements as r is (see `spearman_brown`). NaN where a reliability is not positive; report how many, since leaving
+    them out makes the rest look better.
 
     Reference: Spearman (1904), Am. J. Psychol. 15:72–101.
     """
@@ -92,23 +93,24 @@ class Ceiling:
     Attributes
     ----------
     values
-        [m, t]: one row per draw of halves, or per subject; NaN where undefined.
+        [m, t]: one row per draw of halves, subject or partner; NaN where undefined.
     """
 
     values: FloatArray
 
     def __repr__(self) -> str:
         rows, units = self.values.shape
-        n_undefined = int(self.n_undefined.sum())
-        return f"Ceiling({units} units, {rows} values each, {n_undefined} undefined)"
+        return f"Ceiling({units} units, {rows} values each, {self.n_undefined.sum()} undefined)"
 
     @property
     def value(self) -> FloatArray:
         """Mean over the defined rows, [t]; NaN where there is none."""
-        defined = ~np.isnan(self.values)
-        total = np.where(defined, self.values, 0.0).sum(axis=0)
-        count = defined.sum(axis=0)
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        return _mean(self.values)
+
+    @property
+    def typical(self) -> float:
+        """Median over units of every row, averaged over rows; NaN where a row has no value."""
+        return float(np.mean([_median(row) for row in self.values]))
 
     @property
     def corrected(self) -> FloatArray:
@@ -171,15 +173,20 @@ def split_half(
             "no halves to correlate", where="split_half", got="0 draws", expected="at least 1 draw"
         )
     return Ceiling(
-        np.stack([pearson_rows(*(_mean(trials[:, half]).T for half in pair)) for pair in halves])
+        np.stack([pearson_rows(*(_mean(trials[:, half], 1).T for half in pair)) for pair in halves])
     )
 
 
-def _mean(trials: FloatArray) -> FloatArray:
-    """Mean over the repetitions [n, r, t] that are not missing, [n, t]; NaN where all are."""
-    count = np.isfinite(trials).sum(axis=1)
-    total = np.where(np.isfinite(trials), trials, 0.0).sum(axis=1)
+def _mean(values: FloatArray, axis: int = 0) -> FloatArray:
+    """Mean of the finite values along an axis; NaN where there is none."""
+    count = np.isfinite(values).sum(axis=axis)
+    total = np.where(np.isfinite(values), values, 0.0).sum(axis=axis)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _median(values: FloatArray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if finite.size else np.nan
 
 
 def group_mean(
@@ -223,6 +230,36 @@ def group_mean(
     return Ceiling(np.stack(values))
 
 
+def agreement(
+    own: FloatArray,
+    others: Iterable[tuple[FloatArray, BoolArray]],
+    compare: Callable[[FloatArray, FloatArray], FloatArray] = pearson_columns,
+) -> Ceiling:
+    """Agreement of one subject with each of several others, unit by unit.
+
+    Parameters
+    ----------
+    own
+        Responses [n, t], or patterns [t, t] of units.
+    others
+        The same of another subject, and which of its rows and columns are present, [n, t] each; read one by one.
+    compare
+        Function of the shared rows and columns of both, [m, u] each, to [u]; by default the correlation.
+
+    Returns
+    -------
+    Ceiling
+        One row per other subject; NaN for units that it lacks.
+    """
+    values = []
+    for other, present in others:
+        rows, units = present.any(axis=1), present.any(axis=0)
+        found = np.full(own.shape[1], np.nan)
+        found[units] = compare(own[rows][:, units], other[rows][:, units])
+        values.append(found)
+    return Ceiling(np.reshape(values, (-1, own.shape[1])))
+
+
 def correlation_with_mean(
     own: FloatArray,
     others: Iterable[tuple[FloatArray, BoolArray]],
@@ -237,8 +274,8 @@ def correlation_with_mean(
     own
         [n, t].
     others
-        Responses [n, t], usually `standardised`, and which of them there are [n, t]; taken one by one. One that is
-        there and NaN leaves the unit undefined.
+        Responses [n, t], usually `standardised`, and which of them are present, [n, t]; read one by one. A present
+        value that is NaN leaves its unit undefined.
     min_others, min_stimuli
         A stimulus counts for a unit where as many others have it; a unit needs as many stimuli.
 
@@ -248,9 +285,9 @@ def correlation_with_mean(
         [t] each: the correlation, NaN where undefined, and the stimuli that count.
     """
     total, count = np.zeros(own.shape), np.zeros(own.shape, dtype=np.int64)
-    for values, there in others:
-        total += np.where(there, values, 0.0)
-        count += there
+    for values, present in others:
+        total += np.where(present, values, 0.0)
+        count += present
     enough = (count >= min_others) & ~np.isnan(own)
     n_stimuli = enough.sum(axis=0)
     r = np.full(own.shape[1], np.nan)
@@ -263,13 +300,11 @@ def correlation_with_mean(
 
 def standardised(responses: FloatArray) -> FloatArray:
     """Responses [n, t] with mean 0 and variance 1 over stimuli that are not missing; NaN where a unit is constant."""
-    there = np.isfinite(responses)
-    if there.all():
+    if np.isfinite(responses).all():
         mean, spread = responses.mean(axis=0), responses.std(axis=0)
     else:
-        count = np.maximum(there.sum(axis=0), 1)
-        mean = np.where(there, responses, 0.0).sum(axis=0) / count
-        spread = np.sqrt(np.where(there, (responses - mean) ** 2, 0.0).sum(axis=0) / count)
+        mean = _mean(responses)
+        spread = np.sqrt(_mean((responses - mean) ** 2))
     return np.asarray((responses - mean) / np.where(spread > 0, spread, np.nan))
 
 
@@ -291,8 +326,7 @@ class PairScores:
         """Median over the target's units with a value, [source, target]; NaN on the diagonal and where undefined."""
         matrix = np.full((self.n_subjects, self.n_subjects), np.nan)
         for pair, score in self.scores.items():
-            defined = score.value[~np.isnan(score.value)]
-            matrix[pair] = np.median(defined) if defined.size else np.nan
+            matrix[pair] = _median(score.value)
         return matrix
 
     @property

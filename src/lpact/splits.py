@@ -1,8 +1,8 @@
 """Train and test rows: which stimuli a model is fitted on, and which it is scored on.
 
-Neighbouring rows of a recording resemble each other, so a test row between training rows is half known already. Splits
-therefore hold out stretches of rows in one piece (`contiguous`), whole passages, stories or runs (`grouped`), sessions
-or subjects, with a gap around them where rows have an order. `shuffled` is there to show how much that matters.
+Neighbouring rows of a recording are alike, so a test row between training rows is partly known already. Splits
+therefore hold out contiguous rows (`contiguous`), whole passages, stories or runs (`grouped`), sessions or subjects,
+with a gap around them where rows have an order. `shuffled` shows how much that matters.
 
 A split iterates over (train rows, test rows), as scikit-learn's do, and can be given to scikit-learn as ``cv``.
 
@@ -36,6 +36,7 @@ from lpact.math.types import BoolArray, IntArray
 __all__ = [
     "Proof",
     "Split",
+    "alternating_halves",
     "contiguous",
     "cross_session",
     "cross_subject",
@@ -170,24 +171,19 @@ class Split:
         return far
 
     def check(self) -> Proof:
-        """Prove the split: every row is tested once, no training row is tested or within the gap of a test row.
+        """Prove the split: every row is tested once, and no training row is tested or within the gap of a test row.
 
-        Works on the rows themselves, whatever made them. Raises `lpact.errors.SplitError` where the proof fails, or
-        where a fold has nothing to train on.
+        Reads the rows themselves. Raises `lpact.errors.SplitError` where the proof fails or a fold has no training row.
         """
         tested = np.zeros(self.n_rows, dtype=np.int64)
-        smallest_train, smallest_test, nearest = self.n_rows, self.n_rows, self.n_rows
+        n_train, n_test, distances = [], [], []
         for name, (train, test) in zip(self.names, self, strict=True):
             where = f"{self.kind} split, fold '{name}'"
             if not train.size or not test.size:
                 side = "training" if not train.size else "test"
-                raise SplitError(
-                    f"no {side} row is left",
-                    where=where,
-                    got=f"{train.size} training and {test.size} test rows, gap {self.gap}",
-                    expected="at least one of each",
-                    remedy="use fewer folds or a smaller gap",
-                )
+                got = f"{train.size} training and {test.size} test rows, gap {self.gap}"
+                remedy = "use fewer folds or a smaller gap"
+                raise _error(where, f"no {side} row is left", got, "at least one of each", remedy)
             if np.intersect1d(train, test).size:
                 raise _error(where, "a row is in training and test", np.intersect1d(train, test))
             place = np.searchsorted(test, train)
@@ -200,20 +196,32 @@ class Split:
             if self.within is not None and len({*self.within[train], *self.within[test]}) > 1:
                 raise _error(where, "training rows with another label than the test rows", name)
             np.add.at(tested, test, 1)
-            smallest_train = min(smallest_train, train.size)
-            smallest_test = min(smallest_test, test.size)
-            nearest = min(nearest, distance)
+            n_train.append(train.size)
+            n_test.append(test.size)
+            distances.append(distance)
         if (tested != 1).any():
             rows = np.flatnonzero(tested != 1)
             raise _error(
                 self.kind, "rows that are not tested exactly once", rows, "one test per row"
             )
-        return Proof(len(self), self.n_rows, smallest_train, smallest_test, nearest)
+        return Proof(len(self), self.n_rows, min(n_train), min(n_test), min(distances))
 
     @property
     def contiguous(self) -> bool:
         """Whether folds are contiguous stretches of rows, in their order."""
         return bool((np.diff(self.fold) >= 0).all())
+
+    @property
+    def folds(self) -> BlockedFolds:
+        """Contiguous folds as `lpact.math.ridge` takes them; scattered rows are an error."""
+        if not self.contiguous:
+            expected = "all rows of a fold next to each other"
+            raise _error(
+                "Split.folds",
+                f"the folds of this {self.kind} split are not contiguous",
+                expected=expected,
+            )
+        return self.blocks()[1]
 
     def blocks(self) -> tuple[IntArray, BlockedFolds]:
         """Return a row order [n] and the folds of rows in that order, as `lpact.math.ridge` takes them.
@@ -223,9 +231,9 @@ class Split:
         """
         if self.within is not None or (self.gap and not self.contiguous):
             what = "training rows that differ by label" if self.within is not None else "a gap"
-            raise SplitError(
+            raise _error(
+                "Split.blocks",
                 f"the ridge engine cannot take a {self.kind} split with {what}",
-                where="Split.blocks",
                 expected="contiguous folds, or any partition without gap or labels",
                 remedy="fit and score fold by fold instead",
             )
@@ -235,14 +243,9 @@ class Split:
 
 
 def contiguous(n_rows: int, n_folds: int, *, gap: int = 0) -> Split:
-    """Return stretches of neighbouring rows whose sizes differ by at most one.
+    """Hold out blocks of neighbouring rows whose sizes differ by at most one.
 
-    Parameters
-    ----------
-    n_rows, n_folds
-        Rows, in the order in which they were recorded, and stretches to cut them into.
-    gap
-        Rows left out of training on either side of the test rows.
+    Rows are in the order of the recording; ``gap`` rows are left out of training on either side of the test rows.
     """
     if not 2 <= n_folds <= n_rows:
         raise _too_few("contiguous", n_folds, n_rows)
@@ -277,6 +280,16 @@ def leave_one_out(n_rows: int, *, gap: int = 0) -> Split:
     if n_rows < 2:
         raise _too_few("leave_one_out", n_rows, n_rows)
     return Split("leave_one_out", np.arange(n_rows), _numbers(n_rows), gap)
+
+
+def alternating_halves(n_rows: int, n_blocks: int) -> tuple[IntArray, IntArray]:
+    """Rows of two halves: ``n_blocks`` contiguous blocks, dealt alternately.
+
+    Neighbouring rows stay together, so that autocorrelation does not link the halves row by row; both still share slow
+    drift over the whole recording.
+    """
+    blocks = [test for _, test in contiguous(n_rows, n_blocks)]
+    return np.concatenate(blocks[0::2]), np.concatenate(blocks[1::2])
 
 
 def shuffled(rows: int | Split, n_folds: int | None = None, *, seed: int = 0) -> Split:
@@ -318,19 +331,15 @@ def cross_session(sessions: npt.ArrayLike, subjects: npt.ArrayLike | None = None
     pairs, fold = np.unique(np.column_stack([subject, session]), axis=0, return_inverse=True)
     alone = [people[s] for s in np.unique(subject) if (pairs[:, 0] == s).sum() < 2]
     if alone:
-        raise SplitError(
+        raise _error(
+            "cross_session",
             "a subject has one session only",
-            where="cross_session",
-            got=", ".join(alone),
-            expected="at least two sessions per subject",
-            remedy="leave these subjects out, or use cross_subject",
+            ", ".join(alone),
+            "at least two sessions per subject",
+            "leave these subjects out, or use cross_subject",
         )
-    return Split(
-        "cross_session",
-        fold.ravel(),
-        tuple(f"{people[s]}/{names[t]}" for s, t in pairs),
-        within=subject,
-    )
+    folds = tuple(f"{people[s]}/{names[t]}" for s, t in pairs)
+    return Split("cross_session", fold.ravel(), folds, within=subject)
 
 
 def cross_subject(subjects: npt.ArrayLike) -> Split:
@@ -340,38 +349,31 @@ def cross_subject(subjects: npt.ArrayLike) -> Split:
 
 def _labels(labels: npt.ArrayLike, name: str, fewest: int = 2) -> tuple[IntArray, tuple[str, ...]]:
     """Labels as numbers in the order in which they appear, and their names."""
-    if labels is None:
-        raise _error(name, "no labels", None, "one label per row")
     values = np.asarray(labels)
     if values.ndim != 1:
         raise _error(name, "labels in a wrong shape", values.shape, "one label per row")
     missing = [row for row, value in enumerate(values.tolist()) if value is None or value != value]
     if missing:
-        raise _error(
-            name, f"{len(missing)} rows without a label", f"rows {missing[:5]}", "one label per row"
-        )
+        what = f"{len(missing)} rows without a label"
+        raise _error(name, what, f"rows {missing[:5]}", "one label per row")
     found, first, number = np.unique(values, return_index=True, return_inverse=True)
     if len(found) < fewest:
         raise _too_few(name, len(found), len(values))
     order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return rank[number], tuple(str(found[i]) for i in order)
+    return np.argsort(order)[number], tuple(str(found[i]) for i in order)
 
 
 def _numbers(n: int) -> tuple[str, ...]:
     return tuple(str(i) for i in range(n))
 
 
-def _error(where: str, what: str, got: object, expected: object | None = None) -> SplitError:
+def _error(
+    where: str, what: str, got: object = None, expected: object = None, remedy: str | None = None
+) -> SplitError:
     shown = got.tolist()[:5] if isinstance(got, np.ndarray) else got
-    return SplitError(what, where=where, got=shown, expected=expected)
+    return SplitError(what, where=where, got=shown, expected=expected, remedy=remedy)
 
 
 def _too_few(where: str, n_folds: int, n: int, noun: str = "rows") -> SplitError:
-    return SplitError(
-        f"cannot split {n} {noun} into {n_folds} folds",
-        where=where,
-        got=f"{n} {noun}, {n_folds} folds",
-        expected=f"at least 2 folds, and no more than {noun}",
-    )
+    what, got = f"cannot split {n} {noun} into {n_folds} folds", f"{n} {noun}, {n_folds} folds"
+    return _error(where, what, got, f"at least 2 folds, and no more than {noun}")

@@ -162,6 +162,21 @@ def test_a_present_value_that_is_undefined_leaves_its_unit_undefined(subjects):
     assert n_stimuli.tolist() == [50, 50, 50]
 
 
+def test_agreement_is_over_shared_stimuli_and_units(subjects):
+    own, other, third = subjects[:3]
+    present = np.ones((50, 3), dtype=bool)
+    present[:10] = present[:, 1] = False
+    found = ceilings.agreement(own, [(other, present), (third, np.ones_like(present))])
+    first = [pearsonr(own[10:, u], other[10:, u]).statistic for u in (0, 2)]
+    second = [pearsonr(own[:, u], third[:, u]).statistic for u in range(3)]
+    np.testing.assert_allclose(found.values, [[first[0], np.nan, first[1]], second], atol=1e-12)
+    assert found.typical == pytest.approx((np.median(first) + np.median(second)) / 2)
+    slopes = ceilings.agreement(own, [(other, present)], lambda a, b: (a * b).sum(axis=0))
+    assert slopes.values[0, 2] == pytest.approx(own[10:, 2] @ other[10:, 2])
+    nothing = ceilings.agreement(own, [(other, np.zeros_like(present))], lambda a, b: a.sum(axis=0))
+    assert np.isnan(nothing.typical)
+
+
 @pytest.fixture
 def brains():
     rng = np.random.default_rng(2)

@@ -285,8 +285,8 @@ def test_single_precision_input_is_read() -> None:
     [
         ({"cv": KFold(5)}, "cv must be a number of blocks or a split"),
         ({"cv": True}, "cv must be a number of blocks or a split"),
-        ({"cv": 1}, "cannot cut 83 rows into 1 blocks"),
-        ({"cv": 84}, "cannot cut 83 rows into 84 blocks"),
+        ({"cv": 1}, "cannot split 83 rows into 1 folds"),
+        ({"cv": 84}, "cannot split 83 rows into 84 folds"),
         ({"cv": shuffled(83, 4)}, "cv must hold out contiguous rows, got a shuffled split"),
         ({"cv": contiguous(80, 4)}, "folds cover 80 rows, responses have 83"),
         ({"cv": contiguous(83, 4, gap=2), "gap": 1}, "cv has a gap of its own"),
@@ -309,7 +309,7 @@ def test_wrong_settings_are_named_when_it_is_fitted(options: dict[str, Any], tol
 def test_wrong_input_is_named() -> None:
     X, y = recording()
     model = NestedRidge(ALPHAS)
-    with pytest.raises(ValueError, match="segments must be contiguous"):
+    with pytest.raises(ValueError, match="not contiguous"):
         model.fit(X, y, groups=np.arange(len(X)) % 3)
     with pytest.raises(ValueError, match=r"groups must be \[83\], got shape \(82,\)"):
         model.fit(X, y, groups=np.zeros(82))

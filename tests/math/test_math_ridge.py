@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lpact.math.ridge import SHARED, RidgeGrid, nested_ridge
-from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
+from lpact.math.splits import BlockedFolds, contiguous_folds
 
 
 def pipeline(alpha: float, k: int) -> Pipeline:
@@ -103,7 +103,7 @@ def test_equals_scikit_learn(metric, n, p, gap, components):
 
 def test_leave_one_story_out_equals_scikit_learn():
     x, responses = simulate(3, 70, 6, 2, 2)
-    folds = segment_folds(np.repeat([0, 1, 2, 3], [15, 20, 10, 25]), gap=2)
+    folds = BlockedFolds((0, 15, 35, 45), 70, gap=2)
     grid = RidgeGrid((1.0, 10.0), (0, 3))
     fast = nested_ridge(x, responses, folds, grid, keep=("predictions",))
     predicted, *_ = slow_nested(x, responses, folds, grid)

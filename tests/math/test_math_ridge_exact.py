@@ -41,7 +41,7 @@ from lpact.math.ridge import (
     nested_ridge,
     nested_ridge_draws,
 )
-from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
+from lpact.math.splits import BlockedFolds, contiguous_folds
 
 FORMS = ("auto", "primal", "kernel")
 KEEP = ("predictions", "weights")
@@ -449,7 +449,7 @@ def test_blocks_that_the_embargo_empties_choose_nothing():
 
 @pytest.mark.parametrize("p", [6, 75])
 def test_leave_one_story_out(p):
-    folds = segment_folds(np.repeat([3, 0, 7, 1], [15, 20, 10, 25]), gap=2)
+    folds = BlockedFolds((0, 15, 35, 45), 70, gap=2)
     x, responses = simulate(3, 70, p, 3, 2)
     problem = Problem(x, responses, folds, RidgeGrid((1.0, 10.0, 100.0), (0, 3)))
     assert_all_forms_equal_the_oracle(problem)

@@ -5,12 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lpact.math.splits import (
-    BlockedFolds,
-    alternating_halves,
-    contiguous_folds,
-    segment_folds,
-)
+from lpact.math.splits import BlockedFolds, contiguous_folds
 
 
 @given(st.integers(3, 200), st.integers(2, 12), st.integers(0, 6))
@@ -70,19 +65,6 @@ def test_training_rows_cannot_be_written_to():
     rows = contiguous_folds(20, 4).train_rows(1)
     with pytest.raises(ValueError, match="read-only"):
         rows[0] = 5
-
-
-def test_segments_become_blocks():
-    folds = segment_folds(np.array([4, 4, 1, 1, 1, 7]))
-    assert [folds.bounds(b) for b in range(3)] == [(0, 2), (2, 5), (5, 6)]
-    with pytest.raises(ValueError, match="contiguous"):
-        segment_folds(np.array([0, 1, 0]))
-
-
-def test_halves_are_disjoint_blocks():
-    first, second = alternating_halves(20, 4)
-    assert first.tolist() == [*range(0, 5), *range(10, 15)]
-    assert sorted([*first, *second]) == list(range(20))
 
 
 @pytest.mark.parametrize(

@@ -157,3 +157,8 @@ def test_too_few_rows_for_the_validation_blocks(data, n_rows, gap):
     x, y = data
     with pytest.raises(SplitError, match=r"cannot split 4 rows|no training row is left"):
         LinearPredictivity(gap=gap).fit(x[:n_rows], y[:n_rows])
+
+
+def test_an_unknown_metric_is_an_error():
+    with pytest.raises(InputError, match=r"unknown metric 'pearsn'[\s\S]*did you mean 'pearson'"):
+        LinearPredictivity(metric="pearsn")

@@ -19,7 +19,7 @@ from sklearn.model_selection import (
 
 from lpact import splits
 from lpact.errors import SplitError
-from lpact.math.splits import contiguous_folds, segment_folds
+from lpact.math.splits import BlockedFolds, contiguous_folds
 
 
 def same(found, expected):
@@ -123,7 +123,15 @@ def test_contiguous_folds_are_those_of_the_engine(n, k, gap):
 
 def test_stories_are_the_segments_of_the_engine():
     segments = np.repeat([4, 1, 7], [3, 4, 2])
-    assert splits.grouped(segments, gap=1).blocks()[1] == segment_folds(segments, gap=1)
+    assert splits.grouped(segments, gap=1).folds == BlockedFolds((0, 3, 7), 9, 1)
+    with pytest.raises(SplitError, match="not contiguous"):
+        splits.grouped(SCATTERED).folds  # noqa: B018
+
+
+def test_halves_are_disjoint_blocks():
+    first, second = splits.alternating_halves(20, 4)
+    assert first.tolist() == [*range(0, 5), *range(10, 15)]
+    assert sorted([*first, *second]) == list(range(20))
 
 
 def test_any_partition_becomes_blocks_by_sorting_rows():
@@ -232,7 +240,7 @@ def test_a_split_that_is_wrong_does_not_prove_itself(monkeypatch):
         (lambda: splits.grouped(["a", "a"]), "into 1 folds"),
         (lambda: splits.grouped(["a", "b"], 3), "cannot split 2 groups"),
         (lambda: splits.grouped([["a", "b"]]), "wrong shape"),
-        (lambda: splits.grouped(None), "no labels"),
+        (lambda: splits.grouped(None), "wrong shape"),
         (lambda: splits.grouped(["a", None, "b"]), r"1 rows without a label[\s\S]*rows \[1\]"),
         (lambda: splits.cross_subject([1.0, 2.0, np.nan]), "1 rows without a label"),
         (lambda: splits.leave_one_out(1), "cannot split"),

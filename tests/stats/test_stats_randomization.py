@@ -49,8 +49,8 @@ def test_just_beyond_all_draws_the_p_value_is_the_rank():
 @pytest.mark.parametrize(
     ("observed", "draws"), [(1.0, []), (np.nan, [0.0, 1.0, 2.0]), (1.0, [np.nan])]
 )
-def test_nothing_to_compare_proves_nothing(observed, draws):
-    assert draw_p_value(observed, np.array(draws)) == 1.0
+def test_nothing_to_compare_has_no_p_value(observed, draws):
+    assert np.isnan(draw_p_value(observed, np.array(draws)))
 
 
 def test_two_draws_prove_little():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
@@ -19,10 +19,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from lpact.errors import SplitError
 from lpact.math.ridge import Compute, Readout
-from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
-from lpact.math.types import FloatArray, IntArray
-from lpact.splits import Split
+from lpact.math.splits import BlockedFolds
+from lpact.math.types import FloatArray
+from lpact.splits import Split, contiguous, grouped
 
 ArrayLike: TypeAlias = Any
 """An array, a list, or a data frame that scikit-learn can read."""
@@ -263,12 +264,22 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise ValueError(f"cv must hold out contiguous rows, got a {self.cv.kind} split")
             return self.cv.blocks()[1]
         if groups is not None:
-            return segment_folds(_segments(groups, n_rows), gap=self.gap)
+            if np.shape(groups) != (n_rows,):
+                raise ValueError(f"groups must be [{n_rows}], got shape {np.shape(groups)}")
+            return _contiguous(grouped, groups, gap=self.gap)
         if not isinstance(self.cv, Integral) or isinstance(self.cv, bool):
             raise ValueError(
                 f"cv must be a number of blocks or a split of lpact.splits, got {self.cv!r}"
             )
-        return contiguous_folds(n_rows, int(self.cv), gap=self.gap)
+        return _contiguous(contiguous, n_rows, int(self.cv), gap=self.gap)
+
+
+def _contiguous(make: Callable[..., Split], *args: Any, gap: int) -> BlockedFolds:
+    """Folds of a split; scikit-learn expects a `ValueError` where there are none."""
+    try:
+        return make(*args, gap=gap).folds
+    except SplitError as error:
+        raise ValueError(str(error)) from None
 
 
 def _lagged(responses: ArrayLike, n_rows: int) -> FloatArray:
@@ -294,12 +305,3 @@ def _unpenalised(columns: ArrayLike | None, X: FloatArray) -> FloatArray | None:
     checked: FloatArray = check_array(columns, input_name="unpenalised", dtype=_FLOATS)
     check_consistent_length(X, checked)
     return checked
-
-
-def _segments(groups: ArrayLike, n_rows: int) -> IntArray:
-    """Segments as numbers, whatever their labels are."""
-    labels = np.asarray(groups)
-    if labels.shape != (n_rows,):
-        raise ValueError(f"groups must be [{n_rows}], got shape {labels.shape}")
-    numbers: IntArray = np.unique(labels, return_inverse=True)[1]
-    return numbers

@@ -30,8 +30,9 @@ from lpact.features.parsing.parse import read_parse
 from lpact.grid import EventGrid, Exclusion
 from lpact.inputs.on_grid import OnGrid, Place, put_on_grid
 from lpact.math.ridge import PER_TARGET, SHARED, Compute, RidgeGrid, Selection
-from lpact.math.splits import BlockedFolds, contiguous_folds, segment_folds
+from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
+from lpact.splits import contiguous, grouped
 
 
 @dataclass(frozen=True)
@@ -118,14 +119,14 @@ def make_folds(n_events: int, story: IntArray, readout: ReadoutConfig) -> Blocke
     if readout.split == "stories":
         if len(np.unique(story)) < 3:
             return Reason.TOO_FEW_STORIES
-        folds = segment_folds(story, gap=readout.gap_events)
+        folds = grouped(story, gap=readout.gap_events).folds
     else:
         if n_events < readout.folds * readout.min_test_events:
             return Reason.TOO_FEW_EVENTS
-        folds = contiguous_folds(n_events, readout.folds, gap=readout.gap_events)
+        folds = contiguous(n_events, readout.folds, gap=readout.gap_events).folds
     if n_events // 2 < folds.n_blocks:
         return Reason.TOO_FEW_EVENTS
-    half = contiguous_folds(n_events // 2, folds.n_blocks, gap=readout.gap_events)
+    half = contiguous(n_events // 2, folds.n_blocks, gap=readout.gap_events).folds
     enough = (
         int(folds.test_sizes().min()) >= readout.min_test_events
         and min(len(folds.train_rows(b)) for b in range(folds.n_blocks)) >= readout.min_train_events

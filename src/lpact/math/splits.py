@@ -94,24 +94,3 @@ def contiguous_folds(n_rows: int, n_blocks: int, *, gap: int = 0) -> BlockedFold
     sizes[: n_rows % n_blocks] += 1
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     return BlockedFolds(tuple(int(s) for s in starts), n_rows, gap)
-
-
-def segment_folds(segments: IntArray, *, gap: int = 0) -> BlockedFolds:
-    """One block per contiguous segment (leave one story out)."""
-    segments = np.asarray(segments)
-    changes = np.flatnonzero(np.diff(segments) != 0) + 1
-    starts = (0, *(int(c) for c in changes))
-    if len({int(segments[s]) for s in starts}) != len(starts):
-        raise ValueError("segments must be contiguous")
-    return BlockedFolds(starts, len(segments), gap)
-
-
-def alternating_halves(n_rows: int, n_blocks: int) -> tuple[IntArray, IntArray]:
-    """Deal ``n_blocks`` contiguous blocks alternately into two halves.
-
-    Neighbouring events stay together, so that autocorrelation does not tie the halves event by event; slow drift
-    over the whole recording is still shared by both.
-    """
-    folds = contiguous_folds(n_rows, n_blocks)
-    blocks = [np.arange(*folds.bounds(b)) for b in range(n_blocks)]
-    return np.concatenate(blocks[0::2]), np.concatenate(blocks[1::2])

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from lpact.errors import InputError
+from lpact.errors import InputError, did_you_mean
 from lpact.math.ridge import (
     Compute,
     RidgeFit,
@@ -24,6 +24,7 @@ from lpact.math.types import FloatArray
 from lpact.measures.base import SOURCE_MISSING, Measure, Score, check_rows, matrices
 from lpact.splits import Split, contiguous
 
+_METRICS = ("pearson", "spearman", "r2")
 MISSING_IN_TRAINING = "the target has missing values in training"
 DEFAULT_GRID = RidgeGrid(tuple(float(a) for a in 10.0 ** np.arange(-1, 7)))
 
@@ -73,6 +74,14 @@ class LinearPredictivity(Measure):
         compute: Compute | None = None,
     ) -> None:
         super().__init__(options)
+        if metric not in _METRICS:
+            raise InputError(
+                f"unknown metric '{metric}'",
+                where="LinearPredictivity, parameter 'metric'",
+                got=metric,
+                expected=", ".join(_METRICS),
+                remedy=did_you_mean(metric, _METRICS),
+            )
         grid = grid if alphas is None else replace(grid, alphas=tuple(alphas))
         self.grid, self.metric, self.n_blocks, self.gap = grid, metric, n_blocks, gap
         self.compute = compute or Compute()
@@ -107,7 +116,7 @@ class LinearPredictivity(Measure):
         self._fit = cross_validated_ridge(
             x,
             np.where(missing, 0.0, y)[None],
-            inner.blocks()[1],
+            inner.folds,
             self.grid,
             compute=self.compute,
         )

@@ -63,13 +63,12 @@ def draw_p_value(observed: float, draws: npt.ArrayLike) -> float:
     of (observed − mean) / (sd √(1 + 1/m)). The smaller of the two is returned, so that with m ≥ 1/α − 1 draws a test
     at level α is the exact one, and the moments only order what lies beyond it.
 
-    ``draws`` is [m]; draws that are not finite are left out. Without any, or where ``observed`` is undefined, the
-    p-value is 1: a gate that cannot be tested is not passed.
+    ``draws`` is [m]; draws that are not finite are left out. NaN without any, or where ``observed`` is undefined.
     """
     draws = _finite(draws)
     m = draws.size
     if not m or not np.isfinite(observed):
-        return 1.0
+        return np.nan
     rank = float(rank_p_values(observed, draws))
     if rank > 1 / (1 + m) or m < 3:
         return rank

@@ -21,9 +21,9 @@ from lpact.config import DatasetConfig
 from lpact.datasets.base import Stimulus
 from lpact.math.columns import standard_columns
 from lpact.math.resample import HRFS, hrf_weights
-from lpact.math.splits import contiguous_folds
 from lpact.math.surrogates import autocorrelation_time
 from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.splits import contiguous
 
 VALUES_AT_A_TIME = 2**22
 """Values of units, at the assay's rate, that are worked on at a time."""
@@ -148,7 +148,7 @@ class Follower:
             if rows.size < max(2 * gap + 2, self._n_folds * self._fewest):
                 continue
             real, own = self._real[rows], y[np.ix_(rows, columns)]
-            folds = contiguous_folds(rows.size, self._n_folds, gap=gap)
+            folds = contiguous(rows.size, self._n_folds, gap=gap).folds
             orders = self._orders(real)
             if orders is None or min(len(folds.train_rows(b)) for b in range(self._n_folds)) < (
                 self._fewest

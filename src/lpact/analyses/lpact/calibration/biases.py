@@ -26,8 +26,8 @@ from lpact.analyses.lpact.tables.calibration import BIASES
 from lpact.math.partial import partial_correlations
 from lpact.math.profiles import pearson_rows
 from lpact.math.seeding import keyed_rng
-from lpact.math.splits import alternating_halves
 from lpact.math.types import FloatArray
+from lpact.splits import alternating_halves
 from lpact.store import frame
 
 N_EVENTS = 300

@@ -1,13 +1,13 @@
 """Level 4: how well do brains agree with brains, and how close does the model come?
 
-For paired brain patterns p_a, p_b of one unit, reliability is ρ(p_a, p_b), with the same profile similarity ρ as at
-level 2; of responses to the same stimulus it is their correlation over events. A recording's reliability is the median
-over shared units, averaged over its partners.
+Reliability is the agreement of a recording with its partners (`lpact.ceilings`): the similarity ρ of level 2 between
+patterns of the same unit, or the correlation over events of responses to the same stimulus. It is the median over
+shared units, averaged over partners.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,10 +28,9 @@ from lpact.analyses.lpact.tables.ceilings import (
     NORMALIZED_PREDICTIVE,
     NORMALIZED_SCORES,
 )
-from lpact.ceilings import correlation_with_mean, spearman_brown, standardised
+from lpact.ceilings import Ceiling, agreement, correlation_with_mean, spearman_brown, standardised
 from lpact.codes import Reason
 from lpact.datasets.base import RecordingId
-from lpact.math.scores import pearson_columns
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.store import empty, frame
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
@@ -42,13 +41,15 @@ PROFILE = "profile"
 MIN_SHARED_EVENTS = 10
 """Events that two recordings must share for a correlation over events."""
 
+Row = dict[str, object]
+
 
 @dataclass(frozen=True)
 class BrainOnGrid:
-    """What reliability needs of one recording.
+    """One recording as reliability needs it.
 
     ``responses`` is [n_events, n_units] at the reference lag; ``patterns`` and both ``halves`` hold [N, N] by measure.
-    Events are identified by their first word and their time on the stimulus' clock.
+    Events are identified by their first word and their time on the clock of the stimulus.
     """
 
     id: RecordingId
@@ -61,269 +62,226 @@ class BrainOnGrid:
     halves: tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]]
 
     @cached_property
-    def unit_index(self) -> dict[str, int]:
-        """Place of every unit."""
+    def units(self) -> dict[str, int]:
+        """Column of every unit."""
         return {unit: i for i, unit in enumerate(self.unit_ids)}
 
     @cached_property
-    def event_index(self) -> dict[tuple[int, float], int]:
-        """Place of every event."""
+    def events(self) -> dict[tuple[int, float], int]:
+        """Row of every event."""
         keys = zip(self.first_word.tolist(), self.onset_s.tolist(), strict=True)
         return {key: i for i, key in enumerate(keys)}
+
+    def shared_units(self, other: BrainOnGrid) -> tuple[list[int], list[int]]:
+        """Columns of the units that both recordings have, here and in the other."""
+        return _shared(self.units, other.units)
+
+    def shared_events(self, other: BrainOnGrid) -> tuple[list[int], list[int]]:
+        """Rows of the events that both recordings have, here and in the other."""
+        return _shared(self.events, other.events)
+
+    def patterns_of(self, other: BrainOnGrid, alignment: str) -> tuple[FloatArray, BoolArray]:
+        """A partner's patterns in one's own unit order, and which entries are present."""
+        own, theirs = self.shared_units(other)
+        values = other.patterns[alignment][np.ix_(theirs, theirs)]
+        return _placed(self.patterns[alignment].shape, own, own, values)
+
+    def responses_of(
+        self, other: BrainOnGrid, *, standard: bool = False
+    ) -> tuple[FloatArray, BoolArray]:
+        """A partner's responses at one's own events and units, and which are present."""
+        (units, their_units), (rows, their_rows) = (
+            self.shared_units(other),
+            self.shared_events(other),
+        )
+        values = other.responses[:, their_units]
+        values = standardised(values) if standard else values
+        return _placed(self.responses.shape, rows, units, values[their_rows])
+
+
+def _shared(own: Mapping[object, int], other: Mapping[object, int]) -> tuple[list[int], list[int]]:
+    shared = [key for key in own if key in other]
+    return [own[key] for key in shared], [other[key] for key in shared]
+
+
+def _placed(
+    shape: tuple[int, ...], rows: list[int], columns: list[int], values: FloatArray
+) -> tuple[FloatArray, BoolArray]:
+    placed, present = np.zeros(shape), np.zeros(shape, dtype=bool)
+    place = np.ix_(np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64))
+    placed[place], present[place] = values, True
+    return placed, present
 
 
 def run(*, config: LPactConfig, dataset: str, brains: Sequence[BrainOnGrid]) -> pl.DataFrame:
     """Reliability of every recording of one dataset, in every mode, measure and profile similarity."""
     profiles = {name: PROFILES.build(name) for name in config.relational.profiles}
-    rows = []
+    rows: list[Row] = []
     for own in brains:
-        key = dict(
-            zip(RECORDING_KEY, (dataset, own.id.subject, own.id.session, own.id.run), strict=True)
-        )
-        own_rows = []
+        place = (dataset, own.id.subject, own.id.session, own.id.run)
+        key = dict(zip(RECORDING_KEY, place, strict=True))
+        own_rows: list[Row] = []
         for mode in MODES:
-            others: list[BrainOnGrid] = []
-            reason = Reason.OK
-            if mode != SPLIT_HALF:
-                partners = [other for other in brains if paired(mode, own.id, other.id)]
-                others = [other for other in partners if comparable(own, other)]
-                if not partners:
-                    reason = MISSING_PARTNER[mode]
-                elif not others:
-                    reason = Reason.UNITS_NOT_COMPARABLE
-            for alignment in config.relational.alignments:
-                for name, profile in profiles.items():
-                    result = _profile_reliability(
-                        mode, own, others, reason, alignment, profile, config.relational.min_units
-                    )
-                    own_rows.append(
-                        {
-                            **key,
-                            "mode": mode,
-                            "kind": PROFILE,
-                            "alignment": alignment,
-                            "profile": name,
-                            **result,
-                        }
-                    )
-            for kind, reliability in _RESPONSE_KINDS.items():
-                own_rows.append(
-                    {
-                        **key,
-                        "mode": mode,
-                        "kind": kind,
-                        "alignment": RESPONSE,
-                        "profile": "pearson",
-                        **_response_reliability(mode, own, others, reason, reliability),
-                    }
+            partners = _partners(mode, own, brains)
+            kinds = {
+                (PROFILE, alignment, name): _of_patterns(
+                    own, partners, alignment, profile, config.relational.min_units
                 )
-        rows += [{**row, "alone": _alone(row, own_rows)} for row in own_rows]
+                for alignment in config.relational.alignments
+                for name, profile in profiles.items()
+            }
+            kinds[RESPONSE, RESPONSE, "pearson"] = _of_responses(own, partners)
+            kinds[RESPONSE_TO_MEAN, RESPONSE, "pearson"] = _of_mean_response(own, partners)
+            for (kind, alignment, profile), found in kinds.items():
+                summary = {"kind": kind, "alignment": alignment, "profile": profile}
+                own_rows.append({**key, "mode": mode, **summary, **found})
+        valid = {_summary(row) for row in own_rows if row["mode"] != SPLIT_HALF and row["valid"]}
+        for row in own_rows:
+            alone = row["mode"] == SPLIT_HALF and row["valid"] and _summary(row) not in valid
+            rows.append({**row, "alone": alone})
     return frame(BRAIN_CEILING, rows) if rows else empty(BRAIN_CEILING)
 
 
-def _alone(row: Mapping[str, object], rows: Sequence[Mapping[str, object]]) -> bool:
-    """Whether split half is the only valid mode of this kind, measure and similarity."""
-    if row["mode"] != SPLIT_HALF or not row["valid"]:
-        return False
-    same = ("kind", "alignment", "profile")
-    peers = [r for r in rows if all(r[c] == row[c] for c in same) and r["mode"] != SPLIT_HALF]
-    return not any(r["valid"] for r in peers)
+def _summary(row: Row) -> tuple[object, ...]:
+    return row["kind"], row["alignment"], row["profile"]
 
 
-def _invalid(reason: Reason, n_partners: int = 0, n_shared: int = 0) -> dict[str, object]:
+Partners = Sequence[BrainOnGrid] | Reason | None
+"""Recordings to compare with, or why there are none; None: the halves of the recording itself."""
+
+
+def _partners(mode: str, own: BrainOnGrid, brains: Sequence[BrainOnGrid]) -> Partners:
+    if mode == SPLIT_HALF:
+        return None
+    partners = [other for other in brains if paired(mode, own.id, other.id)]
+    if not partners:
+        return MISSING_PARTNER[mode]
+    return [other for other in partners if comparable(own, other)] or Reason.UNITS_NOT_COMPARABLE
+
+
+def _result(
+    found: Ceiling | Reason, n_partners: int = 0, n_units: int = 0, *, corrected: bool = True
+) -> Row:
+    """Columns of one reliability."""
+    reason, reliability, whole = found, None, None
+    if isinstance(found, Ceiling):
+        typical = found.typical
+        reason = Reason.OK if np.isfinite(typical) else Reason.UNDEFINED_SCORE
+        if reason is Reason.OK:
+            reliability = typical
+            brown = float(spearman_brown(typical))
+            whole = brown if corrected and np.isfinite(brown) else None
     return {
-        "valid": False,
+        "valid": reason is Reason.OK,
         "reason": reason,
-        "reliability": None,
-        "reliability_spearman_brown": None,
-        "n_partners": n_partners,
-        "n_units_shared": n_shared,
-    }
-
-
-def _valid(values: Sequence[float], n_shared: int) -> dict[str, object]:
-    reliability = float(np.mean(values))
-    if not np.isfinite(reliability):
-        return _invalid(Reason.UNDEFINED_SCORE, len(values), n_shared)
-    corrected = float(spearman_brown(reliability))
-    return {
-        "valid": True,
-        "reason": Reason.OK,
         "reliability": reliability,
-        "reliability_spearman_brown": corrected if np.isfinite(corrected) else None,
-        "n_partners": len(values),
-        "n_units_shared": n_shared,
+        "reliability_spearman_brown": whole,
+        "n_partners": n_partners,
+        "n_units_shared": n_units,
     }
 
 
-def _median(values: FloatArray) -> float:
-    finite = values[np.isfinite(values)]
-    return float(np.median(finite)) if finite.size else float("nan")
-
-
-def _over_partners(
+def _of_patterns(
     own: BrainOnGrid,
-    others: Sequence[BrainOnGrid],
-    min_shared: int,
-    reliability: Callable[[BrainOnGrid, list[int], list[int]], FloatArray],
-) -> dict[str, object]:
-    """Average a reliability over all partners that share enough units."""
-    values, n_shared = [], []
-    for other in others:
-        shared = [unit for unit in own.unit_ids if unit in other.unit_index]
-        if len(shared) < min_shared:
-            continue
-        own_rows = [own.unit_index[u] for u in shared]
-        other_rows = [other.unit_index[u] for u in shared]
-        values.append(_median(reliability(other, own_rows, other_rows)))
-        n_shared.append(len(shared))
-    if not values:
-        return _invalid(Reason.TOO_FEW_SHARED_UNITS)
-    return _valid(values, min(n_shared))
-
-
-def _profile_reliability(
-    mode: str,
-    own: BrainOnGrid,
-    others: Sequence[BrainOnGrid],
-    reason: Reason,
+    partners: Partners,
     alignment: str,
     profile: ProfileSimilarity,
     min_units: int,
-) -> dict[str, object]:
+) -> Row:
+    """Reliability of the units' patterns."""
     if len(own.unit_ids) < min_units:
-        return _invalid(Reason.TOO_FEW_UNITS)
-    if mode == SPLIT_HALF:
+        return _result(Reason.TOO_FEW_UNITS)
+    if isinstance(partners, Reason):
+        return _result(partners)
+    if partners is None:
         first, second = (half[alignment] for half in own.halves)
-        return _valid([_median(profile.compare_pairs(first, second))], len(own.unit_ids))
-    if reason is not Reason.OK:
-        return _invalid(reason)
-
-    def reliability(other: BrainOnGrid, rows: list[int], other_rows: list[int]) -> FloatArray:
-        a = own.patterns[alignment][np.ix_(rows, rows)]
-        b = other.patterns[alignment][np.ix_(other_rows, other_rows)]
-        return profile.compare_pairs(a, b)
-
-    return _over_partners(own, others, min_units, reliability)
+        halves = agreement(first, [(second, np.ones(second.shape, bool))], profile.compare_pairs)
+        return _result(halves, 1, len(own.unit_ids))
+    used, n_shared = _with_units(own, partners, min_units)
+    if not used:
+        return _result(Reason.TOO_FEW_SHARED_UNITS)
+    others = (own.patterns_of(other, alignment) for other in used)
+    found = agreement(own.patterns[alignment], others, profile.compare_pairs)
+    return _result(found, len(used), n_shared)
 
 
-ResponseReliability = Callable[[BrainOnGrid, Sequence[BrainOnGrid]], dict[str, object]]
+def _with_units(
+    own: BrainOnGrid, partners: Sequence[BrainOnGrid], min_units: int
+) -> tuple[list[BrainOnGrid], int]:
+    """Partners that share enough units, and the fewest that one of them shares."""
+    n_shared = [len(own.shared_units(other)[0]) for other in partners]
+    used = [other for other, n in zip(partners, n_shared, strict=True) if n >= min_units]
+    return used, min((n for n in n_shared if n >= min_units), default=0)
 
 
-def _response_reliability(
-    mode: str,
-    own: BrainOnGrid,
-    others: Sequence[BrainOnGrid],
-    reason: Reason,
-    reliability: ResponseReliability,
-) -> dict[str, object]:
-    if mode == SPLIT_HALF:
-        return _invalid(Reason.NO_REPEATED_MEASURE)
-    if reason is not Reason.OK:
-        return _invalid(reason)
-    same = [other for other in others if other.id.stimulus == own.id.stimulus]
-    if not same:
-        return _invalid(Reason.DIFFERENT_STIMULUS)
-    aligned = [other for other in same if len(_shared_events(own, other)[0]) >= MIN_SHARED_EVENTS]
-    if not aligned:
-        return _invalid(Reason.DIFFERENT_EVENTS)
-    return reliability(own, aligned)
-
-
-def _shared_events(own: BrainOnGrid, other: BrainOnGrid) -> tuple[IntArray, IntArray]:
-    """Rows of the events that both recordings hold."""
-    shared = [key for key in own.event_index if key in other.event_index]
-    own_rows = np.array([own.event_index[key] for key in shared], dtype=np.int64)
-    other_rows = np.array([other.event_index[key] for key in shared], dtype=np.int64)
-    return own_rows, other_rows
-
-
-def _to_partners(own: BrainOnGrid, others: Sequence[BrainOnGrid]) -> dict[str, object]:
+def _of_responses(own: BrainOnGrid, partners: Partners) -> Row:
     """Correlation with the responses of every partner, one at a time."""
+    same = _same_events(own, partners)
+    if isinstance(same, Reason):
+        return _result(same)
+    used, n_shared = _with_units(own, same, 1)
+    if not used:
+        return _result(Reason.TOO_FEW_SHARED_UNITS)
+    found = agreement(own.responses, (own.responses_of(other) for other in used))
+    return _result(found, len(used), n_shared)
 
-    def reliability(other: BrainOnGrid, units: list[int], other_units: list[int]) -> FloatArray:
-        rows, other_rows = _shared_events(own, other)
-        return pearson_columns(
-            own.responses[rows][:, units], other.responses[other_rows][:, other_units]
-        )
 
-    return _over_partners(own, others, 1, reliability)
-
-
-def _to_mean(own: BrainOnGrid, others: Sequence[BrainOnGrid]) -> dict[str, object]:
+def _of_mean_response(own: BrainOnGrid, partners: Partners) -> Row:
     """Correlation with the mean of the partners' standardised responses, which averages out their noise.
 
-    An event counts where at least two partners hold it, and a unit where at least two partners have it.
+    An event or a unit counts where at least two partners have it.
     """
-    if len(others) < 2:
-        return _invalid(Reason.SINGLE_PARTNER, len(others))
-    values, n_events = correlation_with_mean(
-        own.responses,
-        (_on_own_grid(own, other) for other in others),
-        min_others=2,
-        min_stimuli=MIN_SHARED_EVENTS,
-    )
-    shared = n_events >= MIN_SHARED_EVENTS
-    if not shared.any():
-        return _invalid(Reason.TOO_FEW_SHARED_UNITS, len(others))
-    result = _valid([_median(values)], int(shared.sum()))
-    return result | {"n_partners": len(others), "reliability_spearman_brown": None}
+    same = _same_events(own, partners)
+    if isinstance(same, Reason):
+        return _result(same)
+    n_partners = len(same)
+    if n_partners < 2:
+        return _result(Reason.SINGLE_PARTNER, n_partners)
+    others = (own.responses_of(other, standard=True) for other in same)
+    values, n_events = correlation_with_mean(own.responses, others, min_stimuli=MIN_SHARED_EVENTS)
+    n_shared = int((n_events >= MIN_SHARED_EVENTS).sum())
+    if not n_shared:
+        return _result(Reason.TOO_FEW_SHARED_UNITS, n_partners)
+    return _result(Ceiling(values[None]), n_partners, n_shared, corrected=False)
 
 
-def _on_own_grid(own: BrainOnGrid, other: BrainOnGrid) -> tuple[FloatArray, BoolArray]:
-    """A partner's standardised responses at one's own events and units, and where it has any."""
-    rows, other_rows = _shared_events(own, other)
-    units = [u for u in own.unit_ids if u in other.unit_index]
-    place = np.ix_(rows, np.array([own.unit_index[u] for u in units], dtype=np.int64))
-    values, present = np.zeros(own.responses.shape), np.zeros(own.responses.shape, dtype=bool)
-    z = standardised(other.responses[:, [other.unit_index[u] for u in units]])
-    values[place], present[place] = z[other_rows], True
-    return values, present
-
-
-_RESPONSE_KINDS: Mapping[str, ResponseReliability] = {
-    RESPONSE: _to_partners,
-    RESPONSE_TO_MEAN: _to_mean,
-}
+def _same_events(own: BrainOnGrid, partners: Partners) -> list[BrainOnGrid] | Reason:
+    """Partners with the same stimulus and enough of the same events, or why there are none."""
+    if partners is None:
+        return Reason.NO_REPEATED_MEASURE
+    if isinstance(partners, Reason):
+        return partners
+    same = [other for other in partners if other.id.stimulus == own.id.stimulus]
+    if not same:
+        return Reason.DIFFERENT_STIMULUS
+    aligned = [o for o in same if len(own.shared_events(o)[0]) >= MIN_SHARED_EVENTS]
+    return aligned or Reason.DIFFERENT_EVENTS
 
 
 def normalize_relational(ceilings: pl.DataFrame, deltas: pl.DataFrame) -> pl.DataFrame:
-    """Divide level 2's similarities and contrasts by the strictest valid reliability of the recording."""
+    """Divide the similarities and contrasts of level 2 by the strictest valid reliability of the recording."""
     order = {mode: i for i, mode in enumerate(MODES)}
+    by = [*RECORDING_KEY, "alignment", "profile"]
     strictest = (
         ceilings.filter(pl.col("valid") & (pl.col("kind") == PROFILE))
         .with_columns(order=pl.col("mode").replace_strict(order, return_dtype=pl.Int64))
         .sort("order")
-        .group_by(*RECORDING_KEY, "alignment", "profile", maintain_order=True)
+        .group_by(*by, maintain_order=True)
         .first()
-        .select(
-            *RECORDING_KEY, "alignment", "profile", "mode", "reliability", split_half_alone="alone"
-        )
+        .select(*by, "mode", "reliability", split_half_alone="alone")
     )
-    joined = deltas.join(strictest, on=[*RECORDING_KEY, "alignment", "profile"], how="left")
-    positive = pl.col("reliability") > 0
-    reason = (
-        pl.when(pl.col("reason") != Reason.OK.value)
-        .then(pl.col("reason"))
-        .when(pl.col("reliability").is_null())
-        .then(pl.lit(Reason.NO_VALID_CEILING.value))
-        .when(~positive)
-        .then(pl.lit(Reason.NONPOSITIVE_RELIABILITY.value))
-        .otherwise(pl.lit(Reason.OK.value))
-    )
-    normalized = joined.with_columns(
+    joined = deltas.join(strictest, on=by, how="left").with_columns(
         split_half_alone=pl.col("split_half_alone").fill_null(False),
-        fraction_of_ceiling=pl.when(positive).then(
-            pl.col("real_similarity") / pl.col("reliability")
-        ),
-        delta_fraction=pl.when(positive).then(pl.col("delta_rel") / pl.col("reliability")),
-        reason=reason,
+        ceiling_reason=pl.when(pl.col("reliability").is_null())
+        .then(pl.lit(Reason.NO_VALID_CEILING.value))
+        .otherwise(pl.lit(Reason.OK.value)),
     )
+    normalized = _fractions(joined, "real_similarity", "delta_rel")
     return normalized.select(NORMALIZED_SCORES.measured().column_names)
 
 
 def normalize_predictive(ceilings: pl.DataFrame, predictive: pl.DataFrame) -> pl.DataFrame:
-    """Divide level 1's held-out Pearson scores by the response reliability of every mode."""
+    """Divide the held-out Pearson scores of level 1 by the response reliability of every mode."""
     response = ceilings.filter(pl.col("kind") == RESPONSE).select(
         *RECORDING_KEY, "mode", "reliability", ceiling_reason="reason"
     )
@@ -331,18 +289,24 @@ def normalize_predictive(ceilings: pl.DataFrame, predictive: pl.DataFrame) -> pl
         *CONTEXT_KEY, "real_score", "delta_control", "reason"
     )
     joined = pearson.join(response, on=list(RECORDING_KEY), how="inner")
-    positive = pl.col("reliability") > 0
+    normalized = _fractions(joined, "real_score", "delta_control")
+    return normalized.select(NORMALIZED_PREDICTIVE.column_names)
+
+
+def _fractions(joined: pl.DataFrame, score: str, contrast: str) -> pl.DataFrame:
+    """Score and contrast as fractions of a positive ``reliability``, or the reason why not."""
+    positive, ok = pl.col("reliability") > 0, Reason.OK.value
     reason = (
-        pl.when(pl.col("reason") != Reason.OK.value)
+        pl.when(pl.col("reason") != ok)
         .then(pl.col("reason"))
-        .when(pl.col("ceiling_reason") != Reason.OK.value)
+        .when(pl.col("ceiling_reason") != ok)
         .then(pl.col("ceiling_reason"))
         .when(~positive)
         .then(pl.lit(Reason.NONPOSITIVE_RELIABILITY.value))
-        .otherwise(pl.lit(Reason.OK.value))
+        .otherwise(pl.lit(ok))
     )
     return joined.with_columns(
-        fraction_of_ceiling=pl.when(positive).then(pl.col("real_score") / pl.col("reliability")),
-        delta_fraction=pl.when(positive).then(pl.col("delta_control") / pl.col("reliability")),
+        fraction_of_ceiling=pl.when(positive).then(pl.col(score) / pl.col("reliability")),
+        delta_fraction=pl.when(positive).then(pl.col(contrast) / pl.col("reliability")),
         reason=reason,
-    ).select(NORMALIZED_PREDICTIVE.column_names)
+    )

@@ -31,10 +31,9 @@ from lpact.analyses.lpact.tables.relational import (
 )
 from lpact.codes import Reason
 from lpact.inputs.prepare import ModelOnGrid, Prepared, compute_settings, ridge_grid
-from lpact.math.splits import alternating_halves
 from lpact.math.types import FloatArray, IntArray
 from lpact.measures import MEASURES, LinearPredictivity, Measure
-from lpact.splits import Split, contiguous
+from lpact.splits import Split, alternating_halves, contiguous
 from lpact.store import frame, frame_from_columns
 
 

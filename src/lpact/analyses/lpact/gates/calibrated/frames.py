@@ -11,7 +11,7 @@ import polars as pl
 
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
 from lpact.math.types import FloatArray
-from lpact.stats import one_sample_p_value, sign_flip_p_value
+from lpact.stats import draw_p_value, one_sample_p_value, sign_flip_p_value
 
 SubjectRun = tuple[str, str, str]
 
@@ -125,6 +125,12 @@ def _read_scores(
 
 def _layers(frame: pl.DataFrame) -> set[Layer]:
     return {layer_of(key) for key in frame.select(LAYER_KEY).unique().iter_rows()}
+
+
+def draw_p(observed: float, draws: FloatArray) -> float:
+    """`draw_p_value`, and 1 where nothing can be compared: a gate that cannot be tested is not passed."""
+    p = draw_p_value(observed, draws)
+    return 1.0 if np.isnan(p) else p
 
 
 def mean_over_runs(by_run: Mapping[SubjectRun, FloatArray]) -> FloatArray:

@@ -26,6 +26,7 @@ from lpact.analyses.lpact.gates.calibrated.frames import (
     Level1,
     SubjectRun,
     block_p_value,
+    draw_p,
     mean_over_runs,
 )
 from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEvidence
@@ -35,7 +36,6 @@ from lpact.codes import Gate
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.stats import (
-    draw_p_value,
     intersection_union,
     one_sample_p_value,
     partial_conjunction,
@@ -74,7 +74,7 @@ class PredictiveTests:
         observed = float(np.mean([self._level.real[run] for run in sorted(by_run)]))
         n = int(np.isfinite(draws).sum())
         mean = float(draws[np.isfinite(draws)].mean()) if n else math.nan
-        return Comparison(name, observed - mean, draw_p_value(observed, draws), n, n)
+        return Comparison(name, observed - mean, draw_p(observed, draws), n, n)
 
     def differences(self, name: str) -> dict[SubjectRun, FloatArray]:
         """Real − rival in every outer block, by subject-run; those without any are left out."""
@@ -200,7 +200,7 @@ class PredictiveTests:
 
     def _find_p_value_in(self, run: SubjectRun) -> float:
         real = self._level.real[run]
-        surrogates = [draw_p_value(real, d[run]) for d in self._level.draws.values() if run in d]
+        surrogates = [draw_p(real, d[run]) for d in self._level.draws.values() if run in d]
         rivals = [
             one_sample_p_value(differences[run])
             for name in sorted({*self._level.blocks} - {*self._level.draws, REAL})

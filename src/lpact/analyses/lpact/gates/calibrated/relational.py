@@ -29,14 +29,13 @@ import polars as pl
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
 from lpact.analyses.lpact.gates.calibrated.comparison import Comparison, criterion, unrivalled
-from lpact.analyses.lpact.gates.calibrated.frames import layer_of
+from lpact.analyses.lpact.gates.calibrated.frames import draw_p, layer_of
 from lpact.analyses.lpact.gates.calibrated.null_draws import LayerDraws, RunDraws, summarise_runs
 from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEvidence
 from lpact.analyses.lpact.gates.rows import is_label
 from lpact.analyses.lpact.gates.wording import percent
 from lpact.codes import Gate, RowLabel
 from lpact.math.types import FloatArray
-from lpact.stats import draw_p_value
 
 NUISANCE = "nuisance"
 SURROGATE, UNIT_ORDER, SWAP = "surrogate", "unit_order", "swap"
@@ -174,7 +173,7 @@ class Pooled:
     @property
     def p_value(self) -> float:
         """P-value of the observed statistic; 1 where the model is not ahead."""
-        return draw_p_value(self.observed, self.draws) if self.advantage > 0.0 else 1.0
+        return draw_p(self.observed, self.draws) if self.advantage > 0.0 else 1.0
 
 
 def pool(part: pl.DataFrame) -> Pooled:
