@@ -4,21 +4,7 @@ import re
 
 import pytest
 
-from lpact.analyses.lpact.tables import (
-    assay_brain,
-    assay_stimulus,
-    audit,
-    calibration,
-    causal,
-    ceilings,
-    claim_audit,
-    decisions,
-    media,
-    power,
-    predictive,
-    relational,
-    robustness,
-)
+from lpact.analyses.lpact.analysis import LPact
 from lpact.errors import TableError
 from lpact.tables import (
     CLAIM,
@@ -27,27 +13,13 @@ from lpact.tables import (
     CONTEXT_KEY,
     ENGINE_TABLES,
     RECORDING_KEY,
+    SHARED,
     Column,
     Table,
     declared_tables,
     find_table,
 )
 
-MODULES = (
-    audit,
-    media,
-    predictive,
-    relational,
-    causal,
-    ceilings,
-    decisions,
-    claim_audit,
-    assay_brain,
-    assay_stimulus,
-    robustness,
-    calibration,
-    power,
-)
 FOLDERS = {
     "audits",
     "predictive",
@@ -82,17 +54,10 @@ def nullable_numbers(table: Table) -> list[str]:
     return [c.name for c in table.columns if c.nullable and c.dtype in numeric]
 
 
-def test_no_table_is_lost_or_declared_twice() -> None:
-    declared = [table.name for module in MODULES for table in module.TABLES]
-    declared += [table.name for table in ENGINE_TABLES]
-    assert sorted(declared) == sorted(declared_tables())
-    assert len(declared) >= 30
-
-
-def test_every_table_constant_is_listed() -> None:
-    for module in MODULES:
-        constants = {value.name for value in vars(module).values() if isinstance(value, Table)}
-        assert constants == {table.name for table in module.TABLES}
+def test_tables_of_engine_and_analyses_are_found() -> None:
+    names = {table.name for table in (*ENGINE_TABLES, *LPact.tables, *LPact.other_tables)}
+    assert names == set(declared_tables())
+    assert len(names) >= 30
 
 
 @every_table
@@ -191,9 +156,31 @@ def test_an_unknown_table_gets_a_suggestion() -> None:
         find_table("predictive_score")
 
 
+def test_a_declaration_is_text() -> None:
+    words = SHARED.add("unit  str  Brain unit.", both="dataset unit")
+    table = words.table("""
+        audits/x
+        One row per dataset
+        and unit.
+        key: both
+
+        lag_ms  float?! (ms)  A meaning on \
+                              two lines.
+        reason
+    """)
+    assert (table.name, table.meaning) == ("audits/x", "One row per dataset and unit.")
+    assert table.key == ("dataset", "unit")
+    assert table.column_names == ("dataset", "unit", "lag_ms", "reason")
+    expected = Column("lag_ms", "float", "A meaning on two lines.", "ms", True, True)
+    assert table.columns[2] == expected
+    assert words.tables == [table]
+
+
 def test_a_bad_declaration_cannot_be_made() -> None:
     column = Column("a", "str", "A.")
     with pytest.raises(ValueError, match="declared twice"):
         Table("audits/x", "X.", ("a",), (column, column))
     with pytest.raises(ValueError, match="key column b"):
         Table("audits/x", "X.", ("b",), (column,))
+    with pytest.raises(ValueError, match="no type flaot"):
+        SHARED.table("audits/x X.\nkey: a\na  flaot  A number.")

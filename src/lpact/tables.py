@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from lpact.errors import RegistryError, TableError, did_you_mean
 from lpact.registry import ANALYSES
@@ -31,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One Parquet table of a run directory, with its CSV twin."""
+    """One Parquet table of a run directory, with its CSV copy."""
 
     name: str
     meaning: str
@@ -42,6 +43,8 @@ class Table:
         names = [c.name for c in self.columns]
         if len(set(names)) != len(names):
             raise ValueError(f"{self.name}: a column is declared twice")
+        if wrong := [c for c in self.columns if c.dtype not in get_args(DType)]:
+            raise ValueError(f"{self.name}: column {wrong[0].name} has no type {wrong[0].dtype}")
         if missing := [k for k in self.key if k not in names]:
             raise ValueError(f"{self.name}: key column {missing[0]} is not declared")
 
@@ -56,71 +59,110 @@ class Table:
         return Table(self.name, self.meaning, self.key, kept)
 
 
-RECORDING = (
-    Column("dataset", "str", "Dataset name in the study file."),
-    Column("subject", "str", "Subject."),
-    Column("session", "str", "Session."),
-    Column("run", "str", "Run."),
+_COLUMN = re.compile(
+    r"(?P<name>\w+) +(?P<dtype>[a-z]+(?:\[[a-z]+\])?)(?P<nullable>\??)(?P<decided>!?)"
+    r"(?: \((?P<unit>\w+)\))?  +(?P<meaning>\S.*)"
 )
-CONTEXT = (
-    *RECORDING,
-    Column("model", "str", "Model name in the study file."),
-    Column("layer", "int", "Layer; 0 is the input embedding."),
+
+
+class Vocabulary:
+    """Columns that tables share, by name, and the tables that were declared with them.
+
+    A declaration is text, one line per column: name, type and meaning, set apart by two spaces. After the type, ``?``
+    marks a nullable column, ``!`` a decided one, and ``(ms)`` a unit. A line of names alone repeats shared columns, or
+    groups of them.
+    """
+
+    def __init__(self, words: Mapping[str, tuple[Column, ...]]) -> None:
+        self._words = words
+        self.tables: list[Table] = []
+
+    def add(self, text: str = "", **groups: str) -> Vocabulary:
+        """A vocabulary with further columns and groups."""
+        words = {**self._words, **{c.name: (c,) for c in self.columns(text)}}
+        for name, own in groups.items():
+            words[name] = Vocabulary(words).columns(own)
+        return Vocabulary(words)
+
+    def columns(self, text: str) -> tuple[Column, ...]:
+        """Columns of a declaration."""
+        found: list[Column] = []
+        for line in filter(None, map(str.strip, text.splitlines())):
+            if (match := _COLUMN.fullmatch(line)) is None:
+                found += (column for word in line.split() for column in self._words[word])
+                continue
+            dtype: Any = match["dtype"]
+            meaning = " ".join(match["meaning"].split())
+            flags = {flag: bool(match[flag]) for flag in ("nullable", "decided")}
+            found.append(Column(match["name"], dtype, meaning, match["unit"] or "", **flags))
+        return tuple(found)
+
+    def table(self, text: str) -> Table:
+        """A table: its name, its meaning, a line ``key:``, and its columns.
+
+        Shared columns of the key come first, unless they are among the columns.
+        """
+        head, key, rest = re.split(r"^ *key: (.*)$", text, maxsplit=1, flags=re.MULTILINE)
+        name, *meaning = head.split()
+        declared = self.columns(rest)
+        names = {column.name for column in declared}
+        of_key = [
+            own
+            for word in key.split()
+            for own in ((word,) if word in names else (c.name for c in self._words[word]))
+        ]
+        first = [self._words[own][0] for own in of_key if own not in names]
+        self.tables.append(Table(name, " ".join(meaning), tuple(of_key), (*first, *declared)))
+        return self.tables[-1]
+
+
+SHARED = Vocabulary({}).add(
+    """
+    dataset    str  Dataset name in the study file.
+    subject    str  Subject.
+    session    str  Session.
+    run        str  Run.
+    model      str  Model name in the study file.
+    layer      int  Layer; 0 is the input embedding.
+    mechanism  str  Candidate mechanism.
+    reason     str  `ok`, or the reason code for missing numbers.
+    """,
+    recording="dataset subject session run",
+    context="dataset subject session run model layer",
+    claim="dataset model layer mechanism",
 )
-CLAIM = (
-    Column("dataset", "str", "Dataset name in the study file."),
-    Column("model", "str", "Model name in the study file."),
-    Column("layer", "int", "Layer; 0 is the input embedding."),
-    Column("mechanism", "str", "Candidate mechanism."),
-)
+RECORDING, CONTEXT, CLAIM = map(SHARED.columns, ("recording", "context", "claim"))
 RECORDING_KEY = tuple(c.name for c in RECORDING)
 CONTEXT_KEY = tuple(c.name for c in CONTEXT)
 CLAIM_KEY = tuple(c.name for c in CLAIM)
 
 
-def reason() -> Column:
-    """The column that says why a row's numbers are missing."""
-    return Column("reason", "str", "`ok`, or the reason code for missing numbers.")
-
-
 # Tables that the engine writes for every analysis.
 
-SOURCE_FILES = Table(
-    "audits/lpact_source_files",
-    "One row per source file: size, checksum and licence.",
-    ("dataset", "path"),
-    (
-        Column("dataset", "str", "Dataset name in the study file."),
-        Column(
-            "path", "str", "Path inside the dataset's folder, or the name of a generated source."
-        ),
-        Column("n_bytes", "int", "Size.", "bytes"),
-        Column("sha256", "str", "SHA-256 of the content."),
-        Column("licence", "str", "Licence."),
-    ),
-)
+SOURCE_FILES = SHARED.table("""
+    audits/lpact_source_files
+    One row per source file: size, checksum and licence.
+    key: dataset path
 
-MODEL_FILES = Table(
-    "audits/lpact_model_files",
-    "One row per file of a language model that features were extracted from, or of a parser; and one row per set of "
-    "features that was extracted.",
-    ("model", "path"),
-    (
-        Column("model", "str", "Model name in the study file, or `(parser)`."),
-        Column(
-            "path",
-            "str",
-            "Name of the file in its folder, or package and version; `features/`, dataset and name of a set.",
-        ),
-        Column("n_bytes", "int", "Size; of a set, of its arrays.", "bytes"),
-        Column("sha256", "str", "Checksum of the content; of a set, of all files of its arrays."),
-        Column(
-            "source",
-            "str",
-            "Name of the model as it was asked for, with its revision where it has one; empty for a set.",
-        ),
-    ),
-)
+    path     str          Path inside the dataset's folder, or the name of a generated source.
+    n_bytes  int (bytes)  Size.
+    sha256   str          SHA-256 of the content.
+    licence  str          Licence.
+""")
+
+MODEL_FILES = SHARED.table("""
+    audits/lpact_model_files
+    One row per file of a language model that features were extracted from, or of a parser; and one row per set of
+    features that was extracted.
+    key: model path
+
+    model    str          Model name in the study file, or `(parser)`.
+    path     str          Name of the file in its folder, or package and version; \
+                          `features/`, dataset and name of a set.
+    n_bytes  int (bytes)  Size; of a set, of its arrays.
+    sha256   str          Checksum of the content; of a set, of all files of its arrays.
+    source   str          Requested model, with its revision if it has one; empty for a set.
+""")
 
 DIGEST = "digest"
 BEFORE_RESULTS = "made before results were looked at"
@@ -130,31 +172,22 @@ BEFORE_RUN = "made before the run"
 AFTER_THE_FACT = "after the fact"
 """What is found of a registration that was made although results existed."""
 
-PREREGISTRATION_ITEMS = Table(
-    "audits/preregistration_items",
-    "One row per item of the preregistration: what was registered, what the run has, and whether that is the same. "
-    "Items that were not followed come first.",
-    ("followed", "item_group", "item"),
-    (
-        Column(
-            "followed",
-            "bool",
-            "Whether the run has what was registered, or stays within its bound.",
-        ),
-        Column(
-            "item_group",
-            "str",
-            "`registration`, `seed`, `configuration`, `datasets`, `models`, `audit` (recordings, units, and what can "
-            "be computed), `claims`, `rows` or `software`.",
-        ),
-        Column("item", "str", "What was registered, by its name in the study file or the run."),
-        Column("registered", "str", "What the preregistration says."),
-        Column("found", "str", "What the run has."),
-        Column("detail", "str", "The comparison in words; empty where both columns say it all."),
-    ),
-)
+PREREGISTRATION_ITEMS = SHARED.table("""
+    audits/preregistration_items
+    One row per item of the preregistration: what was registered, what the run has, and whether they are the same.
+    Items that were not followed come first.
+    key: followed item_group item
 
-ENGINE_TABLES = (SOURCE_FILES, MODEL_FILES, PREREGISTRATION_ITEMS)
+    followed    bool  Whether the run has what was registered, or stays within its bound.
+    item_group  str   `registration`, `seed`, `configuration`, `datasets`, `models`, `audit` (recordings, units, \
+                      and what can be computed), `claims`, `rows` or `software`.
+    item        str   What was registered, by its name in the study file or the run.
+    registered  str   What the preregistration says.
+    found       str   What the run has.
+    detail      str   The comparison in words; empty where both columns say it all.
+""")
+
+ENGINE_TABLES = tuple(SHARED.tables)
 
 
 def run_tables(analyses: Sequence[str]) -> dict[str, Table]:

@@ -12,7 +12,7 @@ import lpact
 from lpact.analyses.lpact.assays.lines import findings
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.positive_controls import ASSAY_TABLES, measure_controls
-from lpact.analyses.lpact.tables import assay_brain
+from lpact.analyses.lpact.tables import assay
 from lpact.cli import app
 from lpact.config import RunConfig
 from lpact.inputs.workspace import Workspace
@@ -110,10 +110,10 @@ def test_a_dataset_without_usable_recordings_has_rows_with_the_reason():
     """Too few events in every recording: nothing can be measured, and every control says so."""
     study = lpact.load_study({**SMALL, "readout": {**SMALL["readout"], "min_train_events": 5000}})
     tables = alone(study)
-    for table in assay_brain.TABLES:
+    for table in assay.BRAIN_TABLES:
         if table.name == "controls/brain_as_model_relational_gate":
             assert tables[table.name].is_empty()
-        elif table is not assay_brain.IMPLANT:
+        elif table is not assay.IMPLANT:
             assert set(tables[table.name]["reason"]) == {"dataset_has_no_recording"}, table.name
             assert not tables[table.name]["gate_pass"].any()
 
@@ -223,7 +223,7 @@ def test_the_command_computes_and_writes(tmp_path, lpact_command):
     written = {p.relative_to(out).with_suffix("").as_posix() for p in out.rglob("*.parquet")}
     assert written == set(ASSAY)
     assert set(ASSAY) <= set(declared_tables())
-    table = pl.read_parquet(out / f"{assay_brain.BRAIN_AS_MODEL.name}.parquet")
+    table = pl.read_parquet(out / f"{assay.BRAIN_AS_MODEL.name}.parquet")
     assert set(table["comparison"]) == {"run_to_run", "subject_to_subject"}
     refused = lpact_command("assay", path, "--out", out, "--no-progress")
     assert refused.exit_code == 2

@@ -6,8 +6,12 @@ import pytest
 
 from lpact.analyses.lpact.conclusion import verdict_sentence, why_sentences
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY, IMPLANT
-from lpact.analyses.lpact.tables.assay_stimulus import FULL_SUMMARY, STANDALONE_SUMMARY
+from lpact.analyses.lpact.tables.assay import (
+    BRAIN_AS_MODEL_SUMMARY,
+    FULL_SUMMARY,
+    IMPLANT,
+    STANDALONE_SUMMARY,
+)
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.codes import Outcome

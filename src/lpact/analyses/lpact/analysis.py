@@ -21,18 +21,11 @@ from lpact.analyses.explanation import (
 )
 from lpact.analyses.lpact.config import LPactConfig, LPactSection
 from lpact.analyses.lpact.tables import (
-    assay_brain,
-    assay_stimulus,
+    assay,
     audit,
     calibration,
-    causal,
-    ceilings,
-    claim_audit,
     decisions,
-    media,
-    power,
-    predictive,
-    relational,
+    levels,
     robustness,
 )
 from lpact.codes import FinalLabel, Gate
@@ -43,7 +36,6 @@ from lpact.registry import Registry
 from lpact.store import Manifest
 from lpact.tables import CLAIM_KEY, RECORDING_KEY, Table
 
-ASSAY_TABLES = (*assay_brain.TABLES, *assay_stimulus.TABLES)
 GATES = {
     "P": ("predictive", Gate.PREDICTIVE),
     "S": ("severe_control", Gate.SEVERE_CONTROL),
@@ -73,22 +65,8 @@ class LPact(Analysis):
     name = "lpact"
     summary = "L-PACT: is a brain score more than a prediction score?"
     Options = LPactSection
-    tables = (
-        *audit.TABLES,
-        *media.TABLES,
-        *predictive.TABLES,
-        *relational.TABLES,
-        *causal.TABLES,
-        *ceilings.TABLES,
-        *decisions.TABLES,
-        *ASSAY_TABLES,
-    )
-    other_tables = (
-        *claim_audit.TABLES,
-        *robustness.TABLES,
-        *calibration.TABLES,
-        *power.TABLES,
-    )
+    tables = (*audit.TABLES, *levels.TABLES, *decisions.TABLES, *assay.TABLES)
+    other_tables = (*decisions.STATEMENT_TABLES, *robustness.TABLES, *calibration.TABLES)
     claims = ClaimTable(
         table=decisions.DECISIONS,
         key=CLAIM_KEY,
@@ -219,7 +197,7 @@ class LPact(Analysis):
         """All tables, without the positive controls' where these are switched off."""
         if LPactConfig.of(study).assay.enabled:
             return self.tables
-        return tuple(table for table in self.tables if table not in ASSAY_TABLES)
+        return tuple(table for table in self.tables if table not in assay.TABLES)
 
     def audit(
         self, workspace: Workspace, problems: list[InputError], advance: Callable[[], None]
@@ -257,14 +235,14 @@ class LPact(Analysis):
         from lpact.analyses.lpact.positive_controls import derived_tables
 
         config = LPactConfig.of(study)
-        reliability = ceilings.BRAIN_CEILING.name
+        reliability = levels.BRAIN_CEILING.name
         made: dict[str, Callable[[], pl.DataFrame]] = {
-            predictive.CONTROL_NULLS.name: lambda: correct(tables[predictive.CONTROL_NULLS.name]),
-            ceilings.NORMALIZED_SCORES.name: lambda: ceiling.normalize_relational(
-                tables[reliability], tables[relational.PROFILE_DELTAS.name]
+            levels.CONTROL_NULLS.name: lambda: correct(tables[levels.CONTROL_NULLS.name]),
+            levels.NORMALIZED_SCORES.name: lambda: ceiling.normalize_relational(
+                tables[reliability], tables[levels.PROFILE_DELTAS.name]
             ),
-            ceilings.NORMALIZED_PREDICTIVE.name: lambda: ceiling.normalize_predictive(
-                tables[reliability], tables[predictive.CONTROL_DELTAS.name]
+            levels.NORMALIZED_PREDICTIVE.name: lambda: ceiling.normalize_predictive(
+                tables[reliability], tables[levels.CONTROL_DELTAS.name]
             ),
         }
         return made | (derived_tables(config, tables) if config.assay.enabled else {})

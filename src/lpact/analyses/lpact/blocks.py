@@ -10,14 +10,15 @@ from lpact.analyses.base import Audit, Material
 from lpact.analyses.explanation import Block
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.audit import (
+    ACOUSTIC_PROXIES,
     CONTROL_AVAILABILITY,
     EVIDENCE_FEASIBILITY,
     FINDINGS,
     INGREDIENT_AVAILABILITY,
     MECHANISM_CORRELATIONS,
+    MEDIA_SUMMARY,
     RELIABILITY_MODES,
 )
-from lpact.analyses.lpact.tables.media import ACOUSTIC_PROXIES, MEDIA_SUMMARY
 from lpact.cli._render import counted, number, whole
 from lpact.codes import Reason
 from lpact.tables import Table

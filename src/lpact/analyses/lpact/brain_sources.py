@@ -9,7 +9,7 @@ import polars as pl
 
 from lpact.analyses.base import Frames
 from lpact.analyses.lpact.levels.relational import BrainPatterns
-from lpact.analyses.lpact.tables.relational import BRAIN_PATTERNS
+from lpact.analyses.lpact.tables.levels import BRAIN_PATTERNS
 from lpact.codes import Reason
 from lpact.datasets.base import RecordingId, Units
 from lpact.math.types import FloatArray

@@ -17,10 +17,13 @@ from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
 from lpact.analyses.lpact.gates.wording import count
-from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY, IMPLANT, IMPLANTED, SHAM
-from lpact.analyses.lpact.tables.assay_stimulus import (
+from lpact.analyses.lpact.tables.assay import (
+    BRAIN_AS_MODEL_SUMMARY,
     FULL_SUMMARY,
+    IMPLANT,
+    IMPLANTED,
     LOW_LEVEL_SUMMARY,
+    SHAM,
     STANDALONE_SUMMARY,
 )
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY

@@ -16,17 +16,15 @@ from lpact.analyses.lpact.levels.pairing import MODES
 from lpact.analyses.lpact.levels.relational import build_measures
 from lpact.analyses.lpact.levels.strip import STRIPPINGS
 from lpact.analyses.lpact.stimulus_controls import stimulus_jobs, stimulus_rows
-from lpact.analyses.lpact.tables.assay_brain import (
+from lpact.analyses.lpact.tables.assay import (
     BRAIN_AS_MODEL,
     BRAIN_AS_MODEL_SUMMARY,
     BRAIN_ORACLE,
     BRAIN_RELIABILITY,
-    IMPLANT,
-    PROFILE_ORDER,
-)
-from lpact.analyses.lpact.tables.assay_stimulus import (
     FULL_SUMMARY,
+    IMPLANT,
     LOW_LEVEL_SUMMARY,
+    PROFILE_ORDER,
     PROXY_SUMMARY,
     STANDALONE_SUMMARY,
 )

@@ -14,8 +14,7 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels import ceiling, predictive, relational, stripping
 from lpact.analyses.lpact.levels.readouts import fit_context, fit_nuisance
 from lpact.analyses.lpact.levels.relational import BrainPatterns
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
-from lpact.analyses.lpact.tables.relational import BRAIN_PATTERNS, HALF_PATTERNS
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS, HALF_PATTERNS
 from lpact.codes import Reason
 from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace

@@ -16,25 +16,22 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.levels.audit_record import RecordingSummary
 from lpact.analyses.lpact.stimulus_controls import JUDGING, stimulus_jobs, summarise_stimulus
-from lpact.analyses.lpact.tables.assay_brain import (
+from lpact.analyses.lpact.tables.assay import (
     BRAIN_AS_MODEL,
     BRAIN_AS_MODEL_SUMMARY,
     BRAIN_ORACLE,
     BRAIN_RELIABILITY,
-    IMPLANT,
-    PROFILE_ORDER,
-)
-from lpact.analyses.lpact.tables.assay_brain import TABLES as BRAIN_TABLES
-from lpact.analyses.lpact.tables.assay_stimulus import (
     ENVELOPE_FULL,
     ENVELOPE_STANDALONE,
+    IMPLANT,
     LOW_LEVEL,
+    PROFILE_ORDER,
     PROXY,
+    STIMULUS_TABLES,
+    TABLES,
 )
-from lpact.analyses.lpact.tables.assay_stimulus import TABLES as STIMULUS_TABLES
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
-from lpact.analyses.lpact.tables.relational import BRAIN_PATTERNS
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS
 from lpact.config import RunConfig, SharedConfig, StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace
@@ -46,7 +43,7 @@ from lpact.run.journal.progress import Reporter
 from lpact.store import Results, concat
 from lpact.tables import Table
 
-ASSAY_TABLES = (*BRAIN_TABLES, *STIMULUS_TABLES)
+ASSAY_TABLES = TABLES
 """Tables of the positive controls."""
 
 STIMULUS_JOB_TABLES = (LOW_LEVEL, ENVELOPE_STANDALONE, ENVELOPE_FULL, PROXY)

@@ -18,7 +18,7 @@ from lpact.analyses.lpact.assays.stimulus_rows import Place
 from lpact.analyses.lpact.assays.stimulus_summary import summarise
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.jobs import MEASURING
-from lpact.analyses.lpact.tables.assay_stimulus import (
+from lpact.analyses.lpact.tables.assay import (
     ENVELOPE_FULL,
     ENVELOPE_STANDALONE,
     LOW_LEVEL,

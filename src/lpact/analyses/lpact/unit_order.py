@@ -12,20 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from lpact.analyses.base import Rows
-from lpact.analyses.lpact.tables import (
-    assay_brain,
-    assay_stimulus,
-    audit,
-    causal,
-    ceilings,
-    predictive,
-    relational,
-)
+from lpact.analyses.lpact.tables import assay, audit, levels
 from lpact.errors import RunError
 from lpact.tables import RECORDING_KEY, Table
 
-INDEX = relational.BRAIN_UNIT_INDEX
-PATTERNS = (relational.BRAIN_PATTERNS, relational.HALF_PATTERNS, relational.MODEL_PATTERNS)
+INDEX = levels.BRAIN_UNIT_INDEX
+PATTERNS = (levels.BRAIN_PATTERNS, levels.HALF_PATTERNS, levels.MODEL_PATTERNS)
 HASHES = ("unit_order_hash", "model_unit_order_hash")
 """Columns with the hash of a recording's own unit order."""
 MOST_NAMED = 20
@@ -36,8 +28,7 @@ _KEY = list(RECORDING_KEY)
 _COUNT, _PLACE, _ITSELF, _LENGTH = "\x00count", "\x00place", "\x00itself", "\x00length"
 _HASHED = tuple(
     table
-    for module in (audit, predictive, relational, causal, ceilings, assay_brain, assay_stimulus)
-    for table in module.TABLES
+    for table in (*audit.TABLES, *levels.TABLES, *assay.TABLES)
     if set(HASHES) & set(table.column_names) and set(RECORDING_KEY) <= set(table.column_names)
 )
 

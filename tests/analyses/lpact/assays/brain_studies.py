@@ -11,10 +11,9 @@ from lpact.analyses.base import analyses_of
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.positive_controls import BrainProfilesJob, derived_tables
 from lpact.analyses.lpact.stages import BRAINS, CEILINGS
-from lpact.analyses.lpact.tables.assay_brain import BRAIN_ORACLE, BRAIN_RELIABILITY
+from lpact.analyses.lpact.tables.assay import BRAIN_ORACLE, BRAIN_RELIABILITY
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
-from lpact.analyses.lpact.tables.relational import BRAIN_PATTERNS
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study
 from lpact.run.collect import Measuring

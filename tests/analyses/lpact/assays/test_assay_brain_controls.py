@@ -20,15 +20,14 @@ from lpact.analyses.lpact.assays.base import (
 )
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
-from lpact.analyses.lpact.tables.assay_brain import (
+from lpact.analyses.lpact.tables.assay import (
     BRAIN_AS_MODEL,
     BRAIN_AS_MODEL_SUMMARY,
     BRAIN_ORACLE,
     BRAIN_RELIABILITY,
     PROFILE_ORDER,
 )
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
-from lpact.analyses.lpact.tables.relational import BRAIN_PATTERNS
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS
 from lpact.codes import Reason
 from lpact.datasets.base import RecordingId
 from lpact.store import frame

@@ -11,9 +11,8 @@ from lpact.analyses.lpact.config import GatesConfig, LPactConfig, LPactSection
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER, decide
 from lpact.analyses.lpact.positive_controls import ImplantJob
 from lpact.analyses.lpact.stages import measure_levels
-from lpact.analyses.lpact.tables.assay_brain import IMPLANT
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
+from lpact.analyses.lpact.tables.assay import IMPLANT
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS
 from lpact.inputs.workspace import Workspace
 from lpact.store import MemoryTasks
 

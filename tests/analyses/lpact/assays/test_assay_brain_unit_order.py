@@ -15,8 +15,8 @@ from lpact.analyses.lpact.assays.lines import findings
 from lpact.analyses.lpact.assays.unit_order import OrderTest, whole_orders
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.tables.assay_stimulus import FULL_SUMMARY
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
+from lpact.analyses.lpact.tables.assay import FULL_SUMMARY
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING
 from lpact.codes import Reason
 from lpact.datasets.base import RecordingId
 from lpact.store import empty, frame

@@ -39,7 +39,7 @@ from lpact.analyses.lpact.assays.stimulus import unused_recording
 from lpact.analyses.lpact.assays.stimulus_rows import Place
 from lpact.analyses.lpact.assays.stimulus_summary import summarise
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.tables.assay_stimulus import (
+from lpact.analyses.lpact.tables.assay import (
     ENVELOPE_FULL,
     FULL_SUMMARY,
     LOW_LEVEL_SUMMARY,

@@ -26,7 +26,7 @@ from lpact.analyses.lpact.assays.shifts import (
 from lpact.analyses.lpact.assays.signal import OpenRecording, usable_columns
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.stimulus_controls import stimulus_jobs, stimulus_rows, summarise_stimulus
-from lpact.analyses.lpact.tables.assay_stimulus import LOW_LEVEL, LOW_LEVEL_SUMMARY, TABLES
+from lpact.analyses.lpact.tables.assay import LOW_LEVEL, LOW_LEVEL_SUMMARY, STIMULUS_TABLES
 from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.config import GridConfig, PreprocessConfig
 from lpact.datasets.base import Recording, Span, Stimulus, TimeSeries
@@ -474,8 +474,8 @@ def test_the_built_in_study_is_seen_where_signal_is_planted(built_in) -> None:
 
 def test_every_recording_has_its_rows_and_reasons(built_in) -> None:
     study, audit, tables = built_in
-    assert tables.keys() == {table.name for table in TABLES}
-    for table in TABLES:
+    assert tables.keys() == {table.name for table in STIMULUS_TABLES}
+    for table in STIMULUS_TABLES:
         assert validate(tables[table.name], table).height > 0
     for name, n_rows in stimulus_rows(LPactConfig.of(study.config), audit).items():
         assert tables[name].height == n_rows

@@ -20,7 +20,7 @@ from lpact.analyses.lpact.calibration.power_after import (
 from lpact.analyses.lpact.calibration.power_design import Ceiling
 from lpact.analyses.lpact.calibration.power_rows import SIMULATED, effect_row
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.tables.power import (
+from lpact.analyses.lpact.tables.calibration import (
     LAYER_DETECTABILITY,
     MINIMUM_DETECTABLE_EFFECT,
     STUDY_DESIGN,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lpact as api
-from lpact.analyses.lpact.tables.claim_audit import CLAIM_STATEMENTS, STUDY_STATEMENTS
+from lpact.analyses.lpact.tables.decisions import CLAIM_STATEMENTS, STUDY_STATEMENTS
 from lpact.store import read_table
 from tiny_study import Lpact, TinyRun
 

@@ -14,8 +14,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.assays.lines import findings
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.assay_sensitivity import make, rows_of
-from lpact.analyses.lpact.tables.assay_brain import IMPLANT
-from lpact.analyses.lpact.tables.assay_stimulus import LOW_LEVEL_SUMMARY
+from lpact.analyses.lpact.tables.assay import IMPLANT, LOW_LEVEL_SUMMARY
 from lpact.report.figure import Figure, Missing
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from lpact.analyses.lpact.figures.ceilings import (
     make,
     reliability_rows,
 )
-from lpact.analyses.lpact.tables.ceilings import (
+from lpact.analyses.lpact.tables.levels import (
     BRAIN_CEILING,
     NORMALIZED_PREDICTIVE,
     NORMALIZED_SCORES,

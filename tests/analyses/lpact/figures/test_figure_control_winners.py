@@ -22,8 +22,7 @@ from lpact.analyses.lpact.figures.control_winners import (
     rows_of,
     short_count,
 )
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, PROFILE_DELTAS
 from lpact.report.figure import Figure, Missing
 
 if TYPE_CHECKING:

@@ -12,9 +12,12 @@ from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.conventional import ROWS, WEAKER, bars_of, make, scores_of
-from lpact.analyses.lpact.tables.causal import DISSOCIATIONS, STRIPPING_DELTAS
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
+from lpact.analyses.lpact.tables.levels import (
+    CONTROL_DELTAS,
+    DISSOCIATIONS,
+    PROFILE_DELTAS,
+    STRIPPING_DELTAS,
+)
 from lpact.report.figure import Figure, Missing
 
 if TYPE_CHECKING:

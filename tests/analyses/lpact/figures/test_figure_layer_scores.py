@@ -26,8 +26,7 @@ from lpact.analyses.lpact.figures.layer_scores import (
     rows_of,
     ticks_of,
 )
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_PREDICTIVE
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, NORMALIZED_PREDICTIVE
 from lpact.report.figure import Figure, Missing
 
 if TYPE_CHECKING:

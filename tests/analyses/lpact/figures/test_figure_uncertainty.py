@@ -13,7 +13,7 @@ from robustness_rows import interval, level, mechanism, one_out, table
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.uncertainty import level_rows, make, mechanism_rows
-from lpact.analyses.lpact.tables.causal import SPECIFICITY
+from lpact.analyses.lpact.tables.levels import SPECIFICITY
 from lpact.analyses.lpact.tables.robustness import (
     CAUSAL_UNCERTAINTY,
     LEAVE_SUBJECT_RUN_OUT,

@@ -20,8 +20,7 @@ from lpact.analyses.lpact.figures.unit_maps import (
     rows_of,
     shade_of,
 )
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, UNIT_SCORES
-from lpact.analyses.lpact.tables.relational import BRAIN_UNIT_INDEX
+from lpact.analyses.lpact.tables.levels import BRAIN_UNIT_INDEX, CONTROL_DELTAS, UNIT_SCORES
 from lpact.report import layout
 from lpact.report.figure import Figure, Missing
 

@@ -10,7 +10,7 @@ import pytest
 
 import lpact
 from lpact.analyses.lpact.levels.media import MediaAudit, release_rows
-from lpact.analyses.lpact.tables.media import (
+from lpact.analyses.lpact.tables.audit import (
     ACOUSTIC_PROXIES,
     AUDIO_SOURCES,
     MEDIA_SUMMARY,

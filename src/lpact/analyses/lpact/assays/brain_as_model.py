@@ -39,8 +39,8 @@ from lpact.analyses.lpact.levels.pairing import (
     paired,
 )
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL, BRAIN_AS_MODEL_SUMMARY
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
+from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL, BRAIN_AS_MODEL_SUMMARY
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING
 from lpact.codes import Reason
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray

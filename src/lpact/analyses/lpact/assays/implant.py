@@ -20,10 +20,9 @@ import polars as pl
 from lpact.analyses.lpact.config import AuditConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.wording import number, words
-from lpact.analyses.lpact.tables.assay_brain import IMPLANT, IMPLANTED, SHAM
+from lpact.analyses.lpact.tables.assay import IMPLANT, IMPLANTED, SHAM
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
-from lpact.analyses.lpact.tables.relational import RELATIONAL_SUMMARY
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, RELATIONAL_SUMMARY
 from lpact.codes import Gate, Reason
 from lpact.config import DatasetConfig, LanguageModelConfig, ReadoutConfig
 from lpact.store import frame, validate

@@ -10,17 +10,15 @@ import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.wording import number, words
-from lpact.analyses.lpact.tables.assay_brain import (
+from lpact.analyses.lpact.tables.assay import (
     BRAIN_AS_MODEL_SUMMARY,
     BRAIN_ORACLE,
     BRAIN_RELIABILITY,
+    FULL_SUMMARY,
     IMPLANT,
     IMPLANTED,
-    PROFILE_ORDER,
-)
-from lpact.analyses.lpact.tables.assay_stimulus import (
-    FULL_SUMMARY,
     LOW_LEVEL_SUMMARY,
+    PROFILE_ORDER,
     PROXY_SUMMARY,
     STANDALONE_SUMMARY,
 )

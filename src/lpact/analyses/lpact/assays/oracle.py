@@ -12,7 +12,7 @@ from lpact.analyses.lpact.assays.base import of_role
 from lpact.analyses.lpact.assays.reliability import most_frequent_reason
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.wording import words
-from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL_SUMMARY, BRAIN_ORACLE
+from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL_SUMMARY, BRAIN_ORACLE
 from lpact.codes import Reason
 from lpact.store import frame, validate
 

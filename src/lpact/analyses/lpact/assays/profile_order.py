@@ -23,7 +23,7 @@ from lpact.analyses.lpact.assays.base import (
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates.wording import number
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.tables.assay_brain import PROFILE_ORDER
+from lpact.analyses.lpact.tables.assay import PROFILE_ORDER
 from lpact.codes import Reason
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray

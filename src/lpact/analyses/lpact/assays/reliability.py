@@ -14,8 +14,8 @@ from lpact.analyses.lpact.assays.base import of_role
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.wording import number, words
 from lpact.analyses.lpact.levels.pairing import MODES, SPLIT_HALF
-from lpact.analyses.lpact.tables.assay_brain import BRAIN_RELIABILITY
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
+from lpact.analyses.lpact.tables.assay import BRAIN_RELIABILITY
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING
 from lpact.codes import Reason
 from lpact.store import frame, validate
 from lpact.tables import RECORDING_KEY

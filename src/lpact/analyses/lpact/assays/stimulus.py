@@ -43,7 +43,7 @@ from lpact.analyses.lpact.assays.stimulus_rows import (
     low_level_row,
 )
 from lpact.analyses.lpact.levels.media import PROXY_LABELS, media_of
-from lpact.analyses.lpact.tables.assay_stimulus import (
+from lpact.analyses.lpact.tables.assay import (
     ENVELOPE_FULL,
     ENVELOPE_STANDALONE,
     LOW_LEVEL,

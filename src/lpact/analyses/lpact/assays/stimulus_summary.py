@@ -13,7 +13,7 @@ from lpact.analyses.lpact.assays.shifts import passes_by_chance, reachable_level
 from lpact.analyses.lpact.assays.stimulus_rows import METRICS, ONSET, RATE
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.media import PROXY_LABELS
-from lpact.analyses.lpact.tables.assay_stimulus import (
+from lpact.analyses.lpact.tables.assay import (
     ENVELOPE_FULL,
     ENVELOPE_STANDALONE,
     FULL_SUMMARY,

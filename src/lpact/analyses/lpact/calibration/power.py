@@ -32,7 +32,7 @@ from lpact.analyses.lpact.calibration.power_simulate import (
     trial_jobs,
 )
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.tables.power import (
+from lpact.analyses.lpact.tables.calibration import (
     LAYER_DETECTABILITY,
     MINIMUM_DETECTABLE_EFFECT,
     STUDY_DESIGN,

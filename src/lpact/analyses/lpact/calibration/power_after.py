@@ -28,10 +28,9 @@ from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.dataset_check.looks import lowered
 from lpact.analyses.lpact.gates import CALIBRATED
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
+from lpact.analyses.lpact.tables.calibration import LAYER_DETECTABILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.analyses.lpact.tables.power import LAYER_DETECTABILITY
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS, CONTROL_NULLS
 from lpact.codes import Reason
 from lpact.errors import RunError
 from lpact.store import StoredRun, frame

@@ -14,7 +14,7 @@ from lpact.analyses.lpact.levels import ceiling
 from lpact.analyses.lpact.levels.audit_record import ContextOffer, DatasetAudit
 from lpact.analyses.lpact.levels.ceiling import RESPONSE, BrainOnGrid
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING
 from lpact.codes import Reason
 from lpact.controls.base import CONTROLS
 from lpact.errors import InputError

@@ -15,7 +15,7 @@ from lpact.analyses.lpact.calibration.truths import GATES
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.dataset_check.looks import lowered
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.tables.power import STUDY_DESIGN
+from lpact.analyses.lpact.tables.calibration import STUDY_DESIGN
 from lpact.codes import Reason
 from lpact.store import frame
 

@@ -25,7 +25,7 @@ from lpact.analyses.lpact.config import GatesConfig, LPactConfig, RelationalConf
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER, decide
 from lpact.analyses.lpact.stages import measure_levels
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import Reason
 from lpact.config import RunConfig
 from lpact.inputs.workspace import Workspace

@@ -10,8 +10,12 @@ import polars as pl
 from lpact.analyses.lpact.claim_audit.statement import Statement
 from lpact.analyses.lpact.claim_audit.verdicts import Verdict, Verdicts
 from lpact.analyses.lpact.claim_audit.wording import NONE, grounds, supported_sentence
-from lpact.analyses.lpact.tables.claim_audit import CLAIM_STATEMENTS, STUDY_STATEMENTS
-from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
+from lpact.analyses.lpact.tables.decisions import (
+    CLAIM_STATEMENTS,
+    DECISIONS,
+    STUDY_OUTCOME,
+    STUDY_STATEMENTS,
+)
 from lpact.store import frame, validate
 from lpact.tables import CLAIM_KEY
 

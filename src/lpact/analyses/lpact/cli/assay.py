@@ -97,12 +97,12 @@ def _stored(run: Path, out: Path | None) -> tuple[str, GatesConfig, Tables]:
     """Tables of the positive controls of a finished run."""
     import lpact
     from lpact.analyses.lpact.config import LPactConfig
-    from lpact.analyses.lpact.tables import assay_brain, assay_stimulus
+    from lpact.analyses.lpact.tables import assay
     from lpact.errors import RunError
 
     opened = lpact.open_run(run)
     opened.analysis("lpact")
-    wanted = {t.name for t in (*assay_brain.TABLES, *assay_stimulus.TABLES)}
+    wanted = {t.name for t in assay.TABLES}
     names = [table.name for table in opened.tables() if table.name in wanted]
     if not names or out is not None:
         raise RunError(

@@ -59,7 +59,7 @@ def command(
     """
     import lpact
     from lpact.analyses.lpact.claim_audit import supported_statements
-    from lpact.analyses.lpact.tables.claim_audit import CLAIM_STATEMENTS, STUDY_STATEMENTS
+    from lpact.analyses.lpact.tables.decisions import CLAIM_STATEMENTS, STUDY_STATEMENTS
 
     opened = lpact.open_run(run)
     claims, study = supported_statements(opened.table(DECISIONS), opened.table(OUTCOME))

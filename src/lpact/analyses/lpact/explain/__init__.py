@@ -21,11 +21,15 @@ from lpact.analyses.lpact.gates.calibrated.predictive import NUISANCE
 from lpact.analyses.lpact.gates.calibrated.relational import SURROGATE, SWAP, UNIT_ORDER
 from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE, CriterionName
 from lpact.analyses.lpact.gates.wording import count, number
-from lpact.analyses.lpact.tables.causal import SPECIFICITY
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
-from lpact.analyses.lpact.tables.predictive import CONTROL_NULLS, PREDICTIVE_SCORES
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS, RELATIONAL_NULLS
+from lpact.analyses.lpact.tables.levels import (
+    CONTROL_NULLS,
+    NORMALIZED_SCORES,
+    PREDICTIVE_SCORES,
+    PROFILE_DELTAS,
+    RELATIONAL_NULLS,
+    SPECIFICITY,
+)
 from lpact.errors import RunError
 from lpact.tables import CLAIM_KEY
 

@@ -25,20 +25,21 @@ from lpact.analyses.lpact.gates.rows import (
     label_relational,
 )
 from lpact.analyses.lpact.gates.wording import count, number
-from lpact.analyses.lpact.tables.causal import (
+from lpact.analyses.lpact.tables.levels import (
     BLOCK_DROPS,
+    BLOCK_SCORES,
+    BRAIN_CEILING,
+    CONTROL_DELTAS,
+    CONTROL_NULLS,
     MISMATCH_CONTROLS,
+    NORMALIZED_SCORES,
+    PREDICTIVE_SCORES,
+    PROFILE_DELTAS,
+    PROFILE_SCORES,
+    RELATIONAL_NULLS,
     SPECIFICITY,
     STRIPPING_DELTAS,
 )
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_SCORES
-from lpact.analyses.lpact.tables.predictive import (
-    BLOCK_SCORES,
-    CONTROL_DELTAS,
-    CONTROL_NULLS,
-    PREDICTIVE_SCORES,
-)
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS, PROFILE_SCORES, RELATIONAL_NULLS
 from lpact.codes import RowLabel
 from lpact.math.types import FloatArray
 from lpact.tables import CLAIM_KEY, Table

@@ -18,7 +18,7 @@ from lpact.analyses.lpact.figures.common import (
     strictest,
     where,
 )
-from lpact.analyses.lpact.tables.ceilings import (
+from lpact.analyses.lpact.tables.levels import (
     BRAIN_CEILING,
     NORMALIZED_PREDICTIVE,
     NORMALIZED_SCORES,

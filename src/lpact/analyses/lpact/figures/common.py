@@ -10,9 +10,8 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_PREDICTIVE
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, NORMALIZED_PREDICTIVE
 from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.panels import Look

@@ -16,8 +16,7 @@ from lpact.analyses.lpact.figures.common import (
     primary_deltas,
 )
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS, PROFILE_DELTAS
 from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks

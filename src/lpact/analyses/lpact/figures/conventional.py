@@ -19,11 +19,14 @@ from lpact.analyses.lpact.figures.common import (
 )
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.wording import words
-from lpact.analyses.lpact.tables.causal import DISSOCIATIONS, STRIPPING_DELTAS
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
+from lpact.analyses.lpact.tables.levels import (
+    CONTROL_DELTAS,
+    DISSOCIATIONS,
+    NORMALIZED_SCORES,
+    PROFILE_DELTAS,
+    STRIPPING_DELTAS,
+)
 from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks

@@ -28,7 +28,7 @@ from lpact.analyses.lpact.figures.common import (
     metric_name,
     run_name,
 )
-from lpact.analyses.lpact.tables.causal import DISSOCIATIONS
+from lpact.analyses.lpact.tables.levels import DISSOCIATIONS
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BOX, Classes, Look

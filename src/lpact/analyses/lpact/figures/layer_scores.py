@@ -24,7 +24,7 @@ from lpact.analyses.lpact.figures.common import (
 )
 from lpact.analyses.lpact.robustness.intervals import DRAWS, bootstrap_mean
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, CONTROL_NULLS
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS
 from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, with_marks

@@ -32,7 +32,7 @@ from lpact.analyses.lpact.figures.similarities import (
     similarities,
     telling_layers,
 )
-from lpact.analyses.lpact.tables.relational import (
+from lpact.analyses.lpact.tables.levels import (
     BRAIN_PATTERNS,
     BRAIN_UNIT_INDEX,
     MODEL_PATTERNS,

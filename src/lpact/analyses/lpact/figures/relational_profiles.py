@@ -36,7 +36,7 @@ from lpact.analyses.lpact.figures.similarities import (
     telling_layers,
 )
 from lpact.analyses.lpact.gates.calibrated.relational import SURROGATE, SWAP, UNIT_ORDER, pool
-from lpact.analyses.lpact.tables.relational import (
+from lpact.analyses.lpact.tables.levels import (
     PROFILE_SCORES,
     RELATIONAL_NULLS,
     RELATIONAL_SUMMARY,

@@ -17,7 +17,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.figures.common import LAYER, REAL, SUBJECT_RUN, passes
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.tables.relational import (
+from lpact.analyses.lpact.tables.levels import (
     PROFILE_DELTAS,
     PROFILE_SCORES,
     RELATIONAL_SUMMARY,

@@ -30,8 +30,8 @@ from lpact.analyses.lpact.figures.common import (
     passed_under,
 )
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.tables.causal import SPECIFICITY, STRIPPING_DELTAS
 from lpact.analyses.lpact.tables.decisions import DECISIONS
+from lpact.analyses.lpact.tables.levels import SPECIFICITY, STRIPPING_DELTAS
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure, with_marks
 from lpact.report.panels import BOX, Look

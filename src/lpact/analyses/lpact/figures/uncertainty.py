@@ -10,7 +10,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures.common import SUBJECT_RUN, mechanism_order, metric_name, names
-from lpact.analyses.lpact.tables.causal import SPECIFICITY
+from lpact.analyses.lpact.tables.levels import SPECIFICITY
 from lpact.analyses.lpact.tables.robustness import (
     CAUSAL_UNCERTAINTY,
     LEAVE_SUBJECT_RUN_OUT,

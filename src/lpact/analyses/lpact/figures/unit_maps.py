@@ -20,8 +20,7 @@ from lpact.analyses.lpact.figures.common import (
     primary_deltas,
     where,
 )
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS, UNIT_SCORES
-from lpact.analyses.lpact.tables.relational import BRAIN_UNIT_INDEX
+from lpact.analyses.lpact.tables.levels import BRAIN_UNIT_INDEX, CONTROL_DELTAS, UNIT_SCORES
 from lpact.report import panels
 from lpact.report.figure import MARK, Drawing, Spec, figure, mark
 from lpact.report.layout import Layout, View, binned, has_outlines, layout_of, views_of

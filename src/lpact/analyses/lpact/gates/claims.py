@@ -9,7 +9,7 @@ import polars as pl
 
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, Layer
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import Reason
 from lpact.errors import TableError
 

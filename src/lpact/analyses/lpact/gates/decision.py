@@ -41,13 +41,6 @@ from lpact.analyses.lpact.gates.stripping_rows import (
     label_stripping_deltas,
 )
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
-from lpact.analyses.lpact.tables.causal import (
-    BLOCK_DROPS,
-    DISSOCIATIONS,
-    SPECIFICITY,
-    STRIPPING_DELTAS,
-)
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.analyses.lpact.tables.decisions import (
     CONTROL_EXPLAINED,
     DECISION_SUMMARY,
@@ -55,19 +48,22 @@ from lpact.analyses.lpact.tables.decisions import (
     GATE_EVIDENCE,
     STUDY_OUTCOME,
 )
-from lpact.analyses.lpact.tables.predictive import (
+from lpact.analyses.lpact.tables.levels import (
+    BLOCK_DROPS,
     BLOCK_SCORES,
     CONTROL_DELTAS,
     CONTROL_NULLS,
+    DISSOCIATIONS,
     FAILURE_MODES,
+    NORMALIZED_SCORES,
     PREDICTIVE_SCORES,
-    SUBJECT_RUN_SUMMARY,
-)
-from lpact.analyses.lpact.tables.relational import (
     PROFILE_DELTAS,
     PROFILE_SCORES,
     RELATIONAL_NULLS,
     RELATIONAL_SUMMARY,
+    SPECIFICITY,
+    STRIPPING_DELTAS,
+    SUBJECT_RUN_SUMMARY,
 )
 from lpact.codes import Gate
 from lpact.errors import TableError, did_you_mean

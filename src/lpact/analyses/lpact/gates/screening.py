@@ -16,7 +16,7 @@ from lpact.analyses.lpact.gates.known import Known
 from lpact.analyses.lpact.gates.point_rules.predictive import predictive_gate, summarise_predictive
 from lpact.analyses.lpact.gates.point_rules.replication import replication_gate
 from lpact.analyses.lpact.gates.rows import label_predictive
-from lpact.analyses.lpact.tables.predictive import (
+from lpact.analyses.lpact.tables.levels import (
     BLOCK_SCORES,
     CONTROL_DELTAS,
     CONTROL_NULLS,

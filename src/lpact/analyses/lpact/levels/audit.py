@@ -29,24 +29,21 @@ from lpact.analyses.lpact.levels.audit_rows import (
 )
 from lpact.analyses.lpact.levels.media import MediaAudit, release_rows
 from lpact.analyses.lpact.tables.audit import (
+    ACOUSTIC_PROXIES,
+    AUDIO_SOURCES,
     CONTROL_AVAILABILITY,
     EVIDENCE_FEASIBILITY,
     FINDINGS,
     INGREDIENT_AVAILABILITY,
     MECHANISM_CORRELATIONS,
+    MEDIA_SUMMARY,
     MODEL_INVENTORY,
+    RELEASE_AUDIT,
     RELIABILITY_MODES,
+    STIMULUS_MEDIA,
     TABLES,
     UNIT_INVENTORY,
 )
-from lpact.analyses.lpact.tables.media import (
-    ACOUSTIC_PROXIES,
-    AUDIO_SOURCES,
-    MEDIA_SUMMARY,
-    RELEASE_AUDIT,
-    STIMULUS_MEDIA,
-)
-from lpact.analyses.lpact.tables.media import TABLES as MEDIA_TABLES
 from lpact.config import DatasetConfig
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.errors import FeatureError, InputError, did_you_mean
@@ -182,8 +179,7 @@ def run(
 def frames(audits: Sequence[DatasetAudit]) -> dict[str, pl.DataFrame]:
     """The audit's tables over all datasets."""
     made = {
-        table.name: frame(table, [row for a in audits for row in a.rows(table)])
-        for table in (*TABLES, *MEDIA_TABLES)
+        table.name: frame(table, [row for a in audits for row in a.rows(table)]) for table in TABLES
     }
     sounding = [a.config.name for a in audits if a.media.has_true_envelope]
     proxies = [

@@ -23,7 +23,7 @@ from lpact.analyses.lpact.levels.pairing import (
     paired,
 )
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
-from lpact.analyses.lpact.tables.ceilings import (
+from lpact.analyses.lpact.tables.levels import (
     BRAIN_CEILING,
     NORMALIZED_PREDICTIVE,
     NORMALIZED_SCORES,

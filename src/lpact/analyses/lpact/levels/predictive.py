@@ -16,7 +16,7 @@ from lpact.analyses.lpact.levels.readouts import (
     ContextReadouts,
     UnitScores,
 )
-from lpact.analyses.lpact.tables.predictive import (
+from lpact.analyses.lpact.tables.levels import (
     BLOCK_SCORES,
     CONTROL_DELTAS,
     CONTROL_NULLS,

@@ -19,7 +19,7 @@ from lpact.analyses.lpact.levels.contrast import best_control
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.readouts import NUISANCE
 from lpact.analyses.lpact.levels.relational_nulls import Shuffles, relational_nulls
-from lpact.analyses.lpact.tables.relational import (
+from lpact.analyses.lpact.tables.levels import (
     BRAIN_PATTERNS,
     BRAIN_UNIT_INDEX,
     HALF_PATTERNS,

@@ -28,7 +28,7 @@ import polars as pl
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.levels.conditions import REAL
 from lpact.analyses.lpact.levels.profiles.similarity import ProfileSimilarity
-from lpact.analyses.lpact.tables.relational import RELATIONAL_NULLS
+from lpact.analyses.lpact.tables.levels import RELATIONAL_NULLS
 from lpact.codes import Reason
 from lpact.inputs.prepare import Prepared
 from lpact.math.seeding import keyed_rng

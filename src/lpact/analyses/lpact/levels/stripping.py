@@ -28,7 +28,7 @@ from lpact.analyses.lpact.levels.strip import (
     strip_delays,
 )
 from lpact.analyses.lpact.levels.stripped_design import StrippedDesign
-from lpact.analyses.lpact.tables.causal import (
+from lpact.analyses.lpact.tables.levels import (
     BLOCK_DROPS,
     DISSOCIATIONS,
     MISMATCH_CONTROLS,

@@ -15,11 +15,11 @@ from lpact.analyses.lpact.tables.audit import (
     EVIDENCE_FEASIBILITY,
     FINDINGS,
     INGREDIENT_AVAILABILITY,
+    MEDIA_SUMMARY,
     MODEL_INVENTORY,
     RELIABILITY_MODES,
     UNIT_INVENTORY,
 )
-from lpact.analyses.lpact.tables.media import MEDIA_SUMMARY
 from lpact.codes import Reason
 from lpact.report.methods import (
     amount,

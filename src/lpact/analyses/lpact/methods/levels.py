@@ -22,9 +22,8 @@ from lpact.analyses.lpact.methods.words import (
     STRIPPINGS,
     Tables,
 )
-from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, RELIABILITY_MODES
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
-from lpact.analyses.lpact.tables.media import AUDIO_SOURCES
+from lpact.analyses.lpact.tables.audit import AUDIO_SOURCES, CONTROL_AVAILABILITY, RELIABILITY_MODES
+from lpact.analyses.lpact.tables.levels import NORMALIZED_SCORES
 from lpact.report.methods import (
     amount,
     cite,

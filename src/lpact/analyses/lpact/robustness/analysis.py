@@ -27,9 +27,9 @@ from lpact.analyses.lpact.robustness.uncertainty import (
     uncertainty_by_level,
     uncertainty_by_mechanism,
 )
-from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL
+from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, MODEL_INVENTORY
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING
 from lpact.analyses.lpact.tables.robustness import (
     CAUSAL_UNCERTAINTY,
     CONTROL_ABLATION,

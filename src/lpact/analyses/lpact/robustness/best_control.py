@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
-from lpact.analyses.lpact.tables.predictive import (
+from lpact.analyses.lpact.tables.levels import (
     CONTROL_DELTAS,
     CONTROL_NULLS,
+    NORMALIZED_SCORES,
+    PROFILE_DELTAS,
+    PROFILE_SCORES,
     SUBJECT_RUN_SUMMARY,
 )
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS, PROFILE_SCORES
 from lpact.codes import Reason
 from lpact.errors import TableError
 from lpact.math.types import FloatArray, IntArray

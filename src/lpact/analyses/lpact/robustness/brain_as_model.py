@@ -6,7 +6,7 @@ import polars as pl
 
 from lpact.analyses.lpact.robustness.decided import Tables
 from lpact.analyses.lpact.robustness.quantities import Quantity
-from lpact.analyses.lpact.tables.assay_brain import BRAIN_AS_MODEL
+from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
 from lpact.codes import Reason
 
 PASS_FRACTIONS = (0.5, 0.6, 0.7)

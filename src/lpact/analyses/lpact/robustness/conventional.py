@@ -8,10 +8,13 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.robustness.decided import DecidedRun
-from lpact.analyses.lpact.tables.causal import DISSOCIATIONS, STRIPPING_DELTAS
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
+from lpact.analyses.lpact.tables.levels import (
+    CONTROL_DELTAS,
+    DISSOCIATIONS,
+    NORMALIZED_SCORES,
+    PROFILE_DELTAS,
+    STRIPPING_DELTAS,
+)
 from lpact.analyses.lpact.tables.robustness import CONVENTIONAL_CONTRAST
 from lpact.store import frame, validate
 

@@ -10,9 +10,7 @@ import polars as pl
 from lpact.analyses.lpact.gates.claims import list_claims, list_layers
 from lpact.analyses.lpact.robustness.best_control import control_names
 from lpact.analyses.lpact.robustness.thresholds import DIRECTIONS, FRACTIONS, RELIABILITIES
-from lpact.analyses.lpact.tables.causal import SPECIFICITY
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
-from lpact.analyses.lpact.tables.relational import PROFILE_SCORES
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, PROFILE_SCORES, SPECIFICITY
 from lpact.tables import RECORDING_KEY
 
 _OTHER_CHOICES = 3

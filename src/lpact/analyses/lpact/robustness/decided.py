@@ -8,11 +8,15 @@ from dataclasses import dataclass
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.tables.causal import DISSOCIATIONS, SPECIFICITY, STRIPPING_DELTAS
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
 from lpact.analyses.lpact.tables.decisions import DECISIONS
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
+from lpact.analyses.lpact.tables.levels import (
+    CONTROL_DELTAS,
+    DISSOCIATIONS,
+    NORMALIZED_SCORES,
+    PROFILE_DELTAS,
+    SPECIFICITY,
+    STRIPPING_DELTAS,
+)
 from lpact.tables import Table
 
 Tables = Mapping[str, pl.DataFrame]

@@ -25,15 +25,15 @@ from lpact.analyses.lpact.gates.known import Known
 from lpact.analyses.lpact.gates.screening import promising_layers
 from lpact.analyses.lpact.robustness.counting import Counts, StudyClaims
 from lpact.analyses.lpact.robustness.decided import DecidedRun, Tables
-from lpact.analyses.lpact.tables.causal import (
+from lpact.analyses.lpact.tables.levels import (
     BLOCK_DROPS,
+    CONTROL_DELTAS,
     DISSOCIATIONS,
+    NORMALIZED_SCORES,
+    PROFILE_DELTAS,
     SPECIFICITY,
     STRIPPING_DELTAS,
 )
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
 from lpact.codes import Gate, Reason
 from lpact.tables import RECORDING_KEY
 

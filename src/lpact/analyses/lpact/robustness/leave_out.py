@@ -7,7 +7,7 @@ import polars as pl
 from lpact.analyses.lpact.robustness.decided import DecidedRun
 from lpact.analyses.lpact.robustness.deciding import Decider
 from lpact.analyses.lpact.tables.decisions import STUDY_OUTCOME
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.analyses.lpact.tables.robustness import LEAVE_DATASET_OUT, SUBJECT_RUN_DECISIONS
 from lpact.codes import FinalLabel
 from lpact.store import frame, validate

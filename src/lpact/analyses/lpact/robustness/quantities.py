@@ -8,10 +8,13 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.robustness.decided import DecidedRun, Tables
-from lpact.analyses.lpact.tables.causal import SPECIFICITY, STRIPPING_DELTAS
-from lpact.analyses.lpact.tables.ceilings import NORMALIZED_SCORES
-from lpact.analyses.lpact.tables.predictive import CONTROL_DELTAS
-from lpact.analyses.lpact.tables.relational import PROFILE_DELTAS
+from lpact.analyses.lpact.tables.levels import (
+    CONTROL_DELTAS,
+    NORMALIZED_SCORES,
+    PROFILE_DELTAS,
+    SPECIFICITY,
+    STRIPPING_DELTAS,
+)
 from lpact.codes import Reason, RowLabel
 from lpact.math.types import FloatArray
 

@@ -11,7 +11,7 @@ from lpact.analyses.lpact.robustness.ablation import Ablation
 from lpact.analyses.lpact.robustness.brain_as_model import PASS_FRACTIONS, BrainAsModel
 from lpact.analyses.lpact.robustness.counting import Counts
 from lpact.analyses.lpact.robustness.deciding import Decider
-from lpact.analyses.lpact.tables.ceilings import BRAIN_CEILING, NORMALIZED_SCORES
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, NORMALIZED_SCORES
 from lpact.analyses.lpact.tables.robustness import THRESHOLD_SENSITIVITY
 from lpact.store import frame, validate
 
