@@ -1,4 +1,4 @@
-"""Where an overclaim is found, what it is held against, and how scope is read."""
+"""Where an overclaim is found, what it is compared with, and how scope is read."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_sentence_is_listed_once_with_its_strongest_statement() -> None:
         ("Llama-7B", Statement.ALIGNMENT),
     ],
 )
-def test_a_named_model_is_held_against_its_own_verdict(
+def test_a_named_model_is_compared_with_its_own_verdict(
     study: Verdicts, name: str, statement: Statement | None
 ) -> None:
     found = flagged(f"In this study, {name} is aligned with the recordings.", study)

@@ -23,7 +23,6 @@ from synthetic_tables import (
 from lpact.analyses.lpact.claim_audit import (
     Statement,
     Verdicts,
-    audit_claims,
     check_text,
     supported_statements,
 )
@@ -144,8 +143,7 @@ def test_both_profiles_are_judged_apart() -> None:
         )
         for name in (DECISIONS, OUTCOME)
     }
-    tables = audit_claims(both)
-    study = tables["decisions/study_statements"]
+    _, study = supported_statements(both[DECISIONS], both[OUTCOME])
     supported = study.filter(pl.col("allowed")).group_by("gate_profile").agg("statement")
     by_profile = {name: set(found) for name, found in supported.iter_rows()}
     assert "alignment" in by_profile["paper"]
@@ -168,7 +166,7 @@ def test_an_unknown_profile_is_named() -> None:
 
 @pytest.mark.parametrize("label", list(FinalLabel), ids=str)
 def test_the_supported_wording_passes_the_check_itself(label: FinalLabel) -> None:
-    from lpact.analyses.lpact.claim_audit.wording import supported_sentence
+    from lpact.analyses.lpact.claim_audit.statements import supported_sentence
 
     verdicts = Verdicts.of_label(label)
     sentence = supported_sentence(verdicts.claims[0])
@@ -177,7 +175,7 @@ def test_the_supported_wording_passes_the_check_itself(label: FinalLabel) -> Non
 
 
 def test_wordings_of_stronger_verdicts_do_not_pass_under_weaker_ones() -> None:
-    from lpact.analyses.lpact.claim_audit.wording import supported_sentence
+    from lpact.analyses.lpact.claim_audit.statements import supported_sentence
 
     weak = Verdicts.of_label("control_explained")
     for label in (

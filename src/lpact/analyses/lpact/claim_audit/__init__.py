@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from lpact.analyses.lpact.claim_audit.check import (
-    Format,
-    Overclaim,
-    check_text,
-    format_of,
-    unread_files,
+from lpact.analyses.lpact.claim_audit.check import Overclaim, check_text, format_of
+from lpact.analyses.lpact.claim_audit.readers import Format, unread_files
+from lpact.analyses.lpact.claim_audit.statements import (
+    Statement,
+    Verdict,
+    Verdicts,
+    supported_statements,
 )
-from lpact.analyses.lpact.claim_audit.statement import Statement
-from lpact.analyses.lpact.claim_audit.statements import audit_claims, supported_statements
-from lpact.analyses.lpact.claim_audit.verdicts import Verdict, Verdicts
 
 __all__ = [
     "Format",
@@ -19,7 +17,6 @@ __all__ = [
     "Statement",
     "Verdict",
     "Verdicts",
-    "audit_claims",
     "check_text",
     "format_of",
     "supported_statements",

@@ -1,46 +1,36 @@
-"""Hold a text against the verdicts of a run."""
+"""Compare a text with the verdicts of a run."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Literal
 
-from lpact.analyses.lpact.claim_audit.blocks import Block, BlockKind
-from lpact.analyses.lpact.claim_audit.detect import Found, find_statements
-from lpact.analyses.lpact.claim_audit.names import mechanism_expressions, named_claims
-from lpact.analyses.lpact.claim_audit.read_latex import not_followed, read_latex
-from lpact.analyses.lpact.claim_audit.read_markdown import read_markdown
-from lpact.analyses.lpact.claim_audit.read_plain import read_plain
+from lpact.analyses.lpact.claim_audit.detect import Force, Found, find_statements
+from lpact.analyses.lpact.claim_audit.readers import READERS, Block, BlockKind, Format, line_starts
 from lpact.analyses.lpact.claim_audit.rules import Rule, compile_rules
-from lpact.analyses.lpact.claim_audit.scope import Force
-from lpact.analyses.lpact.claim_audit.sentences import Sentence, split_sentences
-from lpact.analyses.lpact.claim_audit.statement import SILENT, Statement
-from lpact.analyses.lpact.claim_audit.tokens import quotations, read_words
-from lpact.analyses.lpact.claim_audit.verdicts import Verdict, Verdicts
-from lpact.analyses.lpact.claim_audit.wording import grounds, supported_sentence
+from lpact.analyses.lpact.claim_audit.sentences import (
+    Sentence,
+    quotations,
+    read_words,
+    split_sentences,
+)
+from lpact.analyses.lpact.claim_audit.statements import (
+    NONE,
+    SILENT,
+    Statement,
+    Verdict,
+    Verdicts,
+    grounds,
+    supported_sentence,
+)
 from lpact.codes import FinalLabel
 
-Format = Literal["markdown", "latex", "text"]
-
-READERS: dict[Format, Callable[[str], list[Block]]] = {
-    "markdown": read_markdown,
-    "latex": read_latex,
-    "text": read_plain,
-}
 _SUFFIXES: dict[str, Format] = {
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".qmd": "markdown",
-    ".rmd": "markdown",
-    ".tex": "latex",
-    ".latex": "latex",
-    ".ltx": "latex",
+    **dict.fromkeys(("md", "markdown", "qmd", "rmd"), "markdown"),
+    **dict.fromkeys(("tex", "latex", "ltx"), "latex"),
 }
-_STRENGTH = tuple(Statement)
 _REFERENCES = re.compile(
     r"[\s#*\d.]*(?:references|bibliography|literature cited|works cited)[\s:*.]*$", re.IGNORECASE
 )
@@ -51,9 +41,7 @@ _REFERENCE = re.compile(
     r"(?:\([12]\d{3}[a-z]?\)\.?$|\barXiv:|\bdoi\b|\d+, \d+[–-]\d+|^\[\d+\])|^(?:-\s*)?\[\d+\]\s+[A-Z]\.",
     re.DOTALL,
 )
-
-
-# "Hypothesis 2." before a sentence says that it is one.
+# "Hypothesis 2." marks the next sentence as one.
 _LABEL = re.compile(
     r"[\s*]*(?:hypothes[ie]s|question|aim|conjecture)\s*\w{0,3}\.[\s*]*", re.IGNORECASE
 )
@@ -74,7 +62,7 @@ class Overclaim:
     reason
         Why the run does not support it.
     wording
-        A sentence that the run supports in its place.
+        A sentence that the run supports instead.
     """
 
     line: int
@@ -87,15 +75,14 @@ class Overclaim:
 
 
 def format_of(name: str) -> Format:
-    """The format that a file's name tells; plain text where it tells none."""
-    suffix = "." + name.rpartition(".")[2].lower()
-    return _SUFFIXES.get(suffix, "text")
+    """The format that a file's suffix implies; plain text by default."""
+    return _SUFFIXES.get(name.rpartition(".")[2].lower(), "text")
 
 
 def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]:
-    """Find the overclaims of a text, in the order of their places.
+    """Find the overclaims of a text, in order.
 
-    Each sentence is held against the verdicts on the claims that it names; where it names none, against the best
+    Each sentence is compared with the verdicts on the claims that it names; one that names none, with the best
     verdict of the run's confirmatory claims. A sentence is listed once, with the strongest statement that is not
     supported.
 
@@ -108,13 +95,14 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
     evidence
         Verdicts of one gate profile, see `Verdicts.of_tables`.
     """
-    rules = compile_rules(mechanism_expressions(evidence))
-    starts = [0, *accumulate(len(line) for line in text.splitlines(keepends=True))]
+    names = {v.claim[3] for v in evidence.claims if v.claim is not None} - {NONE}
+    mechanisms = (re.escape(name.replace("_", " ").lower()) + "s?" for name in sorted(names))
+    rules = compile_rules(tuple(mechanisms))
+    starts = line_starts(text)
     overclaims = []
     for sentence, found in _statements(text, format, rules):
         written = text[sentence.start : sentence.end]
-        named = named_claims(written, evidence)
-        unsupported = _strongest(found, evidence, named)
+        unsupported = _strongest(found, evidence, named_claims(written, evidence))
         if unsupported is None:
             continue
         statement, words, verdict = unsupported
@@ -133,19 +121,14 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
     return overclaims
 
 
-def unread_files(text: str, format: Format) -> list[tuple[int, str]]:
-    """Files that a text brings in and that are not read, with their lines."""
-    return not_followed(text) if format == "latex" else []
-
-
 def _statements(
     text: str, format: Format, rules: tuple[Rule, ...]
 ) -> Iterator[tuple[Sentence, list[Found]]]:
-    """Every sentence that holds a statement, and its statements."""
-    listing = False
+    """Every sentence with a statement, and its statements."""
+    in_references = False
     for block in READERS[format](text):
-        listing = _lists_references(block, listing)
-        if listing:
+        in_references = _lists_references(block, in_references)
+        if in_references:
             continue
         quoted = quotations(block.text)
         before = ""
@@ -171,7 +154,9 @@ def _lists_references(block: Block, before: bool) -> bool:
 def _strongest(
     found: list[Found], evidence: Verdicts, named: tuple[Verdict, ...] | None
 ) -> tuple[Statement, str, Verdict | None] | None:
-    """The strongest statement that is made and not supported, with the verdict that it was held against."""
+    """The strongest statement that is made and not supported, with the verdict that counts for it."""
+    if named is not None:
+        named = tuple(v for v in named if v.label is not FinalLabel.DIAGNOSTIC_ONLY) or named
     unsupported = []
     for one in found:
         statement = one.statement
@@ -179,22 +164,63 @@ def _strongest(
             statement = Statement.NOT_SHOWN
         elif one.force is not Force.ASSERTED:
             continue
-        verdict = _held_against(statement, evidence, named)
+        verdict = evidence.best(statement, named)
+        supported = verdict is not None and verdict.supports(statement)
         if statement is Statement.NOT_SHOWN:
             # A negative that a stronger verdict contradicts is a mistake, not an overclaim.
-            if verdict is not None and verdict.label not in SILENT:
-                continue
-        elif verdict is not None and verdict.supports(statement):
-            continue
-        unsupported.append((statement, one.words, verdict))
-    return max(unsupported, key=lambda item: _STRENGTH.index(item[0]), default=None)
+            supported = verdict is not None and verdict.label not in SILENT
+        if not supported:
+            unsupported.append((statement, one.words, verdict))
+    return max(unsupported, key=lambda item: tuple(Statement).index(item[0]), default=None)
 
 
-def _held_against(
-    statement: Statement, evidence: Verdicts, named: tuple[Verdict, ...] | None
-) -> Verdict | None:
-    """The verdict that a statement stands on: of the claims that are named, else of the run."""
-    if named is None:
-        return evidence.best(statement)
-    confirmatory = [v for v in named if v.label is not FinalLabel.DIAGNOSTIC_ONLY]
-    return evidence.best(statement, confirmatory or named)
+# --- Names -----------------------------------------------------------------------------------------
+
+_BESIDE = r"(?:models?|layers?|features|embeddings|network|dataset|data|recordings|study|corpus)"
+_LAYERS = re.compile(r"\blayers?\s+(\d+)(?:\s*(?:,|and|or|to|-|–)\s*(\d+))*", re.IGNORECASE)
+
+
+def named_claims(sentence: str, verdicts: Verdicts) -> tuple[Verdict, ...] | None:
+    """Claims that a sentence is about, or None if it names nothing of the run.
+
+    A name that is a plain lower-case word (``drift``) counts only beside a noun such as *model* or *dataset*, or with a
+    capital inside the sentence; names with digits, marks or capitals always count. A name of one field narrows that
+    field only.
+    """
+    layers = {n for m in _LAYERS.finditer(sentence) for n in re.findall(r"\d+", m[0])}
+    fields = list(zip(*(v.claim for v in verdicts.claims if v.claim is not None), strict=True))
+    chosen = []
+    for number, values in enumerate(fields):
+        known = set(values)
+        if number == 2:
+            named = {value for value in known if str(value) in layers}
+        else:
+            named = {n for n in known if _is_named(str(n), sentence, mechanism=number == 3)}
+        chosen.append(named or known)
+    claims = tuple(
+        v
+        for v in verdicts.claims
+        if v.claim is not None
+        and all(value in named for value, named in zip(v.claim, chosen, strict=True))
+    )
+    return claims if 0 < len(claims) < len(verdicts.claims) else None
+
+
+def _is_named(name: str, sentence: str, *, mechanism: bool) -> bool:
+    """Whether a sentence contains a name, however its parts are joined: gpt2, GPT-2, gpt_2."""
+    parts = re.findall(r"[A-Za-z]+|\d+", name)
+    if not parts or name == NONE:
+        return False
+    joined = r"[\s_\-–/.]*".join(map(re.escape, parts))
+    plain = name.isalpha() and name.islower() and not mechanism
+    for match in re.finditer(rf"(?<!\w){joined}(?:s|es)?(?!\w)", sentence, re.IGNORECASE):
+        before, after = sentence[: match.start()], sentence[match.end() :]
+        if (
+            not plain
+            or (match.start() > 0 and match[0][0].isupper())
+            or re.match(rf"[`'\"*]*\s+{_BESIDE}\b", after)
+            or re.search(rf"\b{_BESIDE}\s+[`'\"*]*$", before)
+            or before.endswith(("`", "texttt{", "emph{"))
+        ):
+            return True
+    return False

@@ -1,112 +1,26 @@
-"""From a sentence to the statements that it makes."""
+"""From a sentence to the statements that it makes: matches of rules, and how far negations, hedges and reports reach.
+
+A sentence is cut into parts at semicolons, colons and conjunctions that open a clause, and after an opening subordinate
+clause. A negation reaches what follows it in its part; a hedge its whole part; a report by somebody else everything
+after it until the text speaks for itself again.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
 
-from lpact.analyses.lpact.claim_audit.blocks import BlockKind
-from lpact.analyses.lpact.claim_audit.rules import (
-    BOTH_SIDES,
-    BRAIN_SIDE,
-    MODEL_SIDE,
-    Rule,
-)
-from lpact.analyses.lpact.claim_audit.scope import NOT_A_MODEL, Force, Scope
-from lpact.analyses.lpact.claim_audit.statement import Statement
-from lpact.analyses.lpact.claim_audit.tokens import Words
-from lpact.analyses.lpact.claim_audit.word_lists import CLASSES, SCOPE, words_pattern
+from lpact.analyses.lpact.claim_audit.readers import BlockKind
+from lpact.analyses.lpact.claim_audit.rules import PATTERNS, Rule, has, sides
+from lpact.analyses.lpact.claim_audit.sentences import Words
+from lpact.analyses.lpact.claim_audit.statements import Statement
 
-_GENERIC = SCOPE["GENERIC"][0]
-SHOW = words_pattern(CLASSES["SHOW"])
-REQUIRED = words_pattern(SCOPE["REQUIRED"])
-BOUNDED = words_pattern(SCOPE["BOUNDED"])
-UNIVERSAL = words_pattern(SCOPE["UNIVERSAL"])
-NO_MODEL = words_pattern(
-    r"no (?:[\w-]+ )?(?:language model|llm|transformer|(?:neural )?network|machine|model|architecture|"
-    r"artificial \w+)s?"
-)
-UNSHOWN = words_pattern(
-    r"(?:not|never|neither) (?:\w+ )?(?:been )?(?:demonstrated|shown|established|supported|confirmed|tested|"
-    r"claimed|proven|warranted|implied|obtained)"
-)
-NEVER = re.compile(
-    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )){_GENERIC} (?:\w+ )?(?:never|will not|can not) "
-)
-PAST_DENIAL = words_pattern(
-    r"no (?:[\w-]+ ){0,2}?(?:models?|llms?|transformers?|networks?|architectures?|layers?|machines?) "
-    r"(?:[\w-]+ed|was|were|did|had|came|fell|beat|"
-    r"met|rose|turned|has been|have been)"
-)
-WITHHELD = words_pattern(
-    r"evidence|claim\w*|show\w*|prov\w+|mean\w*|impl\w+|establish\w*|demonstrat\w+|conclu\w+|interpret\w*|follow\w*|"
-    r"assert\w*|say|said|know\w*|whether|tell|license\w*|support\w*|tested|candidate\w*|gates?|wrong|premature|"
-    r"refrain\w*|amount\w*|confirm\w*|rather than|without|far from|caution\w*|warn\w*|avoid\w*"
-)
-GENERIC = re.compile(rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=do )){_GENERIC} ")
-GENERIC_NEGATED = re.compile(
-    rf"(?:^|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but ))(?:{_GENERIC}|(?:human )?brains?(?! (?:alignment|"
-    rf"scores?|activity|responses?|data|recordings?|evidence))|"
-    r"artificial intelligence|ai|humans|people) (?:\w+ )?"
-    r"(?:do|does|can|could|will|are|is|have|has|share|shares) (?:\w+ )?(?:not|never|nothing|no|"
-    r"fundamentally|entirely)"
-)
-GROUNDS_BEFORE = re.compile(
-    r"(?<![^ ])(?:(?:show|demonstrat|prov|reveal|establish|confirm|indicat|impl|mean|tell|conclud|attest|"
-    r"infer|find|found|"
-    r"evidence|proof|testif|certif|follow|know|report|learn|deduc|gather|recogni|see)\w* (?:(?:us|here|"
-    r"clearly|now|thus|therefore|, (?:[^ ,;:?]+ ){1,5},) )*that|"
-    r"unless) "
-)
-GROUNDS_AFTER = re.compile(
-    r" , (?:as|which|and) (?:[^ ;:?]+ ){1,8}?(?:attest|show|prov|confirm|mak|demonstrat|testif|document|"
-    r"reveal|establish)\w* "
-)
-FINITE = words_pattern(
-    r"is|are|has|have|does|do|can|must|will|was|were|became|emerges?|speak|share|thinks?|works?|becomes?|"
-    r"understands?|process(?:es)?|"
-    r"reproduces?|captures?|explains?|reveals?|mirrors?|match(?:es)?|converges?|align|aligns|uses?|"
-    r"computes?|implements?|predicts?|"
-    r"resembles?|solves?|shows?|proves?|follows?|reads?|learns?|represents?|encodes?|runs?|reach(?:es)?|"
-    r"recapitulates?|track|tracks"
-)
-_SENTENCE = 4
-CONTROL_SUBJECT = re.compile(
-    r"^(?:[^ ;:?]+ ){0,7}?(?:(?:random|shuffled|permuted|shifted|surrogate|scrambled|untrained|"
-    r"autocorrelated|phase-randomi[sz]ed|"
-    r"nuisance|control|low-level|acoustic|static|circularly|reversed|time-shifted) (?:[^ ;:?]+ "
-    r")?(?:features?|embeddings?|versions?|"
-    r"models?|vectors?|predictors?|signals?|series|regressors?|network|inputs?|layers?|states|copy|"
-    r"baselines?)|surrogates?|"
-    r"shuffles?|(?:circular )?shifts?|controls?|envelope|word (?:rate|onsets?|frequency|length)|baselines?|nuisance) "
-    r"(?!(?:[^ ;:?]+ ){0,8}(?:fail\w*|not|no|never|unable|less|worse|short) )"
-)
-CONTROL_ACTS = re.compile(
-    r"(?:(?:even|in|on|of|for) (?:[^ ,;:?]+ ){1,4}, )?(?:(?:the|a|an|each|every|all|some|even|both|its|"
-    r"their) )*(?:[^ ,;:?]+ ){0,3}?"
-    r"(?:controls?|surrogates?|baselines?|shuffles?|shifts?|random walks?|random features?|nuisance \w+|"
-    r"nuisances?|envelope|word rate|"
-    r"shuffled \w+|random \w+|circular shift|word onsets?|autocorrelation|untrained \w+) (?:of (?:[^ ,;:?]+ "
-    r"){1,4})?(?:already |also |"
-    r"alone |itself |can |could |did |does )*(?:explain|predict|account|reproduc|match|captur|reach|scor|"
-    r"perform|fit|yield|track|equal|exceed|"
-    r"outperform|do )"
-)
-GENERIC_SUBJECT = re.compile(
-    r"^(?:a|an|any) (?:[\w-]+ )?(?:model|network|system|predictor|feature|machine|transformer|llm) (?:that|which) $"
-)
-SCORE_OF = re.compile(r"(?:predictions?|scores?|fit|advantage) (?:of|for|in|at) (?:[^ ]+ ){0,3}$")
-IN_PREDICTOR = words_pattern(
-    r"(?:within|in|inside) the (?:[\w-]+ )?(?:predictor|encoding model|readout)"
-)
-DENIED = words_pattern(r"not|no|never|neither|nor|none|nothing|hardly|fail\w*")
-BY_CONTROL = words_pattern(
-    r"(?:exceeded|matched|beaten|equalled|equaled|surpassed|outperformed|reached|explained|outscored|"
-    r"reproduced|accounted for) "
-    r"(?:[^ ;:?]+ ){0,3}?by (?:[^ ;:?]+ ){0,8}?(?:controls?|surrogates?|baselines?|nuisances?|shuffl\w+|"
-    r"shift\w*|random \w+)"
-)
+_NEAR, _AFTER_REACH, _REPORT_REACH, _LONG, _SUBJECT = 6, 14, 10, 6, 6
+"""Numbers of words: before a match, after it, after a reporter; of a long match, of a subject."""
+_SHORTEST_SENTENCE = 4
 _FOR_MODELS_ONLY = {
     Statement.PREDICTION,
     Statement.RELATIONAL,
@@ -116,12 +30,23 @@ _FOR_MODELS_ONLY = {
 _LEVELS = {*_FOR_MODELS_ONLY, Statement.MECHANISM}
 
 
+class Force(StrEnum):
+    """What a sentence does with a statement that it contains."""
+
+    ASSERTED = "asserted"
+    NEGATED = "negated"
+    HEDGED = "hedged"
+    QUOTED = "quoted"
+    REPORTED = "reported"
+    MENTIONED = "mentioned"
+
+
 @dataclass(frozen=True)
 class Found:
     """A statement in a sentence, and what the sentence does with it.
 
-    ``plain`` marks a negative that is asserted ("is not aligned"), as against one that withholds a statement ("does not
-    show that …", "we do not claim that …").
+    ``plain`` marks a negative that is asserted ("is not aligned"), in contrast to one that withholds a statement ("does
+    not show that …", "we do not claim that …").
     """
 
     statement: Statement
@@ -133,12 +58,13 @@ class Found:
 def find_statements(
     words: Words, rules: tuple[Rule, ...], kind: BlockKind, *, question: bool
 ) -> Iterator[Found]:
-    """All statements of a sentence; in a question or a quotation they are not made."""
+    """All statements of a sentence; a question or a quotation makes none."""
     scope = Scope.of(words)
-    sides = _sides(words.line)
-    prose = kind is BlockKind.PROSE or _has_verb(words.line)
+    mentioned = sides(words.line)
+    long_enough = len(words.line.split()) >= _SHORTEST_SENTENCE
+    prose = kind is BlockKind.PROSE or (long_enough and has("FINITE_VERBS", words.line))
     for rule in rules:
-        if not rule.needs <= sides or (rule.prose and not prose):
+        if not rule.needs <= mentioned or (rule.prose and not prose):
             continue
         for match in rule.pattern.finditer(words.line):
             if rule.unless is not None and rule.unless.search(match[0]):
@@ -147,7 +73,7 @@ def find_statements(
                 continue
             if rule.noun and not _stated(scope, match):
                 continue
-            if any(excused(rule.statement, scope, match) for excused in _EXCUSED):
+            if _excused(rule.statement, scope, match):
                 continue
             force = scope.force(match.start(), match.end(), noun=rule.noun, denies=rule.denies)
             if question or kind is BlockKind.QUOTE:
@@ -155,110 +81,221 @@ def find_statements(
             yield _widened(rule.statement, force, scope, match)
 
 
-def _part(scope: Scope, match: re.Match[str]) -> str:
-    """The part, or parts, of the sentence that a stretch is in."""
-    return scope.words.line[scope.part(match.start())[0] : scope.part(match.end() - 1)[1]]
+# --- Force -----------------------------------------------------------------------------------------
+
+
+def _first(text: str, n_words: int) -> str:
+    return "".join(f"{word} " for word in text.split()[:n_words])
+
+
+def _last(text: str, n_words: int) -> str:
+    return " ".join(text.split()[-n_words:]) + " "
+
+
+def _affirmed(text: str) -> bool:
+    """Whether a text affirms what it names: "is confirmed", and not "is not confirmed" or "finds no support"."""
+    return any(
+        not has("NEGATIONS", _last(text[: m.start()], _NEAR))
+        for m in PATTERNS["AFFIRMED"].finditer(text)
+    )
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One sentence, cut into parts; emphatic phrases are blanked in ``line``."""
+
+    words: Words
+    line: str
+    parts: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, words: Words) -> Scope:
+        """Cut a sentence."""
+        line = PATTERNS["EMPHATIC"].sub(lambda m: re.sub(r"[^ ]", "_", m[0]), words.line)
+        cuts = {0, len(line), *(m.end() for m in PATTERNS["CUT"].finditer(line))}
+        if lead := PATTERNS["LEAD"].match(line):
+            cuts.add(lead.end())
+        return cls(words, line, tuple(pairwise(sorted(cuts))))
+
+    def part(self, offset: int) -> tuple[int, int]:
+        """Start and end of the part at an offset."""
+        return next(((a, b) for a, b in self.parts if a <= offset < b), (0, len(self.line)))
+
+    def force(self, start: int, end: int, *, noun: bool, denies: bool) -> Force:
+        """What the sentence does with the statement between two offsets of its line."""
+        if self._quoted(start, end):
+            return Force.QUOTED
+        if self._reported(start, end):
+            return Force.REPORTED
+        if self._negated(start, end, noun=noun, denies=denies):
+            return Force.NEGATED
+        if self._hedged(start, end, denies=denies):
+            return Force.HEDGED
+        return Force.MENTIONED if self._mentioned(start, end) else Force.ASSERTED
+
+    def disowned(self, start: int, end: int) -> bool:
+        """Whether a statement, negative or not, is withheld, asked or only named: "we do not claim that no model …"."""
+        first, last = self.part(start)
+        return (
+            has("DISOWNED", self.line[first:start])
+            or self._mentioned(start, end)
+            or has("AFTER_NOUN", _first(self.line[end:last], _AFTER_REACH))
+        )
+
+    def _quoted(self, start: int, end: int) -> bool:
+        """Whether the match is in quotation marks, or the sentence is about a wording: the slogan "…"."""
+        first, last = self.words.index(start), self.words.index(end - 2)
+        inside = self.words.quoted[first : last + 1]
+        if 2 * sum(inside) >= len(inside) or sum(inside) > 1:
+            return True
+        outside = "".join(
+            f"{word} "
+            for word, quoted in zip(self.line.split(), self.words.quoted, strict=True)
+            if not quoted
+        )
+        return sum(self.words.quoted) > 1 and has("WORDING", outside) and not _affirmed(outside)
+
+    def _negated(self, start: int, end: int, *, noun: bool, denies: bool) -> bool:
+        first, last = self.part(start)
+        before, inside = self.line[first:start], self.line[start:end]
+        return (
+            has("NEGATIONS", before)
+            or any(
+                not has("SHOWING", before[m.end() :])
+                for m in PATTERNS["LOCAL_NEGATIONS"].finditer(before)
+            )
+            or has("SHORT_NEGATIONS", _last(before, _NEAR))
+            or (not denies and (has("NEGATIONS", inside) or has("WITHDRAWN", inside)))
+            or self._taken_back(start, end, first, last, noun=noun)
+        )
+
+    def _taken_back(self, start: int, end: int, first: int, last: int, *, noun: bool) -> bool:
+        near, after = _first(self.line[end:last], _AFTER_REACH), self.line[end:]
+        opens = noun or len(self.line[first:start].split()) <= 1 or self.line.startswith("that ")
+        if (opens and has("AFTER_NOUN", near)) or has("AFTER", near):
+            return True
+        return has("REFERRING", after) and (has("NEGATIONS", after) or has("HEDGES", after))
+
+    def _hedged(self, start: int, end: int, *, denies: bool) -> bool:
+        first, last = self.part(start)
+        line = self.line
+        if PATTERNS["OPENED"].match(line) and ";" not in line[:start]:
+            return True
+        if first == 0 and PATTERNS["PURPOSE"].match(line) and last < len(line):
+            return True
+        if has("GROUNDED", line) and has("CONSEQUENCE", line[first:last]):
+            # What would happen to a brain, drawn from what was found, is a claim.
+            line = re.sub(r"(?<![^ ])(?:would|should)(?= )", "_____", line)
+        elif not has("CONDITIONS", line):
+            line = PATTERNS["EFFECT"].sub("_____", line)
+        if has("HEDGES", line[first:start]) or has("HEDGES", line[end:last]):
+            return True
+        inside = line[start:end]
+        if denies:
+            return has("SOFT_HEDGES", inside)
+        return has("HEDGES" if len(inside.split()) > _LONG else "MODALS", inside)
+
+    def _mentioned(self, start: int, end: int) -> bool:
+        first, last = self.part(start)
+        mention = PATTERNS["MENTIONS"].search(self.line[first:end])
+        if mention is None or first + mention.start() >= start:
+            return False
+        around = self.words.line[first : first + mention.start()] + self.words.line[end:last]
+        return not _affirmed(around)
+
+    def _reported(self, start: int, end: int) -> bool:
+        line, (first, last) = self.line, self.part(start)
+        for other in PATTERNS["OTHERS"].finditer(line[:start]):
+            own = has("OWN", line[other.end() : start])
+            if not own and has("REPORTING", self._reach(other, end)):
+                return True
+        subject = PATTERNS["PEOPLE_SUBJECT"].match(line, first, start)
+        if subject is not None and not has("OWN", line[subject.start() : start]):
+            return True
+        for verb in PATTERNS["PERSON_VERBS"].finditer(line):
+            if verb.end() > end:
+                break
+            before = _last(line[: verb.start()], _SUBJECT)
+            if has("NOUN_BEFORE", before) or not before.strip():
+                continue
+            if not has("OWN", before) and not has("NO_PERSON", before):
+                return True
+        own = has("OWN", line[first:start])
+        if PATTERNS["LEAD"].match(line) and first == self.parts[0][1]:
+            # "In the press, …": an opening phrase attributes what follows it.
+            first = 0
+        return has("PASSIVE_REPORT", line[first:last]) and not own
+
+    def _reach(self, other: re.Match[str], end: int) -> str:
+        """Words in which somebody else's verb can follow: up to a comma, unless they open the sentence."""
+        after = self.line[other.end() : end]
+        if other.start() > 0 and not re.match(r"[^,]*, (?:who|which|in|on) ", after):
+            after = after.partition(", ")[0] + " "
+        return _first(after, _REPORT_REACH)
+
+
+# --- Content ---------------------------------------------------------------------------------------
 
 
 def _claimed(scope: Scope, match: re.Match[str]) -> str:
     """The part without its grounds: what follows "the scores show that" and precedes ", as they attest"."""
+    line = scope.words.line
     first, last = scope.part(match.start())[0], scope.part(match.end() - 1)[1]
-    for grounds in GROUNDS_BEFORE.finditer(scope.words.line, first, match.start()):
+    for grounds in PATTERNS["GROUNDS_BEFORE"].finditer(line, first, match.start()):
         first = grounds.end()
-    grounds_after = GROUNDS_AFTER.search(scope.words.line, match.end() - 1, last)
-    return scope.words.line[first : grounds_after.start() if grounds_after else last]
-
-
-def _has_verb(line: str) -> bool:
-    """Whether a heading, item or cell reads as a sentence."""
-    return len(line.split()) >= _SENTENCE and FINITE.search(line) is not None
-
-
-def _sides(line: str) -> set[str]:
-    """Sides of the comparison that a sentence mentions."""
-    sides = set()
-    if MODEL_SIDE.search(line):
-        sides.add("model")
-    if BRAIN_SIDE.search(line):
-        sides.add("brain")
-    if BOTH_SIDES.search(line):
-        sides |= {"model", "brain"}
-    return sides | ({"either"} if sides else set())
+    after = PATTERNS["GROUNDS_AFTER"].search(line, match.end() - 1, last)
+    return line[first : after.start() if after else last]
 
 
 def _stated(scope: Scope, match: re.Match[str]) -> bool:
-    """Whether something is said of a noun phrase: a verb of showing stands beside it."""
+    """Whether a noun phrase is part of a statement: a verb of showing is beside it."""
     first, last = scope.part(match.start())
     around = scope.words.line[first : match.start()] + scope.words.line[match.end() : last]
     emphatic = "_" in scope.line[first:last].split(" ")[0] or " __" in scope.line[first:last]
-    return emphatic or SHOW.search(around) is not None
+    return emphatic or has("SHOW", around)
 
 
-def _of_no_model(statement: Statement, scope: Scope, match: re.Match[str]) -> bool:
-    """Whether the part of the sentence is about a positive control and names no model."""
+def _excused(statement: Statement, scope: Scope, match: re.Match[str]) -> bool:
+    """Whether the clause is about a positive control, a control or a score instead of a model or a region."""
     first, last = scope.part(match.start())
     part = scope.words.line[first:last]
-    return (
-        statement in _FOR_MODELS_ONLY
-        and NOT_A_MODEL.search(part) is not None
-        and MODEL_SIDE.search(NOT_A_MODEL.sub("", part)) is None
-    )
-
-
-def _of_a_control(statement: Statement, scope: Scope, match: re.Match[str]) -> bool:
-    """Whether it is a control that predicts as well, or that was not reached: no claim for the model."""
-    first, last = scope.part(match.start())
-    if CONTROL_ACTS.match(scope.words.line[first:last]):
+    before, after = part[: match.start() - first], part[match.start() - first :]
+    rest = PATTERNS["NOT_A_MODEL"].sub("", part)
+    if statement in _FOR_MODELS_ONLY and rest != part and not has("MODEL", rest):
         return True
+    if PATTERNS["CONTROL_ACTS"].match(part):
+        return True
+    if statement is Statement.CAUSATION:
+        return has("SCORE_OF", before) or has("IN_PREDICTOR", part)
     if statement is not Statement.PREDICTION:
         return False
-    if GENERIC_SUBJECT.search(scope.words.line[first : match.start()]):
+    if has("ANY_MODEL", before):
         return True
-    before, after = scope.words.line[first : match.start()], scope.words.line[match.start() : last]
-    if DENIED.search(scope.words.line[first:last]):
-        return False
-    return CONTROL_SUBJECT.search(before) is not None or BY_CONTROL.search(after) is not None
-
-
-def _of_a_score(statement: Statement, scope: Scope, match: re.Match[str]) -> bool:
-    """Whether it is the prediction of a region that depends on something, not the region."""
-    if statement is not Statement.CAUSATION:
-        return False
-    first, last = scope.part(match.start())
-    line = scope.words.line
-    return bool(
-        SCORE_OF.search(line[first : match.start()]) or IN_PREDICTOR.search(line[first:last])
-    )
-
-
-_EXCUSED = (_of_no_model, _of_a_control, _of_a_score)
+    by_control = has("CONTROL_SUBJECT", before) or has("BY_CONTROL", after)
+    return by_control and not has("DENIED", part)
 
 
 def _widened(statement: Statement, force: Force, scope: Scope, match: re.Match[str]) -> Found:
-    """Statements about all models are another matter than statements about those of a study."""
-    part = _part(scope, match)
+    """The statement, or the universal one if the sentence is about all models instead of those of a study."""
+    line, words = scope.words.line, match[0].strip()
     first, last = scope.part(match.start())
-    if force is Force.ASSERTED and statement in _LEVELS and REQUIRED.search(scope.line[first:last]):
-        return Found(statement, Force.MENTIONED, match[0].strip())
-    bounded = BOUNDED.search(scope.words.line) is not None
+    part = line[first : scope.part(match.end() - 1)[1]]
+    if force is Force.ASSERTED and statement in _LEVELS and has("REQUIRED", scope.line[first:last]):
+        return Found(statement, Force.MENTIONED, words)
+    bounded = has("BOUNDED", line)
     if force is Force.NEGATED and not bounded:
-        denied = (
-            NO_MODEL.search(part)
-            or NEVER.search(part)
-            or GENERIC_NEGATED.search(scope.words.line[:last])
-        )
+        denied = has("NO_MODEL", part) or has("NEVER", part) or has("GENERIC_NEGATED", line[:last])
         if (
             denied
-            and not PAST_DENIAL.search(part)
-            and not UNSHOWN.search(part)
+            and not has("PAST_DENIAL", part)
+            and not has("UNSHOWN", part)
             and statement is not Statement.PREDICTION
             and not scope.disowned(match.start(), match.end())
         ):
-            return Found(Statement.UNIVERSAL_NEGATIVE, Force.ASSERTED, match[0].strip())
+            return Found(Statement.UNIVERSAL_NEGATIVE, Force.ASSERTED, words)
     if force is Force.ASSERTED and statement in _LEVELS:
-        everywhere = UNIVERSAL.search(part) is not None
-        generic = GENERIC.search(part) is not None and statement is Statement.ALIGNMENT
-        if everywhere or (generic and not bounded):
-            return Found(Statement.UNIVERSAL, Force.ASSERTED, match[0].strip())
-    plain = force is Force.NEGATED and statement in _LEVELS and not WITHHELD.search(part)
-    return Found(statement, force, match[0].strip(), plain)
+        generic = statement is Statement.ALIGNMENT and has("GENERIC_SUBJECT", part)
+        if has("UNIVERSAL", part) or (generic and not bounded):
+            return Found(Statement.UNIVERSAL, Force.ASSERTED, words)
+    plain = force is Force.NEGATED and statement in _LEVELS and not has("WITHHELD", part)
+    return Found(statement, force, words, plain)

@@ -1,0 +1,368 @@
+"""Readers of Markdown, LaTeX and plain text: blocks of prose, markup blanked.
+
+Readers never move a character: markup becomes spaces, so that an offset in a block is an offset in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Literal
+
+from markdown_it import MarkdownIt
+
+CITATION = "\ue000"
+"""Replaces a citation in brackets: [12], (Smith, 2020), \\citep{smith}."""
+CITED_AUTHOR = "\ue001"
+"""Replaces a citation that is part of the sentence: \\citet{smith}, @smith."""
+OPAQUE = "\ue002"
+"""Replaces mathematics or code, which is not read."""
+JOINER = "\ue003"
+"""Replaces a character of markup inside a word, which sentences leave out: the backslash of sim\\_ecog."""
+
+Format = Literal["markdown", "latex", "text"]
+
+
+class BlockKind(StrEnum):
+    """What a block is; quotations are not checked."""
+
+    PROSE = "prose"
+    HEADING = "heading"
+    ITEM = "item"
+    CELL = "cell"
+    QUOTE = "quote"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Text that sentences do not cross: ``start`` is its offset in the file, ``text`` is as long as in the file."""
+
+    kind: BlockKind
+    start: int
+    text: str
+
+
+class Canvas:
+    """The characters of a text, to be blanked in place; ``start`` is its offset in the file."""
+
+    def __init__(self, source: str, start: int = 0) -> None:
+        self.characters = list(source)
+        self.start = start
+
+    def blank(self, start: int, end: int, *, leaving: str = "") -> None:
+        """Blank characters but line ends; ``leaving`` is put at the start."""
+        for i in range(start, end):
+            if self.characters[i] != "\n":
+                self.characters[i] = " "
+        for i, character in enumerate(leaving[: end - start]):
+            self.characters[start + i] = character
+
+    def blank_all(
+        self, pattern: re.Pattern[str] | str, *, leaving: str = "", groups: tuple[int, ...] = (0,)
+    ) -> None:
+        """Blank these groups of every match."""
+        for match in re.finditer(pattern, self.text()):
+            for group in groups:
+                self.blank(*match.span(group), leaving=leaving)
+
+    def text(self, start: int = 0, end: int | None = None) -> str:
+        """The characters that are left."""
+        return "".join(self.characters[start:end])
+
+    def take(self, start: int, end: int, kind: BlockKind) -> Block:
+        """Cut out a block and blank it here."""
+        block = Block(kind, self.start + start, self.text(start, end))
+        self.blank(start, end)
+        return block
+
+
+def line_starts(text: str) -> list[int]:
+    """Offsets at which lines begin."""
+    return [0, *(m.end() for m in re.finditer(r"\r\n?|\n", text))]
+
+
+# --- Plain text ------------------------------------------------------------------------------------
+
+
+def read_plain(source: str) -> list[Block]:
+    """Paragraphs of a plain text; one whose lines all begin with ``>`` is quoted."""
+    blocks = []
+    for start, end in _paragraphs(source):
+        text = source[start:end]
+        quoted = all(line.lstrip().startswith(">") for line in text.splitlines())
+        blocks.append(Block(BlockKind.QUOTE if quoted else BlockKind.PROSE, start, text))
+    return blocks
+
+
+def _paragraphs(text: str) -> list[tuple[int, int]]:
+    """Start and end of the stretches between empty lines."""
+    return [m.span() for m in re.finditer(r"(?:^[^\S\n]*\S.*(?:\n|\Z))+", text, re.MULTILINE)]
+
+
+# --- Markdown --------------------------------------------------------------------------------------
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
+_FRONT_PROSE = re.compile(
+    r"^(?:title|subtitle|description|abstract)[ \t]*:[ \t]*[\"']?(\S.*?)[\"']?[ \t]*$", re.MULTILINE
+)
+_MARKER = re.compile(
+    r"^(?:[ \t]*(?:>|#{1,6}(?=[ \t])|[-*+][ \t]|\d{1,9}[.)][ \t])(?:[ \t]*\[[ xX]\][ \t])?)*",
+    re.MULTILINE,
+)
+"""Marks of headings, quotations and items, and tick boxes."""
+# A callout is the text's own words: it opens with a label in bold type, or with [!NOTE].
+_CALLOUT = re.compile(
+    r"\s*(?:\*\*|__)[^*_\n]{1,60}(?:[:.]\s*(?:\*\*|__)|(?:\*\*|__)\s*[:.])|\s*\[!\w+\]"
+)
+_LINK_DEFINITION = re.compile(r"^ {0,3}\[(?!\^)[^\]]+\]:[ \t]+\S+.*$", re.MULTILINE)
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+# Names of models are often set as code.
+_MODEL_NAME = re.compile(
+    r"[\w./-]*(?:gpt|bert|llama|mistral|pythia|opt-|t5|qwen|gemma|bloom|xlnet)[\w./-]*",
+    re.IGNORECASE,
+)
+_INLINE = (
+    (re.compile(r"\$\$.+?\$\$|(?<![\\$\w])\$(?=\S)[^$\n]+?(?<=\S)\$(?!\d)", re.DOTALL), OPAQUE),
+    (re.compile(r"\[[^\[\]]*@[\w:.#$%&+?<>~/-]+[^\[\]]*\]"), CITATION),
+    (re.compile(r"\[\^[^\]]+\]:?"), ""),
+    (re.compile(r"<!--.*?-->", re.DOTALL), ""),
+    (re.compile(r"</?[a-zA-Z][^<>\n]*>|<https?://[^>\s]*>"), ""),
+)
+_LINK = re.compile(
+    r"(!?\[)([^\[\]]*)(\](?:\([^()\s]*(?:\([^()]*\)[^()\s]*)?(?:\s+\"[^\"]*\")?\)|\[[^\]]*\]))"
+)
+_AUTHOR = re.compile(r"(?<![\w@])@[A-Za-z][\w:.-]*\w")
+_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
+_STRONG = re.compile(r"\*+|~~|(?<!\w)_+(?=\w)|(?<=[\w.!?])_+(?!\w)")
+_MARKDOWN = MarkdownIt("commonmark").enable("table").disable(["reference", "inline"])
+
+
+def read_markdown(source: str) -> list[Block]:
+    """Blocks of a Markdown text: CommonMark with tables, footnotes, mathematics and citations ([@key])."""
+    canvas = Canvas(source)
+    blocks: list[Block] = []
+    if front := _FRONT_MATTER.match(source):
+        titles = _FRONT_PROSE.finditer(source, *front.span(1))
+        blocks = [canvas.take(*m.span(1), BlockKind.HEADING) for m in titles]
+        canvas.blank(*front.span())
+    starts = [*line_starts(source), len(source)]
+    containers: list[str] = []
+    for token in _MARKDOWN.parse(canvas.text()):
+        if token.nesting:
+            containers.append(token.tag) if token.nesting > 0 else containers.pop()
+        if token.map is None or token.type not in ("inline", "html_block", "tr_open"):
+            continue
+        start, end = (starts[min(line, len(starts) - 1)] for line in token.map)
+        if token.type == "tr_open":
+            row = _markdown_inline(canvas.text(start, end), start)
+            blocks += _cells(row, start)
+        elif "table" not in containers:
+            blocks.append(_markdown_block(canvas.text(start, end), start, containers))
+    return sorted(blocks, key=lambda block: block.start)
+
+
+def _markdown_block(text: str, start: int, containers: list[str]) -> Block:
+    marked = Canvas(text)
+    marked.blank_all(_MARKER)
+    kind = BlockKind.PROSE
+    if "blockquote" in containers:
+        kind = BlockKind.PROSE if _CALLOUT.match(marked.text()) else BlockKind.QUOTE
+    elif containers and re.fullmatch(r"h[1-6]", containers[-1]):
+        kind = BlockKind.HEADING
+    elif "li" in containers:
+        kind = BlockKind.ITEM
+    return Block(kind, start, _STRONG.sub(_spaces, _markdown_inline(marked.text(), start)))
+
+
+def _markdown_inline(text: str, start: int) -> str:
+    """Text without inline markup; citations, mathematics and code leave a sign."""
+    canvas = Canvas(text, start)
+    canvas.blank_all(_LINK_DEFINITION)
+    for match in _CODE.finditer(text):
+        if not _MODEL_NAME.fullmatch(match[2]):
+            canvas.blank(*match.span(), leaving=OPAQUE)
+    for pattern, sign in _INLINE:
+        canvas.blank_all(pattern, leaving=sign)
+    canvas.blank_all(_LINK, groups=(1, 3))
+    canvas.blank_all(_AUTHOR, leaving=CITED_AUTHOR)
+    canvas.blank_all(_ESCAPE)
+    return canvas.text()
+
+
+def _cells(line: str, start: int) -> Iterator[Block]:
+    """Cells of a table's row that contain letters."""
+    for cell in re.finditer(r"[^|\n]+", line):
+        if re.search(r"[^\W\d_]", cell[0]):
+            yield Block(BlockKind.CELL, start + cell.start(), _STRONG.sub(_spaces, cell[0]))
+
+
+def _spaces(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+# --- LaTeX -----------------------------------------------------------------------------------------
+
+_SILENT_ENVIRONMENTS = (
+    "verbatim Verbatim lstlisting minted comment thebibliography tikzpicture filecontents "
+    "algorithm algorithmic"
+)
+_MATHS_ENVIRONMENTS = "equation align gather multline eqnarray displaymath math flalign alignat"
+_QUOTE_ENVIRONMENTS = "quote quotation displayquote verse"
+_TABLE_ENVIRONMENTS = "tabular tabularx longtable tabulary"
+_TITLES = (
+    "title subtitle part chapter section subsection subsubsection paragraph subparagraph caption captionof footnote "
+    "footnotetext thanks frametitle subcaption marginpar"
+)
+"""Commands whose argument is a separate block."""
+_UNREAD = (
+    "label ref eqref autoref cref Cref pageref nameref includegraphics bibliography bibliographystyle addbibresource "
+    "usepackage documentclass url href input include subfile import newcommand renewcommand providecommand def "
+    "setlength vspace hspace begin end bibitem hypersetup pagestyle thispagestyle author date affil affiliation email "
+    "newtheorem DeclareMathOperator graphicspath setcounter addtocounter color definecolor cline cmidrule multicolumn "
+    "orcid tag nocite lstinputlisting verbatiminput ac gls index todo SI num qty"
+)
+"""Commands whose first argument is not prose; of \\href and \\multicolumn a later argument is."""
+
+
+def _any_of(names: str) -> str:
+    return f"(?:{'|'.join(names.split())})"
+
+
+_ARGUMENT = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
+_OPTIONS = r"(?:\s*\[[^\[\]]*\])*"
+_COMMENT = re.compile(r"(?<!\\)(?:\\\\)*(%.*)")
+_BODY = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.DOTALL)
+_TITLED = re.compile(rf"\\{_any_of(_TITLES)}\*?{_OPTIONS}\s*({_ARGUMENT})", re.DOTALL)
+_CITE = re.compile(rf"\\([A-Za-z]*cite[A-Za-z]*)\*?{_OPTIONS}\s*{_ARGUMENT}", re.DOTALL)
+_CITE_IN_TEXT = ("citet", "textcite", "citeauthor", "citea")
+_UNREAD_COMMAND = re.compile(
+    rf"\\{_any_of(_UNREAD)}\*?{_OPTIONS}\s*{_ARGUMENT}{_OPTIONS}", re.DOTALL
+)
+_INCLUDED = re.compile(r"\\(?:input|include|subfile|import|subfileinclude)\s*\{([^{}]*)\}")
+# Mathematics ends with its paragraph, as in TeX: an unpaired sign hides no more than that. The spacing after a line
+# break, \\\\[2pt], opens none.
+_SAME_PARAGRAPH = r"(?:(?!\n[ \t]*\n).)+?"
+_MATHS = re.compile(
+    rf"(?<!\\)\$\${_SAME_PARAGRAPH}\$\$"
+    r"|(?<!\\)\$(?:[^$\\\n]|\\.|\n(?![ \t]*\n))+\$"
+    rf"|(?<!\\)(?:\\\\)*\\\({_SAME_PARAGRAPH}\\\)"
+    rf"|(?<!\\)(?:\\\\)*\\\[{_SAME_PARAGRAPH}\\\]",
+    re.DOTALL,
+)
+_VERBATIM = re.compile(
+    r"\\(?:verb|lstinline)\*?(?:\[[^\]\n]*\])?([^A-Za-z\s*])[^\n]*?\1"
+    r"|\\(?:url|nolinkurl|path)\s*\{[^{}\n]*\}"
+)
+_QUOTED = re.compile(r"\\(?:enquote|textquote|blockquote|blockcquote)\*?\s*(\{)", re.DOTALL)
+_ITEMS = re.compile(r"\\(item|begin|end)\b[^\n]*?(?:\{[^{}]*\}|(?=\s))")
+
+
+def read_latex(source: str) -> list[Block]:
+    """Blocks of a LaTeX text: body, titles, captions, footnotes, items and cells."""
+    canvas = _without_comments(source)
+    canvas.blank_all(_environment(_SILENT_ENVIRONMENTS))
+    canvas.blank_all(_environment(_MATHS_ENVIRONMENTS), leaving=OPAQUE)
+    canvas.blank_all(_MATHS, leaving=OPAQUE)
+    for match in _CITE.finditer(canvas.text()):
+        in_text = match[1].lower().startswith(_CITE_IN_TEXT)
+        canvas.blank(*match.span(), leaving=CITED_AUTHOR if in_text else CITATION)
+    _write_quotes(canvas)
+    blocks = _titled(canvas)
+    if body := _BODY.search(canvas.text()):
+        canvas.blank(0, body.start(1))
+        canvas.blank(body.end(1), len(source))
+    for quote in _environment(_QUOTE_ENVIRONMENTS).finditer(canvas.text()):
+        blocks.append(canvas.take(*quote.span(3), BlockKind.QUOTE))
+    blocks += _body(canvas)
+    blocks = [Block(b.kind, b.start, _without_commands(b.text)) for b in blocks]
+    return sorted(blocks, key=lambda block: block.start)
+
+
+def unread_files(text: str, format: Format) -> list[tuple[int, str]]:
+    """Line and name of files that a LaTeX text includes; they are not read."""
+    if format != "latex":
+        return []
+    starts = line_starts(text)
+    found = _INCLUDED.finditer(_without_comments(text).text())
+    return [(bisect_right(starts, m.start()), m[1].strip()) for m in found]
+
+
+def _without_comments(source: str) -> Canvas:
+    """The text without verbatim text, where a percent sign opens no comment, and without comments."""
+    canvas = Canvas(source)
+    canvas.blank_all(_VERBATIM, leaving=OPAQUE)
+    canvas.blank_all(_COMMENT, groups=(1,))
+    return canvas
+
+
+def _environment(names: str) -> re.Pattern[str]:
+    return re.compile(rf"\\begin\{{({_any_of(names)})(\*?)\}}(.*?)\\end\{{\1\2\}}", re.DOTALL)
+
+
+def _write_quotes(canvas: Canvas) -> None:
+    """Turn quotes of LaTeX, and commands that quote, into quotation marks."""
+    for quote, mark in ((r"``", "“"), (r"''", "”"), (r"(?<![\w`])`(?=\w)", "‘")):
+        canvas.blank_all(quote, leaving=mark)
+    text = canvas.text()
+    for match in _QUOTED.finditer(text):
+        canvas.blank(*match.span(), leaving="“".rjust(len(match[0])))
+        depth = 0
+        for brace in re.finditer(r"(?<!\\)[{}]", text[match.start(1) :]):
+            depth += 1 if brace[0] == "{" else -1
+            if depth == 0:
+                end = match.start(1) + brace.start()
+                canvas.blank(end, end + 1, leaving="”")
+                break
+
+
+def _titled(canvas: Canvas) -> list[Block]:
+    """Titles, captions and footnotes; the innermost first."""
+    blocks = []
+    for match in sorted(_TITLED.finditer(canvas.text()), key=lambda m: -m.start()):
+        blocks.append(canvas.take(match.start(1) + 1, match.end(1) - 1, BlockKind.HEADING))
+        # An empty line keeps the sentences before and after a heading apart, a footnote does not.
+        foot = match[0].startswith(("\\footnote", "\\thanks", "\\marginpar"))
+        canvas.blank(*match.span(), leaving="" if foot else "\n\n")
+    return blocks
+
+
+def _body(canvas: Canvas) -> list[Block]:
+    """Paragraphs, items and cells of tables."""
+    blocks = []
+    for table in _environment(_TABLE_ENVIRONMENTS).finditer(canvas.text()):
+        for cell in re.finditer(r"(?:(?!\\\\|(?<!\\)&).)+", table[3], re.DOTALL):
+            start, end = (table.start(3) + offset for offset in cell.span())
+            blocks.append(canvas.take(start, end, BlockKind.CELL))
+        canvas.blank(*table.span())
+    text = canvas.text()
+    for start, end in _paragraphs(text):
+        marks = list(_ITEMS.finditer(text[start:end]))
+        cuts = [start, *(start + m.start() for m in marks), end]
+        kinds = ["prose", *("item" if m[1] == "item" else "prose" for m in marks)]
+        blocks += [
+            Block(BlockKind(kind), a, text[a:b])
+            for kind, (a, b) in zip(kinds, pairwise(cuts), strict=True)
+        ]
+    return blocks
+
+
+def _without_commands(text: str) -> str:
+    """Blank commands and braces; the text that they format stays."""
+    canvas = Canvas(text)
+    canvas.blank_all(_UNREAD_COMMAND)
+    canvas.blank_all(r"(\\)[%&#$_{}]", leaving=JOINER, groups=(1,))
+    canvas.blank_all(r"(\\item)\s*\[[^\[\]]*\]", groups=(1,))
+    canvas.blank_all(r"\\(?:[A-Za-z@]+\*?|[^A-Za-z])")
+    canvas.blank_all(r"[{}~]")
+    return canvas.text()
+
+
+READERS: dict[Format, Callable[[str], list[Block]]] = {
+    "markdown": read_markdown,
+    "latex": read_latex,
+    "text": read_plain,
+}
