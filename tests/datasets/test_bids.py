@@ -506,7 +506,7 @@ def test_datatype_and_task_must_be_clear(eeg: Path) -> None:
 def test_a_wrong_sampling_rate_in_the_sidecar(eeg: Path) -> None:
     path = sidecar(recording_file(eeg), "eeg.json")
     edit(path, lambda text: re.sub(r'("SamplingFrequency": )[0-9.]+', r"\g<1>1000.0", text))
-    with pytest.raises(RecordingError, match="another sampling rate") as caught:
+    with pytest.raises(RecordingError, match="different sampling rates") as caught:
         first(eeg)
     message = str(caught.value)
     assert "key 'SamplingFrequency'" in message

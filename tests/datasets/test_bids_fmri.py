@@ -19,8 +19,8 @@ from dataset_writers._nifti import AFFINE, SHAPE, atlas_volume, write_volume
 from dataset_writers.bids_fmri import BidsFmriTruth, write_bids_fmri
 from lpact.codes import Reason
 from lpact.config import GridConfig
+from lpact.datasets import _fmri_volumes as nifti
 from lpact.datasets._finding import Finding
-from lpact.datasets._fmri import nifti
 from lpact.datasets.base import DATASETS, Dataset, RecordingId
 from lpact.datasets.series import BLOCK_BYTES, StreamedSeries, UnitBlocks
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
@@ -366,7 +366,7 @@ def test_a_series_without_repetition_time_is_named(copy: Path) -> None:
     image.header["pixdim"][4] = 0.0
     nibabel.Nifti1Image(np.asarray(image.dataobj), None, image.header).to_filename(copy / BOLD)
     (copy / BOLD.replace(".nii.gz", ".json")).unlink()
-    with pytest.raises(RecordingError, match="no file says the repetition time"):
+    with pytest.raises(RecordingError, match="no file states the repetition time"):
         opened(copy).recording(KEY)
     assert opened(copy, tr_s=1.1).recording(KEY).signal.sampling_rate_hz == 1 / 1.1
 
@@ -404,13 +404,13 @@ def test_words_that_run_backwards_are_named(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "told"),
     [
-        ({"words": ""}, ConfigError, "nothing says where the words are"),
+        ({"words": ""}, ConfigError, "the option 'words' is missing"),
         ({"words": "stimuli/{run}.tsv"}, StimulusError, "'stimuli/1.tsv' is missing"),
         ({"audio": "stimuli/{run}.wav"}, StimulusError, "'stimuli/1.wav' is missing"),
         ({"audio": "{session}.wav"}, InputError, "names two files for the stimulus 'listen_words'"),
         ({"start_event": "begin"}, RecordingError, "have no 'begin'"),
         ({"task": "rest"}, InputError, "no volumes to read"),
-        ({"subjects": ("03",)}, InputError, "subject '03'"),
+        ({"subjects": ("03",)}, InputError, "the dataset has no '03'"),
         ({"words": "events", "word_event": "token"}, StimulusError, "rows with trial_type 'token'"),
         ({"words": "events", "word_column": "text"}, StimulusError, "the column 'text' is missing"),
     ],
@@ -537,7 +537,7 @@ def test_a_torn_atlas_that_is_resampled_is_named(copy: Path) -> None:
         ({"task": "listne"}, ("none with desc-preproc, task-listne", "did you mean 'listen'?")),
         ({"space": "T1w"}, ("space: MNI152NLin6Asym", "space: known: MNI152NLin6Asym")),
         ({"desc": "clean"}, ("desc: preproc", "desc: known: preproc")),
-        ({"derivatives": "derivatives/fmriprp"}, ("in derivatives/: fmriprep",)),
+        ({"derivatives": "derivatives/fmriprp"}, ("derivatives/: fmriprep",)),
     ],
 )
 def test_what_is_there_instead_is_listed(

@@ -233,7 +233,7 @@ def test_the_audio_starts_with_the_first_event_that_plays_it(
 
 def test_a_run_that_plays_another_story_is_named(copy: Path) -> None:
     dataset = write_events(copy, "0.0 12 fixation n/a", "12.0 30 story OTHER_audio.wav")
-    with pytest.raises(RecordingError, match="not the one that its words are of") as caught:
+    with pytest.raises(RecordingError, match="plays another story") as caught:
         dataset.recording(find(dataset, "001", "tunnel"))
     message = str(caught.value)
     assert "sub-001_task-tunnel_events.tsv, column 'stim_file'" in message

@@ -119,7 +119,7 @@ def test_rows_without_a_word_and_capitalised_ones_are_told(written: Written) -> 
     told = [f.found for f in findings if f.reason == Reason.SOURCE_ROWS_MENDED]
     assert "1 row(s) without a word" in told[0]
     assert "after 'didnt'" in told[0]
-    assert "2 word(s) that a spreadsheet capitalised ('TRUE', row 10)" in told[1]
+    assert "2 word(s) that a spreadsheet capitalised; first: row 10" in told[1]
     assert "several heads" in told[2]
 
 
@@ -180,7 +180,7 @@ def test_a_subject_without_nine_runs_is_named(copy: Path) -> None:
 
 
 def test_an_unknown_subject_is_named(written: Written) -> None:
-    with pytest.raises(InputError, match="no BOLD file of the subject 'EN059'"):
+    with pytest.raises(InputError, match="the dataset has no 'EN059'"):
         opened(written.folder, subjects=("EN059",))
 
 
@@ -214,7 +214,7 @@ def test_broken_parses_are_named(copy: Path) -> None:
         opened(copy).stimulus("lppEN-section1")
     assert "lppEN_dependency.csv, line 2" in str(caught.value)
     replace_text(path, "root(ROOT-0 swallowed-2)", "dep(boa-1, swallowed-2)")
-    with pytest.raises(StimulusError, match="do not hold a tree"):
+    with pytest.raises(StimulusError, match="do not form a tree"):
         opened(copy).stimulus("lppEN-section1")
 
 

@@ -397,7 +397,7 @@ def test_a_number_beyond_all_bounds(copy: Path, written: Written) -> None:
 def test_a_wrong_rate_in_the_sidecar_of_the_raw_signal(copy: Path) -> None:
     replace(copy / "sub-01/ieeg/sub-01_task-podcast_ieeg.json", "512.0", "2048")
     dataset = opened(copy, signal="raw")
-    with pytest.raises(RecordingError, match="another sampling rate") as caught:
+    with pytest.raises(RecordingError, match="different sampling rates") as caught:
         dataset.recording(dataset.recording_ids()[0])
     assert "2048 in the sidecar, 512 Hz in sub-01_task-podcast_ieeg.edf" in str(caught.value)
 

@@ -22,6 +22,7 @@ from string import Formatter
 import numpy as np
 
 from lpact.codes import Reason
+from lpact.datasets._bids import check_participants, read_description
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._mne.series import open_raw
@@ -47,7 +48,6 @@ from lpact.datasets.bids.events import (
 from lpact.datasets.bids.files import BidsFiles, Filters, find_recordings
 from lpact.datasets.bids.options import EVENTS, BidsOptions
 from lpact.datasets.bids.recording import coordinate_system_file, open_recording, shifted
-from lpact.datasets.bids.sidecars import check_participants, read_description
 from lpact.datasets.bids.words import WordOptions, words_of_events, words_of_table
 from lpact.datasets.catalogue import Expected
 from lpact.datasets.triggers import TriggerClock

@@ -11,8 +11,16 @@ from typing import Any
 import numpy as np
 
 from lpact.codes import Reason
+from lpact.datasets._bids import (
+    ChannelTable,
+    Places,
+    check_sampling_rate,
+    read_channels,
+    read_electrodes,
+)
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
+from lpact.datasets._folder_dataset import read_json
 from lpact.datasets._mne.channels import (
     bad_annotations,
     channel_places,
@@ -25,14 +33,6 @@ from lpact.datasets._mne.units import scaling
 from lpact.datasets.base import Span, TimeSeries, Units
 from lpact.datasets.bids.events import Events, bad_events, read_events
 from lpact.datasets.bids.files import BidsFiles, Datatype, sidecar_of
-from lpact.datasets.bids.sidecars import (
-    ChannelTable,
-    Electrodes,
-    check_sampling_rate,
-    read_channels,
-    read_electrodes,
-    read_json,
-)
 from lpact.errors import RecordingError
 
 NEURAL: dict[Datatype, tuple[str, ...]] = {
@@ -239,7 +239,7 @@ def _places(
     *,
     space: str,
     region_column: str,
-) -> Electrodes:
+) -> Places:
     """Return where the units lie: by electrodes.tsv, or else by the file."""
     entities = files.entities.copy().update(
         space=space or None, check=False, acquisition=None, run=None, split=None
@@ -247,7 +247,7 @@ def _places(
     path = _electrodes_file(folder, files, space, entities)
     if path is None:
         inside, frame = channel_places(raw, picks)
-        return Electrodes(inside, frame, ("unknown",) * len(ids), ())
+        return Places(inside, frame, ("unknown",) * len(ids), ())
     unit, frame = _coordinate_system(folder, path)
     return read_electrodes(
         path, ids, unit=unit, frame=frame, region_column=region_column, where=folder.where(path)

@@ -24,8 +24,15 @@ from typing import Annotated, ClassVar, Literal, cast
 from pydantic import Field
 
 from lpact.codes import Reason
+from lpact.datasets._bids import (
+    check_participants,
+    check_sampling_rate,
+    read_channels,
+    read_description,
+)
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
+from lpact.datasets._folder_dataset import read_json
 from lpact.datasets._mne.channels import channel_places, pick_channels, place_findings
 from lpact.datasets._mne.series import RawSeries, open_raw
 from lpact.datasets.base import (
@@ -40,13 +47,6 @@ from lpact.datasets.base import (
     Stimulus,
     TimeSeries,
     Units,
-)
-from lpact.datasets.bids.sidecars import (
-    check_participants,
-    check_sampling_rate,
-    read_channels,
-    read_description,
-    read_json,
 )
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.meg_masc.audio import AUDIO, sound_files, story_envelope

@@ -24,6 +24,7 @@ import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
+from lpact.datasets._bids import check_participants, read_description
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (
@@ -36,7 +37,6 @@ from lpact.datasets.base import (
     SourceFile,
     Stimulus,
 )
-from lpact.datasets.bids.sidecars import check_participants, read_description
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.podcast_ecog import features
 from lpact.datasets.podcast_ecog import words as podcast

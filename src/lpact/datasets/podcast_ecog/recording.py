@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 
 from lpact.codes import Reason
+from lpact.datasets._bids import (
+    ChannelTable,
+    Places,
+    check_sampling_rate,
+    read_channels,
+    read_electrodes,
+)
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._mne.channels import (
@@ -20,13 +27,6 @@ from lpact.datasets._mne.channels import (
 from lpact.datasets._mne.series import RawSeries, open_raw
 from lpact.datasets._mne.units import Scaling, scaling
 from lpact.datasets.base import Recording, RecordingId, Span, TimeSeries, Units
-from lpact.datasets.bids.sidecars import (
-    ChannelTable,
-    Electrodes,
-    check_sampling_rate,
-    read_channels,
-    read_electrodes,
-)
 from lpact.errors import RecordingError
 from lpact.math.types import BoolArray, FloatArray
 
@@ -151,12 +151,12 @@ def _places(
     ids: Sequence[str],
     findings: list[Finding],
     where: str,
-) -> Electrodes:
+) -> Places:
     """Return where the units lie: by the file, and where that does not say, by the electrode table."""
     inside, _ = channel_places(raw, picks)
     path = electrodes_file(folder, subject)
     if path is None:
-        return Electrodes(inside, FRAME, ("unknown",) * len(ids), ())
+        return Places(inside, FRAME, ("unknown",) * len(ids), ())
     table = read_electrodes(
         path, ids, unit="mm", frame=FRAME, region_column="", where=folder.where(path)
     )
@@ -166,7 +166,7 @@ def _places(
     if apart.any():
         findings.append(_other_places(ids, inside, table.coordinates_mm, apart, where))
     coordinates = np.where(known[:, None], inside, table.coordinates_mm)
-    return Electrodes(coordinates, FRAME, table.regions, ())
+    return Places(coordinates, FRAME, table.regions, ())
 
 
 def _other_places(

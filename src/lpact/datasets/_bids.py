@@ -1,0 +1,199 @@
+"""Names and small files of BIDS folders: entities, description, participants, channels, electrodes, sidecars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lpact.codes import Reason
+from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.strict import TsvFile
+from lpact.datasets._finding import Finding
+from lpact.datasets._folder_dataset import UNKNOWN, check_unique, note, read_json
+from lpact.datasets.base import DatasetInfo
+from lpact.errors import InputError, RecordingError
+from lpact.math.types import FloatArray
+
+DESCRIPTION = "dataset_description.json"
+RATE_TOLERANCE = 1e-4
+"""Sampling rates of file and sidecar may differ by this fraction: sidecars are rounded."""
+
+REGION_COLUMNS = (
+    "region",
+    "anatomical_region",
+    "anatomy",
+    "DesikanKilliany",
+    "Destrieux",
+    "label",
+)
+"""Columns of electrodes.tsv that name a region, in the order in which they are tried."""
+
+_TO_MM = {"m": 1000.0, "cm": 10.0, "mm": 1.0}
+_NO_REGION = ("", "n/a", "N/A", "nan", "unknown", "Unknown")
+
+
+def entities(path: Path) -> dict[str, str]:
+    """Return the entities of a BIDS name: ``sub-01_task-x_bold.nii.gz`` gives ``{sub: 01, task: x}``."""
+    parts = path.name.split(".")[0].split("_")
+    return {key: value for key, dash, value in (part.partition("-") for part in parts) if dash}
+
+
+def stem(path: Path, *keys: str) -> str:
+    """Return the first part of a name, with the entities ``keys`` only, in their order."""
+    found = entities(path)
+    return "_".join(f"{key}-{found[key]}" for key in keys if key in found)
+
+
+def read_description(folder: SourceFolder, published: DatasetInfo | None = None) -> DatasetInfo:
+    """Return name, version and licence from ``dataset_description.json``.
+
+    With ``published`` the file is optional, and ``published`` fills in what it does not state.
+    """
+    path = folder.optional(DESCRIPTION) if published else folder.file(DESCRIPTION)
+    about = {} if path is None else read_json(path, InputError)
+    known = published or DatasetInfo(folder.name, "not stated", "not stated")
+    text = {key: value.strip() for key, value in about.items() if isinstance(value, str)}
+    doi = text.get("DatasetDOI", "").removeprefix("doi:")
+    version = doi.rpartition(".v")[2] if ".v" in doi else text.get("DatasetVersion")
+    name = text.get("Name") or known.source
+    return DatasetInfo(
+        source=f"{name} ({doi})" if doi else name,
+        version=version or known.version,
+        licence=text.get("License") or known.licence,
+    )
+
+
+def check_participants(folder: SourceFolder) -> Path | None:
+    """Return ``participants.tsv`` if it exists; raises `InputError` if it lists a subject twice."""
+    path = folder.optional("participants.tsv")
+    if path is not None:
+        table = TsvFile(path, InputError)
+        table.require(("participant_id",))
+        check_unique(
+            table.text("participant_id"),
+            where=f"{path}, column 'participant_id'",
+            remedy="remove the duplicate, or give the second person another id",
+            error=InputError,
+        )
+    return path
+
+
+def check_sampling_rate(rate_hz: float, sidecar: Path | None, data: Path) -> None:
+    """Raise `RecordingError` if the sidecar states another sampling rate than the data file."""
+    value = None if sidecar is None else read_json(sidecar).get("SamplingFrequency")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value in (None, "n/a") or (number and math.isclose(value, rate_hz, rel_tol=RATE_TOLERANCE)):  # type: ignore[arg-type]
+        return
+    raise RecordingError(
+        "sidecar and recording state different sampling rates",
+        where=f"{sidecar}, key 'SamplingFrequency'",
+        got=f"{value!r} in the sidecar, {rate_hz:g} Hz in {data.name}",
+        expected="the same rate in both",
+        remedy="find out which is right; fix the sidecar, or write the recording again",
+    )
+
+
+@dataclass(frozen=True)
+class ChannelTable:
+    """``channels.tsv``: type (upper case) and unit of each channel, and why bad ones are bad."""
+
+    path: Path
+    types: dict[str, str]
+    bad: dict[str, str]
+    units: dict[str, str]
+
+    def check_complete(self, names: Sequence[str], data: Path) -> None:
+        """Raise `RecordingError` unless every channel of the recording has a row."""
+        unlisted = [name for name in names if name not in self.types]
+        if unlisted:
+            raise RecordingError(
+                "a channel of the recording is not in channels.tsv",
+                where=str(self.path),
+                got=f"no row for {', '.join(unlisted[:5])}",
+                expected=f"a row for each of the {len(names)} channels of {data.name}",
+                remedy="add the rows, or download both files again",
+            )
+
+
+def read_channels(path: Path) -> ChannelTable:
+    """Read ``channels.tsv``."""
+    table = TsvFile(path, RecordingError)
+    table.require(("name", "type"))
+    names = _unique_names(table)
+    types = dict(zip(names, (kind.upper() for kind in table.text("type")), strict=True))
+    bad: dict[str, str] = {}
+    if "status" in table.columns:
+        why = table.cells("status_description") if "status_description" in table.columns else None
+        for row, status in enumerate(table.cells("status")):
+            if status not in ("good", "bad", "n/a", ""):
+                raise table.wrong("status", row, "good, bad or n/a")
+            if status == "bad":
+                bad[names[row]] = why[row] if why and why[row] not in ("", "n/a") else "bad"
+    units = table.cells("units") if "units" in table.columns else []
+    return ChannelTable(path, types, bad, dict(zip(names, units, strict=False)))
+
+
+@dataclass(frozen=True)
+class Places:
+    """Coordinates (mm in ``frame``, NaN where unknown) and regions of channels."""
+
+    coordinates_mm: FloatArray
+    frame: str
+    regions: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def read_electrodes(
+    path: Path, names: Sequence[str], *, unit: str, frame: str, region_column: str, where: str
+) -> Places:
+    """Read ``electrodes.tsv`` for the channels ``names``; one that is not listed has no place.
+
+    Coordinates in another ``unit`` than m, cm or mm are not used. Without ``region_column``, the first of
+    `REGION_COLUMNS` in the table counts.
+    """
+    table = TsvFile(path, RecordingError)
+    table.require(("name", "x", "y", "z", *((region_column,) if region_column else ())))
+    row_of = {name: row for row, name in enumerate(_unique_names(table))}
+    rows = [row_of.get(name) for name in names]
+    xyz = np.column_stack([table.numbers_or_nan(axis) for axis in ("x", "y", "z")])
+    places = np.array([xyz[row] if row is not None else [np.nan] * 3 for row in rows])
+    places = places.reshape(-1, 3) * _TO_MM.get(unit, np.nan)
+    column = region_column or next((c for c in REGION_COLUMNS if c in table.columns), "")
+    labels = table.cells(column) if column else [""] * table.n_rows
+    regions = (UNKNOWN if row is None or labels[row] in _NO_REGION else labels[row] for row in rows)
+    findings = []
+    if unit not in _TO_MM:
+        findings.append(_no_place(where, f"coordinates in {unit!r}", "coordinates in m, cm or mm"))
+    unlisted = [name for name, row in zip(names, rows, strict=True) if row is None]
+    if unlisted:
+        found = f"{len(unlisted)} channel(s): {shown(unlisted)}"
+        findings.append(_no_place(where, found, "a row for every channel"))
+    return Places(places, frame if unit in _TO_MM else "", tuple(regions), tuple(findings))
+
+
+def shown(names: Sequence[str]) -> str:
+    """Return the first names of a list, for messages."""
+    return ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+
+
+def _unique_names(table: TsvFile) -> list[str]:
+    names = table.text("name")
+    for row, name in enumerate(names):
+        if names.index(name) != row:
+            raise table.wrong("name", row, "every name once")
+    return names
+
+
+def _no_place(where: str, found: str, expected: str) -> Finding:
+    return note(
+        "electrodes.tsv",
+        Reason.UNIT_WITHOUT_PLACE,
+        where,
+        found,
+        expected,
+        "the channels are kept, without a position; add it to the table",
+    )

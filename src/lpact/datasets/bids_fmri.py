@@ -1,0 +1,361 @@
+"""Reader of any BIDS dataset of functional MRI with words: volumes by an atlas or mask, fMRIPrep's confounds.
+
+::
+
+    [sub-<s>/[ses-<v>/]func/…_events.tsv]           where an event starts the stimulus, or words are events
+    <words table>                                   word, onset, offset; the option `words` names it
+    <derivatives>/sub-<s>/[ses-<v>/]func/
+        sub-<s>[_ses-<v>]_task-<t>[_run-<r>]…_space-<space>…_desc-<desc>_bold.nii[.gz]
+        sub-<s>[_ses-<v>]_task-<t>[_run-<r>]…_desc-confounds_timeseries.tsv
+
+A words table is on the clock of the stimulus, so all listeners share one stimulus; `start_event` says which event of a
+run is its zero. If words are rows of the events, every run is a stimulus.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from lpact.codes import Reason
+from lpact.datasets._bids import entities, stem
+from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.strict import TsvFile
+from lpact.datasets._finding import Finding
+from lpact.datasets._fmri import (
+    ABOUT,
+    CONFOUNDS,
+    RAW_KEYS,
+    FmriDataset,
+    FmriOptions,
+    Scan,
+    find_scan,
+    no_events,
+    read_events,
+)
+from lpact.datasets._folder_dataset import (
+    FolderReader,
+    labelled_words,
+    note,
+    read_table,
+    untimed_note,
+)
+from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
+from lpact.datasets.catalogue import Expected
+from lpact.errors import ConfigError, InputError, RecordingError, StimulusError, did_you_mean
+from lpact.math.types import FloatArray
+
+EVENTS = "events"
+ONSET, OFFSET = ("onset_s", "onset"), ("offset_s", "offset")
+TIMES = (*ONSET, *OFFSET, "duration", "sentence_id", "story_id", "word", "trial_type")
+"""Columns of a words table that are not annotations."""
+
+
+class BidsFmriOptions(FmriOptions):
+    """Options of the reader."""
+
+    task: str = Field("", description="Task to read, as in `task-`. Empty: the only one.")
+    derivatives: str = Field(
+        "derivatives/fmriprep",
+        description="Folder of the volumes, from the dataset's folder. Empty: the dataset's folder itself.",
+    )
+    space: str = Field("", description="Value of `space-` in file names. Empty: any, but only one.")
+    res: str = Field("", description="Value of `res-` in file names. Empty: any.")
+    desc: str = Field("preproc", description="Value of `desc-` in file names. Empty: none.")
+    words: str = Field(
+        "",
+        description="Table of words (TSV, or CSV by its ending) with `word`, `onset` and `offset` or `duration` in "
+        "seconds on the stimulus' clock. `{subject}`, `{session}`, `{task}` and `{run}` stand for those of a "
+        "recording; recordings with the same table share a stimulus. `events`: words are rows of the events files.",
+    )
+    audio: str = Field(
+        "",
+        description="Sound file of a stimulus, on the words' clock; place-holders as in `words`. Empty: none.",
+    )
+    start_event: str = Field(
+        "",
+        description="`trial_type` of the event with which the stimulus begins, the first such in a run. Empty: it "
+        "begins `stimulus_onset_s` after the first volume.",
+    )
+    stimulus_onset_s: float | None = Field(
+        None,
+        description="Seconds from the first volume to the stimulus, where no event says so. Not for words from events. "
+        "Not given: 0, with a note where a run has events.",
+    )
+    word_event: str = Field(
+        "word", description="`trial_type` of words among the events, with `words` = `events`."
+    )
+    word_column: str = Field("word", description="Column of the events that holds the words.")
+
+
+class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
+    """An opened BIDS dataset."""
+
+    published = DatasetInfo("BIDS dataset", "not stated", "not stated")
+
+    def __init__(self, folder: SourceFolder, options: BidsFmriOptions) -> None:
+        if not options.words:
+            raise ConfigError(
+                "the option 'words' is missing",
+                where=f"dataset '{folder.name}', option 'words'",
+                got="no value",
+                expected="a table of words, or 'events'",
+                remedy='set words = "stimuli/words.tsv", or words = "events"',
+            )
+        super().__init__(folder, options)
+        self._tables = self._files_of_stimuli("words")
+        self._sounds = self._files_of_stimuli("audio")
+
+    def _find_scans(self) -> list[tuple[RecordingId, Scan]]:
+        scans = []
+        for bold in self._bold_files(self._find_volumes()):
+            found = entities(bold)
+            stimulus = stem(bold, *RAW_KEYS)
+            if self.options.words != EVENTS:
+                stimulus = Path(_filled(self.options.words, bold)).name.split(".")[0]
+            session, run = found.get("ses", "1"), found.get("run", "1")
+            scans.append(
+                (RecordingId(found["sub"], session, run, stimulus), find_scan(self.folder, bold))
+            )
+        return scans
+
+    def _find_volumes(self) -> list[Path]:
+        options = self.options
+        root = f"{options.derivatives.strip('/')}/" if options.derivatives else ""
+        every = [
+            path
+            for depth in ("func", "ses-*/func")
+            for path in self.folder.glob(f"{root}sub-*/{depth}/*_bold.nii*", RecordingError)
+            if path.name.endswith((".nii", ".nii.gz"))
+        ]
+        wanted = {"task": options.task, "space": options.space, "res": options.res}
+        found = [
+            path
+            for path in every
+            if entities(path).get("desc", "") == options.desc
+            and all(not v or entities(path).get(key) == v for key, v in wanted.items())
+        ]
+        if not found:
+            raise self._nothing_found(root, every, {"desc": options.desc, **wanted})
+        for option in ("task", "space"):
+            values = sorted({entities(path).get(option, "") for path in found})
+            if len(values) > 1:
+                raise InputError(
+                    f"the folder holds volumes of several values of '{option}-'",
+                    where=f"dataset '{self.folder.name}', option '{option}'",
+                    got=", ".join(value or "none" for value in values),
+                    expected="one",
+                    remedy=f"choose one with the option {option}",
+                )
+        return found
+
+    def _nothing_found(
+        self, root: str, every: Sequence[Path], wanted: dict[str, str]
+    ) -> InputError:
+        """Return the error that compares the options with the files in the folder."""
+        asked = [f"{k}-{v}" for k, v in wanted.items() if v] + ["no desc-"] * (not wanted["desc"])
+        values = {key: {entities(path).get(key, "") for path in every} for key in wanted}
+        listed = [
+            f"{key}: " + ", ".join(value or "(none)" for value in sorted(found)[:8])
+            for key, found in values.items()
+            if any(found)
+        ]
+        wrong = [
+            f"{key}: {did_you_mean(value, filter(None, values[key]))}"
+            for key, value in wanted.items()
+            if every and value and value not in values[key]
+        ]
+        if not every:
+            home = self.folder.root / "derivatives"
+            pipelines = sorted(p.name for p in home.iterdir()) if home.is_dir() else []
+            listed = [f"no *_bold.nii.gz; derivatives/: {', '.join(pipelines) or 'nothing'}"]
+        return self._no_volumes(
+            f"{root}sub-*/[ses-*/]func/*_bold.nii.gz",
+            f"none with {', '.join(asked)}; in the folder: {'; '.join(listed)}",
+            "; ".join(wrong)
+            or "check the options derivatives, task, space, res and desc: no file fits all of them",
+        )
+
+    def _files_of_stimuli(self, option: str) -> dict[str, str | None]:
+        """Return the file of every stimulus; two files for one stimulus are an error."""
+        pattern: str = getattr(self.options, option)
+        files: dict[str, str | None] = {}
+        for key, scan in self.recordings.items():
+            file = None if pattern in ("", EVENTS) else _filled(pattern, scan.bold)
+            if files.setdefault(key.stimulus, file) != file:
+                raise InputError(
+                    f"the option {option} names two files for the stimulus '{key.stimulus}'",
+                    where=f"option '{option}'",
+                    got=f"{files[key.stimulus]} and {file}",
+                    expected="one file per stimulus, whose name is that of its words table without the folder",
+                    remedy="rename the tables of words, or use the same place-holders in both options",
+                )
+        return files
+
+    def _stimulus_onset(
+        self,
+        recording_id: RecordingId,  # noqa: ARG002
+        scan: Scan,
+    ) -> tuple[float, Sequence[Finding]]:
+        options = self.options
+        if options.start_event:
+            return self._start_event(scan), ()
+        if options.words == EVENTS:
+            return 0.0, ()
+        onset_s = options.stimulus_onset_s
+        assumed = onset_s is None and scan.events is not None
+        return onset_s or 0.0, [self._assumed_start(scan.events)] if assumed else ()  # type: ignore[arg-type]
+
+    def _start_event(self, scan: Scan) -> float:
+        kind = self.options.start_event
+        events = read_events(_events(scan))
+        for event in events:
+            if event.kind == kind:
+                return event.onset_s
+        raise RecordingError(
+            f"the events of a run have no '{kind}'",
+            where=f"{scan.events}, column 'trial_type'",
+            got="trial_type " + ", ".join(sorted({event.kind for event in events})[:8]),
+            expected=f"an event with trial_type '{kind}', the value of the option start_event",
+            remedy="fix the option or the file",
+        )
+
+    def _assumed_start(self, path: Path) -> Finding:
+        """Return a note: a run has events, and no option says which of them starts the stimulus."""
+        try:
+            kinds = sorted({event.kind for event in read_events(path)})
+            found = "events with trial_type " + ", ".join(repr(kind) for kind in kinds[:8])
+        except RecordingError as error:
+            kinds, found = [], f"events that cannot be read: {error.what}"
+        example = next((kind for kind in kinds if "start" in kind.lower()), "…")
+        return note(
+            "start_event",
+            Reason.STIMULUS_START_ASSUMED,
+            self.folder.where(path),
+            f"{found}; no option says when the stimulus begins, so it begins with the first volume",
+            "the option start_event (a trial_type) or stimulus_onset_s (seconds)",
+            f"set start_event = {json.dumps(example)}, or stimulus_onset_s = 0.0 to confirm the assumption",
+        )
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        file = self._tables[stimulus_id]
+        if file is not None:
+            table = read_table(self.folder.file(file, StimulusError), StimulusError)
+            column, start_s, rows = "word", 0.0, list(range(table.n_rows))
+        else:
+            key = next(key for key in self.recordings if key.stimulus == stimulus_id)
+            scan, column = self.recordings[key], self.options.word_column
+            table = TsvFile(_events(scan), StimulusError)
+            rows = self._word_rows(table)
+            start_s = self._stimulus_onset(key, scan)[0]
+        table.require((column,))
+        where = self.folder.where(table.path)
+        onset_s, offset_s = _times(table)
+        timed = [row for row in rows if np.isfinite(onset_s[row] + offset_s[row])]
+        findings = []
+        if len(timed) < len(rows):
+            first = f"line {table.line(next(row for row in rows if row not in timed))}"
+            n_missing = len(rows) - len(timed)
+            findings.append(untimed_note(where, "onset", n_missing, len(rows), first))
+
+        def cells(name: str) -> list[str]:
+            values = table.cells(name) if file is None else table.text(name)
+            return [values[row] for row in timed]
+
+        words, notes = labelled_words(
+            cells(column),
+            onset_s[timed] - start_s,
+            offset_s[timed] - start_s,
+            stories=cells("story_id")
+            if "story_id" in table.columns
+            else [stimulus_id] * len(timed),
+            sentences=cells("sentence_id") if "sentence_id" in table.columns else None,
+            columns={
+                name: [table.cells(name)[row] for row in timed]
+                for name in table.columns
+                if name not in (*TIMES, column)
+            },
+            pause_s=self.options.sentence_pause_s,
+            where=where,
+            remedy="add a column 'sentence_id' where the rule is not good enough",
+        )
+        sound = self._sounds[stimulus_id]
+        audio = None if sound is None else self.folder.file(sound, StimulusError)
+        return Stimulus(
+            id=stimulus_id,
+            words=words,
+            where=where,
+            findings=(*findings, *notes),
+            **self._audio(audio, "no option 'audio' is given"),
+        )
+
+    def _word_rows(self, table: TsvFile) -> list[int]:
+        kind = self.options.word_event
+        table.require(("onset", "duration", "trial_type"))
+        kinds = table.cells("trial_type")
+        if kind not in kinds:
+            raise StimulusError(
+                "the events hold no words",
+                where=f"{table.path}, column 'trial_type'",
+                got="trial_type " + ", ".join(sorted(set(kinds))[:8]),
+                expected=f"rows with trial_type '{kind}'",
+                remedy="fix the option word_event, or name a table of words in the option words",
+            )
+        return [row for row, cell in enumerate(kinds) if cell == kind]
+
+    def _stimulus_paths(self) -> Iterable[Path | None]:
+        named = (*self._tables.values(), *self._sounds.values())
+        return [self.folder.optional(name) for name in named if name is not None]
+
+
+def _events(scan: Scan) -> Path:
+    if scan.events is None:
+        raise no_events(scan, "add the file, or unset start_event and name a words table")
+    return scan.events
+
+
+def _filled(pattern: str, bold: Path) -> str:
+    """Replace the place-holders of a pattern by the entities of a recording."""
+    found = entities(bold)
+    keys = {"subject": "sub", "session": "ses", "run": "run", "task": "task"}
+    for name, key in keys.items():
+        pattern = pattern.replace(f"{{{name}}}", found.get(key, "1"))
+    return pattern
+
+
+def _times(table: TsvFile) -> tuple[FloatArray, FloatArray]:
+    """Return onsets and offsets in seconds, NaN where a cell is missing."""
+
+    def numbers(column: str) -> FloatArray:
+        table.require((column,))
+        return np.array(table.numbers_or_nan(column), dtype=np.float64)
+
+    onset_s = numbers(next((name for name in ONSET if name in table.columns), "onset"))
+    offset = next((name for name in OFFSET if name in table.columns), None)
+    if offset is None and "duration" in table.columns:
+        return onset_s, onset_s + numbers("duration")
+    return onset_s, numbers(offset or "offset")
+
+
+class BidsFmri(FolderReader):
+    """Any BIDS dataset of functional MRI; the module's docstring describes the layout."""
+
+    name = "bids_fmri"
+    summary = "any BIDS fMRI dataset with words, by an atlas or mask, with fMRIPrep's confounds"
+    Options = BidsFmriOptions
+    dataset = BidsFmriDataset
+    contents = "a BIDS dataset"
+    extra = "fmri"
+    layout: ClassVar[tuple[Expected, ...]] = (
+        Expected("volumes", ("derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii")),
+        Expected("events of the runs", ("**/*_events.tsv",), needed=False),
+        Expected(
+            "confounds", tuple(f"derivatives/**/*_{name}" for name in CONFOUNDS), needed=False
+        ),
+        *ABOUT,
+    )
