@@ -50,7 +50,7 @@ def test_the_run_itself_still_fails(lpact: Lpact, tmp_path: Path) -> None:
     study = study_file(tmp_path / "study.toml", "nowhere")
     result = lpact("run", study, "--out", tmp_path / "run")
     assert result.exit_code == 2
-    assert "there is no such folder" in result.stderr
+    assert "the folder does not exist" in result.stderr
 
 
 def test_planned_rows_of_a_context_are_those_of_the_full_plan(lpact: Lpact, tmp_path: Path) -> None:

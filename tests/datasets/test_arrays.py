@@ -26,7 +26,7 @@ from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets._files import stored
 from lpact.datasets.arrays import ArraysDataset
-from lpact.datasets.arrays.files import stored as array_files
+from lpact.datasets.arrays import files as array_files
 from lpact.datasets.base import DATASETS, Epochs, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import ConfigError, InputError, LPactError, RecordingError, StimulusError
@@ -249,11 +249,11 @@ class TestEveryFormat:
             stream.truncate(stream.tell() + n_samples * 64 * 4)
         code = (
             "import resource, sys\nfrom pathlib import Path\n"
-            "from lpact.datasets._files import npy, stored\nfrom lpact.errors import RecordingError\n"
+            "from lpact.datasets._files import stored\nfrom lpact.errors import RecordingError\n"
             "stored.AHEAD_BYTES = 2**25\n"
             "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
             "before = peak()\n"
-            "array = npy.stored_npy(Path(sys.argv[1]), RecordingError)\n"
+            "array = stored.stored_npy(Path(sys.argv[1]), RecordingError)\n"
             "series = stored.StoredSeries(array, unit_axis=1)\n"
             "for unit in range(0, 16, 4): series.read(range(unit, unit + 4))\n"
             "print(peak() - before)\n"
@@ -349,7 +349,7 @@ class TestWords:
             ('word = "text"', 'wrod = "text"', "did you mean 'word'"),
             ('word = "text", ', "", 'columns = { word = "…" }'),
             ('"talk.csv"', '"talk.xlsx"', "'talk.xlsx' is missing"),
-            ('"talk.csv"', '"rows.npy"', "the format of a table is not known"),
+            ('"talk.csv"', '"rows.npy"', "the format of a table is unknown"),
             ('"talk.csv"', '"../talk.csv"', "leads out of the dataset's folder"),
         ],
     )
@@ -436,15 +436,15 @@ class TestAxesAndUnits:
 
     def test_what_is_not_said_is_not_guessed(self, folder: Path) -> None:
         error = failure(table_only(folder, "", file="rows.npy"), "x")
-        assert error.what == "the sampling rate of a recording is not said"
+        assert error.what == "'sampling_rate_hz' of a recording is not given"
         table = folder / "recordings.toml"
         text = table.read_text(encoding="utf-8")
         table.write_text(text.replace('axes = "time,unit"', ""), encoding="utf-8")
-        assert failure(folder, "x").what == "the axes of an array are not said"
+        assert failure(folder, "x").what == "'axes' of a recording is not given"
         table.write_text(
             text.replace('units = "units.tsv"', "sampling_rate_hz = 9.0"), encoding="utf-8"
         )
-        assert failure(folder, "x").what == "the units of a recording are not said"
+        assert failure(folder, "x").what == "'units' of a recording is not given"
 
     def test_regions_coordinates_and_bad_units(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -838,8 +838,8 @@ class TestBrokenFiles:
             ("x.h5", "text", "object"),
             ("x.h5", "soft@rate", "elsewhere.h5"),
             ("x.h5", "out@rate", "elsewhere.h5"),
-            ("x.h5", "loop", "in a circle"),
-            ("x.h5", "loop@rate", "in a circle"),
+            ("x.h5", "loop", "a loop of links"),
+            ("x.h5", "loop@rate", "a loop of links"),
         ):
             extra = f'key = "x"\nsampling_rate_key = "{key}"'
             error = failure(table_only(folder, extra, file=name), "x")
@@ -848,7 +848,7 @@ class TestBrokenFiles:
         error = failure(
             table_only(folder, 'key = "loop"\nsampling_rate_hz = 9.0', file="x.h5"), "x"
         )
-        assert "in a circle" in str(error.got)
+        assert "a loop of links" in str(error.got)
 
     def test_an_array_beyond_all_memory_is_named(self, folder: Path) -> None:
         with h5py.File(folder / "x.h5", "w") as file:
@@ -892,7 +892,7 @@ class TestBrokenFiles:
             ("npz", 'key = "ecog"', 'key = "ecogs"', "did you mean 'ecog'"),
             ("npz", '"fs"', '"sf"', "known: ecog, fs"),
             ("hdf5", '"/ecog/data"', '"/ecog/dat"', "did you mean 'ecog/data'"),
-            ("hdf5", '"/ecog/data"', '"/ecog"', "as in '/ecog/data'"),
+            ("hdf5", '"/ecog/data"', '"/ecog"', "such as '/ecog/data'"),
             ("hdf5", "data@rate", "data@rats", "did you mean 'rate'"),
             ("zarr2", '"ieeg/data"', '"ieeg/dota"', "did you mean 'ieeg/data'"),
             ("zarr3", "data@sfreq", "data@freq", "did you mean 'sfreq'"),
@@ -1024,7 +1024,7 @@ class TestBrokenFiles:
             file.create_dataset("e", (10, 4), "f4", external=[("/etc/hostname", 0, 160)])
         for key in ("v", "e"):
             table_only(folder, f'sampling_rate_hz = 9.0\nkey = "{key}"', file="virtual.h5")
-            assert "values that lie in other files" in str(failure(folder, "x").got)
+            assert "values in other files" in str(failure(folder, "x").got)
 
     def test_a_format_that_is_read_whole_has_a_limit(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch

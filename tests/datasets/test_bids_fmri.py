@@ -396,7 +396,7 @@ def test_words_that_run_backwards_are_named(copy: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     lines[3], lines[4] = lines[4], lines[3]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with pytest.raises(StimulusError, match="before the previous word's") as caught:
+    with pytest.raises(StimulusError, match="breaks the order") as caught:
         opened(copy).stimulus("listen_words")
     assert "listen_words.tsv, column 'onset_s', row 4" in str(caught.value)
 

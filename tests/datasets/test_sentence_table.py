@@ -166,7 +166,7 @@ def test_files_that_are_missing_broken_or_unclear_are_named(tmp_path: Path) -> N
     _expect(InputError, tmp_path, "one cell per column", "line 6")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     _expect(InputError, tmp_path, "several tables", 'file = "other.csv"')
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="the folder does not exist"):
         opened(tmp_path / "nowhere")
 
 

@@ -17,11 +17,19 @@ from lpact.datasets._files.hdf5 import (
     never_written_finding,
     open_hdf5,
 )
-from lpact.datasets._files.numbers import read_numbers
 from lpact.datasets._files.source_folder import SourceFolder
-from lpact.datasets._files.strict import CsvFile, TomlFile, TsvFile, read_text
+from lpact.datasets._files.strict import (
+    About,
+    CsvFile,
+    TsvFile,
+    read_numbers,
+    read_text,
+    read_toml,
+    validate_toml,
+)
 from lpact.datasets._files.textgrid import read_intervals
 from lpact.errors import InputError, RecordingError, StimulusError
+from lpact.validation import Strict
 
 NOT_FINITE = ("1e999", "-1e999", "9" * 400, "inf", "nan ", "1_0", "٣")
 
@@ -66,10 +74,20 @@ class TestNumbers:
 
     @pytest.mark.parametrize("value", ["1" * 400, "1" * 5000, "inf", "[" * 5000])
     def test_toml_numbers(self, tmp_path: Path, value: str) -> None:
+        class Clock(Strict):
+            x: float
+
         path = write(tmp_path / "a.toml", f"x = {value}\n")
         with pytest.raises(InputError) as caught:
-            TomlFile(path, ("x",), InputError).number("x")
+            validate_toml(Clock, read_toml(path, InputError), path, InputError)
         assert str(path) in str(caught.value.where)
+
+    def test_every_wrong_key_is_listed(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.toml", 'source = 1\nversion = ""\nlicense = "CC0"\n')
+        with pytest.raises(InputError) as caught:
+            validate_toml(About, read_toml(path, InputError), path, InputError)
+        for message in ("source: ", "version: ", "did you mean 'licence'"):
+            assert message in str(caught.value)
 
 
 class TestCsv:
@@ -113,7 +131,7 @@ def test_nul_is_in_no_text(tmp_path: Path, suffix: str) -> None:
     readers = {
         "tsv": lambda: TsvFile(path, StimulusError),
         "csv": lambda: CsvFile(path, StimulusError),
-        "toml": lambda: TomlFile(path, ("word",), StimulusError),
+        "toml": lambda: read_toml(path, StimulusError),
         "txt": lambda: read_text(path, StimulusError),
     }
     with pytest.raises(StimulusError, match="NUL") as caught:
@@ -212,12 +230,12 @@ class TestHdf5:
             ("soft_out_x", "leads out", "other.h5"),
             ("raw", "leads out", "external storage"),
             ("virtual", "leads out", "a virtual dataset"),
-            ("loop", "leads nowhere", "in a circle"),
-            ("nowhere", "leads nowhere", "leads nowhere"),
-            ("d", "a group was named", "soft, x"),
-            ("type", "a group was named", "a stored type"),
-            ("d/y", "does not hold the dataset 'd/y'", "'d/x'"),
-            ("d/x/y", "does not hold", "'d/x'"),
+            ("loop", "is broken", "a loop of links"),
+            ("nowhere", "is broken", "a link without a target"),
+            ("d", "not a dataset", "soft, x"),
+            ("type", "not a dataset", "a datatype"),
+            ("d/y", "has no dataset 'd/y'", "'d/x'"),
+            ("d/x/y", "has no dataset", "'d/x'"),
         ],
     )
     def test_whatever_else_is_named(self, path: Path, name: str, what: str, got: str) -> None:
@@ -254,7 +272,7 @@ class TestHdf5:
         with h5py.File(tmp_path / "a.h5", "w") as file:
             file["x"] = np.ones(3)
         with (
-            pytest.raises(RecordingError, match="may be torn"),
+            pytest.raises(RecordingError, match="may be damaged"),
             open_hdf5(tmp_path / "a.h5", RecordingError),
         ):
             raise RuntimeError("Unable to do something (wrong B-tree signature)")
@@ -267,6 +285,4 @@ def test_semicolons_are_named_as_such(tmp_path):
     path.write_text("text;start;end\na;0,5;1,0\n", encoding="utf-8")
     with pytest.raises(StimulusError) as error:
         CsvFile(path, StimulusError).require(("text",))
-    assert error.value.remedy.startswith(
-        "write it with commas between cells: it seems to have semicolons"
-    )
+    assert error.value.remedy.startswith("separate cells by commas, not by semicolons")

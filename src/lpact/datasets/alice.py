@@ -22,9 +22,9 @@ import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._files.numbers import read_numbers
 from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.strict import read_numbers
 from lpact.datasets._files.textgrid import Interval, read_intervals
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import (

@@ -1,4 +1,4 @@
-"""HDF5 files, opened with errors that name file and place; nothing leads into another file."""
+"""HDF5 files: errors name file and path, and nothing is read from another file."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from typing import Any
 from lpact.codes import Reason
 from lpact.datasets._files.strict import ErrorType
 from lpact.datasets._finding import Finding
-from lpact.errors import InputError, did_you_mean
+from lpact.errors import did_you_mean
 from lpact.extras import require
 
-MOST_LINKS = 32
+MAX_LINKS = 32
 """Soft links on the way to one object; more are a loop."""
+
+_AGAIN = "copy or download the file again, and compare its checksum"
 
 
 @contextmanager
 def open_hdf5(path: Path, error: ErrorType, *, extra: str = "hdf5") -> Iterator[Any]:
-    """Open an HDF5 file for reading; one that is truncated or of another kind is named."""
+    """Open an HDF5 file for reading; damage is an error that names the file."""
     h5py = require("h5py", extra=extra)
     try:
         file = h5py.File(path, "r")
@@ -29,77 +31,90 @@ def open_hdf5(path: Path, error: ErrorType, *, extra: str = "hdf5") -> Iterator[
             "an HDF5 file cannot be opened; it may be truncated",
             where=str(path),
             got=f"{path.stat().st_size} bytes; {problem}",
-            expected="a complete HDF5 file",
-            remedy="copy or download the file again, and compare its checksum",
+            remedy=_AGAIN,
         ) from None
-    try:
-        yield file
-    except (OSError, RuntimeError) as problem:
-        # HDF5's own errors are plain RuntimeErrors where they are not OSErrors.
-        if isinstance(problem, RuntimeError) and type(problem) is not RuntimeError:
-            raise
-        raise _torn(str(path), problem, error) from None
-    finally:
-        file.close()
+    with file:
+        try:
+            yield file
+        except (OSError, RuntimeError) as problem:
+            # h5py raises plain RuntimeErrors and OSErrors for damaged content.
+            if isinstance(problem, RuntimeError) and type(problem) is not RuntimeError:
+                raise
+            what = "an HDF5 file cannot be read; it may be damaged"
+            raise error(what, where=str(path), got=str(problem), remedy=_AGAIN) from None
 
 
 def hdf5_object(file: Any, name: str, error: ErrorType, *, noun: str = "dataset") -> Any:
-    """Return the group or dataset at a path of an opened file, if it lies in that very file.
+    """Return the group or dataset at a path of an open file.
 
-    Soft links are followed within the file. External links are refused, and never opened; so are a loop of links, and
-    a link that leads nowhere. ``noun`` is what users call a dataset.
+    Soft links are followed within the file; external links are never opened. ``noun`` names a dataset in messages.
     """
     h5py = require("h5py", extra="hdf5")
+    where = f"{file.filename}, '{name}'"
     place, parts, n_links = file["/"], _parts(name), 0
     while parts:
         part = parts.pop(0)
-        link = _link(place, part, name, error) if isinstance(place, h5py.Group) else None
-        if link is None:
-            link_text = "a link that leads nowhere" if n_links else None
-            raise _missing(file, name, noun, link_text, error)
+        try:
+            link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
+            if isinstance(link, h5py.HardLink):
+                place = place[part]
+                continue
+        except (TypeError, KeyError, OSError, RuntimeError, ValueError) as problem:
+            what = "an HDF5 file cannot be read; it may be damaged"
+            raise error(what, where=where, got=str(problem), remedy=_AGAIN) from None
         if isinstance(link, h5py.ExternalLink):
-            raise _leads_out(file, name, f"a link into '{link.filename}'", error)
-        if isinstance(link, h5py.SoftLink):
-            n_links += 1
-            if n_links > MOST_LINKS:
-                raise _missing(file, name, noun, "links that lead in a circle", error)
+            raise _outside(where, f"a link to '{link.filename}'", error)
+        n_links += link is not None
+        if link is not None and n_links <= MAX_LINKS:
             parts = _parts(link.path) + parts
             place = file["/"] if link.path.startswith("/") else place
             continue
-        try:
-            place = place[part]
-        except (KeyError, OSError, RuntimeError, ValueError) as problem:
-            raise _torn(f"{file.filename}, '{name}'", problem, error) from None
+        names = dataset_names(file)
+        if n_links:
+            got = "a loop of links" if link is not None else "a link without a target"
+            remedy = f"fix it; {did_you_mean(name, names)}"
+            raise error("a link of an HDF5 file is broken", where=where, got=got, remedy=remedy)
+        listed = ", ".join(f"'{known}'" for known in names[:12]) + (" …" if len(names) > 12 else "")
+        raise error(
+            f"a file has no {noun} '{name}'",
+            where=where,
+            got=f"{len(names)} {noun}(s): {listed}" if names else f"no {noun}",
+            remedy=did_you_mean(name, names),
+        )
     return place
 
 
 def hdf5_dataset(file: Any, name: str, error: ErrorType, *, noun: str = "dataset") -> Any:
-    """Return the dataset at a path of an opened file, if it and its values lie in that very file.
-
-    Besides what `hdf5_object` refuses, virtual datasets and values in raw files beside the HDF5 file are.
-    """
+    """Return the dataset at a path of an open file, if its values are in that file too."""
     h5py = require("h5py", extra="hdf5")
     found = hdf5_object(file, name, error, noun=noun)
+    where = f"{file.filename}, '{name}'"
     if not isinstance(found, h5py.Dataset):
+        inside = list(found) if isinstance(found, h5py.Group) else []
         raise error(
-            f"a group was named, not a {noun}",
-            where=f"{file.filename}, '{name}'",
-            got="a group with " + (", ".join(list(found)[:12]) or "nothing in it")
-            if isinstance(found, h5py.Group)
-            else "a stored type",
-            expected=f"the path of a {noun}",
-            remedy=f"name one of those in it, as in '{name}/{next(iter(found), '…')}'"
-            if isinstance(found, h5py.Group)
-            else f"name a {noun}",
+            f"this is not a {noun}",
+            where=where,
+            got=f"a {type(found).__name__.lower()}: " + (", ".join(inside[:12]) or "empty"),
+            remedy=f"name a {noun}, such as '{name}/{inside[0] if inside else '…'}'",
         )
     if found.is_virtual or found.external:
         kind = "a virtual dataset" if found.is_virtual else "external storage"
-        raise _leads_out(file, name, f"{kind}: values that lie in other files", error)
+        raise _outside(where, f"{kind}: values in other files", error)
     return found
 
 
+def dataset_names(file: Any) -> list[str]:
+    """Paths of all datasets, without MATLAB's hidden groups."""
+    h5py = require("h5py", extra="hdf5")
+    names: list[str] = []
+    file.visititems(
+        lambda path, item: names.append(path) if isinstance(item, h5py.Dataset) else None
+    )
+    return [name for name in names if not name.startswith("#")]
+
+
 def never_written(dataset: Any) -> str:
-    """Tell of parts of a dataset for which no bytes were ever stored; empty where all were."""
+    """Describe parts of a dataset that were never stored; empty if there are none."""
     if not dataset.size:
         return ""
     if dataset.chunks is None:
@@ -114,7 +129,7 @@ def never_written(dataset: Any) -> str:
 
 
 def never_written_finding(found: str, *, field: str, where: str) -> Finding:
-    """Return the note on what `never_written` tells."""
+    """Return the note on parts that were never stored."""
     return Finding(
         field=field,
         reason=Reason.MISSING_SAMPLES,
@@ -122,7 +137,7 @@ def never_written_finding(found: str, *, field: str, where: str) -> Finding:
         where=where,
         found=found,
         expected="every part of the array in the file",
-        remedy="check that writing and copying were finished; writers may leave out parts that are all fill value",
+        remedy="check that writing and copying finished; some writers skip parts that equal the fill value",
     )
 
 
@@ -130,48 +145,11 @@ def _parts(name: str) -> list[str]:
     return [part for part in name.split("/") if part not in ("", ".")]
 
 
-def _link(place: Any, part: str, name: str, error: ErrorType) -> Any:
-    try:
-        return place.get(part, getlink=True)
-    except (TypeError, KeyError, OSError, RuntimeError, ValueError) as problem:
-        raise _torn(f"{place.file.filename}, '{name}'", problem, error) from None
-
-
-def _missing(file: Any, name: str, noun: str, link: str | None, error: ErrorType) -> InputError:
-    h5py = require("h5py", extra="hdf5")
-    names: list[str] = []
-    file.visititems(
-        lambda path, item: names.append(path) if isinstance(item, h5py.Dataset) else None
-    )
-    # MATLAB keeps what it refers to in groups that users never see.
-    names = [known for known in names if not known.startswith("#")]
-    listed = ", ".join(f"'{known}'" for known in names[:12]) + (" …" if len(names) > 12 else "")
-    return error(
-        f"a link of an HDF5 file leads nowhere, at '{name}'"
-        if link
-        else f"a file does not hold the {noun} '{name}'",
-        where=f"{file.filename}, '{name}'",
-        got=link or (f"{len(names)} {noun}(s): {listed}" if names else f"no {noun}"),
-        expected=f"a {noun} named '{name}'",
-        remedy=did_you_mean(name, names),
-    )
-
-
-def _leads_out(file: Any, name: str, found: str, error: ErrorType) -> InputError:
+def _outside(where: str, found: str, error: ErrorType) -> Exception:
     return error(
         "a link leads out of an HDF5 file",
-        where=f"{file.filename}, '{name}'",
+        where=where,
         got=found,
         expected="values in the file itself",
         remedy="copy the values into the file (h5repack, or h5copy), or name the other file",
-    )
-
-
-def _torn(where: str, problem: Exception, error: ErrorType) -> InputError:
-    return error(
-        "an HDF5 file cannot be read to the end; it may be torn",
-        where=where,
-        got=str(problem),
-        expected="a complete HDF5 file",
-        remedy="copy or download the file again, and compare its checksum",
     )

@@ -1,4 +1,4 @@
-"""The folder of a dataset as it was downloaded: files are found, never guessed, and none leads out of it."""
+"""The folder of a dataset: finds its files, and refuses paths and links that lead out of it."""
 
 from __future__ import annotations
 
@@ -16,32 +16,24 @@ ANNEX = ".git/annex/objects"
 
 
 class SourceFolder:
-    """A dataset's folder.
-
-    Parameters
-    ----------
-    root
-        The folder, as the study names it.
-    name
-        Name of the dataset in the study, for messages and tables.
-    expected
-        What the folder should hold, for the message when it is not there.
-    """
+    """A dataset's folder; ``name`` is the dataset in the study, ``expected`` what the folder should contain."""
 
     def __init__(self, root: Path | None, *, name: str, expected: str) -> None:
         self.name = name
         if root is None or not root.is_dir():
             raise InputError(
-                "the dataset's folder is not given" if root is None else "there is no such folder",
+                "the dataset's folder is not given"
+                if root is None
+                else "the folder does not exist",
                 where=f"dataset '{name}'",
                 got="no path" if root is None else str(root),
                 expected=expected,
-                remedy=f'give it in the study file: [run.paths] {name} = "…"',
+                remedy=f'set it in the study file: [run.paths] {name} = "…"',
             )
         self.root = root.resolve()
 
     def file(self, relative: str, error: ErrorType = InputError) -> Path:
-        """Return a file that must be there."""
+        """Return a file; raises if it is missing."""
         path = self.optional(relative, error)
         if path is not None:
             return path
@@ -49,49 +41,47 @@ class SourceFolder:
         while not os.path.isdir(parent):
             parent = parent.parent
         here = sorted(entry.name for entry in parent.iterdir())
+        listed = ", ".join(here[:8]) + (" …" if len(here) > 8 else "")
         raise error(
             f"'{relative}' is missing",
             where=str(self.root / relative),
-            got=f"in {parent}: "
-            + (", ".join(here[:8]) + (" …" if len(here) > 8 else "") or "nothing"),
+            got=f"in {parent}: {listed or 'nothing'}",
             expected=f"the file '{relative}'",
             remedy=f"download it; here, {did_you_mean(Path(relative).name, here)}",
         )
 
     def optional(self, relative: str, error: ErrorType = InputError) -> Path | None:
-        """Return a file if it is there; one that would lie outside is refused, whether it is there or not."""
+        """Return a file if it exists; a path that leads out is refused either way."""
         self._check_name(relative, error)
         path = self.root / relative
         target = self._target(path, error)
-        # These two are False, and no error, for names that are too long to be there.
+        # Unlike Path's methods, these return False for a name that is too long.
         if not os.path.exists(target) and not os.path.islink(path):
             return None
-        return self._inside(path, error)
+        return self._existing(path, error)
 
     def glob(self, pattern: str, error: ErrorType = InputError) -> list[Path]:
-        """Return the files that match a glob, sorted; names that start with a dot do not count."""
+        """Return the files that match a glob, sorted; hidden files are ignored."""
         self._check_name(pattern, error)
         return [
-            self._inside(path, error)
+            self._existing(path, error)
             for path in sorted(self.root.glob(pattern))
             if not any(part.startswith(".") for part in path.relative_to(self.root).parts)
         ]
 
     def _check_name(self, relative: str, error: ErrorType) -> None:
-        """Raise where a path leads out by its very name; nothing outside is looked at."""
         lexical = Path(os.path.normpath(self.root / relative))
-        if "\0" not in relative and lexical.is_relative_to(self.root):
-            return
-        raise error(
-            "a path leads out of the dataset's folder",
-            where=f"{self.root}, path {relative!r}",
-            got="an absolute path" if Path(relative).is_absolute() else repr(relative),
-            expected="the path of a file inside the folder, counted from there",
-            remedy="copy the file into the folder, and name it there",
-        )
+        if "\0" in relative or not lexical.is_relative_to(self.root):
+            raise error(
+                "a path leads out of the dataset's folder",
+                where=f"{self.root}, path {relative!r}",
+                got=repr(relative),
+                expected="a relative path of a file inside the folder",
+                remedy="copy the file into the folder",
+            )
 
     def _target(self, path: Path, error: ErrorType) -> Path:
-        """Where a path leads, through links; it must be inside."""
+        """Resolve links; the target must be inside."""
         try:
             target = path.resolve()
         except (OSError, RuntimeError):
@@ -106,12 +96,12 @@ class SourceFolder:
             )
         return target
 
-    def _inside(self, path: Path, error: ErrorType) -> Path:
+    def _existing(self, path: Path, error: ErrorType) -> Path:
         target = self._target(path, error)
         if not target.exists():
             annexed = ANNEX in target.as_posix()
             raise error(
-                "a file's content is not here" if annexed else "a link leads nowhere",
+                "the content of a file is missing" if annexed else "a link is broken",
                 where=str(path),
                 got=f"a link to {target}, which does not exist",
                 expected="the file itself",
@@ -120,11 +110,11 @@ class SourceFolder:
         return path
 
     def relative(self, path: Path) -> str:
-        """Path from the dataset's folder, with slashes."""
+        """Path relative to the dataset's folder, with slashes."""
         return path.relative_to(self.root).as_posix()
 
     def where(self, path: Path) -> str:
-        """Name a part of the dataset in tables, which must not depend on where the folder lies."""
+        """Name a part of the dataset in tables, independent of where the folder is."""
         return f"dataset '{self.name}', {self.relative(path)}"
 
     def source_files(self, paths: Iterable[Path], licence: str) -> list[SourceFile]:
@@ -137,7 +127,7 @@ class SourceFolder:
 
 
 def sha256(path: Path) -> str:
-    """Checksum of a file's content; a file that did not change is read once a process."""
+    """Checksum of a file; an unchanged file is read once per process."""
     state = path.stat()
     times = (state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
     return _sha256(path.resolve(), times)

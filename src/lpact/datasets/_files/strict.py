@@ -1,4 +1,4 @@
-"""Strict readers of TOML, TSV and CSV files: every problem names file, place, found and remedy."""
+"""Readers of text, TOML, TSV and CSV files whose errors name file, line, column and fix."""
 
 from __future__ import annotations
 
@@ -7,24 +7,43 @@ import io
 import math
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from lpact.errors import InputError, did_you_mean
+import numpy as np
+from pydantic import BaseModel, Field
+
+from lpact.errors import ConfigError, InputError, did_you_mean
+from lpact.math.types import FloatArray
+from lpact.validation import Strict, validate_model
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 NUMBER_PATTERN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 MISSING = ("", "n/a", "nan", "NaN", "NA")
-"""Cells that say that there is no number."""
+"""Cells without a number."""
 
 ErrorType = type[InputError]
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+
+Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN.pattern}$")]
+"""A name for tables and files: letters, digits, ``.``, ``_`` and ``-``."""
+Text = Annotated[str, Field(min_length=1)]
+
+
+class About(Strict):
+    """Provenance of a dataset, in its TOML file."""
+
+    source: Text
+    version: Text
+    licence: Text
 
 
 def read_text(path: Path, error: ErrorType) -> str:
-    """Return the text of a UTF-8 file (a byte-order mark is not part of it); NUL is in no text."""
+    """Return the text of a UTF-8 file, without a byte-order mark; NUL characters are an error."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
@@ -33,154 +52,109 @@ def read_text(path: Path, error: ErrorType) -> str:
             where=str(path),
             got=f"{type(problem).__name__}: {problem}",
             expected="a readable UTF-8 file",
-            remedy="check that the file is there, its permissions and its encoding",
+            remedy="check that the file exists, its permissions and its encoding",
         ) from None
     if "\0" in text:
         raise error(
-            "a text file holds a NUL character",
+            "a text file contains a NUL character",
             where=f"{path}, line {text.count(chr(10), 0, text.index(chr(0))) + 1}",
             got=f"{text.count(chr(0))} NUL character(s)",
             expected="UTF-8 text",
-            remedy="fix the line; if there are many, the file is torn, or in another encoding such as UTF-16",
+            remedy="fix the line; many of them mean a damaged file, or another encoding such as UTF-16",
         )
     return text
 
 
-class TomlFile:
-    """A flat TOML file whose keys are all known."""
+def read_toml(path: Path, error: ErrorType) -> dict[str, Any]:
+    """Return the content of a TOML file."""
+    try:
+        return tomllib.loads(read_text(path, error))
+    except (ValueError, RecursionError) as problem:
+        raise error(
+            "a file is not valid TOML",
+            where=str(path),
+            got=str(problem),
+            expected="TOML 1.0",
+            remedy="fix the named line",
+        ) from None
 
-    def __init__(self, path: Path, known: Sequence[str], error: ErrorType) -> None:
-        self.path = path
-        self.error = error
-        try:
-            self.values: dict[str, Any] = tomllib.loads(read_text(path, error))
-        except (ValueError, RecursionError) as problem:
-            raise error(
-                "a file is not valid TOML",
-                where=str(path),
-                got=str(problem),
-                expected="TOML 1.0",
-                remedy="fix the named line",
-            ) from None
-        for key in self.values:
-            if key not in known:
-                raise error(
-                    f"unknown key '{key}'",
-                    where=f"{path}, key '{key}'",
-                    got=key,
-                    expected="keys " + ", ".join(known),
-                    remedy=did_you_mean(key, known),
-                )
 
-    def text(self, key: str) -> str:
-        """Return a text that is not empty."""
-        value = self._get(key, "a text in quotes")
-        if not isinstance(value, str) or not value.strip():
-            raise self._wrong(key, "a text in quotes, not empty")
-        return value
-
-    def name(self, key: str) -> str:
-        """Return a name that can stand in tables and file names."""
-        value = self.text(key)
-        if not NAME_PATTERN.fullmatch(value):
-            raise self._wrong(key, "letters, digits, '.', '_' and '-'; at most 80")
-        return value
-
-    def flag(self, key: str) -> bool:
-        """Return true or false."""
-        value = self._get(key, "true or false")
-        if not isinstance(value, bool):
-            raise self._wrong(key, "true or false")
-        return value
-
-    def number(self, key: str) -> float:
-        """Return a finite number."""
-        value = self._get(key, "a finite number")
-        if not _is_number(value):
-            raise self._wrong(key, "a finite number")
-        return float(value)
-
-    def numbers(self, key: str) -> tuple[float, ...]:
-        """Return a list of finite numbers."""
-        value = self._get(key, "a list of finite numbers")
-        if not isinstance(value, list) or not all(_is_number(item) for item in value):
-            raise self._wrong(key, "a list of finite numbers")
-        return tuple(float(item) for item in value)
-
-    def _get(self, key: str, expected: str) -> Any:
-        if key not in self.values:
-            raise self.error(
-                f"the key '{key}' is missing",
-                where=f"{self.path}, key '{key}'",
-                got="keys " + (", ".join(self.values) or "none"),
-                expected=f"{key} = {expected}",
-                remedy="add the key",
-            )
-        return self.values[key]
-
-    def _wrong(self, key: str, expected: str) -> InputError:
-        return self.error(
-            f"the value of '{key}' is not valid",
-            where=f"{self.path}, key '{key}'",
-            got=repr(self.values[key]),
-            expected=expected,
-            remedy="fix the value",
-        )
+def validate_toml(model: type[M], values: dict[str, Any], path: Path, error: ErrorType) -> M:
+    """Return the content of a TOML file as a record; every key that is not valid is listed."""
+    try:
+        return validate_model(model, values, where=str(path), what="a TOML file is")
+    except ConfigError as problem:
+        raise error(
+            problem.what.replace(" option", " key"),
+            where=str(problem.where).replace("option '", "key '"),
+            got=f"keys {', '.join(values) or 'none'}",
+            expected=f"keys {', '.join(model.model_fields)}",
+            remedy="fix the listed keys",
+        ) from None
 
 
 def is_finite(cell: str) -> bool:
-    """Whether a cell is a number that is finite: ``1e999`` is written like one, and is not."""
+    """Whether a cell is a finite number; ``1e999`` is not."""
     return NUMBER_PATTERN.fullmatch(cell) is not None and math.isfinite(float(cell))
 
 
-def _is_number(value: object) -> bool:
-    try:
-        real = isinstance(value, int | float) and not isinstance(value, bool)
-        return real and math.isfinite(value)  # type: ignore[arg-type]
-    except OverflowError:
-        return False
+def read_numbers(path: Path, error: ErrorType, *, shape: tuple[int, int]) -> FloatArray:
+    """Return a text file of numbers between white space, one row per line, of this shape."""
+    lines = [line.split() for line in read_text(path, error).splitlines() if line.strip()]
+    wrong = next(
+        (
+            (number, cells)
+            for number, cells in enumerate(lines, start=1)
+            if len(cells) != shape[1] or not all(map(is_finite, cells))
+        ),
+        None,
+    )
+    if wrong is not None or len(lines) != shape[0]:
+        raise error(
+            "a table of numbers is not valid",
+            where=str(path) if wrong is None else f"{path}, line {wrong[0]}",
+            got=f"{len(lines)} lines" if wrong is None else " ".join(wrong[1]),
+            expected=f"{shape[0]} lines of {shape[1]} finite numbers",
+            remedy="copy or download the file again",
+        )
+    return np.array(lines, dtype=np.float64)
 
 
 class TsvFile:
-    """A table of tab-separated cells under a header line; cells are not quoted."""
+    """A table of tab-separated cells below a header line; cells are not quoted."""
+
+    separator = "tabs"
 
     def __init__(self, path: Path, error: ErrorType) -> None:
         self.path = path
         self.error = error
-        rows = self._split(read_text(path, error))
-        self.columns = rows[0]
-        for column in self.columns:
-            if not column.strip() or self.columns.count(column) > 1:
-                raise error(
-                    "a column name is empty or used twice",
-                    where=f"{path}, line 1",
-                    got=f"columns {self.columns}",
-                    expected="a header line with a distinct name for every column",
-                    remedy="fix the header",
-                )
-        for row, cells in enumerate(rows[1:]):
+        self.columns, *self._rows = self._split(read_text(path, error))
+        self.n_rows = len(self._rows)
+        if len(set(self.columns)) < len(self.columns) or not all(map(str.strip, self.columns)):
+            raise error(
+                "a column name is empty or used twice",
+                where=f"{path}, line 1",
+                got=f"columns {self.columns}",
+                expected="a header line with a distinct name for every column",
+                remedy="fix the header",
+            )
+        for row, cells in enumerate(self._rows):
             if len(cells) != len(self.columns):
                 raise error(
                     "a line does not have one cell per column",
                     where=f"{path}, line {self.line(row)}",
                     got=f"{len(cells)} cell(s)",
                     expected=f"{len(self.columns)} cells, separated by {self.separator}",
-                    remedy=self._another_separator() or "fix the line; there are no empty lines",
+                    remedy=self._another_separator() or "fix or remove the line",
                 )
-        self._rows = rows[1:]
-        self.n_rows = len(self._rows)
-
-    separator = "tabs"
-    first_line = 2
-    """Line of the first row of cells."""
 
     def _split(self, text: str) -> list[list[str]]:
-        """Return the cells of every line, the header's first."""
+        """Return the cells of every line, header first."""
         lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
         return [line.split("\t") for line in lines]
 
     def require(self, columns: Sequence[str]) -> None:
-        """Raise unless every one of ``columns`` is there."""
+        """Raise unless the table has all of ``columns``."""
         for column in columns:
             if column not in self.columns:
                 raise self.error(
@@ -193,87 +167,77 @@ class TsvFile:
                 )
 
     def _another_separator(self) -> str:
-        """What to do where all cells of the header seem to be one, or nothing."""
+        """A remedy if the whole header is one cell."""
         for name, separator in (("semicolons", ";"), ("commas", ","), ("tabs", "\t")):
             if len(self.columns) == 1 and separator in self.columns[0] and name != self.separator:
-                return (
-                    f"write it with {self.separator} between cells: it seems to have {name}; "
-                    "numbers have a decimal point"
-                )
+                return f"separate cells by {self.separator}, not by {name}; use decimal points"
         return ""
-
-    def text(self, column: str) -> list[str]:
-        """Return a column of texts that are not empty."""
-        cells = self._cells(column)
-        for row, cell in enumerate(cells):
-            if not cell:
-                raise self._wrong(column, row, "a text")
-        return cells
-
-    def integers(self, column: str) -> list[int]:
-        """Return a column of whole numbers."""
-        cells = self._cells(column)
-        for row, cell in enumerate(cells):
-            if not _INTEGER.fullmatch(cell):
-                raise self._wrong(column, row, "a whole number of at most 18 digits")
-        return [int(cell) for cell in cells]
-
-    def numbers(self, column: str) -> list[float]:
-        """Return a column of finite numbers."""
-        cells = self._cells(column)
-        for row, cell in enumerate(cells):
-            if not is_finite(cell):
-                raise self._wrong(column, row, "a finite number")
-        return [float(cell) for cell in cells]
-
-    def numbers_or_nan(self, column: str, missing: Sequence[str] = MISSING) -> list[float]:
-        """Return a column of finite numbers, with NaN for cells that say that there is none."""
-        cells = self._cells(column)
-        for row, cell in enumerate(cells):
-            if cell not in missing and not is_finite(cell):
-                raise self._wrong(column, row, f"a finite number, or one of {list(missing)}")
-        return [math.nan if cell in missing else float(cell) for cell in cells]
 
     def cells(self, column: str) -> list[str]:
         """Return a column as it is written."""
-        return self._cells(column)
-
-    def line(self, row: int) -> int:
-        """Line of the file in which a row stands; rows are counted from 0."""
-        return row + self.first_line
-
-    def wrong(self, column: str, row: int, expected: str) -> InputError:
-        """Return the error of a cell that is not as expected; rows are counted from 0."""
-        return self._wrong(column, row, expected)
-
-    def values(self, column: str) -> list[int] | list[float] | list[str]:
-        """Return whole numbers, numbers, or texts where no cell is a number; never a mixture."""
-        cells = self._cells(column)
-        if all(_INTEGER.fullmatch(cell) for cell in cells):
-            return self.integers(column)
-        if any(NUMBER_PATTERN.fullmatch(cell) for cell in cells):
-            return self.numbers(column)
-        return self.text(column)
-
-    def _cells(self, column: str) -> list[str]:
         index = self.columns.index(column)
         return [cells[index] for cells in self._rows]
 
-    def _wrong(self, column: str, row: int, expected: str) -> InputError:
+    def _checked(
+        self, column: str, valid: Callable[[str], Any], expected: str, convert: Callable[[str], T]
+    ) -> list[T]:
+        cells = self.cells(column)
+        for row, cell in enumerate(cells):
+            if not valid(cell):
+                raise self.wrong(column, row, expected)
+        return [convert(cell) for cell in cells]
+
+    def text(self, column: str) -> list[str]:
+        """Return a column of texts that are not empty."""
+        return self._checked(column, bool, "a text", str)
+
+    def integers(self, column: str) -> list[int]:
+        """Return a column of whole numbers."""
+        expected = "a whole number of at most 18 digits"
+        return self._checked(column, _INTEGER.fullmatch, expected, int)
+
+    def numbers(self, column: str) -> list[float]:
+        """Return a column of finite numbers."""
+        return self._checked(column, is_finite, "a finite number", float)
+
+    def numbers_or_nan(self, column: str, missing: Sequence[str] = MISSING) -> list[float]:
+        """Return a column of finite numbers, with NaN for missing ones."""
+        return self._checked(
+            column,
+            lambda cell: cell in missing or is_finite(cell),
+            f"a finite number, or one of {list(missing)}",
+            lambda cell: math.nan if cell in missing else float(cell),
+        )
+
+    def values(self, column: str) -> list[int] | list[float] | list[str]:
+        """Return whole numbers, numbers, or texts if no cell is a number; never a mixture."""
+        cells = self.cells(column)
+        if all(map(_INTEGER.fullmatch, cells)):
+            return self.integers(column)
+        if any(map(NUMBER_PATTERN.fullmatch, cells)):
+            return self.numbers(column)
+        return self.text(column)
+
+    def line(self, row: int) -> int:
+        """Line of a row in the file; rows count from 0, lines from 1."""
+        return row + 2
+
+    def wrong(self, column: str, row: int, expected: str) -> InputError:
+        """Return the error of a cell that is not as expected."""
         return self.error(
             f"a cell of column '{column}' is not valid",
             where=f"{self.path}, line {self.line(row)}, column '{column}'",
-            got=repr(self._cells(column)[row]),
+            got=repr(self.cells(column)[row]),
             expected=expected,
             remedy="fix the cell",
         )
 
 
 class CsvFile(TsvFile):
-    """A table of cells between commas (or another delimiter), quoted where they must be.
+    """A table of comma-separated cells (or with another delimiter), quoted where needed.
 
-    ``header`` names the columns of a file that has no header line. A first column without a name is an index, and is
-    called ``index``, or ``row`` where another column has that name.
+    ``header`` names the columns of a file without a header line. A first column without a name is an index, and is
+    called ``index``, or ``row`` if another column has that name. Empty lines are skipped.
     """
 
     separator = "commas"
@@ -290,16 +254,16 @@ class CsvFile(TsvFile):
         self._header = header
         if delimiter == "\t":
             self.separator = "tabs"
-        if header is not None:
-            self.first_line = 1
         super().__init__(path, error)
 
     def _split(self, text: str) -> list[list[str]]:
-        lines = io.StringIO(text, newline="")
-        if self._delimiter == "\t":
-            reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        else:
-            reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
+        tabs = self._delimiter == "\t"
+        reader = csv.reader(
+            io.StringIO(text, newline=""),
+            delimiter=self._delimiter,
+            quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
+            strict=not tabs,
+        )
         rows: list[list[str]] = []
         self._lines: list[int] = []
         line = 1
@@ -311,21 +275,19 @@ class CsvFile(TsvFile):
                 line = reader.line_num + 1
         except csv.Error as problem:
             raise self.error(
-                "a row of a table cannot be taken apart",
+                "the quotes of a table do not match",
                 where=f"{self.path}, lines {line} to {reader.line_num}",
                 got=str(problem),
-                expected=f"cells between {self.separator}, and every quote closed",
-                remedy=f"fix the quotes, in line {line} first: a quote within a cell is written twice",
+                expected=f"cells separated by {self.separator}, with every quote closed",
+                remedy=f"fix the quotes, in line {line} first; write a quote in a cell twice",
             ) from None
         if self._header is not None:
             return [list(self._header), *rows]
         self._lines = self._lines[1:]
-        if not rows:
-            return [[""]]
-        if not rows[0][0].strip():
+        if rows and not rows[0][0].strip():
             rows[0][0] = "row" if "index" in rows[0] else "index"
-        return rows
+        return rows or [[""]]
 
     def line(self, row: int) -> int:
-        """Line of the file in which a row begins; cells may hold line breaks, and empty lines do not count."""
+        """Line where a row begins; cells may contain line breaks."""
         return self._lines[row]

@@ -1,6 +1,6 @@
 """Reader of a user's own array files with a words table: NumPy, HDF5, Zarr, NWB and MATLAB.
 
-The folder holds any files under any names, and one table, ``recordings.toml``, that says what they are::
+The folder has files of any names, and one table, ``recordings.toml``, that describes them::
 
     [dataset]
     source = "…"
@@ -12,7 +12,7 @@ The folder holds any files under any names, and one table, ``recordings.toml``, 
     words = "talk.csv"
     columns = { word = "text", onset_s = "start", offset_s = "end", sentence_id = "sentence" }
 
-    [defaults]                          # for every recording that does not say otherwise
+    [defaults]                          # for recordings that do not give these keys
     axes = "time,unit"
     stimulus = "talk"
     physical_unit = "µV"
@@ -25,8 +25,8 @@ The folder holds any files under any names, and one table, ``recordings.toml``, 
     units = "sub-01_units.tsv"
     triggers = "sub-01_triggers.tsv"
 
-`docs/how-to/datasets/arrays.md` explains every key. Opening reads the table alone; a big array is read a few units at
-a time, where its format allows it.
+`docs/how-to/datasets/arrays.md` explains every key. Opening reads only the table; a big array is read a few units at
+a time if its format allows it.
 """
 
 from __future__ import annotations
@@ -40,17 +40,15 @@ from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets.arrays.recording import data_files, load
-from lpact.datasets.arrays.table import ArraysTable, RecordingEntry, read_table
+from lpact.datasets.arrays.table import ArraysTable, read_table
 from lpact.datasets.arrays.times import Clock, bad_spans, confounds, word_times
 from lpact.datasets.arrays.words import read_stimulus, transcript_files
 from lpact.datasets.base import (
     Dataset,
     DatasetInfo,
     DatasetReader,
-    Epochs,
     Recording,
     RecordingId,
-    Signal,
     SourceFile,
     Stimulus,
     TimeSeries,
@@ -64,24 +62,6 @@ from lpact.registry import PluginOptions
 TABLE = "recordings.toml"
 
 
-def _unsaid(table: ArraysTable, where: str) -> tuple[Finding, ...]:
-    """A note where nobody says whether units of one name are one place in all subjects."""
-    unsaid = {e.id.subject for e in table.recordings if e.comparable_units is None}
-    if len({entry.id.subject for entry in table.recordings}) < 2 or not unsaid:
-        return ()
-    return (
-        Finding(
-            field="comparable_units",
-            reason=Reason.UNITS_TAKEN_AS_COMPARABLE,
-            severity="note",
-            where=where,
-            found=f"nothing said for {len(unsaid)} subject(s)",
-            expected="comparable_units = true (sensors, regions) or false (implanted electrodes)",
-            remedy="say it under [defaults]; ceilings pair units of the same name between subjects",
-        ),
-    )
-
-
 class ArraysDataset(Dataset):
     """An opened folder of arrays."""
 
@@ -90,13 +70,23 @@ class ArraysDataset(Dataset):
         self._path = path
         about = table.dataset
         self.info = DatasetInfo(about.source, about.version, about.licence)
-        check_recording_ids(
-            [entry.id for entry in table.recordings], where=f"{path}, [[recordings]]"
-        )
+        ids = [entry.id for entry in table.recordings]
+        check_recording_ids(ids, where=f"{path}, [[recordings]]")
         self._recordings = {entry.id: entry for entry in table.recordings}
         self._stimuli = {entry.id: entry for entry in table.stimuli}
         self._read: dict[str, Stimulus] = {}
-        self.findings = _unsaid(table, folder.where(path))
+        undeclared = {e.id.subject for e in table.recordings if e.comparable_units is None}
+        if undeclared and len({own.subject for own in ids}) > 1:
+            note = Finding(
+                field="comparable_units",
+                reason=Reason.UNITS_TAKEN_AS_COMPARABLE,
+                severity="note",
+                where=folder.where(path),
+                found=f"not set for {len(undeclared)} subject(s)",
+                expected="comparable_units = true (sensors, regions) or false (implanted electrodes)",
+                remedy="set it under [defaults]; ceilings pair units of the same name between subjects",
+            )
+            self.findings = (note,)
 
     def recording_ids(self) -> list[RecordingId]:
         """Return every recording, sorted."""
@@ -109,33 +99,38 @@ class ArraysDataset(Dataset):
                 "the table has no such recording",
                 where=str(self._path),
                 got=f"{recording_id} with stimulus '{recording_id.stimulus}'",
-                expected="one of recording_ids()",
                 remedy=did_you_mean(str(recording_id), [str(known) for known in self._recordings]),
             )
         entry = self._recordings[recording_id]
-        loaded = load(entry, self._folder)
-        recording = Recording(
-            recording_id,
-            loaded.signal,
-            loaded.units,
-            self._folder.where(self._folder.root / entry.path(entry.file)),
-            findings=loaded.findings,
-        )
+        signal, units, bad, findings = load(entry, self._folder)
+        path = self._folder.root / entry.path(entry.file)
+        where = self._folder.where(path)
+        recording = Recording(recording_id, signal, units, where, findings=findings)
         check_recording(recording)
-        signal = loaded.signal
+        words = self.stimulus(entry.stimulus).words
         if isinstance(signal, TimeSeries):
-            recording = self._timed(recording, signal, entry)
-        else:
-            self._check_epochs(signal, entry)
-        if not loaded.bad:
+            clock = Clock(signal.sampling_rate_hz, signal.start_s, signal.n_samples)
+            onsets, more = word_times(entry, self._folder, clock, words)
+            recording = replace(
+                recording,
+                word_onsets_s=onsets,
+                bad_spans=bad_spans(entry, self._folder),
+                confounds=confounds(entry, self._folder, clock),
+                findings=(*findings, *more),
+            )
+        elif signal.values.shape[1] != words.height:
+            raise RecordingError(
+                "the word axis of an array and the words table do not match",
+                where=str(path),
+                got=f'{signal.values.shape[1]} words (axes "{entry.axes}")',
+                expected=f"{words.height} words of the stimulus '{entry.stimulus}'",
+                remedy="correct 'axes', or cut the epochs again from this words table",
+            )
+        if not bad:
             return recording
-        kept = [unit for unit in range(len(loaded.units.ids)) if unit not in loaded.bad]
-        left: Signal = (
-            replace(signal, values=take_units(signal.values, kept))
-            if isinstance(signal, TimeSeries)
-            else replace(signal, values=signal.values[..., kept])
-        )
-        return replace(recording, signal=left, units=recording.units.take(kept))
+        kept = [unit for unit in range(len(units.ids)) if unit not in bad]
+        left = replace(signal, values=take_units(signal.values, kept))  # type: ignore[arg-type]
+        return replace(recording, signal=left, units=units.take(kept))
 
     def stimulus(self, stimulus_id: str) -> Stimulus:
         """Read one stimulus."""
@@ -144,7 +139,6 @@ class ArraysDataset(Dataset):
                 "the table has no such stimulus",
                 where=str(self._path),
                 got=stimulus_id,
-                expected="the id of one of [[stimuli]]",
                 remedy=did_you_mean(stimulus_id, self._stimuli),
             )
         if stimulus_id not in self._read:
@@ -169,30 +163,6 @@ class ArraysDataset(Dataset):
                     path = self._folder.file(entry.path(name), RecordingError)
                     files += data_files(path, self._folder)
         return self._folder.source_files(files, self.info.licence)
-
-    def _timed(self, recording: Recording, signal: TimeSeries, entry: RecordingEntry) -> Recording:
-        """Add what tables beside the array say about its time."""
-        clock = Clock(signal.sampling_rate_hz, signal.start_s, signal.n_samples)
-        words = self.stimulus(entry.stimulus).words
-        onsets, findings = word_times(entry, self._folder, clock, words)
-        return replace(
-            recording,
-            word_onsets_s=onsets,
-            bad_spans=bad_spans(entry, self._folder),
-            confounds=confounds(entry, self._folder, clock),
-            findings=(*recording.findings, *findings),
-        )
-
-    def _check_epochs(self, signal: Epochs, entry: RecordingEntry) -> None:
-        n_words = self.stimulus(entry.stimulus).words.height
-        if signal.values.shape[1] != n_words:
-            raise RecordingError(
-                "the word axis of an array and the words table do not match",
-                where=str(self._folder.root / entry.path(entry.file)),
-                got=f'{signal.values.shape[1]} words (axes "{entry.axes}")',
-                expected=f"{n_words} words of the stimulus '{entry.stimulus}'",
-                remedy="correct 'axes', or cut the epochs again from this words table",
-            )
 
 
 class Arrays(DatasetReader):

@@ -17,31 +17,21 @@ from lpact.datasets._files.stored import StoredArray, StoredSeries
 from lpact.datasets._finding import Finding
 from lpact.datasets.arrays.files import open_array_file
 from lpact.datasets.arrays.table import RecordingEntry
-from lpact.datasets.arrays.words import read_delimited
 from lpact.datasets.base import Epochs, Signal, TimeSeries, Units
+from lpact.datasets.folder import COORDINATE_COLUMNS, check_known_columns, read_coordinates
 from lpact.datasets.series import StreamedSeries
-from lpact.errors import RecordingError, did_you_mean
+from lpact.datasets.words_table import read_delimited
+from lpact.errors import RecordingError
 from lpact.math.types import FloatArray
 
-COORDINATES = ("x_mm", "y_mm", "z_mm")
-UNIT_COLUMNS = ("unit", "region", *COORDINATES, "status")
+UNIT_COLUMNS = ("unit", "region", *COORDINATE_COLUMNS, "status")
 _MM = {"mm": 1.0, "um": 0.001, "m": 1000.0}
 _RATE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """Signal and units of a recording; ``bad`` are units that the source marks, by their index."""
-
-    signal: Signal
-    units: Units
-    bad: tuple[int, ...]
-    findings: tuple[Finding, ...]
-
-
-@dataclass(frozen=True)
 class _Source:
-    """An array and what its file says of it."""
+    """An array and what its file says about it."""
 
     stored: StoredArray
     axes: tuple[str, ...]
@@ -50,47 +40,45 @@ class _Source:
     physical_unit: str = ""
     gain: FloatArray | None = None
     offset: float = 0.0
-    units: tuple[Units, tuple[Finding, ...]] | None = None
+    units: Units | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 def data_files(path: Path, folder: SourceFolder) -> list[Path]:
-    """Return the files of an array: itself, or all that lie in its folder."""
-    return list(_inside(path, folder)) if path.is_dir() else [path]
+    """Return the files of an array: itself, or all files in its folder; links must stay inside."""
+    return list(_files_in(path, folder)) if path.is_dir() else [path]
 
 
-def _inside(path: Path, folder: SourceFolder) -> Iterator[Path]:
+def _files_in(path: Path, folder: SourceFolder) -> Iterator[Path]:
     for parent, folders, files in os.walk(path):
-        for name in (*folders, *files):
-            entry = Path(parent, name)
+        for entry in (Path(parent, name) for name in (*folders, *files)):
             if entry.is_symlink():
                 folder.optional(folder.relative(entry), RecordingError)
         yield from (Path(parent, name) for name in files)
 
 
-def load(entry: RecordingEntry, folder: SourceFolder) -> Loaded:
-    """Return signal and units; a big array is not read."""
+def load(
+    entry: RecordingEntry, folder: SourceFolder
+) -> tuple[Signal, Units, tuple[int, ...], tuple[Finding, ...]]:
+    """Return signal, units, indices of bad units, and findings; a big array is not read yet."""
     path = folder.file(entry.path(entry.file), RecordingError)
     data_files(path, folder)
     where = folder.where(path)
     source = _nwb(entry, path, where) if path.suffix.lower() == ".nwb" else _plain(entry, path)
-    n_units = source.stored.shape[source.axes.index("unit")]
     units, bad, findings = _units(entry, folder, source)
-    if len(units.ids) != n_units:
-        raise _wrong_units(source, n_units, len(units.ids))
+    _check_unit_axis(source, len(units.ids))
     if source.stored.unwritten:
         note = never_written_finding(source.stored.unwritten, field="array", where=where)
         findings = (*findings, note)
-    return Loaded(_signal(entry, source, path), units, bad, findings)
+    return _signal(entry, source, path), units, bad, findings
 
 
 def _plain(entry: RecordingEntry, path: Path) -> _Source:
     if not entry.axes:
-        raise RecordingError(
-            "the axes of an array are not said",
-            where=f"recordings.toml, {entry.id}, key 'axes'",
-            got="no axes",
-            expected='axes = "time,unit" or "unit,time"; for epochs lag, word and unit in their order; "item,unit"',
-            remedy="add the key",
+        raise _missing_key(
+            entry,
+            "axes",
+            'axes = "time,unit" or "unit,time"; for epochs lag, word and unit in any order; "item,unit"',
         )
     file = open_array_file(path)
     stored = file.array(entry.key)
@@ -100,7 +88,7 @@ def _plain(entry: RecordingEntry, path: Path) -> _Source:
 
 
 def _nwb(entry: RecordingEntry, path: Path, where: str) -> _Source:
-    from lpact.datasets.arrays.files.nwb import read_nwb
+    from lpact.datasets.arrays.nwb import read_nwb
 
     axes = entry.axis_names or ("time", "unit")
     header = read_nwb(path, entry.key, entry.unit_column, axes)
@@ -111,28 +99,23 @@ def _nwb(entry: RecordingEntry, path: Path, where: str) -> _Source:
             "the table and the file disagree on the physical unit",
             where=f"{stored.where}; recordings.toml, {entry.id}, key 'physical_unit'",
             got=f"'{header.physical_unit}' in the file, '{entry.physical_unit}' in the table",
-            expected="one unit; values are read in the file's",
-            remedy="leave the key out",
+            remedy="leave the key out: values are read in the file's unit",
         )
-    units = None
-    if header.units is not None:
-        found = header.units
+    places, findings = header.coordinates, ()
+    if places is not None and entry.coordinates_in is None:
         places = None
-        findings: tuple[Finding, ...] = ()
-        if found.coordinates is not None and entry.coordinates_in is not None:
-            places = found.coordinates * _MM[entry.coordinates_in]
-        elif found.coordinates is not None:
-            findings = (_unplaced(where),)
-        units = (
-            Units(
-                found.ids,
-                found.regions,
-                places,
-                entry.coordinate_frame,
-                entry.comparable_units is not False,
-            ),
-            findings,
+        note = Finding(
+            field="coordinates",
+            reason=Reason.UNIT_WITHOUT_PLACE,
+            severity="note",
+            where=where,
+            found="x, y and z of electrodes without a unit of length",
+            expected="coordinates_in in recordings.toml",
+            remedy='set coordinates_in = "mm", "um" or "m"; until then coordinates are not read',
         )
+        findings = (note,)  # type: ignore[assignment]
+    elif places is not None and entry.coordinates_in is not None:
+        places = places * _MM[entry.coordinates_in]
     return _Source(
         stored,
         axes,
@@ -141,53 +124,46 @@ def _nwb(entry: RecordingEntry, path: Path, where: str) -> _Source:
         header.physical_unit,
         header.gain,
         header.offset,
-        units,
+        _named_units(entry, header.ids, header.regions, places) if header.ids else None,
+        findings,
     )
 
 
 def _signal(entry: RecordingEntry, source: _Source, path: Path) -> Signal:
     stored, unit_axis = source.stored, source.axes.index("unit")
     physical_unit = source.physical_unit or entry.physical_unit or ""
-    small = stored.whole or stored.n_bytes < stored_arrays.STREAM_BYTES
     if "item" in source.axes:
         return Epochs(np.moveaxis(stored.all(), unit_axis, 1)[None], (0.0,), physical_unit)
     if entry.lags_ms is not None:
         order = [source.axes.index(axis) for axis in ("lag", "word", "unit")]
-        values = stored.all().transpose(order)
-        return Epochs(values, entry.lags_ms, physical_unit)
+        return Epochs(stored.all().transpose(order), entry.lags_ms, physical_unit)
     rate_hz = _rate(entry, source, path)
     start_s = source.start_s if entry.start_s is None else entry.start_s
-    series: FloatArray | StreamedSeries = StoredSeries(
-        stored, unit_axis=unit_axis, gain=source.gain, offset=source.offset
-    )
-    if small:
+    series: FloatArray | StreamedSeries
+    if stored.whole or stored.n_bytes < stored_arrays.STREAM_BYTES:
         values = stored.all()
         series = values.T if unit_axis == 0 else values
         if source.gain is not None:
             series = series * source.gain + source.offset
+    else:
+        series = StoredSeries(stored, unit_axis=unit_axis, gain=source.gain, offset=source.offset)
     return TimeSeries(series, rate_hz, start_s, physical_unit)
 
 
 def _rate(entry: RecordingEntry, source: _Source, path: Path) -> float:
-    there, here = source.rate_hz, entry.sampling_rate_hz
-    rate = there if here is None else here
-    if rate is None:
-        raise RecordingError(
-            "the sampling rate of a recording is not said",
-            where=f"recordings.toml, {entry.id}",
-            got="neither sampling_rate_hz nor sampling_rate_key",
-            expected="one of the two",
-            remedy="add sampling_rate_hz, or say where the file keeps it (data@rate)",
-        )
-    if here is not None and there is not None and abs(here - there) > _RATE_TOLERANCE * there:
+    stored_hz, given_hz = source.rate_hz, entry.sampling_rate_hz
+    if given_hz is None and stored_hz is None:
+        raise _missing_key(entry, "sampling_rate_hz", "sampling_rate_hz, or sampling_rate_key")
+    if given_hz is None or stored_hz is None:
+        return given_hz or stored_hz or 0.0
+    if abs(given_hz - stored_hz) > _RATE_TOLERANCE * stored_hz:
         raise RecordingError(
             "the table and the file disagree on the sampling rate",
             where=f"{path}; recordings.toml, {entry.id}, key 'sampling_rate_hz'",
-            got=f"{there:g} Hz in the file, {here:g} Hz in the table",
-            expected="one rate",
+            got=f"{stored_hz:g} Hz in the file, {given_hz:g} Hz in the table",
             remedy="find out which is right; leave sampling_rate_hz out if it is the file's",
         )
-    return rate
+    return given_hz
 
 
 def _units(
@@ -195,54 +171,60 @@ def _units(
 ) -> tuple[Units, tuple[int, ...], tuple[Finding, ...]]:
     if entry.units is None:
         if source.units is None:
-            raise RecordingError(
-                "the units of a recording are not said",
-                where=f"recordings.toml, {entry.id}, key 'units'",
-                got="no table of units",
-                expected="a TSV or CSV file with the columns " + ", ".join(UNIT_COLUMNS),
-                remedy="write one with a line for each unit, in the order of the array: unit and region suffice",
-            )
-        return source.units[0], (), source.units[1]
+            columns = ", ".join(UNIT_COLUMNS)
+            raise _missing_key(entry, "units", f"a TSV or CSV file with the columns {columns}")
+        return source.units, (), source.findings
     table = read_delimited(folder.file(entry.path(entry.units), RecordingError), RecordingError)
     table.require(("unit",))
-    for column in table.columns:
-        if column not in UNIT_COLUMNS:
-            raise RecordingError(
-                f"unknown column '{column}'",
-                where=f"{table.path}, line 1, column '{column}'",
-                got=column,
-                expected="columns " + ", ".join(UNIT_COLUMNS),
-                remedy=did_you_mean(column, UNIT_COLUMNS),
-            )
+    check_known_columns(table, UNIT_COLUMNS)
     ids = table.text("unit")
     named = table.cells("region") if "region" in table.columns else [""] * len(ids)
     regions = [region if region.strip() not in ("", "n/a") else "unknown" for region in named]
-    places = None
-    if any(column in table.columns for column in COORDINATES):
-        table.require(COORDINATES)
-        places = np.array([table.numbers_or_nan(column) for column in COORDINATES]).T
     status = table.cells("status") if "status" in table.columns else ["good"] * len(ids)
     for row, cell in enumerate(status):
         if cell not in ("good", "bad"):
             raise table.wrong("status", row, "good or bad")
     bad = tuple(row for row, cell in enumerate(status) if cell == "bad")
     findings = tuple(
-        _marked_bad(ids[row], folder.where(table.path), table.line(row)) for row in bad
+        Finding(
+            field=ids[row],
+            reason=Reason.CHANNEL_MARKED_BAD,
+            severity="excluded",
+            where=folder.where(table.path),
+            found=f"status bad (line {table.line(row)})",
+            expected="status good",
+            remedy="the unit is left out; fix the status to keep it",
+        )
+        for row in bad
     )
-    units = Units(
-        tuple(ids),
-        tuple(regions),
-        places,
-        entry.coordinate_frame,
-        entry.comparable_units is not False,
-    )
+    units = _named_units(entry, tuple(ids), tuple(regions), read_coordinates(table))
     return units, bad, findings
+
+
+def _named_units(
+    entry: RecordingEntry,
+    ids: tuple[str, ...],
+    regions: tuple[str, ...],
+    coordinates_mm: FloatArray | None,
+) -> Units:
+    comparable = entry.comparable_units is not False
+    return Units(ids, regions, coordinates_mm, entry.coordinate_frame, comparable)
+
+
+def _missing_key(entry: RecordingEntry, key: str, expected: str) -> RecordingError:
+    return RecordingError(
+        f"'{key}' of a recording is not given",
+        where=f"recordings.toml, {entry.id}, key '{key}'",
+        got="nothing",
+        expected=expected,
+        remedy="add the key",
+    )
 
 
 def _check_axes(stored: StoredArray, axes: tuple[str, ...]) -> None:
     if len(stored.shape) != len(axes):
         raise RecordingError(
-            "an array does not have the axes that the table says",
+            "an array does not have the axes of the table",
             where=stored.where,
             got=f"{len(stored.shape)} axes, shape {stored.shape}",
             expected=f"{len(axes)} axes: {', '.join(axes)}",
@@ -250,42 +232,21 @@ def _check_axes(stored: StoredArray, axes: tuple[str, ...]) -> None:
         )
 
 
-def _wrong_units(source: _Source, n_units: int, n_listed: int) -> RecordingError:
+def _check_unit_axis(source: _Source, n_listed: int) -> None:
     axes, shape = source.axes, source.stored.shape
+    n_units = shape[axes.index("unit")]
+    if n_units == n_listed:
+        return
     fitting = [axes[i] for i, length in enumerate(shape) if length == n_listed]
     remedy = "list every unit once, in the order of the array"
     if fitting:
         swap = {"unit": fitting[0], fitting[0]: "unit"}
         turned = ",".join(swap.get(axis, axis) for axis in axes)
-        remedy = f'the axes seem to be told wrong: axes = "{turned}" would fit'
-    return RecordingError(
+        remedy = f'check the axes: axes = "{turned}" would fit'
+    raise RecordingError(
         "the unit axis of an array and the list of units do not match",
         where=source.stored.where,
         got=f'{n_units} units (shape {shape}, axes "{",".join(axes)}")',
         expected=f"{n_listed} units, as listed",
         remedy=remedy,
-    )
-
-
-def _marked_bad(unit: str, where: str, line: int) -> Finding:
-    return Finding(
-        field=unit,
-        reason=Reason.CHANNEL_MARKED_BAD,
-        severity="excluded",
-        where=where,
-        found=f"status bad (line {line})",
-        expected="status good",
-        remedy="the unit is left out; fix the status to keep it",
-    )
-
-
-def _unplaced(where: str) -> Finding:
-    return Finding(
-        field="coordinates",
-        reason=Reason.UNIT_WITHOUT_PLACE,
-        severity="note",
-        where=where,
-        found="x, y and z of electrodes without a unit of length",
-        expected="coordinates_in in recordings.toml",
-        remedy='say what they are in: coordinates_in = "mm", "um" or "m"; until then they are not read',
     )

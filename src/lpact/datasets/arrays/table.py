@@ -1,18 +1,17 @@
-"""The table of a folder of arrays: what ``recordings.toml`` may hold."""
+"""The table ``recordings.toml`` of a folder of arrays."""
 
 from __future__ import annotations
 
-import tomllib
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from lpact.datasets._files.strict import read_text
+from lpact.datasets._files.strict import About, Name, Text, read_toml, validate_toml
 from lpact.datasets.base import RecordingId
-from lpact.errors import ConfigError, InputError, did_you_mean
-from lpact.validation import Strict, validate_model
+from lpact.errors import InputError, did_you_mean
+from lpact.validation import Strict
 
 SERIES_AXES = (("time", "unit"), ("unit", "time"))
 EPOCH_AXES = tuple(permutations(("lag", "word", "unit")))
@@ -28,21 +27,11 @@ _OF_SERIES = (
     "confounds",
 )
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
-Text = Annotated[str, Field(min_length=1)]
 Positive = Annotated[float, Field(gt=0.0)]
 
 
-class About(Strict):
-    """Provenance of the dataset."""
-
-    source: Text
-    version: Text
-    licence: Text
-
-
 class StimulusEntry(Strict):
-    """One stimulus: its table of words (or of items that are not words), and what else there is of it."""
+    """One stimulus: its table of words (or of items that are not words), media and transcripts."""
 
     id: Name
     words: Text | None = None
@@ -58,9 +47,11 @@ class StimulusEntry(Strict):
     transcripts: Text | None = None
 
     @model_validator(mode="after")
-    def _one_table(self) -> StimulusEntry:
+    def _consistent(self) -> StimulusEntry:
         if (self.words is None) == (self.items is None):
-            raise ValueError("a stimulus has a table of words, or one of items; give one of them")
+            raise ValueError("give a table of words, or one of items")
+        if (self.sentences == "pauses") != (self.pause_s is not None):
+            raise ValueError("give 'pause_s' with sentences = \"pauses\", and only then")
         return self
 
     @property
@@ -68,15 +59,9 @@ class StimulusEntry(Strict):
         """The table of words or items."""
         return self.words or self.items or ""
 
-    @model_validator(mode="after")
-    def _pauses(self) -> StimulusEntry:
-        if (self.sentences == "pauses") != (self.pause_s is not None):
-            raise ValueError("'pause_s' goes with sentences = \"pauses\", and with nothing else")
-        return self
-
 
 class RecordingEntry(Strict):
-    """One recording: where its array lies, and what its axes and times mean."""
+    """One recording: the file of its array, and the meaning of its axes and times."""
 
     subject: Name
     session: Name = "1"
@@ -111,25 +96,25 @@ class RecordingEntry(Strict):
         names = tuple(part.strip() for part in axes.split(","))
         if names not in (*SERIES_AXES, *EPOCH_AXES, *ITEM_AXES):
             raise ValueError(
-                'axes are "time,unit" or "unit,time"; lag, word and unit in their order; or "item,unit" or "unit,item"'
+                'give "time,unit" or "unit,time"; lag, word and unit in any order; or "item,unit" or "unit,item"'
             )
         return ",".join(names)
 
     @model_validator(mode="after")
-    def _one_way_to_tell_time(self) -> RecordingEntry:
+    def _consistent(self) -> RecordingEntry:
         if self.word_onsets and self.triggers:
-            raise ValueError("'word_onsets' and 'triggers' both say when words were; give one")
+            raise ValueError("'word_onsets' and 'triggers' both time the words; give one")
         epochs = self.axis_names in EPOCH_AXES
         if epochs != (self.lags_ms is not None):
-            raise ValueError("'lags_ms' goes with axes lag, word and unit, and with nothing else")
+            raise ValueError("give 'lags_ms' with the axes lag, word and unit, and only then")
         given = [name for name in _OF_SERIES if getattr(self, name) is not None]
         if (epochs or self.axis_names in ITEM_AXES) and given:
-            raise ValueError(f"epochs have no clock of their own; leave out {', '.join(given)}")
+            raise ValueError(f"epochs have no clock; leave out {', '.join(given)}")
         return self
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """Axes in the order of the array; none where the file says it."""
+        """Axes in the order of the array; empty if the file defines it."""
         return tuple(self.axes.split(",")) if self.axes else ()
 
     @property
@@ -138,7 +123,7 @@ class RecordingEntry(Strict):
         return RecordingId(self.subject, self.session, self.run, self.stimulus)
 
     def path(self, name: str) -> str:
-        """Fill in subject, session and run where a file name has them in braces."""
+        """Fill in subject, session, run and stimulus, in braces in a file name."""
         for field in ("subject", "session", "run", "stimulus"):
             name = name.replace("{" + field + "}", str(getattr(self, field)))
         return name
@@ -153,68 +138,38 @@ class ArraysTable(Strict):
 
 
 def read_table(path: Path) -> ArraysTable:
-    """Read ``recordings.toml``; keys under ``[defaults]`` count for every recording that does not give them."""
-    try:
-        values = tomllib.loads(read_text(path, InputError))
-    except (ValueError, RecursionError) as problem:
+    """Read ``recordings.toml``; ``[defaults]`` fills in what a recording does not give."""
+    values = read_toml(path, InputError)
+    recordings, defaults = values.get("recordings"), values.pop("defaults", {})
+    unknown = [key for key in defaults if key not in RecordingEntry.model_fields]
+    if unknown:
         raise InputError(
-            "a file is not valid TOML",
-            where=str(path),
-            got=str(problem),
-            expected="TOML 1.0",
-            remedy="fix the named line",
-        ) from None
-    recordings = values.get("recordings")
-    if isinstance(recordings, list):
-        defaults = _defaults(values.pop("defaults", {}), path)
+            f"unknown key '{unknown[0]}'",
+            where=f"{path}, [defaults], key '{unknown[0]}'",
+            got=unknown[0],
+            expected="keys of [[recordings]]",
+            remedy=did_you_mean(unknown[0], RecordingEntry.model_fields),
+        )
+    if isinstance(recordings, list) and isinstance(defaults, dict):
         values["recordings"] = [
             {**defaults, **entry} if isinstance(entry, dict) else entry for entry in recordings
         ]
-    try:
-        table = validate_model(ArraysTable, values, where=str(path), what="the table of arrays is")
-    except ConfigError as problem:
-        raise InputError(
-            problem.what,
-            where=problem.where,
-            expected="keys as in docs/how-to/datasets/arrays.md (entries are counted from 0)",
-            remedy="fix the listed keys",
-        ) from None
-    _check_stimuli(table, path)
-    return table
-
-
-def _defaults(defaults: Any, path: Path) -> dict[str, Any]:
-    known = RecordingEntry.model_fields
-    keys = defaults if isinstance(defaults, dict) else {"defaults": defaults}
-    for key in keys:
-        if key not in known:
-            raise InputError(
-                f"unknown key '{key}'",
-                where=f"{path}, [defaults], key '{key}'",
-                got=key,
-                expected="keys of [[recordings]]: " + ", ".join(known),
-                remedy=did_you_mean(key, known),
-            )
-    return dict(keys)
-
-
-def _check_stimuli(table: ArraysTable, path: Path) -> None:
+    table = validate_toml(ArraysTable, values, path, InputError)
     ids = [stimulus.id for stimulus in table.stimuli]
-    for stimulus in ids:
-        if ids.count(stimulus) > 1:
-            raise InputError(
-                f"the stimulus '{stimulus}' is listed more than once",
-                where=f"{path}, [[stimuli]]",
-                got=f"'{stimulus}' {ids.count(stimulus)} times",
-                expected="every stimulus once",
-                remedy="rename or remove one of them",
-            )
+    if len(set(ids)) < len(ids):
+        raise InputError(
+            "a stimulus is listed more than once",
+            where=f"{path}, [[stimuli]]",
+            got=", ".join(ids),
+            remedy="rename or remove one of them",
+        )
     for recording in table.recordings:
         if recording.stimulus not in ids:
             raise InputError(
-                "a recording names a stimulus that is not there",
+                "a recording names a stimulus that does not exist",
                 where=f"{path}, [[recordings]] {recording.id}, key 'stimulus'",
                 got=recording.stimulus,
                 expected="the id of one of [[stimuli]]",
                 remedy=did_you_mean(recording.stimulus, ids),
             )
+    return table

@@ -13,9 +13,9 @@ from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TsvFile
 from lpact.datasets._finding import Finding
 from lpact.datasets.arrays.table import RecordingEntry
-from lpact.datasets.arrays.words import read_delimited
 from lpact.datasets.base import Span
 from lpact.datasets.triggers import TriggerClock
+from lpact.datasets.words_table import read_delimited
 from lpact.errors import RecordingError
 from lpact.math.types import BoolArray, FloatArray
 

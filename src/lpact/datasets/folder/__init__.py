@@ -25,50 +25,221 @@
 
 TSV files are UTF-8 with a header line, cells between tabs, and no quoting. Times are seconds on one
 clock, that of the words; sample 0 of a signal, envelope or audio is at ``start_s``. Sentence ids are whole
-numbers that run on over stories. Extra columns of ``words.tsv`` are kept: numbers, or texts where no
-cell is a number. ``<context>`` is full, sentence_reset, reversed, shuffled, untrained or static.
+numbers, unique over stories. Extra columns of ``words.tsv`` are kept: numbers (null for ``n/a``), or texts.
+``<context>`` is full, sentence_reset, reversed, shuffled, untrained or static.
 Arrays hold integers or floating-point numbers. Names (folders, subject, session, run) are made of
 letters, digits, ``.``, ``_`` and ``-``. Links may not lead out of the folder; names that
 start with a dot, and files beside ``dataset.toml``, are ignored.
 
-Opening finds every file and reads the TOML files; words, mechanisms and arrays are read when asked
-for; a big time series is read a few units at a time, and other big arrays are mapped.
+Opening finds every file and reads the TOML files; words, mechanisms and arrays are read on demand. A big time
+series is read a few units at a time, and other big arrays are mapped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lpact.datasets._files.npy import load_npy
-from lpact.datasets._files.source_folder import sha256
-from lpact.datasets._files.strict import read_text
+import numpy as np
+from pydantic import model_validator
+
+from lpact.datasets._files import stored as stored_arrays
+from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.stored import load_npy, stored_npy
+from lpact.datasets._files.strict import (
+    NAME_PATTERN,
+    About,
+    ErrorType,
+    Name,
+    Text,
+    TsvFile,
+    read_text,
+    read_toml,
+    validate_toml,
+)
 from lpact.datasets.base import (
+    ITEM,
+    WORD_COLUMNS,
     Dataset,
+    DatasetInfo,
     DatasetReader,
+    Envelope,
+    Epochs,
     FeatureKey,
     Recording,
     RecordingId,
+    Signal,
     SourceFile,
     Stimulus,
+    TimeSeries,
+    Units,
+    items_table,
 )
 from lpact.datasets.catalogue import Expected
-from lpact.datasets.folder.layout import FolderLayout, RecordingFiles, find_layout
-from lpact.datasets.folder.read import (
-    RecordingHeader,
-    read_audio_start,
-    read_envelope,
-    read_header,
-    read_info,
-    read_mechanisms,
-    read_signal,
-    read_table,
-    read_units,
-)
 from lpact.datasets.validate import check_recording, check_recording_ids, check_stimulus
+from lpact.datasets.words_table import read_words_file
 from lpact.errors import FeatureError, InputError, RecordingError, StimulusError, did_you_mean
 from lpact.math.types import FloatArray
+from lpact.validation import Strict
+
+CONTEXTS = ("full", "sentence_reset", "reversed", "shuffled", "untrained", "static")
+STIMULUS_FILES = (
+    *("words.tsv", "items.tsv", "mechanisms.tsv"),
+    *("envelope.npy", "envelope.toml", "audio.toml"),
+)
+RECORDING_FILES = ("recording.toml", "neural.npy", "units.tsv")
+MEDIA = ("audio", "video")
+COORDINATE_COLUMNS = ("x_mm", "y_mm", "z_mm")
+_UNIT_COLUMNS = ("unit", "region", *COORDINATE_COLUMNS)
+_NAME = NAME_PATTERN.pattern
+_NUMBER = "(0|[1-9][0-9]{0,5})"
+_FEATURES = re.compile(
+    rf"features/({_NAME})/({'|'.join(CONTEXTS)})/layer-{_NUMBER}(?:_draw-{_NUMBER})?\.npy"
+)
+_LAYOUT = {
+    "stimuli": (
+        re.compile("|".join(map(re.escape, STIMULUS_FILES))),
+        re.compile(rf"({'|'.join(MEDIA)})\.[^/]+"),
+        re.compile(r"transcripts/[^/]+\.txt"),
+        _FEATURES,
+    ),
+    "recordings": (re.compile("|".join(map(re.escape, RECORDING_FILES))),),
+}
+"""Files of each stimulus and recording, relative to its folder."""
+_MAX_DEPTH = 6
+
+
+class _Clock(Strict):
+    """``envelope.toml``."""
+
+    sampling_rate_hz: float
+    start_s: float
+
+
+class _AudioStart(Strict):
+    """``audio.toml``."""
+
+    start_s: float
+
+
+class _Header(Strict):
+    """``recording.toml``."""
+
+    subject: Name
+    session: Name
+    run: Name
+    stimulus: Name
+    sampling_rate_hz: float | None = None
+    start_s: float | None = None
+    lags_ms: tuple[float, ...] | None = None
+    physical_unit: Text | None = None
+    coordinate_frame: Text | None = None
+    comparable_units: bool = True
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> _Header:
+        given = {
+            key
+            for key in ("sampling_rate_hz", "start_s", "lags_ms")
+            if getattr(self, key) is not None
+        }
+        if given not in ({"sampling_rate_hz", "start_s"}, {"lags_ms"}):
+            raise ValueError("give sampling_rate_hz and start_s (time series), or lags_ms (epochs)")
+        return self
+
+    @property
+    def id(self) -> RecordingId:
+        """Identity of the recording."""
+        return RecordingId(self.subject, self.session, self.run, self.stimulus)
+
+
+Files = dict[str, Path]
+"""Files of one stimulus or recording, by their path relative to its folder."""
+
+
+def _find(folder: SourceFolder, kind: str, error: ErrorType) -> dict[str, Files]:
+    """Find the files of every stimulus or recording; a name outside the layout is an error."""
+    found: dict[str, Files] = {}
+    for parent in _entries(folder, folder.root / kind, error):
+        found[parent.name] = {}
+        named = parent.is_dir() and NAME_PATTERN.fullmatch(parent.name)
+        for path in _walk(folder, parent, error) if named else [parent]:
+            name = path.relative_to(parent).as_posix()
+            found[parent.name][name] = path
+            if not named or not any(pattern.fullmatch(name) for pattern in _LAYOUT[kind]):
+                raise _not_in_layout(path, kind, FeatureError if "features" in name else error)
+    return found
+
+
+def _entries(folder: SourceFolder, path: Path, error: ErrorType) -> Iterator[Path]:
+    for entry in sorted(path.iterdir()):
+        if not entry.name.startswith("."):
+            inside = FeatureError if "features" in path.parts else error
+            yield folder.file(folder.relative(entry), inside)
+
+
+def _walk(folder: SourceFolder, path: Path, error: ErrorType) -> Iterator[Path]:
+    """All files below a folder, links included; one that is too deep is not looked into."""
+    for entry in _entries(folder, path, error):
+        if entry.is_dir() and len(entry.relative_to(folder.root).parts) < _MAX_DEPTH:
+            yield from _walk(folder, entry, error)
+        else:
+            yield entry
+
+
+def _not_in_layout(path: Path, kind: str, error: ErrorType) -> InputError:
+    known = STIMULUS_FILES if kind == "stimuli" else RECORDING_FILES
+    expected = (
+        "files " + ", ".join(known) + " in folders named with letters, digits, '.', '_' and '-'"
+    )
+    if error is FeatureError:
+        known, expected = CONTEXTS, "features/<model>/<context>/layer-<number>[_draw-<number>].npy"
+    near = [did_you_mean(n, known) for n in (path.name, path.parent.name) if n not in known]
+    return error(
+        "a file is not part of the layout",
+        where=str(path),
+        got=path.name,
+        expected=expected,
+        remedy="rename or remove it; " + next((hint for hint in near if "mean" in hint), near[0]),
+    )
+
+
+def _require(files: Files, names: Sequence[str], folder: Path, error: ErrorType) -> None:
+    for name in names:
+        if name not in files:
+            raise error(
+                f"'{name}' is missing",
+                where=str(folder / name),
+                got="here: " + (", ".join(files) or "nothing"),
+                expected=f"'{name}'",
+                remedy=f"add it; here, {did_you_mean(name, files)}",
+            )
+
+
+def _check_stimulus_files(files: Files, folder: Path) -> None:
+    pair = ("envelope.npy", "envelope.toml")
+    needed = ["items.tsv" if "items.tsv" in files else "words.tsv"]
+    needed += [name for name in pair if any(name in files for name in pair)]
+    _require(files, needed, folder, StimulusError)
+    for kind in MEDIA:
+        media = [name for name in files if name.startswith(f"{kind}.") and name != "audio.toml"]
+        if kind == "audio" and "audio.toml" in files and not media:
+            _require(files, ["audio.wav"], folder, StimulusError)
+        if len(media) > 1:
+            raise StimulusError(
+                f"a stimulus has several {kind} files",
+                where=str(folder),
+                got=", ".join(media),
+                remedy="keep one",
+            )
+    if "words.tsv" in files and "items.tsv" in files:
+        raise StimulusError(
+            "a stimulus has a table of words and a table of items",
+            where=str(folder),
+            remedy="keep words.tsv if the items are words, else items.tsv",
+        )
 
 
 @dataclass(frozen=True)
@@ -79,7 +250,7 @@ class FolderFeatures:
     stimulus_where: str
 
     def keys(self) -> Sequence[FeatureKey]:
-        """Return what is on offer."""
+        """Return the available feature sets."""
         return list(self.paths)
 
     def load(self, key: FeatureKey) -> FloatArray:
@@ -89,34 +260,71 @@ class FolderFeatures:
                 "the folder does not hold these features",
                 where=self.stimulus_where,
                 got=str(key),
-                expected=f"one of {len(self.paths)} feature sets on offer",
                 remedy="add the file features/<model>/<context>/layer-<k>_draw-<d>.npy",
             )
         return load_npy(self.paths[key], FeatureError)
 
     def where(self, key: FeatureKey) -> str:
         """Return the file of a feature set."""
-        return str(self.paths[key]) if key in self.paths else self.stimulus_where
+        return str(self.paths.get(key, self.stimulus_where))
+
+
+def _features(files: Files) -> dict[FeatureKey, Path]:
+    found: dict[FeatureKey, Path] = {}
+    for name, path in files.items():
+        if match := _FEATURES.fullmatch(name):
+            key = FeatureKey(match[1], int(match[3]), match[2], int(match[4] or 0))
+            if key in found:
+                raise FeatureError(
+                    "two files hold the same features",
+                    where=str(path),
+                    got=f"{found[key].name} and {path.name}",
+                    remedy="remove one of them",
+                )
+            found[key] = path
+    return found
 
 
 class FolderDataset(Dataset):
     """An opened folder."""
 
-    def __init__(self, layout: FolderLayout, *, name: str) -> None:
-        self._layout = layout
-        self._name = name
-        self.info = read_info(layout.dataset_toml)
-        headers = [read_header(files, layout.stimuli) for files in layout.recordings]
-        found = list(zip(layout.recordings, headers, strict=True))
-        names = [str(header.id) for header in headers]
-        clashing = [files.folder.name for files, header in found if names.count(str(header.id)) > 1]
+    def __init__(self, folder: SourceFolder) -> None:
+        self._folder = folder
+        top = {path.name: path for path in _entries(folder, folder.root, InputError)}
+        files = {name: path for name, path in top.items() if path.is_dir() == ("." not in name)}
+        _require(files, ("dataset.toml", "stimuli", "recordings"), folder.root, InputError)
+        toml = top["dataset.toml"]
+        about = validate_toml(About, read_toml(toml, InputError), toml, InputError)
+        self.info = DatasetInfo(about.source, about.version, about.licence)
+        self._stimuli = _find(folder, "stimuli", StimulusError)
+        recordings = _find(folder, "recordings", RecordingError)
+        self._features: dict[str, dict[FeatureKey, Path]] = {}
+        for name, found in self._stimuli.items():
+            _check_stimulus_files(found, folder.root / "stimuli" / name)
+            self._features[name] = _features(found)
+        headers = {}
+        for name, found in recordings.items():
+            _require(found, RECORDING_FILES, folder.root / "recordings" / name, RecordingError)
+            headers[name] = self._header(found["recording.toml"])
+        ids = [str(header.id) for header in headers.values()]
+        clashing = [name for name, header in headers.items() if ids.count(str(header.id)) > 1]
         check_recording_ids(
-            [header.id for header in headers],
-            where=f"{layout.root / 'recordings'}: {', '.join(clashing)}",
+            [header.id for header in headers.values()],
+            where=f"{folder.root / 'recordings'}: {', '.join(clashing)}",
         )
-        self._recordings: dict[RecordingId, tuple[RecordingFiles, RecordingHeader]] = {
-            header.id: (files, header) for files, header in found
-        }
+        self._recordings = {headers[name].id: (headers[name], recordings[name]) for name in headers}
+
+    def _header(self, path: Path) -> _Header:
+        header = validate_toml(_Header, read_toml(path, RecordingError), path, RecordingError)
+        if header.stimulus not in self._stimuli:
+            raise RecordingError(
+                "a recording names a stimulus that does not exist",
+                where=f"{path}, key 'stimulus'",
+                got=header.stimulus,
+                expected="the name of a folder in stimuli/",
+                remedy=did_you_mean(header.stimulus, self._stimuli),
+            )
+        return header
 
     def recording_ids(self) -> list[RecordingId]:
         """Return every recording, sorted."""
@@ -127,47 +335,56 @@ class FolderDataset(Dataset):
         if recording_id not in self._recordings:
             raise RecordingError(
                 "the folder has no such recording",
-                where=str(self._layout.root / "recordings"),
+                where=str(self._folder.root / "recordings"),
                 got=f"{recording_id} with stimulus '{recording_id.stimulus}'",
-                expected="one of recording_ids()",
                 remedy=did_you_mean(str(recording_id), [str(known) for known in self._recordings]),
             )
-        found, header = self._recordings[recording_id]
+        header, files = self._recordings[recording_id]
         recording = Recording(
             recording_id,
-            read_signal(found, header),
-            read_units(found, header),
-            self._where(found.folder),
+            _signal(files["neural.npy"], header),
+            _units(files["units.tsv"], header),
+            self._folder.where(files["neural.npy"].parent),
         )
         check_recording(recording)
         return recording
 
     def stimulus(self, stimulus_id: str) -> Stimulus:
         """Read one stimulus; features are read when they are loaded."""
-        if stimulus_id not in self._layout.stimuli:
+        if stimulus_id not in self._stimuli:
             raise StimulusError(
                 "the folder has no such stimulus",
-                where=str(self._layout.root / "stimuli"),
+                where=str(self._folder.root / "stimuli"),
                 got=stimulus_id,
-                expected="one of the folders in stimuli/",
-                remedy=did_you_mean(stimulus_id, self._layout.stimuli),
+                remedy=did_you_mean(stimulus_id, self._stimuli),
             )
-        found = self._layout.stimuli[stimulus_id]
-        where = self._where(found.table)
-        words, unknown = read_table(found, stimulus_id)
+        files = self._stimuli[stimulus_id]
+        unknown: frozenset[str] = frozenset()
+        if "words.tsv" in files:
+            words = read_words_file(files["words.tsv"], tuple(WORD_COLUMNS))
+        else:
+            words, unknown = items_table(read_words_file(files["items.tsv"], (ITEM,)), stimulus_id)
+        where = self._folder.where(files.get("words.tsv") or files["items.tsv"])
+        features = self._features[stimulus_id]
         stimulus = Stimulus(
             id=stimulus_id,
             words=words,
             unknown=unknown,
             where=where,
-            features=FolderFeatures(found.features, where) if found.features else None,
-            mechanisms=read_mechanisms(found),
-            envelope=read_envelope(found),
-            media={kind: self._relative(path) for kind, path in found.media.items()},
-            media_root=self._layout.root,
-            audio_start_s=read_audio_start(found),
+            features=FolderFeatures(features, where) if features else None,
+            mechanisms=_mechanisms(files),
+            envelope=_envelope(files),
+            media={
+                Path(name).stem: self._folder.relative(path)
+                for name, path in files.items()
+                if Path(name).stem in MEDIA and name != "audio.toml"
+            },
+            media_root=self._folder.root,
+            audio_start_s=_audio_start(files),
             transcripts={
-                story: read_text(path, StimulusError) for story, path in found.transcripts.items()
+                path.stem: read_text(path, StimulusError)
+                for name, path in files.items()
+                if name.startswith("transcripts/")
             },
         )
         check_stimulus(stimulus)
@@ -175,19 +392,81 @@ class FolderDataset(Dataset):
 
     def source_files(self) -> list[SourceFile]:
         """Return every file of the layout with its checksum, by path."""
-        return [
-            SourceFile(relative, path.stat().st_size, sha256(path), self.info.licence, path)
-            for relative, path in sorted(
-                (self._relative(path), path) for path in self._layout.all_files()
+        files = [self._folder.root / "dataset.toml"]
+        for own in (*self._stimuli.values(), *(files for _, files in self._recordings.values())):
+            files += own.values()
+        return self._folder.source_files(files, self.info.licence)
+
+
+def _signal(path: Path, header: _Header) -> Signal:
+    """Read ``neural.npy``; a big time series is read a few units at a time."""
+    unit = header.physical_unit or ""
+    if header.sampling_rate_hz is None or header.start_s is None:
+        return Epochs(load_npy(path, RecordingError), header.lags_ms or (), unit)
+    stored = stored_npy(path, RecordingError)
+    if stored.n_bytes >= stored_arrays.STREAM_BYTES and len(stored.shape) == 2:
+        series = stored_arrays.StoredSeries(stored, unit_axis=1)
+        return TimeSeries(series, header.sampling_rate_hz, header.start_s, unit)
+    values = load_npy(path, RecordingError)
+    return TimeSeries(values, header.sampling_rate_hz, header.start_s, unit)
+
+
+def _units(path: Path, header: _Header) -> Units:
+    table = TsvFile(path, RecordingError)
+    table.require(("unit", "region"))
+    check_known_columns(table, _UNIT_COLUMNS)
+    return Units(
+        tuple(table.text("unit")),
+        tuple(table.text("region")),
+        read_coordinates(table),
+        header.coordinate_frame or "",
+        header.comparable_units,
+    )
+
+
+def check_known_columns(table: TsvFile, known: Sequence[str]) -> None:
+    """Raise for a column that is not known."""
+    for column in table.columns:
+        if column not in known:
+            raise RecordingError(
+                f"unknown column '{column}'",
+                where=f"{table.path}, line 1, column '{column}'",
+                got=column,
+                expected="columns " + ", ".join(known),
+                remedy=did_you_mean(column, known),
             )
-        ]
 
-    def _relative(self, path: Path) -> str:
-        return path.relative_to(self._layout.root).as_posix()
 
-    def _where(self, path: Path) -> str:
-        """Name a part of the dataset in tables, which must not depend on where the folder lies."""
-        return f"dataset '{self._name}', {self._relative(path)}"
+def read_coordinates(table: TsvFile) -> FloatArray | None:
+    """Read x, y and z of units in mm, [n_units, 3]; None if the table has none."""
+    if not any(column in table.columns for column in COORDINATE_COLUMNS):
+        return None
+    table.require(COORDINATE_COLUMNS)
+    axes = [table.numbers_or_nan(column) for column in COORDINATE_COLUMNS]
+    return np.array(axes, dtype=np.float64).T
+
+
+def _mechanisms(files: Files) -> dict[str, FloatArray]:
+    if "mechanisms.tsv" not in files:
+        return {}
+    table = TsvFile(files["mechanisms.tsv"], StimulusError)
+    return {name: np.array(table.numbers(name), dtype=np.float64) for name in table.columns}
+
+
+def _envelope(files: Files) -> Envelope | None:
+    if "envelope.npy" not in files:
+        return None
+    path = files["envelope.toml"]
+    clock = validate_toml(_Clock, read_toml(path, StimulusError), path, StimulusError)
+    values = load_npy(files["envelope.npy"], StimulusError)
+    return Envelope(values, clock.sampling_rate_hz, clock.start_s)
+
+
+def _audio_start(files: Files) -> float:
+    if "audio.toml" not in files:
+        return 0.0
+    path = files["audio.toml"]
+    return validate_toml(_AudioStart, read_toml(path, StimulusError), path, StimulusError).start_s
 
 
 class Folder(DatasetReader):
@@ -210,12 +489,5 @@ class Folder(DatasetReader):
 
     def open(self, *, name: str, path: Path | None, seed: int) -> FolderDataset:  # noqa: ARG002
         """Open the folder ``path``."""
-        if path is None or not path.is_dir():
-            raise InputError(
-                "the dataset's folder is not given" if path is None else "there is no such folder",
-                where=f"dataset '{name}'",
-                got="no path" if path is None else str(path),
-                expected="a folder with dataset.toml, stimuli/ and recordings/",
-                remedy=f'give it in the study file: [run.paths] {name} = "…"',
-            )
-        return FolderDataset(find_layout(path.resolve()), name=name)
+        expected = "a folder with dataset.toml, stimuli/ and recordings/"
+        return FolderDataset(SourceFolder(path, name=name, expected=expected))

@@ -16,8 +16,7 @@ import polars as pl
 
 from lpact.datasets._files.strict import NAME_PATTERN, NUMBER_PATTERN
 from lpact.datasets.base import ITEM, WORD_COLUMNS, Dataset, Recording, Stimulus, TimeSeries
-from lpact.datasets.folder.layout import MEDIA
-from lpact.datasets.folder.read import COORDINATE_COLUMNS
+from lpact.datasets.folder import COORDINATE_COLUMNS, MEDIA
 from lpact.errors import InputError
 
 
