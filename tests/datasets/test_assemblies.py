@@ -158,7 +158,9 @@ def test_a_place_that_is_no_number_is_named(tmp_path: Path) -> None:
     presentation, neuroid, values = _pereira_parts()
     axes = {"x": ["1", "2", "3", "left"], "y": ["0"] * 4, "z": ["0"] * 4}
     write_assembly(tmp_path / "a.nc", values, presentation, {**neuroid, **axes})
-    _expect(RecordingError, tmp_path, "coordinate 'x' is not a number", "neuroid 3", "'left'")
+    _expect(
+        RecordingError, tmp_path, "coordinate 'x' is missing or not valid", "neuroid 3", "'left'"
+    )
 
 
 def test_passages_and_categories_are_kept_with_the_words(tmp_path: Path) -> None:
@@ -183,7 +185,7 @@ def test_text_comes_from_the_table_beside(tmp_path: Path) -> None:
 def test_text_that_is_nowhere_is_named(tmp_path: Path) -> None:
     write_pereira2018(tmp_path, text_in="table")
     (tmp_path / "stimulus_Pereira2018.csv").unlink()
-    _expect(StimulusError, tmp_path, "does not say the sentences", "table of stimuli beside")
+    _expect(StimulusError, tmp_path, "does not state the sentences", "table of stimuli beside")
 
 
 @pytest.mark.parametrize(
@@ -328,7 +330,7 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
 
 
 def test_folders_with_no_file_or_several_are_named(tmp_path: Path) -> None:
-    _expect(InputError, tmp_path, "there is no netCDF file", "put the assembly into the folder")
+    _expect(InputError, tmp_path, "there is no netCDF file", "put the file into the folder")
     presentation, neuroid, values = _pereira_parts()
     for name in ("a.nc", "b.nc"):
         write_assembly(tmp_path / name, values, presentation, neuroid)
@@ -360,9 +362,9 @@ def _set(where: str, name: str, values: list[Any]) -> Callable[[dict[str, dict[s
 @pytest.mark.parametrize(
     ("change", "kind", "said"),
     [
-        (_drop("neuroid", "subject"), RecordingError, "does not say the subjects"),
+        (_drop("neuroid", "subject"), RecordingError, "does not state the subjects"),
         (_drop("neuroid", "neuroid_id", "roi"), RecordingError, "the names of the neuroids"),
-        (_drop("presentation", "stimulus"), StimulusError, "does not say the sentences"),
+        (_drop("presentation", "stimulus"), StimulusError, "does not state the sentences"),
         (_set("neuroid", "subject", ["1", "", "2", "2"]), RecordingError, "'subject' is missing"),
         (
             _set("presentation", "stimulus", ["A b.", "", "C d."]),
@@ -372,7 +374,7 @@ def _set(where: str, name: str, values: list[Any]) -> Callable[[dict[str, dict[s
         (
             _set("presentation", "stimulus_id", ["e.0", "e.1", "e.1"]),
             StimulusError,
-            "presented more than once",
+            "'e.1' is listed more than once",
         ),
     ],
 )

@@ -74,7 +74,7 @@ def test_there_are_no_recordings_and_none_is_made_up(truth: NaturalStoriesTruth)
     dataset = opened(truth.folder)
     assert dataset.recording_ids() == []
     assert DATASETS.get("natural_stories").role == "diagnostic"
-    with pytest.raises(RecordingError, match="the corpus has no recordings"):
+    with pytest.raises(RecordingError, match="no such recording"):
         dataset.recording(RecordingId("1", "1", "1", STIMULUS))
     with pytest.raises(StimulusError, match="did you mean 'natural_stories'"):
         dataset.stimulus("stories")
@@ -136,15 +136,19 @@ def _replace(old: str, new: str, count: int = 1) -> Callable[[str], str]:
         (WORDS, _replace("1.1.whole\tThe", "1.1.whole The"), "line 1"),
         (WORDS, _replace("1.1.whole\tThe", "1.1.whole\tThe\n1.1.whole\tThe"), "every token once"),
         (AS_READ, _replace("The\t1\t1\n", ""), "no line for word 1 of story 1"),
-        (AS_READ, _replace("The\t1\t1\n", "The\t1\t1\nThe\t1\t1\n"), "every word of story 1 once"),
+        (
+            AS_READ,
+            _replace("The\t1\t1\n", "The\t1\t1\nThe\t1\t1\n"),
+            "every word of words.tsv once",
+        ),
         (AS_READ, _replace("word\t", "form\t"), "the column 'word' is missing"),
-        (AS_READ, _replace("The\t1\t1\n", "The\t1\t1\nThe\t99\t9\n"), "words that words.tsv has"),
+        (AS_READ, _replace("The\t1\t1\n", "The\t1\t1\nThe\t99\t9\n"), "and no other"),
         (TIMES, _replace("\t100.5", "\tfast"), "column 'sdItemRT'"),
         (TIMES, _replace("know.\t8\t1\t", "knew.\t8\t1\t"), "'know.', as in"),
         (UD, _replace("TokenId=1.1\n", "TokenId=one\n"), "line 1"),
         (UD, _replace("TokenId=1.1\n", "TokenId=7.1\n"), "word 1 of story 7"),
         (UD, _replace("\t2\tdet", "\t77\tdet"), "heads that lead to no root"),
-        (UD, _replace("\n2\t", "\n5\t"), "token 5"),
+        (UD, _replace("\n2\t", "\n5\t"), "token 2 first"),
     ],
 )
 def test_broken_files_are_named(

@@ -99,7 +99,7 @@ def test_repetitions_need_sessions(tmp_path: Path) -> None:
     rows = [{**row, "session": i} for i in (1, 2) for row in _rows()]
     _write(tmp_path, rows)
     _expect(
-        RecordingError, tmp_path, "a response is there twice", "lines 2 and 6", "session_column"
+        RecordingError, tmp_path, "a response is listed twice", "lines 2 and 6", "session_column"
     )
     dataset = opened(tmp_path, session_column="session")
     assert [(i.subject, i.session) for i in dataset.recording_ids()] == [("1", "1"), ("1", "2")]
@@ -123,11 +123,19 @@ def _cell(row: int, column: str, value: object) -> Callable[[list[dict[str, obje
     return lambda rows: rows[row].update({column: value})
 
 
+def _same_sentence(rows: list[dict[str, object]]) -> None:
+    rows[2]["sentence"] = rows[3]["sentence"] = "One two."
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "said"),
     [
-        (_cell(1, "sentence", "Other."), InputError, "the text that '1' has before: 'One two.'"),
-        (_cell(2, "sentence", "One two."), InputError, "this one is '1' and '2'"),
+        (
+            _cell(1, "sentence", "Other."),
+            InputError,
+            "one sentence for '1', which has 'One two.' before",
+        ),
+        (_same_sentence, InputError, "this one is '1' and '2'"),
         (_cell(0, "response_target", "1,5"), InputError, "line 2, column 'response_target'"),
         (_cell(0, "sentence", ""), InputError, "line 2, column 'sentence'"),
         (_cell(0, "roi", ""), InputError, "line 2, column 'roi'"),
@@ -172,10 +180,10 @@ def test_files_that_are_missing_broken_or_unclear_are_named(tmp_path: Path) -> N
 
 def test_names_that_are_not_in_the_table_are_named(tmp_path: Path) -> None:
     _write(tmp_path, _rows())
-    with pytest.raises(InputError, match="no such subject") as error:
+    with pytest.raises(InputError, match="the dataset has no '12'") as error:
         opened(tmp_path, subjects=["12"])
     assert "option 'subjects'" in str(error.value)
-    with pytest.raises(InputError, match="no such roi"):
+    with pytest.raises(InputError, match="the dataset has no 'C'"):
         opened(tmp_path, rois=["C"])
     dataset = opened(tmp_path)
     with pytest.raises(StimulusError, match="did you mean 'sentences'"):

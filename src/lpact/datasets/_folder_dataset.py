@@ -175,7 +175,7 @@ def only_file(
     names = [folder.relative(path) for path in found]
     choose = f'choose one with the option {option} = "{names[0]}"' if option and names else ""
     raise error(
-        f"there are several files for {what}" if found else f"there is no {what}",
+        f"there are several {what}s" if found else f"there is no {what}",
         where=str(folder.root),
         got=", ".join(names[:8]) or "no such file",
         expected=f"one {what}",

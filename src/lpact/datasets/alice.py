@@ -25,22 +25,20 @@ from lpact.codes import Reason
 from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import read_numbers
-from lpact.datasets._files.textgrid import Interval, read_intervals
+from lpact.datasets._files.textgrid import read_intervals
 from lpact.datasets._finding import Finding
-from lpact.datasets.base import (
-    AbsentMedium,
-    Dataset,
-    DatasetInfo,
-    DatasetReader,
-    Recording,
-    RecordingId,
-    SourceFile,
-    Stimulus,
-    TimeSeries,
-    Units,
+from lpact.datasets._folder_dataset import (
+    FolderDataset,
+    FolderReader,
+    no_audio,
+    note,
+    only_file,
+    sentence_note,
+    words_table,
 )
+from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus, TimeSeries, Units
 from lpact.datasets.catalogue import Download, Expected
-from lpact.errors import RecordingError, StimulusError, did_you_mean
+from lpact.errors import RecordingError, StimulusError
 from lpact.registry import PluginOptions
 
 STIMULUS = "alice"
@@ -68,21 +66,15 @@ class AliceOptions(PluginOptions):
     )
 
 
-class AliceDataset(Dataset):
-    """An opened folder of the Alice time courses."""
+class AliceDataset(FolderDataset[AliceOptions, Path]):
+    """An opened folder of the Alice time courses: one recording per subject."""
 
-    info = DatasetInfo(
-        "Alice fMRI time courses (Brennan et al. 2016)",
-        "2016-06-09",
-        "CC BY 4.0",
-    )
+    info = DatasetInfo("Alice fMRI time courses (Brennan et al. 2016)", "2016-06-09", "CC BY 4.0")
 
     def __init__(self, folder: SourceFolder, options: AliceOptions) -> None:
-        self._folder = folder
-        self._options = options
-        pattern = f"alice_data_shared/{options.radius_mm}mm/*"
-        self._courses: dict[str, Path] = {}
-        for path in folder.glob(pattern, RecordingError):
+        super().__init__(folder, options)
+        home = f"alice_data_shared/{options.radius_mm}mm"
+        for path in folder.glob(f"{home}/*", RecordingError):
             match = _SUBJECT.fullmatch(path.name)
             if match is None:
                 raise RecordingError(
@@ -92,191 +84,117 @@ class AliceDataset(Dataset):
                     expected="sNN-timecourses.txt",
                     remedy="move the file elsewhere",
                 )
-            self._courses[match[1]] = path
-        if not self._courses:
-            folder.file(f"alice_data_shared/{options.radius_mm}mm/s18-timecourses.txt")
+            self.recordings[RecordingId(match[1], "1", "1", STIMULUS)] = path
+        if not self.recordings:
+            folder.file(f"{home}/s18-timecourses.txt")
 
-    def recording_ids(self) -> list[RecordingId]:
-        """Return one recording per subject."""
-        return sorted(RecordingId(subject, "1", "1", STIMULUS) for subject in self._courses)
-
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Read one subject's time courses."""
-        subject = recording_id.subject
-        if subject not in self._courses:
-            raise RecordingError(
-                "the folder has no such subject",
-                where=str(self._folder.root / "alice_data_shared"),
-                got=subject,
-                expected="one of recording_ids()",
-                remedy=did_you_mean(subject, self._courses),
-            )
-        path = self._courses[subject]
-        values = read_numbers(path, RecordingError, shape=(N_VOLUMES, len(REGIONS)))
-        confounds, findings = self._confounds(subject)
+    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
+        where = self.folder.where(files)
+        values = read_numbers(files, RecordingError, shape=(N_VOLUMES, len(REGIONS)))
+        confounds, findings = self._confounds(recording_id.subject, where)
         return Recording(
             recording_id,
             TimeSeries(values, 1.0 / TR_S, START_S, "a.u."),
             Units(REGIONS, REGIONS),
-            self._folder.where(path),
+            where,
             confounds=confounds,
             findings=findings,
         )
 
-    def _confounds(self, subject: str) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
-        """Motion (without the discarded volumes) and the published predictors, as far as they are there."""
+    def _confounds(self, subject: str, where: str) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
+        """Return motion (without the discarded volumes) and the published predictors, as far as they exist."""
         columns: dict[str, pl.Series] = {}
-        lacking = []
-        motion = self._motion(subject)
-        if motion is None:
-            lacking.append("motion")
-        else:
-            shape = (N_DISCARDED + N_VOLUMES, len(MOTION))
-            table = read_numbers(motion, RecordingError, shape=shape)[N_DISCARDED:]
-            columns |= {name: pl.Series(table[:, i]) for i, name in enumerate(MOTION)}
-        for name, kind in PREDICTORS.items():
-            path = self._folder.optional(f"alice_data_shared/{subject}-{kind}.txt", RecordingError)
+        files = self._confound_files(subject)
+        for kind, path in files.items():
             if path is None:
-                lacking.append(name)
                 continue
-            series = read_numbers(path, RecordingError, shape=(N_VOLUMES, 1))
-            columns[name] = pl.Series(series[:, 0])
-        if not lacking:
-            return pl.DataFrame(columns), ()
-        note = Finding(
-            field="confounds",
-            reason=Reason.CONFOUNDS_NOT_OFFERED,
-            severity="note",
-            where=self._folder.where(self._courses[subject]),
-            found=f"no {', '.join(lacking)} for {subject}",
-            expected="motion, rate and sndpwr of every subject",
-            remedy="none needed unless preprocess.confounds names them",
+            names = MOTION if kind == "motion" else (kind,)
+            n_discarded = N_DISCARDED if kind == "motion" else 0
+            shape = (n_discarded + N_VOLUMES, len(names))
+            table = read_numbers(path, RecordingError, shape=shape)[n_discarded:]
+            columns |= {name: pl.Series(table[:, i]) for i, name in enumerate(names)}
+        missing = ", ".join(kind for kind, path in files.items() if path is None)
+        finding = note(
+            "confounds",
+            Reason.CONFOUNDS_NOT_OFFERED,
+            where,
+            f"no {missing} for {subject}",
+            "motion, rate and sndpwr of every subject",
+            "none is needed unless preprocess.confounds names them",
         )
-        return pl.DataFrame(columns), (note,)
+        return pl.DataFrame(columns), (finding,) if missing else ()
 
-    def _motion(self, subject: str) -> Path | None:
-        found = self._folder.glob(f"alice_data_shared/{subject}-rp_*.txt", RecordingError)
-        if len(found) > 1:
-            raise RecordingError(
-                "a subject has several motion files",
-                where=str(found[0].parent),
-                got=", ".join(path.name for path in found),
-                expected=f"one file {subject}-rp_*.txt",
-                remedy="keep the right one",
-            )
-        return found[0] if found else None
+    def _confound_files(self, subject: str) -> dict[str, Path | None]:
+        home = f"alice_data_shared/{subject}"
+        found = self.folder.glob(f"{home}-rp_*.txt", RecordingError)
+        what = f"motion file {subject}-rp_*.txt"
+        motion = only_file(self.folder, found, what, error=RecordingError) if found else None
+        return {"motion": motion} | {
+            name: self.folder.optional(f"{home}-{kind}.txt", RecordingError)
+            for name, kind in PREDICTORS.items()
+        }
 
-    def stimulus(self, stimulus_id: str) -> Stimulus:
-        """Read the words."""
-        if stimulus_id != STIMULUS:
-            raise StimulusError(
-                "there is no such stimulus",
-                where=f"dataset '{self._folder.name}'",
-                got=stimulus_id,
-                expected=STIMULUS,
-                remedy=f"the one stimulus is '{STIMULUS}'",
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        path, pause_s = self._textgrid(), self.options.sentence_pause_s
+        where = self.folder.where(path)
+        words = [i for i in read_intervals(path, "word") if i.text.strip() not in SILENCES]
+        texts = [word.text.strip() for word in words]
+        onset_s, offset_s = [w.start_s for w in words], [w.stop_s for w in words]
+        sentences = sentences_by_pauses(onset_s, offset_s, [STIMULUS] * len(words), pause_s)
+        n_sentences = len(set(sentences.tolist()))
+        findings = [
+            sentence_note(
+                where,
+                f"words without punctuation; {n_sentences} stretches between pauses of {pause_s:g} s",
+                "numbered sentences",
+                "change the option sentence_pause_s; controls and mechanisms of sentences use these",
             )
-        path = self._textgrid()
-        intervals = read_intervals(path, "word")
-        words = [i for i in intervals if i.text.strip() not in SILENCES]
-        onset_s = [w.start_s for w in words]
-        offset_s = [w.stop_s for w in words]
-        stories = [STIMULUS] * len(words)
-        pause_s = self._options.sentence_pause_s
-        table = pl.DataFrame(
-            {
-                "word": [w.text.strip() for w in words],
-                "onset_s": onset_s,
-                "offset_s": offset_s,
-                "sentence_id": sentences_by_pauses(onset_s, offset_s, stories, pause_s),
-                "story_id": stories,
-            },
-            schema_overrides={"word": pl.String, "story_id": pl.String},
-        )
-        where = self._folder.where(path)
-        absent = AbsentMedium(
-            Reason.MEDIA_NOT_RELEASED,
-            "the audiobook is not part of the release; its sound power is, as a predictor",
-        )
+        ]
+        if padded := [w for w in words if w.text != w.text.strip()]:
+            first = f"{padded[0].text!r} (interval {padded[0].number})"
+            findings.append(
+                note(
+                    "word",
+                    Reason.SOURCE_ROWS_MENDED,
+                    where,
+                    f"{len(padded)} label(s) with blanks around the word; first: {first}",
+                    "the word alone",
+                    "none is needed: the blanks are removed",
+                )
+            )
+        # What begins with an apostrophe is part of the word before (``what's``).
+        text = "".join(word if word.startswith("'") else f" {word}" for word in texts).lstrip()
         return Stimulus(
-            id=STIMULUS,
-            words=table,
+            id=stimulus_id,
+            words=words_table(texts, onset_s, offset_s, sentences, STIMULUS),
             where=where,
-            transcripts={STIMULUS: _running_text(table["word"].to_list())},
-            media_absent={"audio": absent},
-            findings=_word_findings(words, table["sentence_id"], pause_s, where),
+            transcripts={STIMULUS: text},
+            findings=tuple(findings),
+            **no_audio(
+                Reason.MEDIA_NOT_RELEASED,
+                "the audiobook is not part of the release; its sound power is, as a predictor",
+            ),
         )
 
     def _textgrid(self) -> Path:
-        found = self._folder.glob("alice_stim_shared/*.TextGrid", StimulusError)
-        if len(found) != 1:
-            raise StimulusError(
-                "the words' TextGrid is not there, or not the only one",
-                where=str(self._folder.root / "alice_stim_shared"),
-                got=", ".join(path.name for path in found) or "none",
-                expected="one TextGrid",
-                remedy="download alice_stim_shared, and keep its TextGrid alone",
-            )
-        return found[0]
+        found = self.folder.glob("alice_stim_shared/*.TextGrid", StimulusError)
+        return only_file(self.folder, found, "TextGrid in alice_stim_shared", error=StimulusError)
 
-    def source_files(self) -> list[SourceFile]:
-        """Return every file that is read, with its checksum."""
-        paths = [*self._courses.values(), self._textgrid()]
-        for subject in self._courses:
-            found = [self._motion(subject)]
-            found += [
-                self._folder.optional(f"alice_data_shared/{subject}-{kind}.txt", RecordingError)
-                for kind in PREDICTORS.values()
-            ]
-            paths += [path for path in found if path is not None]
-        return self._folder.source_files(paths, self.info.licence)
+    def _paths(self) -> list[Path | None]:
+        confounds = [
+            path for i in self.recordings for path in self._confound_files(i.subject).values()
+        ]
+        return [*self.recordings.values(), self._textgrid(), *confounds]
 
 
-def _running_text(words: list[str]) -> str:
-    """Words with spaces between them; what begins with an apostrophe is part of the word before (``what's``)."""
-    text = ""
-    for word in words:
-        text += word if not text or word.startswith("'") else f" {word}"
-    return text
-
-
-def _word_findings(
-    words: list[Interval], sentence_ids: pl.Series, pause_s: float, where: str
-) -> tuple[Finding, ...]:
-    findings = [
-        Finding(
-            field="sentence_id",
-            reason=Reason.SENTENCES_BY_RULE,
-            severity="note",
-            where=where,
-            found=f"words without punctuation; {sentence_ids.n_unique()} stretches between pauses of {pause_s:g} s",
-            expected="numbered sentences",
-            remedy="option sentence_pause_s; controls and mechanisms that look at sentences see these",
-        )
-    ]
-    if padded := [w for w in words if w.text != w.text.strip()]:
-        findings.append(
-            Finding(
-                field="word",
-                reason=Reason.SOURCE_ROWS_MENDED,
-                severity="note",
-                where=where,
-                found=f"{len(padded)} label(s) with blanks around the word; first: {padded[0].text!r} "
-                f"(interval {padded[0].number})",
-                expected="the word alone",
-                remedy="none needed: the blanks are cut off",
-            )
-        )
-    return tuple(findings)
-
-
-class Alice(DatasetReader):
+class Alice(FolderReader):
     """Region time courses of people who listened to Alice in Wonderland; the module's docstring has the layout."""
 
     name = "alice"
     summary = "Alice fMRI: 6 region time courses of listeners to Alice in Wonderland (Brennan et al. 2016)"
     Options = AliceOptions
-    options: AliceOptions
+    dataset = AliceDataset
+    contents = "a folder with alice_data_shared/ and alice_stim_shared/"
     layout = (
         Expected(
             "time courses of the regions",
@@ -309,10 +227,3 @@ class Alice(DatasetReader):
         ),
         citation="Brennan, Stabler, Van Wagenen, Luh & Hale (2016), Brain and Language 157-158:81-94",
     )
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> AliceDataset:  # noqa: ARG002
-        """Open the folder ``path``."""
-        folder = SourceFolder(
-            path, name=name, expected="a folder with alice_data_shared/ and alice_stim_shared/"
-        )
-        return AliceDataset(folder, self.options)

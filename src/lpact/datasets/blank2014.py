@@ -1,4 +1,4 @@
-"""Blank et al. (2014): people heard stories; one fMRI response a TR of 2 s and functional region.
+"""Blank et al. (2014): people heard stories; one fMRI response per TR of 2 s and functional region.
 
 ::
 
@@ -20,48 +20,37 @@ quotes before a word, and hyphens inside one, may lie in the presentation before
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from itertools import accumulate
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._assemblies.dataset import (
+from lpact.datasets._assemblies import (
     LAYOUT,
-    LICENCE,
+    STIMULUS_ID,
+    TEXT,
     AssemblyDataset,
     AssemblyOptions,
     download,
+    group,
 )
-from lpact.datasets._assemblies.files import STIMULUS_ID
-from lpact.datasets._assemblies.presented import plain_table, reordered
 from lpact.datasets._files.sentences import sentences_by_punctuation
 from lpact.datasets._finding import Finding
-from lpact.datasets.base import (
-    AbsentMedium,
-    DatasetInfo,
-    DatasetReader,
-    Recording,
-    RecordingId,
-    Stimulus,
-    TimeSeries,
-)
-from lpact.datasets.validate import check_recording, check_stimulus
-from lpact.errors import StimulusError
+from lpact.datasets._folder_dataset import FolderReader, no_audio, note, sentence_note, words_table
+from lpact.datasets.base import Stimulus, TimeSeries
+from lpact.math.types import FloatArray
 
 RUN = "stories"
 TR_S = 2.0
 SPOKEN_S = 0.5
 """Nominal time over which the words of a TR are spread."""
 
-TEXT = ("stimulus", "stimulus_sentence", "sentence", "stimuli")
-SENTENCE, PART = "sentence_number_in_story", "part_number_in_sentence"
 CITATION = (
     "Blank, I., Kanwisher, N. and Fedorenko, E. (2014). A functional dissociation between language and "
     "multiple-demand systems revealed in patterns of BOLD signal fluctuations. J. Neurophysiol. 112, 1105-1118."
 )
-Place = tuple[str, int, int]
-"""Story, sentence in the story, part of the sentence."""
 
 
 class Blank2014Options(AssemblyOptions):
@@ -74,169 +63,111 @@ class Blank2014Options(AssemblyOptions):
     )
 
 
-class Blank2014Dataset(AssemblyDataset):
+class Blank2014Dataset(AssemblyDataset[Blank2014Options]):
     """An opened assembly: one recording per subject, over all stories."""
 
-    def __init__(self, name: str, path: Path | None, options: Blank2014Options) -> None:
-        super().__init__(
-            name, path, options, info=DatasetInfo("Blank et al. 2014", "assembly", LICENCE)
-        )
+    title = "Blank et al. 2014"
+    comparable = True
+
+    def _arrange(self) -> None:
+        story = self.presentation("story", what="the story of each TR")
+        sentence = self.integers("sentence_number_in_story")
+        part = self.integers("part_number_in_sentence")
+        places = list(zip(story, sentence, part, strict=True))
+        names = [".".join(map(str, place)) for place in places]
+        self.check_repetitions(names, "story, sentence_number_in_story and part_number_in_sentence")
+        text = self.presentation(*TEXT[:-1], what="the text of each TR")
         self._findings: list[Finding] = []
-        text = self.file.presentation(TEXT, what="the text of each TR")
-        places = self._places()
-        self._text = dict(zip(places, text, strict=True))
-        if len(self._text) != len(places):
-            first = next(place for i, place in enumerate(places) if place in places[:i])
-            raise StimulusError(
-                "two presentations have the same place in a story",
-                where=f"{self.path}, coordinates 'story', '{SENTENCE}' and '{PART}'",
-                got=f"story '{first[0]}', sentence {first[1]}, part {first[2]} twice",
-                expected="every part of a sentence once",
-                remedy="average over repetitions, and write the assembly again",
-            )
-        places = self._believed(places, options.trust)
-        self._rows = sorted(range(len(places)), key=places.__getitem__)
-        self._places_sorted = [places[row] for row in self._rows]
-        self._unit_ids = self.file.neuroid(("fROI_area", "roi"), what="the regions")
-        self._set_recordings(self.one_a_subject(("subject_id", "subject_UID", "subject"), RUN))
-
-    def stimulus_ids(self) -> list[str]:
-        """Return the one stimulus, of all stories."""
-        return [RUN]
-
-    def _read(self, recording_id: RecordingId, columns: list[int]) -> Recording:
-        recording = Recording(
-            recording_id,
-            TimeSeries(
-                self.file.read(self._rows, columns),
-                sampling_rate_hz=1.0 / TR_S,
-                physical_unit="a.u.",
-            ),
-            self.units(self._unit_ids, self._unit_ids, columns, comparable=True),
-            f"{self.where}, subject {recording_id.subject}",
+        trusted = self._trusted(names)
+        place_of, text_of = (
+            dict(zip(names, places, strict=True)),
+            dict(zip(names, text, strict=True)),
         )
-        check_recording(recording)
-        return recording
+        rows = sorted(range(len(names)), key=lambda row: place_of[trusted[row]])
+        self._texts = [text_of[trusted[row]] for row in rows]
+        self._stories = [place_of[trusted[row]][0] for row in rows]
+        self.rows = {RUN: rows}
+        self.unit_ids = self.regions = self.neuroid("fROI_area", "roi", what="the regions")
+        self._set_recordings(self.subjects("subject_id", "subject_UID", "subject", run=RUN))
+
+    def _trusted(self, names: list[str]) -> list[str]:
+        """Return the place that each response belongs to, and note where the file contradicts itself."""
+        ids, trust = self.presentations.get(STIMULUS_ID, names), self.options.trust
+        self.check_repetitions(ids)
+        wrong = [row for row, name in enumerate(ids) if name != names[row]]
+        if not wrong or not set(ids) <= set(names):
+            return names
+        by_id, row = trust == "stimulus_id", wrong[0]
+        self._findings.append(
+            note(
+                STIMULUS_ID,
+                Reason.SOURCE_ROWS_MENDED if by_id else Reason.SIDECAR_DISAGREES,
+                self.where,
+                f"{len(wrong)} presentations; first: row {row} is '{ids[row]}' by its id, '{names[row]}' by its "
+                "coordinates",
+                "the same place in both",
+                f"responses belong to the {trust}; the option 'trust' chooses",
+            )
+        )
+        return ids if by_id else names
+
+    def _signal(self, values: FloatArray) -> TimeSeries:
+        return TimeSeries(values, sampling_rate_hz=1.0 / TR_S, physical_unit="a.u.")
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:
-        words, onsets_s, offsets_s, stories = [], [], [], []
-        first = 0
-        for story in dict.fromkeys(place[0] for place in self._places_sorted):
-            pieces = [self._text[place] for place in self._places_sorted if place[0] == story]
-            for sample, own in enumerate(split_words(pieces), start=first):
-                step_s = SPOKEN_S / max(1, len(own))
-                words += own
-                onsets_s += [TR_S * sample + step_s * i for i in range(len(own))]
-                offsets_s += [TR_S * sample + step_s * (i + 1) for i in range(len(own))]
-                stories += [story] * len(own)
-            first += len(pieces)
-        stimulus = Stimulus(
+        pieces = [
+            words
+            for rows in group(self._stories).values()
+            for words in split_words([self._texts[row] for row in rows])
+        ]
+        words = [word for own in pieces for word in own]
+        times = [
+            (TR_S * sample + SPOKEN_S / len(own) * i, TR_S * sample + SPOKEN_S / len(own) * (i + 1))
+            for sample, own in enumerate(pieces)
+            for i in range(len(own))
+        ]
+        onset_s, offset_s = np.array(times).reshape(-1, 2).T
+        stories = [s for s, own in zip(self._stories, pieces, strict=True) for _ in own]
+        sentences = sentences_by_punctuation(words, stories)
+        rule = sentence_note(
+            self.where,
+            "TRs that hold the end of one sentence and the start of the next",
+            "the sentence of every word",
+            "none is needed: a sentence ends with its punctuation, as in the stories' source",
+        )
+        no_sound = "the assembly holds no sound; its times are nominal, so none could be aligned"
+        return Stimulus(
             id=stimulus_id,
-            words=plain_table(
-                {
-                    "word": words,
-                    "onset_s": onsets_s,
-                    "offset_s": offsets_s,
-                    "sentence_id": sentences_by_punctuation(words, stories).tolist(),
-                    "story_id": stories,
-                }
-            ),
+            words=words_table(words, onset_s, offset_s, sentences, stories),
             where=self.where,
-            media_absent={
-                "audio": AbsentMedium(
-                    Reason.MEDIA_NOT_RELEASED,
-                    "the assembly holds no sound; its times are nominal, so none could be aligned",
-                )
-            },
-            findings=(
-                *self._findings,
-                self._sentence_rule(),
-                *reordered(self._rows, where=self.where),
-            ),
+            findings=(*self._findings, rule, *self.moved_note(self.rows[RUN])),
+            **no_audio(Reason.MEDIA_NOT_RELEASED, no_sound),
         )
-        check_stimulus(stimulus)
-        return stimulus
-
-    def _sentence_rule(self) -> Finding:
-        return Finding(
-            field="sentence_id",
-            reason=Reason.SENTENCES_BY_RULE,
-            severity="note",
-            where=self.where,
-            found="TRs that hold the end of one sentence and the start of the next",
-            expected="the sentence of every word",
-            remedy="none needed: a sentence ends with its punctuation, as in the stories' source",
-        )
-
-    def _places(self) -> list[Place]:
-        """Return the place of every presentation in the stories, as its coordinates say."""
-        story = self.file.presentation(["story"], what="the story of each TR")
-        return list(zip(story, self.integers(SENTENCE), self.integers(PART), strict=True))
-
-    def _believed(self, places: list[Place], trust: str) -> list[Place]:
-        """Return the places that the responses belong to, and note where the file contradicts itself."""
-        ids = self.file.presentations.get(STIMULUS_ID)
-        if ids is None:
-            return places
-        self.check_stimulus_ids(ids)
-        by_id = {
-            f"{story}.{sentence}.{part}": (story, sentence, part)
-            for story, sentence, part in places
-        }
-        wrong = [row for row, name in enumerate(ids) if by_id.get(name) != places[row]]
-        if not wrong or not set(ids) <= set(by_id):
-            return places
-        row = wrong[0]
-        named = ".".join(str(part) for part in places[row])
-        self._findings.append(
-            Finding(
-                field=STIMULUS_ID,
-                reason=Reason.SOURCE_ROWS_MENDED
-                if trust == "stimulus_id"
-                else Reason.SIDECAR_DISAGREES,
-                severity="note",
-                where=self.where,
-                found=f"{len(wrong)} presentations; first: row {row} is '{ids[row]}' by its id, "
-                f"'{named}' by its coordinates",
-                expected="the same place in both",
-                remedy=f"responses are taken to belong to the {trust}; the option 'trust' says which",
-            )
-        )
-        return [by_id[name] for name in ids] if trust == "stimulus_id" else places
 
 
 def split_words(pieces: list[str]) -> list[list[str]]:
     """Return the words of a text that comes in pieces, each in the piece that holds its first letter or digit.
 
-    Words are what white space parts in the joined text. A word without letters and digits goes with its first sign.
+    Words are separated by white space in the joined text. A word without letters and digits goes with its first sign.
     """
     words: list[list[str]] = [[] for _ in pieces]
-    ends, total = [], 0
-    for text in pieces:
-        total += len(text)
-        ends.append(total)
-    piece = 0
+    ends = list(accumulate(len(text) for text in pieces))
     for match in re.finditer(r"\S+", "".join(pieces)):
         inner = re.search(r"\w", match.group())
         place = match.start() + (inner.start() if inner else 0)
-        while ends[piece] <= place:
-            piece += 1
-        words[piece].append(match.group())
+        words[int(np.searchsorted(ends, place, side="right"))].append(match.group())
     return words
 
 
-class Blank2014(DatasetReader):
+class Blank2014(FolderReader):
     """TR-level fMRI of Blank et al. (2014); the module's docstring describes the layout."""
 
     name = "blank2014"
     summary = "Blank et al. 2014: fMRI while listening to stories, one response per TR and region (netCDF assembly)"
     Options = Blank2014Options
+    dataset = Blank2014Dataset
+    contents = "a folder with one assembly (*.nc)"
     role = "secondary"
     layout = LAYOUT
     download = download("Blank2014.fROI", CITATION)
     extra = "assemblies"
-    options: Blank2014Options
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> Blank2014Dataset:  # noqa: ARG002
-        """Open the assembly in the folder ``path``."""
-        return Blank2014Dataset(name, path, self.options)

@@ -1,4 +1,4 @@
-"""Fedorenko et al. (2016): people read sentences word by word; one ECoG response a word and electrode.
+"""Fedorenko et al. (2016): people read sentences word by word; one ECoG response per word and electrode.
 
 ::
 
@@ -15,36 +15,27 @@ other sentence before it. Words are put in order of ``sentence_id`` and ``word_n
 
 from __future__ import annotations
 
-from pathlib import Path
+from itertools import pairwise
 
+import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._assemblies.dataset import (
-    LAYOUT,
-    LICENCE,
+from lpact.datasets._assemblies import LAYOUT, AssemblyDataset, AssemblyOptions, download
+from lpact.datasets._folder_dataset import (
     UNKNOWN,
-    AssemblyDataset,
-    AssemblyOptions,
-    download,
+    FolderReader,
+    no_audio,
+    typed_column,
+    words_table,
 )
-from lpact.datasets._assemblies.presented import annotation, plain_table, reordered
-from lpact.datasets.base import (
-    AbsentMedium,
-    DatasetInfo,
-    DatasetReader,
-    Epochs,
-    Recording,
-    RecordingId,
-    Stimulus,
-)
-from lpact.datasets.validate import check_recording, check_stimulus
+from lpact.datasets.base import WORD_COLUMNS, Epochs, Stimulus
 from lpact.errors import StimulusError
+from lpact.math.types import FloatArray
 
 RUN = "sentences"
 PAUSE_S = 1.0
 WORD = ("word", "stimulus", "stimuli")
-REGION = ("roi", "region", "atlas")
 CITATION = (
     "Fedorenko, E. et al. (2016). Neural correlate of the construction of sentence meaning. "
     "PNAS 113, E6256-E6262."
@@ -65,105 +56,71 @@ class Fedorenko2016Options(AssemblyOptions):
     )
 
 
-class Fedorenko2016Dataset(AssemblyDataset):
+class Fedorenko2016Dataset(AssemblyDataset[Fedorenko2016Options]):
     """An opened assembly: one recording per subject."""
 
-    def __init__(self, name: str, path: Path | None, options: Fedorenko2016Options) -> None:
-        super().__init__(
-            name, path, options, info=DatasetInfo("Fedorenko et al. 2016", "assembly", LICENCE)
-        )
-        self._options = options
-        self._words = self.file.presentation(WORD, what="the words")
-        self._sentence = self.integers("sentence_id")
-        self._position = self.integers("word_num")
-        places = list(zip(self._sentence, self._position, strict=True))
-        self._rows = sorted(range(len(places)), key=places.__getitem__)
-        self._check_places([places[row] for row in self._rows])
-        self._unit_ids = [
-            f"electrode_{i}"
-            for i in self.file.neuroid(("electrode", "neuroid_id"), what="the electrodes")
-        ]
-        found = [self.file.neuroids[name] for name in REGION if name in self.file.neuroids]
-        self._regions = found[0] if found else [UNKNOWN] * self.file.n_neuroids
-        self._set_recordings(self.one_a_subject(("subject_UID", "subject", "subject_id"), RUN))
+    title = "Fedorenko et al. 2016"
 
-    def stimulus_ids(self) -> list[str]:
-        """Return the one stimulus."""
-        return [RUN]
-
-    def _read(self, recording_id: RecordingId, columns: list[int]) -> Recording:
-        units = self.units(self._unit_ids, self._regions, columns, comparable=False)
-        recording = Recording(
-            recording_id,
-            Epochs(self.file.read(self._rows, columns)[None], lags_ms=(0.0,), physical_unit="z"),
-            units,
-            f"{self.where}, subject {recording_id.subject}",
-            findings=tuple(self.placeless(units)),
-        )
-        check_recording(recording)
-        return recording
-
-    def _stimulus(self, stimulus_id: str) -> Stimulus:
-        word_s = self._options.word_s
-        words, onsets_s, number = [], [], -1
-        for place, row in enumerate(self._rows):
-            word = self._words[row]
-            words.append(word.lower() if self._options.lowercase else word)
-            number += place == 0 or self._sentence[row] != self._sentence[self._rows[place - 1]]
-            onsets_s.append(word_s * place + PAUSE_S * number)
-        table = plain_table(
-            {
-                "word": words,
-                "onset_s": onsets_s,
-                "offset_s": [onset_s + word_s for onset_s in onsets_s],
-                "sentence_id": [self._sentence[row] for row in self._rows],
-                "story_id": [f"sentence_{self._sentence[row]:02d}" for row in self._rows],
-            }
-        )
-        extra = {
-            column: annotation([values[row] for row in self._rows])
-            for column, values in self.file.presentations.items()
-            if column not in (*WORD, *table.columns, "presentation")
-        }
-        stimulus = Stimulus(
-            id=stimulus_id,
-            words=table.with_columns(values.alias(name) for name, values in extra.items()),
-            where=self.where,
-            media_absent={
-                "audio": AbsentMedium(Reason.MEDIA_NOT_OFFERED, "words were read, not heard")
-            },
-            findings=tuple(reordered(self._rows, where=self.where)),
-        )
-        check_stimulus(stimulus)
-        return stimulus
-
-    def _check_places(self, places: list[tuple[int, int]]) -> None:
-        """Raise where a place in a sentence is taken twice or left out."""
-        for before, (sentence, position) in zip([None, *places], places, strict=False):
-            follows = before is not None and before[0] == sentence
-            wanted = before[1] + 1 if before is not None and follows else position
-            if position != wanted:
+    def _arrange(self) -> None:
+        self._words = self.presentation(*WORD, what="the words")
+        places = list(zip(self.integers("sentence_id"), self.integers("word_num"), strict=True))
+        rows = sorted(range(len(places)), key=places.__getitem__)
+        self._places = [places[row] for row in rows]
+        for before, (sentence, position) in pairwise(self._places):
+            if before[0] == sentence and position != before[1] + 1:
                 raise StimulusError(
                     "the words of a sentence are not numbered one after the other",
                     where=f"{self.path}, coordinates 'sentence_id' and 'word_num'",
-                    got=f"in sentence {sentence}, word {position} after word {wanted - 1}",
+                    got=f"in sentence {sentence}, word {position} after word {before[1]}",
                     expected="every word of a sentence once",
                     remedy="fix the coordinates, or average over repetitions",
                 )
+        self.rows = {RUN: rows}
+        electrodes = self.neuroid("electrode", "neuroid_id", what="the electrodes")
+        self.unit_ids = [f"electrode_{name}" for name in electrodes]
+        regions = [self.neuroids[n] for n in ("roi", "region", "atlas") if n in self.neuroids]
+        self.regions = regions[0] if regions else [UNKNOWN] * len(electrodes)
+        self._set_recordings(self.subjects("subject_UID", "subject", "subject_id", run=RUN))
+
+    def _signal(self, values: FloatArray) -> Epochs:
+        return Epochs(values[None], lags_ms=(0.0,), physical_unit="z")
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        rows, word_s = self.rows[RUN], self.options.word_s
+        words = [self._words[row] for row in rows]
+        sentence = np.array([number for number, _ in self._places])
+        n_before = np.cumsum(np.diff(sentence, prepend=sentence[:1]) != 0)
+        onset_s = word_s * np.arange(len(rows)) + PAUSE_S * n_before
+        columns = {
+            name: typed_column([values[row] for row in rows])
+            for name, values in self.presentations.items()
+            if name not in (*WORD, *WORD_COLUMNS, "presentation")
+        }
+        return Stimulus(
+            id=stimulus_id,
+            words=words_table(
+                [word.lower() for word in words] if self.options.lowercase else words,
+                onset_s,
+                onset_s + word_s,
+                sentence,
+                [f"sentence_{number:02d}" for number in sentence],
+                columns,
+            ),
+            where=self.where,
+            findings=tuple(self.moved_note(rows)),
+            **no_audio(Reason.MEDIA_NOT_OFFERED, "words were read, not heard"),
+        )
 
 
-class Fedorenko2016(DatasetReader):
+class Fedorenko2016(FolderReader):
     """Word-level ECoG of Fedorenko et al. (2016); the module's docstring describes the layout."""
 
     name = "fedorenko2016"
     summary = "Fedorenko et al. 2016: ECoG while reading sentences, one response per word (netCDF assembly)"
     Options = Fedorenko2016Options
+    dataset = Fedorenko2016Dataset
+    contents = "a folder with one assembly (*.nc)"
     role = "secondary"
     layout = LAYOUT
     download = download("Fedorenko2016.language", CITATION)
     extra = "assemblies"
-    options: Fedorenko2016Options
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> Fedorenko2016Dataset:  # noqa: ARG002
-        """Open the assembly in the folder ``path``."""
-        return Fedorenko2016Dataset(name, path, self.options)

@@ -1,4 +1,4 @@
-"""Pereira et al. (2018): people read passages, sentence by sentence; one fMRI response a sentence and voxel.
+"""Pereira et al. (2018): people read passages, sentence by sentence; one fMRI response per sentence and voxel.
 
 ::
 
@@ -17,38 +17,36 @@ is shown for 4 s, the next one 4 s later, and 4 s more pass between passages.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._assemblies.dataset import (
+from lpact.datasets._assemblies import (
     LAYOUT,
-    LICENCE,
-    SESSION,
+    STIMULUS_ID,
     TEXT,
-    UNKNOWN,
     AssemblyDataset,
     AssemblyOptions,
-    all_missing,
     download,
+    group,
+    sentence_words,
 )
-from lpact.datasets._assemblies.files import STIMULUS_ID, trailing_numbers
-from lpact.datasets._assemblies.presented import grouped, reordered, sentence_words
 from lpact.datasets._finding import Finding
-from lpact.datasets.base import (
-    AbsentMedium,
-    DatasetInfo,
-    DatasetReader,
-    Epochs,
-    Recording,
-    RecordingId,
-    Stimulus,
+from lpact.datasets._folder_dataset import (
+    UNKNOWN,
+    FolderReader,
+    check_known,
+    excluded,
+    no_audio,
+    note,
 )
-from lpact.datasets.validate import check_recording, check_stimulus
-from lpact.errors import InputError, StimulusError, did_you_mean
+from lpact.datasets.base import Epochs, RecordingId, Stimulus
+from lpact.errors import StimulusError
+from lpact.math.types import FloatArray
 
 SHOWN_S, PAUSE_S, PASSAGE_PAUSE_S = 4.0, 4.0, 4.0
 PASSAGE = ("passage_category", "passage_label", "passage_index")
@@ -68,9 +66,8 @@ class Pereira2018Options(AssemblyOptions):
     rois: tuple[str, ...] = Field(
         (), description="Regions whose neuroids are read, by the coordinate `roi`. Empty: all."
     )
-    region: str = Field(
+    region: Literal["roi", "atlas"] = Field(
         "roi",
-        pattern="^(roi|atlas)$",
         description="Coordinate that names a unit's region: `roi` or `atlas`. Where it is empty or absent, the other.",
     )
     without_passages: bool = Field(
@@ -80,64 +77,46 @@ class Pereira2018Options(AssemblyOptions):
     )
 
 
-class Pereira2018Dataset(AssemblyDataset):
+class Pereira2018Dataset(AssemblyDataset[Pereira2018Options]):
     """An opened assembly: one recording per subject and experiment."""
 
-    def __init__(self, name: str, path: Path | None, options: Pereira2018Options) -> None:
-        super().__init__(
-            name, path, options, info=DatasetInfo("Pereira et al. 2018", "assembly", LICENCE)
-        )
-        self._options = options
-        self._text = self.file.presentation(TEXT, what="the sentences")
-        experiment = self.file.presentations.get("experiment", ["all"] * len(self._text))
+    title = "Pereira et al. 2018"
+
+    def _arrange(self) -> None:
+        self._text = self.presentation(*TEXT, what="the sentences")
         self._passages = self._read_passages()
-        self._rows = self._sort_rows(experiment)
-        self._subjects = self.file.neuroid(("subject", "subject_UID"), what="the subjects")
-        self._regions, columns = self._select()
-        self._unit_ids = self._name_units()
+        self.rows = self._sorted_rows()
+        subjects = self.neuroid("subject", "subject_UID", what="the subjects")
+        columns = self._select(subjects)
+        ids = self.neuroid("neuroid_id", "neuroid", "roi", what="the names of the neuroids")
+        self.unit_ids = [_without_subject(i, s) for i, s in zip(ids, subjects, strict=True)]
         # A voxel's number means another place in every subject, a region's name the same.
-        self._by_region = not {"neuroid_id", "neuroid"} & self.file.neuroids.keys()
-        self._absent: dict[str, list[str]] = {run: [] for run in self._rows}
-        ids = {}
-        everywhere = range(self.file.n_neuroids)
-        for run, rows in self._rows.items():
-            first_row = self.file.read(rows[:1], everywhere)
-            for subject, of_subject in self.columns_by_subject(self._subjects, columns).items():
-                if not all_missing(first_row[:, of_subject]) or self._took_part(rows, of_subject):
-                    ids[RecordingId(subject, SESSION, run, run)] = of_subject
-                else:
+        self.comparable = not {"neuroid_id", "neuroid"} & self.neuroids.keys()
+        recordings = []
+        self._absent: dict[str, list[str]] = {run: [] for run in self.rows}
+        for run, rows in self.rows.items():
+            for subject, own in group(subjects, columns).items():
+                if np.isnan(self.values[np.ix_(rows, own)]).all():
                     self._absent[run].append(subject)
-        self._set_recordings(ids)
+                else:
+                    recordings.append((RecordingId(subject, "1", run, run), own))
+        self._set_recordings(recordings)
 
-    def stimulus_ids(self) -> list[str]:
-        """Return every experiment."""
-        return list(self._rows)
-
-    def _read(self, recording_id: RecordingId, columns: list[int]) -> Recording:
-        values = self.file.read(self._rows[recording_id.run], columns)
-        units = self.units(self._unit_ids, self._regions, columns, comparable=self._by_region)
-        recording = Recording(
-            recording_id,
-            Epochs(values[None], lags_ms=(0.0,), physical_unit="a.u."),
-            units,
-            f"{self.where}, subject {recording_id.subject}, experiment {recording_id.run}",
-            findings=tuple(self.placeless(units)),
-        )
-        check_recording(recording)
-        return recording
+    def _signal(self, values: FloatArray) -> Epochs:
+        return Epochs(values[None], lags_ms=(0.0,), physical_unit="a.u.")
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:
-        rows = self._rows[stimulus_id]
+        rows = self.rows[stimulus_id]
         passages = [self._passages[row] for row in rows]
         number = np.cumsum([0, *(a != b for a, b in pairwise(passages))])
         onset_s = (SHOWN_S + PAUSE_S) * np.arange(len(rows)) + PASSAGE_PAUSE_S * number
-        columns = {
-            column: [values[row] for row in rows]
-            for column, values in self.file.presentations.items()
-            if column not in (*TEXT, "presentation", "experiment", "sentence_id", "story")
+        columns = {"experiment": [stimulus_id] * len(rows)} | {
+            name: [values[row] for row in rows]
+            for name, values in self.presentations.items()
+            if name not in (*TEXT, "presentation", "experiment", "sentence_id", "story")
         }
         where = f"{self.where}, experiment {stimulus_id}"
-        stimulus = Stimulus(
+        return Stimulus(
             id=stimulus_id,
             words=sentence_words(
                 [self._text[row] for row in rows],
@@ -145,139 +124,99 @@ class Pereira2018Dataset(AssemblyDataset):
                 onset_s.tolist(),
                 shown_s=SHOWN_S,
                 where=where,
-                columns={"experiment": [stimulus_id] * len(rows), **columns},
+                columns=columns,
             ),
             where=where,
-            media_absent={
-                "audio": AbsentMedium(Reason.MEDIA_NOT_OFFERED, "sentences were read, not heard")
-            },
-            findings=(
-                *reordered(rows, where=where),
-                *self._absences(stimulus_id, where),
-                *self._no_passages(where),
-            ),
+            findings=(*self.moved_note(rows), *self._findings(stimulus_id, where)),
+            **no_audio(Reason.MEDIA_NOT_OFFERED, "sentences were read, not heard"),
         )
-        check_stimulus(stimulus)
-        return stimulus
+
+    def _findings(self, run: str, where: str) -> list[Finding]:
+        findings = [
+            excluded(
+                f"subject {subject}",
+                Reason.RECORDING_NOT_READ,
+                where,
+                "no value but NaN in this experiment",
+                "responses of a subject that took part",
+                "none is needed: not every subject took part in both experiments",
+            )
+            for subject in sorted(self._absent[run])
+        ]
+        if not any(name in self.presentations for name in PASSAGE):
+            findings.append(
+                note(
+                    "story_id",
+                    Reason.SENTENCES_BY_RULE,
+                    where,
+                    "no passages; every sentence is a story",
+                    "the passage of every sentence",
+                    "give passages, or do not read scores as those of held-out passages",
+                )
+            )
+        return findings
 
     def _read_passages(self) -> list[str]:
-        """Return the passage of every sentence: category, label and index, as many as there are."""
-        known = [
-            self.file.presentations[name] for name in PASSAGE if name in self.file.presentations
-        ]
+        """Return the passage of every sentence: category, label and index, as far as they are known."""
+        known = [self.presentations[name] for name in PASSAGE if name in self.presentations]
         if known:
-            return [
-                " / ".join(part for part in parts if part) for parts in zip(*known, strict=True)
-            ]
-        if not self._options.without_passages:
+            return [" / ".join(filter(None, parts)) for parts in zip(*known, strict=True)]
+        if not self.options.without_passages:
             raise StimulusError(
-                "the assembly does not say which passage a sentence is from",
+                "the assembly does not state which passage a sentence is from",
                 where=f"{self.path}, coordinates of 'presentation'",
-                got="coordinates " + ", ".join(self.file.presentations),
+                got="coordinates " + ", ".join(self.presentations),
                 expected="one of " + ", ".join(PASSAGE),
                 remedy="put a table of stimuli with passages beside it, or accept that folds split "
                 "passages: without_passages = true",
             )
-        return [f"sentence_{row:03d}" for row in range(self.file.n_presentations)]
+        return [f"sentence_{row:03d}" for row in range(len(self._text))]
 
-    def _sort_rows(self, experiment: list[str]) -> dict[str, list[int]]:
+    def _sorted_rows(self) -> dict[str, list[int]]:
         """Return the presentations of every experiment, passages together, in the order of reading."""
-        rows: dict[str, list[int]] = {}
-        for row, name in enumerate(experiment):
-            rows.setdefault(name, []).append(row)
-        ids = self.file.presentations.get(STIMULUS_ID)
-        for name, own in rows.items():
+        runs = group(self.presentations.get("experiment", ["all"] * len(self._text)))
+        ids = self.presentations.get(STIMULUS_ID)
+        for run, rows in runs.items():
             if ids is not None:
-                self.check_stimulus_ids([ids[row] for row in own])
-                numbers = trailing_numbers([ids[row] for row in own])
-                if numbers is not None:
-                    own = [own[i] for i in np.argsort(numbers, kind="stable")]
-            rows[name] = grouped(self._passages, own)
-        return dict(sorted(rows.items()))
+                self.check_repetitions([ids[row] for row in rows])
+                ends = {row: re.search(r"[0-9]{1,9}$", ids[row]) for row in rows}
+                numbers = {row: int(match[0]) for row, match in ends.items() if match}
+                if len(set(numbers.values())) == len(rows):
+                    rows = sorted(rows, key=numbers.__getitem__)
+            runs[run] = [row for own in group(self._passages, rows).values() for row in own]
+        return dict(sorted(runs.items()))
 
-    def _select(self) -> tuple[list[str], list[int]]:
-        """Return the region of every neuroid, and the neuroids that the options choose."""
-        empty = [""] * self.file.n_neuroids
-        atlas = self.file.neuroids.get("atlas", empty)
-        roi = self.file.neuroids.get("roi", empty)
-        roi = [_without_subject(r, s) for r, s in zip(roi, self._subjects, strict=True)]
-        first, second = (roi, atlas) if self._options.region == "roi" else (atlas, roi)
-        regions = [a or b or UNKNOWN for a, b in zip(first, second, strict=True)]
-        kept = list(range(self.file.n_neuroids))
-        for option, values, wanted in (
-            ("atlases", atlas, self._options.atlases),
-            ("rois", roi, self._options.rois),
-        ):
-            for name in wanted:
-                if name not in values:
-                    raise InputError(
-                        "the assembly has no such neuroids",
-                        where=f"{self.path}, option '{option}'",
-                        got=name,
-                        expected="one of " + (", ".join(sorted({*values} - {""})) or "none"),
-                        remedy=did_you_mean(name, {*values} - {""}),
-                    )
-            kept = [i for i in kept if not wanted or values[i] in wanted]
-        return regions, kept
-
-    def _name_units(self) -> list[str]:
-        names = ("neuroid_id", "neuroid", "roi")
-        ids = self.file.neuroid(names, what="the names of the neuroids")
-        return [_without_subject(i, s) for i, s in zip(ids, self._subjects, strict=True)]
-
-    def _took_part(self, rows: list[int], columns: list[int]) -> bool:
-        """Whether any value of a subject is there; asked only where the first row has none."""
-        return not all_missing(self.file.read(rows, columns))
-
-    def _absences(self, run: str, where: str) -> list[Finding]:
+    def _select(self, subjects: list[str]) -> list[int]:
+        """Set the region of every neuroid, and return the neuroids that the options choose."""
+        atlas = self.neuroids.get("atlas", [""] * len(subjects))
+        roi = self.neuroids.get("roi", [""] * len(subjects))
+        roi = [_without_subject(r, s) for r, s in zip(roi, subjects, strict=True)]
+        first, second = (roi, atlas) if self.options.region == "roi" else (atlas, roi)
+        self.regions = [a or b or UNKNOWN for a, b in zip(first, second, strict=True)]
+        atlases, rois = self.options.atlases, self.options.rois
+        check_known(atlases, atlas, option="atlases", folder=self.folder)
+        check_known(rois, roi, option="rois", folder=self.folder)
         return [
-            Finding(
-                field=f"subject {subject}",
-                reason=Reason.RECORDING_NOT_READ,
-                severity="excluded",
-                where=where,
-                found="no value but NaN in this experiment",
-                expected="responses of a subject that took part",
-                remedy="none needed: not every subject took part in both experiments",
-            )
-            for subject in sorted(self._absent[run])
-        ]
-
-    def _no_passages(self, where: str) -> list[Finding]:
-        if any(name in self.file.presentations for name in PASSAGE):
-            return []
-        return [
-            Finding(
-                field="story_id",
-                reason=Reason.SENTENCES_BY_RULE,
-                severity="note",
-                where=where,
-                found="no passages; every sentence is a story of its own",
-                expected="the passage of every sentence",
-                remedy="give passages, or do not read scores as those of held-out passages",
-            )
+            index
+            for index in range(len(subjects))
+            if (not atlases or atlas[index] in atlases) and (not rois or roi[index] in rois)
         ]
 
 
 def _without_subject(name: str, subject: str) -> str:
     """Return a neuroid's name without the subject that some assemblies put before it."""
-    for separator in ("_", "."):
-        name = name.removeprefix(f"{subject}{separator}")
-    return name
+    return name.removeprefix(f"{subject}_").removeprefix(f"{subject}.")
 
 
-class Pereira2018(DatasetReader):
+class Pereira2018(FolderReader):
     """Sentence-level fMRI of Pereira et al. (2018); the module's docstring describes the layout."""
 
     name = "pereira2018"
     summary = "Pereira et al. 2018: fMRI while reading passages, one response per sentence (netCDF assembly)"
     Options = Pereira2018Options
+    dataset = Pereira2018Dataset
+    contents = "a folder with one assembly (*.nc)"
     role = "secondary"
     layout = LAYOUT
     download = download("Pereira2018.language", CITATION)
     extra = "assemblies"
-    options: Pereira2018Options
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> Pereira2018Dataset:  # noqa: ARG002
-        """Open the assembly in the folder ``path``."""
-        return Pereira2018Dataset(name, path, self.options)

@@ -5,9 +5,9 @@ Long, one row for each sentence, subject and region::
     item_id, sentence, target_UID, roi, response_target, cond, …
 
 or wide, one row for each sentence and subject, with a column for each region (option ``response_columns``). Options
-name the columns. Columns that say the same in every row of a sentence are kept with its words; others are not read.
+name the columns. Columns with the same value in every row of a sentence are kept with its words; others are not read.
 
-A recording is a subject (and session, where a column tells them), a unit a region, an epoch a sentence
+A recording is a subject (and session, if a column names them), a unit a region, an epoch a sentence
 (``events = "sentences"``). Sentences are unrelated unless a column names passages: each is then a story of its own.
 Subjects who were shown the same sentences share one stimulus. Sentences are in the order of ``item_id``; times are
 nominal, one sentence after the other.
@@ -15,34 +15,38 @@ nominal, one sentence after the other.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._assemblies.presented import PLAIN_COLUMNS, grouped, sentence_words
+from lpact.datasets._assemblies import group, sentence_words
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
+from lpact.datasets._folder_dataset import (
+    FolderDataset,
+    FolderReader,
+    check_known,
+    excluded,
+    no_audio,
+    only_file,
+)
 from lpact.datasets.base import (
-    AbsentMedium,
-    Dataset,
+    WORD_COLUMNS,
     DatasetInfo,
-    DatasetReader,
     Epochs,
     Recording,
     RecordingId,
-    SourceFile,
     Stimulus,
     Units,
 )
 from lpact.datasets.catalogue import Download, Expected
-from lpact.datasets.validate import check_recording, check_stimulus
-from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
+from lpact.errors import InputError, RecordingError
+from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 
 RUN = "sentences"
@@ -76,7 +80,7 @@ class SentenceTableOptions(PluginOptions):
         (), description="Columns of a wide table, one per region. Empty: the table is long."
     )
     passage_column: str = Field(
-        "", description="Column that tells which sentences belong together. Empty: none do."
+        "", description="Column with the passage of each sentence. Empty: sentences are unrelated."
     )
     subjects: tuple[str, ...] = Field((), description="Subjects to read. Empty: all.")
     rois: tuple[str, ...] = Field((), description="Regions to read. Empty: all.")
@@ -92,310 +96,212 @@ class SentenceTableOptions(PluginOptions):
     licence: str = Field(LICENCE, description="Licence of the table.")
 
 
-@dataclass
-class _Rows:
-    """Responses of one recording by sentence and region, and the lines that they stand in."""
+class SentenceTableDataset(FolderDataset[SentenceTableOptions, Recording]):
+    """An opened table; recordings are small, and are made when it is opened."""
 
-    values: dict[str, dict[str, float]] = field(default_factory=dict)
-    lines: dict[tuple[str, str], int] = field(default_factory=dict)
-
-
-class SentenceTableDataset(Dataset):
-    """An opened table."""
-
-    def __init__(self, name: str, path: Path | None, options: SentenceTableOptions) -> None:
-        self._options = options
-        self._source = SourceFolder(path, name=name, expected="a folder with one table (*.csv)")
-        self._path = self._find()
+    def __init__(self, folder: SourceFolder, options: SentenceTableOptions) -> None:
+        super().__init__(folder, options)
+        tables = folder.glob("**/*.csv") + folder.glob("**/*.tsv")
+        self._path = (
+            folder.file(options.file)
+            if options.file
+            else only_file(folder, tables, "table", option="file")
+        )
+        self._where = folder.where(self._path)
         delimiter = "\t" if self._path.suffix == ".tsv" else ","
         self._table = CsvFile(self._path, InputError, delimiter=delimiter)
-        self._where = self._source.where(self._path)
-        source = options.source or f"table {self._source.relative(self._path)}"
+        source = options.source or f"table {folder.relative(self._path)}"
         self.info = DatasetInfo(source, options.version, options.licence)
-        self._check_columns()
-        self._items = self._table.text(options.item_column or options.sentence_column)
-        self._sentences = self._read_sentences()
-        self._order = self._item_order()
-        rows = self._read_rows()
-        self._findings: dict[RecordingId, tuple[Finding, ...]] = {}
-        self._rows: dict[RecordingId, _Rows] = {}
-        self._sets: dict[str, tuple[str, ...]] = {}
-        self._share_stimuli(rows)
-
-    def recording_ids(self) -> list[RecordingId]:
-        """Return every recording, sorted."""
-        return sorted(self._rows)
-
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Return the responses of one subject."""
-        if recording_id not in self._rows:
-            raise RecordingError(
-                "the table has no such recording",
-                where=str(self._path),
-                got=f"{recording_id} with stimulus '{recording_id.stimulus}'",
-                expected="one of recording_ids()",
-                remedy=did_you_mean(str(recording_id), [str(known) for known in self._rows]),
-            )
-        values = self._rows[recording_id].values
-        rois = self._rois(self._rows[recording_id])
-        responses = [
-            [values[item][roi] for roi in rois] for item in self._sets[recording_id.stimulus]
-        ]
-        recording = Recording(
-            recording_id,
-            Epochs(np.array(responses)[None], (0.0,), self._options.physical_unit),
-            Units(rois, rois),
-            f"{self._where}, subject {recording_id.subject}, session {recording_id.session}",
-            findings=self._findings[recording_id],
+        self._responses_in = options.response_columns or (
+            options.roi_column,
+            options.response_column,
         )
-        check_recording(recording)
-        return recording
-
-    def stimulus(self, stimulus_id: str) -> Stimulus:
-        """Return the words of one set of sentences."""
-        if stimulus_id not in self._sets:
-            raise StimulusError(
-                "the table has no such stimulus",
-                where=str(self._path),
-                got=stimulus_id,
-                expected="one of " + ", ".join(self._sets),
-                remedy=did_you_mean(stimulus_id, self._sets),
-            )
-        items = self._sets[stimulus_id]
-        passages = self._passages()
-        stimulus = Stimulus(
-            id=stimulus_id,
-            words=sentence_words(
-                [self._sentences[item] for item in items],
-                [passages[item] for item in items],
-                [self._options.shown_s * k for k in range(len(items))],
-                shown_s=self._options.shown_s,
-                where=self._where,
-                columns=self._annotations(items),
-            ),
-            where=self._where,
-            media_absent={
-                "audio": AbsentMedium(Reason.MEDIA_NOT_OFFERED, "the table has sentences only")
-            },
-        )
-        check_stimulus(stimulus)
-        return stimulus
-
-    def source_files(self) -> list[SourceFile]:
-        """Return the table with its checksum."""
-        return self._source.source_files([self._path], self.info.licence)
-
-    def _find(self) -> Path:
-        if self._options.file:
-            return self._source.file(self._options.file)
-        found = self._source.glob("**/*.csv") + self._source.glob("**/*.tsv")
-        if len(found) != 1:
-            names = [self._source.relative(path) for path in found]
-            raise InputError(
-                "there is no table" if not found else "there are several tables",
-                where=str(self._source.root),
-                got=", ".join(names[:8]) or "no file '*.csv'",
-                expected="one table of sentences and responses",
-                remedy="put the table into the folder"
-                if not found
-                else f'name one in the dataset\'s options: file = "{names[0]}"',
-            )
-        return found[0]
-
-    def _check_columns(self) -> None:
-        options = self._options
-        wide = options.response_columns
-        named = (
-            options.item_column,
+        self._named = {
             options.sentence_column,
             options.subject_column,
             options.session_column,
             options.passage_column,
-            *(wide or (options.roi_column, options.response_column)),
-        )
-        self._table.require([column for column in named if column])
+            *self._responses_in,
+        }
+        self._table.require(sorted(filter(None, {options.item_column, *self._named})))
+        self._items = self._table.text(options.item_column or options.sentence_column)
+        self._sentences = self._value_of_items(options.sentence_column)
+        self._passages = {item: item for item in self._sentences}
+        if options.passage_column:
+            self._passages = self._value_of_items(options.passage_column)
+        self._check_one_item_per_sentence()
+        self._find_recordings()
 
-    def _read_sentences(self) -> dict[str, str]:
-        """Return the text of every sentence; one number must mean one text, and one text one number."""
-        column = self._options.sentence_column
-        sentences: dict[str, str] = {}
+    def _value_of_items(self, column: str) -> dict[str, str]:
+        """Return the value of every sentence in a column; it must be the same in all its rows."""
+        values: dict[str, str] = {}
+        for row, (item, cell) in enumerate(zip(self._items, self._table.text(column), strict=True)):
+            if values.setdefault(item, cell) != cell:
+                expected = f"one {column} for '{item}', which has {values[item]!r} before"
+                raise self._table.wrong(column, row, expected)
+        return values
+
+    def _check_one_item_per_sentence(self) -> None:
         item_of: dict[str, str] = {}
-        for row, (item, text) in enumerate(zip(self._items, self._table.text(column), strict=True)):
-            if sentences.setdefault(item, text) != text:
-                raise self._table.wrong(
-                    column, row, f"the text that '{item}' has before: {sentences[item]!r}"
-                )
+        for item, text in self._sentences.items():
             if item_of.setdefault(text, item) != item:
-                raise self._table.wrong(
-                    column,
-                    row,
-                    f"one number per sentence; this one is '{item_of[text]}' and '{item}'",
-                )
-        return sentences
+                column, row = self.options.sentence_column, self._items.index(item)
+                expected = f"one number per sentence; this one is '{item_of[text]}' and '{item}'"
+                raise self._table.wrong(column, row, expected)
 
-    def _item_order(self) -> dict[str, int]:
-        """Return the place of every sentence: by number where all are numbered, otherwise as they appear."""
+    def _find_recordings(self) -> None:
+        """Make every recording; subjects with the same sentences share a stimulus."""
         names = list(self._sentences)
         if all(name.isascii() and name.isdigit() for name in names):
             names.sort(key=int)
-        passages = self._passages()
-        order = grouped([passages[name] for name in names], range(len(names)))
-        return {names[index]: place for place, index in enumerate(order)}
+        passages = group([self._passages[name] for name in names])
+        order = [names[index] for own in passages.values() for index in own]
+        parts = self._read_responses().partition_by("subject", "session", as_dict=True)
+        recordings = []
+        stimuli: dict[tuple[str, ...], str] = {}
+        for (subject, session), own in sorted(parts.items()):
+            items, rois, values, findings = self._complete(str(subject), own, order)
+            stimuli.setdefault(items, f"{RUN}-{len(stimuli) + 1}")
+            recordings.append((str(subject), str(session), items, rois, values, findings))
+        if len(stimuli) == 1:
+            stimuli = dict.fromkeys(stimuli, RUN)
+        self._sets = {name: items for items, name in stimuli.items()}
+        for subject, session, items, rois, values, findings in recordings:
+            recording_id = RecordingId(subject, session, RUN, stimuli[items])
+            self.recordings[recording_id] = Recording(
+                recording_id,
+                Epochs(values[None], (0.0,), self.options.physical_unit),
+                Units(rois, rois),
+                f"{self._where}, subject {subject}, session {session}",
+                findings=findings,
+            )
 
-    def _passages(self) -> dict[str, str]:
-        column = self._options.passage_column
-        if not column:
-            return {item: item for item in self._sentences}
-        passages: dict[str, str] = {}
-        for row, (item, passage) in enumerate(
-            zip(self._items, self._table.text(column), strict=True)
-        ):
-            if passages.setdefault(item, passage) != passage:
-                raise self._table.wrong(column, row, f"one passage for sentence '{item}'")
-        return passages
-
-    def _read_rows(self) -> dict[tuple[str, str], _Rows]:
-        """Return every response by subject and session; a response that is there twice is an error."""
-        options, table = self._options, self._table
+    def _read_responses(self) -> pl.DataFrame:
+        """Return one row per response: subject, session, item, roi, value, line."""
+        options, table = self.options, self._table
         n_rows = table.n_rows
-        subjects = (
-            table.text(options.subject_column) if options.subject_column else [GROUP] * n_rows
-        )
-        sessions = (
-            table.text(options.session_column) if options.session_column else [SESSION] * n_rows
-        )
-        if options.response_columns:
-            series = [
-                ([roi] * n_rows, table.numbers_or_nan(roi)) for roi in options.response_columns
-            ]
-        else:
-            responses = table.numbers_or_nan(options.response_column)
-            series = [(table.text(options.roi_column), responses)]
-        self._check_wanted("subjects", options.subjects, set(subjects))
-        self._check_wanted("rois", options.rois, {roi for rois, _ in series for roi in rois})
-        found: dict[tuple[str, str], _Rows] = {}
-        for rois, responses in series:
-            for row, (roi, value) in enumerate(zip(rois, responses, strict=True)):
-                if options.subjects and subjects[row] not in options.subjects:
-                    continue
-                if options.rois and roi not in options.rois:
-                    continue
-                rows = found.setdefault((subjects[row], sessions[row]), _Rows())
-                cell = (self._items[row], roi)
-                if cell in rows.lines:
-                    raise RecordingError(
-                        "a response is there twice",
-                        where=f"{self._path}, lines {rows.lines[cell]} and {table.line(row)}",
-                        got=f"sentence '{cell[0]}', subject '{subjects[row]}', region '{roi}'",
-                        expected="one response for every sentence, subject and region",
-                        remedy="average over repetitions, or name the column of sessions in the "
-                        "options: session_column",
-                    )
-                rows.lines[cell] = table.line(row)
-                rows.values.setdefault(cell[0], {})[roi] = value
-        return found
 
-    def _check_wanted(self, option: str, wanted: tuple[str, ...], known: set[str]) -> None:
-        for name in wanted:
-            if name not in known:
-                raise InputError(
-                    f"the table has no such {option.removesuffix('s')}",
-                    where=f"{self._path}, option '{option}'",
-                    got=name,
-                    expected="names that are in the table",
-                    remedy=did_you_mean(name, known),
-                )
+        def texts(column: str, default: str) -> list[str]:
+            return table.text(column) if column else [default] * n_rows
 
-    def _share_stimuli(self, found: dict[tuple[str, str], _Rows]) -> None:
-        """Give every recording its set of sentences; equal sets are one stimulus."""
-        names: dict[tuple[str, ...], str] = {}
-        kept = []
-        for (subject, session), rows in sorted(found.items()):
-            findings = self._leave_out(subject, rows)
-            items = tuple(sorted(rows.values, key=self._order.__getitem__))
-            names.setdefault(items, f"{RUN}-{len(names) + 1}")
-            kept.append((subject, session, items, rows, findings))
-        if len(names) == 1:
-            names = dict.fromkeys(names, RUN)
-        self._sets = {name: items for items, name in names.items()}
-        for subject, session, items, rows, findings in kept:
-            recording_id = RecordingId(subject, session, RUN, names[items])
-            self._rows[recording_id] = rows
-            self._findings[recording_id] = tuple(findings)
-
-    def _leave_out(self, subject: str, rows: _Rows) -> list[Finding]:
-        """Drop sentences that lack a response, or raise, as the options say."""
-        rois = self._rois(rows)
-        lacking = {
-            item: [roi for roi in rois if math.isnan(values.get(roi, math.nan))]
-            for item, values in rows.values.items()
+        base = {
+            "subject": texts(options.subject_column, GROUP),
+            "session": texts(options.session_column, SESSION),
+            "item": self._items,
+            "line": [table.line(row) for row in range(n_rows)],
         }
-        lacking = {item: missing for item, missing in lacking.items() if missing}
-        if not lacking:
-            return []
-        item, missing = next(iter(lacking.items()))
-        line = rows.lines.get((item, missing[0]))
-        place = f"line {line}" if line else "no line"
-        found = (
-            f"{len(lacking)} sentence(s) without all {len(rois)} regions; "
-            f"first: sentence '{item}' has no response in '{missing[0]}' ({place})"
+        if options.response_columns:
+            pairs = [([roi] * n_rows, table.numbers_or_nan(roi)) for roi in self._responses_in]
+        else:
+            values = table.numbers_or_nan(options.response_column)
+            pairs = [(table.text(options.roi_column), values)]
+        every = pl.concat([pl.DataFrame({**base, "roi": rois, "value": v}) for rois, v in pairs])
+        check_known(options.subjects, every["subject"], option="subjects", folder=self.folder)
+        check_known(options.rois, every["roi"], option="rois", folder=self.folder)
+        if options.subjects:
+            every = every.filter(pl.col("subject").is_in(options.subjects))
+        if options.rois:
+            every = every.filter(pl.col("roi").is_in(options.rois))
+        keys = ["subject", "session", "item", "roi"]
+        twice = every.filter(every.select(keys).is_duplicated())
+        if twice.height:
+            first = twice.filter(twice.select(keys).is_duplicated()).sort("line").row(0, named=True)
+            lines = twice.filter(*(pl.col(key) == first[key] for key in keys))["line"].sort()
+            raise RecordingError(
+                "a response is listed twice",
+                where=f"{self._path}, lines {lines[0]} and {lines[1]}",
+                got=f"sentence '{first['item']}', subject '{first['subject']}', region '{first['roi']}'",
+                expected="one response for every sentence, subject and region",
+                remedy="average over repetitions, or name the column of sessions in the option session_column",
+            )
+        return every
+
+    def _complete(
+        self, subject: str, own: pl.DataFrame, order: list[str]
+    ) -> tuple[tuple[str, ...], tuple[str, ...], FloatArray, tuple[Finding, ...]]:
+        """Return sentences, regions and responses of a subject; incomplete sentences are left out, or an error."""
+        found = set(own["roi"])
+        rois = tuple(r for r in self.options.response_columns or sorted(found) if r in found)
+        shown = set(own["item"])
+        items = [item for item in order if item in shown]
+        place = {item: i for i, item in enumerate(items)}, {roi: i for i, roi in enumerate(rois)}
+        values = np.full((len(items), len(rois)), np.nan)
+        lines: dict[tuple[int, int], int] = {}
+        for item, roi, value, line in own.select("item", "roi", "value", "line").iter_rows():
+            at = place[0][item], place[1][roi]
+            values[at], lines[at] = value, line
+        complete = np.isfinite(values).all(axis=1)
+        if complete.all():
+            return tuple(items), rois, values, ()
+        i = int(np.argmin(complete))
+        j = int(np.argmax(np.isnan(values[i])))
+        line_text = f"line {lines[i, j]}" if (i, j) in lines else "no line"
+        text = (
+            f"{int((~complete).sum())} sentence(s) without all {len(rois)} regions; "
+            f"first: sentence '{items[i]}' has no response in '{rois[j]}' ({line_text})"
         )
-        if self._options.missing == "error":
+        expected = "a response of every region to every sentence of the subject"
+        if self.options.missing == "error":
             raise RecordingError(
                 "a response is missing",
                 where=f"{self._path}, subject '{subject}'",
-                got=found,
-                expected="a response of every region to every sentence of the subject",
-                remedy="fill the cells, choose regions with 'rois', or leave such sentences out: "
-                'missing = "leave_out"',
+                got=text,
+                expected=expected,
+                remedy='fill the cells, choose regions with the option rois, or set missing = "leave_out"',
             )
-        for item in lacking:
-            del rows.values[item]
-        return [
-            Finding(
-                field=self._options.response_column,
-                reason=Reason.SOURCE_ROWS_LEFT_OUT,
-                severity="excluded",
-                where=f"{self._where}, subject {subject}",
-                found=found,
-                expected="a response of every region to every sentence of the subject",
-                remedy="those sentences are left out for the subject; fill the cells to keep them",
-            )
-        ]
+        finding = excluded(
+            self.options.response_column,
+            Reason.SOURCE_ROWS_LEFT_OUT,
+            f"{self._where}, subject {subject}",
+            text,
+            expected,
+            "those sentences are left out for the subject; fill the cells to keep them",
+        )
+        kept = tuple(item for item, whole in zip(items, complete, strict=True) if whole)
+        return kept, rois, values[complete], (finding,)
 
-    def _rois(self, rows: _Rows) -> tuple[str, ...]:
-        """Return the regions of a recording: in the order of the options of a wide table, otherwise by name."""
-        own = {roi for _, roi in rows.lines}
-        return tuple(roi for roi in self._options.response_columns or sorted(own) if roi in own)
+    def stimulus_ids(self) -> list[str]:
+        """Return every set of sentences."""
+        return sorted(self._sets)
 
-    def _annotations(self, items: tuple[str, ...]) -> dict[str, list[str]]:
-        """Return the columns that say the same in every row of a sentence."""
-        options = self._options
-        read = {
-            options.sentence_column,
-            options.subject_column,
-            options.session_column,
-            options.passage_column,
-            *(options.response_columns or (options.roi_column, options.response_column)),
-        }
+    def _recording(self, recording_id: RecordingId, files: Recording) -> Recording:  # noqa: ARG002
+        return files
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        items, shown_s = self._sets[stimulus_id], self.options.shown_s
         columns = {}
         for column in self._table.columns:
-            if column in read or column in PLAIN_COLUMNS:
-                continue
-            of_item: dict[str, set[str]] = {}
-            for item, cell in zip(self._items, self._table.cells(column), strict=True):
-                of_item.setdefault(item, set()).add(cell)
-            if all(len(cells) == 1 for cells in of_item.values()):
-                columns[column] = [next(iter(of_item[item])) for item in items]
-        return columns
+            if column not in self._named and column not in WORD_COLUMNS:
+                pairs = set(zip(self._items, self._table.cells(column), strict=True))
+                if len(pairs) == len(self._sentences):
+                    value_of = dict(pairs)
+                    columns[column] = [value_of[item] for item in items]
+        return Stimulus(
+            id=stimulus_id,
+            words=sentence_words(
+                [self._sentences[item] for item in items],
+                [self._passages[item] for item in items],
+                [shown_s * k for k in range(len(items))],
+                shown_s=shown_s,
+                where=self._where,
+                columns=columns,
+            ),
+            where=self._where,
+            **no_audio(Reason.MEDIA_NOT_OFFERED, "the table has sentences only"),
+        )
+
+    def _paths(self) -> list[Path | None]:
+        return [self._path]
 
 
-class SentenceTable(DatasetReader):
+class SentenceTable(FolderReader):
     """Sentence-level responses in a CSV table; the module's docstring describes the layout."""
 
     name = "sentence_table"
     summary = "responses to sentences in one CSV table, long or wide, as in Tuckute et al. 2024"
     Options = SentenceTableOptions
+    dataset = SentenceTableDataset
+    contents = "a folder with one table (*.csv)"
     role = "secondary"
     layout = (
         Expected(
@@ -413,8 +319,3 @@ class SentenceTable(DatasetReader):
         citation="Tuckute, G. et al. (2024). Driving and suppressing the human language network using large "
         "language models. Nature Human Behaviour 8, 544-561.",
     )
-    options: SentenceTableOptions
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> SentenceTableDataset:  # noqa: ARG002
-        """Open the table in the folder ``path``."""
-        return SentenceTableDataset(name, path, self.options)

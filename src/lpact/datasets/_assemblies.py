@@ -1,0 +1,402 @@
+"""What the assemblies of the sentence and word literature share: netCDF files of presentation × neuroid.
+
+Levels of an index are coordinates in such files. Times are nominal: only the order of presentations counts.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from lpact.codes import Reason
+from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.strict import CsvFile, is_finite
+from lpact.datasets._finding import Finding
+from lpact.datasets._folder_dataset import (
+    UNKNOWN,
+    FolderDataset,
+    check_unique,
+    damaged,
+    note,
+    only_file,
+    typed_column,
+    words_table,
+)
+from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Signal, Units
+from lpact.datasets.catalogue import Download, Expected
+from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
+from lpact.extras import require
+from lpact.math.types import FloatArray
+from lpact.registry import PluginOptions
+
+PRESENTATION, NEUROID, STIMULUS_ID = "presentation", "neuroid", "stimulus_id"
+TEXT = ("stimulus", "stimulus_sentence", "sentence", "stimuli", "word")
+"""Coordinates that may hold what was presented, in this order."""
+
+LICENCE = "not stated by the source; ask the authors before sharing"
+LAYOUT = (
+    Expected("the assembly, presentation × neuroid", ("*.nc", "**/*.nc", "*.nc4", "**/*.nc4")),
+    Expected(
+        "the table of stimuli, where the assembly does not hold their text",
+        ("stimulus*.csv", "**/stimulus*.csv"),
+        needed=False,
+    ),
+)
+_ENGINES = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
+"""Engine of xarray by the first bytes of a netCDF file."""
+
+
+class AssemblyOptions(PluginOptions):
+    """Which files of the folder are read."""
+
+    file: str = Field(
+        "",
+        description="Assembly to read, relative to the folder. Empty: the only netCDF file there.",
+    )
+    stimuli: str = Field(
+        "",
+        description="CSV with `stimulus_id` and the text of every stimulus, relative to the folder. "
+        "Empty: `stimulus*.csv`, if there is one.",
+    )
+
+
+def download(identifier: str, citation: str) -> Download:
+    """Official source of an assembly: the loader of brain-score, which the user runs."""
+    return Download(
+        method="manual",
+        identifier=identifier,
+        version="as loaded",
+        size="below 100 MB",
+        licence=LICENCE,
+        homepage="https://github.com/brain-score/language",
+        steps=(
+            "install brainscore_language as its homepage says",
+            f"in Python: assembly = brainscore_language.load_dataset('{identifier}')",
+            "assembly.reset_index(list(assembly.indexes)).to_dataset(name='data')"
+            f".to_netcdf('assy_{identifier.replace('.', '_')}.nc')",
+            "put the file into the dataset's folder",
+        ),
+        citation=citation,
+    )
+
+
+OptionsT = TypeVar("OptionsT", bound=AssemblyOptions)
+
+
+class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
+    """An opened assembly; each recording is some of its neuroids.
+
+    ``presentations`` and ``neuroids`` map the name of a coordinate to its values as texts, empty where missing.
+    Subclasses set in `_arrange` the presentations of each run in the order of its stimulus (``rows``), the
+    ``unit_ids`` and ``regions`` of all neuroids, and the recordings.
+    """
+
+    title: ClassVar[str]
+    comparable = False
+    rows: dict[str, list[int]]
+    unit_ids: Sequence[str]
+    regions: Sequence[str]
+
+    def __init__(self, folder: SourceFolder, options: OptionsT) -> None:
+        super().__init__(folder, options)
+        self.info = DatasetInfo(self.title, "assembly", LICENCE)
+        files = folder.glob("**/*.nc") + folder.glob("**/*.nc4")
+        self.path = (
+            folder.file(options.file)
+            if options.file
+            else only_file(folder, files, "netCDF file", option="file")
+        )
+        self.where = folder.where(self.path)
+        self.values, self.presentations, self.neuroids = _read_assembly(self.path)
+        self._stimuli_path = self._find_stimuli()
+        if self._stimuli_path is not None:
+            self._add_stimuli(CsvFile(self._stimuli_path, StimulusError))
+        self._coordinates_mm = self._read_coordinates()
+        self._arrange()
+
+    @abstractmethod
+    def _arrange(self) -> None:
+        """Set rows, units and recordings."""
+
+    @abstractmethod
+    def _signal(self, values: FloatArray) -> Signal:
+        """Return the signal of responses [n_presentations, n_units]."""
+
+    def stimulus_ids(self) -> list[str]:
+        """Return every stimulus: one per run."""
+        return list(self.rows)
+
+    def _recording(self, recording_id: RecordingId, files: list[int]) -> Recording:
+        names = [self.unit_ids[index] for index in files]
+        check_unique(
+            names,
+            where=f"{self.path}, coordinates of '{NEUROID}', subject {recording_id.subject}",
+            remedy="if a neuroid belongs to several atlases, choose one (option 'atlases'); otherwise remove the "
+            "duplicates",
+        )
+        regions = [self.regions[index] or UNKNOWN for index in files]
+        places = None if self._coordinates_mm is None else self._coordinates_mm[files]
+        findings = []
+        if UNKNOWN in regions:
+            findings.append(
+                note(
+                    "region",
+                    Reason.UNIT_WITHOUT_PLACE,
+                    self.where,
+                    f"{regions.count(UNKNOWN)} of {len(names)} units without a region",
+                    "a region for every unit",
+                    f"they have the region '{UNKNOWN}'; add a coordinate to tell them apart",
+                )
+            )
+        return Recording(
+            recording_id,
+            self._signal(self.values[np.ix_(self.rows[recording_id.run], files)]),
+            Units(tuple(names), tuple(regions), places, comparable=self.comparable),
+            f"{self.where}, subject {recording_id.subject}, {recording_id.run}",
+            findings=tuple(findings),
+        )
+
+    def _paths(self) -> list[Path | None]:
+        return [self.path, self._stimuli_path]
+
+    def presentation(self, *names: str, what: str) -> list[str]:
+        """Return the first of these coordinates of presentations; one must exist, without gaps."""
+        return self._coordinate(self.presentations, PRESENTATION, names, what)
+
+    def neuroid(self, *names: str, what: str) -> list[str]:
+        """Return the first of these coordinates of neuroids; one must exist, without gaps."""
+        return self._coordinate(self.neuroids, NEUROID, names, what)
+
+    def _coordinate(
+        self, values: Mapping[str, list[str]], dim: str, names: Sequence[str], what: str
+    ) -> list[str]:
+        error = StimulusError if dim == PRESENTATION else RecordingError
+        found = next((name for name in names if name in values), None)
+        if found is None:
+            raise error(
+                f"the assembly does not state {what}",
+                where=f"{self.path}, coordinates of '{dim}'",
+                got="coordinates " + (", ".join(values) or "none"),
+                expected=" or ".join(f"'{name}'" for name in names),
+                remedy="add the coordinate, or put the table of stimuli beside the assembly",
+            )
+        if "" in values[found]:
+            raise self._wrong_value(
+                error, found, dim, values[found].index(""), f"{what}, without gaps"
+            )
+        return values[found]
+
+    def integers(self, name: str) -> list[int]:
+        """Return a coordinate of presentations that must be whole numbers from 0."""
+        values = self.presentation(name, what=f"the '{name}' of each presentation")
+        for row, value in enumerate(values):
+            if not (value.isascii() and value.isdigit() and len(value) <= 18):
+                expected = "a whole number from 0, of at most 18 digits"
+                raise self._wrong_value(StimulusError, name, PRESENTATION, row, expected)
+        return [int(value) for value in values]
+
+    def _read_coordinates(self) -> FloatArray | None:
+        """Return x, y and z of the neuroids in mm, [n_neuroids, 3], NaN where one is missing."""
+        axes = [self.neuroids[name] for name in "xyz" if name in self.neuroids]
+        for name, values in zip("xyz", axes, strict=False):
+            for index, value in enumerate(values):
+                if value and not is_finite(value):
+                    expected = "millimetres, or no value"
+                    raise self._wrong_value(RecordingError, name, NEUROID, index, expected)
+        if len(axes) < 3:
+            return None
+        return np.array([[float(value or "nan") for value in values] for values in axes]).T
+
+    def _wrong_value(
+        self, error: type[InputError], name: str, dim: str, index: int, expected: str
+    ) -> InputError:
+        values = self.presentations if dim == PRESENTATION else self.neuroids
+        return error(
+            f"a value of the coordinate '{name}' is missing or not valid",
+            where=f"{self.path}, coordinate '{name}', {dim} {index} (from 0)",
+            got=repr(values[name][index][:80]),
+            expected=expected,
+            remedy="fix the coordinate",
+        )
+
+    def check_repetitions(self, ids: Sequence[str], what: str = STIMULUS_ID) -> None:
+        """Raise if something was presented more than once."""
+        check_unique(
+            ids,
+            where=f"{self.path}, coordinate '{what}'",
+            remedy="average over repetitions, and write the assembly again",
+            error=StimulusError,
+        )
+
+    def subjects(self, *names: str, run: str) -> list[tuple[RecordingId, list[int]]]:
+        """Return one recording per subject; the first of these coordinates names the subjects."""
+        columns = group(self.neuroid(*names, what="the subjects"))
+        return [(RecordingId(name, "1", run, run), found) for name, found in columns.items()]
+
+    def moved_note(self, rows: Sequence[int]) -> list[Finding]:
+        """Return a note if presentations are not in the order of the file."""
+        moved = sum(row != expected for row, expected in zip(rows, sorted(rows), strict=True))
+        return [
+            note(
+                PRESENTATION,
+                Reason.SOURCE_ROWS_SORTED,
+                self.where,
+                f"{moved} of {len(rows)} presentations at another place in the file",
+                "passages in consecutive rows, in the order in which they are read",
+                "none is needed: responses are in the same order",
+            )
+        ][: moved > 0]
+
+    def _find_stimuli(self) -> Path | None:
+        if self.options.stimuli:
+            return self.folder.file(self.options.stimuli, StimulusError)
+        found = self.folder.glob("**/stimulus*.csv", StimulusError)
+        what = "stimulus table"
+        if not found:
+            return None
+        return only_file(self.folder, found, what, option="stimuli", error=StimulusError)
+
+    def _add_stimuli(self, table: CsvFile) -> None:
+        """Add the columns of a table of stimuli to the presentations with the same ``stimulus_id``."""
+        table.require([STIMULUS_ID])
+        row_of: dict[str, int] = {}
+        for row, name in enumerate(table.cells(STIMULUS_ID)):
+            if row_of.setdefault(name, row) != row:
+                raise table.wrong(STIMULUS_ID, row, "every stimulus once")
+        own = self.presentation(STIMULUS_ID, what="the stimulus of each presentation")
+        unknown = [name for name in own if name not in row_of]
+        if unknown:
+            raise StimulusError(
+                "the table of stimuli lacks stimuli of the assembly",
+                where=f"{table.path}, column '{STIMULUS_ID}'",
+                got=f"no row for {len(unknown)} stimuli; first: {unknown[0]!r}",
+                expected=f"a row for every {STIMULUS_ID} of {self.path.name}",
+                remedy=f"use the table of this assembly; {did_you_mean(unknown[0], row_of)}",
+            )
+        for column in table.columns:
+            if column not in self.presentations:
+                cells = table.cells(column)
+                self.presentations[column] = [cells[row_of[name]] for name in own]
+
+
+def _read_assembly(path: Path) -> tuple[FloatArray, dict[str, list[str]], dict[str, list[str]]]:
+    """Return the values [n_presentations, n_neuroids] and the coordinates of both dimensions."""
+    with path.open("rb") as stream:
+        magic = stream.read(4)
+    if magic not in _ENGINES:
+        raise RecordingError(
+            "a file is not netCDF",
+            where=str(path),
+            got=f"{path.stat().st_size} bytes that begin with {path.read_bytes()[:8]!r}",
+            expected="netCDF-4 (HDF5) or classic netCDF",
+            remedy="download the file again; it may be a saved log-in page",
+        )
+    xarray = require("xarray", extra="assemblies")
+    if _ENGINES[magic] == "h5netcdf":
+        require("h5netcdf", extra="assemblies")
+    try:
+        # A classic file is read as a whole: mapped, a torn one could not be closed.
+        with path.open("rb") as stream:
+            dataset = xarray.load_dataset(
+                stream if _ENGINES[magic] == "scipy" else path,
+                engine=_ENGINES[magic],
+                decode_times=False,
+                decode_timedelta=False,
+            )
+    except Exception as problem:
+        raise damaged(path, problem) from None
+    coordinates = [
+        {
+            str(name): [_text(value) for value in variable.values]
+            for name, variable in dataset.variables.items()
+            if variable.dims == (dim,)
+        }
+        for dim in (PRESENTATION, NEUROID)
+    ]
+    return _values(dataset, path), coordinates[0], coordinates[1]
+
+
+def _values(dataset: Any, path: Path) -> FloatArray:
+    dims = {PRESENTATION, NEUROID}
+    arrays = [v for v in dataset.variables.values() if dims <= set(v.dims)]
+    array = arrays[0] if len(arrays) == 1 else None
+    longer = {} if array is None else {d: n for d, n in array.sizes.items() if n > 1}
+    if array is None or array.dtype.kind not in "fiu" or not longer.keys() <= dims:
+        listed = [
+            ", ".join(f"'{d}' of size {n}" for d, n in v.sizes.items()) + f" ({name}, {v.dtype})"
+            for name, v in dataset.variables.items()
+        ]
+        raise RecordingError(
+            "the file does not hold one array of presentations and neuroids",
+            where=str(path),
+            got="; ".join(listed) or "no variables",
+            expected=f"one array of numbers with the dimensions '{PRESENTATION}' and '{NEUROID}'; others of size 1",
+            remedy="use the assembly as it was published, or average over the other dimensions",
+        )
+    single = [dim for dim in array.dims if dim not in dims]
+    values: FloatArray = array.squeeze(single).transpose(PRESENTATION, NEUROID).values
+    return values.astype(np.float64)
+
+
+def _text(value: Any) -> str:
+    """Return a coordinate's value as text: whole numbers without a point, missing ones empty."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if isinstance(value, float | np.floating):
+        if not np.isfinite(value):
+            return ""
+        return str(int(value)) if float(value).is_integer() else str(value)
+    return "" if value is None else str(value)
+
+
+def group(keys: Sequence[str], order: Sequence[int] | None = None) -> dict[str, list[int]]:
+    """Return the indices of every key, in ``order``; keys as they first appear."""
+    groups: dict[str, list[int]] = {}
+    for index in range(len(keys)) if order is None else order:
+        groups.setdefault(keys[index], []).append(index)
+    return groups
+
+
+def sentence_words(
+    sentences: Sequence[str],
+    stories: Sequence[str],
+    onsets_s: Sequence[float],
+    *,
+    shown_s: float,
+    where: str,
+    columns: Mapping[str, Sequence[str]],
+) -> pl.DataFrame:
+    """Return a words table with one sentence per presentation, split at white space.
+
+    Sentence k is shown at ``onsets_s[k]`` for ``shown_s``; its n words share that time equally. Its ``sentence_id`` is
+    k. ``columns`` hold one value per sentence.
+    """
+    words = [sentence.split() for sentence in sentences]
+    if [] in words:
+        raise StimulusError(
+            "a presentation has no words",
+            where=f"{where}, presentation {words.index([])} (from 0)",
+            got=repr(sentences[words.index([])]),
+            expected="the text of a sentence",
+            remedy="fill in the text, or leave the presentation out",
+        )
+    number = [index for index, own in enumerate(words) for _ in own]
+    times = [
+        (onset_s + shown_s / len(own) * i, onset_s + shown_s / len(own) * (i + 1))
+        for onset_s, own in zip(onsets_s, words, strict=True)
+        for i in range(len(own))
+    ]
+    return words_table(
+        [word for own in words for word in own],
+        [onset for onset, _ in times],
+        [offset for _, offset in times],
+        number,
+        [stories[index] for index in number],
+        {name: typed_column(values).gather(number) for name, values in columns.items()},
+    )

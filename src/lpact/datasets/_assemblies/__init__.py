@@ -1,1 +1,0 @@
-"""Parts that readers of assemblies share."""

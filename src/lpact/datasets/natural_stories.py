@@ -1,0 +1,458 @@
+"""Natural Stories (Futrell et al. 2021): ten stories, self-paced reading times and parses; no brain data.
+
+::
+
+    words.tsv                                   <story>.<word>.<part>, token; no header
+    naturalstories_RTS/all_stories.tok          optional: word, zone, item, as they were read
+    naturalstories_RTS/processed_wordinfo.tsv   optional: word, zone, item, nItem, meanItemRT, …
+    parses/ud/stories-aligned.conllx            optional: Universal Dependencies, TokenId=<story>.<word>…
+    parses/penn/all-parses-aligned.txt.penn     optional: Penn trees, leaves <token>/<story>.<word>…
+
+``item`` is the story and ``zone`` the word in it, both from 1. There are no recordings: reading times are behaviour,
+and are columns of the words table (``n_readers``, ``mean_rt_ms``, ``sd_rt_ms``, ``gmean_rt_ms``, ``gsd_rt``).
+Words keep their punctuation. Times are nominal: one word after the other, at a fixed rate.
+
+Tokens of parses name their word: ``<story>.<word>`` (the whole word), ``<story>.<word>.<part>``, or
+``<story>.<word>.word`` (the word without the punctuation at its ends).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from lpact.codes import Reason
+from lpact.datasets._files.sentences import sentences_by_punctuation
+from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.strict import CsvFile, read_text
+from lpact.datasets._finding import Finding
+from lpact.datasets._folder_dataset import (
+    FolderDataset,
+    FolderReader,
+    no_audio,
+    note,
+    words_table,
+)
+from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus
+from lpact.datasets.catalogue import Download, Expected, RemoteFile
+from lpact.errors import StimulusError
+from lpact.math.dependencies import ROOT, depths, unrooted
+from lpact.math.types import IntArray
+from lpact.registry import PluginOptions
+
+STIMULUS = "natural_stories"
+LICENCE = "CC BY-NC-SA 4.0"
+WORDS = "words.tsv"
+AS_READ = "naturalstories_RTS/all_stories.tok"
+TIMES = "naturalstories_RTS/processed_wordinfo.tsv"
+UD = "parses/ud/stories-aligned.conllx"
+PENN = "parses/penn/all-parses-aligned.txt.penn"
+OPTIONAL = (AS_READ, TIMES, UD, PENN)
+TITLES = (
+    "Boar", "Aqua", "MatchstickSeller", "KingOfBirds", "Elvis", "MrSticky", "HighSchool", "Roswell", "Tulips",
+    "Tourette",
+)  # fmt: skip
+"""Names of stories 1 to 10, as Blank et al. (2014) use them."""
+
+READING = {
+    "nItem": "n_readers",
+    "meanItemRT": "mean_rt_ms",
+    "sdItemRT": "sd_rt_ms",
+    "gmeanItemRT": "gmean_rt_ms",
+    "gsdItemRT": "gsd_rt",
+}
+PUNCTUATION = "punct"
+"""Relation of punctuation; commas that stand for "and" have others, and are known by their signs."""
+
+_REPOSITORY = "https://raw.githubusercontent.com/languageMIT/naturalstories/HEAD"
+_WORD = re.compile(r"([0-9]+)\.([0-9]+)\.(whole|word|[0-9]+)")
+_TOKEN = re.compile(r"TokenId=([0-9]+)\.([0-9]+)(?:\.(?:[0-9]+|word))?")
+_LEAF = re.compile(r"(.+)/([0-9]+)\.([0-9]+)(?:\.(?:[0-9]+|word))?", re.DOTALL)
+_PENN = re.compile(r"\(|\)|[^\s()]+")
+_TRACE = "-NONE-"
+_UPOS = {
+    "CC": "CCONJ", "CD": "NUM", "DT": "DET", "EX": "PRON", "FW": "X", "IN": "ADP", "JJ": "ADJ", "JJR": "ADJ",
+    "JJS": "ADJ", "LS": "X", "MD": "AUX", "NN": "NOUN", "NNS": "NOUN", "NNP": "PROPN", "NNPS": "PROPN", "PDT": "DET",
+    "POS": "PART", "PRP": "PRON", "PRP$": "PRON", "RB": "ADV", "RBR": "ADV", "RBS": "ADV", "RP": "ADP", "SYM": "SYM",
+    "TO": "PART", "UH": "INTJ", "VB": "VERB", "VBD": "VERB", "VBG": "VERB", "VBN": "VERB", "VBP": "VERB",
+    "VBZ": "VERB", "WDT": "PRON", "WP": "PRON", "WP$": "PRON", "WRB": "ADV",
+}  # fmt: skip
+"""Universal part of speech of every Penn tag that is not punctuation, by the tag alone."""
+
+Code = tuple[int, int]
+"""Story and word, both from 1."""
+
+
+class NaturalStoriesOptions(PluginOptions):
+    """The nominal clock."""
+
+    word_s: float = Field(
+        0.35, gt=0, description="Nominal time of a word, in seconds; readers set their own pace."
+    )
+
+
+class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
+    """The opened corpus: one stimulus, no recordings."""
+
+    info = DatasetInfo("Natural Stories Corpus, Futrell et al. 2021", "as found", LICENCE)
+
+    def __init__(self, folder: SourceFolder, options: NaturalStoriesOptions) -> None:
+        super().__init__(folder, options)
+        self._path = folder.file(WORDS, StimulusError)
+        found = {relative: folder.optional(relative, StimulusError) for relative in OPTIONAL}
+        self._found = {relative: path for relative, path in found.items() if path is not None}
+
+    def stimulus_ids(self) -> list[str]:
+        """Return the one stimulus, of all stories."""
+        return [STIMULUS]
+
+    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
+        raise NotImplementedError  # there are no recordings
+
+    def _paths(self) -> list[Path | None]:
+        return [self._path, *self._found.values()]
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        findings: list[Finding] = []
+        codes, words, bare = _read_words(self._path)
+        if AS_READ in self._found:
+            words = self._as_read(codes, words, findings)
+        stories = [str(story) for story, _ in codes]
+        step_s, n_words = self.options.word_s, len(words)
+        sentence, parses = self._parses(codes, words, stories, findings)
+        return Stimulus(
+            id=stimulus_id,
+            words=words_table(
+                words,
+                [step_s * i for i in range(n_words)],
+                [step_s * (i + 1) for i in range(n_words)],
+                sentence,
+                stories,
+                {
+                    "title": [
+                        dict(enumerate(TITLES, start=1)).get(story, "") for story, _ in codes
+                    ],
+                    "zone": [zone for _, zone in codes],
+                    "bare_word": bare,
+                    **self._reading_times(codes, words, findings),
+                    **parses,
+                },
+            ),
+            where=self.folder.where(self._path),
+            findings=tuple(findings),
+            **no_audio(
+                Reason.MEDIA_NOT_OFFERED,
+                "stories were read; recordings of them are in audio/ of the repository, and are not read",
+            ),
+        )
+
+    def _keyed(self, relative: str, codes: list[Code]) -> tuple[CsvFile, list[int]]:
+        """Return a table by story and word, and the row of every word in it."""
+        table = CsvFile(self._found[relative], StimulusError, delimiter="\t")
+        table.require(["word", "zone", "item"])
+        row_of: dict[Code, int] = {}
+        known = set(codes)
+        rows = zip(table.integers("item"), table.integers("zone"), strict=True)
+        for row, code in enumerate(rows):
+            if code in row_of or code not in known:
+                raise table.wrong("zone", row, f"every word of {WORDS} once, and no other")
+            row_of[code] = row
+        for story, word in codes:
+            if (story, word) not in row_of:
+                raise StimulusError(
+                    "a table does not have every word",
+                    where=str(table.path),
+                    got=f"no line for word {word} of story {story}; {len(row_of)} lines",
+                    expected=f"the {len(codes)} words of {WORDS}",
+                    remedy="download both files again, from the same version",
+                )
+        return table, [row_of[code] for code in codes]
+
+    def _as_read(self, codes: list[Code], words: list[str], findings: list[Finding]) -> list[str]:
+        """Return the words as they were shown to readers, and note where they differ."""
+        table, rows = self._keyed(AS_READ, codes)
+        cells = table.text("word")
+        shown = [cells[row] for row in rows]
+        other = [i for i, (a, b) in enumerate(zip(shown, words, strict=True)) if a != b]
+        if other:
+            (story, zone), i = codes[other[0]], other[0]
+            findings.append(
+                note(
+                    "word",
+                    Reason.SIDECAR_DISAGREES,
+                    self.folder.where(table.path),
+                    f"{len(other)} word(s) other than in {WORDS}; first: word {zone} of story {story}, "
+                    f"{shown[i]!r}, not {words[i]!r}",
+                    "the same words in both",
+                    "none is needed: the words are those that were read, typing errors included",
+                )
+            )
+        return shown
+
+    def _reading_times(
+        self, codes: list[Code], words: list[str], findings: list[Finding]
+    ) -> dict[str, pl.Series]:
+        if TIMES not in self._found:
+            return {}
+        table, rows = self._keyed(TIMES, codes)
+        table.require(list(READING))
+        cells = table.text("word")
+        for row, word in zip(rows, words, strict=True):
+            if AS_READ in self._found and cells[row] != word:
+                raise table.wrong("word", row, f"{word!r}, as in {AS_READ}")
+        if rows != sorted(rows):
+            findings.append(
+                note(
+                    "processed_wordinfo.tsv",
+                    Reason.SOURCE_ROWS_SORTED,
+                    self.folder.where(table.path),
+                    "lines in alphabetical order",
+                    "the order of the stories",
+                    "none is needed: lines are found by 'item' and 'zone'",
+                )
+            )
+        times = {
+            name: pl.Series(table.numbers(column)).gather(rows) for column, name in READING.items()
+        }
+        return times | {"n_readers": times["n_readers"].cast(pl.Int64)}
+
+    def _parses(
+        self, codes: list[Code], words: list[str], stories: list[str], findings: list[Finding]
+    ) -> tuple[IntArray, dict[str, Any]]:
+        """Return sentences, by the parse if it covers all words and otherwise by punctuation, and columns of parses."""
+        columns: dict[str, Any] = {}
+        tree = read_dependencies(self._found[UD], codes) if UD in self._found else "no such file"
+        if isinstance(tree, str):
+            sentence = sentences_by_punctuation(words, stories)
+            findings.append(self._no_parse(UD, tree, Reason.SENTENCES_BY_RULE))
+        else:
+            sentence = tree.pop("sentence")
+            columns |= tree
+        if PENN in self._found:
+            phrases = read_constituents(self._found[PENN], codes)
+            if isinstance(phrases, str):
+                findings.append(self._no_parse(PENN, phrases, Reason.SOURCE_ROWS_LEFT_OUT))
+            else:
+                columns["n_opening"], columns["n_closing"] = phrases
+        return sentence, columns
+
+    def _no_parse(self, relative: str, found: str, reason: Reason) -> Finding:
+        return note(
+            relative,
+            reason,
+            self.folder.where(self._path),
+            f"{relative}: {found}",
+            "a parse of every word",
+            "download the parses into the folder; without them sentences end with their punctuation",
+        )
+
+
+def _read_words(path: Path) -> tuple[list[Code], list[str], list[str]]:
+    """Return the code of every word, the word with its punctuation, and without."""
+    whole: dict[Code, str] = {}
+    bare: dict[Code, str] = {}
+    last: Code | None = None
+    for line, text in enumerate(read_text(path, StimulusError).splitlines(), start=1):
+        name, _, token = text.partition("\t")
+        match = _WORD.fullmatch(name)
+        if match is None or not token.strip():
+            expected = "<story>.<word>.<part>, a tab, and a token"
+            raise _wrong_line(path, line, repr(text[:80]), expected)
+        code = (int(match[1]), int(match[2]))
+        kept = {"whole": whole, "word": bare}.get(match[3])
+        if kept is None:
+            continue
+        follows = last is None or code in ((last[0], last[1] + 1), (last[0] + 1, 1))
+        if code in kept or (kept is whole and not follows):
+            found = f"{name} once more" if code in kept else f"{name} after {last}"
+            raise _wrong_line(path, line, found, "every token once, words in order")
+        last = code if kept is whole else last
+        kept[code] = token.replace(" ", "")
+    return list(whole), list(whole.values()), [bare.get(code, whole[code]) for code in whole]
+
+
+@dataclass(frozen=True)
+class _Token:
+    line: int
+    place: int
+    code: Code
+    tag: str
+    head: int
+    relation: str
+    weak: bool
+
+
+def read_dependencies(path: Path, codes: Sequence[Code]) -> dict[str, Any] | str:
+    """Return sentence, head, deprel, upos and xpos (Penn tag) of all words, or why they do not cover them.
+
+    ``head`` counts from 1 in the sentence, 0 is its root. Of the tokens in a word, the one nearest to the root stands
+    for it (the first of equals), but punctuation only where there is nothing else; the head of the word is the word of
+    that token's head, and punctuation that stands for no word is passed over on the way up. Heads then lie nearer to
+    the root, so words form no cycle. Where a sentence has several roots, the later ones depend on the first as
+    ``parataxis``. A word that two sentences share is in the first.
+    """
+    row_of = {code: row for row, code in enumerate(codes)}
+    sentence = np.full(len(codes), -1, dtype=np.int64)
+    head = np.zeros(len(codes), dtype=np.int64)
+    relation, tag = [""] * len(codes), [""] * len(codes)
+    for number, tokens in enumerate(_read_sentences(path)):
+        for token in tokens:
+            if token.code not in row_of:
+                found = f"TokenId of word {token.code[1]} of story {token.code[0]}"
+                raise _wrong_line(path, token.line, found, "words that words.tsv has")
+        top = _tops(path, tokens)
+        own = sorted(row_of[code] for code in top if sentence[row_of[code]] == -1)
+        place = {codes[row]: i for i, row in enumerate(own, start=1)}
+        for row in own:
+            token = top[codes[row]]
+            above = _above(token, tokens, top)
+            sentence[row], head[row] = number, place.get(above.code, 0) if above else 0
+            relation[row], tag[row] = token.relation, token.tag
+        first, *later = [row for row in own if head[row] == 0] or [0]
+        for row in later:
+            head[row], relation[row] = place[codes[first]], "parataxis"
+    if (missing := np.flatnonzero(sentence == -1)).size:
+        story, word = codes[int(missing[0])]
+        return f"{missing.size} of {len(codes)} words; first: word {word} of story {story}"
+    upos = [_UPOS.get(name, "X" if name[:1].isalpha() else "PUNCT") for name in tag]
+    return {"sentence": sentence, "head": head, "deprel": relation, "upos": upos, "xpos": tag}
+
+
+def read_constituents(path: Path, codes: Sequence[Code]) -> tuple[IntArray, IntArray] | str:
+    """Return how many phrases open before and close after every word, [n_words] each, or why they are not known.
+
+    A phrase is a bracket of the tree with at least one word in it, other than the label of a single word and ``ROOT``;
+    traces are no words.
+    """
+    row_of = {code: row for row, code in enumerate(codes)}
+    opening, closing = (np.zeros(len(codes), dtype=np.int64) for _ in range(2))
+    seen: set[int] = set()
+    stack: list[tuple[str, list[int], bool]] = []
+    label_next = False
+    for symbol in _PENN.findall(read_text(path, StimulusError)):
+        if symbol == "(":
+            stack.append(("", [], False))
+        elif symbol == ")":
+            if not stack:
+                return "a closing bracket too many"
+            label, rows, is_leaf = stack.pop()
+            if rows and not is_leaf and label != "ROOT":
+                opening[rows[0]] += 1
+                closing[rows[-1]] += 1
+            if stack:
+                stack[-1][1].extend(rows)
+        elif label_next:
+            stack[-1] = (symbol, [], False)
+        else:
+            label, rows, _ = stack[-1]
+            leaf = _LEAF.fullmatch(symbol)
+            if label != _TRACE:
+                row = row_of.get((int(leaf[2]), int(leaf[3]))) if leaf else None
+                if row is None:
+                    return f"the leaf '{symbol}' is no word of words.tsv"
+                rows.append(row)
+                seen.add(row)
+            stack[-1] = (label, rows, True)
+        label_next = symbol == "("
+    if stack:
+        return f"{len(stack)} brackets are never closed"
+    if len(seen) != len(codes):
+        return f"{len(codes) - len(seen)} of {len(codes)} words are in no tree"
+    return opening, closing
+
+
+def _read_sentences(path: Path) -> list[list[_Token]]:
+    sentences: list[list[_Token]] = [[]]
+    for line, text in enumerate(read_text(path, StimulusError).splitlines(), start=1):
+        if not text.strip():
+            sentences.append([])
+            continue
+        cells, place = text.split("\t"), len(sentences[-1])
+        match = _TOKEN.fullmatch(cells[9]) if len(cells) == 10 else None
+        if match is None or cells[0] != str(place + 1) or not cells[6].isdigit():
+            expected = f"ten cells with tabs between: token {place + 1} first, TokenId=<code> last"
+            raise _wrong_line(path, line, repr(text[:80]), expected)
+        code = (int(match[1]), int(match[2]))
+        weak = cells[7] == PUNCTUATION or not any(sign.isalnum() for sign in cells[1])
+        sentences[-1].append(_Token(line, place, code, cells[4], int(cells[6]) - 1, cells[7], weak))
+    return [tokens for tokens in sentences if tokens]
+
+
+def _tops(path: Path, tokens: list[_Token]) -> dict[Code, _Token]:
+    """Return the token that stands for each word."""
+    head = np.array([token.head for token in tokens], dtype=np.int64)
+    if (head >= len(tokens)).any() or unrooted(head).any():
+        found = "heads that lead to no root"
+        raise _wrong_line(path, tokens[0].line, found, "a tree over the sentence")
+    depth = depths(head)
+    top: dict[Code, _Token] = {}
+    for token in tokens:
+        best = top.setdefault(token.code, token)
+        if (token.weak, depth[token.place]) < (best.weak, depth[best.place]):
+            top[token.code] = token
+    return top
+
+
+def _above(token: _Token, tokens: list[_Token], top: dict[Code, _Token]) -> _Token | None:
+    """Return the nearest token above that can stand for its word, None above the root."""
+    place = token.head
+    while place != ROOT:
+        above = tokens[place]
+        if not above.weak or top[above.code].weak:
+            return above
+        place = above.head
+    return None
+
+
+def _wrong_line(path: Path, line: int, got: str, expected: str) -> StimulusError:
+    return StimulusError(
+        "a line is not valid",
+        where=f"{path}, line {line}",
+        got=got,
+        expected=expected,
+        remedy="download the file again; parses may also be removed from the folder",
+    )
+
+
+class NaturalStories(FolderReader):
+    """The Natural Stories corpus; the module's docstring describes the layout."""
+
+    name = "natural_stories"
+    summary = "Natural Stories: words, self-paced reading times and parses, without brain data"
+    Options = NaturalStoriesOptions
+    dataset = NaturalStoriesDataset
+    contents = f"a folder with {WORDS}"
+    role = "diagnostic"
+    layout = (
+        Expected("the words", (WORDS,)),
+        Expected("the words as they were read", (AS_READ,), needed=False),
+        Expected("mean reading times", (TIMES,), needed=False),
+        Expected("Universal Dependencies", (UD,), needed=False),
+        Expected("Penn trees", (PENN,), needed=False),
+        Expected(
+            "brain recordings",
+            ("recordings",),
+            needed=False,
+            boundary="the corpus holds stimuli and behaviour only; blank2014 has fMRI of eight of its stories",
+        ),
+    )
+    download = Download(
+        method="https",
+        identifier="languageMIT/naturalstories",
+        version="HEAD",
+        size="about 4 MB",
+        licence=LICENCE,
+        homepage="https://github.com/languageMIT/naturalstories",
+        files=tuple(
+            RemoteFile(f"{_REPOSITORY}/{relative}", relative) for relative in (WORDS, *OPTIONAL)
+        ),
+        citation="Futrell, R. et al. (2021). The Natural Stories corpus: a reading-time corpus of English texts "
+        "containing rare syntactic constructions. Language Resources and Evaluation 55, 63-77.",
+    )
