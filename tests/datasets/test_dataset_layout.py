@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lpact.datasets.base import DATASETS
-from lpact.datasets.catalogue import Expected
-from lpact.datasets.check import find_instead, find_parts
+from lpact.datasets.catalogue import Expected, find_instead, find_parts
 
 FILES = (
     "sub_1_trial000.h5",
@@ -69,7 +68,7 @@ def test_what_is_not_there_is_missing_optional_or_a_boundary(tmp_path: Path) -> 
         ),
     )
     assert [p.status for p in parts] == ["missing", "not there", "not released"]
-    assert [p.must_be_mended for p in parts] == [True, False, False]
+    assert [p.must_be_fixed for p in parts] == [True, False, False]
 
 
 def test_links_without_content_are_told_apart(tmp_path: Path) -> None:
@@ -78,7 +77,7 @@ def test_links_without_content_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "a.h5").symlink_to(".git/annex/objects/a")
     (found,) = find_parts(tmp_path, layout)
     assert (found.n_files, found.n_without_content, found.status) == (1, 1, "no content")
-    assert found.must_be_mended
+    assert found.must_be_fixed
     (tmp_path / "b.h5").write_bytes(b"1")
     (found,) = find_parts(tmp_path, layout)
     assert (found.n_files, found.n_without_content, found.status) == (2, 1, "found")

@@ -79,19 +79,18 @@ def word_response(options: SimulatedOptions, latents: Latents, gains: Gains) -> 
     ``r_j(w) = snr (g_rel c + g_lex l + g_pred e + Σ_k g_k m_k + Σ_i g_i n_i)``, planted truths only.
     """
     contextual = latents.contextual
+    parts = {
+        "relational": lambda: np.outer(contextual.relational_drive, gains.relational),
+        "lexical": lambda: np.outer(latents.lexical_drive, gains.lexical),
+        "predictive": lambda: np.outer(contextual.predictive_drive, gains.predictive),
+        "mechanism": lambda: contextual.mechanisms @ gains.mechanisms,
+        "nuisance": lambda: latents.nuisances @ gains.nuisances,
+        "onset": lambda: ONSET_GAIN * _signs(options),
+    }
     response = np.zeros((len(latents.lexical), options.n_units))
-    if "relational" in options.truths:
-        response += np.outer(contextual.relational_drive, gains.relational)
-    if "lexical" in options.truths:
-        response += np.outer(latents.lexical_drive, gains.lexical)
-    if "predictive" in options.truths:
-        response += np.outer(contextual.predictive_drive, gains.predictive)
-    if "mechanism" in options.truths:
-        response += contextual.mechanisms @ gains.mechanisms
-    if "nuisance" in options.truths:
-        response += latents.nuisances @ gains.nuisances
-    if "onset" in options.truths:
-        response += ONSET_GAIN * _signs(options)
+    for truth, part in parts.items():
+        if truth in options.truths:
+            response += part()
     return options.snr * response
 
 
@@ -145,20 +144,8 @@ def _design(
     of variance 1 while words are spoken.
     """
     if options.modality != "fmri":
-        return design_matrix(
-            words.onset_s,
-            n_samples=n_samples,
-            rate_hz=rate_hz,
-            kernel=word_kernel,
-            kernel_length_s=KERNEL_LENGTH_S,
-        )
-    design = design_matrix(
-        words.onset_s,
-        n_samples=n_samples,
-        rate_hz=rate_hz,
-        kernel=hrf,
-        kernel_length_s=HRF_LENGTH_S,
-    )
+        return design_matrix(words.onset_s, n_samples, rate_hz, word_kernel, KERNEL_LENGTH_S)
+    design = design_matrix(words.onset_s, n_samples, rate_hz, hrf, HRF_LENGTH_S)
     n_speech_samples = (words.end_s - words.onset_s[0]) * rate_hz
     design.data /= np.sqrt((design.data**2).sum() / n_speech_samples)
     return design

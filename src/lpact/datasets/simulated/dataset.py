@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from lpact.datasets.simulated.words import (
 )
 from lpact.errors import RecordingError, StimulusError, did_you_mean
 from lpact.math.types import FloatArray
+from lpact.validation import config_digest
 
 GENERATOR_VERSION = "1"
 """Goes up whenever the same options give other numbers."""
@@ -85,8 +85,6 @@ class SimulatedDataset(Dataset):
             raise RecordingError(
                 "the simulated dataset has no such recording",
                 where=where,
-                got=f"{recording_id} with stimulus '{recording_id.stimulus}'",
-                expected="one of recording_ids()",
                 remedy="raise n_subjects, n_sessions or n_runs",
             )
         scene = self._scene(recording_id.stimulus)
@@ -119,7 +117,7 @@ class SimulatedDataset(Dataset):
         """Return one generated source: the hash of everything that the numbers depend on."""
         options = self.options.model_dump(mode="json")
         if self.options.text == "syllables":
-            del options["text"]  # the recipe of such a study is older than the option
+            del options["text"]  # keeps the checksum of studies from before this option
         recipe = {
             "generator": GENERATOR_VERSION,
             "name": self._streams.dataset,
@@ -127,20 +125,17 @@ class SimulatedDataset(Dataset):
             "seed": self._streams.seed,
         }
         text = json.dumps(recipe, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        content = text.encode()
-        digest = hashlib.sha256(content).hexdigest()
-        return [SourceFile("generated:simulated", len(content), digest, LICENCE)]
+        n_bytes, digest = len(text.encode()), config_digest(recipe)
+        return [SourceFile("generated:simulated", n_bytes, digest, LICENCE)]
 
     def _scene(self, stimulus_id: str) -> _Scene:
         if stimulus_id not in self._scenes:
-            known = sorted({recording_id.stimulus for recording_id in self.recording_ids()})
-            if stimulus_id not in known:
+            if stimulus_id not in self.stimulus_ids():
                 raise StimulusError(
                     "the simulated dataset has no such stimulus",
                     where=f"simulated dataset '{self._streams.dataset}'",
                     got=stimulus_id,
-                    expected="a stimulus of recording_ids()",
-                    remedy=did_you_mean(stimulus_id, known),
+                    remedy=did_you_mean(stimulus_id, self.stimulus_ids()),
                 )
             self._scenes[stimulus_id] = self._make_scene(stimulus_id)
         return self._scenes[stimulus_id]

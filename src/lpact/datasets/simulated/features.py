@@ -15,8 +15,8 @@ The other layers of ``integrated`` and ``predictive`` know contextual latents th
 real ones by 0.15; layer 0 of the first three models is the static embedding. In the contexts
 ``sentence_reset``, ``reversed`` and ``shuffled``, contextual columns come from an independent draw of
 the same latents, while lexical columns stay; ``lexical`` and ``drift`` do not look at the words before,
-so their features are the same in all of these contexts. ``nuisance`` knows the same in all of them, with noise of its
-own in each, so that what a context costs it is chance alone. Features depend on stimulus and model only.
+so their features are the same in all of these contexts. ``nuisance`` knows the same in all of them, with independent
+noise in each, so that differences between its contexts are chance. Features depend on stimulus and model only.
 """
 
 from __future__ import annotations
@@ -36,15 +36,8 @@ from lpact.errors import FeatureError, did_you_mean
 from lpact.math.types import FloatArray
 
 MODELS = ("integrated", "predictive", "lexical", "drift", "null", "nuisance")
-DRAWS = {
-    "full": 1,
-    "sentence_reset": 1,
-    "reversed": 1,
-    "shuffled": 1,
-    "untrained": 3,
-    "static": 1,
-}
-"""Contexts on offer, with the number of draws of each."""
+DRAWS = {"full": 1, "sentence_reset": 1, "reversed": 1, "shuffled": 1, "untrained": 3, "static": 1}
+"""Contexts, with the number of draws of each."""
 
 _WITH_EMBEDDING = ("integrated", "predictive", "lexical")
 CONTEXT_FREE = ("lexical", "drift")
@@ -83,7 +76,7 @@ class SimulatedFeatures:
     latents: Latents
 
     def keys(self) -> Sequence[FeatureKey]:
-        """Return what is on offer."""
+        """Return the available feature sets."""
         return [
             FeatureKey(model, layer, context, draw)
             for model in MODELS
@@ -108,35 +101,57 @@ class SimulatedFeatures:
             key = FeatureKey(key.model, key.layer, "full")
         if key.context == "static" or (key.layer == 0 and key.model in _WITH_EMBEDDING):
             return self._embedding(key.model)
-        # The noise of every column; signals are blended into it.
         coefficient = NULL_AUTOCORRELATION if key.model == "null" else NOISE_AUTOCORRELATION
         features = ar1(self._rng("noise", key), self.words.n_words, self._n_columns, coefficient)
+        half = slice(0, (self._n_columns + 1) // 2)
         if key.model == "drift":
-            self._blend_drift(features, key)
+            rng = self.streams.rng("features", "drift", self.stimulus_id, key.layer)
+            features[:, half] = rng.standard_normal((self.words.n_words, half.stop))
+            drifts = self.latents.drifts.at(self.words.onset_s)
+            self._blend(features, half, drifts @ self._weights("drift", key, drifts, half))
         elif key.model == "nuisance":
-            self._blend_nuisances(features, key)
+            known = self.latents.nuisances
+            self._blend(features, half, known @ self._weights("nuisance", key, known, half))
         elif key.model != "null":
-            self._blend_lexical(features, key)
-            self._blend_contextual(features, key)
+            self._blend_language(features, key)
         return features
 
-    def _check(self, key: FeatureKey) -> None:
-        n_layers, n_draws = self.options.n_layers, DRAWS.get(key.context, 0)
-        if key.model not in MODELS:
-            remedy = did_you_mean(key.model, MODELS)
-        elif key.context not in DRAWS:
-            remedy = did_you_mean(key.context, DRAWS)
-        elif not (0 <= key.layer < n_layers and 0 <= key.draw < n_draws):
-            remedy = f"choose a layer below {n_layers} and a draw below {n_draws}"
-        else:
-            return
-        raise FeatureError(
-            "the simulated dataset does not offer these features",
-            where=self.where(key),
-            got=str(key),
-            expected="one of the keys on offer",
-            remedy=remedy,
+    @staticmethod
+    def _blend(features: FloatArray, columns: slice, signal: FloatArray) -> None:
+        """Write a signal on top of the noise in these columns."""
+        features[:, columns] = _blend(signal, features[:, columns], STRONG)
+
+    def _blend_language(self, features: FloatArray, key: FeatureKey) -> None:
+        """Write lexical columns, the same in all contexts, and what a model knows of the context."""
+        lexical, groups = self.latents.lexical, self._groups
+        columns = groups["lexical"]
+        rng = self.streams.rng("features", "lexical", self.stimulus_id, key.model, key.layer)
+        features[:, columns] = rng.standard_normal(
+            (self.words.n_words, columns.stop - columns.start)
         )
+        self._blend(features, columns, lexical @ self._weights("lexical", key, lexical, columns))
+        if key.model == "lexical":
+            return
+        latents = self._contextual(key)
+        known = latents.context if key.model == "integrated" else latents.private
+        columns = groups["context"]
+        self._blend(features, columns, known @ self._weights("context", key, known, columns))
+        if key.model == "integrated":
+            for index, mechanism in enumerate(MECHANISMS):
+                self._blend(features, groups[mechanism], latents.mechanisms[:, index, None])
+
+    def _check(self, key: FeatureKey) -> None:
+        if key not in self.keys():
+            models = did_you_mean(key.model, MODELS) if key.model not in MODELS else ""
+            contexts = did_you_mean(key.context, DRAWS) if key.context not in DRAWS else ""
+            raise FeatureError(
+                "the simulated dataset does not offer these features",
+                where=self.where(key),
+                got=str(key),
+                remedy=models
+                or contexts
+                or f"choose a layer below {self.options.n_layers} and a draw below {DRAWS[key.context]}",
+            )
 
     @property
     def _n_columns(self) -> int:
@@ -150,43 +165,6 @@ class SimulatedFeatures:
         """Stream of one feature set of this stimulus."""
         place = (self.stimulus_id, key.model, key.layer, key.context, key.draw)
         return self.streams.rng("features", what, *place)
-
-    def _blend_lexical(self, features: FloatArray, key: FeatureKey) -> None:
-        """Write lexical columns that are the same in all contexts."""
-        columns = self._groups["lexical"]
-        weights = self._weights("lexical", key, self.latents.lexical.shape[1], columns)
-        rng = self.streams.rng("features", "lexical", self.stimulus_id, key.model, key.layer)
-        noise = rng.standard_normal((self.words.n_words, columns.stop - columns.start))
-        features[:, columns] = _blend(self.latents.lexical @ weights, noise, STRONG)
-
-    def _blend_contextual(self, features: FloatArray, key: FeatureKey) -> None:
-        if key.model == "lexical":
-            return
-        latents = self._contextual(key)
-        known = latents.context if key.model == "integrated" else latents.private
-        columns = self._groups["context"]
-        weights = self._weights("context", key, known.shape[1], columns)
-        features[:, columns] = _blend(known @ weights, features[:, columns], STRONG)
-        if key.model == "integrated":
-            for index, mechanism in enumerate(MECHANISMS):
-                columns = self._groups[mechanism]
-                signal = latents.mechanisms[:, index, None]
-                features[:, columns] = _blend(signal, features[:, columns], STRONG)
-
-    def _blend_drift(self, features: FloatArray, key: FeatureKey) -> None:
-        columns = slice(0, (self._n_columns + 1) // 2)
-        drifts = self.latents.drifts.at(self.words.onset_s)
-        weights = self._weights("drift", key, drifts.shape[1], columns)
-        rng = self.streams.rng("features", "drift", self.stimulus_id, key.layer)
-        noise = rng.standard_normal((self.words.n_words, columns.stop))
-        features[:, columns] = _blend(drifts @ weights, noise, STRONG)
-
-    def _blend_nuisances(self, features: FloatArray, key: FeatureKey) -> None:
-        """Write nuisances into half of the columns, on top of the noise of this context."""
-        columns = slice(0, (self._n_columns + 1) // 2)
-        nuisances = self.latents.nuisances
-        weights = self._weights("nuisance", key, nuisances.shape[1], columns)
-        features[:, columns] = _blend(nuisances @ weights, features[:, columns], STRONG)
 
     def _contextual(self, key: FeatureKey) -> ContextualLatents:
         """Latents that a layer knows: real, a trace of the real ones, or an independent draw."""
@@ -202,14 +180,16 @@ class SimulatedFeatures:
             mechanisms=_blend(real.mechanisms, fresh.mechanisms, TRACE),
         )
 
-    def _weights(self, what: str, key: FeatureKey, n_latents: int, columns: slice) -> FloatArray:
+    def _weights(
+        self, what: str, key: FeatureKey, latents: FloatArray, columns: slice
+    ) -> FloatArray:
         """Mixing weights of a layer, [n_latents, n_columns].
 
         A random tight frame: all directions of the latents are equally well represented, and the
         mean variance of a column is 1.
         """
         rng = self.streams.rng("weights", what, key.model, key.layer)
-        n_columns = columns.stop - columns.start
+        n_columns, n_latents = columns.stop - columns.start, latents.shape[1]
         n_more, n_fewer = max(n_latents, n_columns), min(n_latents, n_columns)
         frame: FloatArray = np.linalg.qr(rng.standard_normal((n_more, n_fewer))).Q
         return frame if n_columns < n_latents else frame.T * np.sqrt(n_columns / n_latents)
@@ -222,7 +202,7 @@ class SimulatedFeatures:
         columns = self._groups["lexical"]
         static = FeatureKey(model, 0, "static")
         vectors = self.vocabulary.vectors
-        table[:, columns] = vectors @ self._weights("lexical", static, vectors.shape[1], columns)
+        table[:, columns] = vectors @ self._weights("lexical", static, vectors, columns)
         vectors_of_words: FloatArray = table[self.words.type_index]
         return vectors_of_words
 

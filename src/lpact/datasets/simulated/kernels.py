@@ -54,7 +54,6 @@ def hrf(delay_s: FloatArray) -> FloatArray:
 
 def design_matrix(
     onset_s: FloatArray,
-    *,
     n_samples: int,
     rate_hz: float,
     kernel: Callable[[FloatArray], FloatArray],

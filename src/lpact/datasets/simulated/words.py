@@ -41,7 +41,8 @@ def make_vocabulary(options: SimulatedOptions, streams: Streams) -> Vocabulary:
     """Return the dataset's vocabulary."""
     rng = streams.rng("vocabulary")
     if options.text == "prose":
-        return _prose_vocabulary(options, rng)
+        unigram = unigrams()
+        return _vocabulary(options, rng, tuple(unigram), np.array(list(unigram.values())))
     n_types = options.vocabulary_size
     rank = np.arange(1, n_types + 1)
     weight = 1.0 / (rank + 2.7)
@@ -52,24 +53,21 @@ def make_vocabulary(options: SimulatedOptions, streams: Streams) -> Vocabulary:
         while word in spelling:
             word += _spell(rng, 1)
         spelling[word] = None
+    return _vocabulary(options, rng, tuple(spelling), weight / weight.sum())
+
+
+def _vocabulary(
+    options: SimulatedOptions,
+    rng: np.random.Generator,
+    spelling: tuple[str, ...],
+    probability: FloatArray,
+) -> Vocabulary:
     return Vocabulary(
-        spelling=tuple(spelling),
+        spelling=spelling,
         length=np.array([len(word) for word in spelling], dtype=np.int64),
-        probability=weight / weight.sum(),
-        vectors=rng.standard_normal((n_types, options.n_lexical_dims)),
+        probability=probability,
+        vectors=rng.standard_normal((len(spelling), options.n_lexical_dims)),
         hashes=np.stack([_hash_bits(word) for word in spelling]),
-    )
-
-
-def _prose_vocabulary(options: SimulatedOptions, rng: np.random.Generator) -> Vocabulary:
-    """Return the word types of the prose; their vectors are the dataset's own."""
-    probability = unigrams()
-    return Vocabulary(
-        spelling=tuple(probability),
-        length=np.array([len(word) for word in probability], dtype=np.int64),
-        probability=np.array(list(probability.values())),
-        vectors=rng.standard_normal((len(probability), options.n_lexical_dims)),
-        hashes=np.stack([_hash_bits(word) for word in probability]),
     )
 
 

@@ -62,7 +62,7 @@ def test_what_a_writer_wrote_is_found(looks: Callable[[str], DatasetCheck], name
     """Small files have too few events; nothing else may be wrong with them."""
     found = looks(name)
     assert found.role == WRITERS[name][2]
-    assert not any(part.must_be_mended for part in found.parts)
+    assert not any(part.must_be_fixed for part in found.parts)
     assert found.info is not None
     assert {problem.what for problem in found.problems} <= {"no recording can be used"}
     for look in found.recordings:
@@ -80,7 +80,7 @@ def test_a_needed_part_that_is_away_is_named(
     """An empty folder lacks every needed part, and is never an unexpected error."""
     found = check_dataset(name, tmp_path, WRITERS[name][1])
     assert not found.usable
-    missing = {part.expected.what for part in found.parts if part.must_be_mended}
+    missing = {part.expected.what for part in found.parts if part.must_be_fixed}
     assert missing == {part.what for part in DATASETS.get(name).layout if part.needed}
     assert looks(name).parts
 
@@ -141,6 +141,6 @@ def test_the_real_alice_dataset() -> None:
 def test_the_real_podcast_folder_lacks_its_recordings() -> None:
     found = check_dataset("podcast_ecog", shared_data("podcast_ds005574"))
     assert not found.usable
-    missing = [part.expected.what for part in found.parts if part.must_be_mended]
+    missing = [part.expected.what for part in found.parts if part.must_be_fixed]
     assert len(missing) == 1
     assert missing[0].startswith("recordings")

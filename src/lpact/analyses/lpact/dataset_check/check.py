@@ -31,7 +31,7 @@ from lpact.datasets.base import (
     RecordingId,
     Stimulus,
 )
-from lpact.datasets.check import Part, find_instead, find_parts
+from lpact.datasets.catalogue import Part, find_instead, find_parts
 from lpact.datasets.validate import (
     check_recording,
     check_recording_ids,
@@ -111,7 +111,7 @@ class DatasetCheck:
     @property
     def usable(self) -> bool:
         """Whether nothing must be fixed first."""
-        return not self.problems and not any(part.must_be_mended for part in self.parts)
+        return not self.problems and not any(part.must_be_fixed for part in self.parts)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from lpact.analyses.lpact.dataset_check.check import DatasetCheck, RecordingLook
 from lpact.cli._machine import program
 from lpact.cli._render import counted, file_size, whole
 from lpact.datasets._finding import Finding
-from lpact.datasets.check import Part
+from lpact.datasets.catalogue import Part
 from lpact.errors import LPactError
 
 MAX_SHOWN = 20
@@ -139,7 +139,7 @@ def _findings(check: DatasetCheck) -> Block:
 
 
 def _problems(check: DatasetCheck) -> Block:
-    missing = [part for part in check.parts if part.must_be_mended]
+    missing = [part for part in check.parts if part.must_be_fixed]
     lines = [
         f"{part.status}: {part.expected.what} ({' or '.join(part.expected.patterns)})"
         for part in missing

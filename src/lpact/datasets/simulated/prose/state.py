@@ -7,6 +7,7 @@ whom, where the scene is, what the weather is.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from lpact.datasets.simulated.prose.lexicon import (
     NEAR,
@@ -23,6 +24,9 @@ from lpact.datasets.simulated.prose.lexicon import (
     Weather,
 )
 from lpact.datasets.simulated.prose.writer import Phrase, Word
+
+Mention: TypeAlias = tuple[Thing, str]
+"""A thing, and the adjective that goes with it; empty without."""
 
 MAX_CAST = 4
 STAY = 0.85
@@ -47,16 +51,6 @@ class Subject:
     def possessive(self) -> str:
         """The possessive pronoun."""
         return "their" if self.plural else "her" if self.people[0].female else "his"
-
-
-@dataclass(frozen=True)
-class Mention:
-    """A mention of a thing; ``adjective`` is empty if it has none."""
-
-    thing: Thing
-    adjective: str = ""
-    pronoun: bool = False
-    new: bool = False
 
 
 @dataclass
@@ -87,8 +81,9 @@ class State:
 
     def mention_thing(self, mention: Mention, sentence: int) -> None:
         """Note that a thing was mentioned; its adjective stays with it."""
-        self.things.setdefault(mention.thing.name, mention.adjective)
-        self.it, self.it_sentence = mention.thing, sentence
+        thing, adjective = mention
+        self.things.setdefault(thing.name, adjective)
+        self.it, self.it_sentence = thing, sentence
 
     def go(self, place: Place) -> None:
         """Set the scene at a place."""
@@ -195,19 +190,16 @@ def things(
         noun = Word(thing.name, "NOUN")
         weight = 5.0 if state.place is not None and thing.name in state.place.things else 1.0
         if thing.name not in state.things:
-            options.append(
-                Phrase(0.6 * weight, (article(thing.name), noun), Mention(thing, new=True))
-            )
+            options.append(Phrase(0.6 * weight, (article(thing.name), noun), (thing, "")))
             for adjective in thing.adjectives:
                 words = (article(adjective), Word(adjective, "ADJ", "amod"), noun)
-                options.append(Phrase(0.2 * weight, words, Mention(thing, adjective, new=True)))
+                options.append(Phrase(0.2 * weight, words, (thing, adjective)))
             continue
         weight *= 8.0
         if state.it is thing and sentence - state.it_sentence <= 1:
-            mention = Mention(thing, pronoun=True)
-            options.append(Phrase(0.5 * weight, (Word("it", "PRON"),), mention))
+            options.append(Phrase(0.5 * weight, (Word("it", "PRON"),), (thing, "")))
             weight *= 0.5
-        adjective, mention = state.things[thing.name], Mention(thing)
+        adjective, mention = state.things[thing.name], (thing, "")
         if subject.people and state.owner.get(thing.name) == subject.people:
             own = Word(subject.possessive, "PRON", "nmod:poss")
             options.append(Phrase(0.5 * weight, (own, noun), mention))
