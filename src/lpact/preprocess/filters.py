@@ -1,4 +1,4 @@
-"""Filters of one channel: all without delay, and none across samples that are missing."""
+"""Filters of one channel: none delays, and none reaches across missing samples."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from lpact.config import PreprocessConfig
 from lpact.math.types import FloatArray
 
 FILTER_ORDER = 4
-"""Of the Butterworth filters in one direction; they are run forwards and backwards."""
+"""Order of the Butterworth filters in one direction; they run forwards and backwards."""
 NOTCH_QUALITY = 30.0
-"""Frequency of a notch over its width."""
+"""Frequency of a notch divided by its width."""
 SETTLED = 1e-3
-"""A filter has forgotten an edge where its impulse response has fallen to this part."""
+"""A filter has settled when its impulse response has fallen to this share."""
 NEVER = sys.maxsize
-"""Samples in which a filter settles that does not."""
-LOWEST_PART = 1e-6
-"""Part of the sampling rate below which rounding spoils a filter: its poles are too near to 1 for double precision."""
+"""Settling time of an unstable filter, in samples."""
+MIN_FREQUENCY_SHARE = 1e-6
+"""Share of the sampling rate below which rounding spoils a filter: its poles are too near 1 for double precision."""
 RESAMPLING_REACH = 10
-"""New samples that the low-pass of a new rate reaches to each side."""
+"""New samples that the low-pass of a new rate spans on each side."""
 FINEST_RATIO = 10_000
-"""Largest denominator of the ratio of sampling rates, unless the rates are further apart than that."""
+"""Largest denominator of the ratio of sampling rates, unless the rates are further apart."""
 
 
 def butterworth(low_hz: float | None, high_hz: float | None, rate_hz: float) -> FloatArray:
@@ -72,8 +72,8 @@ def zero_phase(sections: FloatArray, values: FloatArray) -> FloatArray:
 def amplitude(values: FloatArray) -> FloatArray:
     """Return ``|x + i H x|`` of [n_samples], with H the Hilbert transform.
 
-    Zeros follow the end up to a length that is quick to transform. The same as the magnitude of `scipy.signal.hilbert`,
-    in half the memory: H x is real, and needs the non-negative frequencies alone, each times −i.
+    The signal is padded with zeros to a fast length. Equals the magnitude of `scipy.signal.hilbert` in half the memory:
+    H x is real, and needs only the non-negative frequencies, each times −i.
     """
     n_padded = next_fast_len(values.size, real=True)
     spectrum = rfft(values, n=n_padded)
@@ -81,13 +81,9 @@ def amplitude(values: FloatArray) -> FloatArray:
     spectrum[0] = 0.0
     if n_padded % 2 == 0:
         spectrum[-1] = 0.0
-    turned = irfft(spectrum, n=n_padded, overwrite_x=True)[: values.size]
-    magnitude: FloatArray = np.hypot(values, turned)
+    shifted = irfft(spectrum, n=n_padded, overwrite_x=True)[: values.size]
+    magnitude: FloatArray = np.hypot(values, shifted)
     return magnitude
-
-
-def _band_amplitude(sections: FloatArray, values: FloatArray) -> FloatArray:
-    return amplitude(zero_phase(sections, values))
 
 
 def between_gaps(
@@ -107,11 +103,11 @@ def between_gaps(
 
 @dataclass(frozen=True)
 class Chain:
-    """Filter, envelope and new sampling rate, as they are applied to one channel after the other.
+    """Filter, envelope and new sampling rate of one channel.
 
     ``sections`` are notches and band-pass in one cascade (None: no filter), ``bands`` the band-passes of a high-gamma
-    envelope, ``ratio`` new over old sampling rate. With ``gaps`` a channel is filtered between the samples that are
-    missing; without, one missing sample makes the whole channel NaN.
+    envelope, ``ratio`` new over old sampling rate. With ``gaps`` a channel is filtered between missing samples;
+    without, one missing sample makes the whole channel NaN.
     """
 
     sections: FloatArray | None = None
@@ -144,7 +140,7 @@ class Chain:
 
     @property
     def settling(self) -> int:
-        """Samples that the slowest filter takes to settle: what a stretch must be longer than."""
+        """Samples that the slowest filter takes to settle; shorter stretches are not filtered."""
         filters = [*self.bands, *([] if self.sections is None else [self.sections])]
         return max((settling_samples(sections) for sections in filters), default=0)
 
@@ -166,13 +162,15 @@ class Chain:
             return np.full(self.n_samples(values.size), known[0])
         if not whole:
             values = np.where(finite, values, np.nan)
-        return self._resampled(self._envelope(self._filtered(values)))
-
-    def _filtered(self, values: FloatArray) -> FloatArray:
-        sections = self.sections
-        if sections is None:
-            return values
-        return between_gaps(partial(zero_phase, sections), values, self.settling)
+        if self.sections is not None:
+            values = between_gaps(partial(zero_phase, self.sections), values, self.settling)
+        values = self._envelope(values)
+        if self.ratio != 1:
+            # New sample k is at the time of old sample k / ratio; NaN wherever the low-pass meets a gap.
+            values = scipy.signal.resample_poly(
+                values, self.ratio.numerator, self.ratio.denominator, padtype="edge"
+            )
+        return values
 
     def _envelope(self, values: FloatArray) -> FloatArray:
         """``|x + i H x|``, or the mean over bands b of ``|x_b + i H x_b| / mean_t |x_b + i H x_b|``."""
@@ -182,25 +180,17 @@ class Chain:
             return values
         total = np.zeros(values.size)
         for sections in self.bands:
-            band = between_gaps(partial(_band_amplitude, sections), values, self.settling)
+            filtered = between_gaps(partial(zero_phase, sections), values, self.settling)
+            band = between_gaps(amplitude, filtered, 0)
             finite = np.isfinite(band)
             if finite.any():
                 band /= len(self.bands) * band.mean(where=finite)
             total += band
         return total
 
-    def _resampled(self, values: FloatArray) -> FloatArray:
-        """New sample k is at the time of old sample ``k / ratio``; NaN wherever the low-pass meets a gap."""
-        if self.ratio == 1:
-            return values
-        resampled: FloatArray = scipy.signal.resample_poly(
-            values, self.ratio.numerator, self.ratio.denominator, padtype="edge"
-        )
-        return resampled
-
 
 def zscored(values: FloatArray) -> FloatArray:
-    """Return ``(x − mean) / sd`` over the finite samples of [n_samples]; a channel that never varies stays as it is."""
+    """Return ``(x − mean) / sd`` over the finite samples of [n_samples]; a channel that never varies stays the same."""
     known = values[np.isfinite(values)]
     if known.size == 0 or known.min() == known.max():
         return values

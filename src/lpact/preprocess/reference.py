@@ -5,69 +5,46 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from lpact.codes import Reason
 from lpact.datasets._finding import Finding
-from lpact.datasets.base import Recording, Units
-from lpact.datasets.series import StreamedSeries, read_units
+from lpact.datasets.base import Recording, TimeSeries, Units
+from lpact.datasets.series import StreamedSeries, UnitBlocks, read_units
 from lpact.errors import RecordingError
 from lpact.math.types import BoolArray, FloatArray
-from lpact.preprocess.channels import listed
-from lpact.preprocess.survey import Survey, survey
+from lpact.preprocess.checks import listed
 
-FARTHEST_MM = 20.0
+MAX_DISTANCE_MM = 20.0
 """Contacts farther apart than this are no neighbours, whatever their names say."""
-FARTHEST_SPACINGS = 2.0
+MAX_SPACINGS = 2.0
 """Nor are those farther apart than this many usual spacings of their shaft: G8 and G9 end one row of a grid each."""
 KEPT_CHANNELS = 2
 """Channels last read that are kept: the next derived channel along a shaft needs them again."""
 
-Reference: TypeAlias = Literal["average", "bipolar", "laplacian"]
 Series: TypeAlias = FloatArray | StreamedSeries
 Terms: TypeAlias = tuple[tuple[int, float], ...]
 
 _CONTACT = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)(?P<rest>[^0-9]*)")
 
 
-@dataclass(frozen=True)
-class Referenced:
-    """Channels after re-referencing, with their units and what there is to say about them."""
+class Rereferenced(StreamedSeries):
+    """Each channel a weighted sum of a few channels of the source, minus ``average`` where ``varies``."""
 
-    values: Series
-    units: Units
-    findings: tuple[Finding, ...]
-
-
-class AverageReferenced(StreamedSeries):
-    """Channels minus the mean of the sound ones; one that never varies stays as it is, so that it is found out."""
-
-    def __init__(self, source: Series, average: FloatArray, varies: BoolArray) -> None:
-        self._source = source
-        self._average = average
-        self._varies = varies
-        self.shape = (source.shape[0], source.shape[1])
-        self.dtype = np.dtype(np.float64)
-        self.unit_major = isinstance(source, StreamedSeries) and source.unit_major
-
-    def read(self, units: Sequence[int]) -> FloatArray:
-        """Return the units at these indices, [n_samples, len(units)]."""
-        values = np.array(read_units(self._source, units), dtype=np.float64, order="F")
-        for place, unit in enumerate(units):
-            if self._varies[unit]:
-                values[:, place] -= self._average
-        return values
-
-
-class Combined(StreamedSeries):
-    """Each channel a weighted sum of a few of the source's; the source's channels last read are kept."""
-
-    def __init__(self, source: Series, terms: Sequence[Terms]) -> None:
+    def __init__(
+        self,
+        source: Series,
+        terms: Sequence[Terms],
+        average: FloatArray | None = None,
+        varies: BoolArray | None = None,
+    ) -> None:
         self._source = source
         self._terms = tuple(terms)
+        self._average = average
+        self._varies = varies
         self._kept: OrderedDict[int, FloatArray] = OrderedDict()
         self.shape = (source.shape[0], len(self._terms))
         self.dtype = np.dtype(np.float64)
@@ -75,64 +52,75 @@ class Combined(StreamedSeries):
 
     def read(self, units: Sequence[int]) -> FloatArray:
         """Return the units at these indices, [n_samples, len(units)]."""
-        self._fetch(sorted({column for unit in units for column, _ in self._terms[unit]}))
+        columns = sorted({column for unit in units for column, _ in self._terms[unit]})
+        missing = [column for column in columns if column not in self._kept]
+        if missing:
+            block = read_units(self._source, missing)
+            self._kept |= {column: np.array(block[:, i]) for i, column in enumerate(missing)}
         values = np.zeros((self.shape[0], len(units)), order="F")
         for place, unit in enumerate(units):
             for column, weight in self._terms[unit]:
                 values[:, place] += weight * self._kept[column].astype(np.float64, copy=False)
-        self._forget()
-        return values
-
-    def _fetch(self, columns: Sequence[int]) -> None:
-        missing = [column for column in columns if column not in self._kept]
-        if missing:
-            block = read_units(self._source, missing)
-            for place, column in enumerate(missing):
-                self._kept[column] = np.array(block[:, place])
+            if self._average is not None and self._varies is not None and self._varies[unit]:
+                values[:, place] -= self._average
         for column in columns:
             self._kept.move_to_end(column)
-
-    def _forget(self) -> None:
         while len(self._kept) > KEPT_CHANNELS:
             self._kept.popitem(last=False)
+        return values
 
 
 def rereference(
-    recording: Recording, values: Series, units: Units, kind: Reference, *, gaps_allowed: bool
-) -> Referenced:
-    """Re-reference the channels ``values`` [n_samples, n_units] of a recording; reads all of them once.
+    recording: Recording,
+    kind: Literal["average", "bipolar", "laplacian"],
+    *,
+    gaps_allowed: bool,
+) -> Recording:
+    """Re-reference a continuous recording; reads all channels once.
 
     - ``average``: ``y_c = x_c − mean_k x_k`` over the sound channels k.
     - ``bipolar``: ``y = x_c − x_{c+1}`` for neighbours on a shaft, named ``LA1-LA2``.
     - ``laplacian``: ``y_c = x_c − mean_k x_k`` over the neighbours k of c on its shaft, two or, at an end, one.
 
-    A channel is sound if it varies and is finite throughout; with ``gaps_allowed`` it may share the gaps that all
-    channels have. One that is not is no reference for others.
+    A channel is sound if it varies and is finite throughout; with ``gaps_allowed`` it may have the gaps that all
+    channels share. Other channels are not referenced to one that is not sound.
     """
-    found = survey(values, gaps_allowed=gaps_allowed, add_up=kind == "average")
+    signal, units = recording.signal, recording.units
+    assert isinstance(signal, TimeSeries)
+    found = survey(signal.values, gaps_allowed=gaps_allowed, add_up=kind == "average")
     if kind == "average":
-        return _average(recording, values, units, found)
-    after = next_contacts(units)
-    if not after:
-        raise RecordingError(
-            "no channel of the recording has a neighbour to be referenced to",
-            where=f"{recording.where}, option 'preprocess.reference'",
-            got=f"'{kind}' with the units {listed(units.ids)}",
-            expected="contacts of a shaft or strip, named by letters and rising numbers (LA1, LA2 …)",
-            remedy='choose reference = "average" or "none", or widen the selection of channels',
-        )
-    if kind == "bipolar":
-        # A gap in one contact is a gap in its pairs: with gaps allowed it costs events, as it would by itself.
-        usable = found.varies if gaps_allowed else found.sound
-        return _bipolar(recording, values, units, after, usable, found.constant)
-    return _laplacian(recording, values, units, after, found)
+        terms = [((i, 1.0),) for i in range(len(units.ids))]
+        n_sound = int(found.sound.sum())
+        assert found.total is not None
+        average = found.total / n_sound if n_sound else np.full(signal.n_samples, np.nan)
+        values = Rereferenced(signal.values, terms, average, found.varies)
+        findings = _not_sound(recording, found.constant, found.sound, severity="note")
+    else:
+        after = next_contacts(units)
+        if not after:
+            raise RecordingError(
+                "no channel of the recording has a neighbour to be referenced to",
+                where=f"{recording.where}, option 'preprocess.reference'",
+                got=f"'{kind}' with the units {listed(units.ids)}",
+                expected="contacts of a shaft or strip, named by letters and rising numbers (LA1, LA2 …)",
+                remedy='choose reference = "average" or "none", or widen the selection of channels',
+            )
+        derive = _bipolar if kind == "bipolar" else _laplacian
+        terms, units, findings = derive(recording, after, found, gaps_allowed=gaps_allowed)
+        values = Rereferenced(signal.values, terms)
+    return replace(
+        recording,
+        signal=replace(signal, values=values),
+        units=units,
+        findings=(*recording.findings, *findings),
+    )
 
 
 def next_contacts(units: Units) -> dict[int, int]:
-    """Return, for each unit that has one, the next contact of its shaft: the same name with the number one higher.
+    """For each unit that has one, the next contact of its shaft: the same name with the number one higher.
 
-    Where both places are known, contacts more than 20 mm or two usual (median) spacings of the shaft apart do not
-    count: a grid is numbered row by row.
+    If both places are known, contacts more than 20 mm or two usual (median) spacings of the shaft apart do not count: a
+    grid is numbered row by row.
     """
     places: dict[tuple[str, str, int], int] = {}
     for index, name in enumerate(units.ids):
@@ -144,126 +132,158 @@ def next_contacts(units: Units) -> dict[int, int]:
         if following is not None:
             pairs.setdefault((stem, rest), []).append((index, following))
     after: dict[int, int] = {}
+    mm = units.coordinates_mm
     for shaft in pairs.values():
-        spacing = [_distance_mm(units, *pair) for pair in shaft]
-        known = [mm for mm in spacing if np.isfinite(mm)]
-        limit = min(FARTHEST_MM, FARTHEST_SPACINGS * float(np.median(known))) if known else 0.0
-        after |= {a: b for (a, b), mm in zip(shaft, spacing, strict=True) if not mm > limit}
+        spacing = [np.nan if mm is None else float(np.linalg.norm(mm[a] - mm[b])) for a, b in shaft]
+        known = [distance for distance in spacing if np.isfinite(distance)]
+        limit = min(MAX_DISTANCE_MM, MAX_SPACINGS * float(np.median(known))) if known else 0.0
+        after |= {a: b for (a, b), far in zip(shaft, spacing, strict=True) if not far > limit}
     return dict(sorted(after.items()))
 
 
-def _distance_mm(units: Units, a: int, b: int) -> float:
-    """Distance of two units, NaN where a place is not known."""
-    if units.coordinates_mm is None:
-        return float("nan")
-    return float(np.linalg.norm(units.coordinates_mm[a] - units.coordinates_mm[b]))
-
-
-def _average(recording: Recording, values: Series, units: Units, found: Survey) -> Referenced:
-    assert found.total is not None
-    n_sound = int(found.sound.sum())
-    average = found.total / n_sound if n_sound else np.full(values.shape[0], np.nan)
-    findings = _not_sound(recording, units, found.constant, found.sound, severity="note")
-    return Referenced(AverageReferenced(values, average, found.varies), units, findings)
+_Derived = tuple[list[Terms], Units, tuple[Finding, ...]]
 
 
 def _bipolar(
-    recording: Recording,
-    values: Series,
-    units: Units,
-    after: dict[int, int],
-    usable: BoolArray,
-    constant: BoolArray,
-) -> Referenced:
+    recording: Recording, after: dict[int, int], found: Survey, *, gaps_allowed: bool
+) -> _Derived:
+    units, mm = recording.units, recording.units.coordinates_mm
+    # A gap in one contact is a gap in its pairs: with gaps allowed it costs events, not the pair.
+    usable = found.varies if gaps_allowed else found.sound
     pairs = [(a, b) for a, b in after.items() if usable[a] and usable[b]]
     paired = {index for pair in pairs for index in pair}
     alone = [i for i in range(len(units.ids)) if usable[i] and i not in paired]
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
-    place = units.coordinates_mm
+    regions = units.regions
     derived = Units(
         tuple(f"{units.ids[a]}-{units.ids[b]}" for a, b in pairs),
-        tuple(_region(units.regions[a], units.regions[b]) for a, b in pairs),
-        None if place is None else (place[first] + place[second]) / 2,
+        tuple(regions[b] if regions[a] == "unknown" else regions[a] for a, b in pairs),
+        None if mm is None else (mm[first] + mm[second]) / 2,
         units.coordinate_frame,
     )
     findings = (
-        *_not_sound(recording, units, constant, usable, severity="excluded"),
-        *_without_neighbour(recording, units, alone),
+        *_not_sound(recording, found.constant, usable, severity="excluded"),
+        *_without_neighbour(recording, alone),
     )
-    return Referenced(
-        Combined(values, [((a, 1.0), (b, -1.0)) for a, b in pairs]), derived, findings
-    )
-
-
-def _region(first: str, second: str) -> str:
-    return second if first == "unknown" else first
+    return [((a, 1.0), (b, -1.0)) for a, b in pairs], derived, findings
 
 
 def _laplacian(
-    recording: Recording, values: Series, units: Units, after: dict[int, int], found: Survey
-) -> Referenced:
+    recording: Recording,
+    after: dict[int, int],
+    found: Survey,
+    *,
+    gaps_allowed: bool,  # noqa: ARG001
+) -> _Derived:
     before = {b: a for a, b in after.items()}
-    sound = found.sound
     terms: list[Terms] = []
     kept, alone = [], []
-    for index in range(len(units.ids)):
-        around = [n[index] for n in (before, after) if index in n and sound[n[index]]]
+    for index in range(len(recording.units.ids)):
+        around = [n[index] for n in (before, after) if index in n and found.sound[n[index]]]
         if not found.varies[index]:
-            around = []  # stays as it is, so that it is found out
+            around = []  # stays constant, so that the check of units finds it
         elif not around:
             alone.append(index)
             continue
         kept.append(index)
         terms.append(((index, 1.0), *((n, -1.0 / len(around)) for n in around)))
     findings = (
-        *_not_sound(recording, units, found.constant, sound, severity="note"),
-        *_without_neighbour(recording, units, alone),
+        *_not_sound(recording, found.constant, found.sound, severity="note"),
+        *_without_neighbour(recording, alone),
     )
-    return Referenced(Combined(values, terms), units.take(kept), findings)
+    return terms, recording.units.take(kept), findings
 
 
 def _not_sound(
     recording: Recording,
-    units: Units,
     constant: BoolArray,
     sound: BoolArray,
     *,
     severity: Literal["excluded", "note"],
 ) -> tuple[Finding, ...]:
-    """Findings on channels that are no reference for others: one for each of two reasons."""
-    findings = []
-    for reason, flags, expected in (
+    """Findings on channels that others are not referenced to, one for each of two reasons."""
+    reasons = (
         (Reason.CONSTANT_UNIT, constant, "signals that vary"),
         (Reason.NON_FINITE_NEURAL, ~constant & ~sound, "finite values"),
-    ):
-        names = [units.ids[index] for index in np.flatnonzero(flags)]
-        if names:
-            findings.append(
-                Finding(
-                    field="reference",
-                    reason=reason,
-                    severity=severity,
-                    where=recording.where,
-                    found=f"{len(names)} of {len(units.ids)} channels: {listed(names)}",
-                    expected=expected,
-                    remedy="no other channel is referenced to them; fix them in the source to keep them",
-                )
-            )
-    return tuple(findings)
+    )
+    remedy = "no other channel is referenced to them; fix them in the source to keep them"
+    return tuple(
+        _finding(recording, reason, severity, np.flatnonzero(flags).tolist(), expected, remedy)
+        for reason, flags, expected in reasons
+        if flags.any()
+    )
 
 
-def _without_neighbour(recording: Recording, units: Units, alone: list[int]) -> tuple[Finding, ...]:
+def _without_neighbour(recording: Recording, alone: list[int]) -> tuple[Finding, ...]:
+    expected = "a usable contact with the next or the previous number on the same shaft"
+    remedy = 'the channels are left out; choose reference = "average" or "none" to keep them'
+    reason = Reason.CHANNEL_WITHOUT_REFERENCE
     if not alone:
         return ()
-    names = [units.ids[index] for index in alone]
-    return (
-        Finding(
-            field="reference",
-            reason=Reason.CHANNEL_WITHOUT_REFERENCE,
-            severity="excluded",
-            where=recording.where,
-            found=f"{len(names)} of {len(units.ids)} channels: {listed(names)}",
-            expected="a usable contact with the next or the previous number on the same shaft",
-            remedy='the channels are left out; choose reference = "average" or "none" to keep them',
-        ),
+    return (_finding(recording, reason, "excluded", alone, expected, remedy),)
+
+
+def _finding(
+    recording: Recording,
+    reason: Reason,
+    severity: Literal["excluded", "note"],
+    channels: list[int],
+    expected: str,
+    remedy: str,
+) -> Finding:
+    ids = recording.units.ids
+    return Finding(
+        field="reference",
+        reason=reason,
+        severity=severity,
+        where=recording.where,
+        found=f"{len(channels)} of {len(ids)} channels: {listed([ids[i] for i in channels])}",
+        expected=expected,
+        remedy=remedy,
     )
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one pass over all channels shows.
+
+    ``varies`` and ``constant`` [n_units]: its finite values are not all the same, or are; neither, if there are none.
+    ``complete`` [n_units]: it is finite at every sample; with gaps allowed, at every sample at which any channel is.
+    ``total`` [n_samples] is the sum over the sound channels, NaN in gaps that all channels share; None if not needed.
+    """
+
+    varies: BoolArray
+    constant: BoolArray
+    complete: BoolArray
+    total: FloatArray | None
+
+    @property
+    def sound(self) -> BoolArray:
+        """Channels that vary and are complete, [n_units]: others can be referenced to them."""
+        return self.varies & self.complete
+
+
+def survey(values: Series, *, gaps_allowed: bool, add_up: bool) -> Survey:
+    """Read all channels, a few at a time; a second time only if all of them share a gap and a sum is needed."""
+    n_samples, n_units = values.shape
+    varies, n_finite = np.zeros(n_units, np.bool_), np.zeros(n_units, np.int64)
+    covered = np.zeros(n_samples, np.bool_)
+    total = np.zeros(n_samples) if add_up else None
+    for indices, block in UnitBlocks(values):
+        for index, column in zip(indices, block.T, strict=True):
+            finite = np.isfinite(column)
+            covered |= finite
+            n_finite[index] = finite.sum()
+            known = column if n_finite[index] == n_samples else column[finite]
+            varies[index] = known.size > 0 and known.min() < known.max()
+            if total is not None and varies[index] and n_finite[index] == n_samples:
+                total += column
+    n_covered = int(covered.sum()) if gaps_allowed else n_samples
+    found = Survey(varies, ~varies & (n_finite > 0), n_finite == n_covered, total)
+    if total is not None and n_covered < n_samples:
+        total[:] = np.where(covered, 0.0, np.nan)
+        for indices, block in UnitBlocks(values):
+            for index, column in zip(indices, block.T, strict=True):
+                if found.sound[index]:
+                    total[covered] += column[covered]
+    return found
