@@ -12,8 +12,7 @@ import lpact.inputs.grid_cache as grid_cache
 from dataset_writers.alice import write_alice
 from lpact.config import DatasetConfig
 from lpact.datasets.base import DATASETS
-from lpact.inputs.grid_cache import GridCache, fingerprint
-from lpact.inputs.on_grid import put_on_grid
+from lpact.inputs.grid_cache import GridCache, fingerprint, put_on_grid
 
 ENTRY = {
     "name": "alice",

@@ -1,4 +1,4 @@
-"""From a dataset's recording to what every level works on: one grid with responses, nuisance and mechanisms."""
+"""From a dataset's recording to the inputs of every level: one grid with responses, nuisance and mechanisms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lpact.features.models import FULL, ModelSource, check_features
 from lpact.features.nuisance import build_nuisance, nuisance_findings
 from lpact.features.parsing.parse import read_parse
 from lpact.grid import EventGrid, Exclusion
-from lpact.inputs.on_grid import OnGrid, Place, put_on_grid
+from lpact.inputs.grid_cache import OnGrid, Place, put_on_grid
 from lpact.math.ridge import PER_TARGET, SHARED, Compute, RidgeGrid, Selection
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
@@ -99,7 +99,7 @@ class Inspection:
 
 
 def ridge_grid(readout: ReadoutConfig, prepared: Prepared | None = None) -> RidgeGrid:
-    """Translate the study's readout settings for the numerics; regions are those of the prepared recording."""
+    """The readout settings as the numerics need them; regions are those of the prepared recording."""
     selection = PER_TARGET
     if readout.selection == "shared":
         selection = SHARED
@@ -141,10 +141,8 @@ def make_folds(n_events: int, story: IntArray, readout: ReadoutConfig) -> Blocke
 def _has_validation(folds: BlockedFolds) -> bool:
     """Whether every outer block has validation rows outside its embargo."""
     blocks = range(folds.n_blocks)
-    rows = {(o, i): folds.validation_rows(i, o) for o in blocks for i in blocks if i != o}
-    return all(
-        any(r.stop - r.start >= 2 for (o, _), r in rows.items() if o == block) for block in blocks
-    )
+    rows = ((folds.validation_rows(i, o) for i in blocks if i != o) for o in blocks)
+    return all(any(r.stop - r.start >= 2 for r in inner) for inner in rows)
 
 
 def _smallest_inner(folds: BlockedFolds) -> int:
@@ -152,12 +150,7 @@ def _smallest_inner(folds: BlockedFolds) -> int:
 
 
 Language = Callable[[Stimulus], WordValues | Missing]
-"""What a language model says of a stimulus' words."""
-
-
-def no_language(_: Stimulus) -> WordValues | Missing:
-    """Stand-in where no model reads text."""
-    return NO_LANGUAGE
+"""Values of a language model for the words of a stimulus."""
 
 
 def inspect(
@@ -166,44 +159,18 @@ def inspect(
     *,
     name: str,
     config: SharedConfig,
-    language: Language = no_language,
+    language: Language = lambda _: NO_LANGUAGE,
     place: Place = put_on_grid,
 ) -> Inspection:
     """Load, check and prepare one recording; raises `InputError` for what must be fixed.
 
-    ``place`` puts the recording on its grid, or finds one that was kept.
+    ``place`` puts the recording on its grid, or reads a cached one.
     """
     stimulus = dataset.stimulus(recording_id.stimulus)
     check_stimulus(stimulus)
     entry = next(d for d in config.datasets if d.name == name)
     placed = place(dataset, recording_id, stimulus, entry)
-    where = placed.where
-    seen = _first_look(recording_id, placed, stimulus)
-    if placed.grid is None:
-        return _excluded(seen, _empty(seen, where))
-    if (unusable := _unusable(seen, len(placed.usable), where, entry.max_bad_units)) is not None:
-        return _excluded(seen, unusable)
-    grid = _take_units(placed.grid, placed.usable)
-    if entry.grid.units == "regions":
-        grid = _average_regions(grid)
-    seen = replace(
-        seen,
-        findings=(*seen.findings, *(_left_out(e, where) for e in grid.exclusions)),
-        n_events=grid.n_events,
-        n_events_excluded=grid.n_candidate_events - grid.n_events,
-    )
-    folds = make_folds(grid.n_events, grid.story, config.readout)
-    if isinstance(folds, Reason):
-        return _excluded(seen, _too_short(folds, grid, where, config.readout))
-    prepared = Prepared(name, recording_id, grid, stimulus, np.empty((grid.n_events, 0)), {}, folds)
-    prepared, missing = _with_predictors(prepared, config, language)
-    findings = (*seen.findings, *nuisance_findings(stimulus, config.nuisance))
-    return replace(seen, prepared=prepared, missing=missing, findings=findings)
-
-
-def _first_look(recording_id: RecordingId, placed: OnGrid, stimulus: Stimulus) -> Inspection:
-    """What is known of a recording that was read."""
-    return Inspection(
+    seen = Inspection(
         id=recording_id,
         prepared=None,
         reason=Reason.OK,
@@ -216,36 +183,52 @@ def _first_look(recording_id: RecordingId, placed: OnGrid, stimulus: Stimulus) -
         n_events_excluded=0,
         missing={},
     )
+    if (unusable := _unusable(placed, seen.n_words, entry.max_bad_units)) is not None:
+        return _excluded(seen, unusable)
+    assert placed.grid is not None
+    grid = _take_units(placed.grid, placed.usable)
+    if entry.grid.units == "regions":
+        grid = _average_regions(grid)
+    seen = replace(
+        seen,
+        findings=(*seen.findings, *(_left_out(e, placed.where) for e in grid.exclusions)),
+        n_events=grid.n_events,
+        n_events_excluded=grid.n_candidate_events - grid.n_events,
+    )
+    folds = make_folds(grid.n_events, grid.story, config.readout)
+    if isinstance(folds, Reason):
+        return _excluded(seen, _too_short(folds, grid, placed.where, config.readout))
+    prepared = Prepared(name, recording_id, grid, stimulus, np.empty((grid.n_events, 0)), {}, folds)
+    prepared, missing = _with_predictors(prepared, config, language)
+    findings = (*seen.findings, *nuisance_findings(stimulus, config.nuisance))
+    return replace(seen, prepared=prepared, missing=missing, findings=findings)
 
 
 def _excluded(seen: Inspection, finding: Finding) -> Inspection:
     return replace(seen, reason=finding.reason, findings=(*seen.findings, finding))
 
 
-def _empty(seen: Inspection, where: str) -> Finding:
-    """There was nothing to put on a grid."""
-    return Finding(
-        field="recording",
-        reason=Reason.EMPTY_RUN,
-        severity="excluded",
-        where=where,
-        found=f"{seen.n_samples} samples, {seen.n_units} units, {seen.n_words} words",
-        expected="at least one of each",
-        remedy="remove the recording, or add its data",
-    )
-
-
-def _unusable(seen: Inspection, n_usable: int, where: str, most_bad: float) -> Finding | None:
+def _unusable(placed: OnGrid, n_words: int, most_bad: float) -> Finding | None:
     """Why too little of a recording is usable, or None."""
-    n_bad = seen.n_units - n_usable
-    if n_usable and n_bad <= most_bad * seen.n_units:
+    if placed.grid is None:
+        return Finding(
+            field="recording",
+            reason=Reason.EMPTY_RUN,
+            severity="excluded",
+            where=placed.where,
+            found=f"{placed.n_samples} samples, {placed.n_units} units, {n_words} words",
+            expected="at least one of each",
+            remedy="remove the recording, or add its data",
+        )
+    n_bad = placed.n_units - len(placed.usable)
+    if placed.usable and n_bad <= most_bad * placed.n_units:
         return None
     return Finding(
         field="units",
         reason=Reason.TOO_MANY_BAD_UNITS,
         severity="excluded",
-        where=where,
-        found=f"{n_bad} of {seen.n_units} units are unusable",
+        where=placed.where,
+        found=f"{n_bad} of {placed.n_units} units are unusable",
         expected=f"at most {most_bad:.0%} (max_bad_units of the dataset)",
         remedy="fix or remove the recording",
     )
@@ -262,7 +245,7 @@ _EXCLUSIONS = {
     ),
     Reason.BAD_SPAN: (
         "signals without artefacts",
-        "none needed if the stretches are known to be bad; see preprocess.artefact_threshold",
+        "none needed if these times are known to be bad; see preprocess.artefact_threshold",
     ),
     Reason.MISSING_SAMPLES: (
         "finite values in every window",
@@ -273,7 +256,7 @@ _EXCLUSIONS = {
         "none needed: a TR without words has no features, and is left out",
     ),
 }
-"""What was expected of events that the grid leaves out, and what to do."""
+"""What is expected of events that the grid leaves out, and what to do."""
 
 
 def _left_out(exclusion: Exclusion, where: str) -> Finding:
@@ -305,7 +288,7 @@ def _too_short(reason: Reason, grid: EventGrid, where: str, readout: ReadoutConf
 def _with_predictors(
     prepared: Prepared, config: SharedConfig, language: Language
 ) -> tuple[Prepared, dict[tuple[str, str], Missing]]:
-    """The recording with nuisance and mechanisms, and what of them cannot be had."""
+    """The recording with nuisance and mechanisms, and which of them are not available."""
     stimulus, grid = prepared.stimulus, prepared.grid
     nuisance, _, missing_nuisance = build_nuisance(stimulus, config.nuisance)
     values, available, missing_mechanisms = mechanism_matrix(
@@ -327,12 +310,12 @@ def _with_predictors(
             missing["mechanism", mechanism] = Missing(Reason.MECHANISM_CONSTANT, detail)
         else:
             mechanisms[mechanism], delayed[mechanism] = scalars[:, 0], scalars
-    pending = tuple(
-        mechanism
-        for mechanism in config.mechanisms.include
-        if mechanism in missing_mechanisms
-        and missing_mechanisms[mechanism].reason is Reason.FEATURES_NOT_EXTRACTED
-    )
+    extractable = {
+        name
+        for name, why in missing_mechanisms.items()
+        if why.reason is Reason.FEATURES_NOT_EXTRACTED
+    }
+    pending = tuple(name for name in config.mechanisms.include if name in extractable)
     complete = replace(
         prepared,
         nuisance=grid.pool(nuisance),
@@ -346,12 +329,9 @@ def _with_predictors(
 def _mechanism_inputs(
     stimulus: Stimulus, config: SharedConfig, language: Language
 ) -> MechanismInputs:
-    """What mechanisms are computed from: nothing is parsed or read that none of them looks at."""
-    needed = [
-        MECHANISMS.get(name)
-        for name in config.mechanisms.include
-        if name not in stimulus.mechanisms
-    ]
+    """What mechanisms are computed from; only what one of them needs is parsed or read."""
+    included = config.mechanisms.include
+    needed = [MECHANISMS.get(name) for name in included if name not in stimulus.mechanisms]
     read = parse = None
     if lacking := stimulus.lacks("word"):
         absent = Missing(Reason.MECHANISM_NOT_OFFERED, f"stimulus '{stimulus.id}': {lacking}")

@@ -12,7 +12,7 @@ from lpact.datasets.base import ITEM, Dataset, RecordingId, Stimulus, Units
 from lpact.errors import InputError, did_you_mean
 from lpact.grid import EventGrid
 from lpact.grid.words import times_s
-from lpact.inputs.on_grid import OnGrid, put_on_grid
+from lpact.inputs.grid_cache import OnGrid, put_on_grid
 from lpact.math.types import FloatArray, IntArray
 from lpact.responses import Responses
 from lpact.responses.read import STIMULUS, stack_presentations

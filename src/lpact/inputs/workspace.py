@@ -14,8 +14,7 @@ from lpact.errors import ConfigError, LPactError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import NO_LANGUAGE, WordValues
 from lpact.features.models import MODELS, ModelPlace, ModelSource
-from lpact.inputs.grid_cache import GridCache, fingerprint
-from lpact.inputs.on_grid import put_on_grid
+from lpact.inputs.grid_cache import GridCache, fingerprint, put_on_grid
 from lpact.inputs.prepare import Inspection, ModelOnGrid, Prepared, inspect
 from lpact.inputs.sources import Owner, Seen, SourceWatch
 
@@ -75,13 +74,13 @@ class Workspace:
 
     def hold(self, seen: Mapping[Owner, tuple[Seen, ...]], fingerprints: Mapping[str, str]) -> None:
         """Take over what an audit in another workspace saw of the sources."""
-        self.watch.take(seen)
+        self.watch.seen |= seen
         self.fingerprints |= fingerprints
 
     def check_sources(self, dataset: str | None = None, *, features: bool = True) -> bool:
-        """Compare files with what the audit saw, those of one dataset or all; another content is an `InputError`.
+        """Compare files of one dataset, or of all, with what the audit saw; other content is an `InputError`.
 
-        Returns whether files were written again with the same content: what was read of them is then forgotten, and
+        Returns whether files were written again with the same content: what was read of them is then discarded, and
         must be read again.
         """
         owners = [
@@ -89,12 +88,12 @@ class Workspace:
             for own, model in self.watch.seen
             if dataset in (None, own) and (features or not model)
         ]
-        moved = self.watch.check(owners)
-        if moved:
+        rewritten = self.watch.check(owners)
+        if rewritten:
             for kept in (self._datasets, self._inspections, self._recalled):
                 kept.clear()
             self.__dict__.pop("sources", None)
-        return moved
+        return rewritten
 
     def _look_at(self, name: str) -> None:
         """Note a dataset's files, or compare them with what the audit saw, before this process first reads them."""
