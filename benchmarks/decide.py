@@ -19,17 +19,17 @@ import polars as pl
 
 from benchmarks.machine import machine, versions
 from benchmarks.timing import middle, stopwatch
+from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import NEEDED, decide
 from lpact.analyses.lpact.robustness import (
     READS,
     READS_DECIDED,
     READS_IF_THERE,
+    n_claim_decisions,
     robustness,
-    robustness_cost,
     uncertainty_tables,
 )
 from lpact.cli.demo import demo_study
-from lpact.config import StudyConfig
 from lpact.store import StoredRun
 from lpact.study import open_run
 
@@ -56,17 +56,16 @@ def repeated(tables: Tables, column: str, n: int) -> Tables:
     }
 
 
-def measure(tables: Tables, config: StudyConfig, times: str, repeats: int) -> list[Row]:
+def measure(tables: Tables, config: LPactConfig, times: str, repeats: int) -> list[Row]:
     """Median seconds of the decision, of the analyses that need no other, and of all."""
     common: dict[str, Any] = {
         "gates": config.gates,
         "primary_metric": config.readout.primary_metric,
     }
-    cost = robustness_cost(tables)
     cases: dict[str, Callable[[], object]] = {
         "decide": partial(decide, {t.name: tables[t.name] for t in NEEDED}, **common),
         "uncertainty tables, as decided": partial(
-            uncertainty_tables, tables, seed=config.seed, as_decided=True, **common
+            uncertainty_tables, tables, seed=config.seed, **common
         ),
         "robustness": partial(robustness, tables, seed=config.seed, **common),
     }
@@ -78,20 +77,20 @@ def measure(tables: Tables, config: StudyConfig, times: str, repeats: int) -> li
             "cpu_seconds": round(taken.cpu, 3),
             "target_s": TARGETS_S.get((times, name)),
             "repeats": repeats,
-            "n_claims": cost.n_claims,
-            "n_changes": cost.n_changes,
-            "n_claim_decisions": cost.n_claim_decisions,
+            "n_claim_decisions": n_claim_decisions(tables),
         }
         for name, work in cases.items()
         for taken in [middle([stopwatch(work)[0] for _ in range(repeats)])]
     ]
 
 
-def _read(folder: Path) -> tuple[Tables, StudyConfig]:
+def _read(folder: Path) -> tuple[Tables, LPactConfig]:
     run = StoredRun(folder)
     present = {table.name for table in run.tables()}
     wanted = {table.name for table in (*READS, *READS_DECIDED, *READS_IF_THERE)}
-    return {name: run.table(name) for name in sorted(wanted & present)}, open_run(folder).config
+    return {name: run.table(name) for name in sorted(wanted & present)}, LPactConfig.of(
+        open_run(folder).config
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -112,7 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
         rows += measure(mine, config, times, 1 if options.quick else REPEATS)
     for row in rows:
         print(
-            f"{row['tables']:14} {row['name']:32} {row['seconds']:8.2f} s  {row['n_claims']} claims"
+            f"{row['tables']:14} {row['name']:32} {row['seconds']:8.2f} s  {row['n_claim_decisions']} claim decisions"
         )
     about = {"machine": machine(), "versions": versions()}
     options.out.write_text(json.dumps([row | about for row in rows], indent=2) + "\n")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lpact.analyses.lpact.robustness.intervals import bootstrap_mean
+from lpact.analyses.lpact.robustness.uncertainty import bootstrap_mean
 from lpact.codes import Reason
 
 

@@ -16,13 +16,11 @@ from robustness_tables import (
 )
 from synthetic_tables import CEILING, CONTROL_DELTAS, DISSOCIATIONS, NULLS, put, stack
 
-from lpact.analyses.lpact.robustness import findings, integrated_counts, robustness
-from lpact.analyses.lpact.robustness.ablation import Ablation
-from lpact.analyses.lpact.robustness.conventional import conventional_contrast
-from lpact.analyses.lpact.robustness.models import model_summary
-from lpact.analyses.lpact.robustness.quantities import level_quantities
-from lpact.analyses.lpact.robustness.thresholds import threshold_sensitivity
-from lpact.analyses.lpact.robustness.uncertainty import uncertainty_by_level
+from lpact.analyses.lpact.robustness import findings, integrated_counts
+from lpact.analyses.lpact.robustness.changes import threshold_sensitivity
+from lpact.analyses.lpact.robustness.controls import Ablation
+from lpact.analyses.lpact.robustness.summaries import conventional_contrast, model_summary
+from lpact.analyses.lpact.robustness.uncertainty import level_quantities, uncertainty_by_level
 from lpact.errors import TableError
 from lpact.store import frame
 from lpact.tables import find_table
@@ -87,7 +85,7 @@ def thresholds(tables, **gates):
     """The one table, without the others."""
     of = decider(tables, **gates)
     datasets = ["demo"]
-    uncertainty = uncertainty_by_level(level_quantities(of), datasets, seed=0, draws=10)
+    uncertainty = uncertainty_by_level(level_quantities(of), datasets, seed=0)
     return threshold_sensitivity(of, Ablation(of), uncertainty, None)
 
 
@@ -269,19 +267,6 @@ def test_a_missing_table_is_named():
     del tables[BRAIN_CEILING]
     with pytest.raises(TableError, match=BRAIN_CEILING):
         analysed(tables)
-
-
-def test_draws_must_be_positive():
-    from lpact.analyses.lpact.config import GatesConfig
-
-    with pytest.raises(TableError, match="draws"):
-        robustness(
-            passing_study(),
-            gates=GatesConfig(),
-            primary_metric="pearson",
-            seed=0,
-            bootstrap_draws=0,
-        )
 
 
 def test_row_order_changes_nothing():

@@ -24,14 +24,14 @@ from synthetic_tables import (
 
 from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.levels.contrast import best_control
-from lpact.analyses.lpact.robustness.ablation import Ablation
-from lpact.analyses.lpact.robustness.best_control import (
+from lpact.analyses.lpact.robustness.changes import counts_without
+from lpact.analyses.lpact.robustness.controls import (
     RULES,
+    Ablation,
     altered,
     best_of,
     configured_rule,
-    level1_rivals,
-    level2_rivals,
+    read_rivals,
 )
 from lpact.tables import RECORDING_KEY, find_table
 
@@ -94,22 +94,18 @@ def test_the_study_has_claims_of_all_kinds(mixed):
 )
 def test_thresholds(mixed, touched, changed):
     gates = mixed.gates.model_copy(update=changed)
-    assert found(mixed.counts_with_gates(gates, touched)) == whole(mixed, **changed)
+    assert found(mixed.counts(touched, gates=gates)) == whole(mixed, **changed)
 
 
 @pytest.mark.parametrize("removed", ["circular_shift", "random_matched_dim", "static_embedding"])
 def test_controls(mixed, removed):
-    tables = altered(
-        mixed.tables,
-        level1_rivals(mixed.tables),
-        level2_rivals(mixed.tables),
-        lambda control: ne(control, removed),
-        "max",
-    )
+    def change(tables):
+        return altered(tables, read_rivals(tables), lambda control: ne(control, removed), "max")
+
     scenarios = {s.name: s for s in Ablation(mixed).scenarios()} if removed[0] == "c" else {}
-    expected = whole(mixed, tables)
+    expected = whole(mixed, change(mixed.tables))
     touched = ("predictive", "relational", "ceiling", "replication", "severe_control")
-    assert found(mixed.counts_with_tables(tables, touched)) == expected
+    assert found(mixed.counts(touched, change=change)) == expected
     if scenarios:
         assert found(scenarios["without_circular_shift"].counts) == expected
         assert expected["paper"] == (4, 6)
@@ -124,7 +120,7 @@ def test_subject_runs(mixed, dataset):
     }
     places = mixed.tables[CONTROL_DELTAS].filter(dataset=dataset, run="2").select(RECORDING_KEY)
     (recording,) = places.unique().rows()
-    assert found(mixed.counts_without(recording)) == whole(mixed, tables)
+    assert found(counts_without(mixed, recording)) == whole(mixed, tables)
 
 
 @pytest.mark.parametrize("dataset", ["a", "b"])
@@ -145,7 +141,7 @@ def test_a_correction_runs_over_all_claims(mixed):
     """With an fdr above alpha, claims that a gate stops still weigh in the correction."""
     of = decider(mixed.tables, alpha=0.05, fdr=0.2)
     gates = of.gates.model_copy(update={"min_ceiling_fraction": 0.1})
-    assert found(of.counts_with_gates(gates, ("ceiling",))) == whole(of, min_ceiling_fraction=0.1)
+    assert found(of.counts(("ceiling",), gates=gates)) == whole(of, min_ceiling_fraction=0.1)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -165,12 +161,12 @@ def test_rows_recomputed_from_a_stored_run_are_the_stored_ones(simulated_run):
     names = (NULLS, "relational/profile_similarity_scores")
     stored = (CONTROL_DELTAS, SUBJECT_RUNS, PROFILE_DELTAS, CEILING)
     tables = {name: simulated_run.table(name) for name in (*names, *stored)}
-    level1, level2 = level1_rivals(tables), level2_rivals(tables)
-    assert configured_rule(level1, level2) == "max"
-    again = altered(tables, level1, level2, lambda _: True, "max")
+    rivals = read_rivals(tables)
+    assert configured_rule(rivals) == "max"
+    again = altered(tables, rivals, lambda _: True, "max")
     for name in stored:
         assert again[name].select(tables[name].columns).equals(tables[name]), name
-    other = altered(tables, level1, level2, lambda _: True, "mean_top_3")
+    other = altered(tables, rivals, lambda _: True, "mean_top_3")
     assert (other[CONTROL_DELTAS]["delta_control"] > tables[CONTROL_DELTAS]["delta_control"]).any()
 
 

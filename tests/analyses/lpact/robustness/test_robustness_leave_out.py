@@ -19,13 +19,13 @@ from robustness_tables import (
 from synthetic_tables import CONTROL_DELTAS, SPECIFICITY, STRIPPING_DELTAS, put, stack
 
 from lpact.analyses.lpact.robustness import findings
-from lpact.analyses.lpact.robustness.leave_out import (
+from lpact.analyses.lpact.robustness.changes import (
     leave_one_dataset_out,
     leave_one_subject_run_out_decisions,
 )
-from lpact.analyses.lpact.robustness.quantities import level_quantities
 from lpact.analyses.lpact.robustness.uncertainty import (
     leave_one_subject_run_out,
+    level_quantities,
     uncertainty_by_level,
 )
 from lpact.store import frame
@@ -116,7 +116,7 @@ def test_one_subject_run_is_a_limit_of_coverage():
 def uncertainty(tables):
     """The one table, without the others."""
     quantities = level_quantities(decider(tables))
-    return uncertainty_by_level(quantities, ["demo"], seed=0, draws=100)
+    return uncertainty_by_level(quantities, ["demo"], seed=0)
 
 
 def without_runs(tables):

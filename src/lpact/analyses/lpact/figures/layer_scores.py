@@ -22,7 +22,7 @@ from lpact.analyses.lpact.figures.common import (
     run_name,
     where,
 )
-from lpact.analyses.lpact.robustness.intervals import DRAWS, bootstrap_mean
+from lpact.analyses.lpact.robustness.uncertainty import DRAWS, bootstrap_mean
 from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, CONTROL_NULLS
 from lpact.codes import Reason

@@ -1,21 +1,21 @@
-"""The decision, taken again under altered tables or thresholds, and compared with the run's own.
+"""The decision of a run, made again with altered tables or thresholds, and compared with the run's own.
 
-Everything that asks what would be integrated goes through `lpact.analyses.lpact.gates`: no gate is written twice.
-Only what can have changed is decided again. A change touches some gates and not others; a claim that fails a gate
-which the change does not touch is not integrated before or after it, so that its layer need not be looked at. Neither
-need a layer without any number at some level. Where a gate profile corrects over the claims of a study, the
-correction is made over all of them, with the p-values that the decision stores. Gates and tests whose tables and
-thresholds are untouched are taken from the run's own decision. Where only the integrated claims are counted, a layer
-that level 1 stops is not looked at further, nor is one tested further that a test has stopped: its p-value is above
-the false discovery rate, and how far above it is changes no other claim (Benjamini & Hochberg 1995 look at p-values
-up to the rate only).
+Everything that counts integrated claims goes through `lpact.analyses.lpact.gates`: no gate is written twice. Only what
+can have changed is decided again. A change touches some gates and not others; a claim that fails a gate which the
+change does not touch is not integrated before or after it, so its layer is skipped. So is a layer without any number
+at some level. If a gate profile corrects over the claims of a study, the correction covers all of them, with the
+p-values that the decision stores. Gates and tests whose tables and thresholds are unchanged are taken from the run's
+decision. A layer that level 1 stops is not evaluated further, nor is one that a test has stopped: its p-value is above
+the false discovery rate, and how far above it is changes no other claim (Benjamini & Hochberg 1995 consider p-values up
+to the rate only).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
@@ -23,8 +23,7 @@ from lpact.analyses.lpact.gates import NEEDED
 from lpact.analyses.lpact.gates.decision import decide_gathered, gather, integrated_claims, read_all
 from lpact.analyses.lpact.gates.known import Known
 from lpact.analyses.lpact.gates.screening import promising_layers
-from lpact.analyses.lpact.robustness.counting import Counts, StudyClaims
-from lpact.analyses.lpact.robustness.decided import DecidedRun, Tables
+from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import (
     BLOCK_DROPS,
     CONTROL_DELTAS,
@@ -34,8 +33,14 @@ from lpact.analyses.lpact.tables.levels import (
     SPECIFICITY,
     STRIPPING_DELTAS,
 )
-from lpact.codes import Gate, Reason
-from lpact.tables import RECORDING_KEY
+from lpact.codes import FinalLabel, Gate, Reason
+from lpact.stats import benjamini_hochberg
+from lpact.tables import Table
+
+Tables = Mapping[str, pl.DataFrame]
+Counts = dict[str, dict[str, int]]
+"""By gate profile: claims, integrated ones, and those that a change gains and loses."""
+Layer = tuple[str, str, int]
 
 MECHANISM = "mechanism_specific"
 GATES: Mapping[str, Gate] = {
@@ -47,11 +52,45 @@ GATES: Mapping[str, Gate] = {
     "replication": Gate.REPLICATION,
 }
 """Gates by their column in the decision table."""
-
 LAYER_KEY = ("dataset", "model", "layer")
+DECIDED: tuple[Table, ...] = (
+    CONTROL_DELTAS,
+    PROFILE_DELTAS,
+    STRIPPING_DELTAS,
+    SPECIFICITY,
+    DISSOCIATIONS,
+    NORMALIZED_SCORES,
+    DECISIONS,
+)
+"""Tables of a decision that are read: rows of all levels with their labels, and the claims."""
 _NOT_IN_GATES = (STRIPPING_DELTAS, DISSOCIATIONS)
 """Tables whose rows are labelled by the decision, and that no gate reads."""
 _LEVELS = (CONTROL_DELTAS, PROFILE_DELTAS, SPECIFICITY, NORMALIZED_SCORES)
+
+
+@dataclass
+class DecidedRun:
+    """Tables of a run in ``tables``, those with decided columns in ``base``, and thresholds of its decision."""
+
+    tables: Tables
+    base: Tables
+    gates: GatesConfig
+    primary_metric: str
+
+    @property
+    def decisions(self) -> pl.DataFrame:
+        """The decision table of the run."""
+        return self.base[DECISIONS.name]
+
+    @property
+    def profiles(self) -> list[str]:
+        """Gate profiles, sorted."""
+        return self.decisions["gate_profile"].unique().sort().to_list()
+
+    @property
+    def datasets(self) -> list[str]:
+        """Datasets with claims, sorted."""
+        return self.decisions["dataset"].unique().sort().to_list()
 
 
 class Decider(DecidedRun):
@@ -66,91 +105,56 @@ class Decider(DecidedRun):
     ) -> None:
         tell("deciding the run")
         measured = read_all(tables)
-        block_tests: dict[tuple[object, ...], float] = {}
-        found = gather(
-            measured,
-            gates=gates,
-            primary_metric=primary_metric,
-            known=Known(block_tests=block_tests),
-        )
-        super().__init__(
-            {**tables, **measured}, decide_gathered(measured, found), gates, primary_metric
-        )
+        self._block_tests: dict[tuple[object, ...], float] = {}
+        known = Known(block_tests=self._block_tests)
+        self._found = gather(measured, gates=gates, primary_metric=primary_metric, known=known)
+        base = decide_gathered(measured, self._found)
+        super().__init__({**tables, **measured}, base, gates, primary_metric)
         self.tell = tell
-        self._found = found
-        self._block_tests = block_tests
-        self._claims = StudyClaims(self.decisions, list(GATES))
-        self._opened: dict[tuple[str, ...], tuple[pl.DataFrame, Tables]] = {}
+        self._claims = StudyClaims(self.decisions)
+        self._opened: dict[tuple[frozenset[str], str | None], tuple[pl.DataFrame, Tables]] = {}
 
     def without_dataset(self, dataset: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Decisions and outcomes without one dataset; layers of the others are as they were."""
+        """Decisions and outcomes without one dataset; layers of the others do not change."""
         return self._found.without_dataset(dataset)
 
     def unchanged(self) -> Counts:
         """Counts of the run itself."""
-        return self._claims.unchanged()
+        return self._claims.counts((), (), None, self.gates.fdr)
 
-    def counts_with_gates(self, gates: GatesConfig, touched: Sequence[str]) -> Counts:
-        """Counts with other thresholds, which the gates ``touched`` look at and no others."""
-        if gates == self.gates:
-            return self.unchanged()
-        layers, tables = self._open(touched)
-        return self._counts(tables, gates, layers, touched)
-
-    def counts_with_tables(self, altered: Tables, touched: Sequence[str]) -> Counts:
-        """Counts with altered tables, which the gates ``touched`` look at and no others."""
-        layers, tables = self._open(touched)
-        return self._counts({**tables, **_of_layers(altered, layers)}, self.gates, layers, touched)
-
-    def counts_with_change(
-        self, change: Callable[[Tables], Tables], touched: Sequence[str]
+    def counts(
+        self,
+        touched: Iterable[str],
+        *,
+        gates: GatesConfig | None = None,
+        change: Callable[[Tables], Tables] | None = None,
+        dataset: str | None = None,
     ) -> Counts:
-        """The same, with a function that alters the tables of any layers on their own."""
-        layers, tables = self._open(touched)
-        if not layers.height:
+        """Counts after a change.
+
+        Parameters
+        ----------
+        touched
+            Columns of the gates whose result may change.
+        gates
+            Other thresholds.
+        change
+            Returns altered tables, from those of any set of layers.
+        dataset
+            The only dataset that the change affects.
+        """
+        gates = gates or self.gates
+        changed = frozenset(touched)
+        layers, tables = self._open(changed, dataset)
+        if not layers.height or (change is None and gates == self.gates):
             return self.unchanged()
-        return self._counts({**tables, **change(tables)}, self.gates, layers, touched)
-
-    def counts_without(self, recording: Sequence[str]) -> Counts:
-        """Counts without one subject-run (values of `RECORDING_KEY`); all gates of its dataset may change."""
-        touched = tuple(GATES)
-        layers, tables = self._open(touched, recording[0])
-        return self._counts(_without(tables, recording), self.gates, layers, touched)
-
-    def _open(self, touched: Sequence[str], *datasets: str) -> tuple[pl.DataFrame, Tables]:
-        """`_open_layers`, of one dataset where it is named, and the rows of all tables about them."""
-        place = (*sorted(touched), "", *datasets)
-        if place not in self._opened:
-            layers = self._open_layers(touched)
-            if datasets:
-                layers = layers.filter(pl.col("dataset").is_in(datasets))
-            read = {t.name: self.tables[t.name] for t in NEEDED if t not in _NOT_IN_GATES}
-            self._opened[place] = layers, _of_layers(read, layers)
-        return self._opened[place]
-
-    def _open_layers(self, touched: Sequence[str]) -> pl.DataFrame:
-        """Layers with rows at every level, and a claim that passes every gate which is not touched."""
-        claims = self.decisions
-        # A claim that one gate stops has a p-value above alpha, and cannot be found at an fdr up to it.
-        if self.gates.fdr <= self.gates.alpha:
-            closed = [gate for gate in GATES if gate not in touched]
-            claims = claims.filter(pl.all_horizontal(pl.lit(True), *closed))
-        layers = claims.select(LAYER_KEY).unique(maintain_order=True)
-        for table in _LEVELS:
-            measured = self.tables[table.name].filter(pl.col("reason") == Reason.OK.value)
-            layers = layers.join(measured, on=LAYER_KEY, how="semi", maintain_order="left")
-        return layers
-
-    def _counts(
-        self, tables: Tables, gates: GatesConfig, layers: pl.DataFrame, touched: Sequence[str]
-    ) -> Counts:
-        if not layers.height:
-            return self.unchanged()
+        if change is not None:
+            tables = {**tables, **change(tables)}
         known = Known(
             paper=self._found.paper,
             tests=self._found.calibrated if gates != self.gates else None,
-            unchanged=frozenset(GATES.values()) - {GATES[gate] for gate in touched},
-            mechanisms={} if MECHANISM in touched else self._found.calibrated.mechanisms,
+            unchanged=frozenset(gate for column, gate in GATES.items() if column not in changed),
+            mechanisms={} if MECHANISM in changed else self._found.calibrated.mechanisms,
             block_tests=self._block_tests,
             enough=gates.fdr,
         )
@@ -162,16 +166,16 @@ class Decider(DecidedRun):
             )
             known = replace(known, level1=level1 if known.tests is None else {})
         present = tables[CONTROL_DELTAS.name].select(LAYER_KEY).unique().rows()
-        stripped = tables[SPECIFICITY.name]
-        # A claim that is lost is asked for its label, too.
-        asked = layers.filter(_is_one_of(promising | self._claims.integrated_layers))
+        # The labels of lost claims are needed, too.
+        needed = layers.filter(_is_one_of(promising | self._claims.integrated_layers))
         decided = None
-        if asked.height:
-            if asked.height < layers.height:
-                # Drops by block are not read where the tests of their gate are known.
-                same = () if MECHANISM in touched else (BLOCK_DROPS.name,)
+        if needed.height:
+            stripped = tables[SPECIFICITY.name]
+            if needed.height < layers.height:
+                # Drops by block are not read if the tests of their gate are known.
+                same = () if MECHANISM in changed else (BLOCK_DROPS.name,)
                 rest = {name: t for name, t in tables.items() if name not in same}
-                tables = {**tables, **_of_layers(rest, asked)}
+                tables = {**tables, **_of_layers(rest, needed)}
             found = gather(
                 tables,
                 gates=gates,
@@ -182,16 +186,33 @@ class Decider(DecidedRun):
             decided = integrated_claims(found)
         return self._claims.counts(layers.rows(), present, decided, gates.fdr)
 
+    def _open(self, touched: frozenset[str], dataset: str | None) -> tuple[pl.DataFrame, Tables]:
+        """Layers with rows at every level and a claim that passes every untouched gate; and their tables."""
+        if (touched, dataset) not in self._opened:
+            claims = self.decisions
+            # A claim that one gate stops has a p-value above alpha, and cannot be found at an fdr up to it.
+            if self.gates.fdr <= self.gates.alpha:
+                closed = [gate for gate in GATES if gate not in touched]
+                claims = claims.filter(pl.all_horizontal(pl.lit(True), *closed))
+            if dataset is not None:
+                claims = claims.filter(dataset=dataset)
+            layers = claims.select(LAYER_KEY).unique(maintain_order=True)
+            for table in _LEVELS:
+                measured = self.tables[table.name].filter(pl.col("reason") == Reason.OK.value)
+                layers = layers.join(measured, on=LAYER_KEY, how="semi", maintain_order="left")
+            read = {t.name: self.tables[t.name] for t in NEEDED if t not in _NOT_IN_GATES}
+            self._opened[touched, dataset] = layers, _of_layers(read, layers)
+        return self._opened[touched, dataset]
 
-def _is_one_of(layers: Collection[tuple[str, str, int]]) -> pl.Expr:
-    here = pl.struct(LAYER_KEY)
+
+def _is_one_of(layers: Collection[Layer]) -> pl.Expr:
     names = [dict(zip(LAYER_KEY, layer, strict=True)) for layer in sorted(layers)]
     schema = pl.Struct({"dataset": pl.String, "model": pl.String, "layer": pl.Int64})
-    return here.is_in(pl.Series(names, dtype=schema).implode())
+    return pl.struct(LAYER_KEY).is_in(pl.Series(names, dtype=schema).implode())
 
 
 def _of_layers(tables: Tables, layers: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Rows of some layers, and tables without layers as they are."""
+    """Rows of some layers; tables without layers stay whole."""
     return {
         name: table.join(layers, on=LAYER_KEY, how="semi", maintain_order="left")
         if set(LAYER_KEY) <= set(table.columns)
@@ -200,12 +221,73 @@ def _of_layers(tables: Tables, layers: pl.DataFrame) -> dict[str, pl.DataFrame]:
     }
 
 
-def _without(tables: Tables, recording: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """All tables without the rows of one subject-run; those that name no subject-run as they are."""
-    same = pl.all_horizontal(
-        *(pl.col(name) == value for name, value in zip(RECORDING_KEY, recording, strict=True))
-    )
-    return {
-        name: table.filter(~same) if set(RECORDING_KEY) <= set(table.columns) else table
-        for name, table in tables.items()
-    }
+class StudyClaims:
+    """The claims of a decided run."""
+
+    def __init__(self, decisions: pl.DataFrame) -> None:
+        keys = decisions.select(DECISIONS.key).rows()
+        self._place = {key: place for place, key in enumerate(keys)}
+        self._rows_of: dict[Layer, list[int]] = {}
+        for place, key in enumerate(keys):
+            self._rows_of.setdefault(key[:3], []).append(place)
+        self._passed = decisions.select(pl.all_horizontal(*GATES)).to_series().to_numpy()
+        self._p = decisions["p_value"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        self._before = decisions["integrated"].to_numpy()
+        label = decisions["label"] == FinalLabel.INSUFFICIENT_COVERAGE.value
+        self._uncovered = label.to_numpy()
+        profile = decisions["gate_profile"]
+        self._of = {name: (profile == name).to_numpy() for name in profile.unique().sort()}
+        self.integrated_layers: set[Layer] = {
+            key[:3] for key, before in zip(keys, self._before, strict=True) if before
+        }
+
+    def counts(
+        self,
+        layers: Iterable[Layer],
+        present: Iterable[Layer],
+        decided: pl.DataFrame | None,
+        fdr: float,
+    ) -> Counts:
+        """Counts after a change.
+
+        Parameters
+        ----------
+        layers
+            Layers that the change may touch; claims of all others stay the same.
+        present
+            Those of them that still have rows; the others make no claim.
+        decided
+            Claims that were decided again, as `gates.decision.integrated_claims` returns them. Claims of
+            ``present`` layers that are not among them fail.
+        fdr
+            False discovery rate of the correction over all claims with a p-value.
+        """
+        passed, p, uncovered = self._passed.copy(), self._p.copy(), self._uncovered.copy()
+        here = np.ones(len(passed), dtype=bool)
+        for layer in layers:
+            here[self._rows_of[layer]] = False
+        for layer in present:
+            rows = self._rows_of[layer]
+            here[rows] = True
+            passed[rows] = False
+            p[rows] = np.where(np.isnan(p[rows]), np.nan, 1.0)
+        for *key, passes, lacks, p_value in decided.iter_rows() if decided is not None else ():
+            # Layers that strip nothing on their own name no mechanism; the study does.
+            place = self._place.get(tuple(key))
+            if place is not None:
+                passed[place], uncovered[place] = passes, lacks
+                p[place] = np.nan if p_value is None else p_value
+        counts = {}
+        for profile, mine in self._of.items():
+            claimed = mine & here
+            now = np.zeros_like(passed)
+            now[claimed] = passed[claimed] & ~(benjamini_hochberg(p[claimed]) > fdr)
+            lost = mine & self._before & ~now
+            counts[profile] = {
+                "n_claims": int(claimed.sum()),
+                "n_integrated": int(now.sum()),
+                "n_gained": int((mine & ~self._before & now).sum()),
+                "n_lost": int(lost.sum()),
+                "n_lost_coverage": int((lost & (uncovered | ~here)).sum()),
+            }
+        return counts

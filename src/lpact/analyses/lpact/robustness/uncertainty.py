@@ -1,74 +1,244 @@
-"""How sure the contrasts are: bootstrap intervals, and means without one subject-run."""
+"""How certain the contrasts are: bootstrap intervals over aggregation units, and means without one subject-run.
+
+Rows within a unit are not independent, so only units are resampled (`lpact.stats.bootstrap_interval`). With one unit
+every resample is that unit: the interval is a point and says nothing about precision.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.robustness.intervals import Interval, bootstrap_mean
-from lpact.analyses.lpact.robustness.quantities import SUBJECT_RUN, Quantity, unit_means
+from lpact.analyses.lpact.robustness.deciding import DecidedRun, Tables
+from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL
+from lpact.analyses.lpact.tables.levels import (
+    CONTROL_DELTAS,
+    NORMALIZED_SCORES,
+    PROFILE_DELTAS,
+    SPECIFICITY,
+    STRIPPING_DELTAS,
+)
 from lpact.analyses.lpact.tables.robustness import (
     CAUSAL_UNCERTAINTY,
     LEAVE_SUBJECT_RUN_OUT,
     UNCERTAINTY,
 )
-from lpact.codes import Reason
+from lpact.codes import Reason, RowLabel
+from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
+from lpact.stats import bootstrap_interval
 from lpact.store import frame, validate
 
-NOT_APPLICABLE = "not_applicable"
+LEVEL = 0.95
+DRAWS = 2000
+SUBJECT_RUN = ("subject", "session", "run")
+_PAIR = ("source", "target")
+_SUMMARY = ("dataset", "comparison", "alignment", "profile")
+_OK = pl.col("reason") == Reason.OK.value
+
+
+# --- Intervals -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Mean over units with its interval; None without units."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    reason: Reason
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether it rests on one unit."""
+        return self.reason is Reason.SINGLE_AGGREGATION_UNIT
+
+
+def bootstrap_mean(
+    units: FloatArray, *, seed: int, key: tuple[str, ...], draws: int = DRAWS
+) -> Interval:
+    """Expanded percentile interval of the mean.
+
+    Parameters
+    ----------
+    units
+        [n] one number per unit, in the order of their keys.
+    seed, key
+        Study seed and what the interval is about; the draws depend on nothing else.
+    draws
+        Number of resamples B.
+    """
+    if not units.size:
+        return Interval(None, None, None, Reason.NOTHING_MEASURED)
+    mean = float(units.mean())
+    if units.size == 1:
+        return Interval(mean, mean, mean, Reason.SINGLE_AGGREGATION_UNIT)
+    rng = keyed_rng(seed, "robustness", "bootstrap", *key)
+    low, high = bootstrap_interval(units, rng, n_draws=draws, confidence=LEVEL)
+    return Interval(mean, low, high, Reason.OK)
+
+
+# --- Quantities ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Rows of one contrast: ``dataset``, the columns of ``unit``, and
+
+    ``value`` (null if the row has no usable number), ``passed`` (the row rule) and ``best_control`` (or null).
+    """
+
+    name: str
+    rows: pl.DataFrame
+    unit: tuple[str, ...] = SUBJECT_RUN
+
+
+def level_quantities(run: DecidedRun) -> list[Quantity]:
+    """One contrast per level, under the conditions by which the gates use a row.
+
+    Level 1 is the contrast with the best control at the primary metric, level 2 that of rows in the same unit order,
+    level 3 the drop over all targets, level 4 the contrast as a share of a reliability that reaches its minimum.
+    """
+    base = run.base
+    same_order = pl.col("model_unit_order_hash") == pl.col("brain_unit_order_hash")
+    bounded = pl.col("reliability") >= run.gates.min_reliability
+    level1 = base[CONTROL_DELTAS.name].filter(metric=run.primary_metric)
+    return [
+        _quantity("predictive_delta", level1, "delta_control"),
+        _quantity("relational_delta", base[PROFILE_DELTAS.name], "delta_rel", same_order),
+        _quantity("stripping_drop", base[STRIPPING_DELTAS.name], "drop"),
+        _quantity("ceiling_delta", base[NORMALIZED_SCORES.name], "delta_fraction", bounded),
+    ]
+
+
+def mechanism_quantities(base: Tables) -> list[Quantity]:
+    """Drops and margins of level 3, with the stripped mechanism in the column ``stripped``."""
+    specificity = base[SPECIFICITY.name].with_columns(
+        gate_pass=pl.col("label") == RowLabel.PASS.value
+    )
+    margins = ("matching_drop", "margin", "mismatch_margin")
+    return [
+        _quantity("drop", base[STRIPPING_DELTAS.name], "drop"),
+        *(_quantity(name, specificity, name) for name in margins),
+    ]
+
+
+def _quantity(
+    name: str, table: pl.DataFrame, column: str, usable: pl.Expr | None = None
+) -> Quantity:
+    kept = [c for c in ("dataset", *SUBJECT_RUN, "stripped") if c in table.columns]
+    known = "best_control" in table.columns
+    rows = table.select(
+        *kept,
+        value=pl.when(_OK if usable is None else _OK & usable).then(pl.col(column)),
+        passed=pl.col("gate_pass"),
+        best_control=pl.col("best_control") if known else pl.lit(None, pl.String),
+    )
+    return Quantity(name, rows)
+
+
+class BrainAsModel:
+    """Rows of the positive control that puts a brain in a model's place."""
+
+    def __init__(self, rows: pl.DataFrame) -> None:
+        self._rows = rows.sort(BRAIN_AS_MODEL.key).with_columns(value=pl.when(_OK).then("delta"))
+
+    def quantities(self) -> list[Quantity]:
+        """The contrast with shuffled unit orders, one for each kind of pair; pairs are the aggregation units."""
+        return [
+            Quantity(
+                f"brain_as_model_{comparison}",
+                rows.select(
+                    "dataset",
+                    *_PAIR,
+                    "value",
+                    passed=pl.col("gate_pass"),
+                    best_control=pl.lit(None, pl.String),
+                ),
+                _PAIR,
+            )
+            for (comparison,), rows in self._rows.group_by(["comparison"], maintain_order=True)
+        ]
+
+    def passing(self, fraction: float) -> tuple[int, int]:
+        """Summaries with a positive mean contrast whose share of passing rows reaches ``fraction``, and all of them.
+
+        Means are over the units of a pair first, then over pairs; rows without a contrast are left out.
+        """
+        known = self._rows.drop_nulls("value")
+        shares = known.group_by(_SUMMARY, maintain_order=True).agg(share=pl.col("gate_pass").mean())
+        pairs = known.group_by(*_SUMMARY, *_PAIR, maintain_order=True).agg(pl.col("value").mean())
+        means = pairs.group_by(_SUMMARY, maintain_order=True).agg(pl.col("value").mean())
+        both = shares.join(means, on=_SUMMARY)
+        passes = both.filter((pl.col("share") >= fraction) & (pl.col("value") > 0))
+        return passes.height, both.height
+
+
+def read_brain_as_model(tables: Tables) -> BrainAsModel | None:
+    """The positive control, if the run made it and found pairs."""
+    rows = tables.get(BRAIN_AS_MODEL.name)
+    return BrainAsModel(rows) if rows is not None and rows.height else None
+
+
+def _unit_means(rows: pl.DataFrame, unit: tuple[str, ...]) -> tuple[list[str], FloatArray]:
+    """Names ``a/b/c`` and means of the units with a number, in the order of their keys."""
+    known = rows.drop_nulls("value").group_by(unit, maintain_order=True)
+    means = known.agg(pl.col("value").mean()).sort(unit)
+    names = ["/".join(map(str, key)) for key in means.select(unit).iter_rows()]
+    return names, np.asarray(means["value"].to_numpy(), dtype=np.float64)
+
+
+# --- Tables ----------------------------------------------------------------------------------------
 
 
 def uncertainty_by_level(
-    quantities: Sequence[Quantity], datasets: Sequence[str], *, seed: int, draws: int
+    quantities: Sequence[Quantity], datasets: Sequence[str], *, seed: int
 ) -> pl.DataFrame:
-    """Every contrast in every dataset. A contrast over pairs of recordings has rows only where there are pairs."""
+    """Every contrast in every dataset. A contrast over pairs of recordings has rows only if there are pairs."""
     rows = []
     for quantity in quantities:
         own = quantity.unit == SUBJECT_RUN
         for dataset in datasets if own else quantity.rows["dataset"].unique().sort().to_list():
-            mine = quantity.of(dataset)
-            key = (dataset, quantity.name)
+            mine = quantity.rows.filter(dataset=dataset)
             rows.append(
                 {
                     "dataset": dataset,
                     "level": quantity.name,
                     "unit": "subject_run" if own else "source_target_pair",
-                    **_summary(mine, quantity.unit, seed=seed, draws=draws, key=key),
+                    **_summary(mine, quantity.unit, seed, (dataset, quantity.name)),
                     "best_control": _most_frequent(mine),
                 }
             )
     return validate(frame(UNCERTAINTY, rows), UNCERTAINTY)
 
 
-def uncertainty_by_mechanism(
-    quantities: Sequence[Quantity], *, seed: int, draws: int
-) -> pl.DataFrame:
+def uncertainty_by_mechanism(quantities: Sequence[Quantity], *, seed: int) -> pl.DataFrame:
     """Drops and margins by dataset and stripped mechanism."""
-    rows = []
-    for quantity in quantities:
-        groups = quantity.rows.group_by("dataset", "stripped", maintain_order=True)
-        for (dataset, mechanism), mine in groups:
-            key = (str(dataset), str(mechanism), quantity.name)
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "mechanism": mechanism,
-                    "quantity": quantity.name,
-                    **_summary(mine, quantity.unit, seed=seed, draws=draws, key=key),
-                }
-            )
+    rows = [
+        {
+            "dataset": dataset,
+            "mechanism": mechanism,
+            "quantity": quantity.name,
+            **_summary(mine, quantity.unit, seed, (str(dataset), str(mechanism), quantity.name)),
+        }
+        for quantity in quantities
+        for (dataset, mechanism), mine in quantity.rows.group_by(
+            "dataset", "stripped", maintain_order=True
+        )
+    ]
     return validate(frame(CAUSAL_UNCERTAINTY, rows), CAUSAL_UNCERTAINTY)
 
 
 def _summary(
-    rows: pl.DataFrame, unit: tuple[str, ...], *, seed: int, draws: int, key: tuple[str, ...]
+    rows: pl.DataFrame, unit: tuple[str, ...], seed: int, key: tuple[str, ...]
 ) -> dict[str, Any]:
-    _, means = unit_means(rows, unit)
-    interval: Interval = bootstrap_mean(means, seed=seed, draws=draws, key=key)
+    _, means = _unit_means(rows, unit)
+    interval = bootstrap_mean(means, seed=seed, key=key)
     n_rows = int(rows["value"].count())
     return {
         "n_rows": n_rows,
@@ -77,7 +247,7 @@ def _summary(
         "mean": interval.mean,
         "ci_low": interval.low,
         "ci_high": interval.high,
-        "n_draws": draws,
+        "n_draws": DRAWS,
         "degenerate": interval.degenerate,
         "positive_rate": _positive_rate(means),
         "n_gate_rows": int(rows["passed"].sum()),
@@ -90,10 +260,10 @@ def _positive_rate(means: FloatArray) -> float | None:
 
 
 def _most_frequent(rows: pl.DataFrame) -> str:
-    """Best control of most rows with a number; ties go to the first in the alphabet."""
+    """Best control of most rows with a number; of ties, the first in alphabetical order."""
     counts = rows.drop_nulls(["value", "best_control"]).group_by("best_control").len("n")
     ranked = counts.sort("n", "best_control", descending=[True, False])
-    return str(ranked["best_control"][0]) if ranked.height else NOT_APPLICABLE
+    return str(ranked["best_control"][0]) if ranked.height else "not_applicable"
 
 
 def leave_one_subject_run_out(
@@ -104,7 +274,7 @@ def leave_one_subject_run_out(
         {
             "dataset": dataset,
             "level": quantity.name,
-            **_leave_one(*unit_means(quantity.of(dataset), quantity.unit)),
+            **_leave_one(*_unit_means(quantity.rows.filter(dataset=dataset), quantity.unit)),
         }
         for quantity in quantities
         if quantity.unit == SUBJECT_RUN

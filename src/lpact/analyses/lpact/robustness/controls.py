@@ -1,0 +1,405 @@
+"""What each control contributes: rows and claims decided again without it, or with another rule for the best control.
+
+Levels 1 and 2 store the score of each control beside the contrast with the best one. Leaving controls out, or forming
+the best one by another rule, therefore needs no refitting: `altered` makes the tables that such a study would have
+stored, and the decision reads them like any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from operator import ne
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lpact.analyses.lpact.gates import PAPER
+from lpact.analyses.lpact.gates.rows import label_predictive, label_relational
+from lpact.analyses.lpact.robustness.deciding import Counts, Decider, Tables
+from lpact.analyses.lpact.tables.levels import (
+    CONTROL_DELTAS,
+    CONTROL_NULLS,
+    NORMALIZED_SCORES,
+    PROFILE_DELTAS,
+    PROFILE_SCORES,
+    SUBJECT_RUN_SUMMARY,
+)
+from lpact.analyses.lpact.tables.robustness import CONTROL_ABLATION
+from lpact.codes import Reason
+from lpact.errors import TableError
+from lpact.math.types import FloatArray, IntArray
+from lpact.store import frame, validate
+from lpact.tables import CONTEXT_KEY, Table
+
+Keep = Callable[[str], bool]
+
+MAX, MEAN_TOP_3 = "max", "mean_top_3"
+RULES = (MAX, MEAN_TOP_3)
+PREDICTIVE, RELATIONAL = "predictive", "relational"
+NUISANCE = "nuisance"
+MAX_DIFFERENCE = 1e-9
+"""Contrasts that differ by less are the same; those of a stored run are equal to the last bit."""
+NOT_CONTROLS = frozenset({"real", NUISANCE, "nuisance_plus_model", "unit_order"})
+"""Conditions and comparisons that are no severe control; every choice of controls keeps them."""
+TEMPORAL_CONTROLS = frozenset(
+    {"circular_shift", "token_order_shuffle", "within_story_block_shuffle"}
+)
+"""Controls that keep the features and change only when they occur."""
+ALL_CONTROLS = "all_controls"
+ALL_MEAN_TOP_3 = "all_controls_mean_top_3"
+ONLY_NUISANCE = "only_nuisance"
+
+_BY_BEST_CONTROL = ("predictive", "relational", "ceiling", "replication")
+_BY_CONTROLS = (*_BY_BEST_CONTROL, "severe_control")
+_BY_LEVEL1 = ("predictive", "severe_control", "replication")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a level stores its contrasts with the best control, and the scores of all controls."""
+
+    deltas: Table
+    key: tuple[str, ...]
+    real: str
+    best: str
+    contrast: str
+    scores: Table
+    control: str
+    score: str
+
+
+STAGES = {
+    PREDICTIVE: Stage(
+        CONTROL_DELTAS,
+        (*CONTEXT_KEY, "metric"),
+        "real_score",
+        "best_control_score",
+        "delta_control",
+        CONTROL_NULLS,
+        "control",
+        "control_score",
+    ),
+    RELATIONAL: Stage(
+        PROFILE_DELTAS,
+        (*CONTEXT_KEY, "unit", "alignment", "profile"),
+        "real_similarity",
+        "best_control_similarity",
+        "delta_rel",
+        PROFILE_SCORES,
+        "condition",
+        "similarity",
+    ),
+}
+_LEVEL1_KEY, _LEVEL2_KEY = STAGES[PREDICTIVE].key, STAGES[RELATIONAL].key
+
+
+def best_of(scores: FloatArray, rule: str) -> FloatArray:
+    """Score of the best control in every column of [n_controls, m]; NaN if no control has a score.
+
+    ``max``, or ``mean_top_3``: the mean of the three highest, or of fewer if there are fewer.
+    """
+    if not len(scores):
+        return np.full(scores.shape[1], np.nan)
+    filled = np.where(np.isnan(scores), -np.inf, scores)
+    top = -np.sort(-filled, axis=0)[: 1 if rule == MAX else 3]
+    finite = np.isfinite(top)
+    total = np.where(finite, top, 0.0).sum(axis=0)
+    count = finite.sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+class Rivals:
+    """Scores of all counted controls of one stage: ``scores`` is [n_controls, n_rows], NaN if a control has none."""
+
+    def __init__(self, tables: Tables, stage: str) -> None:
+        self._stage = where = STAGES[stage]
+        self.deltas = deltas = tables[where.deltas.name]
+        scores = tables[where.scores.name].filter(
+            pl.col("counted"), pl.col(where.control) != "real"
+        )
+        self._controls: list[str] = scores[where.control].unique().sort().to_list()
+        rows = deltas.select(where.key).with_row_index("_row")
+        columns = [*where.key, where.control, where.score]
+        placed = scores.select(columns).join(rows, on=where.key, how="inner")
+        placed = placed.drop_nulls(where.score)
+        self._scores = np.full((len(self._controls), deltas.height), np.nan)
+        if placed.height:
+            place = {control: i for i, control in enumerate(self._controls)}
+            which = placed[where.control].replace_strict(place, return_dtype=pl.Int64).to_numpy()
+            self._scores[which, placed["_row"].to_numpy()] = placed[where.score].to_numpy()
+
+    def _best(self, keep: Keep, rule: str) -> tuple[list[str | None], FloatArray, IntArray]:
+        """Name and score of the best control left in each row, and the number of controls with a score."""
+        kept = [i for i, name in enumerate(self._controls) if keep(name)]
+        scores = self._scores[kept]
+        count = np.isfinite(scores).sum(axis=0)
+        names: list[str | None] = [None] * scores.shape[1]
+        if kept and names:
+            filled = np.where(np.isnan(scores), -np.inf, scores)
+            chosen, highest = filled.argmax(axis=0), filled.max(axis=0)
+            # Of equal scores, the run named one, and that name stays.
+            left = [self._controls[i] for i in kept]
+            place = {name: row for row, name in enumerate(left)}
+            stored = np.array([place.get(name or "", -1) for name in self.deltas["best_control"]])
+            columns = np.flatnonzero(stored >= 0)
+            tied = columns[filled[stored[columns], columns] == highest[columns]]
+            chosen[tied] = stored[tied]
+            names = [left[row] if n else None for row, n in zip(chosen, count, strict=True)]
+        return names, best_of(scores, rule), count
+
+    def contrasts(self, keep: Keep, rule: str) -> pl.DataFrame:
+        """The contrasts of a study with only these controls; a row without any control left has a reason."""
+        deltas, where = self.deltas, self._stage
+        names, best, count = self._best(keep, rule)
+        real = deltas[where.real].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        n_controls = [pl.Series("n_controls", count, deltas.schema.get("n_controls"))]
+        made = deltas.with_columns(
+            pl.Series("best_control", names, deltas.schema["best_control"]),
+            pl.Series(where.best, best).fill_nan(None),
+            pl.Series(where.contrast, real - best).fill_nan(None),
+            *(n_controls if "n_controls" in deltas.columns else ()),
+        )
+        lost = (pl.col("reason") == Reason.OK.value) & pl.col(where.contrast).is_null()
+        reason = pl.when(lost).then(pl.lit(Reason.UNDEFINED_SCORE.value)).otherwise("reason")
+        return made.with_columns(reason=reason)
+
+    def follows(self, rule: str) -> bool:
+        """Whether the stored contrasts are those with the best control by ``rule``."""
+        computed, stored = (
+            table[self._stage.contrast].cast(pl.Float64).fill_null(np.nan).to_numpy()
+            for table in (self.contrasts(lambda _: True, rule), self.deltas)
+        )
+        return bool(np.allclose(computed, stored, rtol=0.0, atol=MAX_DIFFERENCE, equal_nan=True))
+
+
+AllRivals = Mapping[str, Rivals]
+
+
+def read_rivals(tables: Tables) -> dict[str, Rivals]:
+    """Counted controls by stage."""
+    return {stage: Rivals(tables, stage) for stage in STAGES}
+
+
+def control_names(tables: Tables) -> dict[str, list[str]]:
+    """Every control with a stored score, counted or not, by stage."""
+    return {
+        name: sorted(set(tables[stage.scores.name][stage.control]) - NOT_CONTROLS)
+        for name, stage in STAGES.items()
+    }
+
+
+def configured_rule(rivals: AllRivals) -> str:
+    """The rule by which the run formed its best control: the one that reproduces its contrasts."""
+    for rule in RULES:
+        if all(own.follows(rule) for own in rivals.values()):
+            return rule
+    raise TableError(
+        "the stored contrasts are not those of the stored control scores",
+        where=f"tables '{CONTROL_DELTAS.name}' and '{PROFILE_DELTAS.name}'",
+        got="other differences from the best control, by either rule",
+        expected=f"real − best control, of '{CONTROL_NULLS.name}' and '{PROFILE_SCORES.name}'",
+        remedy="use tables of one run, unchanged",
+    )
+
+
+def altered(tables: Tables, rivals: AllRivals, keep: Keep, rule: str) -> dict[str, pl.DataFrame]:
+    """The tables of a study with only the controls that ``keep`` names, and the best one formed by ``rule``.
+
+    Rows of a control that is left out vanish from every table that names controls, counted or not.
+    """
+    dropped = {}
+    for name, table in tables.items():
+        column = next((c for c in ("control", "condition", "against") if c in table.columns), None)
+        if column and name not in (CONTROL_DELTAS.name, PROFILE_DELTAS.name):
+            present = table[column].unique().to_list()
+            kept = [control for control in present if control in NOT_CONTROLS or keep(control)]
+            dropped[name] = table.filter(pl.col(column).is_in(kept))
+    predictive, relational = (own.contrasts(keep, rule) for own in rivals.values())
+    return dropped | _followed(tables, predictive, relational)
+
+
+def only_nuisance(tables: Tables, deltas: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Level 1 as if the nuisance features were the only rival; level 2, which has no such rival, stays the same.
+
+    ``deltas`` are the contrasts of `nuisance_contrasts`.
+    """
+    nuisance: dict[str, pl.Expr] = {
+        "control": pl.lit(NUISANCE),
+        "counted": pl.lit(True),
+        "n_draws": pl.lit(1),
+        "control_score": pl.col("nuisance_score"),
+        "delta": pl.col("delta_nuisance"),
+    }
+    nulls = deltas.select(
+        pl.col(name)
+        if name in (*_LEVEL1_KEY, "reason")
+        else nuisance.get(name, pl.lit(False if dtype == pl.Boolean else None))
+        .cast(dtype)
+        .alias(name)
+        for name, dtype in tables[CONTROL_NULLS.name].schema.items()
+    )
+    return {
+        CONTROL_NULLS.name: nulls,
+        **_followed(tables, deltas, tables[PROFILE_DELTAS.name]),
+    }
+
+
+def nuisance_contrasts(deltas: pl.DataFrame) -> pl.DataFrame:
+    """Level-1 contrasts with nuisance in place of the best control."""
+    known = pl.col("nuisance_score").is_not_null()
+    return deltas.with_columns(
+        best_control=pl.when(known).then(pl.lit(NUISANCE)),
+        best_control_score=pl.col("nuisance_score"),
+        delta_control=pl.col("delta_nuisance"),
+        n_controls=known.cast(pl.Int64),
+    )
+
+
+def _followed(
+    tables: Tables, predictive: pl.DataFrame, relational: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
+    """The contrasts, and the tables that repeat them or divide them by a reliability."""
+    summary = tables[SUBJECT_RUN_SUMMARY.name].drop("delta_control")
+    deltas = predictive.select(*_LEVEL1_KEY, "delta_control")
+    new = relational.select(*_LEVEL2_KEY, "delta_rel", _reason="reason")
+    missing = pl.col("_reason") != Reason.OK.value
+    ceiling = (
+        tables[NORMALIZED_SCORES.name]
+        .drop("delta_rel", "delta_fraction")
+        .join(new, on=_LEVEL2_KEY, how="left", maintain_order="left")
+        .with_columns(
+            delta_fraction=pl.when(pl.col("reliability") > 0).then(
+                pl.col("delta_rel") / pl.col("reliability")
+            ),
+            reason=pl.when(missing).then("_reason").otherwise("reason"),
+        )
+        .drop("_reason")
+    )
+    return {
+        CONTROL_DELTAS.name: predictive,
+        SUBJECT_RUN_SUMMARY.name: summary.join(
+            deltas, on=_LEVEL1_KEY, how="left", maintain_order="left"
+        ),
+        PROFILE_DELTAS.name: relational,
+        NORMALIZED_SCORES.name: ceiling,
+    }
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A choice of controls: its labelled rows by stage, and the claims decided with it.
+
+    ``n_controls`` counts the controls that are left, by stage; a stage that the choice does not affect is absent.
+    """
+
+    name: str
+    rule: str
+    n_controls: dict[str, int]
+    rows: dict[str, pl.DataFrame]
+    counts: Counts
+
+
+class Ablation:
+    """All choices of controls of a run. ``rule`` is how the run itself formed its best control."""
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+        self._controls = control_names(decider.tables)
+        self._rivals = read_rivals(decider.tables)
+        self._some: tuple[Tables, AllRivals] = decider.tables, self._rivals
+        self.rule = configured_rule(self._rivals)
+        self.by_rule = {
+            rule: self._choice(name, lambda _: True, rule, _BY_BEST_CONTROL)
+            for rule, name in ((MAX, ALL_CONTROLS), (MEAN_TOP_3, ALL_MEAN_TOP_3))
+        }
+
+    def _choice(
+        self, name: str, keep: Keep, rule: str, touched: tuple[str, ...] = _BY_CONTROLS
+    ) -> Scenario:
+        self._decider.tell(f"deciding with {name}")
+        left = {stage: sum(map(keep, names)) for stage, names in self._controls.items()}
+        rows = self._labelled(*(own.contrasts(keep, rule) for own in self._rivals.values()))
+        if rule == self.rule and left == {s: len(names) for s, names in self._controls.items()}:
+            counts = self._decider.unchanged()
+        else:
+            counts = self._decider.counts(
+                touched, change=lambda tables: altered(tables, self._of(tables), keep, rule)
+            )
+        return Scenario(name, rule, left, rows, counts)
+
+    def _of(self, tables: Tables) -> AllRivals:
+        """Controls of some layers; the tables are the same for many choices."""
+        if self._some[0] is not tables:
+            self._some = tables, read_rivals(tables)
+        return self._some[1]
+
+    def _labelled(
+        self, predictive: pl.DataFrame, relational: pl.DataFrame
+    ) -> dict[str, pl.DataFrame]:
+        """Rows labelled anew, without the columns of an earlier decision."""
+        bare = [t.drop("label", "gate_pass", strict=False) for t in (predictive, relational)]
+        return {
+            PREDICTIVE: label_predictive(bare[0]),
+            RELATIONAL: label_relational(bare[1], self._decider.gates),
+        }
+
+    def _nuisance(self) -> Scenario:
+        """Point rules only: without surrogates, tests have nothing to draw from."""
+        deltas = nuisance_contrasts(self._rivals[PREDICTIVE].deltas)
+        counts = self._decider.counts(
+            _BY_LEVEL1,
+            change=lambda tables: only_nuisance(
+                tables, nuisance_contrasts(tables[CONTROL_DELTAS.name])
+            ),
+        )
+        rows = self._labelled(deltas, self._rivals[RELATIONAL].deltas)
+        paper = {profile: count for profile, count in counts.items() if profile == PAPER}
+        return Scenario(ONLY_NUISANCE, NUISANCE, {PREDICTIVE: 0}, rows, paper)
+
+    def scenarios(self) -> list[Scenario]:
+        """Every choice: all, each one removed, temporal ones only, mean of the top three, nuisance only."""
+        names = sorted({name for names in self._controls.values() for name in names})
+        return [
+            *self.by_rule.values(),
+            *(self._choice(f"without_{name}", partial(ne, name), self.rule) for name in names),
+            self._choice("only_temporal_controls", TEMPORAL_CONTROLS.__contains__, self.rule),
+            self._nuisance(),
+        ]
+
+    def table(self) -> pl.DataFrame:
+        """Rows, passes and integrated claims of every choice."""
+        rows = [
+            {
+                "scenario": scenario.name,
+                "stage": stage,
+                "gate_profile": profile,
+                "rule": scenario.rule,
+                "n_controls": n_controls,
+                **_stage_counts(scenario, stage, self._decider.primary_metric),
+                **{k: v for k, v in counts.items() if k != "n_lost_coverage"},
+            }
+            for scenario in self.scenarios()
+            for profile, counts in scenario.counts.items()
+            for stage, n_controls in scenario.n_controls.items()
+        ]
+        return validate(frame(CONTROL_ABLATION, rows), CONTROL_ABLATION)
+
+
+def _stage_counts(scenario: Scenario, stage: str, primary_metric: str) -> dict[str, Any]:
+    rows, contrast = scenario.rows[stage], STAGES[stage].contrast
+    primary = rows.filter(metric=primary_metric) if stage == PREDICTIVE else rows
+    median = primary[contrast].median()
+    reason = Reason.OK
+    if median is None:
+        left = scenario.n_controls[stage] or scenario.name == ONLY_NUISANCE
+        reason = Reason.NOTHING_MEASURED if left else Reason.NO_CONTROL_LEFT
+    return {
+        "n_rows": rows.height,
+        "n_positive": int((rows[contrast] > 0).sum()),
+        "n_stage_pass": int(rows["gate_pass"].sum()),
+        "median_delta": median,
+        "reason": reason,
+    }
