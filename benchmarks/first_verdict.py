@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import machine, versions
-from lpact.run.journal.summary import summarise_log
+from lpact.run.status import summarise_log
 
 RESULTS = Path(__file__).parent / "results" / "first_verdict.json"
 TARGET_S = 10.0

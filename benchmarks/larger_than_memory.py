@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import machine, versions
-from lpact.run.journal.log import LOG_NAME, read_log
+from lpact.run.status import LOG_NAME, read_log
 
 RESULTS = Path(__file__).parent / "results" / "larger_than_memory.json"
 N_UNITS = 8
@@ -80,7 +80,7 @@ print(sum(values.nbytes for values in kept))
 AUDIT = """
 import sys
 import lpact
-from lpact.run.memory import peak_bytes
+from lpact.run.machine import peak_bytes
 lpact.load_study(sys.argv[1]).audit()
 print(peak_bytes())
 """

@@ -57,10 +57,10 @@ def one(way: str, n_tasks: str, folder: str, address: str) -> None:
     from lpact.config import RunConfig
     from lpact.inputs.workspace import Workspace
     from lpact.run.conduct import Conductor
-    from lpact.run.executors.choose import open_executor
-    from lpact.run.journal.journal import Journal
-    from lpact.run.journal.progress import Silent
-    from lpact.run.memory import peak_bytes
+    from lpact.run.executors.local import open_executor
+    from lpact.run.journal import Journal
+    from lpact.run.machine import peak_bytes
+    from lpact.run.progress import Reporter
     from lpact.store import TaskStore
 
     place = Path(folder)
@@ -68,7 +68,7 @@ def one(way: str, n_tasks: str, folder: str, address: str) -> None:
     workspace = Workspace(config, RunConfig(cluster=address))
     store = TaskStore.at(place / "tasks")
     workers = 1 if way == "here" else N_WORKERS
-    journal = Journal(place, Silent(), study="nothing", config_digest="", workers=workers)
+    journal = Journal(place, Reporter(), study="nothing", config_digest="", workers=workers)
     tasks = [Task(Nothing(i), digest([i])) for i in range(int(n_tasks))]
     with open_executor(workspace, store, workers) as executor:
         conductor = Conductor(store, executor, journal)

@@ -31,7 +31,7 @@ CONTEXTS, CLIENT_LIMIT = 100_000, 1e9
 
 def one(name: str, folder: Path, workers: int) -> list[dict[str, Any]]:
     """Plan a study, run it, and compare stage by stage; to be called in a process of its own."""
-    from lpact.run.journal.summary import summarise_log
+    from lpact.run.status import summarise_log
 
     study = load(name, folder)
     plan = study.plan()
@@ -59,7 +59,7 @@ def one(name: str, folder: Path, workers: int) -> list[dict[str, Any]]:
 def many_contexts(n_contexts: int) -> dict[str, Any]:
     """Plan a study of very many contexts, whose audit is made up; to be called in a process of its own."""
     from benchmarks.plan_audit import made_up_study
-    from lpact.run.memory import peak_bytes
+    from lpact.run.machine import peak_bytes
     from lpact.run.plan import make_plan
 
     config, audit = made_up_study(n_contexts)

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from lpact.report import WrittenReport
     from lpact.report.figure import Chart
     from lpact.run.audit import StudyAudit
-    from lpact.run.journal.progress import Reporter
     from lpact.run.outline import Outline
     from lpact.run.plan import Plan
     from lpact.run.preregistration import Registration
+    from lpact.run.progress import Reporter
 
 
 MOVED = {
@@ -324,15 +324,15 @@ class Study:
         """Look at the sources only; ``reporter`` shows how far that is."""
         from lpact.inputs.workspace import Workspace
         from lpact.run.audit import audit_study
-        from lpact.run.journal.progress import Silent
+        from lpact.run.progress import Reporter
 
-        return audit_study(Workspace(self.config, self.run_config), reporter or Silent())
+        return audit_study(Workspace(self.config, self.run_config), reporter or Reporter())
 
     def extract(self, *, progress: bool | None = None, console: Console | None = None) -> bool:
         """Extract the features that the study needs from its language models; returns whether any were missing."""
         from lpact.inputs.workspace import Workspace
         from lpact.run.features import extract_features
-        from lpact.run.journal.progress import reporter
+        from lpact.run.progress import reporter
 
         self.audit()
         show = self.run_config.progress if progress is None else progress
@@ -410,7 +410,7 @@ class Study:
             A plan that was just made saves a second look at the sources.
         """
         from lpact.run.execute import execute
-        from lpact.run.journal.progress import reporter
+        from lpact.run.progress import reporter
 
         _check_workers(workers, "Study.run")
         if plan is not None and plan.config.digest() != self.config.digest():

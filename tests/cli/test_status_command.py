@@ -18,10 +18,10 @@ import pytest
 
 from lpact.analyses.lpact.stages import BRAINS, LEVELS
 from lpact.report.folder import new_folder
-from lpact.run.journal.journal import Journal
-from lpact.run.journal.log import LOG_NAME
-from lpact.run.journal.progress import Silent
-from lpact.run.records import TaskFailure, TaskRecord
+from lpact.run.executors.base import TaskFailure, TaskRecord
+from lpact.run.journal import Journal
+from lpact.run.progress import Reporter
+from lpact.run.status import LOG_NAME
 from lpact.store import FolderLock
 from tiny_study import Lpact, TinyRun
 
@@ -47,7 +47,7 @@ def begin(out: Path) -> Iterator[Begin]:
     def made() -> Journal:
         journal = Journal(
             partial,
-            Silent(),
+            Reporter(),
             study=HOSTILE,
             config_digest="c" * 64,
             workers=2,
@@ -150,7 +150,7 @@ def test_a_finished_run(lpact: Lpact, tiny_run: TinyRun, out: Path) -> None:
 
     (out / "lock.json").write_text("{}")
     for peak in (100, 250):
-        journal = Journal(out, Silent(), study="tiny", config_digest="c", workers=1)
+        journal = Journal(out, Reporter(), study="tiny", config_digest="c", workers=1)
         journal.stage(BRAINS, 2)
         journal.finished(TaskRecord("brain/1", "key", 1.0, peak << 20, 10, "w"))
         journal.close("finished")

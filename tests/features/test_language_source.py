@@ -19,7 +19,7 @@ from lpact.errors import ConfigError, FeatureError
 from lpact.features.availability import Missing
 from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix
 from lpact.features.models import MODELS, NO_COST, ModelPlace, ModelSource
-from lpact.run.journal.progress import Silent
+from lpact.run.progress import Reporter
 
 OPTIONS = {"untrained_seeds": 2, "shuffled_draws": 2, "word_context_tokens": 32}
 CONTEXTS = ("full", "sentence_reset", "reversed", "shuffled", "untrained", "static")
@@ -92,7 +92,7 @@ def test_after_extraction_everything_loads(gpt2: Path, tmp_path: Path) -> None:
     assert cost.tokens > 0
     assert cost.seconds > 0
     assert cost.n_bytes == 7 * stimulus().words.height * 4 * 32 * 4
-    it.extract("m", stimulus(), CONTEXTS, Silent())
+    it.extract("m", stimulus(), CONTEXTS, Reporter())
     for now in (it, source(gpt2, tmp_path)):
         assert now.ready("m", stimulus(), CONTEXTS)
         assert now.cost("m", stimulus(), CONTEXTS) == NO_COST
@@ -126,7 +126,7 @@ def test_the_source_and_the_call_share_their_sets(gpt2: Path, tmp_path: Path) ->
 
 def test_words_say_what_the_set_says(gpt2: Path, tmp_path: Path) -> None:
     it = source(gpt2, tmp_path)
-    it.extract("m", stimulus(), ("full", "static"), Silent())
+    it.extract("m", stimulus(), ("full", "static"), Reporter())
     words = it.words("m", stimulus())
     assert not isinstance(words, Missing)
     (full, static) = extract_features(
@@ -140,7 +140,7 @@ def test_words_say_what_the_set_says(gpt2: Path, tmp_path: Path) -> None:
 
 def test_other_words_are_another_extraction(gpt2: Path, tmp_path: Path) -> None:
     it = source(gpt2, tmp_path)
-    it.extract("m", stimulus(), ("full", "static"), Silent())
+    it.extract("m", stimulus(), ("full", "static"), Reporter())
     other = stimulus(TEXT.replace("whales", "snails"))
     assert it.ready("m", stimulus(), ("full",))
     assert not it.ready("m", replace(other, id="other"), ("full",))
@@ -153,7 +153,7 @@ def test_transcripts_are_what_the_model_reads(gpt2: Path, tmp_path: Path) -> Non
     plain = stimulus(TEXT.replace(",", "").replace(".", ""))
     with_text = replace(plain, transcripts={"tale": TEXT})
     it = source(gpt2, tmp_path)
-    it.extract("m", with_text, ("full", "static"), Silent())
+    it.extract("m", with_text, ("full", "static"), Reporter())
     again = source(gpt2, tmp_path)
     assert again.ready("m", with_text, ("full",))
     assert not again.ready("m", replace(plain, id="plain"), ("full",))
@@ -188,7 +188,7 @@ def test_a_model_without_its_head_has_no_surprisal(tmp_path: Path) -> None:
     bare.save_pretrained(str(whole))
     short = stimulus(" ".join(TEXT.split()[:20]))
     it = source(whole, tmp_path / "out")
-    it.extract("m", short, ("full", "static"), Silent())
+    it.extract("m", short, ("full", "static"), Reporter())
     words = it.words("m", short)
     assert not isinstance(words, Missing)
     for missing in (

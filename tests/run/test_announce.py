@@ -9,10 +9,9 @@ import pytest
 import lpact
 from lpact.config import StudyConfig
 from lpact.errors import RunError
-from lpact.run.journal.announce import announced
-from lpact.run.journal.log import LOG_NAME
-from lpact.run.journal.status import STATUS_NAME, run_status
+from lpact.run.journal import announced
 from lpact.run.stages import AUDIT
+from lpact.run.status import LOG_NAME, STATUS_NAME, run_status
 from lpact.store import FolderLock, partial_folder, was_begun
 from small_study import SMALL
 

@@ -15,9 +15,9 @@ from lpact.analyses.base import Task
 from lpact.errors import RunError
 from lpact.math.ridge import Compute, RidgeGrid, nested_ridge
 from lpact.math.splits import contiguous_folds
-from lpact.run.conduct import MOST_SHOWN, Conductor, Watched
-from lpact.run.executors.base import perform
-from lpact.run.records import TaskFailure
+from lpact.run.conduct import MOST_SHOWN, Conductor
+from lpact.run.executors.base import TaskFailure, perform
+from lpact.run.progress import Reporter
 from lpact.store import FolderShelf, TaskStore
 from lpact.store.tasks import file_name
 
@@ -58,7 +58,7 @@ class Here:
             yield perform(one, None, self.results)  # type: ignore[arg-type]
 
 
-class Told(Watched):
+class Told(Reporter):
     """Remembers what it is told."""
 
     def __init__(self) -> None:

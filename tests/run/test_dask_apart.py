@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -26,9 +26,9 @@ from dataset_writers.arrays import write_arrays
 from lpact.config import RunConfig
 from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
-from lpact.run.executors.choose import open_executor
-from lpact.run.executors.here import Here
-from lpact.run.records import TaskFailure, TaskRecord
+from lpact.run.executors.base import TaskFailure, TaskRecord
+from lpact.run.executors.local import InProcess, open_executor
+from lpact.run.executors.worker import Briefing
 from lpact.store import TaskStore
 from lpact.store.remote import open_shelf
 
@@ -99,7 +99,7 @@ def hiding(folder: Path, *more: str) -> tuple[str, ...]:
 def expected(tmp_path_factory) -> dict[str, bytes]:
     """Results of an undisturbed run in this process, by name."""
     store = TaskStore.at(tmp_path_factory.mktemp("here"))
-    here = Here(Workspace(lpact.load_study({**STUDY}).config), store)
+    here = InProcess(Workspace(lpact.load_study({**STUDY}).config), store)
     assert len([*here.run(NUMBERS), *here.run([TOTAL])]) == 13
     return files(store.shelf.root)
 
@@ -118,7 +118,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_results_come_back_through_the_scheduler(apart, expected):
     store = TaskStore.at(apart.root / "hidden" / "results")
     with open_executor(apart.workspace(), store, 1) as executor:
-        (worker,) = executor._crowd._fit.values()
+        (worker,) = executor._fit.values()
         assert not worker.shares, "the worker must not see the folder, or nothing is shown here"
         ended = [*executor.run(NUMBERS), *executor.run([TOTAL])]
     assert all(isinstance(e, TaskRecord) for e in ended)
@@ -128,7 +128,7 @@ def test_results_come_back_through_the_scheduler(apart, expected):
 def test_a_folder_that_is_seen_is_written_by_the_worker(apart, expected, tmp_path):
     store = TaskStore.at(tmp_path)
     with open_executor(apart.workspace(), store, 1) as executor:
-        (worker,) = executor._crowd._fit.values()
+        (worker,) = executor._fit.values()
         assert worker.shares
         assert len([*executor.run(NUMBERS), *executor.run([TOTAL])]) == 13
     assert files(tmp_path) == expected
@@ -149,7 +149,7 @@ def test_results_go_to_an_object_store(apart, expected, monkeypatch):
         query = f"endpoint_override={host}:{port}&scheme=http&region=us-east-1"
         store = TaskStore(open_shelf(f"s3://results/study?{query}"))
         with open_executor(apart.workspace(), store, 1) as executor:
-            (worker,) = executor._crowd._fit.values()
+            (worker,) = executor._fit.values()
             assert worker.shares
             ended = [*executor.run(NUMBERS), *executor.run([TOTAL])]
         assert all(isinstance(e, TaskRecord) for e in ended)
@@ -164,12 +164,14 @@ def test_results_go_to_an_object_store(apart, expected, monkeypatch):
         assert found == expected
         # A store that the worker cannot use is said, not gone around.
         elsewhere = TaskStore(open_shelf(f"s3://results/x?{query}"))
-        monkeypatch.setattr(
-            "lpact.run.executors.dask.terms._anywhere",
-            lambda _: open_shelf(f"s3://nobucket/x?{query}"),
-        )
+        brief = Briefing.of
+
+        def misled(*about):
+            return replace(brief(*about), store=TaskStore(open_shelf(f"s3://nobucket/x?{query}")))
+
+        monkeypatch.setattr(Briefing, "of", misled)
         with (
-            pytest.raises(RunError, match=r"far \(tcp://.*\n?.*s3://nobucket"),
+            pytest.raises(RunError, match=r"worker tcp://.*\n?.*s3://nobucket"),
             open_executor(apart.workspace(), elsewhere, 1),
         ):
             pass
@@ -184,7 +186,7 @@ def test_a_copy_of_the_sources_must_be_the_same(apart):
     with pytest.raises(RunError) as error, open_executor(apart.workspace("changed"), store, 1):
         pass
     told = str(error.value)
-    assert "worker far (tcp://" in told
+    assert "worker tcp://" in told
     assert f"dataset 'mine' in {apart.root / 'changed'}" in told
 
 
@@ -208,7 +210,7 @@ def test_a_worker_that_is_killed_loses_nothing_of_the_others(apart, tmp_path):
     slow = [task(Numbers(i, 0.1)) for i in range(20)]
     total = task(Total(tuple(t.key for t in slow)))
     here = TaskStore.at(tmp_path / "here")
-    done = Here(Workspace(lpact.load_study(STUDY).config), here)
+    done = InProcess(Workspace(lpact.load_study(STUDY).config), here)
     assert len([*done.run(slow), *done.run([total])]) == 21
     (tmp_path / "there").mkdir()
     there, lost, ended = TaskStore.at(tmp_path / "there"), [], []
@@ -219,7 +221,7 @@ def test_a_worker_that_is_killed_loses_nothing_of_the_others(apart, tmp_path):
         workspace = Workspace(lpact.load_study(STUDY).config, settings)
         with open_executor(workspace, there, 1, lost=lost.extend) as executor:
             until(lambda: _both_are_fit(executor))
-            assert not any(fit.shares for fit in executor._crowd._fit.values())
+            assert not any(fit.shares for fit in executor._fit.values())
             for one in executor.run(slow):
                 ended.append(one)
                 if len(ended) == 5:
@@ -238,7 +240,7 @@ def lonely(apart, tmp_path_factory) -> Iterator[tuple[Workspace, TaskStore]]:
     (folder / "results").mkdir()
     store = TaskStore.at(folder / "results")
     config = lpact.load_study(STUDY).config
-    assert len(list(Here(Workspace(config), store).run(NUMBERS[:1]))) == 1
+    assert len(list(InProcess(Workspace(config), store).run(NUMBERS[:1]))) == 1
     with DaskHere(folder / "dask") as cluster:
         cluster.worker("far", before=hiding(store.shelf.root), nanny=True)
         yield Workspace(config, RunConfig(cluster=cluster.address, patience_s=60.0)), store
@@ -280,8 +282,8 @@ def test_a_task_that_kills_every_worker_is_given_up_though_it_is_sent_what_it_ne
 
 
 def _both_are_fit(executor) -> bool:
-    executor._crowd.refresh(now=True)
-    return len(executor._crowd._fit) == 2
+    executor._refresh(now=True)
+    return len(executor._fit) == 2
 
 
 def until(true, seconds: float = 60.0) -> None:

@@ -12,20 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_jobs import Deadly, Numbers, Threads, Total, Wrong, task
+from cluster_jobs import Deadly, Kept, Logged, Numbers, Threads, Total, Wrong, task
 from dask_here import DaskHere, end
 
 import lpact
+from lpact.analyses.base import Task
 from lpact.config import RunConfig
 from lpact.errors import ConfigError, RunError
 from lpact.inputs.workspace import Workspace
-from lpact.run.executors.choose import open_executor, too_many_workers
-from lpact.run.executors.dask import connect as clusters
-from lpact.run.executors.dask.crowd import Crowd
-from lpact.run.executors.dask.handed import Waiting
-from lpact.run.executors.dask.terms import Fit
-from lpact.run.executors.here import Here
-from lpact.run.records import TaskFailure, TaskRecord
+from lpact.run.executors import cluster as clusters
+from lpact.run.executors.base import TaskFailure, TaskRecord
+from lpact.run.executors.local import InProcess, open_executor, too_many_workers
 from lpact.store import TaskStore
 from lpact.study import Study
 
@@ -60,7 +57,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def expected(tmp_path_factory) -> dict[str, bytes]:
     """Results of an undisturbed run in this process."""
     store = TaskStore.at(tmp_path_factory.mktemp("here"))
-    here = Here(workspace(), store)
+    here = InProcess(workspace(), store)
     ended = [*here.run(NUMBERS), *here.run([TOTAL])]
     assert all(isinstance(e, TaskRecord) for e in ended)
     return files(store.shelf.root)
@@ -121,7 +118,7 @@ def test_each_task_has_one_thread_and_an_error_is_its_own(dask, tmp_path):
 def test_a_worker_that_is_killed_loses_nothing(dask, tmp_path):
     slow = [task(Numbers(i, 0.1)) for i in range(30)]
     here = TaskStore.at(tmp_path / "here")
-    assert len(list(Here(workspace(), here).run(slow))) == 30
+    assert len(list(InProcess(workspace(), here).run(slow))) == 30
     told, ended = Told(), []
     there = TaskStore.at(tmp_path / "there")
     with open_executor(
@@ -187,12 +184,10 @@ def test_a_worker_with_other_code_is_refused(dask, expected, tmp_path):
     assert all(isinstance(e, TaskRecord) for e in ended)
     assert expected.items() <= files(tmp_path / "s").items()
     (fields,) = [f for event, f in told.notes if event == "worker_refused"]
-    assert fields["worker"] == "changed"
+    assert "lpact's code is" in fields["what"]
     # One that is there from the start is an error that names it, and both versions.
     with (
-        pytest.raises(
-            RunError, match=r"changed \(tcp://.*lpact's code is \w+ there .* and \w+ here"
-        ),
+        pytest.raises(RunError, match=r"worker tcp://.*lpact's code is \w+ there .* and \w+ here"),
         open_executor(workspace(dask.address), store, 1),
     ):
         pass
@@ -204,15 +199,15 @@ import sys
 sys.path.insert(0, {here!r})
 from cluster_jobs import Numbers, task
 from test_dask_executor import workspace
-from lpact.run.conduct import Conductor, Watched
-from lpact.run.executors.choose import open_executor
-from lpact.run.journal.progress import Silent
+from lpact.run.conduct import Conductor
+from lpact.run.executors.local import open_executor
+from lpact.run.progress import Reporter
 from lpact.store import TaskStore
 from pathlib import Path
 
 store = TaskStore.at(Path({store!r}))
 with open_executor(workspace({address!r}), store, 1) as executor:
-    conductor = Conductor(store, executor, Watched(Silent()))
+    conductor = Conductor(store, executor, Reporter())
     conductor.run("numbers", [task(Numbers(i, 0.15)) for i in range(60)])
 """
 
@@ -295,45 +290,83 @@ def test_a_missing_package_is_named_with_its_remedy(tmp_path, monkeypatch):
         pass
 
 
-def test_a_host_with_more_threads_than_cores_is_told_once():
-    told = Told()
-    crowd = Crowd(None, "", b"", note=told.note, patience_s=1.0)
-
-    def worker(address: str, host: str, threads: int, *cores: int) -> None:
-        crowd._fit[address] = Fit(address, address, host, threads, cores, len(cores), "", True)
-        crowd._check_cores(host)
-
-    worker("a", "one", 1, 0, 1)
-    worker("b", "one", 1, 0, 1)
-    worker("c", "two", 1, 0)  # jobs that were given different cores of one host
-    worker("d", "two", 1, 1)
-    assert told.notes == []
-    worker("e", "one", 2, 0, 1)
-    worker("f", "one", 1, 0, 1)
-    ((event, fields),) = told.notes
-    assert event == "overcommitted"
-    assert "one has 2 core(s) and 4 worker thread(s)" in fields["what"]
-
-
-def test_short_tasks_of_one_kind_go_together():
-    slowest: dict[type, float] = {}
-    waiting = Waiting([*NUMBERS, TOTAL], slowest)
-    assert len(waiting.take()) == 1, "nothing is known of this kind yet"
-    slowest[Numbers] = 0.03
-    assert waiting.take() == NUMBERS[1:4]
-    slowest[Numbers] = 60.0
-    assert waiting.take() == NUMBERS[4:5]
-    slowest[Numbers] = 1e-9
-    rest = [waiting.take() for _ in range(10)]
-    assert max(map(len, rest)) == 8
-    assert [t for some in rest for t in some] == [*NUMBERS[5:], TOTAL]
-    assert [t for some in rest if TOTAL in some for t in some] == [TOTAL]
-
-
 def test_more_workers_than_cores_are_told():
     n_cores = len(os.sched_getaffinity(0))
     assert too_many_workers(n_cores) == ""
     assert f"{n_cores + 1} workers on {n_cores} core" in too_many_workers(n_cores + 1)
+
+
+def processes(log: Path) -> list[int]:
+    return [int(line.split()[1]) for line in log.read_text().splitlines()]
+
+
+def test_a_result_that_was_stored_is_not_computed_again(dask, tmp_path):
+    """A worker dies after it stored its result and before it could report it."""
+    store, lost = TaskStore.at(tmp_path / "s"), list[Task]()
+    kept = task(Kept())
+    with open_executor(workspace(dask.address), store, 1, lost=lost.extend) as executor:
+        (ended,) = executor.run([kept])
+    assert isinstance(ended, TaskRecord)
+    assert lost == [kept]
+    assert store.fault(kept.key) is None
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_an_answer_that_is_lost_with_its_worker(tmp_path, monkeypatch, stored):
+    """A worker dies after its task ended and before the client fetched the answer."""
+    monkeypatch.setattr(clusters, "ANSWER_S", 1.0)
+    log, store = tmp_path / "log", TaskStore.at(tmp_path / "s")
+    one = task(Logged(str(log)))
+    with DaskHere(tmp_path / "dask") as cluster:
+        first = cluster.worker("a")
+        with open_executor(workspace(cluster.address), store, 1) as executor:
+            arrived = executor._arrived
+
+            def lose():
+                for event in arrived():
+                    if not isinstance(event, dict) and first.poll() is None:
+                        end(first)
+                        if not stored:
+                            store.remove(one.key)
+                        cluster.worker("b")
+                    yield event
+
+            executor._arrived = lose
+            (ended,) = executor.run([one])
+    assert isinstance(ended, TaskRecord)
+    assert len(set(processes(log))) == (1 if stored else 2)
+    assert store.fault(one.key) is None
+
+
+def test_workers_that_are_gone_for_too_long_end_the_run(tmp_path):
+    tasks = [task(Numbers(i, 0.2)) for i in range(40)]
+    store = TaskStore.at(tmp_path / "s")
+
+    def run_on(cluster: DaskHere) -> None:
+        only = cluster.worker("only")
+        settings = RunConfig(cluster=cluster.address, patience_s=1.0)
+        place = Workspace(lpact.load_study(STUDY).config, settings)
+        with open_executor(place, store, 1) as executor:
+            for n_ended, _ in enumerate(executor.run(tasks), start=1):
+                if n_ended == 3:
+                    end(only)
+
+    with (
+        DaskHere(tmp_path / "dask") as cluster,
+        pytest.raises(RunError, match="the cluster has no workers"),
+    ):
+        run_on(cluster)
+    assert 3 <= sum(store.fault(t.key) is None for t in tasks) < 40
+
+
+def test_an_error_outside_a_task_is_that_tasks_own(dask, tmp_path, monkeypatch):
+    odd, pack = NUMBERS[1], clusters.packed
+    monkeypatch.setattr(clusters, "packed", lambda own: b"no pickle" if own is odd else pack(own))
+    with open_executor(workspace(dask.address), TaskStore.at(tmp_path / "s"), 1) as executor:
+        ended = {e.key: e for e in executor.run(NUMBERS[:4])}
+    assert len(ended) == 4
+    assert [e.key for e in ended.values() if isinstance(e, TaskFailure)] == [odd.key]
+    assert "UnpicklingError" in ended[odd.key].what
 
 
 def until(true, seconds: float = 60.0) -> None:

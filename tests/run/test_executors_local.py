@@ -16,12 +16,15 @@ import lpact
 from lpact.analyses.base import Task
 from lpact.errors import LPactError, RunError
 from lpact.inputs.workspace import Workspace
-from lpact.run.executors import processes
-from lpact.run.executors.base import Setup
-from lpact.run.executors.choose import open_executor, scratch_results
-from lpact.run.executors.here import Here
-from lpact.run.executors.processes import MOST_DEATHS, Processes
-from lpact.run.records import TaskFailure, TaskRecord
+from lpact.run.executors import local
+from lpact.run.executors.base import Setup, TaskFailure, TaskRecord
+from lpact.run.executors.local import (
+    MOST_DEATHS,
+    InProcess,
+    Processes,
+    open_executor,
+    scratch_results,
+)
 from lpact.store import MemoryTasks, TaskStore
 
 STUDY = {
@@ -97,9 +100,9 @@ def tasks(folder: Path, *names: str) -> list[Task]:
 
 def test_the_way_is_chosen_by_workers_and_results(workspace, store) -> None:
     with open_executor(workspace, store, 1) as executor:
-        assert isinstance(executor, Here)
+        assert isinstance(executor, InProcess)
     with open_executor(workspace, MemoryTasks(), 2) as executor:
-        assert isinstance(executor, Here)
+        assert isinstance(executor, InProcess)
     with scratch_results() as results, open_executor(workspace, results, 1):
         folder = results.shelf.root  # type: ignore[attr-defined]
         results.save("k", {})
@@ -108,7 +111,7 @@ def test_the_way_is_chosen_by_workers_and_results(workspace, store) -> None:
 
 
 def test_errors_are_told_and_the_others_go_on(workspace, store, tmp_path) -> None:
-    ended = list(Here(workspace, store).run(tasks(tmp_path, "a", "raise", "refuse", "b")))
+    ended = list(InProcess(workspace, store).run(tasks(tmp_path, "a", "raise", "refuse", "b")))
     assert [type(e) for e in ended] == [TaskRecord, TaskFailure, TaskFailure, TaskRecord]
     assert isinstance(ended[0], TaskRecord)
     assert isinstance(ended[1], TaskFailure)
@@ -129,7 +132,7 @@ def test_an_interruption_is_no_error_of_a_task(workspace, store) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(Here(workspace, store).run([Task(Stop("stop", ""), "k")]))
+        list(InProcess(workspace, store).run([Task(Stop("stop", ""), "k")]))
 
 
 @pytest.mark.slow
@@ -146,8 +149,7 @@ def test_processes_that_die_are_replaced_and_the_guilty_task_is_named(
     assert sorted(ended) == sorted(names)
     failed = {name: e for name, e in ended.items() if isinstance(e, TaskFailure)}
     assert set(failed) == {"raise", "die"}
-    assert "a worker process died" in failed["die"].what
-    assert "processes that ran the task alone" in failed["die"].what
+    assert "worker processes die when they run this task alone" in failed["die"].what
     assert lost.count(["die"]) == MOST_DEATHS
     for name in names:
         expected = "" if name in failed else None
@@ -180,11 +182,9 @@ def test_a_process_with_other_code_of_a_plugin_computes_nothing(
 ) -> None:
     base = "lpact.run.executors.base.plugin_code"
     monkeypatch.setattr(base, lambda _: (("control mine", "a" * 64),))
-    monkeypatch.setattr(processes, "_setup", Setup.of(workspace, store))
-    monkeypatch.setattr(processes, "_workspace", workspace)
+    setup = Setup.of(workspace, store)
     monkeypatch.setattr(base, lambda _: (("control mine", "b" * 64),))
-    processes._other_plugins.cache_clear()
-    with pytest.raises(RunError, match=f"control mine is {'b' * 16} there"):
-        processes._perform(tasks(tmp_path, "a")[0])
-    processes._other_plugins.cache_clear()
+    monkeypatch.setattr(local, "_worker", [(setup, workspace, setup.other_software())])
+    with pytest.raises(RunError, match=f"control mine is {'b' * 16} there and {'a' * 16} here"):
+        local._perform(tasks(tmp_path, "a")[0])
     assert store.fault(key("a")) == ""

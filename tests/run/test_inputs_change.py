@@ -24,9 +24,8 @@ from lpact.errors import InputError, RunError, StudyInputError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
 from lpact.run.collect import Measuring
-from lpact.run.executors.base import Setup, perform
-from lpact.run.journal.progress import Silent
-from lpact.run.records import TaskFailure, TaskRecord
+from lpact.run.executors.base import Setup, TaskFailure, TaskRecord, perform
+from lpact.run.progress import Reporter
 from lpact.store import MemoryTasks, frame
 from lpact.study import Run, Study
 from lpact.tables import MODEL_FILES
@@ -175,7 +174,7 @@ class Reading:
 def audited(folder: Path) -> tuple[Workspace, StudyAudit]:
     study = load(folder)
     workspace = Workspace(study.config, study.run_config)
-    return workspace, audit_study(workspace, Silent())
+    return workspace, audit_study(workspace, Reporter())
 
 
 def test_what_was_put_back_meanwhile_is_read_again(folder: Path) -> None:
@@ -238,7 +237,7 @@ def test_a_worker_looks_before_it_reads(folder: Path, same: bool) -> None:
 def test_sources_that_are_generated_are_not_watched() -> None:
     made = {"name": "sim", "reader": "simulated", "options": SIMULATED}
     workspace = Workspace(lpact.load_study(STUDY | {"datasets": [made]}).config)
-    audit_study(workspace, Silent())
+    audit_study(workspace, Reporter())
     assert workspace.watch.seen == {}
     assert workspace.check_sources() is False
 

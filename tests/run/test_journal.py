@@ -18,19 +18,16 @@ from typing import Any
 import pytest
 
 from lpact.analyses.lpact.stages import BRAINS, LEVELS
-from lpact.run.journal.journal import MOST_FAILURES, Journal
-from lpact.run.journal.log import LOG_NAME, read_log
-from lpact.run.journal.model import Estimate
-from lpact.run.journal.progress import Reporter, Silent
-from lpact.run.journal.status import STATUS_NAME, StatusFile, read_status
-from lpact.run.journal.summary import summarise_log
-from lpact.run.records import TaskFailure, TaskRecord
+from lpact.run.executors.base import TaskFailure, TaskRecord
+from lpact.run.journal import MOST_FAILURES, Journal
+from lpact.run.progress import Estimate, Reporter
+from lpact.run.status import LOG_NAME, STATUS_NAME, StatusFile, read_log, read_status, summarise_log
 
 AWKWARD = 'sub[red]-01 "\\ \n\x1b[31m\x00\u2028 é \ud800'
 EXPECTED = {BRAINS: 10.0, LEVELS: 30.0}
 
 
-class Recorder:
+class Recorder(Reporter):
     """A reporter that remembers."""
 
     def __init__(self) -> None:
@@ -66,7 +63,7 @@ def failure(task: str = "brain/2", what: str = "no data") -> TaskFailure:
 def journal(folder: Path, told: Reporter | None = None) -> Iterator[Journal]:
     made = Journal(
         folder,
-        told or Silent(),
+        told or Reporter(),
         study="study",
         config_digest="c" * 64,
         workers=2,
@@ -202,7 +199,7 @@ def test_a_reporter_hears_of_the_run(tmp_path: Path) -> None:
 
 
 def test_a_plain_reporter_counts_what_was_resumed(tmp_path: Path) -> None:
-    class Counter(Silent):
+    class Counter(Reporter):
         done = 0
 
         def advance(self, steps: int = 1) -> None:
@@ -226,10 +223,10 @@ def test_peaks_are_of_workers_and_of_this_process(tmp_path: Path) -> None:
         told.finished(record(peak=1))
         told.close("finished")
         del held
-    assert told.worker_peaks == {BRAINS: 3 * 2**40, LEVELS: 1}
-    assert told.peaks == {BRAINS: 3 * 2**40, LEVELS: told.own_peaks[LEVELS]}
-    assert told.own_peaks[LEVELS] > 200 << 20
-    assert told.own_peaks[LEVELS] > told.own_peaks[BRAINS]
+    first, second = status_of(tmp_path).stages
+    assert (first.peak_bytes, second.peak_bytes) == (3 * 2**40, 1)
+    assert second.own_peak_bytes > 200 << 20
+    assert second.own_peak_bytes > first.own_peak_bytes
 
 
 def test_text_stays_what_it_is(tmp_path: Path) -> None:
@@ -300,9 +297,9 @@ def test_a_log_that_was_moved_is_written_to_the_end(tmp_path: Path) -> None:
 CHILD = """
 import resource, sys
 from pathlib import Path
-from lpact.run.journal.journal import Journal
-from lpact.run.journal.progress import reporter
-from lpact.run.records import TaskFailure, TaskRecord
+from lpact.run.journal import Journal
+from lpact.run.progress import reporter
+from lpact.run.executors.base import TaskFailure, TaskRecord
 from lpact.analyses.lpact.stages import BRAINS, LEVELS
 from lpact.store import FolderLock
 
@@ -395,7 +392,7 @@ def test_a_disk_that_takes_no_more_costs_lines_and_is_told_once(tmp_path: Path) 
     )
     lost, lost_in_the_end = map(int, done.stdout.split())
     assert lost == lost_in_the_end > 500
-    assert done.stderr.count("the run goes on, and lines of its log are lost") == 1
+    assert done.stderr.count("the run continues, and lines of its log are lost") == 1
     lines = list(read_log(tmp_path / LOG_NAME))
     kept = [line["task"] for line in lines if line["event"] == "task_finished"]
     assert kept == [*(f"brain/{n}" for n in range(1000 - lost)), "brain/last"]
@@ -435,8 +432,8 @@ def test_the_status_is_replaced_now_and_then_not_for_every_task(tmp_path: Path) 
 
 
 def test_a_long_task_leaves_a_sign_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lpact.run.journal.journal.HEARTBEAT_S", 0.01)
-    monkeypatch.setattr("lpact.run.journal.journal.SECONDS_BETWEEN_STATUS", 0.01)
+    monkeypatch.setattr("lpact.run.journal.HEARTBEAT_S", 0.01)
+    monkeypatch.setattr("lpact.run.journal.SECONDS_BETWEEN_STATUS", 0.01)
     with journal(tmp_path) as told:
         told.stage(BRAINS, 1)
         first = status_of(tmp_path).updated_at

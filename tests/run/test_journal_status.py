@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -16,17 +17,16 @@ from typing import Any
 import pytest
 
 from lpact.errors import RunError
-from lpact.run.journal.log import LOG_NAME
-from lpact.run.journal.status import (
+from lpact.run.status import (
+    LOG_NAME,
     STATUS_FORMAT,
     STATUS_NAME,
     process_namespace,
     read_status,
     run_status,
-    write_status,
 )
 from lpact.store import FolderLock
-from lpact.store._lock import LOCK_NAME, holder
+from lpact.store.folder_lock import LOCK_NAME, holder
 from lpact.study import Run
 
 PATIENCE_S = 60.0
@@ -35,15 +35,15 @@ HOST = os.uname().nodename
 WAITS = """
 import sys
 from pathlib import Path
-from lpact.run.journal.journal import Journal
-from lpact.run.journal.progress import Silent
+from lpact.run.journal import Journal
+from lpact.run.progress import Reporter
 from lpact.store import FolderLock
 
 folder = Path(sys.argv[1])
 lock = FolderLock(folder)
 print("locked", flush=True)
 sys.stdin.readline()
-journal = Journal(folder, Silent(), study="study", config_digest="c" * 64, workers=2)
+journal = Journal(folder, Reporter(), study="study", config_digest="c" * 64, workers=2)
 journal.stage("brain patterns", 4)
 journal.advance()
 print("began", flush=True)
@@ -123,14 +123,14 @@ def said(partial: Path, **changes: Any) -> None:
         "started_at": now.isoformat(),
         "updated_at": now.isoformat(),
     }
-    write_status(partial / STATUS_NAME, values | changes)
+    (partial / STATUS_NAME).write_text(json.dumps(values | changes))
 
 
 def test_from_its_first_breath_to_its_violent_end(child: Child, out: Path, partial: Path) -> None:
     process = child.process.pid
     status = run_status(out)
     assert (status.state, status.process, status.said) == ("running", process, None)
-    assert "has said nothing yet" in status.why
+    assert "has not written a status yet" in status.why
 
     assert child.goes_on() == "began"
     status = run_status(out)
@@ -153,7 +153,7 @@ def test_from_its_first_breath_to_its_violent_end(child: Child, out: Path, parti
     child.end()
     status = run_status(out)
     assert (status.state, status.process) == ("interrupted", None)
-    assert status.why.startswith(f"process {process} ended without a word")
+    assert status.why.startswith(f"process {process} ended without a message")
 
 
 def test_a_run_that_said_why_it_ended(child: Child, out: Path) -> None:
@@ -196,17 +196,17 @@ def test_a_run_on_another_machine_is_judged_by_its_last_word(
     said(partial, pid=77, **place)
     fresh = run_status(out)
     assert (fresh.state, fresh.process) == ("running", None)
-    assert f"which cannot be looked at from {HOST}; it last wrote 0 s ago" in fresh.why
+    assert f"which cannot be seen from {HOST}; it last wrote 0 s ago" in fresh.why
     late = run_status(out, now=datetime.now(UTC) + timedelta(hours=1))
     assert late.state == "silent"
-    assert "it last wrote 3600 s ago, and a run that goes on writes every few seconds" in late.why
+    assert "it last wrote 3600 s ago, and a running run writes every few seconds" in late.why
 
 
 def test_a_run_that_was_not_published_is_not_finished(out: Path, partial: Path) -> None:
     said(partial, state="finished")
     assert (run_status(out).state, run_status(out).why) == (
         "interrupted",
-        "all is computed, but it was not published",
+        "everything is computed, but it was not published",
     )
 
 
@@ -230,7 +230,7 @@ def test_a_lock_file_that_says_anything_is_held_by_nobody(partial: Path, content
 def test_without_a_list_of_locks_a_living_process_holds_its_lock(
     child: Child, partial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lpact.store._lock._LOCKS", tmp_path / "no such file")
+    monkeypatch.setattr("lpact.store.folder_lock._LOCKS", tmp_path / "no such file")
     assert holder(partial) == child.process.pid
     child.end()
     assert holder(partial) is None

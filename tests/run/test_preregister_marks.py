@@ -13,6 +13,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from lpact.run.executors.dask.terms import Briefing
+from lpact.run.executors.dask.worker import Desk
 from polars.testing import assert_frame_equal
 
 import lpact
@@ -25,8 +27,6 @@ from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import study_keys
 from lpact.run.executors.base import Setup
-from lpact.run.executors.dask.terms import Briefing
-from lpact.run.executors.dask.worker import Desk
 from lpact.run.preregistration import check_run, read_registration, register, study_tasks
 from lpact.store import FolderShelf, TaskStore, storage_errors
 from lpact.study import Run, Study

@@ -20,9 +20,9 @@ from lpact.config import SharedConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
 from lpact.run.collect import Measuring
-from lpact.run.conduct import Conductor, Watched
+from lpact.run.conduct import Conductor
 from lpact.run.executors.base import perform
-from lpact.run.journal.progress import Silent
+from lpact.run.progress import Reporter
 from lpact.store import MemoryTasks
 from lpact.store.code import SHARED, code_digest, source_digests
 from lpact.tables import MODEL_FILES, SOURCE_FILES
@@ -143,7 +143,7 @@ class Measured:
     def __init__(self, values: dict[str, Any]) -> None:
         self.config = lpact.load_study(values).config
         self.workspace = Workspace(self.config)
-        self.audit = audit_study(self.workspace, Silent())
+        self.audit = audit_study(self.workspace, Reporter())
         self.measuring = Measuring(self.config, self.audit, analyses_of(self.config)["lpact"])
         self.tasks = [task for stage in self.measuring.stages for task in stage.tasks]
 
@@ -151,7 +151,7 @@ class Measured:
         """Results of the tasks with some keys."""
         results = MemoryTasks()
         executor = Chosen(self.workspace, results, keys)
-        conductor = Conductor(results, executor, Watched(Silent()))
+        conductor = Conductor(results, executor, Reporter())
         self.measuring.run(conductor)
         conductor.check()
         return results

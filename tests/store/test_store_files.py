@@ -211,7 +211,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     def full(handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("lpact.store._disk.os.fsync", full)
+    monkeypatch.setattr("lpact.store.disk.os.fsync", full)
     with pytest.raises(RunError, match="free disk space") as caught:
         write_table(TWO.with_columns(score=9.0), EVERY_TYPE, tmp_path)
     assert caught.value.where == str(parquet)
@@ -233,7 +233,7 @@ def test_disk_errors_become_remedies(tmp_path, monkeypatch, code, remedy) -> Non
     def fail(*_: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("lpact.store._disk.os.fsync", fail)
+    monkeypatch.setattr("lpact.store.disk.os.fsync", fail)
     with pytest.raises(RunError, match=remedy):
         atomic_write_bytes(tmp_path / "file", b"content")
 

@@ -252,7 +252,7 @@ def test_a_full_disk_leaves_no_lock_behind(tmp_path, monkeypatch) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("lpact.store._lock.os.pwrite", full)
+        patch.setattr("lpact.store.folder_lock.os.pwrite", full)
         with pytest.raises(RunError, match="free disk space"):
             RunWriter(tmp_path / "run", provenance())
     with RunWriter(tmp_path / "run", provenance()) as writer:

@@ -313,7 +313,7 @@ def test_a_process_killed_while_saving_leaves_no_task(tmp_path) -> None:
     script = (
         "import os, signal, sys; from pathlib import Path\n"
         "import polars as pl\n"
-        "import lpact.store._disk as disk\n"
+        "import lpact.store.disk as disk\n"
         "from lpact.store import TaskStore\n"
         "def die(*_): os.kill(os.getpid(), signal.SIGKILL)\n"
         "if sys.argv[2] == 'half':\n"

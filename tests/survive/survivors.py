@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lpact.run.journal.log import LOG_NAME, read_log
+from lpact.run.status import LOG_NAME, read_log
 from lpact.store.tasks import file_name
 
 STUDY = """

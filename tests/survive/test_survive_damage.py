@@ -12,7 +12,7 @@ from survivors import Undisturbed, assert_same_run, computed, events, partial_of
 import lpact
 from lpact.analyses.lpact.stages import LEVELS
 from lpact.errors import RunError
-from lpact.run.journal.journal import Journal
+from lpact.run.journal import Journal
 from lpact.run.stages import DECISION
 
 

@@ -148,8 +148,7 @@ def show_places(out: Console, run: Run) -> None:
 
 def _most_memory(run: Run) -> str:
     """The largest memory of a process, from the run's log."""
-    from lpact.run.journal.log import LOG_NAME
-    from lpact.run.journal.summary import summarise_log
+    from lpact.run.status import LOG_NAME, summarise_log
 
     if not (run.root / LOG_NAME).is_file():
         return ""

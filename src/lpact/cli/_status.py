@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lpact.analyses.base import Analysis
-    from lpact.run.journal.status import FailedTask, RunStatus, StatusFile
+    from lpact.run.status import FailedTask, RunStatus, StatusFile
 
 LOCK_RECORD = "lock.json"
 MANY_FAILED = 5
@@ -24,7 +24,7 @@ _RIGHT = frozenset({"done", "resumed", "failed", "tasks", "time", "left", "worke
 
 def show_status(out: Console, status: RunStatus) -> None:
     """Everything that a reader wants to know first."""
-    from lpact.run.journal.progress import plain
+    from lpact.run.progress import plain
 
     name = plain(status.out.name)
     if status.state == "finished":
@@ -54,7 +54,7 @@ def show_status(out: Console, status: RunStatus) -> None:
 
 def status_line(status: RunStatus) -> str:
     """The state in one line, for plain logs."""
-    from lpact.run.journal.progress import plain
+    from lpact.run.progress import plain
 
     said = status.said
     if said is None:
@@ -71,7 +71,7 @@ def status_line(status: RunStatus) -> str:
 
 def overall(said: StatusFile) -> str:
     """Share of the work that is done, and when the rest will be."""
-    from lpact.run.journal.progress import clock_time, time_left
+    from lpact.run.progress import clock_time, time_left
 
     if said.fraction is None:
         return "how long it takes in all is not known yet"
@@ -83,7 +83,7 @@ def overall(said: StatusFile) -> str:
 
 
 def _since(said: StatusFile) -> str:
-    from lpact.run.journal.progress import plain
+    from lpact.run.progress import plain
 
     started = said.started_at.astimezone().strftime("%Y-%m-%d %H:%M")
     where = f"on the cluster {plain(said.cluster)}" if said.cluster else ""
@@ -95,7 +95,7 @@ def _since(said: StatusFile) -> str:
 
 
 def _show_stages(out: Console, said: StatusFile, *, running: bool) -> None:
-    from lpact.run.journal.progress import plain
+    from lpact.run.progress import plain
 
     if not said.stages:
         return
@@ -124,7 +124,7 @@ def _memory(n_bytes: int) -> str:
 
 
 def _show_failed(out: Console, said: StatusFile, status: RunStatus) -> None:
-    from lpact.run.journal.progress import plain
+    from lpact.run.progress import plain
 
     shown = said.failures[:MANY_FAILED] if status.state == "running" else said.failures
     more = f", the first {len(shown)}" if said.n_failed > len(shown) else ""
@@ -136,7 +136,7 @@ def _show_failed(out: Console, said: StatusFile, status: RunStatus) -> None:
 
 
 def _show_failure(out: Console, failure: FailedTask) -> None:
-    from lpact.run.journal.progress import plain
+    from lpact.run.progress import plain
 
     say(out, plain(failure.task), indent=2)
     say(out, f"key {plain(failure.key)}", indent=4)
@@ -148,7 +148,7 @@ def _quoted(path: Path) -> str:
     """A folder as it is typed here."""
     import shlex
 
-    from lpact.run.journal.progress import plain
+    from lpact.run.progress import plain
 
     here = Path.cwd()
     return plain(shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path)))
@@ -181,8 +181,8 @@ def _label_counts(analysis: Analysis, claims: pl.DataFrame) -> list[dict[str, An
 def _show_finished(out: Console, status: RunStatus, name: str) -> None:
     from lpact.cli._results import show_claim_counts
     from lpact.report.folder import REPORT_PAGE, report_writer
-    from lpact.run.journal.progress import plain
-    from lpact.run.journal.summary import summarise_log
+    from lpact.run.progress import plain
+    from lpact.run.status import summarise_log
     from lpact.store.manifest import REPORT_FOLDER
     from lpact.study import Run
 

@@ -12,7 +12,7 @@ import typer
 from lpact.errors import ConfigError
 
 if TYPE_CHECKING:
-    from lpact.run.journal.progress import Reporter
+    from lpact.run.progress import Reporter
     from lpact.study import Study
 
 StudyFile = Annotated[Path, typer.Argument(help="Study file (TOML).")]
@@ -51,7 +51,7 @@ def progress_on_terminals() -> Iterator[Reporter]:
     """Progress on standard error, for commands whose output may be redirected to a file."""
     from rich.console import Console
 
-    from lpact.run.journal.progress import reporter
+    from lpact.run.progress import reporter
 
     console = Console(stderr=True)
     with reporter(show=console.is_terminal, console=console) as bar:

@@ -87,7 +87,7 @@ def fetch(
     Shows source, version, size, licence and the commands first. Nothing is fetched without --yes.
     """
     from lpact.datasets.fetch import plan_fetch
-    from lpact.run.journal.progress import reporter
+    from lpact.run.progress import reporter
 
     planned = plan_fetch(name, to)
     out = console()

@@ -69,7 +69,7 @@ def remove_run(folder: Path) -> None:
     from lpact.errors import RunError
     from lpact.report import report_contents
     from lpact.report.folder import clear_leftovers
-    from lpact.run.journal.log import LOG_NAME
+    from lpact.run.status import LOG_NAME
     from lpact.store import read_manifest
     from lpact.store.locked import refuse_locked
     from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER

@@ -104,7 +104,7 @@ def command(
 ) -> None:
     """Read a text with a language model, word by word."""
     from lpact.run.extract import as_words, plan_features
-    from lpact.run.journal.progress import reporter
+    from lpact.run.progress import reporter
 
     told = console()
     given = as_words(words)

@@ -69,7 +69,7 @@ def add_report(run: Run) -> None:
     """Write the report of a run that has none yet; a run stays good when its report cannot be written."""
     from lpact.errors import LPactError
     from lpact.report import REPORT_PAGE
-    from lpact.run.journal.log import LOG_NAME, logged_stage
+    from lpact.run.journal import LOG_NAME, logged_stage
     from lpact.run.stages import REPORT
     from lpact.store.manifest import REPORT_FOLDER
 

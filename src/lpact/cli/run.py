@@ -109,7 +109,7 @@ def compute(
     ``if_taken`` is the remedy if ``out`` holds something else.
     """
     from lpact.errors import RunError
-    from lpact.run.executors.choose import too_many_workers
+    from lpact.run.executors.local import too_many_workers
     from lpact.store import existing_run, partial_folder, refuse_held
     from lpact.store.remote import open_shelf
     from lpact.study import Run
@@ -157,8 +157,8 @@ def compute(
 
 def _plan(terminal: Console, study: Study, out: Path, how: How) -> Plan:
     """Audit the sources and print what the run costs; `lpact status` shows how far that is."""
-    from lpact.run.journal.announce import announced
-    from lpact.run.journal.progress import Several, reporter
+    from lpact.run.journal import announced
+    from lpact.run.progress import Several, reporter
 
     show = study.run_config.progress if how.progress is None else how.progress
     with announced(out, study.config, how.workers) as journal:

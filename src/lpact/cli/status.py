@@ -16,7 +16,7 @@ from lpact.cli._render import console, heading, say
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lpact.run.journal.status import RunStatus
+    from lpact.run.status import RunStatus
 
 SECONDS_BETWEEN_LOOKS = 2.0
 GOES_WELL = ("running", "finished")
@@ -37,7 +37,7 @@ def command(
 
     Exit status 0: it runs or is finished; 1: it failed, was interrupted, or is silent; 2: there is no such run.
     """
-    from lpact.run.journal.status import run_status
+    from lpact.run.status import run_status
 
     out = console()
     if watch:
@@ -67,7 +67,7 @@ def _tell(out: Console, status: RunStatus, *, as_json: bool, traceback: bool) ->
 
 
 def _values(status: RunStatus) -> dict[str, Any]:
-    from lpact.run.journal.summary import summarise_log
+    from lpact.run.status import summarise_log
 
     values = status.as_json()
     if status.state == "finished":
@@ -81,7 +81,7 @@ def _values(status: RunStatus) -> dict[str, Any]:
 def _watch(out: Console, run: Path, *, as_json: bool, traceback: bool) -> RunStatus:
     """Look until the run ends: a picture that changes on terminals, a line for every change elsewhere."""
     from lpact.cli._status import status_line
-    from lpact.run.journal.status import run_status
+    from lpact.run.status import run_status
 
     status = run_status(run)
     if out.is_terminal and not as_json:
@@ -102,7 +102,7 @@ def _watch(out: Console, run: Path, *, as_json: bool, traceback: bool) -> RunSta
 def _watch_on_terminal(out: Console, run: Path, status: RunStatus) -> RunStatus:
     from rich.live import Live
 
-    from lpact.run.journal.status import run_status
+    from lpact.run.status import run_status
 
     with Live(console=out, auto_refresh=False, transient=True) as live:
         while status.state in ("running", "silent"):
@@ -134,8 +134,8 @@ def _picture(out: Console, status: RunStatus) -> Any:
 
 
 def _show_tracebacks(out: Console, status: RunStatus) -> None:
-    from lpact.run.journal.progress import plain
-    from lpact.run.journal.summary import summarise_log
+    from lpact.run.progress import plain
+    from lpact.run.status import summarise_log
 
     failures = summarise_log(status.log).failures
     for failure in failures:

@@ -24,8 +24,8 @@ from lpact.inputs.sources import Owner, Seen
 from lpact.inputs.workspace import Workspace, build_source
 from lpact.registry import BUILT_IN, Plugin, Registry
 from lpact.run.features import stored_sets
-from lpact.run.journal.progress import Reporter
-from lpact.run.memory import peak_bytes
+from lpact.run.machine import peak_bytes
+from lpact.run.progress import Reporter
 from lpact.run.stages import AUDIT
 from lpact.store import frame
 from lpact.store.code import source_digests

@@ -10,9 +10,9 @@ from lpact.analyses.base import Analysis, Audit, Frames, Stage, Task, analyses_o
 from lpact.config import RunConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
-from lpact.run.conduct import Conductor, Watched
-from lpact.run.executors.here import Here
-from lpact.run.journal.progress import Silent
+from lpact.run.conduct import Conductor
+from lpact.run.executors.local import InProcess
+from lpact.run.progress import Reporter
 from lpact.run.stages import FIRST, LAST
 from lpact.store import MemoryTasks, Results, concat
 from lpact.tables import Table
@@ -130,9 +130,9 @@ def measure_in_memory(
 ) -> Frames:
     """Measured tables of one analysis, audit included, computed in this process and written nowhere."""
     workspace = Workspace(study, settings or RunConfig())
-    audit = audit_study(workspace, Silent())
+    audit = audit_study(workspace, Reporter())
     results = MemoryTasks()
-    conductor = Conductor(results, Here(workspace, results), Watched(Silent()))
+    conductor = Conductor(results, InProcess(workspace, results), Reporter())
     measuring = Measuring(study, audit, analyses_of(study)[analysis])
     measuring.run(conductor)
     conductor.check()

@@ -1,7 +1,7 @@
 """What the stages of a run cost: work counted by analyses, at the speed of this machine, and the engine's own stages.
 
 Nothing is computed for an estimate but a few matrix products. It is a first one: progress corrects it by the pace of
-the first tasks (`lpact.run.journal.model`).
+the first tasks (`lpact.run.progress`).
 """
 
 from __future__ import annotations

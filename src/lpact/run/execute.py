@@ -16,15 +16,13 @@ from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, check_device
 from lpact.run.collect import Layered, Measuring
 from lpact.run.conduct import Conductor
-from lpact.run.executors.choose import open_executor
+from lpact.run.executors.local import open_executor
 from lpact.run.features import extract_features
-from lpact.run.journal.announce import announced
-from lpact.run.journal.journal import Journal
-from lpact.run.journal.log import LOG_NAME
-from lpact.run.journal.progress import Reporter, Several
-from lpact.run.journal.status import read_status
+from lpact.run.journal import Journal, announced
+from lpact.run.progress import Reporter, Several
 from lpact.run.provenance import provenance
 from lpact.run.stages import AUDIT, DECISION, TABLES
+from lpact.run.status import LOG_NAME, read_status
 from lpact.store import RunWriter, StoredRun, TaskStore
 from lpact.store.remote import open_shelf
 from lpact.store.shelves import FolderShelf

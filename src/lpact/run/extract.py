@@ -18,7 +18,7 @@ from lpact.features.language.feature_set import FeatureSet
 from lpact.features.language.folder import find_model
 from lpact.features.language.settings import KNOWN_CONTEXTS, ReadingOptions, is_context
 from lpact.features.language.text import read_stories
-from lpact.run.journal.progress import reporter
+from lpact.run.progress import reporter
 from lpact.validation import validate_model
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from lpact.config import StudyConfig
 from lpact.datasets.base import Stimulus
 from lpact.features.models import FULL, NO_COST, STATIC, ExtractionCost, ModelSource, StoredSet
 from lpact.inputs.workspace import Workspace
-from lpact.run.journal.progress import Reporter
+from lpact.run.progress import Reporter
 
 
 def wanted_contexts(config: StudyConfig) -> tuple[str, ...]:

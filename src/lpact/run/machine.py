@@ -1,23 +1,25 @@
-"""Limits of the machine: memory that processes may use together, and free disk space."""
+"""Memory, cores and free disk space of this machine, and the memory that this process uses."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_MEMINFO = Path("/proc/meminfo")
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUP = Path("/proc/self/cgroup")
+_STATUS = Path("/proc/self/status")
+_STATM = Path("/proc/self/statm")
 
 
 @dataclass(frozen=True)
 class Limits:
     """Bytes of memory, and bytes free where a run and where features are written; None if unknown.
 
-    ``one_disk`` says that both are on the same file system and share what is free. ``cores`` are those that processes
-    may use.
+    ``one_disk``: both are on the same file system. ``cores`` are those that this process may use.
     """
 
     memory: int | None
@@ -28,7 +30,7 @@ class Limits:
 
 
 def machine_limits(out: Path, features: Path) -> Limits:
-    """What there is on this machine."""
+    """The limits of this machine."""
     place, other = _existing(out), _existing(features)
     return Limits(
         memory_limit(),
@@ -39,6 +41,12 @@ def machine_limits(out: Path, features: Path) -> Limits:
     )
 
 
+def _existing(path: Path) -> Path:
+    """The nearest existing folder above."""
+    place = path.absolute()
+    return next(folder for folder in (place, *place.parents) if folder.exists())
+
+
 def usable_cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -47,67 +55,85 @@ def usable_cores() -> int:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below a folder; 0 where there is none."""
+    """Bytes of all files below a folder; 0 if it does not exist."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def memory_limit(
-    meminfo: Path = _MEMINFO, cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP
-) -> int | None:
-    """Memory of the machine, or what the control group of this process may use where that is less."""
-    found = [*_cgroup_limits(cgroups, own)]
-    total = _total(meminfo)
-    if total is not None:
-        found.append(total)
-    return min(found) if found else None
+def memory_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> int | None:
+    """Memory of the machine, or of the control group of this process if that is less."""
+    found = []
+    with suppress(OSError, ValueError, AttributeError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for file in memory_limit_files(cgroups, own):
+        try:
+            found.append(int(file.read_text()))  # "max" without a limit
+        except (OSError, ValueError):
+            continue
+    return min(found, default=None)
 
 
-def _total(meminfo: Path) -> int | None:
+def memory_limit_files(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> list[Path]:
+    """Files that may hold limits of the control group and its parents, for versions 2 and 1 of cgroups."""
+    files = [cgroups / "memory.max", cgroups / "memory" / "memory.limit_in_bytes"]
+    lines = own.read_text().splitlines() if own.is_file() else []
+    for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
+        for group in (Path(path), *Path(path).parents):
+            inside = [part for part in group.parts if part not in ("/", "..")]
+            if not controllers:
+                files.append(cgroups.joinpath(*inside, "memory.max"))
+            elif "memory" in controllers.split(","):
+                files.append(cgroups.joinpath("memory", *inside, "memory.limit_in_bytes"))
+    return files
+
+
+def peak_bytes() -> int:
+    """The memory peak of this process.
+
+    ``getrusage`` would include the process that started it, so that a small worker of a large client would seem large;
+    it is used only without ``/proc``.
+    """
     try:
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemTotal:"):
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError, IndexError):
         pass
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, AttributeError):
-        return None
+        import resource
+    except ImportError:
+        return 0
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024
 
 
-def _cgroup_limits(cgroups: Path, own: Path) -> list[int]:
-    files = memory_limit_files(cgroups, own)
-    return [limit for file in files if (limit := _read_limit(file)) is not None]
-
-
-def memory_limit_files(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> list[Path]:
-    """Files that may hold limits of the group and of those above it, in the newer layout and in the older one."""
+def held_bytes() -> int:
+    """The memory of this process now, or its peak if the system does not report it."""
     try:
-        entries = [line.split(":", 2) for line in own.read_text().splitlines()]
-    except OSError:
-        entries = []
-    folders = [cgroups / "memory.max", cgroups / "memory" / "memory.limit_in_bytes"]
-    for _, controllers, path in (entry for entry in entries if len(entry) == len("0:1")):
-        parts = [part for part in path.split("/") if part and part != ".."]
-        for depth in range(1, len(parts) + 1):
-            inside = Path(*parts[:depth])
-            if not controllers:
-                folders.append(cgroups / inside / "memory.max")
-            elif "memory" in controllers.split(","):
-                folders.append(cgroups / "memory" / inside / "memory.limit_in_bytes")
-    return folders
+        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return peak_bytes()
 
 
-def _read_limit(file: Path) -> int | None:
-    try:
-        return int(file.read_text())  # "max" where there is no limit
-    except (OSError, ValueError):
-        return None
+class StageMemory:
+    """Memory peaks of this process by stage.
 
+    The system reports one peak for the life of a process. If it rises during a stage, it is the stage's; otherwise the
+    largest value seen at `look` counts.
+    """
 
-def _existing(path: Path) -> Path:
-    """The nearest existing folder above."""
-    place = path.absolute()
-    while not place.exists():
-        place = place.parent
-    return place
+    def __init__(self) -> None:
+        self.peaks: dict[str, int] = {}
+        self._stage = ""
+        self._before = 0
+
+    def begin(self, stage: str) -> None:
+        """A stage begins."""
+        self._stage, self._before = stage, peak_bytes()
+        self.look()
+
+    def look(self) -> None:
+        """Note the memory of this process."""
+        if self._stage:
+            peak = peak_bytes()
+            seen = peak if peak > self._before else held_bytes()
+            self.peaks[self._stage] = max(self.peaks.get(self._stage, 0), seen)

@@ -16,8 +16,7 @@ from lpact.run import fit
 from lpact.run.audit import StudyAudit, check_device
 from lpact.run.collect import Measuring
 from lpact.run.costs import StageCost, closing_costs, task_cost
-from lpact.run.machine import Limits, machine_limits
-from lpact.run.memory import held_bytes
+from lpact.run.machine import Limits, held_bytes, machine_limits
 from lpact.run.stages import AUDIT, FEATURES, REPORT, TABLES
 from lpact.tables import MODEL_FILES
 

@@ -136,6 +136,11 @@ def read_frames(
     return frames
 
 
+def unpack(content: bytes, key: str) -> dict[str, pl.DataFrame]:
+    """All frames of the bundle of task ``key``, from its bytes."""
+    return read_frames(lambda start, n: content[start : start + n], key)
+
+
 def check(read: ReadRange, key: str, size: int) -> None:
     """Raise `BundleError` unless the bytes are the whole bundle of task ``key``."""
     header = read_header(read, key)

@@ -23,8 +23,8 @@ from pydantic import (
 )
 
 from lpact.errors import RunError
-from lpact.store._disk import atomic_write_bytes, sha256_file, storage_errors
 from lpact.store.code import code_digest
+from lpact.store.disk import atomic_write_bytes, sha256_file, storage_errors
 from lpact.validation import config_digest
 
 MANIFEST_NAME = "manifest.json"

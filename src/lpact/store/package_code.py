@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from lpact.store._disk import sha256_file, storage_errors
+from lpact.store.disk import sha256_file, storage_errors
 from lpact.store.manifest import MANIFEST_NAME
 
 OWN = "lpact"

@@ -24,9 +24,9 @@ from typing import Self
 import polars as pl
 
 from lpact.errors import RunError
-from lpact.store._disk import TEMPORARY, atomic_write_bytes, storage_errors, sync_folder
-from lpact.store._lock import LOCK_NAME, FolderLock
+from lpact.store.disk import TEMPORARY, atomic_write_bytes, storage_errors, sync_folder
 from lpact.store.files import write_table
+from lpact.store.folder_lock import LOCK_NAME, FolderLock
 from lpact.store.locked import refuse_locked
 from lpact.store.manifest import (
     REPORT_FOLDER,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from lpact.store._disk import TEMPORARY, atomic_write_bytes, storage_errors
+from lpact.store.disk import TEMPORARY, atomic_write_bytes, storage_errors
 
 OLD_S = 24 * 3600.0
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lpact.errors import RunError, did_you_mean
-from lpact.store._disk import sha256_file, storage_errors
+from lpact.store.disk import sha256_file, storage_errors
 from lpact.store.files import read_table, table_path
 from lpact.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 from lpact.tables import Table, declared_tables, find_table

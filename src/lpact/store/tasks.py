@@ -12,8 +12,8 @@ import polars as pl
 
 from lpact.errors import RunError
 from lpact.store import bundle
-from lpact.store._disk import storage_errors
 from lpact.store.bundle import BundleError
+from lpact.store.disk import storage_errors
 from lpact.store.shelves import FolderShelf, Shelf
 
 _UNREADABLE = (BundleError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError)

@@ -16,7 +16,7 @@ from lpact.analyses.lpact.tables import assay
 from lpact.cli import app
 from lpact.config import RunConfig
 from lpact.inputs.workspace import Workspace
-from lpact.run.journal.progress import Silent
+from lpact.run.progress import Reporter
 from lpact.store import verify_outputs
 from lpact.tables import declared_tables
 
@@ -53,7 +53,7 @@ SMALL = {
 
 def alone(study):
     """The positive controls of a study, computed without anything else."""
-    return measure_controls(study.config, settings=RunConfig(), workers=1, reporter=Silent())
+    return measure_controls(study.config, settings=RunConfig(), workers=1, reporter=Reporter())
 
 
 @pytest.fixture(scope="module")

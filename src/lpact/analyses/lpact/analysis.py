@@ -338,7 +338,7 @@ class LPact(Analysis):
         """What the folder holds, what is wrong, and which evidence levels it supports."""
         from lpact.analyses.lpact.dataset_check.check import check_dataset
         from lpact.analyses.lpact.dataset_check.report import dataset_report
-        from lpact.run.journal.progress import reporter
+        from lpact.run.progress import reporter
 
         with reporter(show=progress) as shown:
             return dataset_report(check_dataset(reader, folder, options, deep=deep, reporter=shown))

@@ -37,9 +37,9 @@ from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, check_device
 from lpact.run.collect import Measuring
-from lpact.run.conduct import Conductor, Watched
-from lpact.run.executors.choose import open_executor, scratch_results
-from lpact.run.journal.progress import Reporter
+from lpact.run.conduct import Conductor
+from lpact.run.executors.local import open_executor, scratch_results
+from lpact.run.progress import Reporter
 from lpact.store import Results, concat
 from lpact.tables import Table
 
@@ -176,7 +176,7 @@ def measure_controls(
     analysis = analyses_of(study)["lpact"]
     measuring = Measuring(study, audit, analysis, stages=(BRAINS, CEILINGS, CONTROLS))
     with scratch_results() as results, open_executor(workspace, results, workers) as executor:
-        conductor = Conductor(results, executor, Watched(reporter))
+        conductor = Conductor(results, executor, reporter)
         measuring.run(conductor)
         conductor.check()
         tables = measuring.tables(results)

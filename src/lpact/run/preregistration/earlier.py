@@ -26,9 +26,9 @@ from lpact.features.models import FEATURE_SETS
 from lpact.run.audit import StudyAudit
 from lpact.run.collect import Measuring
 from lpact.run.executors.base import Ended, Executor
-from lpact.run.journal.status import read_status
 from lpact.run.preregistration.content import EarlierRun, Item
 from lpact.run.preregistration.record import Registration
+from lpact.run.status import read_status
 from lpact.store import InputFile, Provenance, Shelf, StoredRun, TaskStore, storage_errors
 from lpact.store.manifest import MANIFEST_NAME
 from lpact.store.remote import open_shelf

@@ -17,9 +17,9 @@ from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, BRAIN_PATTERNS
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study
 from lpact.run.collect import Measuring
-from lpact.run.conduct import Conductor, Watched
-from lpact.run.executors.here import Here
-from lpact.run.journal.progress import Silent
+from lpact.run.conduct import Conductor
+from lpact.run.executors.local import InProcess
+from lpact.run.progress import Reporter
 from lpact.store import MemoryTasks, concat
 from lpact.tables import find_table
 
@@ -77,10 +77,10 @@ def brain_controls(config: LPactConfig) -> Frames:
 def _measured(config: LPactConfig) -> tuple[StudyAudit, Workspace, MemoryTasks, Frames]:
     study = config.study()
     workspace, results = Workspace(study), MemoryTasks()
-    audit = audit_study(workspace, Silent())
+    audit = audit_study(workspace, Reporter())
     analysis = analyses_of(study)["lpact"]
     measuring = Measuring(study, audit, analysis, stages=(BRAINS, CEILINGS))
-    measuring.run(Conductor(results, Here(workspace, results), Watched(Silent())))
+    measuring.run(Conductor(results, InProcess(workspace, results), Reporter()))
     names = (BRAIN_PATTERNS.name, BRAIN_CEILING.name, EVIDENCE_FEASIBILITY.name)
     tables = measuring.tables(results)
     return audit, workspace, results, {name: tables[name] for name in names}

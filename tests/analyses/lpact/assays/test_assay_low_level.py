@@ -37,7 +37,7 @@ from lpact.inputs.workspace import Workspace
 from lpact.math.splits import contiguous_folds
 from lpact.math.types import FloatArray
 from lpact.run.audit import audit_study
-from lpact.run.journal.progress import Silent
+from lpact.run.progress import Reporter
 from lpact.store import MemoryTasks, concat, validate
 from lpact.tables import find_table
 
@@ -448,7 +448,7 @@ def built_in() -> tuple[lpact.Study, Audit, dict[str, pl.DataFrame]]:
     study = lpact.load_study(BUILT_IN)
     config = LPactConfig.of(study.config)
     workspace = Workspace(study.config)
-    audit = audit_study(workspace, Silent()).of["lpact"]
+    audit = audit_study(workspace, Reporter()).of["lpact"]
     parts: dict[str, list[pl.DataFrame]] = {}
     for job in stimulus_jobs(config, audit):
         for name, table in job.run(workspace, MemoryTasks()).items():

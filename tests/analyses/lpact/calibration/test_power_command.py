@@ -28,7 +28,7 @@ from lpact.analyses.lpact.tables.calibration import (
 from lpact.cli import app
 from lpact.codes import Reason
 from lpact.errors import ConfigError
-from lpact.run.journal.progress import Silent
+from lpact.run.progress import Reporter
 from lpact.run.starter import toml_value
 from lpact.store import read_table
 from lpact.study import Run, load_study
@@ -249,7 +249,7 @@ def test_one_draw_can_never_be_significant():
 def test_an_interrupted_simulation_goes_on_where_it_stopped(tmp_path):
     """Two studies: Ctrl-C after the first leaves it in the folder, and the next call adds the other."""
 
-    class Interrupting(Silent):
+    class Interrupting(Reporter):
         def __init__(self) -> None:
             self.steps: list[int] = []
 

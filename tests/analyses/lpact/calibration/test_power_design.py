@@ -20,13 +20,13 @@ from lpact.analyses.lpact.config import GatesConfig
 from lpact.codes import Reason
 from lpact.errors import InputError
 from lpact.inputs.workspace import Workspace
-from lpact.run.journal.progress import Silent
+from lpact.run.progress import Reporter
 from lpact.stats import autocorrelation
 from lpact.study import Study
 
 
 def design(study: Study):
-    (found,) = read_design(Workspace(study.config, study.run_config), Silent())
+    (found,) = read_design(Workspace(study.config, study.run_config), Reporter())
     return found
 
 

@@ -34,7 +34,7 @@ from lpact.analyses.lpact.calibration.truths import GATES
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.codes import Reason
 from lpact.inputs.workspace import Workspace
-from lpact.run.journal.progress import Silent
+from lpact.run.progress import Reporter
 from lpact.stats import autocorrelation
 
 
@@ -252,7 +252,7 @@ def planted(tmp_path_factory):
         "workers": 1,
         "name": "sim",
     }
-    found = simulate(jobs, kept=kept, reporter=Silent(), **settings)
+    found = simulate(jobs, kept=kept, reporter=Reporter(), **settings)
     return found, jobs, kept, settings
 
 
@@ -279,7 +279,7 @@ def test_finished_studies_are_taken_from_the_folder(planted):
     """A damaged one is made again: the same numbers."""
     simulated, jobs, kept, settings = planted
 
-    class Counting(Silent):
+    class Counting(Reporter):
         steps: list[int]
 
         def __init__(self) -> None:

@@ -40,7 +40,7 @@ from lpact.analyses.lpact.tables.calibration import (
 from lpact.config import RunConfig
 from lpact.errors import ConfigError, RunError
 from lpact.inputs.workspace import Workspace
-from lpact.run.journal.progress import Reporter, Silent
+from lpact.run.progress import Reporter
 from lpact.store import StoredRun, empty, frame, validate
 from lpact.tables import Table
 
@@ -113,7 +113,7 @@ def assess(
     settings.check()
     if run is not None:
         check_same_study(run, config.model_dump(mode="json"))
-    reporter = reporter or Silent()
+    reporter = reporter or Reporter()
     designs = read_design(Workspace(config.study(), run_config), reporter)
     ceilings = {d.name: d.ceiling for d in designs} if run is None else run_ceilings(run)
     effects: list[Row] = []

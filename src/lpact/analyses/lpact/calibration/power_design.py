@@ -23,7 +23,7 @@ from lpact.inputs.prepare import Prepared
 from lpact.inputs.workspace import Workspace
 from lpact.math.types import FloatArray
 from lpact.run.audit import audit_study
-from lpact.run.journal.progress import Reporter
+from lpact.run.progress import Reporter
 from lpact.stats import (
     autocorrelation,
     effective_units,

@@ -30,9 +30,9 @@ from lpact.codes import Reason
 from lpact.config import RunConfig
 from lpact.inputs.workspace import Workspace
 from lpact.math.types import FloatArray
-from lpact.run.conduct import Conductor, Watched
-from lpact.run.executors.choose import open_executor, scratch_results
-from lpact.run.journal.progress import Reporter
+from lpact.run.conduct import Conductor
+from lpact.run.executors.local import open_executor, scratch_results
+from lpact.run.progress import Reporter
 from lpact.store import Results, TaskStore
 from lpact.validation import config_digest
 
@@ -197,7 +197,7 @@ def simulate(
             reporter.advance()
             told(len(left), time.perf_counter() - started)
         with open_executor(workspace, store, max(1, min(workers, len(left)))) as executor:
-            conductor = Conductor(store, executor, Watched(reporter))
+            conductor = Conductor(store, executor, reporter)
             conductor.run(f"simulated studies of {name}", [Task(job, job.key) for job in jobs])
             conductor.check()
         results = {job.key: store.load(job.key) for job in jobs}

@@ -24,9 +24,9 @@ from lpact.analyses.lpact.stimulus_controls import JUDGING
 from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.config import RunConfig
 from lpact.inputs.workspace import Workspace
-from lpact.run.conduct import Conductor, Watched
-from lpact.run.executors.choose import open_executor
-from lpact.run.journal.progress import Reporter, Silent
+from lpact.run.conduct import Conductor
+from lpact.run.executors.local import open_executor
+from lpact.run.progress import Reporter
 from lpact.store import Results, TaskStore, code_digest, concat
 from lpact.store.code import SHARED
 
@@ -123,7 +123,7 @@ def run_grid(
     ``told`` is called once, before the long part, with a forecast from one trial; an exception there (or Ctrl-C at any
     time) loses at most the trials at work.
     """
-    reporter = reporter or Silent()
+    reporter = reporter or Reporter()
     store = TaskStore.at(kept)
     # Trial by trial over all cells, so that an interrupted calibration is an even one.
     jobs = [TrialJob(cell, trial, effort) for trial in trials for cell in cells]
@@ -137,7 +137,7 @@ def run_grid(
             told(Forecast(n_kept, len(waiting), float(frames[SECONDS]["wall"][0])))
     workspace = Workspace(cell_config(cells[0], 0, effort).study(), RunConfig())
     with open_executor(workspace, store, max(1, min(workers, len(waiting)))) as executor:
-        conductor = Conductor(store, executor, Watched(reporter))
+        conductor = Conductor(store, executor, reporter)
         conductor.run("simulated studies", [Task(job, job.key) for job in jobs])
         conductor.check()
     results = {job: store.load(job.key) for job in jobs}

@@ -72,7 +72,7 @@ def _compute(
     told: Console, study: Study, workers: int | None, progress: bool | None, *, quiet: bool
 ) -> Tables:
     from lpact.analyses.lpact.positive_controls import measure_controls
-    from lpact.run.journal.progress import reporter
+    from lpact.run.progress import reporter
 
     if not quiet:
         say(told, f"{study.config.name}: reading the sources …")

@@ -142,7 +142,7 @@ def _simulate(told: Console, out: Path, settings: Settings, workers: int, *, as_
     from lpact.analyses.lpact.calibration.output import KEPT, check_folder, write_calibration
     from lpact.analyses.lpact.calibration.study import run_grid
     from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
-    from lpact.run.journal.progress import reporter
+    from lpact.run.progress import reporter
     from lpact.store import FolderLock
 
     check_folder(out)

@@ -83,7 +83,7 @@ def _assess(
     from rich.console import Console
 
     from lpact.analyses.lpact.calibration.power import assess
-    from lpact.run.journal.progress import reporter
+    from lpact.run.progress import reporter
 
     # Standard output is for the answer; progress goes to standard error.
     aside = Console(stderr=True, markup=False, highlight=False, emoji=False)

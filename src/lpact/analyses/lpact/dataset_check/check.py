@@ -46,7 +46,7 @@ from lpact.grid.responses import without_bad_spans
 from lpact.grid.words import slices, story_codes, times_s
 from lpact.inputs.prepare import inspect, make_folds
 from lpact.math.types import IntArray
-from lpact.run.journal.progress import Reporter, Silent
+from lpact.run.progress import Reporter
 
 SLOW_HZ = 2.0
 """Below this rate a sample is a volume, and events are TRs."""
@@ -166,7 +166,7 @@ def check_dataset(
     findings: list[Finding] = []
     if dataset is not None:
         ids = _recording_ids(dataset, look)
-        told = reporter or Silent()
+        told = reporter or Reporter()
         told.stage("deep look" if deep else "recordings", len(ids))
         for recording_id in ids:
             _look_at(dataset, recording_id, look)

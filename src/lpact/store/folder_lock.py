@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from lpact.errors import RunError
-from lpact.store._disk import storage_errors
+from lpact.store.disk import storage_errors
 
 LOCK_NAME = "lock"
 _LOCKS = Path("/proc/locks")

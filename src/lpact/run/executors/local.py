@@ -1,0 +1,305 @@
+"""Tasks on this machine: in this process, or in several with one BLAS thread each; and the choice of an executor.
+
+A process that dies (memory, a signal) loses no other task's result: what was running runs again, each task alone, so
+that a task that kills its process is found and fails without the others.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lpact.analyses.base import Task
+from lpact.errors import RunError
+from lpact.inputs.workspace import Workspace
+from lpact.run.executors.base import (
+    ONE_THREAD,
+    Ended,
+    Executor,
+    OneThread,
+    Setup,
+    failure,
+    kept,
+    perform,
+)
+from lpact.run.machine import usable_cores
+from lpact.store import Results, TaskStore
+
+MOST_DEATHS = 3
+"""Processes that a task may kill while it runs alone, before it is given up."""
+MOST_FALSE_STARTS = 6
+"""Times that processes may die without a task, or before one has started, before the run ends."""
+MOST_GIVEN_UP = 20
+"""Tasks that may be given up with none finished in between, before the run ends."""
+PER_PROCESS = 2
+"""Tasks submitted per process: the running one and the next, so that an interruption waits for few."""
+PARENT_CHECK_S = 1.0
+
+
+class InProcess:
+    """Runs tasks one after the other in this process, on one BLAS thread."""
+
+    workers = 1
+
+    def __init__(self, workspace: Workspace, results: Results) -> None:
+        self._workspace = workspace
+        self._results = results
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
+        """Run one task after the other."""
+        one_thread = OneThread()
+        try:
+            for task in tasks:
+                one_thread.hold()
+                yield perform(task, self._workspace, self._results)
+        finally:
+            one_thread.restore()
+
+
+class Processes:
+    """Runs tasks in ``workers`` processes, as a context manager; ``lost`` is called with tasks whose process died."""
+
+    def __init__(self, setup: Setup, workers: int, lost: Callable[[list[Task]], None]) -> None:
+        self.workers = workers
+        self._setup = setup
+        self._lost = lost
+        self._pool: ProcessPoolExecutor | None = None
+        self._started: list[Future[int]] = []
+        self._n_processes = 0
+        self._deaths: Counter[str] = Counter()
+        self._false_starts = self._given_up = 0
+
+    def __enter__(self) -> Processes:
+        self._start(self.workers)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # An interrupted run does not wait for its tasks; they run again later.
+        self._stop(at_once=kind is not None and issubclass(kind, KeyboardInterrupt))
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Ended]:
+        """Run tasks as processes become free; they end in any order."""
+        waiting, suspects = iter(tasks), deque[Task]()
+        running: dict[Future[Ended], Task] = {}
+        while True:
+            broken = not self._submit(waiting, suspects, running)
+            if not running and not broken:
+                return
+            done = wait(running, return_when=FIRST_COMPLETED).done if running else ()
+            broken = broken or any(isinstance(f.exception(), BrokenProcessPool) for f in done)
+            # When a process dies, the pool breaks every future that has not ended.
+            for future in list(running) if broken else done:
+                if not isinstance(future.exception(), BrokenProcessPool):
+                    del running[future]
+                    self._false_starts = self._given_up = 0
+                    yield future.result()
+            if broken:
+                yield from self._after_death(list(running.values()), suspects)
+                running.clear()
+
+    def _submit(
+        self, waiting: Iterator[Task], suspects: deque[Task], running: dict[Future[Ended], Task]
+    ) -> bool:
+        """Submit tasks to the pool; False if a process has died, so that it takes none."""
+        alone = bool(suspects)
+        while len(running) < (1 if alone else PER_PROCESS * self.workers):
+            task = suspects.popleft() if alone else next(waiting, None)
+            if task is None:
+                return True
+            if not alone and not running and self._n_processes < self.workers:
+                self._stop()
+                self._start(self.workers)  # no suspects are left
+            try:
+                assert self._pool is not None
+                running[self._pool.submit(_perform, task)] = task
+            except BrokenProcessPool:
+                suspects.appendleft(task)
+                return False
+        return True
+
+    def _after_death(self, at_work: list[Task], suspects: deque[Task]) -> Iterator[Ended]:
+        """Start new processes; a task that killed too many while alone is given up.
+
+        Suspects run one by one in a single process. Processes that die idle, or before any has started, are nobody's
+        fault.
+        """
+        self._lost(at_work)
+        started = any(answer.done() and answer.exception() is None for answer in self._started)
+        if not (started and at_work):
+            self._false_starts += 1
+        if self._false_starts >= MOST_FALSE_STARTS:
+            raise _died("before they start to work", f"{MOST_FALSE_STARTS} attempts")
+        alone = started and self._n_processes == 1 and len(at_work) == 1
+        for task in at_work:
+            if self._setup.results.fault(task.key) is None:
+                yield kept(task)
+                continue
+            self._deaths[task.key] += alone
+            if self._deaths[task.key] >= MOST_DEATHS:
+                self._given_up += 1
+                error = _died("when they run this task alone", f"{MOST_DEATHS} times")
+                yield failure(task, error, "a process that died")
+            elif alone:
+                suspects.appendleft(task)  # at once, so that one task is judged after the other
+            else:
+                suspects.append(task)
+        if self._given_up >= MOST_GIVEN_UP:
+            raise _died("with every task", f"{MOST_GIVEN_UP} tasks given up in a row")
+        self._stop()
+        self._start(1 if suspects else self.workers)
+
+    def _start(self, n_processes: int) -> None:
+        with _environment(ONE_THREAD), _interrupts_ignored():
+            self._n_processes = n_processes
+            self._pool = ProcessPoolExecutor(
+                n_processes,
+                # Polars keeps threads, and a forked process would inherit their locks.
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=_start,
+                initargs=(self._setup, os.getpid()),
+            )
+            self._started = []
+            with suppress(
+                BrokenProcessPool
+            ):  # a process that died already is noticed by the next task
+                for _ in range(n_processes):  # each starts a process while none is idle
+                    self._started.append(self._pool.submit(os.getpid))
+
+    def _stop(self, *, at_once: bool = False) -> None:
+        if self._pool is not None:
+            if at_once:
+                for process in list((self._pool._processes or {}).values()):
+                    process.kill()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+def _died(when: str, got: str) -> RunError:
+    return RunError(
+        f"worker processes die {when}",
+        where="worker processes",
+        got=got,
+        expected="processes that live until the run ends",
+        remedy="memory may be short: see `lpact plan`, and use fewer workers; in a script, start the run under "
+        "`if __name__ == '__main__':`; then run again to resume",
+    )
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set environment variables in this block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.update({name: value for name, value in before.items() if value is not None})
+        for name in (name for name, value in before.items() if value is None):
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes that start in this block ignore Ctrl-C, which the main process handles."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+_worker: list[tuple[Setup, Workspace, list[str]]] = []
+"""What `_start` gave this worker process."""
+_one_thread = OneThread()
+
+
+def _start(setup: Setup, parent: int) -> None:
+    """Prepare a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+    _worker[:] = [(setup, setup.workspace(), setup.other_software())]
+
+
+def _die_with(parent: int) -> None:
+    """End this worker when the process that started it is gone."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_S)
+    os._exit(1)
+
+
+def _perform(task: Task) -> Ended:
+    ((setup, workspace, other),) = _worker
+    if other:
+        raise RunError(
+            "the code has changed since the run started",
+            where="a worker process that started later",
+            got="; ".join(other),
+            expected="code that does not change while a study runs",
+            remedy="run again: results of the earlier code are kept under their own keys",
+        )
+    _one_thread.hold()
+    return perform(task, workspace, setup.results)
+
+
+def too_many_workers(workers: int) -> str:
+    """A warning about more workers than cores; empty otherwise."""
+    n_cores = usable_cores()
+    if workers <= n_cores:
+        return ""
+    return (
+        f"{workers} workers on {n_cores} core(s): each keeps a core busy, so more workers than cores need more memory "
+        f"and finish no sooner; `--workers {n_cores}` is enough"
+    )
+
+
+def _ignore(*_: object, **__: object) -> None:
+    """Do nothing."""
+
+
+@contextmanager
+def open_executor(
+    workspace: Workspace,
+    results: Results,
+    workers: int,
+    *,
+    lost: Callable[[list[Task]], None] = _ignore,
+    note: Callable[..., None] = _ignore,
+) -> Iterator[Executor]:
+    """The cluster of the run's settings, processes of this machine, or this process if one worker is enough.
+
+    Results in memory are computed in this process. ``lost`` is called with tasks whose worker died, ``note`` with other
+    events: a name, and ``what`` in words.
+    """
+    if isinstance(results, TaskStore) and workspace.run.cluster:
+        from lpact.run.executors.cluster import OnDask, open_client
+
+        with (
+            open_client(workspace.run) as client,
+            OnDask(client, workspace, results, lost=lost, note=note) as cluster,
+        ):
+            yield cluster
+    elif isinstance(results, TaskStore) and workers > 1:
+        with Processes(Setup.of(workspace, results), workers, lost) as processes:
+            yield processes
+    else:
+        yield InProcess(workspace, results)
+
+
+@contextmanager
+def scratch_results() -> Iterator[TaskStore]:
+    """A temporary store of results."""
+    with tempfile.TemporaryDirectory(prefix="lpact-") as folder:
+        yield TaskStore.at(Path(folder))

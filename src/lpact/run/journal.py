@@ -1,0 +1,439 @@
+"""Log and status of a run: ``log.jsonl`` and ``status.json`` in its working folder.
+
+The log has one JSON object per line, appended by every attempt and written in one call, so that it survives the
+process. Readers skip a line that a kill or a full disk cut short; the next one starts on a new line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from lpact.config import StudyConfig
+from lpact.errors import RunError
+from lpact.run.executors.base import TaskFailure, TaskRecord
+from lpact.run.machine import StageMemory
+from lpact.run.progress import Estimate, Reporter, RunProgress, StageProgress
+from lpact.run.status import (
+    ALWAYS_LOGGED,
+    LOG_NAME,
+    STATUS_FORMAT,
+    STATUS_NAME,
+    process_namespace,
+    read_status,
+)
+from lpact.store import FolderLock, atomic_write_bytes, partial_folder, refuse_foreign
+from lpact.store.folder_lock import LOCK_NAME
+from lpact.store.manifest import library_versions, lpact_version
+
+Outcome = Literal["finished", "failed", "interrupted"]
+
+SECONDS_BETWEEN_STATUS = 1.0
+HEARTBEAT_S = 5.0
+"""A status is written at least this often."""
+MOST_FAILURES = 20
+LONGEST_MESSAGE = 2_000
+LONGEST_TRACE = 50_000
+
+
+def utc_now() -> str:
+    """The time as log and status write it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class LogFile:
+    """Appends lines to a log. A full disk costs lines, never the run: ``lost`` is called once, ``n_lost`` counts."""
+
+    def __init__(self, path: Path, lost: Callable[[str], None]) -> None:
+        self._path = path
+        self._lost = lost
+        self._handle: int | None = None
+        self._torn = False
+        self._unlogged = 0
+        self.n_lost = 0
+
+    def write(self, event: str, stage: str, fields: Mapping[str, object]) -> None:
+        """Append one event."""
+        if self._unlogged and self._append("log_lines_lost", stage, {"n": self._unlogged}) is None:
+            self._unlogged = 0
+        if (problem := self._append(event, stage, fields)) is not None:
+            self._unlogged += 1
+            self.n_lost += 1
+            if self.n_lost == 1:
+                self._lost(
+                    f"the log {self._path} cannot be written ({problem.strerror or problem}): "
+                    "the run continues, and lines of its log are lost"
+                )
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _append(self, event: str, stage: str, fields: Mapping[str, object]) -> OSError | None:
+        """Write a line in one call; returns the error if it was not written completely."""
+        values: dict[str, object] = {"time": utc_now(), "event": event, "stage": stage}
+        for name, value in fields.items():
+            values[f"given_{name}" if name in ALWAYS_LOGGED else name] = _plain(value)
+        try:
+            if self._handle is None:
+                self._handle = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+                size = os.fstat(self._handle).st_size
+                self._torn = size > 0 and os.pread(self._handle, 1, size - 1) != b"\n"
+            content = b"\n" * self._torn + json.dumps(values).encode() + b"\n"
+            written = os.write(self._handle, content)
+        except OSError as error:
+            return error
+        self._torn = written < len(content)
+        return OSError(f"{written} of {len(content)} bytes were written") if self._torn else None
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it; other values as text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if (
+        value is None
+        or isinstance(value, str | int)
+        or (isinstance(value, float) and math.isfinite(value))
+    ):
+        return value
+    return str(value)
+
+
+@contextmanager
+def logged_stage(path: Path, stage: str) -> Iterator[None]:
+    """Log a stage that is added to a finished run, if the run has a log."""
+    if not path.is_file():
+        yield
+        return
+    log, memory, began = LogFile(path, lambda _: None), StageMemory(), time.perf_counter()
+    log.write("stage_started", stage, {"total": 1})
+    memory.begin(stage)
+    try:
+        yield
+        memory.look()
+        seconds = round(time.perf_counter() - began, 3)
+        counts = {"total": 1, "done": 1, "seconds": seconds, "own_peak_bytes": memory.peaks[stage]}
+        log.write("stage_finished", stage, counts)
+    finally:
+        log.close()
+
+
+class Journal(Reporter):
+    """Log, status and progress of one attempt at a run.
+
+    ``folder`` is the working folder, which this process has locked. ``expected`` holds the seconds of each stage, if a
+    plan knows them. A second thread writes the status during long tasks; `close` and `leave` end it. An error of the
+    log or the status never ends a run. With ``logged=False`` there is a status and no log.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        reporter: Reporter,
+        *,
+        study: str,
+        config_digest: str,
+        workers: int,
+        expected: Mapping[str, float] | None = None,
+        cluster: str = "",
+        logged: bool = True,
+    ) -> None:
+        self._folder = folder
+        self._reporter = reporter
+        self._log = LogFile(folder / LOG_NAME, self.say) if logged else None
+        self._progress = RunProgress(expected or {})
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        self._outcome: Outcome | None = None
+        self._failures: list[dict[str, str]] = []
+        self._n_failed = self._n_results = 0
+        self._worker_peaks: dict[str, int] = {}
+        self._own = StageMemory()
+        self._status_at = -SECONDS_BETWEEN_STATUS
+        self._status_lost = self._pending = False
+        self._about: dict[str, Any] = {
+            "format": STATUS_FORMAT,
+            "study": study,
+            "config_digest": config_digest,
+            "workers": workers,
+            "cluster": cluster,
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "namespace": process_namespace(),
+            "started_at": utc_now(),
+            "expected": self._progress.expected,
+        }
+        versions = {
+            "lpact": lpact_version(),
+            "versions": library_versions({}),
+            "system": platform.platform(),
+            "cores": os.cpu_count(),
+        }
+        self._write("run_started", "", versions | self._about)
+        self._tick(now=True)
+        self._heart = threading.Thread(target=self._beat, name="lpact journal", daemon=True)
+        self._heart.start()
+
+    @property
+    def n_failed(self) -> int:
+        """Tasks that ended with an error."""
+        return self._n_failed
+
+    @property
+    def lost_lines(self) -> int:
+        """Lines of the log that could not be written."""
+        return 0 if self._log is None else self._log.n_lost
+
+    def stage(self, name: str, total: int) -> None:
+        """A stage of ``total`` tasks begins, and the one before ends."""
+        with self._lock:
+            self._end_stage()
+            self._progress.stage(name, total)
+            self._own.begin(name)
+            fields = {"total": total, "expected_seconds": self._progress.expected.get(name)}
+            self._write("stage_started", name, fields)
+            self._reporter.stage(name, total)
+            self._tick(now=True)
+
+    def advance(self, steps: int = 1) -> None:
+        """Some steps of the stage are done."""
+        with self._lock:
+            self._advance(steps)
+
+    def resumed(self, n: int) -> None:
+        """Some tasks of this stage were finished by an earlier attempt."""
+        with self._lock:
+            self._n_results += n
+            if (stage := self._progress.current) is not None:
+                stage.resume(n)
+                if n:
+                    self._write("resumed", stage.name, {"n": n})
+            self._reporter.resumed(n)
+            self._tick()
+
+    def known(self, name: str, total: int, seconds: float, own_peak_bytes: int) -> None:
+        """Log a stage that ended before this journal began."""
+        fields = {"total": total, "done": total, "seconds": round(seconds, 3)}
+        self._write("stage_finished", name, fields | {"own_peak_bytes": own_peak_bytes})
+
+    def finished(self, record: TaskRecord) -> None:
+        """A task is finished."""
+        with self._lock:
+            self._n_results += 1
+            stage = self._stage
+            self._worker_peaks[stage] = max(self._worker_peaks.get(stage, 0), record.peak_bytes)
+            self._write("task_finished", stage, vars(record))
+            self._advance(1)
+
+    def failed(self, failure: TaskFailure) -> None:
+        """A task ended with an error: it is logged with its traceback, counted, and shown by `lpact status`."""
+        with self._lock:
+            self._n_failed += 1
+            if self._progress.current is not None:
+                self._progress.current.failed += 1
+            if len(self._failures) < MOST_FAILURES:
+                known = {"stage": self._stage, "task": failure.task, "key": failure.key}
+                self._failures.append(known | {"what": _shortened(failure.what, LONGEST_MESSAGE)})
+            trace = {"trace": _shortened(failure.trace, LONGEST_TRACE)}
+            self._write("task_failed", self._stage, vars(failure) | trace)
+            self._advance(1, show=self._n_failed <= MOST_FAILURES)
+
+    def note(self, event: str, **fields: str | int | float) -> None:
+        """Log an event, such as a lost worker; ``what`` is shown at once."""
+        with self._lock:
+            self._write(event, self._stage, fields)
+            if "what" in fields:
+                self.say(str(fields["what"]))
+
+    def say(self, text: str) -> None:
+        """Show a sentence between the lines of progress."""
+        self._reporter.say(text)
+
+    def close(self, outcome: Outcome, problem: str = "") -> None:
+        """The run ends; ``problem`` says why it is not finished.
+
+        A second call does nothing, unless a run that was to be published could not be: then it corrects the first.
+        """
+        with self._lock:
+            if self._outcome is not None and (outcome == "finished" or self._outcome != "finished"):
+                return
+            if self._outcome is None:
+                self._end_stage()
+            self._outcome = outcome
+            self._closed.set()
+            fields = {"outcome": outcome, "problem": problem, "n_failed": self._n_failed}
+            self._write("run_ended", "", fields)
+            self._reporter.overall(self._write_status(outcome, problem))
+            if self._log is not None:
+                self._log.close()
+        self._heart.join()
+
+    def leave(self) -> None:
+        """Stop, and leave the last status: another journal follows."""
+        with self._lock:
+            self._closed.set()
+        self._heart.join()
+
+    @property
+    def _stage(self) -> str:
+        return self._progress.current.name if self._progress.current is not None else ""
+
+    def _write(self, event: str, stage: str, fields: Mapping[str, object]) -> None:
+        if self._log is not None:
+            self._log.write(event, stage, fields)
+
+    def _advance(self, steps: int, *, show: bool = False) -> None:
+        if (stage := self._progress.current) is not None:
+            stage.advance(steps, self._progress.clock())
+            show = show or stage.done == stage.total
+        self._tick(
+            now=show
+        )  # first, so that the line about the end of a stage has the new estimate
+        self._reporter.advance(steps)
+
+    def _end_stage(self) -> None:
+        if (stage := self._progress.current) is not None:
+            self._own.look()
+            self._progress.end_stage()
+            self._write("stage_finished", stage.name, self._counts(stage))
+
+    def _counts(self, stage: StageProgress) -> dict[str, object]:
+        return {
+            "total": stage.total,
+            "done": stage.done,
+            "resumed": stage.resumed,
+            "failed": stage.failed,
+            "seconds": round(stage.seconds(self._progress.clock()), 3),
+            "peak_bytes": self._worker_peaks.get(stage.name, 0),
+            "own_peak_bytes": self._own.peaks.get(stage.name, 0),
+        }
+
+    def _beat(self) -> None:
+        while not self._closed.wait(SECONDS_BETWEEN_STATUS):
+            with self._lock:
+                self._own.look()
+                waited = self._progress.clock() - self._status_at
+                if waited >= (SECONDS_BETWEEN_STATUS if self._pending else HEARTBEAT_S):
+                    self._tick(now=True)
+
+    def _tick(self, *, now: bool = False) -> None:
+        """Write the status and show the estimate, at most once per second."""
+        at = self._progress.clock()
+        if self._closed.is_set():
+            return
+        self._pending = not now and at - self._status_at < SECONDS_BETWEEN_STATUS
+        if not self._pending:
+            self._status_at = at
+            self._reporter.overall(self._write_status("running", ""))
+
+    def _write_status(self, state: str, problem: str) -> Estimate:
+        progress = self._progress
+        estimate = Estimate(1.0, 0.0) if state == "finished" else progress.estimate()
+        self._own.look()
+        values = self._about | {
+            "state": state,
+            "problem": _shortened(problem, LONGEST_MESSAGE),
+            "stage": self._stage,
+            "stages": [
+                self._counts(stage)
+                | {"stage": name, "expected_seconds": progress.expected.get(name)}
+                | {"seconds_left": progress.stage_left() if stage is progress.current else None}
+                for name, stage in progress.stages.items()
+            ],
+            "fraction": estimate.fraction,
+            "seconds_left": estimate.seconds_left,
+            "estimated_end": _end(estimate.seconds_left),
+            "n_results": self._n_results,
+            "n_failed": self._n_failed,
+            "failures": self._failures,
+            "lost_log_lines": self.lost_lines,
+            "updated_at": utc_now(),
+        }
+        path = self._folder / STATUS_NAME
+        temporary = path.with_name(f".{path.name}.tmp")
+        try:
+            # Not flushed to the disk: after a power cut nothing runs. Text that UTF-8 cannot hold gets a question mark.
+            temporary.write_bytes(json.dumps(values, ensure_ascii=False).encode("utf-8", "replace"))
+            temporary.replace(path)
+        except FileNotFoundError:
+            pass  # The run is published, and its working folder gone.
+        except OSError as error:
+            if not self._status_lost:
+                self._status_lost = True
+                self.say(
+                    f"{path} cannot be written ({error.strerror or error}): "
+                    "the run continues, and `lpact status` shows an earlier state"
+                )
+        return estimate
+
+
+def _end(seconds_left: float | None) -> str | None:
+    with suppress(OverflowError):
+        if seconds_left is not None:
+            end = datetime.now(UTC) + timedelta(seconds=seconds_left)
+            return end.isoformat(timespec="seconds")
+    return None
+
+
+def _shortened(text: str, longest: int) -> str:
+    """Text without its middle if it is too long; a traceback says most at its ends."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}\n… {left_out} characters left out …\n{text[len(text) - half :]}"
+
+
+@contextmanager
+def announced(out: str | Path, config: StudyConfig, workers: int) -> Iterator[Journal]:
+    """A run that audits its sources: its working folder is locked, and `lpact status` shows it.
+
+    An error leaves the folder as it was. Otherwise the status stays for the run that follows, which takes the lock.
+    """
+    partial = partial_folder(Path(out).absolute())
+    refuse_foreign(partial)
+    made = [folder for folder in (partial, *partial.parents) if not folder.exists()]
+    was_locked = (partial / LOCK_NAME).exists()
+    lock = FolderLock(partial)
+    status = partial / STATUS_NAME
+    try:
+        before = status.read_bytes() if status.is_file() else None
+        said = read_status(partial)
+        journal = Journal(
+            partial,
+            Reporter(),
+            study=config.name,
+            config_digest=config.digest(),
+            workers=workers,
+            expected=None if said is None else said.expected,
+            logged=False,
+        )
+        try:
+            yield journal
+        except BaseException:
+            journal.leave()
+            with suppress(OSError, RunError):
+                status.unlink(missing_ok=True)
+                if before is not None:
+                    atomic_write_bytes(status, before)
+            lock.release(remove=not was_locked)
+            for folder in made:
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+        journal.leave()
+    finally:
+        lock.release()
