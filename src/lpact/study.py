@@ -481,7 +481,7 @@ class Study:
 
     def reopen(self, out: str | Path, audit: StudyAudit) -> Run:
         """Open a finished run of this study; raises `RunError` if it would come out differently today."""
-        from lpact.run.provenance import provenance, with_sets_of
+        from lpact.run.audit import provenance, with_sets_of
 
         run = Run(out)
         now = with_sets_of(run.manifest, provenance(self.config, audit))

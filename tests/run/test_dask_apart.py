@@ -29,8 +29,7 @@ from lpact.inputs.workspace import Workspace
 from lpact.run.executors.base import TaskFailure, TaskRecord
 from lpact.run.executors.local import InProcess, open_executor
 from lpact.run.executors.worker import Briefing
-from lpact.store import TaskStore
-from lpact.store.remote import open_shelf
+from lpact.store import TaskStore, open_shelf
 
 pytestmark = pytest.mark.stress
 pytest.importorskip("distributed", reason="tool missing: distributed")

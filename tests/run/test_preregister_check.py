@@ -21,7 +21,6 @@ from lpact.errors import ConfigError, RunError
 from lpact.report.page.preregistration import followed
 from lpact.run.preregistration import (
     Registration,
-    TakenOver,
     check_run,
     read_registration,
     register,
@@ -29,8 +28,8 @@ from lpact.run.preregistration import (
     write_registration,
 )
 from lpact.run.preregistration.compare import DEPOSITED
-from lpact.run.preregistration.content import Content
-from lpact.run.preregistration.record import new_registration
+from lpact.run.preregistration.earlier import Reused
+from lpact.run.preregistration.record import Content, new_registration
 from lpact.store import Provenance, RunTables, build_manifest, write_manifest, write_table
 from lpact.study import Run, Study
 from lpact.tables import BEFORE_RESULTS, BEFORE_RUN, DIGEST, PREREGISTRATION_ITEMS
@@ -259,7 +258,7 @@ def test_a_file_made_anew_is_not_the_deposited_one(
         assert (("registration", DEPOSITED) in missed(frame)) is not matches
         assert frame.filter(item=DEPOSITED)["followed"].item() is matches
     assert missed(check_run(registration, made, deposited=registration.digest)) == {}
-    with pytest.raises(ConfigError, match="no digest"):
+    with pytest.raises(ConfigError, match="not the digest"):
         check_run(registration, made, deposited=registration.digest[:12])
 
 
@@ -273,7 +272,7 @@ def test_another_digest_is_refused_before_anything_is_computed(
     out = tmp_path / "run"
     with pytest.raises(RunError, match="not the one that was deposited"):
         study.run(out, preregistration=anew, registered_digest=registration.digest)
-    with pytest.raises(ConfigError, match="no digest"):
+    with pytest.raises(ConfigError, match="not the digest"):
         study.run(out, preregistration=path, registered_digest="abc")
     with pytest.raises(ConfigError, match="without a registration"):
         study.run(out, registered_digest=registration.digest)
@@ -291,13 +290,13 @@ def test_after_the_fact_is_said_ever_after(study: Study, small_run: Run) -> None
     assert "planted/integrated" in detail
 
 
-TAKEN = TakenOver(3, "3 under none")
+REUSED = Reused(3, "3 under none")
 
 
 def test_results_not_made_under_it_are_a_deviation(
     registration: Registration, small_run: Run
 ) -> None:
-    frame = items(registration, small_run, taken=TAKEN)
+    frame = items(registration, small_run, reused=REUSED)
     assert list(missed(frame)) == [("registration", BEFORE_RUN)]
     assert "3 result" in frame.filter(item=BEFORE_RUN)["found"].item()
     assert not followed(frame).before_run
@@ -320,6 +319,6 @@ def test_a_finished_run_says_itself_what_it_was_made_with(
     assert check_run(registration, made).equals(frame)
     other = changed(registration, lambda p: p.update(lpact_code="9"))
     assert ("registration", BEFORE_RUN) in missed(check_run(other, made))
-    older = items(registration, small_run, taken=TAKEN)
+    older = items(registration, small_run, reused=REUSED)
     made = with_table(small_run, tmp_path / "older", older)
     assert check_run(registration, made).equals(older)

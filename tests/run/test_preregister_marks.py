@@ -13,8 +13,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from lpact.run.executors.dask.terms import Briefing
-from lpact.run.executors.dask.worker import Desk
 from polars.testing import assert_frame_equal
 
 import lpact
@@ -27,6 +25,7 @@ from lpact.errors import RunError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import study_keys
 from lpact.run.executors.base import Setup
+from lpact.run.executors.worker import Briefing, SharedTasks, packed, unpacked
 from lpact.run.preregistration import check_run, read_registration, register, study_tasks
 from lpact.store import FolderShelf, TaskStore, storage_errors
 from lpact.study import Run, Study
@@ -127,7 +126,7 @@ def test_results_that_were_there_are_counted(
     assert not said["followed"]
     assert said["found"].startswith(f"{n_taken} result(s) of tasks were not made under it")
     assert f"{n_taken} under none" in said["detail"]
-    assert [note["n_results"] for note in notes(run, "results_taken_over")] == [n_taken]
+    assert [note["n_results"] for note in notes(run, "results_reused")] == [n_taken]
     digest = read_registration(registered).digest
     marked = {task.key for task in tasks if store.mark_of(task.key) == digest}
     assert marked == set(removed)
@@ -153,7 +152,7 @@ def test_results_made_under_the_registration_are_followed_and_others_named(
     run = study.run(tmp_path / "run", progress=False, preregistration=registered)
     assert run.table(PREREGISTRATION_ITEMS.name)["followed"].all()
     assert order(run)["found"] == "the run was made with it"
-    assert list(notes(run, "results_taken_over")) == []
+    assert list(notes(run, "results_reused")) == []
     assert [note["digest"] for note in notes(run, "preregistration")] == [digest]
     other = TaskStore(mine.shelf, "[red]\n" + "e" * 70)
     other.save(tasks[0].key, mine.load(tasks[0].key))
@@ -313,18 +312,13 @@ def test_what_was_not_looked_at_is_not_called_before(
         assert ("other runs on the same data" in said["detail"]) == bool(kept)
 
 
-@pytest.mark.parametrize("shares", [True, False])
-def test_workers_mark_what_they_make(made: Made, tmp_path: Path, shares: bool) -> None:
+def test_workers_mark_what_they_make(made: Made, tmp_path: Path) -> None:
     study, frames = made(), {"t": pl.DataFrame({"x": [1]})}
     store = TaskStore(TaskStore.at(tmp_path / "tasks").shelf, "m")
     workspace = Workspace(study.config, study.run_config)
     pickle.loads(pickle.dumps(Setup.of(workspace, store))).results.save("process", frames)
     assert store.mark_of("process") == "m"
-    briefing: Briefing = pickle.loads(Briefing.of(workspace, store).packed())
+    briefing = unpacked(packed(Briefing.of(workspace, store)))
     store.shelf.write(briefing.probe, b"")
-    desk = Desk(briefing, TaskStore.at(tmp_path / "received"), shares=shares)
-    desk.save("cluster", frames)
-    assert (desk.content is None) == shares
-    if desk.content is not None:
-        store.put("cluster", desk.content)
+    SharedTasks(briefing.store.shelf, briefing.store.mark, briefing.probe).save("cluster", frames)
     assert store.mark_of("cluster") == "m"

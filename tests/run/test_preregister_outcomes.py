@@ -25,6 +25,7 @@ from lpact.analyses.lpact.tables.audit import UNIT_INVENTORY
 from lpact.cli import app
 from lpact.errors import LPactError, RunError
 from lpact.math import partial, ridge
+from lpact.run.audit import provenance
 from lpact.run.preregistration import (
     Registration,
     leave_note,
@@ -33,7 +34,6 @@ from lpact.run.preregistration import (
     register,
     study_tasks,
 )
-from lpact.run.provenance import provenance
 from lpact.store import InputFile, TaskStore
 from lpact.study import Run, Study
 

@@ -110,8 +110,7 @@ def compute(
     """
     from lpact.errors import RunError
     from lpact.run.executors.local import too_many_workers
-    from lpact.store import existing_run, partial_folder, refuse_held
-    from lpact.store.remote import open_shelf
+    from lpact.store import existing_run, open_shelf, partial_folder, refuse_held
     from lpact.study import Run
 
     study.registration(how.preregistration, how.registered_digest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import polars as pl
@@ -27,7 +27,7 @@ from lpact.run.features import stored_sets
 from lpact.run.machine import peak_bytes
 from lpact.run.progress import Reporter
 from lpact.run.stages import AUDIT
-from lpact.store import frame
+from lpact.store import InputFile, Manifest, Provenance, frame
 from lpact.store.code import source_digests
 from lpact.store.package_code import is_own, package_digest
 from lpact.tables import MODEL_FILES, SOURCE_FILES
@@ -263,3 +263,38 @@ def _plugins_in_use(config: StudyConfig) -> Iterator[tuple[Registry[Any], str]]:
             yield registry, name
     for analysis in analyses_of(config).values():
         yield from analysis.plugins(config)
+
+
+def with_sets_of(manifest: Manifest, now: Provenance) -> Provenance:
+    """Add sets of features that a finished run names and that no longer exist.
+
+    They would be extracted again from files that are compared themselves.
+    """
+    there = {(file.dataset, file.path) for file in now.inputs}
+    gone = tuple(
+        file
+        for file in manifest.inputs
+        if file.dataset.startswith("model ")
+        and file.path.startswith(FEATURE_SETS)
+        and (file.dataset, file.path) not in there
+    )
+    return replace(now, inputs=(*now.inputs, *gone))
+
+
+def provenance(config: StudyConfig, audit: StudyAudit) -> Provenance:
+    """What the run is made from."""
+    files = audit.tables[SOURCE_FILES.name].select("dataset", "path", "n_bytes", "sha256")
+    inputs = [InputFile(**row) for row in files.iter_rows(named=True)]
+    models = audit.tables[MODEL_FILES.name].select("model", "path", "n_bytes", "sha256")
+    inputs += [
+        InputFile(dataset=f"model {model}", path=path, n_bytes=n_bytes, sha256=sha256)
+        for model, path, n_bytes, sha256 in models.iter_rows()
+    ]
+    return Provenance(
+        study=config.name,
+        seed=config.seed,
+        config=config.model_dump(mode="json"),
+        inputs=tuple(inputs),
+        plugins=plugin_packages(config),
+        plugin_code=dict(plugin_code(config)),
+    )

@@ -12,20 +12,18 @@ import polars as pl
 
 from lpact.analyses.base import Frames, Task, analyses_of
 from lpact.config import RunConfig, StudyConfig
+from lpact.errors import LPactError
 from lpact.inputs.workspace import Workspace
-from lpact.run.audit import StudyAudit, audit_study, check_device
+from lpact.run.audit import StudyAudit, audit_study, check_device, provenance
 from lpact.run.collect import Layered, Measuring
 from lpact.run.conduct import Conductor
 from lpact.run.executors.local import open_executor
 from lpact.run.features import extract_features
 from lpact.run.journal import Journal, announced
 from lpact.run.progress import Reporter, Several
-from lpact.run.provenance import provenance
 from lpact.run.stages import AUDIT, DECISION, TABLES
 from lpact.run.status import LOG_NAME, read_status
-from lpact.store import RunWriter, StoredRun, TaskStore
-from lpact.store.remote import open_shelf
-from lpact.store.shelves import FolderShelf
+from lpact.store import FolderShelf, RunWriter, StoredRun, TaskStore, open_shelf
 from lpact.tables import PREREGISTRATION_ITEMS
 
 if TYPE_CHECKING:
@@ -127,13 +125,16 @@ def _make(
     if n := sum(writer.tasks.has(task.key) for task in tasks) if local else 0:
         results = "1 finished result" if n == 1 else f"{n:,} finished results"
         journal.note("resuming", n_results=n, what=f"Resuming: reusing {results}")
-    with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
-        if workspace.run.tasks:
-            from lpact.run.preregistration import NotedFirst, leave_note
+    if workspace.run.tasks:
+        from lpact.run.preregistration import leave_note
 
-            executor = NotedFirst(
-                executor, lambda: leave_note(writer.tasks, config, audit, writer.provenance)
-            )
+        try:
+            leave_note(writer.tasks, config, audit, writer.provenance)
+        except LPactError:
+            # A store that cannot be written is no problem if it has all results.
+            if not all(writer.tasks.has(task.key) for task in tasks):
+                raise
+    with open_executor(workspace, writer.tasks, workers, lost=lost, note=journal.note) as executor:
         conductor = Conductor(writer.tasks, executor, journal)
         for measuring in asked:
             measuring.run(conductor)
@@ -173,12 +174,12 @@ def _followed(
     """Whether the registration was followed, item by item; no table without one."""
     if registration is None:
         return {}
-    from lpact.run.preregistration import run_items, taken_over
+    from lpact.run.preregistration import reused_results, run_items
 
-    taken = taken_over(writer.tasks, tasks, registration)
-    if taken is not None:
-        journal.note("results_taken_over", n_results=taken.n_results, what=taken.why)
-    items = run_items(registration, writer.provenance, tables, n_rows, taken=taken)
+    reused = reused_results(writer.tasks, tasks, registration)
+    if reused is not None:
+        journal.note("results_reused", n_results=reused.n_results, what=reused.why)
+    items = run_items(registration, writer.provenance, tables, n_rows, reused=reused)
     return {PREREGISTRATION_ITEMS.name: items}
 
 

@@ -21,6 +21,7 @@ from lpact.store.manifest import (
     verify_outputs,
     write_manifest,
 )
+from lpact.store.remote import open_shelf
 from lpact.store.rundir import (
     RunWriter,
     clear_leftovers,
@@ -62,6 +63,7 @@ __all__ = [
     "frame_from_columns",
     "library_versions",
     "lives",
+    "open_shelf",
     "partial_folder",
     "polars_schema",
     "read_manifest",

@@ -2,8 +2,7 @@
 
 ::
 
-    content.py    what is registered, and the same of a run
-    record.py     the file: canonical JSON, its digest, its time
+    record.py     what is registered, and its file
     earlier.py    whether results exist already, and under which registration they were made
     compare.py    a run compared with a registration, item by item
 """
@@ -15,37 +14,31 @@ from datetime import datetime
 from pathlib import Path
 
 from lpact.config import StudyConfig
-from lpact.run.audit import StudyAudit
-from lpact.run.preregistration.compare import check, check_run, run_items
-from lpact.run.preregistration.content import planned_content
+from lpact.run.audit import StudyAudit, provenance
+from lpact.run.preregistration.compare import check_run, run_items
 from lpact.run.preregistration.earlier import (
-    NotedFirst,
-    TakenOver,
     leave_note,
     look_for_results,
     look_into_store,
     pairs_of,
     refuse_results,
+    reused_results,
     study_tasks,
-    taken_over,
 )
 from lpact.run.preregistration.record import (
     REGISTRATION_NAME,
     Registration,
     new_registration,
+    planned_content,
     read_registration,
     refuse_other_digest,
     refuse_taken,
     write_registration,
 )
-from lpact.run.provenance import provenance
 
 __all__ = [
     "REGISTRATION_NAME",
-    "NotedFirst",
     "Registration",
-    "TakenOver",
-    "check",
     "check_run",
     "leave_note",
     "look_for_results",
@@ -53,9 +46,9 @@ __all__ = [
     "refuse_other_digest",
     "refuse_taken",
     "register",
+    "reused_results",
     "run_items",
     "study_tasks",
-    "taken_over",
     "write_registration",
 ]
 
@@ -71,10 +64,9 @@ def register(
 ) -> Registration:
     """Freeze what a study will do, from its sources and sizes; nothing is fitted.
 
-    ``config`` has every plug-in option spelt out, as `lpact.study.Study` has it. ``runs`` are folders of finished or
-    interrupted runs to search for results, ``kept`` is the study's own store of results (``[run] tasks``). Results of
-    the same datasets and models are a `RunError`, unless the registration is made ``after_the_fact``, which it then
-    says.
+    ``runs`` are folders of finished or interrupted runs to search for results, ``kept`` is the study's own store of
+    results (``[run] tasks``). Results of the same datasets and models are a `RunError`, unless the registration is made
+    ``after_the_fact``, which it then says.
     """
     made_from = provenance(config, audit)
     pairs = pairs_of(made_from.config)
