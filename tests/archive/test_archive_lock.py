@@ -20,7 +20,7 @@ from lpact.cli.demo import remove_run
 from lpact.errors import LPactError, RunError
 from lpact.report.folder import new_folder
 from lpact.store import read_manifest
-from lpact.store.locked import is_locked, refuse_locked
+from lpact.store.manifest import is_locked, refuse_locked
 from lpact.study import open_run
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from lpact.errors import RunError
 from lpact.measures import MEASURES
 from lpact.run.audit import plugin_code, plugin_packages
 from lpact.run.preregistration import check_run, register, study_tasks
-from lpact.store import package_code, read_manifest
+from lpact.store import code, read_manifest
 from lpact.study import Study
 
 CONTROL = """
@@ -81,13 +81,13 @@ def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     del CONTROLS._entries["mine"]
     for name in [name for name in sys.modules if name.partition(".")[0] == "plugged"]:
         del sys.modules[name]
-    package_code._of_files.cache_clear()
+    code._by_files.cache_clear()
 
 
 def edit(helper: Path) -> None:
     """Change the package, as a process that is started afterwards will see it."""
     helper.write_text(helper.read_text() + "SHIFT = 0.25\n")
-    package_code._of_files.cache_clear()
+    code._by_files.cache_clear()
 
 
 def keys(study: Study) -> dict[str, str]:
@@ -111,7 +111,7 @@ def test_a_finished_run_is_not_current_once_it_has_changed(helper: Path) -> None
     study, out = lpact.load_study(STUDY), helper.parent / "runs" / "one"
     registration = register(study.config, study.audit())
     run = study.run(out, progress=False)
-    package_code._of_files.cache_clear()
+    code._by_files.cache_clear()
     assert study.run(out, progress=False).manifest == run.manifest
     assert run.manifest.plugin_code == dict(plugin_code(study.config))
     assert read_manifest(run.root) == run.manifest

@@ -26,7 +26,7 @@ from lpact.config import StudyConfig
 from lpact.errors import LPactError
 from lpact.registry import ANALYSES
 from lpact.store import sha256_file
-from lpact.store.locked import LOCK_FILE
+from lpact.store.manifest import LOCK_FILE
 from lpact.tables import declared_tables
 
 VERSION = "1.1"

@@ -27,7 +27,7 @@ from lpact.store import (
     sha256_file,
     storage_errors,
 )
-from lpact.store.locked import LOCK_FILE, refuse_locked
+from lpact.store.manifest import LOCK_FILE, refuse_locked
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 _CHUNK = 2**20

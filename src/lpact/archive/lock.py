@@ -32,8 +32,7 @@ from lpact.store import (
     sha256_file,
     storage_errors,
 )
-from lpact.store.locked import is_locked
-from lpact.store.manifest import REPORT_FOLDER
+from lpact.store.manifest import REPORT_FOLDER, is_locked
 
 _WRITE = 0o222
 

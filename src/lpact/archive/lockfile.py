@@ -34,7 +34,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lpact.errors import RunError
 from lpact.store import InputFile, Manifest, atomic_write_bytes, code_digest, storage_errors
-from lpact.store.locked import LOCK_FILE
+from lpact.store.manifest import LOCK_FILE
 from lpact.tables import Table
 
 LOCK_FORMAT = 2

@@ -23,7 +23,7 @@ from lpact.archive.lockfile import (
 from lpact.archive.problems import listed
 from lpact.errors import RunError
 from lpact.store import storage_errors
-from lpact.store.locked import LOCK_FILE
+from lpact.store.manifest import LOCK_FILE
 
 MOST_ENTRIES = 100_000
 MOST_BYTES = 256 * 2**30

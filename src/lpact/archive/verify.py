@@ -35,8 +35,7 @@ from lpact.archive.unpack import unpacked_run
 from lpact.config import StudyConfig, study_config
 from lpact.errors import ConfigError, LPactError
 from lpact.store import Manifest, StoredRun, code_digest, read_manifest
-from lpact.store.locked import LOCK_FILE, is_locked
-from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER
+from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
 from lpact.tables import PREREGISTRATION_ITEMS, declared_tables
 
 Tell = Callable[[str], None]

@@ -19,7 +19,7 @@ def refuse_existing(out: Path, run: Path | None = None) -> None:
     It is for the beginning of a command, so that hours of work do not end with an error about a folder.
     """
     from lpact.store import storage_errors
-    from lpact.store.locked import refuse_locked
+    from lpact.store.manifest import refuse_locked
 
     with storage_errors(out, "the output folder cannot be read"):
         if run is not None and out.resolve().is_relative_to(run.resolve()):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lpact.errors import RunError
 from lpact.store import lives, sha256_file, storage_errors
-from lpact.store.locked import refuse_locked
+from lpact.store.manifest import refuse_locked
 
 REPORT_PAGE = "report.html"
 """The page that explains a run."""

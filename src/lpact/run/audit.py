@@ -28,8 +28,7 @@ from lpact.run.machine import peak_bytes
 from lpact.run.progress import Reporter
 from lpact.run.stages import AUDIT
 from lpact.store import InputFile, Manifest, Provenance, frame
-from lpact.store.code import source_digests
-from lpact.store.package_code import is_own, package_digest
+from lpact.store.code import is_own, package_digest, source_digests
 from lpact.tables import MODEL_FILES, SOURCE_FILES
 
 S = TypeVar("S", bound=Section)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from lpact.store.checks import concat, validate
 from lpact.store.code import code_digest
 from lpact.store.disk import atomic_write, atomic_write_bytes, sha256_file, storage_errors
 from lpact.store.files import csv_rows, read_table, table_path, write_table
 from lpact.store.folder_lock import FolderLock, lives, refuse_held
-from lpact.store.frames import empty, frame, frame_from_columns, polars_schema
+from lpact.store.frames import (
+    concat,
+    empty,
+    frame,
+    frame_from_columns,
+    polars_schema,
+    validate,
+)
 from lpact.store.manifest import (
     SIGNAL_LIBRARIES,
     InputFile,

@@ -1,4 +1,4 @@
-r"""The result of one task as one piece of bytes: frames as Arrow IPC behind a header that vouches for all of them.
+r"""The result of one task in one file: frames as Arrow IPC behind a header with their checksums.
 
 ::
 
@@ -6,9 +6,9 @@ r"""The result of one task as one piece of bytes: frames as Arrow IPC behind a h
     <header: JSON with the task's key, a mark, and name, offset, size and SHA-256 of every frame>\n
     <frames, one after the other>
 
-A bundle is written in one step, so that a task has a result completely or not at all, on a disk as in an object store.
-Single frames can be read without the others, and none is read that does not have its checksum. The mark says under
-which registration a result was made; one that was made under none has no such field.
+A bundle is written in one step, so that a task has a complete result or none, on a disk as in an object store. Single
+frames can be read without the others, and only if their checksum fits. The mark is the digest of the registration under
+which a result was made.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import polars as pl
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from lpact.errors import TableError
 
 MAGIC = "lpact-task 1"
 _ARROW = b"ARROW1"
-"""With these bytes a frame begins and ends."""
+"""First and last bytes of a frame."""
 
 FIRST_READ = 16_384
-"""Bytes that are read at once to get at the header; most headers are shorter."""
+"""Bytes that are read first; most headers are shorter."""
 
 ReadRange = Callable[[int, int], bytes]
 """Reads ``n`` bytes from an offset; fewer at the end of the file."""
 
 
 class BundleError(ValueError):
-    """Bytes that are no bundle of the task, or not whole."""
+    """Bytes that are no bundle of the task, or not complete."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,18 @@ class FrameEntry:
 class Header:
     """What a bundle holds; ``size`` is that of the whole."""
 
-    key: str
     frames: tuple[FrameEntry, ...]
     size: int
+    mark: str = ""
+
+
+class _Json(BaseModel):
+    """The JSON of a header."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    key: str
+    frames: list[tuple[str, int, PositiveInt, str]]
     mark: str = ""
 
 
@@ -77,7 +87,7 @@ def read_header(read: ReadRange, key: str) -> Header:
     first, newline, rest = start.partition(b"\n")
     words = first.decode("ascii", "replace").rsplit(" ", 1)
     if not newline or len(words) != 2 or words[0] != MAGIC:
-        raise BundleError("it does not begin as the result of a task does")
+        raise BundleError("it does not begin like the result of a task")
     body, newline, _ = rest.partition(b"\n")
     while not newline:
         more = read(len(start), len(start))
@@ -91,38 +101,22 @@ def read_header(read: ReadRange, key: str) -> Header:
 
 
 def _header(body: bytes, key: str, begin: int) -> Header:
-    """A header from its JSON: a checksum says that it is whole, not that it was ever written by `pack`."""
+    """A header from its JSON: a checksum shows that it is complete, not that `pack` wrote it."""
     try:
-        values = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BundleError(f"its header is no JSON that can be read: {error}") from error
-    if not isinstance(values, dict) or not isinstance(values.get("key"), str):
-        raise BundleError("its header names no task")
-    if values["key"] != key:
-        raise BundleError(f"it is the result of another task, {values['key'][:80]}")
-    mark = values.get("mark", "")
-    if not isinstance(mark, str):
-        raise BundleError("its mark is no text")
-    listed = values.get("frames")
-    if not isinstance(listed, list):
-        raise BundleError("its header lists no frames")
-    frames: list[FrameEntry] = []
-    end = begin
-    for entry in listed:
-        frames.append(_entry(entry, begin, end))
-        end += frames[-1].n_bytes
+        values = _Json.model_validate_json(body)
+    except ValidationError as error:
+        raise BundleError(f"its header is not valid: {error.errors()[0]['msg']}") from None
+    if values.key != key:
+        raise BundleError(f"it is the result of another task, {values.key[:80]}")
+    frames, end = [], begin
+    for name, offset, n_bytes, sha256 in values.frames:
+        if begin + offset != end:
+            raise BundleError("its frames do not lie one after the other")
+        frames.append(FrameEntry(name, end, n_bytes, sha256))
+        end += n_bytes
     if len({frame.name for frame in frames}) != len(frames):
-        raise BundleError("two of its frames have one name")
-    return Header(key, tuple(frames), end, mark)
-
-
-def _entry(entry: object, begin: int, at: int) -> FrameEntry:
-    """One frame as a header lists it; it lies at ``at``, where the one before ends."""
-    match entry:
-        case [str(name), int(offset), int(n_bytes), str(sha256)] if n_bytes > 0:
-            if begin + offset == at:
-                return FrameEntry(name, at, n_bytes, sha256)
-    raise BundleError("its header lists a frame that cannot be one")
+        raise BundleError("two of its frames have the same name")
+    return Header(tuple(frames), end, values.mark)
 
 
 def read_frames(
@@ -142,7 +136,7 @@ def unpack(content: bytes, key: str) -> dict[str, pl.DataFrame]:
 
 
 def check(read: ReadRange, key: str, size: int) -> None:
-    """Raise `BundleError` unless the bytes are the whole bundle of task ``key``."""
+    """Raise `BundleError` unless the bytes are the complete bundle of task ``key``."""
     header = read_header(read, key)
     if header.size != size:
         raise BundleError(f"it has {size} bytes in place of {header.size}")
@@ -155,7 +149,7 @@ def _checked(read: ReadRange, entry: FrameEntry) -> bytes:
     if _sha256(content) != entry.sha256:
         raise BundleError(f"its frame '{entry.name}' does not have its checksum")
     if not (content.startswith(_ARROW) and content.endswith(_ARROW)):
-        raise BundleError(f"its frame '{entry.name}' is none")
+        raise BundleError(f"its frame '{entry.name}' is not Arrow")
     return content
 
 

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lpact.errors import RunError
-from lpact.store._values import element_kind, is_list
-from lpact.store.checks import validate
 from lpact.store.disk import atomic_write, storage_errors
+from lpact.store.frames import element_kind, is_list, validate
 from lpact.tables import Column, Table
 
 ROWS_PER_GROUP = 131_072

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,12 +25,13 @@ from pydantic import (
 
 from lpact.errors import RunError
 from lpact.store.code import code_digest
-from lpact.store.disk import atomic_write_bytes, sha256_file, storage_errors
+from lpact.store.disk import MANIFEST_NAME, atomic_write_bytes, sha256_file, storage_errors
 from lpact.validation import config_digest
 
-MANIFEST_NAME = "manifest.json"
 MANIFEST_FORMAT = 4
 REPORT_FOLDER = "report"
+LOCK_FILE = "lock.json"
+"""What a locked run has and another has not (`lpact.archive`)."""
 _LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
 SIGNAL_LIBRARIES = (
     "h5netcdf",
@@ -287,3 +289,23 @@ def _canonical_json(values: Mapping[str, Any]) -> str:
             remedy="fix the option in the study file",
         ) from error
     return text + "\n"
+
+
+def is_locked(root: Path) -> bool:
+    """Whether ``root`` is a locked run; a link of that name counts too."""
+    lock, manifest = root / LOCK_FILE, root / MANIFEST_NAME
+    return os.path.lexists(lock) and os.path.lexists(manifest)
+
+
+def refuse_locked(place: str | Path) -> None:
+    """Refuse to write at ``place`` if it is a locked run, or lies in one."""
+    target = Path(place).resolve()
+    for folder in (target, *target.parents):
+        if is_locked(folder):
+            raise RunError(
+                "the run is locked, and nothing is written into it",
+                where=str(place),
+                got=f"{LOCK_FILE} in {folder}",
+                expected="a place outside of locked runs",
+                remedy=f"write elsewhere, or copy the run, make the copy writable and remove {LOCK_FILE} from it",
+            )

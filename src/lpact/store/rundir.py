@@ -27,11 +27,11 @@ from lpact.errors import RunError
 from lpact.store.disk import TEMPORARY, atomic_write_bytes, storage_errors, sync_folder
 from lpact.store.files import write_table
 from lpact.store.folder_lock import LOCK_NAME, FolderLock
-from lpact.store.locked import refuse_locked
 from lpact.store.manifest import (
     REPORT_FOLDER,
     Provenance,
     build_manifest,
+    refuse_locked,
     write_manifest,
 )
 from lpact.store.shelves import FolderShelf

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +17,7 @@ from lpact.store.bundle import BundleError
 from lpact.store.disk import storage_errors
 from lpact.store.shelves import FolderShelf, Shelf
 
+CANNOT_BE_READ = "a finished task cannot be read"
 _UNREADABLE = (BundleError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError)
 
 
@@ -45,9 +47,9 @@ class Results(Protocol):
 
 @dataclass(frozen=True)
 class TaskStore:
-    """Results on a shelf: one bundle per task. It holds no handle, so worker processes can share it.
+    """Results on a shelf, one bundle per task. It holds no handle, so worker processes can share it.
 
-    ``mark`` is written with every result, and says under which registration it was made.
+    ``mark`` is written with every result: the digest of the registration under which it was made.
     """
 
     shelf: Shelf
@@ -59,90 +61,78 @@ class TaskStore:
         return cls(FolderShelf(folder))
 
     def save(self, key: str, frames: Mapping[str, pl.DataFrame]) -> int:
-        """Keep the frames of a finished task, in place of an earlier result of the same key."""
+        """Store the frames of a finished task, in place of an earlier result."""
         content = bundle.pack(key, frames, self.mark)
         self.shelf.write(file_name(key), content)
         return len(content)
 
     def put(self, key: str, content: bytes) -> None:
-        """Keep a bundle that was packed elsewhere; one that arrived damaged is a `RunError`."""
-        try:
+        """Store a bundle that was packed elsewhere; one that arrived damaged is a `RunError`."""
+        with self._errors(key):
             bundle.check(lambda start, n: content[start : start + n], key, len(content))
-        except _UNREADABLE as error:
-            raise self._damaged(key, error) from error
         self.shelf.write(file_name(key), content)
 
     def content(self, key: str) -> bytes:
-        """The whole bundle of a finished task, as it lies there."""
+        """The complete bundle of a finished task; a damaged one is a `RunError`."""
         name = file_name(key)
-        with storage_errors(Path(self.shelf.where(name)), "a finished task cannot be read"):
-            return self.shelf.read(name, 0, self.shelf.size(name) or 0)
+        with self._errors(key):
+            content = self.shelf.read(name, 0, self.shelf.size(name) or 0)
+            bundle.check(lambda start, n: content[start : start + n], key, len(content))
+        return content
 
     def load(self, key: str, names: Collection[str] | None = None) -> dict[str, pl.DataFrame]:
-        """Return frames of a finished task; raises `RunError` where it is missing or damaged."""
-        name = file_name(key)
-        with storage_errors(Path(self.shelf.where(name)), "a finished task cannot be read"):
-            try:
-                return bundle.read_frames(
-                    lambda start, n: self.shelf.read(name, start, n), key, names
-                )
-            except _UNREADABLE as error:
-                raise self._damaged(key, error) from error
+        """Return frames of a finished task; a missing or damaged result is a `RunError`."""
+        with self._errors(key):
+            return bundle.read_frames(self._reader(key), key, names)
 
     def names(self, key: str) -> tuple[str, ...]:
         """Return the names of a task's frames."""
-        return tuple(entry.name for entry in self._header(key).frames)
+        with self._errors(key):
+            return tuple(e.name for e in bundle.read_header(self._reader(key), key).frames)
 
     def mark_of(self, key: str) -> str:
-        """Return the mark of a finished task; empty where it was saved without one."""
-        return self._header(key).mark
+        """Return the mark of a finished task; empty without one."""
+        with self._errors(key):
+            return bundle.read_header(self._reader(key), key).mark
 
     def has(self, key: str) -> bool:
-        """Whether something lies in a task's place; it is not read."""
+        """Whether there is a file for a task; it is not read."""
         return self.shelf.size(file_name(key)) is not None
 
     def fault(self, key: str) -> str | None:
-        """Return None for a whole result, ``""`` where there is none, or what is wrong with it."""
+        """Return None for an intact result, ``""`` without a result, or what is wrong with it."""
         name = file_name(key)
         size = self.shelf.size(name)
         if size is None:
             return ""
-        with storage_errors(Path(self.shelf.where(name)), "a finished task cannot be read"):
+        with storage_errors(Path(self.shelf.where(name)), CANNOT_BE_READ):
             try:
-                bundle.check(lambda start, n: self.shelf.read(name, start, n), key, size)
+                bundle.check(self._reader(key), key, size)
             except _UNREADABLE as error:
                 return f"{self.shelf.where(name)}: {error}"
         return None
 
-    def find(self, key: str) -> dict[str, pl.DataFrame] | None:
-        """Return the frames of a finished task, or None; a damaged one is removed."""
-        fault = self.fault(key)
-        if fault is None:
-            return self.load(key)
-        if fault:
-            self.remove(key)
-        return None
-
     def remove(self, key: str) -> None:
-        """Forget a task's result."""
+        """Remove a task's result."""
         self.shelf.remove(file_name(key))
 
-    def _header(self, key: str) -> bundle.Header:
-        name = file_name(key)
-        with storage_errors(Path(self.shelf.where(name)), "a finished task cannot be read"):
-            try:
-                return bundle.read_header(lambda start, n: self.shelf.read(name, start, n), key)
-            except _UNREADABLE as error:
-                raise self._damaged(key, error) from error
+    def _reader(self, key: str) -> bundle.ReadRange:
+        return lambda start, n: self.shelf.read(file_name(key), start, n)
 
-    def _damaged(self, key: str, error: Exception) -> RunError:
-        return RunError(
-            "the result of a finished task is damaged",
-            where=self.shelf.where(file_name(key)),
-            got=str(error),
-            expected="the file as lpact wrote it",
-            remedy="run again: it is computed anew",
-        )
+    @contextmanager
+    def _errors(self, key: str) -> Iterator[None]:
+        where = self.shelf.where(file_name(key))
+        with storage_errors(Path(where), CANNOT_BE_READ):
+            try:
+                yield
+            except _UNREADABLE as error:
+                raise RunError(
+                    "the result of a finished task is damaged",
+                    where=where,
+                    got=str(error),
+                    expected="the file as lpact wrote it",
+                    remedy="run again: it is computed again",
+                ) from error
 
 
 @dataclass(frozen=True)

@@ -177,11 +177,13 @@ class OnDask:
         try:
             ended, content = future.result(timeout=ANSWER_S)
         except TimeoutError:
-            # Its worker died with the answer. Dask runs the task again, unless the result was stored.
+            # Its worker died with the answer. Dask runs the task again if another worker may run it.
+            self._refresh(now=True)
             if self._store.fault(task.key) is None:
                 yield kept(self._recall(future.key).task)
+            elif submitted.workers.isdisjoint(self._threads):
+                waiting.append(self._recall(future.key).task)
             else:
-                self._refresh(now=True)
                 self._events.put(future)
             return
         except require("distributed", extra="dask").KilledWorker:

@@ -187,7 +187,7 @@ def simulate(
     """
     workspace = Workspace(config.study(), run)
     with nullcontext(TaskStore.at(kept)) if kept is not None else scratch_results() as store:
-        left = [job for job in jobs if store.find(job.key) is None]
+        left = [job for job in jobs if store.fault(job.key) is not None]
         if left and told is not None:
             first = left.pop(0)
             reporter.stage(f"one simulated study of {name}, to time it", 1)

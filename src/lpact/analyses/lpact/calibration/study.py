@@ -127,7 +127,7 @@ def run_grid(
     store = TaskStore.at(kept)
     # Trial by trial over all cells, so that an interrupted calibration is an even one.
     jobs = [TrialJob(cell, trial, effort) for trial in trials for cell in cells]
-    waiting = [job for job in jobs if store.find(job.key) is None]
+    waiting = [job for job in jobs if store.fault(job.key) is not None]
     n_kept = len(jobs) - len(waiting)
     if waiting:
         first = waiting.pop(0)

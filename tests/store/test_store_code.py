@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lpact.controls.circular_shift import CircularShift
-from lpact.store import package_code
-from lpact.store.package_code import is_own, package_digest
+from lpact.store import code
+from lpact.store.code import is_own, package_digest
 
 CLASS = "class Mine:\n    pass\n"
 
@@ -26,8 +26,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(folder))
     known = set(sys.modules)
     yield folder
-    package_code._distributions.cache_clear()
-    package_code._listed.cache_clear()
     for name in set(sys.modules) - known:
         del sys.modules[name]
 
@@ -42,19 +40,9 @@ def write(site: Path, **files: str) -> None:
 
 def digest(module: str) -> str:
     """What a process that starts now would find."""
-    package_code._of_files.cache_clear()
+    code._by_files.cache_clear()
     importlib.invalidate_caches()
     return package_digest(importlib.import_module(module).Mine)
-
-
-def install(site: Path, name: str, *files: str) -> None:
-    """Say that a distribution has installed files."""
-    info = site / f"{name}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (info / "RECORD").write_text("".join(f"{file},,\n" for file in files))
-    package_code._distributions.cache_clear()
-    package_code._listed.cache_clear()
 
 
 def test_all_code_of_a_package_counts(site: Path) -> None:
@@ -103,19 +91,6 @@ def test_what_a_package_and_runs_write_into_it_does_not_count(site: Path) -> Non
     assert digest("pk.control") != first
 
 
-def test_data_count_that_its_distribution_has_installed(site: Path) -> None:
-    write(site, pk__init="", pk__control=CLASS)
-    (site / "pk/init.py").rename(site / "pk/__init__.py")
-    for name in ("listed.tsv", "other.tsv"):
-        (site / "pk" / name).write_text("1")
-    install(site, "mine", "pk/__init__.py", "pk/control.py", "pk/listed.tsv", "pk/gone.tsv")
-    first = digest("pk.control")
-    (site / "pk/other.tsv").write_text("2")
-    assert digest("pk.control") == first
-    (site / "pk/listed.tsv").write_text("2")
-    assert digest("pk.control") != first
-
-
 def test_it_is_looked_at_once_a_process(site: Path) -> None:
     write(site, mod=CLASS)
     first = digest("mod")
@@ -143,15 +118,17 @@ def test_a_single_module_counts_with_the_neighbours_that_it_imports(site: Path) 
     assert digest("mod") == seen[-1]
 
 
-def test_neighbours_that_belong_to_another_distribution_do_not_count(site: Path) -> None:
-    """All of a site-packages lies side by side; versions say what other distributions are."""
-    write(site, mod=f"import own, library\n{CLASS}", own="C = 1\n", library="C = 1\n")
-    install(site, "mine", "mod.py", "own.py")
-    install(site, "theirs", "library.py")
+def test_an_installed_module_counts_without_what_lies_beside_it(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Versions identify other distributions."""
+    installed = site / "site-packages"
+    write(installed, mod=f"import library\n{CLASS}", library="C = 1\n")
+    monkeypatch.syspath_prepend(str(installed))
     first = digest("mod")
-    write(site, library="C = 2\n")
+    write(installed, library="C = 2\n")
     assert digest("mod") == first
-    write(site, own="C = 2\n")
+    write(installed, mod=f"import library\n{CLASS}# changed\n")
     assert digest("mod") != first
 
 
@@ -167,29 +144,6 @@ def test_a_package_without_init_counts_in_all_its_folders(
         write(folder, **{name: "C = 2\n"})
         assert digest("lab.control") not in seen, name
         seen.append(digest("lab.control"))
-
-
-def test_a_package_without_init_counts_without_the_parts_of_other_distributions(site: Path) -> None:
-    """Two distributions put their modules into one folder; a third part was installed by none."""
-    write(site, lab__control=CLASS, lab__theirs="C = 1\n", lab__loose="C = 1\n")
-    install(site, "mine", "lab/control.py")
-    install(site, "theirs", "lab/theirs.py")
-    first = digest("lab.control")
-    write(site, lab__theirs="C = 2\n")
-    assert digest("lab.control") == first
-    write(site, lab__loose="C = 2\n")
-    assert digest("lab.control") != first
-
-
-def test_a_distribution_that_is_only_linked_to_owns_what_it_names(site: Path) -> None:
-    late = "    def f(self):\n        import near\n"
-    write(site, lab__control=CLASS + late, near="C = 1\n")
-    install(site, "linked", "linked.pth")
-    (site / "linked-1.0.dist-info/top_level.txt").write_text("lab\nnear\n")
-    package_code._distributions.cache_clear()
-    first = digest("lab.control")
-    write(site, near="C = 2\n")
-    assert digest("lab.control") != first
 
 
 def test_neighbours_without_init_and_compiled_ones_count(site: Path) -> None:
@@ -210,7 +164,7 @@ def test_neighbours_without_init_and_compiled_ones_count(site: Path) -> None:
 SCRIPT = """
 import multiprocessing, sys
 import beside
-from lpact.store.package_code import package_digest
+from lpact.store.code import package_digest
 class Mine: ...
 def found(_):
     return package_digest(Mine)
@@ -236,7 +190,7 @@ def test_a_script_is_the_same_in_its_workers_and_another_when_it_changes(tmp_pat
 
 def test_a_class_without_any_file_is_never_taken_for_another(tmp_path: Path) -> None:
     code = (
-        "from lpact.store.package_code import package_digest\n"
+        "from lpact.store.code import package_digest\n"
         "class Mine: ...\n"
         "assert package_digest(Mine) == package_digest(Mine)\n"
         "print(package_digest(Mine))"
