@@ -344,7 +344,7 @@ def test_workers_that_are_gone_for_too_long_end_the_run(tmp_path):
 
     def run_on(cluster: DaskHere) -> None:
         only = cluster.worker("only")
-        settings = RunConfig(cluster=cluster.address, patience_s=1.0)
+        settings = RunConfig(cluster=cluster.address, patience_s=10.0)
         place = Workspace(lpact.load_study(STUDY).config, settings)
         with open_executor(place, store, 1) as executor:
             for n_ended, _ in enumerate(executor.run(tasks), start=1):
