@@ -81,6 +81,21 @@ def write_model(folder: Path, text: str, *, quick: bool) -> Path:
     return folder
 
 
+class _Clock:
+    """Seconds inside the passes of a model; on a GPU, each pass is waited for."""
+
+    def __init__(self, model: Any) -> None:
+        self.seconds = 0.0
+        self._gpu = model.device.startswith("cuda")
+        model.network.register_forward_pre_hook(lambda *_: self._read(-1.0))
+        model.network.register_forward_hook(lambda *_: self._read(1.0))
+
+    def _read(self, sign: float) -> None:
+        if self._gpu:
+            torch.cuda.synchronize()
+        self.seconds += sign * time.perf_counter()
+
+
 def measure(
     folder: Path, words: pl.DataFrame, context: str, repeats: int, device: str, scratch: Path
 ) -> Row:
@@ -90,13 +105,13 @@ def measure(
         with tempfile.TemporaryDirectory(dir=scratch) as out:
             plan = plan_features(folder, words, out, contexts=[context], device=device)
             model = plan.model()
-            before = model.clock.seconds()
+            clock = _Clock(model)
             start = time.perf_counter()
             plan.run(_Silent())
             seconds = time.perf_counter() - start
             if turn:
                 wall.append(seconds)
-                inside.append(model.clock.seconds() - before)
+                inside.append(clock.seconds)
             parts = {"precision": model.dtype, "n_parameters": model.n_parameters}
     total, forward = median(wall), median(inside)
     return {

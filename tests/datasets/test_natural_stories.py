@@ -13,8 +13,7 @@ from lpact.codes import Reason
 from lpact.datasets.base import DATASETS, Dataset, RecordingId, Stimulus
 from lpact.datasets.natural_stories import AS_READ, OPTIONAL, PENN, TIMES, UD, WORDS
 from lpact.errors import LPactError, RecordingError, StimulusError
-from lpact.features.parsing.parse import read_parse
-from lpact.features.parsing.words import WordParse
+from lpact.features.parsing.parse import WordParse, read_parse
 from shared_data import shared_data
 
 STIMULUS = "natural_stories"

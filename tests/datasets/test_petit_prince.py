@@ -17,7 +17,7 @@ from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.features.availability import Missing
-from lpact.features.parsing.columns import parse_from_columns
+from lpact.features.parsing.parse import parse_from_columns
 from lpact.grid import build_grid
 from shared_data import shared_data
 

@@ -21,7 +21,7 @@ from lpact.datasets.simulated.read import discourse_state
 from lpact.datasets.validate import check_recording, check_stimulus
 from lpact.features.mechanisms import MECHANISMS as REGISTERED
 from lpact.features.mechanisms import MechanismInputs
-from lpact.features.parsing.columns import parse_from_columns
+from lpact.features.parsing.parse import parse_from_columns
 
 UPOS = {"ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "NOUN", "NUM"} | {
     *("PART", "PRON", "PROPN", "SCONJ", "VERB")

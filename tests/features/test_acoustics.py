@@ -130,7 +130,7 @@ def test_extensible_headers_and_other_chunks(
 
 def test_64_bit_headers(tmp_path: Path) -> None:
     samples = np.arange(6, dtype="<i2")
-    ds64 = struct.pack("<QQQI", 0, samples.nbytes, samples.size, 0)
+    ds64 = struct.pack("<QQQI", 84, samples.nbytes, samples.size, 0)
     data = b"data" + struct.pack("<I", 0xFFFFFFFF) + samples.tobytes()
     path = tmp_path / "sound.wav"
     path.write_bytes(
@@ -141,29 +141,32 @@ def test_64_bit_headers(tmp_path: Path) -> None:
 
 DATA = chunk(b"data", b"\1\0" * 40)
 MALFORMED: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "starts with b''"),
+    "empty": (b"", "RIFF"),
     "another format": (b"ID3\4" + b"\0" * 60, "ID3"),
-    "no sound": (riff(chunk(b"fmt ", header(1, 1, 16))), "chunk 'data'"),
-    "sound of no length": (riff(chunk(b"fmt ", header(1, 1, 16)), chunk(b"data", b"")), "0 bytes"),
-    "no description": (riff(DATA), "chunk 'fmt '"),
-    "description cut": (riff(chunk(b"fmt ", header(1, 1, 16)[:10]), DATA), "chunk 'fmt '"),
-    "cut short": (riff(chunk(b"fmt ", header(1, 1, 16)), DATA)[:-7], "73 of 80 bytes"),
-    "half a sample": (riff(chunk(b"fmt ", header(1, 1, 32)), DATA[:-2]), "78 of 80"),
+    "no sound": (riff(chunk(b"fmt ", header(1, 1, 16))), "no samples"),
+    "sound of no length": (
+        riff(chunk(b"fmt ", header(1, 1, 16)), chunk(b"data", b"")),
+        "0 samples",
+    ),
+    "no description": (riff(DATA), "No fmt chunk"),
+    "description cut": (riff(chunk(b"fmt ", header(1, 1, 16)[:10]), DATA), "damaged"),
+    "cut short": (riff(chunk(b"fmt ", header(1, 1, 16)), DATA)[:-7], "greater than file size"),
+    "half a sample": (riff(chunk(b"fmt ", header(1, 1, 32)), DATA[:-2]), "greater than file size"),
     "half a last sample": (
         riff(chunk(b"fmt ", header(1, 3, 16)), DATA),
-        "one or more samples of 6 bytes",
+        "reshape",
     ),
     "rate 0": (riff(chunk(b"fmt ", header(1, 1, 16, rate_hz=0)), DATA), "0 Hz"),
-    "no channel": (riff(chunk(b"fmt ", header(1, 0, 16)), DATA), "0 channels"),
+    "no channel": (riff(chunk(b"fmt ", header(1, 0, 16)), DATA), "damaged"),
     "odd block": (
         riff(chunk(b"fmt ", struct.pack("<HHIIHH", 1, 2, 8000, 16000, 3, 16)), DATA),
-        "3 bytes",
+        "damaged",
     ),
-    "mu-law": (riff(chunk(b"fmt ", header(7, 1, 8)), DATA), "format 7 with 8 bits"),
-    "12 bits": (riff(chunk(b"fmt ", header(1, 1, 12)), DATA), "format 1 with 12 bits"),
+    "mu-law": (riff(chunk(b"fmt ", header(7, 1, 8)), DATA), "MULAW"),
+    "12 bits": (riff(chunk(b"fmt ", header(1, 1, 12)), DATA), "int8"),
     "other extension": (
         riff(chunk(b"fmt ", header(0xFFFE, 1, 16) + b"\0" * 24), DATA),
-        "format 65534",
+        "damaged",
     ),
     "not finite": (
         riff(chunk(b"fmt ", header(3, 1, 32)), chunk(b"data", struct.pack("<3f", 0, np.nan, 1))),

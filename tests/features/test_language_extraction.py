@@ -29,8 +29,8 @@ import lpact
 from lpact.config import GridConfig
 from lpact.datasets.base import Recording, RecordingId, Stimulus, TimeSeries, Units
 from lpact.errors import ConfigError, FeatureError
+from lpact.features.language.contexts import cut
 from lpact.features.language.tokens import WordTokens
-from lpact.features.language.windows import cut
 from lpact.grid import build_grid
 
 WORDS = TEXT.split()

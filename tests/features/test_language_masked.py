@@ -14,8 +14,8 @@ from small_models import (
     extract,
 )
 
+from lpact.features.language.contexts import cut, tail
 from lpact.features.language.tokens import WordTokens
-from lpact.features.language.windows import cut, tail
 
 WORDS = TEXT.split()
 CHANGED = 0.01

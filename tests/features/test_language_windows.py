@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lpact.errors import FeatureError
+from lpact.features.language.contexts import Window, cut, tail
 from lpact.features.language.tokens import WordTokens
-from lpact.features.language.windows import Window, cut, tail
 
 
 def make_tokens(sizes, gaps, merged, after=0):

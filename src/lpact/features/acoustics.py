@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import struct
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lpact.datasets.base import Envelope, Stimulus
 from lpact.errors import StimulusError
@@ -20,14 +21,8 @@ WAV_SUFFIXES = (".wav", ".wave")
 KEPT_ENVELOPES = 64
 """Envelopes that stay in memory: at 100 Hz, one of an hour takes 3 MB."""
 
-_PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
-_SUBFORMAT_TAIL = bytes.fromhex("000000001000800000aa00389b71")
-_UNKNOWN_LENGTH = 0xFFFFFFFF
-_SCALES = {(_PCM, 8): 2.0**7, (_PCM, 16): 2.0**15, (_PCM, 24): 2.0**31, (_PCM, 32): 2.0**31}
-_SCALES |= {(_FLOAT, 32): 1.0, (_FLOAT, 64): 1.0}
-_DTYPES = {(_PCM, 8): "u1", (_PCM, 16): "<i2", (_PCM, 32): "<i4"}
-_DTYPES |= {(_FLOAT, 32): "<f4", (_FLOAT, 64): "<f8"}
-_SUPPORTED = "a WAV file of 8, 16, 24 or 32-bit integers, or of 32 or 64-bit floating-point numbers"
+_SCALES = {"u1": 2.0**7, "i2": 2.0**15, "i4": 2.0**31, "f4": 1.0, "f8": 1.0}
+"""Full scale by dtype; SciPy reads 24 bits into the upper ones of 32."""
 _CONVERT = (
     "write the file again, for example: ffmpeg -i INPUT -c:a pcm_s16le audio.wav; "
     "or give the envelope itself; or leave the audio out"
@@ -43,14 +38,14 @@ class EnvelopeSettings:
 
 
 def envelope_source(stimulus: Stimulus) -> str:
-    """Return where the envelope comes from, in words; empty where there is none."""
+    """Describe where the envelope comes from; empty if there is none."""
     if stimulus.envelope is not None:
         return "in the dataset"
     return f"computed from {stimulus.media['audio']}" if _has_wav(stimulus) else ""
 
 
 def why_no_envelope(stimulus: Stimulus) -> str | None:
-    """Return why the stimulus has no envelope, in words; None where it has one."""
+    """Say why the stimulus has no envelope; None if it has one."""
     if stimulus.envelope is not None or _has_wav(stimulus):
         return None
     if "audio" not in stimulus.media:
@@ -86,7 +81,7 @@ def _has_wav(stimulus: Stimulus) -> bool:
 def _envelope(
     path: Path, _n_bytes: int, _changed_ns: int, settings: EnvelopeSettings
 ) -> FloatArray:
-    """Return the envelope of a file; size and time of change are there for the cache."""
+    """Return the envelope of a file; size and time of change are keys of the cache."""
     sound = open_wav(path)
     if sound.sampling_rate_hz <= 2 * settings.lowpass_hz:
         raise StimulusError(
@@ -110,103 +105,68 @@ def _envelope(
 
 @dataclass(frozen=True)
 class WavFile:
-    """Where the samples of a WAV file lie, and how they are written: (format, bits)."""
+    """A WAV file; ``samples`` [n_samples, n_channels] are mapped, except for those of 24 bits."""
 
     path: Path
     sampling_rate_hz: int
-    n_channels: int
-    n_samples: int
-    encoding: tuple[int, int]
-    first_byte: int
+    samples: npt.NDArray[Any]
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of each channel."""
+        return len(self.samples)
+
+    @property
+    def n_channels(self) -> int:
+        """Channels."""
+        return int(self.samples.shape[1])
 
     def read(self, start: int, stop: int) -> FloatArray:
         """Return the samples ``start`` to ``stop``, [stop − start, n_channels]; full scale is 1."""
-        kind, bits = self.encoding
-        shape = (stop - start, self.n_channels)
-        n_values, n_bytes = shape[0] * shape[1], bits // 8
-        offset = self.first_byte + start * self.n_channels * n_bytes
-        try:
-            raw = np.fromfile(self.path, np.uint8, n_values * n_bytes, offset=offset)
-        except OSError as problem:
-            raise _unreadable(self.path, problem) from None
-        if raw.size < n_values * n_bytes:
-            raise _damaged(self.path, f"{raw.size} of {n_values * n_bytes} bytes", "the whole file")
-        if bits == 24:
-            # The three bytes become the upper ones of four.
-            wide = np.zeros((n_values, 4), np.uint8)
-            wide[:, 1:] = raw.reshape(-1, 3)
-            values = wide.reshape(-1).view("<i4").astype(np.float64)
-        else:
-            values = raw.view(_DTYPES[self.encoding]).astype(np.float64)
-        if self.encoding == (_PCM, 8):
-            values -= 128.0
-        if kind == _FLOAT and not np.isfinite(values).all():
-            raise _damaged(self.path, f"a value that is not finite after sample {start}", "numbers")
-        values /= _SCALES[self.encoding]
-        return values.reshape(shape)
+        kind = self.samples.dtype.str[1:]
+        values = self.samples[start:stop].astype(np.float64)
+        if not np.isfinite(values).all():
+            raise _unusable(self.path, f"a value that is not finite after sample {start}")
+        values -= 128.0 if kind == "u1" else 0.0
+        values /= _SCALES[kind]
+        return values
 
 
 def open_wav(path: Path) -> WavFile:
-    """Read the header of a WAV file; raises `StimulusError` for one that cannot be used."""
+    """Open a WAV file; raises `StimulusError` if it cannot be used."""
     try:
-        with path.open("rb") as stream:
-            form, first_byte, n_bytes = _find_samples(stream, path)
+        rate_hz, samples = _read_wav(path, mmap=True)
     except OSError as problem:
         raise _unreadable(path, problem) from None
-    if len(form) < 16:
-        raise _damaged(path, "no description of the samples before them", "a chunk 'fmt '")
-    kind, n_channels, rate_hz, _, block, bits = struct.unpack("<HHIIHH", form[:16])
-    if kind == _EXTENSIBLE and form[26:40] == _SUBFORMAT_TAIL:
-        (kind,) = struct.unpack("<H", form[24:26])
-    if (kind, bits) not in _SCALES:
-        raise StimulusError(
-            "an audio file is written in a way that is not supported",
-            where=str(path),
-            got=f"format {kind} with {bits} bits",
-            expected=_SUPPORTED,
-            remedy=_CONVERT,
-        )
-    if not rate_hz or not n_channels or block != n_channels * bits // 8:
-        raise _damaged(
-            path,
-            f"{rate_hz} Hz, {n_channels} channels, {block} bytes a sample of {bits} bits",
-            "a rate and channels above 0, and bytes that fit them",
-        )
-    if not n_bytes or n_bytes % block:
-        raise _damaged(path, f"{n_bytes} bytes of sound", f"one or more samples of {block} bytes")
-    return WavFile(path, rate_hz, n_channels, n_bytes // block, (kind, bits), first_byte)
+    if not rate_hz or not samples.size or samples.dtype.str[1:] not in _SCALES:
+        got = f"{rate_hz} Hz, {len(samples)} samples of type {samples.dtype}"
+        raise _unusable(path, got)
+    return WavFile(path, rate_hz, samples.reshape(len(samples), -1))
 
 
-def _find_samples(stream: BinaryIO, path: Path) -> tuple[bytes, int, int]:
-    """Return the content of 'fmt ', and first byte and number of bytes of the samples."""
-    head = stream.read(12)
-    if head[:4] not in (b"RIFF", b"RF64") or head[8:] != b"WAVE":
-        raise _damaged(path, f"a file that starts with {head!r}", "b'RIFF....WAVE'")
-    form, long_length = b"", None
-    while len(header := stream.read(8)) == 8:
-        tag, length = struct.unpack("<4sI", header)
-        at = stream.tell()
-        if tag == b"data":
-            if length == _UNKNOWN_LENGTH and long_length is not None:
-                length = long_length
-            here = os.fstat(stream.fileno()).st_size - at
-            if length > here:
-                raise _damaged(path, f"{here} of {length} bytes of sound", "all of them")
-            return form, at, length
-        if tag == b"fmt ":
-            form = stream.read(min(length, 40))
-        elif tag == b"ds64":
-            long_length = int.from_bytes(stream.read(16)[8:], "little")
-        stream.seek(at + length + length % 2)
-    raise _damaged(path, "no samples", "a chunk 'data'")
+def _read_wav(path: Path, *, mmap: bool) -> tuple[int, npt.NDArray[Any]]:
+    from scipy.io import wavfile
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", wavfile.WavFileWarning)
+            if not mmap:  # a map is as long as the header says
+                warnings.filterwarnings("error", "Reached EOF", wavfile.WavFileWarning)
+            return wavfile.read(path, mmap=mmap)
+    except (ValueError, NameError, ArithmeticError, struct.error, Warning) as problem:
+        if "mmap=True not compatible" in str(problem):
+            return _read_wav(path, mmap=False)
+        # SciPy uses a variable that it has not set if there is no chunk with samples.
+        missing = isinstance(problem, NameError)
+        raise _unusable(path, "no samples" if missing else str(problem)) from None
 
 
-def _damaged(path: Path, got: str, expected: str) -> StimulusError:
+def _unusable(path: Path, got: str) -> StimulusError:
     return StimulusError(
-        "an audio file is damaged, empty or not a WAV file",
+        "an audio file is damaged, empty or not a supported WAV file",
         where=str(path),
         got=got,
-        expected=expected,
+        expected="a WAV file of 8, 16, 24 or 32-bit integers, or of 32 or 64-bit floating-point numbers",
         remedy=_CONVERT,
     )
 
@@ -217,5 +177,5 @@ def _unreadable(path: Path, problem: OSError) -> StimulusError:
         where=str(path),
         got=f"{type(problem).__name__}: {problem.strerror}",
         expected="a readable WAV file",
-        remedy="check that the file is there, and its permissions; or leave the audio out",
+        remedy="check that the file exists, and its permissions; or leave the audio out",
     )

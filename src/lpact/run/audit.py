@@ -18,7 +18,7 @@ from lpact.errors import ConfigError, InputError, StudyInputError
 from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import FEATURE_SETS, MODELS
 from lpact.features.nuisance import nuisance_builder
-from lpact.features.parsing.files import parser_files
+from lpact.features.parsing.parse import parser_files
 from lpact.inputs.prepare import compute_settings
 from lpact.inputs.sources import Owner, Seen
 from lpact.inputs.workspace import Workspace, build_source

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,26 +11,30 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from lpact.errors import FeatureError
-from lpact.features.language._keys import describe, key_of
 from lpact.features.language.contexts import stretches
 from lpact.features.language.extra import require
 from lpact.features.language.feature_set import RECORD, FeatureSet, FeatureSetWriter, open_set
-from lpact.features.language.folder import Checksums, ModelFolder
-from lpact.features.language.loading import LanguageModel, load_model
+from lpact.features.language.folder import Checksums, ModelFolder, declared_kind
+from lpact.features.language.loading import LanguageModel, load_model, resolve_precision
 from lpact.features.language.passes import (
     Rows,
     to_host,
 )
 from lpact.features.language.reader import StoryReader
-from lpact.features.language.settings import DRAWN, ReadingOptions
+from lpact.features.language.settings import DRAWN, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story
 from lpact.features.language.tokens import WordTokens
-from lpact.features.models import STATIC, UNTRAINED, ExtractionCost, Progress
+from lpact.features.models import SENTENCE_RESET, STATIC, UNTRAINED, ExtractionCost, Progress
 from lpact.math.seeding import keyed_rng
+from lpact.validation import config_digest
 
 T = TypeVar("T")
 
+EXTRACTION_VERSION = 1
+"""Goes up whenever the same inputs give other numbers."""
 SHOWN_WORDS = 5
 """Words that a note gives as examples."""
 PENDING_BLOCKS = 2
@@ -109,7 +114,7 @@ class Extraction:
     def _planned(self, parent: Path, context: str, draw: int) -> PlannedSet:
         checksums = self.checksums.of(self.folder.files)
         about = describe(self.folder, self.options, checksums, self.stories, context, draw)
-        key = key_of(about)
+        key = config_digest(about)
         suffix = f"_draw-{draw}" if context in DRAWN else ""
         path = parent / f"{context}{suffix}-{key[:12]}"
         return PlannedSet(context, draw, key, about, path, self.n_words)
@@ -213,7 +218,7 @@ class Extraction:
         what = describe(
             self.folder, self.options, checksums, self.stories, planned.context, planned.draw
         )
-        if key_of(what) == planned.key:
+        if config_digest(what) == planned.key:
             return
         (planned.path / RECORD).unlink(missing_ok=True)
         raise FeatureError(
@@ -296,3 +301,68 @@ def _write(writer: FeatureSetWriter, rows: Rows, where: str, before: Future[int]
 
 def _item_size(model: LanguageModel) -> int:
     return 2 if model.dtype == "float16" else 4
+
+
+def text_digest(stories: Sequence[Story], *, sentences: bool) -> str:
+    """Hash of the stories' ids, texts and word spans, and of where sentences begin if that matters."""
+    digest = hashlib.sha256()
+    for story in stories:
+        passage = story.passage
+        for part in (story.id, passage.text, story.joiner):
+            encoded = part.encode("utf-8", "surrogatepass")
+            digest.update(f"{len(encoded)}:".encode() + encoded)
+        digest.update(passage.starts.astype("<i8").tobytes())
+        digest.update(passage.ends.astype("<i8").tobytes())
+        if sentences and story.sentence is not None:
+            digest.update((np.diff(story.sentence) != 0).tobytes())
+    return digest.hexdigest()
+
+
+def describe(
+    folder: ModelFolder,
+    options: ReadingOptions,
+    checksums: Mapping[Path, str],
+    stories: Sequence[Story],
+    context: str,
+    draw: int,
+) -> dict[str, Any]:
+    """Everything that the numbers of one set depend on, as plain values."""
+    files: dict[str, Any] = {
+        path.name: checksums[path] for path in folder.files if path not in folder.weights
+    }
+    # Random weights need the architecture alone; a GGUF file holds that and more.
+    if context != UNTRAINED or folder.gguf is not None:
+        files["weights"] = sorted(checksums[path] for path in folder.weights)
+    what: dict[str, Any] = {
+        "version": EXTRACTION_VERSION,
+        "context": context,
+        "draw": draw,
+        "files": files,
+        "revision": folder.revision,
+        "kind": options.kind,
+        "pooling": options.pooling,
+        "precision": resolve_precision(folder, options),
+        "text": text_digest(stories, sentences=context == SENTENCE_RESET),
+    }
+    if context == STATIC:
+        return what
+    what |= {
+        "window_tokens": options.window_tokens,
+        "stride_tokens": options.stride_tokens,
+    }
+    by_word = context in WORD_BY_WORD or options.words_before(context) is not None
+    causal = surely_causal(folder, options)
+    if by_word or not causal:
+        what["word_context_tokens"] = options.word_context_tokens
+    if not causal:
+        what["future"] = options.future
+    if options.words_before(context) is not None:
+        what["context_words"] = options.words_before(context)
+    return what
+
+
+def surely_causal(folder: ModelFolder, options: ReadingOptions) -> bool:
+    """Whether a model is causal by option or configuration; one that does not say is none."""
+    if options.kind != "auto":
+        return options.kind == "causal"
+    return declared_kind(folder.config.get("architectures") or ()) == "causal"

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from lpact.errors import ConfigError, FeatureError
-from lpact.features.language.clock import Clock
 from lpact.features.language.extra import require
 from lpact.features.language.folder import Kind, ModelFolder, declared_kind
 from lpact.features.language.settings import DEFAULT_WINDOW, ReadingOptions
@@ -49,7 +48,6 @@ class LanguageModel:
         self.mask = self.tokenizer.mask_token_id
         self.n_vectors = int(self.network.get_input_embeddings().weight.shape[0])
         self.most_tokens = _most_tokens(self.network, self.tokenizer, text)
-        self.clock = Clock()
         self._keeps = "logits_to_keep" in inspect.signature(self.network.forward).parameters
 
     @property
@@ -107,10 +105,7 @@ class LanguageModel:
             more["logits_to_keep"] = n_tokens - first_needed
         if self.kind == "causal":
             more["use_cache"] = False
-        with self.clock.running(self.device):
-            output = self.network(
-                input_ids=ids, output_hidden_states=True, return_dict=True, **more
-            )
+        output = self.network(input_ids=ids, output_hidden_states=True, return_dict=True, **more)
         return output.hidden_states, output.logits, first_kept
 
     def embed(self, ids: Any) -> Any:

@@ -13,9 +13,12 @@ import numpy as np
 from lpact.errors import ConfigError, FeatureError
 from lpact.features.language.contexts import (
     Reading,
+    Window,
+    cut,
     nearer,
     readings,
     stretches,
+    tail,
     word_reading,
 )
 from lpact.features.language.extra import require
@@ -32,7 +35,6 @@ from lpact.features.language.passes import (
 from lpact.features.language.settings import WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story
 from lpact.features.language.tokens import WordTokens, tokenise
-from lpact.features.language.windows import Window, cut, tail
 from lpact.features.models import STATIC
 from lpact.math.types import IntArray
 

@@ -17,9 +17,10 @@ import polars as pl
 from lpact.errors import StimulusError, did_you_mean
 from lpact.features.language._fold import BLANKS
 from lpact.features.language._locate import Stretch, word_spans
-from lpact.features.language._spaces import separators
 from lpact.math.types import IntArray
 
+_YES = frozenset(("yes", "true", "1"))
+_NO = frozenset(("no", "false", "0"))
 ONE_STORY = "story"
 """Id of the story of a words table without the column ``story_id``."""
 
@@ -275,3 +276,31 @@ def _check_transcripts(stories: Sequence[str], transcripts: Mapping[str, str], w
                 expected="a transcript of every story, or none at all",
                 remedy=f"add the transcript; {did_you_mean(story, transcripts)}",
             )
+
+
+def separators(words: pl.DataFrame, *, joiner: str, where: str) -> list[str]:
+    """Return the text after every word, [n words].
+
+    It is ``joiner``, but nothing after ``space_after = no`` or ``SpaceAfter=No`` in ``misc``; after
+    ``space_after = yes`` it is the joiner, or a space where the joiner is empty.
+    """
+    after = [joiner] * words.height
+    if "misc" in words.columns:
+        for row, cell in enumerate(words["misc"].cast(pl.String).to_list()):
+            if cell is not None and "SpaceAfter=No" in cell.split("|"):
+                after[row] = ""
+    if "space_after" in words.columns:
+        for row, cell in enumerate(words["space_after"].cast(pl.String).to_list()):
+            if cell is None or not cell.strip():
+                continue
+            value = cell.strip().lower()
+            if value not in _YES | _NO:
+                raise StimulusError(
+                    "'space_after' of a word is neither yes nor no",
+                    where=f"{where}, column 'space_after', row {row + 1}, word {words['word'][row]!r}",
+                    got=repr(cell),
+                    expected="yes, no, true, false, 1, 0, or nothing",
+                    remedy="mend the cell, or leave the column out",
+                )
+            after[row] = "" if value in _NO else joiner or " "
+    return after

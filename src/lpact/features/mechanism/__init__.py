@@ -1,10 +1,10 @@
-"""Mechanisms: one file each."""
+"""Mechanisms."""
 
 BUILT_IN = {
-    "context_update": "context_update:ContextUpdate",
-    "dependency_integration": "dependency_integration:DependencyIntegration",
-    "discourse_boundary": "discourse_boundary:DiscourseBoundary",
-    "semantic_transition": "semantic_transition:SemanticTransition",
-    "surprisal": "surprisal:Surprisal",
-    "syntactic_boundary": "syntactic_boundary:SyntacticBoundary",
+    "context_update": "from_language:ContextUpdate",
+    "dependency_integration": "from_parse:DependencyIntegration",
+    "discourse_boundary": "from_parse:DiscourseBoundary",
+    "semantic_transition": "from_language:SemanticTransition",
+    "surprisal": "from_language:Surprisal",
+    "syntactic_boundary": "from_parse:SyntacticBoundary",
 }

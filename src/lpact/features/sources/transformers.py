@@ -17,8 +17,7 @@ from lpact.codes import Reason
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
 from lpact.datasets.validate import Finding
 from lpact.features.availability import Missing
-from lpact.features.language._keys import surely_causal
-from lpact.features.language.extraction import Extraction, PlannedSet, Shelf
+from lpact.features.language.extraction import Extraction, PlannedSet, Shelf, surely_causal
 from lpact.features.language.feature_set import FeatureSet
 from lpact.features.language.folder import Checksums, ModelFolder, find_model, missing_here
 from lpact.features.language.settings import KNOWN_CONTEXTS, WORD_BY_WORD, ReadingOptions

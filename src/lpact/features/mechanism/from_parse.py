@@ -1,4 +1,4 @@
-"""How many discourse units begin at a word (Carlson & Marcu 2001)."""
+"""Mechanisms from a dependency parse: integration, syntactic and discourse boundaries."""
 
 from __future__ import annotations
 
@@ -13,9 +13,50 @@ from lpact.errors import StimulusError
 from lpact.features.availability import Missing
 from lpact.features.mechanism.base import ComputedMechanism, begins
 from lpact.features.mechanisms import MechanismInputs, Parse
-from lpact.math.dependencies import ROOT, clause_starts
+from lpact.math.dependencies import ROOT, clause_starts, closing_subtrees, integration_cost
 from lpact.math.types import BoolArray, FloatArray
 from lpact.registry import PluginOptions
+
+NOT_COUNTED = ("punct", "root")
+
+
+class DependencyIntegration(ComputedMechanism):
+    """Σ |i − h_i| over dependencies whose later end is the word (Gibson 2000; Temperley 2007).
+
+    i is a word, h_i its head; distances are in words. `punct` and `root` are not counted.
+    """
+
+    name = "dependency_integration"
+    summary = "cost of linking the word to earlier words that it depends on or that depend on it"
+    reads_language = False
+    needs = "a dependency parse"
+
+    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+        """Sum the lengths of the dependencies that end at each word."""
+        parse = inputs.parse
+        if isinstance(parse, Missing):
+            return parse
+        counted = [label.partition(":")[0] not in NOT_COUNTED for label in parse.relation]
+        return integration_cost(parse.head, np.array(counted, dtype=np.bool_))
+
+
+class SyntacticBoundary(ComputedMechanism):
+    """Number of phrases that close at the word (Nelson et al. 2017; Brennan & Pylkkänen 2017).
+
+    A phrase is a word with everything below it in the dependency tree, two words or more; it closes at its last word.
+    """
+
+    name = "syntactic_boundary"
+    summary = "how many constituents the word closes"
+    reads_language = False
+    needs = "a dependency parse"
+
+    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+        """Count the subtrees whose last word is each word."""
+        if isinstance(inputs.parse, Missing):
+            return inputs.parse
+        return closing_subtrees(inputs.parse.head).astype(np.float64)
+
 
 PARAGRAPH = "paragraph_id"
 CONJUNCT = "conj"

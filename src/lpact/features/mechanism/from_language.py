@@ -1,0 +1,148 @@
+"""Mechanisms from a language model: surprisal, semantic transition and context update."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, cast
+
+import numpy as np
+from pydantic import Field
+
+from lpact.codes import Reason
+from lpact.features.availability import Missing
+from lpact.features.mechanism.base import ComputedMechanism, begins, row_correlations, states_of
+from lpact.features.mechanisms import MechanismInputs
+from lpact.grid.words import slices
+from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.registry import PluginOptions
+
+
+class Surprisal(ComputedMechanism):
+    """−log2 p(word | words before), in bits (Hale 2001; Levy 2008)."""
+
+    name = "surprisal"
+    summary = "how unexpected the word is: its negative log probability given the words before"
+    reads_parse = False
+    needs = "a language model's word probabilities"
+
+    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+        """Return the language model's surprisal, in bits."""
+        if isinstance(inputs.language, Missing):
+            return inputs.language
+        return inputs.language.surprisal()
+
+
+class TransitionOptions(PluginOptions):
+    """Options of `semantic_transition`."""
+
+    context_words: Annotated[int, Field(ge=1)] = Field(
+        10, description="Words before the word, in the same story, that make up its context."
+    )
+    layer: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="Layer whose states are compared; none: static vectors of the words."
+    )
+
+
+class SemanticTransition(ComputedMechanism):
+    """1 − r(v_i, mean of v_{i−K} … v_{i−1}), r over dimensions (Frank & Willems 2017; Broderick et al. 2018).
+
+    v are vectors of the words, K is `context_words` or as many as the story has. The first word of a story has no
+    context and a constant vector no direction: r = 0, so the value is 1.
+    """
+
+    name = "semantic_transition"
+    summary = "how far meaning moves from the words before to this word"
+    reads_parse = False
+    needs = "semantic vectors of the words, from a language model"
+    Options = TransitionOptions
+
+    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+        """Compare each word's vector with the mean of those before it."""
+        options = cast(TransitionOptions, self.options)
+        if isinstance(inputs.language, Missing):
+            return inputs.language
+        vectors = states_of(inputs.language, options.layer)
+        if isinstance(vectors, Missing):
+            return vectors
+        first, stop = slices(inputs.stimulus.words, "story_id")
+        return transitions(vectors, first, stop, options.context_words)
+
+
+def transitions(
+    vectors: FloatArray, first: IntArray, stop: IntArray, context_words: int
+) -> FloatArray:
+    """Return 1 − r of each row of [n, width] with the mean of up to ``context_words`` rows before it, [n].
+
+    ``first`` and ``stop`` are the rows of each story.
+    """
+    values = np.ones(vectors.shape[0])
+    for begin, end in zip(first.tolist(), stop.tolist(), strict=True):
+        story = vectors[begin:end]
+        n_before = np.minimum(np.arange(end - begin), context_words)
+        # Plain sums, not differences of running ones: these would leave rounding where all vectors are zero.
+        context = np.zeros_like(story)
+        for lag in range(1, min(context_words, end - begin - 1) + 1):
+            context[lag:] += story[:-lag]
+        context /= np.maximum(n_before, 1)[:, None]
+        values[begin:end] = 1.0 - row_correlations(story, context)
+    return values
+
+
+class UpdateOptions(PluginOptions):
+    """Options of `context_update`."""
+
+    of: Literal["state", "prediction"] = Field(
+        "state",
+        description="What the word changes: `state` (hidden state of the model) or `prediction` "
+        "(entropy of the next token).",
+    )
+    layer: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="Layer whose states are compared under `state`; none: the last layer."
+    )
+
+
+class ContextUpdate(ComputedMechanism):
+    """Change of a language model's state or prediction from the word before to this word.
+
+    `state`: 1 − r(h_i, h_{i−1}), r over dimensions of the hidden state (after Rabovsky et al. 2018); 1 for the
+    first word of a story. `prediction`: max(0, H_{i−1} − H_i) in bits, H the entropy of the next token after a
+    word (Hale 2006; Frank 2013); 0 for the first word of a story.
+    """
+
+    name = "context_update"
+    summary = "how much the word changes the representation of the context"
+    reads_parse = False
+    needs = "a language model's hidden states or entropy"
+    Options = UpdateOptions
+
+    def from_inputs(self, inputs: MechanismInputs) -> FloatArray | Missing:
+        """Compare each word's state or entropy with that of the word before."""
+        options = cast(UpdateOptions, self.options)
+        if isinstance(inputs.language, Missing):
+            return inputs.language
+        story_begins = begins(inputs.stimulus, "story_id")
+        if options.of == "prediction":
+            entropy = inputs.language.entropy()
+            return entropy if isinstance(entropy, Missing) else reductions(entropy, story_begins)
+        layers = inputs.language.layers
+        if options.layer is None and not layers:
+            where = inputs.language.where
+            return Missing(Reason.MECHANISM_NOT_OFFERED, f"{where} has no hidden states")
+        layer = max(layers) if options.layer is None else options.layer
+        states = states_of(inputs.language, layer)
+        return states if isinstance(states, Missing) else changes(states, story_begins)
+
+
+def changes(states: FloatArray, story_begins: BoolArray) -> FloatArray:
+    """Return 1 − r of each row of [n, width] with the row before it, 1 where a story begins, [n]."""
+    values = np.ones(states.shape[0])
+    values[1:] = 1.0 - row_correlations(states[1:], states[:-1])
+    values[story_begins] = 1.0
+    return values
+
+
+def reductions(entropy: FloatArray, story_begins: BoolArray) -> FloatArray:
+    """Return max(0, H_{i−1} − H_i) of [n] entropies, 0 where a story begins, [n]."""
+    values = np.zeros(entropy.shape[0])
+    values[1:] = np.maximum(entropy[:-1] - entropy[1:], 0.0)
+    values[story_begins] = 0.0
+    return values
