@@ -29,7 +29,7 @@ from dataset_writers.bids import (
 from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets._files.strict import TsvFile
-from lpact.datasets._mne.series import RawSeries
+from lpact.datasets._mne import RawSeries
 from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.bids.events import Events, Heard, heard_words, merge_heard, place_words
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
@@ -291,8 +291,7 @@ def test_a_unit_that_only_the_table_states(
     recording = first(eeg)
     codes = series(recording).read([1, 0])[truth.all_samples["01", "01"], 1]
     np.testing.assert_allclose(codes, np.arange(1, codes.size + 1), atol=0.01)
-    inside = repr(unit) if unit else "no unit"
-    told = [f"1 channel(s); the first is EEG1: {inside} in the file, 'µV' in channels.tsv"]
+    told = ["1 channel(s); the first is EEG1: no unit in the file, µV in channels.tsv"]
     assert unit_notes(recording) == ([] if unit == "UV" else told)
 
 
@@ -317,14 +316,14 @@ def test_units_that_disagree(eeg: Path, folders: dict[str, tuple[Path, BidsTruth
     edit(table, lambda text: text.replace("\tµV\t", "\tV\t"))
     recording = first(eeg)
     assert unit_notes(recording) == [
-        "3 channel(s); the first is EEG1: 'uV' in the file, 'V' in channels.tsv"
+        "3 channel(s); the first is EEG1: µV in the file, V in channels.tsv"
     ]
     samples = truth.all_samples["01", "01"]
     np.testing.assert_allclose(
         series(recording).read([0])[samples, 0], np.arange(1, samples.size + 1), atol=0.01
     )
     edit(table, lambda text: text.replace("\tV\t", "\tmV\t"))
-    with pytest.raises(RecordingError, match="name different units") as caught:
+    with pytest.raises(RecordingError, match="state different units") as caught:
         first(eeg)
     assert f"{table}, channel 'EEG1', column 'units'" in str(caught.value)
     assert "'mV' in the table" in str(caught.value)
@@ -338,7 +337,7 @@ def test_units_that_disagree(eeg: Path, folders: dict[str, tuple[Path, BidsTruth
 def test_microvolts_in_brainvision_are_checked_too(ieeg: Path) -> None:
     table = sidecar(recording_file(ieeg), "channels.tsv")
     edit(table, lambda text: text.replace("µV", "nV"))
-    with pytest.raises(RecordingError, match="name different units"):
+    with pytest.raises(RecordingError, match="state different units"):
         first(ieeg)
     edit(table, lambda text: text.replace("nV", "µV"))
     edit(recording_file(ieeg), lambda text: re.sub("(Ch2=IEEG2,.*,)µV", r"\g<1>C", text))
@@ -388,9 +387,7 @@ def test_record_times_that_cannot_be_read(eeg: Path) -> None:
     content = path.read_bytes()
     assert content.count(b"+3\x14\x14") == 1
     path.write_bytes(content.replace(b"+3\x14\x14", b"soon"))
-    with pytest.raises(
-        RecordingError, match="record times of a recording cannot be read"
-    ) as caught:
+    with pytest.raises(RecordingError, match="the onset of each record") as caught:
         first(eeg)
     assert "record 4: b'soon" in str(caught.value)
 
@@ -710,12 +707,7 @@ def test_samples_numbered_as_in_the_file(
 
 
 def test_numbers_beyond_all_bounds(eeg: Path) -> None:
-    """``1e999`` is written like a number, and is none: in a time, and in a column that is kept."""
-    path = eeg / "stimuli/run-01_words.tsv"
-    edit(path, lambda text: re.sub(r"\t[0-9]+\n", "\t1e999\n", text, count=1))
-    with pytest.raises(StimulusError, match="'Word Length' is not valid") as caught:
-        opened(eeg, **TABLE).stimulus("stimuli_run-01_words")
-    assert "'1e999'" in str(caught.value)
+    """``1e999`` is written like a number, and is none."""
     events = sidecar(recording_file(eeg), "events.tsv")
     edit(events, lambda text: text.replace("\n0.1\t", "\n1e999\t", 1))
     with pytest.raises(RecordingError, match="'onset' is not valid"):

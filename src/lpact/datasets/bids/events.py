@@ -1,4 +1,4 @@
-"""Events of a BIDS recording: words that were heard, starts of stimuli, and stretches that are bad."""
+"""Events of BIDS recordings: words that were heard, starts of stimuli, and stretches that are bad."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FITS = 4
 
 @dataclass(frozen=True)
 class Events:
-    """``events.tsv``: onsets and durations in seconds from the recording's first sample, NaN where it says n/a."""
+    """``events.tsv``: onsets and durations in seconds from the recording's first sample, NaN where missing."""
 
     path: Path
     table: TsvFile
@@ -33,54 +33,44 @@ class Events:
 
     def rows(self, columns: Sequence[str], value: str) -> list[int]:
         """Return the rows with ``value`` in one of the columns."""
-        here = [self.table.cells(column) for column in columns if column in self.table.columns]
-        return [row for row in range(self.table.n_rows) if any(c[row] == value for c in here)]
+        found = [self.table.cells(column) for column in columns if column in self.table.columns]
+        return [row for row in range(self.table.n_rows) if any(c[row] == value for c in found)]
 
     def kinds(self, columns: Sequence[str]) -> list[str]:
-        """Return the values of the columns, each once."""
-        here = [self.table.cells(column) for column in columns if column in self.table.columns]
-        return sorted({cell for cells in here for cell in cells})
+        """Return the distinct values of the columns."""
+        found = [self.table.cells(column) for column in columns if column in self.table.columns]
+        return sorted({cell for cells in found for cell in cells})
+
+    def bad_spans(self) -> list[Span]:
+        """Return the stretches of events whose ``trial_type`` begins with ``bad``, as MNE writes them."""
+        labels = self.table.cells("trial_type") if "trial_type" in self.table.columns else []
+        stop_s = self.onset_s + np.nan_to_num(self.duration_s)
+        return [
+            Span(float(self.onset_s[row]), float(stop_s[row]), label)
+            for row, label in enumerate(labels)
+            if label.lower().startswith("bad") and np.isfinite(self.onset_s[row])
+        ]
+
+    def start_s(self, name: str, columns: Sequence[str]) -> float:
+        """Return the onset of the one event called ``name``."""
+        onsets = self.onset_s[self.rows(columns, name)]
+        if onsets.size != 1 or not np.isfinite(onsets[0]):
+            raise RecordingError(
+                f"the stimulus' start, event '{name}', cannot be found",
+                where=str(self.path),
+                got=f"{onsets.size} such event(s)" + (" without onset" if onsets.size == 1 else ""),
+                expected=f"one event '{name}' with an onset",
+                remedy=f"check the option 'start_event'; {did_you_mean(name, self.kinds(columns))}",
+            )
+        return float(onsets[0])
 
 
 def read_events(path: Path) -> Events:
     """Read ``events.tsv``."""
     table = TsvFile(path, RecordingError)
     table.require(("onset", "duration"))
-    return Events(
-        path,
-        table,
-        np.array(table.numbers_or_nan("onset")),
-        np.array(table.numbers_or_nan("duration")),
-    )
-
-
-def bad_events(events: Events) -> list[Span]:
-    """Return the stretches of events whose ``trial_type`` begins with ``bad``, as MNE writes them."""
-    if "trial_type" not in events.table.columns:
-        return []
-    spans = []
-    for row, label in enumerate(events.table.cells("trial_type")):
-        onset, length = events.onset_s[row], events.duration_s[row]
-        if label.lower().startswith("bad") and np.isfinite(onset):
-            stop = onset + (length if np.isfinite(length) else 0.0)
-            spans.append(Span(float(onset), float(stop), label))
-    return spans
-
-
-def start_time(events: Events, name: str, columns: Sequence[str]) -> float:
-    """Return the onset of the one event called ``name``."""
-    rows = events.rows(columns, name)
-    if len(rows) != 1 or not np.isfinite(events.onset_s[rows[0]]):
-        known = events.kinds(columns)
-        raise RecordingError(
-            f"the stimulus' start, event '{name}', cannot be found",
-            where=str(events.path),
-            got=f"{len(rows)} such event(s)"
-            + ("" if len(rows) != 1 else f" with onset {events.onset_s[rows[0]]}"),
-            expected=f"one event '{name}' with an onset",
-            remedy=f"check the option 'start_event'; {did_you_mean(name, known)}",
-        )
-    return float(events.onset_s[rows[0]])
+    onset_s, duration_s = (np.array(table.numbers_or_nan(name)) for name in ("onset", "duration"))
+    return Events(path, table, onset_s, duration_s)
 
 
 @dataclass(frozen=True)
@@ -117,12 +107,11 @@ def heard_words(
     onset_s = events.onset_s[timed]
     falls = np.flatnonzero(np.diff(onset_s) < 0)
     if falls.size:
-        row = timed[int(falls[0]) + 1]
-        before = timed[int(falls[0])]
+        k = int(falls[0])
         raise RecordingError(
             "words in events.tsv are not in order of time",
-            where=f"{events.path}, line {row + 2}, column 'onset'",
-            got=f"{events.onset_s[row]:g} s after {events.onset_s[before]:g} s",
+            where=f"{events.path}, line {timed[k + 1] + 2}, column 'onset'",
+            got=f"{onset_s[k + 1]:g} s after {onset_s[k]:g} s",
             expected="onsets that never fall",
             remedy="sort the rows by onset, if only their order is wrong",
         )
@@ -142,28 +131,34 @@ class SharedWords:
     origin: tuple[tuple[int, int], ...]
 
 
+def leader(heard: Sequence[Heard]) -> int:
+    """Return the recording that sets the clock: the first with most words."""
+    return max(range(len(heard)), key=lambda i: (len(heard[i].words), -i))
+
+
 def merge_heard(heard: Sequence[Heard]) -> SharedWords:
     """Return the union of what recordings heard: a word whose trigger one of them lost is taken from another.
 
-    The recording with most words sets the clock. Words of others are matched in order; the line through the matched
-    onsets maps a word that only they have onto that clock.
+    Words of other recordings than the leader are matched in order; the line through the matched onsets maps a word
+    that only they have onto the leader's clock.
     """
-    first = max(range(len(heard)), key=lambda i: (len(heard[i].words), -i))
-    union = [(float(t), w, (first, k)) for k, (t, w) in enumerate(_pairs(heard[first]))]
+    first = leader(heard)
+    union = [
+        (float(t), word, (first, k))
+        for k, (t, word) in enumerate(zip(heard[first].onset_s, heard[first].words, strict=True))
+    ]
     for index, other in enumerate(heard):
-        if index == first or other.words == tuple(word for _, word, _ in union):
-            continue
         words = [word for _, word, _ in union]
+        if index == first or list(other.words) == words:
+            continue
         times = np.array([time for time, _, _ in union])
-        left, right, apart = _matched(words, other, heard[first])
+        left, right = _matched(words, other)
         slope, shift = _line(other.onset_s[right], times[left])
-        missing = sorted(set(range(len(other.words))) - set(right.tolist()))
-        taken = set(left.tolist())
-        for k in missing:
+        for k in sorted(set(range(len(other.words))) - set(right.tolist())):
             time = float(slope * other.onset_s[k] + shift)
-            clash = np.flatnonzero(np.abs(times - time) < _SAME_PLACE_S)
-            if any(int(i) not in taken for i in clash):
-                raise _other_words(other, heard[first], k, apart)
+            clash = set(np.flatnonzero(np.abs(times - time) < _SAME_PLACE_S).tolist())
+            if clash - set(left.tolist()):
+                raise _other_words(other, k, f"another word in {heard[first].events.path.name}")
             union.append((time, other.words[k], (index, k)))
         union.sort(key=lambda entry: entry[0])
     return SharedWords(
@@ -183,7 +178,7 @@ def place_words(heard: Heard, shared: SharedWords) -> FloatArray:
     if heard.words == shared.words:
         onset_s[:] = heard.onset_s
         return onset_s
-    left, right, _ = _matched(shared.words, heard, None)
+    left, right = _matched(shared.words, heard)
     slope, shift = _line(shared.onset_s[left], heard.onset_s[right])
     expected = slope * shared.onset_s + shift
     spelled: dict[str, list[int]] = {}
@@ -196,31 +191,26 @@ def place_words(heard: Heard, shared: SharedWords) -> FloatArray:
         away = np.abs(expected[options] - heard.onset_s[k])
         if not options.size or away.min() > SAME_CLOCK_S:
             found = f"{away.min():.3f} s from it" if options.size else "nowhere"
-            raise _other_words(heard, None, k, f"the nearest {word!r} is {found}")
+            raise _other_words(heard, k, f"the nearest {word!r} is {found}")
         last = int(options[int(np.argmin(away))])
         onset_s[last] = heard.onset_s[k]
     return onset_s
 
 
-def _pairs(heard: Heard) -> list[tuple[float, str]]:
-    return list(zip(heard.onset_s.tolist(), heard.words, strict=True))
-
-
-def _matched(
-    words: Sequence[str], heard: Heard, reference: Heard | None
-) -> tuple[IntArray, IntArray, str]:
+def _matched(words: Sequence[str], heard: Heard) -> tuple[IntArray, IntArray]:
     """Return indices of words that are in both, in order."""
     matcher = difflib.SequenceMatcher(None, list(words), list(heard.words), autojunk=False)
-    left: list[int] = []
-    right: list[int] = []
-    for block in matcher.get_matching_blocks():
-        left += range(block.a, block.a + block.size)
-        right += range(block.b, block.b + block.size)
-    apart = f"{len(left)} of {len(heard.words)} words are shared"
-    if len(left) < max(1, _FEWEST_SHARED * len(heard.words)):
-        unmatched = min(set(range(len(heard.words))) - set(right))
-        raise _other_words(heard, reference, unmatched, apart)
-    return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64), apart
+    pairs = [
+        (block.a + i, block.b + i)
+        for block in matcher.get_matching_blocks()
+        for i in range(block.size)
+    ]
+    left, right = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    if left.size < max(1, _FEWEST_SHARED * len(heard.words)):
+        unmatched = min(set(range(len(heard.words))) - set(right.tolist()))
+        found = f"{left.size} of {len(heard.words)} words are shared"
+        raise _other_words(heard, unmatched, found)
+    return left, right
 
 
 def _line(x: FloatArray, y: FloatArray) -> tuple[float, float]:
@@ -234,13 +224,11 @@ def _line(x: FloatArray, y: FloatArray) -> tuple[float, float]:
     return slope, shift
 
 
-def _other_words(heard: Heard, reference: Heard | None, k: int, found: str) -> RecordingError:
-    row = heard.rows[k]
-    against = f" as in {reference.events.path.name}" if reference is not None else ""
+def _other_words(heard: Heard, k: int, found: str) -> RecordingError:
     return RecordingError(
         "recordings of one stimulus hold different words",
-        where=f"{heard.events.path}, line {row + 2}",
+        where=f"{heard.events.path}, line {heard.rows[k] + 2}",
         got=f"{heard.words[k]!r} at {heard.onset_s[k]:g} s; {found}",
-        expected=f"the same words{against}, apart from lost events",
-        remedy="give stimuli of their own another task or run, or give the words as a table (option 'words')",
+        expected="the same words, apart from lost events",
+        remedy="give different stimuli different tasks or runs, or give the words as a table (option 'words')",
     )

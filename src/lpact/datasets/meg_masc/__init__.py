@@ -18,71 +18,87 @@ the story's first recording. Every recording has the word times of its own event
 
 from __future__ import annotations
 
+import re
+import struct
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets._bids import (
+    DESCRIPTION,
     check_participants,
     check_sampling_rate,
     read_channels,
     read_description,
+    shown,
 )
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import read_json
-from lpact.datasets._mne.channels import channel_places, pick_channels, place_findings
-from lpact.datasets._mne.series import RawSeries, open_raw
+from lpact.datasets._folder_dataset import (
+    DOWNLOAD_AGAIN,
+    FolderDataset,
+    FolderReader,
+    check_known,
+    no_audio,
+    note,
+    read_json,
+)
+from lpact.datasets._mne import RawSeries, channel_places, make_units, open_raw, pick_channels
 from lpact.datasets.base import (
-    AbsentMedium,
     Dataset,
     DatasetInfo,
-    DatasetReader,
     Envelope,
     Recording,
     RecordingId,
-    SourceFile,
     Stimulus,
     TimeSeries,
     Units,
 )
 from lpact.datasets.catalogue import Download, Expected
-from lpact.datasets.meg_masc.audio import AUDIO, sound_files, story_envelope
-from lpact.datasets.meg_masc.con import read_con_header
-from lpact.datasets.meg_masc.events import RecordingEvents, read_events
-from lpact.datasets.meg_masc.layout import (
-    MEG_FOLDERS,
-    RecordingFiles,
-    find_recordings,
-    spelling_notes,
-    unknown_channels_note,
-    unread_note,
+from lpact.datasets.meg_masc.events import (
+    RecordingEvents,
+    StoryWords,
+    first_story,
+    read_events,
+    sound_name,
+    story_words,
+    timing_findings,
+    with_findings,
 )
-from lpact.datasets.meg_masc.words import StoryWords, story_words, timing_findings
-from lpact.datasets.validate import check_recording, check_stimulus
-from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
+from lpact.errors import InputError, RecordingError, StimulusError
+from lpact.math.types import FloatArray
 from lpact.registry import PluginOptions
 
-Condition = Literal["sentence", "word_list", "pseudo_words"]
-
+AUDIO = "stimuli/audio"
+INSIDE = "bids_anonym"
+MEG_FOLDERS = "sub-*/ses-*/meg/"
 CITATION = (
     "Gwilliams, L., Flick, G., Marantz, A., Pylkkänen, L., Poeppel, D., & King, J.-R. (2023). Introducing MEG-MASC: a "
     "high-quality magneto-encephalography dataset for evaluating natural speech processing. Scientific Data, 10, 862."
 )
-INSIDE = "bids_anonym"
 _KIT_OPTIONS = {"stim": None}
 _INFO = DatasetInfo(source="MEG-MASC (https://osf.io/ag3kj)", version="2023", licence="CC0 1.0")
+_FILE = re.compile(
+    r"sub-(?P<sub>[A-Za-z0-9]+)/ses-(?P<ses>[A-Za-z0-9]+)/meg/"
+    r"sub-(?P=sub)_ses-(?P=ses)_task-(?P<task>[A-Za-z0-9]+)_(?:meg\.con|events\.tsv)"
+)
 
 
 class MegMascOptions(PluginOptions):
     """Options of `meg_masc`."""
 
-    conditions: Annotated[tuple[Condition, ...], Field(min_length=1)] = Field(
+    conditions: Annotated[
+        tuple[Literal["sentence", "word_list", "pseudo_words"], ...], Field(min_length=1)
+    ] = Field(
         ("sentence",),
         description="Conditions whose words are kept: `sentence` (the stories), `word_list` (words in random order), "
-        "`pseudo_words`. Words of the others are left out, and told.",
+        "`pseudo_words`. Words of the others are left out, with a finding.",
     )
     subjects: tuple[str, ...] = Field(
         (), description="Subjects to read, such as `01`; none: all that are in the folder."
@@ -95,227 +111,292 @@ class MegMascOptions(PluginOptions):
     )
 
 
-class MegMascDataset(Dataset):
-    """An opened MEG-MASC folder."""
+class MegMascDataset(FolderDataset[MegMascOptions, str]):
+    """An opened MEG-MASC folder; recordings map to the common beginning of their file names."""
 
     def __init__(self, folder: SourceFolder, options: MegMascOptions) -> None:
+        super().__init__(folder, options)
         self.info = read_description(folder, _INFO)
-        self._folder = folder
-        self._options = options
         self._participants = check_participants(folder)
-        self._recordings = find_recordings(folder, options.subjects)
+        self._set_recordings(self._find_recordings())
         self._events: dict[RecordingId, RecordingEvents] = {}
         self._words: dict[str, StoryWords] = {}
         self._envelopes: dict[str, Envelope] = {}
 
-    def recording_ids(self) -> list[RecordingId]:
-        """Return every recording, sorted."""
-        return sorted(self._recordings)
-
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Open one recording; its values are read when they are asked for."""
-        files = self._recordings.get(recording_id)
-        if files is None:
-            raise RecordingError(
-                "the folder has no such recording",
-                where=str(self._folder.root),
-                got=f"{recording_id} with stimulus '{recording_id.stimulus}'",
-                expected="one of recording_ids()",
-                remedy=did_you_mean(str(recording_id), [str(known) for known in self._recordings]),
+    def _find_recordings(self) -> Iterator[tuple[RecordingId, str]]:
+        folder, subjects = self.folder, self.options.subjects
+        stems: dict[str, re.Match[str]] = {}
+        for pattern in ("*_meg.con", "*_events.tsv"):
+            for path in folder.glob(MEG_FOLDERS + pattern, RecordingError):
+                relative = folder.relative(path)
+                match = _FILE.fullmatch(relative)
+                if match is None:
+                    raise InputError(
+                        "a file's name does not fit the layout",
+                        where=str(path),
+                        got=relative,
+                        expected="sub-X/ses-Y/meg/sub-X_ses-Y_task-Z_meg.con, or …_events.tsv",
+                        remedy="rename or remove the file",
+                    )
+                stems[relative.rpartition("_")[0]] = match
+        if not stems:
+            raise InputError(
+                "the folder holds no recordings",
+                where=str(folder.root),
+                got="no sub-*/ses-*/meg/*_meg.con",
+                expected="the folders sub-01, sub-02 … of MEG-MASC",
+                remedy="give the folder that holds participants.tsv and sub-*",
             )
-        path = self._folder.file(files.con, RecordingError)
-        where = self._folder.where(path)
-        header = read_con_header(path)
-        check_sampling_rate(
-            header.sampling_rate_hz, self._folder.optional(files.sidecar, RecordingError), path
-        )
+        known = {match["sub"] for match in stems.values()}
+        check_known(subjects, known, option="subjects", folder=folder)
+        for stem, match in stems.items():
+            if not subjects or match["sub"] in subjects:
+                story = first_story(folder.file(f"{stem}_events.tsv", RecordingError))
+                yield RecordingId(match["sub"], match["ses"], match["task"], story), stem
+
+    def _recording(self, recording_id: RecordingId, files: str) -> Recording:
+        path = self.folder.file(f"{files}_meg.con", RecordingError)
+        raw = open_raw(self.folder, path, _KIT_OPTIONS).raw
+        rate_hz = float(raw.info["sfreq"])
+        check_sampling_rate(rate_hz, self.folder.optional(f"{files}_meg.json"), path)
         events = self._read_events(recording_id)
-        raw = open_raw(self._folder, path, _KIT_OPTIONS).raw
-        picks, units, findings = self._units(raw, files, path, where)
+        picks, units, findings = self._units(raw, files, path)
         words = self._story(recording_id.stimulus)
-        times_s, apart_s = words.times_s(events)
-        events_where = self._folder.where(events.path)
-        recording = Recording(
+        events_where = self.folder.where(events.path)
+        series = RawSeries(path, picks, options=_KIT_OPTIONS, raw=raw)
+        return Recording(
             id=recording_id,
-            signal=TimeSeries(
-                RawSeries(path, picks, options=_KIT_OPTIONS, raw=raw),
-                header.sampling_rate_hz,
-                physical_unit="T",
-            ),
+            signal=TimeSeries(series, rate_hz, physical_unit="T"),
             units=units,
-            where=where,
-            word_onsets_s=times_s,
-            findings=(
-                *findings,
-                *events.findings,
-                *timing_findings(words, events, times_s, apart_s, events_where),
-            ),
+            where=self.folder.where(path),
+            word_onsets_s=words.times_s(events)[0],
+            findings=(*findings, *events.findings, *timing_findings(words, events, events_where)),
         )
-        check_recording(recording)
-        return recording
 
-    def stimulus(self, stimulus_id: str) -> Stimulus:
-        """Return one story, with the words of all its recordings."""
-        stories = {known.stimulus for known in self._recordings}
-        if stimulus_id not in stories:
-            raise StimulusError(
-                "the folder has no such story",
-                where=str(self._folder.root),
-                got=stimulus_id,
-                expected="a story that a recording is of",
-                remedy=did_you_mean(stimulus_id, stories),
+    def _units(self, raw: Any, stem: str, path: Path) -> tuple[list[int], Units, list[Finding]]:
+        where, names = self.folder.where(path), list(raw.ch_names)
+        table = self.folder.optional(f"{stem}_channels.tsv", RecordingError)
+        bad = {} if table is None else read_channels(table).bad
+        unknown = [name for name in bad if name not in names]
+        types = list(raw.get_channel_types())
+        wanted = ("mag", "grad")
+        picks, findings = pick_channels(
+            names, types, wanted=wanted, bad=bad, where=where, path=path
+        )
+        if table is not None and unknown:
+            findings.append(
+                note(
+                    "channels.tsv",
+                    Reason.SIDECAR_DISAGREES,
+                    self.folder.where(table),
+                    f"{len(unknown)} channel(s) that the recording does not have are marked as bad: {shown(unknown)}",
+                    "names of the recording's channels",
+                    "check the names; channels under other names are kept",
+                )
             )
+        ids = [names[pick] for pick in picks]
+        units, place_notes = make_units(ids, channel_places(raw, picks), where, comparable=True)
+        return picks, units, [*findings, *place_notes]
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
         words = self._story(stimulus_id)
-        files = sound_files(self._folder)
-        absent = [sound for sound in words.origins if sound not in files]
-        media, media_absent, envelope, start_s = {}, {}, None, 0.0
+        files = sound_files(self.folder)
+        absent = [f"{sound}.wav" for sound in words.origins if sound not in files]
+        first = self.folder.file(f"{self.recordings[self._of(stimulus_id)[0]]}_events.tsv")
+        envelope, start_s = None, 0.0
         if absent:
-            media_absent["audio"] = AbsentMedium(
-                Reason.MEDIA_NOT_OFFERED,
-                f"not in {AUDIO}: {', '.join(f'{sound}.wav' for sound in absent)}; the official release has them",
-            )
+            detail = f"not in {AUDIO}: {', '.join(absent)}; the official release has them"
+            media = no_audio(Reason.MEDIA_NOT_OFFERED, detail)
         else:
             envelope = self._envelope(stimulus_id, words, files)
-            media["audio"] = AUDIO
+            media = {"media": {"audio": AUDIO}, "media_root": self.folder.root}
             if len(words.origins) == 1:
                 sound, start_s = next(iter(words.origins.items()))
-                media["audio"] = self._folder.relative(files[sound])
-        first = self._folder.file(self._recordings[self._of(stimulus_id)[0]].events)
-        stimulus = Stimulus(
+                media = self._audio(files[sound], "")
+        return Stimulus(
             id=stimulus_id,
             words=words.table,
-            where=self._folder.where(first),
+            where=self.folder.where(first),
             envelope=envelope,
-            media=media,
-            media_root=self._folder.root,
             audio_start_s=start_s,
-            media_absent=media_absent,
             findings=words.findings,
+            **media,
         )
-        check_stimulus(stimulus)
-        return stimulus
 
-    def source_files(self) -> list[SourceFile]:
-        """Return every file that is read, with its checksum."""
-        description = self._folder.optional("dataset_description.json")
-        paths = [path for path in (self._participants, description) if path is not None]
-        for files in self._recordings.values():
-            for relative in (files.con, files.events, files.sidecar, files.channels):
-                path = self._folder.optional(relative)
-                if path is not None:
-                    paths.append(path)
-        stories = tuple(f"{known.stimulus}_" for known in self._recordings)
-        paths += [
-            path for sound, path in sound_files(self._folder).items() if sound.startswith(stories)
-        ]
-        return self._folder.source_files(paths, self.info.licence)
+    def _paths(self) -> Iterator[Path | None]:
+        yield from (self._participants, self.folder.optional(DESCRIPTION))
+        for stem in self.recordings.values():
+            for ending in ("meg.con", "events.tsv", "meg.json", "channels.tsv"):
+                yield self.folder.optional(f"{stem}_{ending}")
+        stories = tuple(f"{story}_" for story in self.stimulus_ids())
+        for sound, path in sound_files(self.folder).items():
+            if sound.startswith(stories):
+                yield path
 
     def _of(self, story: str) -> list[RecordingId]:
         return [known for known in self.recording_ids() if known.stimulus == story]
 
     def _read_events(self, recording_id: RecordingId) -> RecordingEvents:
         if recording_id not in self._events:
-            files = self._recordings[recording_id]
-            path = self._folder.file(files.events, RecordingError)
-            self._events[recording_id] = read_events(
-                path, self._folder.where(path), self._rate_hz(files)
-            )
+            stem = self.recordings[recording_id]
+            path = self.folder.file(f"{stem}_events.tsv", RecordingError)
+            where, rate_hz = self.folder.where(path), self._rate_hz(stem)
+            self._events[recording_id] = read_events(path, where, rate_hz)
         return self._events[recording_id]
 
-    def _rate_hz(self, files: RecordingFiles) -> float | None:
-        """Return the recording's sampling rate; where the recording is missing or torn, that of its sidecar."""
-        path = self._folder.optional(files.con, RecordingError)
-        if path is not None:
-            try:
-                return read_con_header(path).sampling_rate_hz
-            except RecordingError:
-                pass  # `recording` raises it
-        sidecar = self._folder.optional(files.sidecar, RecordingError)
-        rate_hz = read_json(sidecar, RecordingError).get("SamplingFrequency") if sidecar else None
-        return float(rate_hz) if isinstance(rate_hz, int | float) and rate_hz > 0 else None
+    def _rate_hz(self, stem: str) -> float | None:
+        """Return the recording's sampling rate; where the recording is missing or damaged, that of its sidecar."""
+        try:
+            path = self.folder.file(f"{stem}_meg.con", RecordingError)
+            return float(open_raw(self.folder, path, _KIT_OPTIONS).raw.info["sfreq"])
+        except RecordingError:  # `recording` raises it
+            sidecar = self.folder.optional(f"{stem}_meg.json", RecordingError)
+            rate_hz = None if sidecar is None else read_json(sidecar).get("SamplingFrequency")
+            return float(rate_hz) if isinstance(rate_hz, int | float) and rate_hz > 0 else None
 
     def _story(self, story: str) -> StoryWords:
-        if story not in self._words:
-            known: dict[str, RecordingEvents] = {}
-            notes: list[Finding] = []
-            problems: list[InputError] = []
-            for recording_id in self._of(story):
-                try:
-                    known[str(recording_id)] = self._read_events(recording_id)
-                except InputError as problem:
-                    problems.append(problem)
-                    where = (
-                        f"dataset '{self._folder.name}', {self._recordings[recording_id].events}"
+        """Return the words of a story from all recordings whose events can be read."""
+        if story in self._words:
+            return self._words[story]
+        known: dict[str, RecordingEvents] = {}
+        notes: list[Finding] = []
+        problem: InputError | None = None
+        for recording_id in self._of(story):
+            try:
+                known[str(recording_id)] = self._read_events(recording_id)
+            except InputError as error:
+                problem = problem or error
+                notes.append(
+                    note(
+                        str(recording_id),
+                        Reason.RECORDING_NOT_READ,
+                        f"dataset '{self.folder.name}', {self.recordings[recording_id]}_events.tsv",
+                        f"its events do not count for the words of the story: {error.what}, {error.got}",
+                        "events that can be read",
+                        "fix the file",
                     )
-                    notes.append(unread_note(recording_id, problem, where))
-            if not known:
-                raise problems[0]
-            first = next(iter(known.values()))
-            where = self._folder.where(first.path)
-            words = story_words(story, known, self._options.conditions, where)
-            notes = [*spelling_notes(story, known, where), *notes, *words.findings]
-            self._words[story] = StoryWords(words.table, words.rows, words.origins, tuple(notes))
+                )
+        if problem is not None and not known:
+            raise problem
+        where = self.folder.where(next(iter(known.values())).path)
+        spellings = sorted({events.spelling for events in known.values()} - {story})
+        if spellings:
+            spelling = note(
+                "story",
+                Reason.SOURCE_ROWS_MENDED,
+                where,
+                f"the story is written {', '.join(repr(name) for name in spellings)}",
+                f"'{story}'",
+                "none is needed: names of stories are compared in lower case",
+            )
+            notes.insert(0, spelling)
+        words = story_words(story, known, self.options.conditions, where)
+        self._words[story] = with_findings(words, notes)
         return self._words[story]
 
-    def _envelope(self, story: str, words: StoryWords, files: dict[str, Path]) -> Envelope:
+    def _envelope(self, story: str, words: StoryWords, files: Mapping[str, Path]) -> Envelope:
         if story not in self._envelopes:
+            rate_hz, lowpass_hz = self.options.envelope_rate_hz, self.options.envelope_lowpass_hz
             self._envelopes[story] = story_envelope(
-                files,
-                words.origins,
-                rate_hz=self._options.envelope_rate_hz,
-                lowpass_hz=self._options.envelope_lowpass_hz,
+                files, words.origins, rate_hz=rate_hz, lowpass_hz=lowpass_hz
             )
         return self._envelopes[story]
 
-    def _units(
-        self, raw: object, files: RecordingFiles, path: Path, where: str
-    ) -> tuple[list[int], Units, list[Finding]]:
-        names, types = list(raw.ch_names), list(raw.get_channel_types())  # type: ignore[attr-defined]
-        table = self._folder.optional(files.channels, RecordingError)
-        bad, notes = {}, []
-        if table is not None:
-            listed = read_channels(table)
-            bad = listed.bad
-            unknown = [name for name in listed.bad if name not in names]
-            if unknown:
-                notes.append(unknown_channels_note(unknown, self._folder.where(table)))
-        picks, findings = pick_channels(
-            names, types, wanted=("mag", "grad"), bad=bad, where=where, path=path
+
+def sound_files(folder: SourceFolder) -> dict[str, Path]:
+    """Return the sound files by the names that events give them, whatever their case."""
+    found: dict[str, Path] = {}
+    for path in folder.glob(f"{AUDIO}/*"):
+        if path.suffix.lower() != ".wav":
+            continue
+        first = found.setdefault(sound_name(path.name), path)
+        if first != path:
+            raise StimulusError(
+                f"two files can be the sound '{sound_name(path.name)}'",
+                where=str(path),
+                got=f"{first.name} and {path.name}",
+                expected="one file for every sound",
+                remedy="remove one of them",
+            )
+    return found
+
+
+def story_envelope(
+    files: Mapping[str, Path], origins: Mapping[str, float], *, rate_hz: float, lowpass_hz: float
+) -> Envelope:
+    """Return the broadband envelope of all sounds of a story at the times ``k / rate_hz`` of its clock.
+
+    Each sound's envelope is that of `lpact.math.envelope.amplitude_envelope`, with sample 0 at the sound's origin,
+    linearly interpolated to the common times. Between sounds it is 0.
+    """
+    parts = {sound: _sound_envelope(files[sound], rate_hz, lowpass_hz) for sound in origins}
+    end_s = max(origins[sound] + values.size / rate_hz for sound, values in parts.items())
+    times_s = np.arange(int(np.ceil(end_s * rate_hz)) + 1) / rate_hz
+    total = np.zeros(times_s.size)
+    for sound, values in parts.items():
+        own_s = origins[sound] + np.arange(values.size) / rate_hz
+        total += np.interp(times_s, own_s, values, left=0.0, right=0.0)
+    return Envelope(total, rate_hz)
+
+
+def _sound_envelope(path: Path, rate_hz: float, lowpass_hz: float) -> FloatArray:
+    from scipy.io import wavfile
+
+    from lpact.math.envelope import amplitude_envelope
+
+    problem = ""
+    sampling_rate_hz, samples = 0, np.empty((0, 1))
+    try:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", wavfile.WavFileWarning)
+            sampling_rate_hz, samples = wavfile.read(path)
+        # Warnings of unknown chunks do not matter.
+        problem = next((str(w.message) for w in heard if "EOF" in str(w.message)), "")
+    except (OSError, ValueError, EOFError, struct.error) as error:
+        problem = f"{type(error).__name__}: {error}"
+    values: npt.NDArray[Any] = samples if samples.ndim == 2 else samples[:, None]
+    if problem or len(values) == 0 or sampling_rate_hz <= 2 * lowpass_hz:
+        raise StimulusError(
+            "a sound file is damaged, empty or not a WAV file",
+            where=str(path),
+            got=problem or f"{len(values)} samples at {sampling_rate_hz} Hz",
+            expected="a WAV file with samples, at more than twice the cut-off of the envelope",
+            remedy=f"{DOWNLOAD_AGAIN}; or remove it: the story then has no envelope",
         )
-        places, frame = channel_places(raw, picks)
-        ids = tuple(names[pick] for pick in picks)
-        units = Units(ids, ("unknown",) * len(ids), places, frame)
-        return picks, units, [*findings, *notes, *place_findings(ids, places, where)]
+    # Silence and largest amplitude of the type: unsigned integers are centred at half their range.
+    kind, half = values.dtype.kind, 2.0 ** (8 * values.dtype.itemsize - 1)
+    zero, scale = (half if kind == "u" else 0.0), (1.0 if kind == "f" else half)
+    return amplitude_envelope(
+        lambda start, stop: (values[start:stop].astype(np.float64) - zero) / scale,
+        len(values),
+        sampling_rate_hz=float(sampling_rate_hz),
+        lowpass_hz=lowpass_hz,
+        rate_hz=rate_hz,
+    )
 
 
-class MegMasc(DatasetReader):
+def _expected(what: str, pattern: str, *, needed: bool = False) -> Expected:
+    return Expected(what, (pattern, f"{INSIDE}/{pattern}"), needed=needed)
+
+
+class MegMasc(FolderReader):
     """MEG-MASC; the module's docstring describes the layout."""
 
     name = "meg_masc"
     summary = "MEG-MASC: 27 people listen to four stories in two sessions (KIT MEG, 208 sensors)"
     Options = MegMascOptions
+    dataset = MegMascDataset
+    contents = "the folder of MEG-MASC, with sub-* (or bids_anonym/sub-*)"
     role = "primary"
     extra = "meeg"
     layout: ClassVar[tuple[Expected, ...]] = (
-        Expected("recordings", (f"{MEG_FOLDERS}*_meg.con", f"{INSIDE}/{MEG_FOLDERS}*_meg.con")),
-        Expected("events", (f"{MEG_FOLDERS}*_events.tsv", f"{INSIDE}/{MEG_FOLDERS}*_events.tsv")),
-        Expected(
-            "sidecars",
-            (f"{MEG_FOLDERS}*_meg.json", f"{INSIDE}/{MEG_FOLDERS}*_meg.json"),
-            needed=False,
-        ),
-        Expected(
-            "tables of channels",
-            (f"{MEG_FOLDERS}*_channels.tsv", f"{INSIDE}/{MEG_FOLDERS}*_channels.tsv"),
-            needed=False,
-        ),
-        Expected("participants", ("participants.tsv", f"{INSIDE}/participants.tsv"), needed=False),
-        Expected(
-            "description",
-            ("dataset_description.json", f"{INSIDE}/dataset_description.json"),
-            needed=False,
-        ),
-        Expected("sounds", (f"{AUDIO}/*.wav", f"{INSIDE}/{AUDIO}/*.wav"), needed=False),
+        _expected("recordings", f"{MEG_FOLDERS}*_meg.con", needed=True),
+        _expected("events", f"{MEG_FOLDERS}*_events.tsv", needed=True),
+        _expected("sidecars", f"{MEG_FOLDERS}*_meg.json"),
+        _expected("tables of channels", f"{MEG_FOLDERS}*_channels.tsv"),
+        _expected("participants", "participants.tsv"),
+        _expected("description", DESCRIPTION),
+        _expected("sounds", f"{AUDIO}/*.wav"),
     )
     download = Download(
         method="manual",
@@ -331,11 +412,9 @@ class MegMasc(DatasetReader):
         citation=CITATION,
     )
 
-    def open(self, *, name: str, path: Path | None, seed: int) -> MegMascDataset:  # noqa: ARG002
-        """Open the folder ``path``."""
-        expected = "the folder of MEG-MASC, with sub-* (or bids_anonym/sub-*)"
-        folder = SourceFolder(path, name=name, expected=expected)
+    def open(self, *, name: str, path: Path | None, seed: int) -> Dataset:
+        """Open the folder ``path``, or ``bids_anonym`` in it."""
+        folder = SourceFolder(path, name=name, expected=self.contents)
         inside = folder.optional(INSIDE)
-        if inside is not None and not folder.glob("sub-*"):
-            folder = SourceFolder(inside, name=name, expected=expected)
-        return MegMascDataset(folder, cast(MegMascOptions, self.options))
+        entered = inside if inside is not None and not folder.glob("sub-*") else path
+        return super().open(name=name, path=entered, seed=seed)

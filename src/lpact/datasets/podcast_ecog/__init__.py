@@ -11,53 +11,85 @@
     stimuli/gpt2-xl/transcript.tsv, features.hdf5         optional: surprisal, entropy; layers
     stimuli/syntactic/transcript.tsv                      optional: pos, dep
     stimuli/whisper-medium/transcript.tsv, features.hdf5  optional
+
+The release does not say what the numbers of the high-gamma envelope are (amplitude or power, scaled or not); its files
+are marked as volts because their channels are electrodes. The numbers are given as they are stored, in a.u.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._bids import check_participants, read_description
+from lpact.datasets._bids import (
+    DESCRIPTION,
+    Places,
+    check_participants,
+    check_sampling_rate,
+    entities,
+    read_channels,
+    read_description,
+    read_electrodes,
+)
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
-from lpact.datasets.base import (
-    AbsentMedium,
-    Dataset,
-    DatasetReader,
-    FeatureKey,
-    Recording,
-    RecordingId,
-    SourceFile,
-    Stimulus,
+from lpact.datasets._folder_dataset import (
+    FolderDataset,
+    FolderReader,
+    excluded,
+    note,
+    sentence_note,
+    words_table,
 )
+from lpact.datasets._mne import (
+    RawSeries,
+    Scaling,
+    bad_annotations,
+    channel_places,
+    make_units,
+    open_raw,
+    pick_channels,
+    scaling,
+    shift_spans,
+)
+from lpact.datasets.base import FeatureKey, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.catalogue import Download, Expected
-from lpact.datasets.podcast_ecog import features
-from lpact.datasets.podcast_ecog import words as podcast
-from lpact.datasets.podcast_ecog.recording import (
-    opened_files,
-    read_podcast_recording,
-    side_files,
+from lpact.datasets.podcast_ecog.words import (
+    AUDIO,
+    GPT2,
+    SENTENCE_PAUSE_S,
+    STAND_INS,
+    STIMULUS,
+    TRANSCRIPT,
+    FeatureSource,
+    PodcastFeatures,
+    TokenTable,
+    Transcript,
+    check_tokens,
+    feature_sources,
+    read_transcript,
+    sentence_numbers,
+    surprisal_bits,
+    token_table,
 )
-from lpact.datasets.validate import check_recording, check_stimulus
-from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
+from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import IntArray
 from lpact.registry import PluginOptions
 
-STIMULUS = podcast.STORY
-AUDIO = "stimuli/podcast.wav"
+FRAME = "MNI152NLin2009aSym"
+"""Frame of the positions in the released files: they are those of the electrode tables of that space."""
+
 _SIGNALS = {
     "highgamma": "derivatives/ecogprep/sub-*/ieeg/sub-*_task-podcast_desc-highgamma_ieeg.fif",
     "raw": "sub-*/ieeg/sub-*_task-podcast_ieeg.edf",
 }
-_SUBJECT = re.compile(r"sub-([A-Za-z0-9]+)_")
-_Sources = dict[FeatureKey, tuple[Path, str, podcast.TokenTable]]
+_SAME_PLACE_MM = 1.0
 
 
 class PodcastOptions(PluginOptions):
@@ -73,7 +105,7 @@ class PodcastOptions(PluginOptions):
         "the story, so that both start together.",
     )
     features: tuple[Literal["gpt2-xl", "whisper-medium"], ...] = Field(
-        ("gpt2-xl",),
+        (GPT2,),
         description="Feature sets of the release that are offered as models. Words that one of them lacks (two, for "
         "`whisper-medium`) are left out of the words.",
     )
@@ -82,183 +114,219 @@ class PodcastOptions(PluginOptions):
     )
 
 
-class PodcastDataset(Dataset):
+class PodcastDataset(FolderDataset[PodcastOptions, Path]):
     """An opened folder."""
 
     def __init__(self, folder: SourceFolder, options: PodcastOptions) -> None:
-        self._folder = folder
-        self._options = options
+        super().__init__(folder, options)
         self.info = read_description(folder)
         self._participants = check_participants(folder)
-        self._files: dict[RecordingId, Path] = {}
-        for path in folder.glob(_SIGNALS[options.signal], RecordingError):
-            match = _SUBJECT.match(path.name)
-            if match is not None:
-                self._files[RecordingId(match[1], "1", "1", STIMULUS)] = path
-        if not self._files:
+        pattern = _SIGNALS[options.signal]
+        self.recordings = {
+            RecordingId(entities(path)["sub"], "1", "1", STIMULUS): path
+            for path in folder.glob(pattern, RecordingError)
+        }
+        if not self.recordings:
             raise InputError(
                 "the folder holds no recording",
                 where=f"{folder.root}, option signal = '{options.signal}'",
-                got="nothing like " + _SIGNALS[options.signal],
-                expected=_SIGNALS[options.signal].replace("*", "<XX>"),
+                got=f"nothing like {pattern}",
+                expected=pattern.replace("*", "<XX>"),
                 remedy="download that part of the dataset, or choose the other signal",
             )
 
-    def recording_ids(self) -> list[RecordingId]:
-        """Return every recording, sorted."""
-        return sorted(self._files)
+    def _beside(self, subject: str, name: str) -> str:
+        return f"sub-{subject}/ieeg/sub-{subject}_{name}"
 
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Open one recording; its values are read later, a few channels at a time."""
-        if recording_id not in self._files:
-            raise RecordingError(
-                "the folder has no such recording",
-                where=str(self._folder.root),
-                got=str(recording_id),
-                expected="one of recording_ids()",
-                remedy=did_you_mean(str(recording_id), [str(known) for known in self._files]),
+    def _electrodes(self, subject: str) -> Path | None:
+        name = self._beside(subject, f"space-{FRAME}_electrodes.tsv")
+        return self.folder.optional(name, RecordingError)
+
+    def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
+        where, subject = self.folder.where(files), recording_id.subject
+        raw = open_raw(self.folder, files).raw
+        rate_hz = float(raw.info["sfreq"])
+        names, types = list(raw.ch_names), list(raw.get_channel_types())
+        bad = {str(name): "in the file" for name in raw.info["bads"]}
+        table = None
+        if self.options.signal == "raw":
+            sidecar = self._beside(subject, "task-podcast_ieeg.json")
+            check_sampling_rate(rate_hz, self.folder.optional(sidecar, RecordingError), files)
+            channels = self._beside(subject, "task-podcast_channels.tsv")
+            table = read_channels(self.folder.file(channels, RecordingError))
+            table.check_complete(names, files)
+            types, bad = [table.types[name].lower() for name in names], bad | table.bad
+        wanted = ("ecog", "seeg", "dbs")
+        picks, findings = pick_channels(
+            names, types, wanted=wanted, bad=bad, where=where, path=files
+        )
+        scaled = Scaling((1.0,) * len(picks), "a.u.")
+        if table is not None:
+            scaled = scaling(files, raw, picks, types, table=table, where=where)
+        ids = [names[pick] for pick in picks]
+        places = self._places(subject, channel_places(raw, picks), ids, where)
+        units, place_notes = make_units(ids, places, where, comparable=False)
+        findings += [*scaled.findings, *place_notes]
+        if raw.first_samp != 0:
+            findings.append(
+                note(
+                    "first_samp",
+                    Reason.SIDECAR_DISAGREES,
+                    where,
+                    f"the file numbers its first sample {raw.first_samp}",
+                    "0: the recording is cut to the story",
+                    "word times are counted from the file's first sample; give audio_start_s if that is wrong",
+                )
             )
-        path = self._files[recording_id]
-        recording = read_podcast_recording(
-            self._folder,
-            path,
+        start_s = -self.options.audio_start_s
+        series = RawSeries(files, picks, scale=scaled.factors, raw=raw)
+        return Recording(
             recording_id,
-            start_s=-self._options.audio_start_s,
-            raw_signal=self._options.signal == "raw",
-        )
-        check_recording(recording)
-        return recording
-
-    def stimulus(self, stimulus_id: str) -> Stimulus:
-        """Read the words and what annotates them; features are read when they are loaded."""
-        if stimulus_id != STIMULUS:
-            raise StimulusError(
-                "the dataset has no such stimulus",
-                where=str(self._folder.root),
-                got=stimulus_id,
-                expected=f"'{STIMULUS}', its only one",
-                remedy=f"use '{STIMULUS}'",
-            )
-        transcript = podcast.read_transcript(self._folder)
-        findings = list(transcript.findings)
-        sources, order = self._features(transcript, findings)
-        words, note = podcast.word_frame(transcript, order, self._folder)
-        findings.append(note)
-        words, mechanisms = self._annotate(words, transcript, order, findings)
-        where = self._folder.where(transcript.path)
-        audio = self._folder.optional(AUDIO, StimulusError)
-        offer = features.PodcastFeatures(
-            sources, order, len(transcript.words), self._options.token_pooling, where
-        )
-        stimulus = Stimulus(
-            id=STIMULUS,
-            words=words,
-            where=where,
-            features=offer if sources else None,
-            mechanisms=mechanisms,
-            media={"audio": AUDIO} if audio is not None else {},
-            media_root=self._folder.root,
-            transcripts={STIMULUS: " ".join(words["word"].to_list())},
-            media_absent={}
-            if audio is not None
-            else {"audio": AbsentMedium(Reason.MEDIA_NOT_OFFERED, f"{AUDIO} is not in the folder")},
+            TimeSeries(series, rate_hz, start_s, scaled.physical_unit, envelope=table is None),
+            units,
+            where,
+            bad_spans=shift_spans(bad_annotations(raw), start_s),
             findings=tuple(findings),
         )
-        check_stimulus(stimulus)
-        return stimulus
 
-    def _features(
-        self, transcript: podcast.Transcript, findings: list[Finding]
-    ) -> tuple[_Sources, IntArray]:
-        """Return the feature sets on offer, and the words that all of them have, by onset."""
-        sources: _Sources = {}
-        order = transcript.order()
-        for name in self._options.features:
-            path = self._folder.optional(f"stimuli/{name}/features.hdf5", StimulusError)
-            if path is None:
-                continue
-            table = self._folder.file(f"stimuli/{name}/transcript.tsv", StimulusError)
-            tokens = podcast.read_tokens(table)
-            notes = podcast.check_table(tokens, transcript, self._folder)
-            if name != features.GPT2:
-                findings.extend(notes)
-            found = features.gpt2_sources if name == features.GPT2 else features.whisper_sources
-            sources.update(found(path, tokens))
-            has = tokens.first_rows(len(transcript.words)) >= 0
-            if not has[order].all():
-                findings.append(
-                    _left_out(name, transcript, order[~has[order]], table, self._folder)
+    def _places(self, subject: str, own: Places, ids: Sequence[str], where: str) -> Places:
+        """Return the places of the units: from the file, and where that has none, from the electrode table."""
+        path, inside = self._electrodes(subject), own.coordinates_mm
+        if path is None:
+            return Places(inside, FRAME, own.regions)
+        listed = read_electrodes(
+            path, ids, unit="mm", frame=FRAME, region_column="", where=self.folder.where(path)
+        )
+        findings = list(listed.findings)
+        distance_mm = np.linalg.norm(inside - listed.coordinates_mm, axis=1)
+        apart = np.flatnonzero(distance_mm > _SAME_PLACE_MM)
+        if apart.size:
+            pair = (inside[apart[0]], listed.coordinates_mm[apart[0]])
+            both = " and ".join(np.array2string(xyz, precision=1) for xyz in pair)
+            findings.append(
+                note(
+                    "electrodes.tsv",
+                    Reason.SIDECAR_DISAGREES,
+                    where,
+                    f"{apart.size} position(s) differ; the first is {ids[apart[0]]}: {both} mm",
+                    f"the same positions in the recording and in electrodes.tsv, within {_SAME_PLACE_MM:g} mm",
+                    "none is needed: the recording's positions count",
                 )
-                order = order[has[order]]
-        return sources, order
-
-    def _annotate(
-        self,
-        words: pl.DataFrame,
-        transcript: podcast.Transcript,
-        order: IntArray,
-        findings: list[Finding],
-    ) -> tuple[pl.DataFrame, dict[str, np.ndarray]]:
-        """Return the words with the columns of the token tables, and surprisal as a mechanism."""
-        n_words = len(transcript.words)
-        mechanisms = {}
-        if (path := podcast.table_path(self._folder, features.GPT2)) is not None:
-            tokens = podcast.read_tokens(path)
-            findings.extend(podcast.check_table(tokens, transcript, self._folder))
-            surprisal, entropy = podcast.surprisal_bits(tokens, n_words)
-            words = words.with_columns(
-                gpt2_surprisal=pl.Series(surprisal[order]), gpt2_entropy=pl.Series(entropy[order])
             )
-            if np.isfinite(surprisal[order]).all():
-                mechanisms["surprisal"] = surprisal[order]
-        if (path := podcast.table_path(self._folder, "syntactic")) is not None:
-            tokens = podcast.read_tokens(path)
-            findings.extend(podcast.check_table(tokens, transcript, self._folder))
+        known = np.isfinite(inside).all(axis=1, keepdims=True)
+        coordinates = np.where(known, inside, listed.coordinates_mm)
+        return Places(coordinates, FRAME, listed.regions, tuple(findings))
+
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
+        """Read the words and their annotations; features are read when they are loaded."""
+        transcript, findings = read_transcript(self.folder)
+        n_words = len(transcript.words)
+        sources, order = self._features(transcript, findings)
+        words = [transcript.words[i] for i in order]
+        onset_s, offset_s = transcript.start_s[order], transcript.end_s[order]
+        sentences = sentence_numbers(words, onset_s, offset_s)
+        where = self.folder.where(transcript.path)
+        findings.append(
+            sentence_note(
+                where,
+                f"{len(set(sentences.tolist()))} sentences: they begin after final punctuation, and at capitalised "
+                f"words that are also written small, or that follow {SENTENCE_PAUSE_S:g} s of silence",
+                "numbered sentences",
+                "none is needed; sentences that begin with 'I' or a name without a pause join the one before",
+            )
+        )
+        columns: dict[str, Any] = {"word_idx": order}
+        mechanisms = {}
+        if (tokens := self._tokens(GPT2, transcript, findings)) is not None:
+            surprisal, entropy = (bits[order] for bits in surprisal_bits(tokens, n_words))
+            columns |= {"gpt2_surprisal": surprisal, "gpt2_entropy": entropy}
+            if np.isfinite(surprisal).all():
+                mechanisms["surprisal"] = surprisal
+        if (tokens := self._tokens("syntactic", transcript, findings)) is not None:
             tokens.table.require(("pos", "dep"))
             first = tokens.first_rows(n_words)[order]
             for column in ("pos", "dep"):
                 cells = tokens.table.cells(column)
                 labels = [cells[row] if row >= 0 else None for row in first]
-                words = words.with_columns(pl.Series(column, labels, dtype=pl.String))
-        return words, mechanisms
+                columns[column] = pl.Series(labels, dtype=pl.String)
+        pooling = self.options.token_pooling
+        return Stimulus(
+            id=stimulus_id,
+            words=words_table(words, onset_s, offset_s, sentences, STIMULUS, columns),
+            where=where,
+            features=PodcastFeatures(sources, order, n_words, pooling, where) if sources else None,
+            mechanisms=mechanisms,
+            transcripts={STIMULUS: " ".join(words)},
+            findings=tuple(findings),
+            **self._audio(
+                self.folder.optional(AUDIO, StimulusError), f"{AUDIO} is not in the folder"
+            ),
+        )
 
-    def source_files(self) -> list[SourceFile]:
-        """Return every file that is read with its checksum, by path."""
-        folder = self._folder
-        paths = [folder.file("dataset_description.json")]
-        paths += [] if self._participants is None else [self._participants]
-        for path in self._files.values():
-            paths += opened_files(folder, path)
-            paths += side_files(folder, path, raw_signal=self._options.signal == "raw")
-        transcript = podcast.read_transcript(folder).path
-        optional = [AUDIO, "stimuli/syntactic/transcript.tsv", "stimuli/gpt2-xl/transcript.tsv"]
-        for name in self._options.features:
-            optional += [f"stimuli/{name}/features.hdf5", f"stimuli/{name}/transcript.tsv"]
-        found = [folder.optional(relative) for relative in optional]
-        paths += [transcript, *(path for path in found if path is not None)]
-        return folder.source_files(paths, self.info.licence)
+    def _tokens(
+        self, name: str, transcript: Transcript, findings: list[Finding]
+    ) -> TokenTable | None:
+        path = self.folder.optional(token_table(name), StimulusError)
+        if path is None:
+            return None
+        tokens = TokenTable(path)
+        findings += check_tokens(tokens, transcript, self.folder)
+        return tokens
+
+    def _features(
+        self, transcript: Transcript, findings: list[Finding]
+    ) -> tuple[dict[FeatureKey, FeatureSource], IntArray]:
+        """Return the feature sets on offer, and the words that all of them have, by onset."""
+        sources: dict[FeatureKey, FeatureSource] = {}
+        order = transcript.order()
+        for name in self.options.features:
+            path = self.folder.optional(f"stimuli/{name}/features.hdf5", StimulusError)
+            if path is None:
+                continue
+            self.folder.file(token_table(name), StimulusError)
+            # Findings on the table of GPT-2 are made with its surprisal.
+            tokens = self._tokens(name, transcript, [] if name == GPT2 else findings)
+            assert tokens is not None
+            sources |= feature_sources(name, path, tokens)
+            has = tokens.first_rows(len(transcript.words))[order] >= 0
+            if not has.all():
+                gone = order[~has]
+                words = ", ".join(f"{i} {transcript.words[i]!r}" for i in gone[:4])
+                findings.append(
+                    excluded(
+                        "word_idx",
+                        Reason.SOURCE_ROWS_LEFT_OUT,
+                        self.folder.where(tokens.path),
+                        f"{gone.size} word(s) without features of {name}: {words}",
+                        "features for every word",
+                        f"the words are left out; leave {name} out of the option 'features' to keep them",
+                    )
+                )
+                order = order[has]
+        return sources, order
+
+    def _paths(self) -> Iterator[Path | None]:
+        folder = self.folder
+        yield from (folder.file(DESCRIPTION), self._participants)
+        for recording_id, path in self.recordings.items():
+            try:
+                yield from open_raw(folder, path).files
+            except RecordingError:  # a damaged file
+                yield path
+            yield self._electrodes(recording_id.subject)
+            if self.options.signal == "raw":
+                for name in ("channels.tsv", "ieeg.json"):
+                    yield folder.optional(
+                        self._beside(recording_id.subject, f"task-podcast_{name}")
+                    )
+        yield read_transcript(folder)[0].path
+        names = [AUDIO, token_table("syntactic"), token_table(GPT2)]
+        for name in self.options.features:
+            names += [f"stimuli/{name}/features.hdf5", token_table(name)]
+        yield from (folder.optional(name) for name in names)
 
 
-def _left_out(
-    name: str,
-    transcript: podcast.Transcript,
-    gone: IntArray,
-    table: Path,
-    folder: SourceFolder,
-) -> Finding:
-    shown = ", ".join(f"{i} {transcript.words[i]!r}" for i in gone[:4])
-    return Finding(
-        field="word_idx",
-        reason=Reason.SOURCE_ROWS_LEFT_OUT,
-        severity="excluded",
-        where=folder.where(table),
-        found=f"{gone.size} word(s) without features of {name}: {shown}",
-        expected="features for every word",
-        remedy=f"the words are left out; leave {name} out of the option 'features' to keep them",
-    )
-
-
-class PodcastEcog(DatasetReader):
+class PodcastEcog(FolderReader):
     """The Podcast ECoG dataset; the module's docstring describes the layout."""
 
     name = "podcast_ecog"
@@ -266,15 +334,14 @@ class PodcastEcog(DatasetReader):
         "Podcast ECoG (ds005574): nine people hear a 30-minute story; high-gamma envelope, 512 Hz"
     )
     Options = PodcastOptions
+    dataset = PodcastDataset
+    contents = "the folder of ds005574, with derivatives/ecogprep/ and stimuli/"
     role = "primary"
     extra = "meeg"
     layout = (
-        Expected("description and licence", ("dataset_description.json",)),
+        Expected("description and licence", (DESCRIPTION,)),
         Expected("recordings: high-gamma envelope, or voltage", tuple(_SIGNALS.values())),
-        Expected(
-            "words with times",
-            (podcast.TRANSCRIPT, *(f"stimuli/{n}/transcript.tsv" for n in podcast.STAND_INS)),
-        ),
+        Expected("words with times", (TRANSCRIPT, *map(token_table, STAND_INS))),
         Expected("people", ("participants.tsv",), needed=False),
         Expected("audio", (AUDIO,), needed=False),
         Expected("electrode positions", ("sub-*/ieeg/*_electrodes.tsv",), needed=False),
@@ -293,7 +360,7 @@ class PodcastEcog(DatasetReader):
         licence="CC0",
         homepage="https://openneuro.org/datasets/ds005574",
         include=(
-            "dataset_description.json",
+            DESCRIPTION,
             "participants.tsv",
             "derivatives/ecogprep/sub-*/ieeg/*desc-highgamma_ieeg.fif",
             "sub-*/ieeg/*_electrodes.tsv",
@@ -303,9 +370,3 @@ class PodcastEcog(DatasetReader):
         citation="Zada, Z., Nastase, S. A., Aubrey, B., et al. (2025). The 'Podcast' ECoG dataset for modeling "
         "neural activity during natural language comprehension. doi:10.18112/openneuro.ds005574.v1.0.2",
     )
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> PodcastDataset:  # noqa: ARG002
-        """Open the folder ``path``."""
-        assert isinstance(self.options, PodcastOptions)
-        expected = "the folder of ds005574, with derivatives/ecogprep/ and stimuli/"
-        return PodcastDataset(SourceFolder(path, name=name, expected=expected), self.options)

@@ -1,273 +1,197 @@
-"""Words of the Podcast ECoG dataset: the transcript, and the tables that annotate it."""
+"""Words of the Podcast ECoG dataset: the transcript, the tables that annotate it, and released model features."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
-import polars as pl
+import numpy.typing as npt
 
 from lpact.codes import Reason
+from lpact.datasets._files.hdf5 import hdf5_dataset, open_hdf5
 from lpact.datasets._files.sentences import ends_sentence
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
-from lpact.errors import StimulusError
-from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.datasets._folder_dataset import excluded, note
+from lpact.datasets.base import FeatureKey
+from lpact.errors import FeatureError, StimulusError
+from lpact.math.types import FloatArray, IntArray
 
-STORY = "podcast"
+STIMULUS = "podcast"
 TRANSCRIPT = "stimuli/podcast_transcript.csv"
-STAND_INS = ("spectral", "gpt2-xl", "syntactic", "en_core_web_lg")
-"""Tables that hold every word, in the order in which they stand in for a missing transcript."""
+AUDIO = "stimuli/podcast.wav"
+GPT2, WHISPER = "gpt2-xl", "whisper-medium"
+STAND_INS = ("spectral", GPT2, "syntactic", "en_core_web_lg")
+"""Tables that hold every word, in the order in which they replace a missing transcript."""
 
 SENTENCE_PAUSE_S = 0.5
 """A capitalised word begins a sentence after a silence of this length."""
 
+_LAYER = re.compile(r"layer-([0-9]+)")
 _SAME_TIME_S = 1e-6
 
 
-@dataclass(frozen=True)
+def token_table(name: str) -> str:
+    """Path of a table of tokens."""
+    return f"stimuli/{name}/transcript.tsv"
+
+
 class TokenTable:
     """One of ``stimuli/*/transcript.tsv``: rows are tokens (or words), each of a word of the transcript.
 
     ``word_index`` is [n_rows], the row of the token's word in the transcript, from 0.
     """
 
-    path: Path
-    table: CsvFile
-    word_index: IntArray
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.table = CsvFile(path, StimulusError, delimiter="\t")
+        self.table.require(("word_idx", "word", "start", "end"))
+        self.word_index: IntArray = np.array(self.table.integers("word_idx"), dtype=np.int64)
 
     def first_rows(self, n_words: int) -> IntArray:
         """Return the first row of each word, [n_words]; −1 for a word that the table does not have."""
         rows = np.full(n_words, -1, dtype=np.int64)
-        for row in range(len(self.word_index) - 1, -1, -1):
-            rows[self.word_index[row]] = row
+        words, first = np.unique(self.word_index, return_index=True)
+        rows[words] = first
         return rows
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """The transcript as it is written: row i is word i of the token tables. Times are NaN where there is none."""
+    """The transcript as it is written: row i is word i of the token tables. Times are NaN where missing."""
 
     path: Path
     words: tuple[str, ...]
     start_s: FloatArray
     end_s: FloatArray
-    findings: tuple[Finding, ...]
 
     def order(self) -> IntArray:
         """Return the words that have times, by onset (equal ones as they are written)."""
-        timed = np.flatnonzero(np.isfinite(self.start_s) & np.isfinite(self.end_s))
+        timed = np.flatnonzero(np.isfinite(self.start_s + self.end_s))
         return timed[np.argsort(self.start_s[timed], kind="stable")].astype(np.int64)
 
 
-def table_path(folder: SourceFolder, name: str) -> Path | None:
-    """Return ``stimuli/<name>/transcript.tsv`` if it is there."""
-    return folder.optional(f"stimuli/{name}/transcript.tsv", StimulusError)
+def read_transcript(folder: SourceFolder) -> tuple[Transcript, list[Finding]]:
+    """Read the transcript; where it is missing, a table with the same words replaces it."""
+    findings: list[Finding] = []
+    path, table, rows = _find_transcript(folder, findings)
+    words = table.text("word")
+    start_s, end_s = (np.array(table.numbers_or_nan(name))[rows] for name in ("start", "end"))
+    transcript = Transcript(path, tuple(words[row] for row in rows), start_s, end_s)
+    where = folder.where(path)
+    untimed = np.flatnonzero(~np.isfinite(start_s + end_s))
+    if untimed.size:
+        first = int(untimed[0])
+        findings.append(
+            excluded(
+                "start",
+                Reason.SOURCE_ROWS_LEFT_OUT,
+                where,
+                f"{untimed.size} word(s) without times; the first is word {first}, {transcript.words[first]!r}",
+                "a start and an end for every word",
+                "the words are left out; add their times to keep them",
+            )
+        )
+    started = np.flatnonzero(np.isfinite(start_s))
+    falls = np.flatnonzero(np.diff(start_s[started]) < 0)
+    if falls.size:
+        row = int(started[falls[0] + 1])
+        findings.append(
+            note(
+                "start",
+                Reason.SOURCE_ROWS_SORTED,
+                where,
+                f"{falls.size} word(s) start before the word that is written before them; "
+                f"the first is word {row}, {transcript.words[row]!r} at {start_s[row]:.3f} s",
+                "words in the order of their onsets",
+                "none is needed: words, features and annotations were sorted together; speakers overlap there",
+            )
+        )
+    return transcript, findings
 
 
-def read_tokens(path: Path) -> TokenTable:
-    """Read a token table; its first column is an index without a name (or called ``index``)."""
-    table = CsvFile(path, StimulusError, delimiter="\t")
-    table.require(("word_idx", "word", "start", "end"))
-    return TokenTable(path, table, np.array(table.integers("word_idx"), dtype=np.int64))
-
-
-def read_transcript(folder: SourceFolder) -> Transcript:
-    """Read the transcript; where it is missing, the table with the same words that stands in for it."""
+def _find_transcript(
+    folder: SourceFolder, findings: list[Finding]
+) -> tuple[Path, CsvFile, list[int]]:
+    """Return the transcript, or the first token table that has all its words, and the rows of its words."""
     if folder.optional(TRANSCRIPT, StimulusError) is None:
         for name in STAND_INS:
-            if (found := _stand_in(folder, name)) is not None:
-                return found
+            path = folder.optional(token_table(name), StimulusError)
+            tokens = None if path is None else TokenTable(path)
+            found = np.arange(0) if tokens is None else np.unique(tokens.word_index)
+            if path is None or tokens is None or found.tolist() != list(range(found.size)):
+                continue
+            findings.append(
+                note(
+                    TRANSCRIPT,
+                    Reason.SOURCE_STANDS_IN,
+                    folder.where(path),
+                    f"no {TRANSCRIPT}; {found.size} words in this table",
+                    f"the file {TRANSCRIPT}",
+                    f"none is needed: the words of this table are read; download {TRANSCRIPT} to use that",
+                )
+            )
+            return path, tokens.table, tokens.first_rows(found.size).tolist()
     path = folder.file(TRANSCRIPT, StimulusError)
     table = CsvFile(path, StimulusError)
     table.require(("word", "start", "end"))
-    return _transcript(folder, path, table, range(table.n_rows), ())
+    return path, table, list(range(table.n_rows))
 
 
-def _stand_in(folder: SourceFolder, name: str) -> Transcript | None:
-    """Return the words of a token table; None if it is not there, or lacks some of them."""
-    path = table_path(folder, name)
-    if path is None:
-        return None
-    tokens = read_tokens(path)
-    found = np.unique(tokens.word_index)
-    if not np.array_equal(found, np.arange(found.size)):
-        return None
-    note = Finding(
-        field=TRANSCRIPT,
-        reason=Reason.SOURCE_STANDS_IN,
-        severity="note",
-        where=folder.where(path),
-        found=f"no {TRANSCRIPT}; {found.size} words in this table",
-        expected=f"the file {TRANSCRIPT}",
-        remedy=f"none is needed: the words of this table are read; download {TRANSCRIPT} to use that",
-    )
-    rows = tokens.first_rows(found.size).tolist()
-    return _transcript(folder, path, tokens.table, rows, (note,))
-
-
-def _transcript(
-    folder: SourceFolder,
-    path: Path,
-    table: CsvFile,
-    rows: Sequence[int],
-    findings: tuple[Finding, ...],
-) -> Transcript:
-    words = table.text("word")
-    start, end = np.array(table.numbers_or_nan("start")), np.array(table.numbers_or_nan("end"))
-    picked = list(rows)
-    transcript = Transcript(
-        path, tuple(words[row] for row in picked), start[picked], end[picked], findings
-    )
-    where = folder.where(path)
-    more = (*_untimed(transcript, where), *_unsorted(transcript, where))
-    return Transcript(
-        path, transcript.words, transcript.start_s, transcript.end_s, (*findings, *more)
-    )
-
-
-def _untimed(transcript: Transcript, where: str) -> list[Finding]:
-    gone = np.flatnonzero(~(np.isfinite(transcript.start_s) & np.isfinite(transcript.end_s)))
-    if gone.size == 0:
-        return []
-    first = int(gone[0])
-    return [
-        Finding(
-            field="start",
-            reason=Reason.SOURCE_ROWS_LEFT_OUT,
-            severity="excluded",
-            where=where,
-            found=f"{gone.size} word(s) without times; the first is word {first}, {transcript.words[first]!r}",
-            expected="a start and an end for every word",
-            remedy="the words are left out; add their times to keep them",
-        )
-    ]
-
-
-def _unsorted(transcript: Transcript, where: str) -> list[Finding]:
-    start = transcript.start_s[np.isfinite(transcript.start_s)]
-    falls = np.flatnonzero(np.diff(start) < 0)
-    if falls.size == 0:
-        return []
-    row = int(np.flatnonzero(np.isfinite(transcript.start_s))[falls[0] + 1])
-    return [
-        Finding(
-            field="start",
-            reason=Reason.SOURCE_ROWS_SORTED,
-            severity="note",
-            where=where,
-            found=f"{falls.size} word(s) start before the word that is written before them; "
-            f"the first is word {row}, {transcript.words[row]!r} at {transcript.start_s[row]:.3f} s",
-            expected="words in the order of their onsets",
-            remedy="none is needed: words, features and annotations were sorted together; speakers overlap there",
-        )
-    ]
-
-
-def check_table(
-    tokens: TokenTable, transcript: Transcript, folder: SourceFolder
-) -> tuple[Finding, ...]:
+def check_tokens(tokens: TokenTable, transcript: Transcript, folder: SourceFolder) -> list[Finding]:
     """Raise `StimulusError` if a table numbers other words; return notes on missing words and other times."""
-    table, words = tokens.table, tokens.table.text("word")
-    n_words = len(transcript.words)
+    words, n_words = tokens.table.text("word"), len(transcript.words)
     for row, index in enumerate(tokens.word_index):
-        if not 0 <= index < n_words or words[row] != transcript.words[index]:
-            here = repr(transcript.words[index]) if 0 <= index < n_words else "not there"
+        known = transcript.words[index] if 0 <= index < n_words else None
+        if words[row] != known:
             raise StimulusError(
                 "two tables number different words",
                 where=f"{tokens.path}, line {row + 2}, column 'word'",
-                got=f"word {index} is {words[row]!r} here, and {here} in {transcript.path.name}",
+                got=f"word {index} is {words[row]!r} here, and {known!r} in {transcript.path.name}",
                 expected=f"the words of {transcript.path}",
                 remedy="download both files again, of one version of the dataset",
             )
-    where, first = folder.where(tokens.path), tokens.first_rows(n_words)
-    findings = []
+    first = tokens.first_rows(n_words)
+    found = []
     missing = np.flatnonzero(first < 0)
     if missing.size:
-        shown = ", ".join(f"{i} {transcript.words[i]!r}" for i in missing[:4])
-        findings.append(_note(where, "word_idx", f"{missing.size} word(s) not in it: {shown}"))
-    start = np.array(table.numbers_or_nan("start"))
-    apart = np.abs(start[first] - transcript.start_s) > _SAME_TIME_S
-    other = np.flatnonzero(apart & (first >= 0))
-    if other.size:
-        i = int(other[0])
-        findings.append(
-            _note(
-                where,
-                "start",
-                f"{other.size} word(s) at other times; the first is word {i}, {transcript.words[i]!r}: "
-                f"{start[first[i]]:g} s here, {transcript.start_s[i]:g} s in {transcript.path.name}",
-            )
+        listed = ", ".join(f"{i} {transcript.words[i]!r}" for i in missing[:4])
+        found.append(("word_idx", f"{missing.size} word(s) not in it: {listed}"))
+    start_s = np.array(tokens.table.numbers_or_nan("start"))[first]
+    apart = np.flatnonzero((np.abs(start_s - transcript.start_s) > _SAME_TIME_S) & (first >= 0))
+    if apart.size:
+        i = int(apart[0])
+        text = (
+            f"{apart.size} word(s) at other times; the first is word {i}, {transcript.words[i]!r}: "
         )
-    return tuple(findings)
+        text += f"{start_s[i]:g} s here, {transcript.start_s[i]:g} s in {transcript.path.name}"
+        found.append(("start", text))
+    expected = "the words and times of the transcript"
+    remedy = "none is needed: the transcript's words and times count"
+    where = folder.where(tokens.path)
+    return [note(f, Reason.SIDECAR_DISAGREES, where, text, expected, remedy) for f, text in found]
 
 
-def _note(where: str, field: str, found: str) -> Finding:
-    return Finding(
-        field=field,
-        reason=Reason.SIDECAR_DISAGREES,
-        severity="note",
-        where=where,
-        found=found,
-        expected="the words and times of the transcript",
-        remedy="none is needed: the transcript's words and times count",
-    )
-
-
-def sentence_numbers(
-    words: Sequence[str], onset_s: FloatArray, offset_s: FloatArray
-) -> tuple[IntArray, str]:
-    """Number sentences 0, 1, … in a transcript that has capitals but hardly any punctuation; and say the rule.
+def sentence_numbers(words: Sequence[str], onset_s: FloatArray, offset_s: FloatArray) -> IntArray:
+    """Number sentences 0, 1, … in a transcript that has capitals but hardly any punctuation.
 
     A sentence begins after a word that ends one by punctuation, and at a word that is written with a capital, is no
     form of "I", and either is written with a small letter elsewhere or comes after a silence of `SENTENCE_PAUSE_S`.
     """
     written = set(words)
-    starts: BoolArray = np.zeros(len(words), dtype=bool)
+    starts = np.zeros(len(words), dtype=np.int64)
     for i, word in enumerate(words[1:], start=1):
         if ends_sentence(words[i - 1]):
             starts[i] = True
         elif word[0].isupper() and word.split("'")[0] != "I":
             common = word[0].lower() + word[1:] in written
             starts[i] = common or onset_s[i] - offset_s[i - 1] >= SENTENCE_PAUSE_S
-    rule = (
-        "sentences begin after final punctuation, and at capitalised words that are also written small, or that "
-        f"follow {SENTENCE_PAUSE_S:g} s of silence"
-    )
-    return np.cumsum(starts).astype(np.int64), rule
-
-
-def word_frame(
-    transcript: Transcript, order: IntArray, folder: SourceFolder
-) -> tuple[pl.DataFrame, Finding]:
-    """Return the words table in order of time, with sentences by rule, and the note on that rule."""
-    words = [transcript.words[i] for i in order]
-    onset_s, offset_s = transcript.start_s[order], transcript.end_s[order]
-    sentences, rule = sentence_numbers(words, onset_s, offset_s)
-    frame = pl.DataFrame(
-        {
-            "word": pl.Series(words, dtype=pl.String),
-            "onset_s": onset_s,
-            "offset_s": offset_s,
-            "sentence_id": sentences,
-            "story_id": pl.Series([STORY] * len(words), dtype=pl.String),
-            "word_idx": order,
-        }
-    )
-    n_sentences = int(sentences[-1]) + 1 if words else 0
-    note = Finding(
-        field="sentence_id",
-        reason=Reason.SENTENCES_BY_RULE,
-        severity="note",
-        where=folder.where(transcript.path),
-        found=f"{n_sentences} sentences: {rule}",
-        expected="numbered sentences",
-        remedy="none is needed; sentences that begin with 'I' or a name without a pause join the one before",
-    )
-    return frame, note
+    return np.cumsum(starts)
 
 
 def surprisal_bits(tokens: TokenTable, n_words: int) -> tuple[FloatArray, FloatArray]:
@@ -284,7 +208,88 @@ def surprisal_bits(tokens: TokenTable, n_words: int) -> tuple[FloatArray, FloatA
     surprisal = np.zeros(n_words)
     np.add.at(surprisal, tokens.word_index, -np.log2(probability))
     first = tokens.first_rows(n_words)
-    surprisal[first < 0] = np.nan
     entropy = np.array(table.numbers("entropy"))[first] / np.log(2.0)
-    entropy[first < 0] = np.nan
+    surprisal[first < 0] = entropy[first < 0] = np.nan
     return surprisal, entropy
+
+
+FeatureSource = tuple[Path, str, TokenTable]
+"""File, name of the HDF5 dataset, and table of its rows."""
+
+
+@dataclass(frozen=True)
+class PodcastFeatures:
+    """Feature sets of the release: one row per token in the files, one row per word here.
+
+    ``order`` is [n_words], the words of the stimulus as rows of the transcript.
+    """
+
+    sources: dict[FeatureKey, FeatureSource]
+    order: IntArray
+    n_transcript_words: int
+    pooling: Literal["mean", "last"]
+    stimulus_where: str
+
+    def keys(self) -> Sequence[FeatureKey]:
+        """Return what is on offer."""
+        return list(self.sources)
+
+    def load(self, key: FeatureKey) -> FloatArray:
+        """Return the features [n_words, n_columns]: tokens of a word averaged, or the last of them."""
+        if key not in self.sources:
+            raise FeatureError(
+                "the dataset does not bring these features",
+                where=self.stimulus_where,
+                got=str(key),
+                expected=f"one of {len(self.sources)} feature sets on offer",
+                remedy="choose a layer that the file holds, or let lpact extract the features",
+            )
+        path, name, tokens = self.sources[key]
+        with open_hdf5(path, FeatureError) as file:
+            values: npt.NDArray[Any] = hdf5_dataset(file, name, FeatureError)[...]
+        if values.ndim < 2 or len(values) != len(tokens.word_index):
+            raise FeatureError(
+                "features do not have one row for every row of their table",
+                where=f"{path}, '{name}'",
+                got=f"shape {values.shape}",
+                expected=f"{len(tokens.word_index)} rows, as in {tokens.path}",
+                remedy="download both files again, of one version of the dataset",
+            )
+        values = values.reshape(len(values), -1).astype(np.float64)
+        rows = np.argsort(tokens.word_index, kind="stable")
+        sorted_words = tokens.word_index[rows]
+        words, first, count = np.unique(sorted_words, return_index=True, return_counts=True)
+        pooled = np.full((self.n_transcript_words, values.shape[1]), np.nan)
+        if self.pooling == "last":
+            pooled[words] = values[rows[first + count - 1]]
+        else:
+            pooled[words] = np.add.reduceat(values[rows], first, axis=0) / count[:, None]
+        return pooled[self.order]
+
+    def where(self, key: FeatureKey) -> str:
+        """Return the file of a feature set."""
+        return str(self.sources[key][0]) if key in self.sources else self.stimulus_where
+
+
+def feature_sources(name: str, path: Path, tokens: TokenTable) -> dict[FeatureKey, FeatureSource]:
+    """Return the feature sets of a file: datasets ``layer-<k>`` of GPT-2, ``vectors`` (as layer 0) of Whisper."""
+    with open_hdf5(path, FeatureError) as file:
+        names = [str(dataset) for dataset in file]
+        if name == GPT2:
+            layers = {int(match[1]): match[0] for match in map(_LAYER.fullmatch, names) if match}
+        else:
+            layers = {0: "vectors"} if "vectors" in names else {}
+        for dataset in layers.values():
+            hdf5_dataset(file, dataset, FeatureError)
+    if not layers:
+        raise FeatureError(
+            "a file of features holds no features",
+            where=str(path),
+            got="datasets " + (", ".join(names) or "none"),
+            expected="datasets layer-0, layer-1, …" if name == GPT2 else "the dataset 'vectors'",
+            remedy="download the file again, or leave the model out with the option 'features'",
+        )
+    return {
+        FeatureKey(name, layer, "full"): (path, dataset, tokens)
+        for layer, dataset in sorted(layers.items())
+    }

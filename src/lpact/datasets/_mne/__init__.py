@@ -1,1 +1,0 @@
-"""Parts that readers through MNE share."""
