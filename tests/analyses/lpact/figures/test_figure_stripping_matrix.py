@@ -9,7 +9,7 @@ from level3_rows import DECISIONS, DELTAS, MECHANISMS, SPECIFICITY, decisions, s
 
 from lpact.analyses.lpact.figures.common import FEW_LAYERS
 from lpact.analyses.lpact.figures.stripping_matrix import MAX_PANELS, make, rows_of
-from lpact.analyses.lpact.gates.point_rules.mechanism import summarise_mechanisms
+from lpact.analyses.lpact.gates.summaries import summarise_mechanisms
 from lpact.report.figure import Missing
 
 LAYER = ("d", "m", 1)

@@ -32,7 +32,7 @@ from lpact.analyses.lpact.gates.calibrated.mechanism import (
 )
 from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.gates.discoveries import RUNGS
-from lpact.analyses.lpact.gates.point_rules.severe import means_by_control
+from lpact.analyses.lpact.gates.summaries import means_by_control
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
 from lpact.analyses.lpact.gates.wording import count, joined, number, percent
 from lpact.analyses.lpact.tables.decisions import DECISIONS

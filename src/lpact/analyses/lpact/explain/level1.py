@@ -26,8 +26,8 @@ from lpact.analyses.lpact.explain.material import (
 from lpact.analyses.lpact.gates.calibrated.comparison import Comparison
 from lpact.analyses.lpact.gates.calibrated.frames import SubjectRun, mean_over_runs, subject_run
 from lpact.analyses.lpact.gates.calibrated.predictive import NUISANCE
-from lpact.analyses.lpact.gates.point_rules.severe import means_by_control
 from lpact.analyses.lpact.gates.rows import OK
+from lpact.analyses.lpact.gates.summaries import means_by_control
 from lpact.analyses.lpact.gates.wording import count
 
 SUBJECT_RUN = "subject-run"

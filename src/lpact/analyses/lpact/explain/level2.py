@@ -36,9 +36,8 @@ from lpact.analyses.lpact.gates.calibrated.relational import (
     controls_of,
     pool,
 )
-from lpact.analyses.lpact.gates.point_rules.relational import by_summary
-from lpact.analyses.lpact.gates.point_rules.severe import advantages_by_summary
 from lpact.analyses.lpact.gates.rows import OK
+from lpact.analyses.lpact.gates.summaries import advantages_by_summary, by_summary
 from lpact.analyses.lpact.gates.wording import count, number
 
 STATISTIC = "mean similarity × spread of the pattern"

@@ -23,7 +23,7 @@ from lpact.analyses.lpact.gates.calibrated.mechanism import (
     contrasts_with,
     rival_targets,
 )
-from lpact.analyses.lpact.gates.point_rules.mechanism import medians_by_method, usable_rows
+from lpact.analyses.lpact.gates.summaries import medians_by_method, usable_rows
 
 DROP = "drop in held-out score"
 COLUMNS = {

@@ -13,17 +13,16 @@ import polars as pl
 from lpact.analyses.base import Rows
 from lpact.analyses.explanation import Distribution
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.gates._frames import SUBJECT_RUN_KEY, Layer
+from lpact.analyses.lpact.gates._frames import SUBJECT_RUN_KEY, Claim, Layer
 from lpact.analyses.lpact.gates.calibrated.frames import SubjectRun, read_level1, subject_run
 from lpact.analyses.lpact.gates.calibrated.predictive import REAL, PredictiveTests
-from lpact.analyses.lpact.gates.claims import Claim
-from lpact.analyses.lpact.gates.point_rules.ceiling import BOUNDED
 from lpact.analyses.lpact.gates.rows import (
     is_label,
     label_ceiling,
     label_predictive,
     label_relational,
 )
+from lpact.analyses.lpact.gates.summaries import BOUNDED
 from lpact.analyses.lpact.gates.wording import count, number
 from lpact.analyses.lpact.tables.levels import (
     BLOCK_DROPS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from lpact.analyses.lpact.gates.decision import CALIBRATED, NEEDED, PAPER, decide
+from lpact.analyses.lpact.gates.criteria import CALIBRATED, PAPER
+from lpact.analyses.lpact.gates.decision import NEEDED, decide
 
 __all__ = ["CALIBRATED", "NEEDED", "PAPER", "decide"]

@@ -1,4 +1,4 @@
-"""Frames that the decision reads: in canonical order, without earlier verdicts; and how rows become claims.
+"""Frames that the decision reads, in canonical order and without earlier verdicts.
 
 Sums of floats depend on the order of their terms. Every frame is therefore sorted by its key first, and aggregated
 eagerly with ``maintain_order``: Polars' lazy ``group_by`` adds in an order that differs from run to run.
@@ -16,10 +16,11 @@ from lpact.store import validate
 from lpact.tables import Table
 
 LAYER_KEY = ("dataset", "model", "layer")
-"""What a claim is about before its mechanism is named: all gates but one are evaluated here."""
+"""A claim without its mechanism: all gates but one are evaluated by layer."""
 SUBJECT_RUN_KEY = ("subject", "session", "run")
 
 Layer: TypeAlias = tuple[str, str, int]
+Claim: TypeAlias = tuple[str, str, int, str]
 Row: TypeAlias = dict[str, Any]
 
 
@@ -72,6 +73,15 @@ def mean_over_subject_runs(
 def attach(left: pl.DataFrame, right: pl.DataFrame, on: Sequence[str]) -> pl.DataFrame:
     """Add the columns of ``right`` to ``left``, whose rows and order stay as they are."""
     return left.join(right, on=on, how="left", maintain_order="left")
+
+
+def attach_all(
+    left: pl.DataFrame, parts: Sequence[pl.DataFrame], on: Sequence[str]
+) -> dict[tuple[Any, ...], Row]:
+    """Attach several frames; return the rows by key."""
+    for part in parts:
+        left = attach(left, part, on)
+    return rows_by_key(left, on)
 
 
 def rows_by_key(frame: pl.DataFrame, key: Sequence[str]) -> dict[tuple[Any, ...], Row]:

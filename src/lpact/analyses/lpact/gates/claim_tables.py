@@ -1,141 +1,70 @@
-"""The decision table and its evidence: one row per claim, and one row per claim, gate and criterion."""
+"""Tables over claims: decisions and their evidence, summaries, and the outcome of the study."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates.claims import Claim, Standing
-from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, CriterionName
-from lpact.analyses.lpact.gates.discoveries import (
-    RUNGS,
-    Discoveries,
-    discover,
-    everything_allowed,
-    rung_p_values,
-)
+from lpact.analyses.lpact.gates._frames import Claim
+from lpact.analyses.lpact.gates.claims import Standing
+from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, CriterionName, Profile
+from lpact.analyses.lpact.gates.discoveries import RUNGS, Discoveries, discover, rung_p_values
 from lpact.analyses.lpact.gates.verdict import RawEvidence, final_label, judge
-from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
-from lpact.codes import FinalLabel, Gate
+from lpact.analyses.lpact.gates.wording import count
+from lpact.analyses.lpact.tables.decisions import (
+    CONTROL_EXPLAINED,
+    DECISION_SUMMARY,
+    DECISIONS,
+    GATE_EVIDENCE,
+    STUDY_OUTCOME,
+)
+from lpact.codes import FinalLabel, Gate, Outcome
 from lpact.store import polars_schema, validate
 
 
-class ProfileEvidence(Protocol):
-    """Gates and raw evidence of claims under one gate profile."""
+@dataclass(frozen=True)
+class Claims:
+    """The claims of a study: what they show without controls, and the standing of their datasets."""
 
-    def of(self, claim: Claim) -> ClaimEvidence:
-        """Return the gates of one claim."""
-        ...
-
-    def raw(self, claim: Claim) -> RawEvidence:
-        """Return what one claim shows before any control is asked."""
-        ...
+    gates: GatesConfig
+    names: Sequence[Claim]
+    raw: Mapping[Claim, RawEvidence]
+    standings: Mapping[str, Standing]
 
 
-def claim_tables(
-    evidence: ProfileEvidence,
-    claims: Sequence[Claim],
-    standings: Mapping[str, Standing],
-    gates: GatesConfig,
-    gate_profile: str,
-    *,
-    corrected: bool,
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the decision table and the gate evidence of all claims; ``corrected``: labels over all claims."""
-    decisions = decision_table(
-        evidence, claims, standings, gates, gate_profile, corrected=corrected
-    )
-    criteria = [
-        (*claim, gate_profile, *row)
-        for claim in claims
-        for row in _criterion_rows(evidence.of(claim), standings[claim[0]])
-    ]
-    found = pl.DataFrame(criteria, schema=polars_schema(GATE_EVIDENCE), orient="row")
-    return validate(decisions, DECISIONS), validate(found, GATE_EVIDENCE)
-
-
-def decision_table(
-    evidence: ProfileEvidence,
-    claims: Sequence[Claim],
-    standings: Mapping[str, Standing],
-    gates: GatesConfig,
-    gate_profile: str,
-    *,
-    corrected: bool,
-) -> pl.DataFrame:
-    """Return the decision table alone, in the order of ``claims``."""
-    by_claim = {claim: evidence.of(claim) for claim in claims}
-    found = discover(by_claim, standings, claims, gates) if corrected else {}
+def decision_table(profile: Profile, claims: Claims) -> pl.DataFrame:
+    """One row per claim, in the order of the claims."""
+    evidence = {claim: profile.of(claim) for claim in claims.names}
+    found: Mapping[Claim, Discoveries] = {}
+    if profile.corrected:
+        found = discover(evidence, claims.standings, claims.names, claims.gates)
     rows = [
-        (
-            *claim,
-            gate_profile,
-            *_decision_row(
-                gathered,
-                standings[claim[0]],
-                evidence.raw(claim),
-                gates,
-                found.get(claim, everything_allowed()),
-            ),
-        )
-        for claim, gathered in by_claim.items()
+        (*claim, profile.name, *_decision_row(claim, own, claims, found.get(claim, Discoveries())))
+        for claim, own in evidence.items()
     ]
     return pl.DataFrame(rows, schema=polars_schema(DECISIONS), orient="row")
 
 
-def integrated_table(
-    evidence: ProfileEvidence,
-    claims: Sequence[Claim],
-    standings: Mapping[str, Standing],
-    gates: GatesConfig,
-    gate_profile: str,
-    *,
-    tested: bool,
-) -> pl.DataFrame:
-    """What the decision table says about integrated claims, without its words and before any correction.
-
-    ``passed``: every gate is. ``uncovered``: the label is `insufficient_coverage`. ``p_value`` as in the decision
-    table, where the profile has tests.
-    """
-    rows = []
-    for claim in claims:
-        gathered, standing = evidence.of(claim), standings[claim[0]]
-        every = standing.confirmatory and all(gate.passed for gate in gathered.in_order())
-        label = final_label(gathered, standing, evidence.raw(claim), gates, frozenset(RUNGS))
-        p = None
-        if tested and standing.confirmatory:
-            p = rung_p_values(gathered, gates)[FinalLabel.INTEGRATED_CANDIDATE]
-        uncovered = label is FinalLabel.INSUFFICIENT_COVERAGE
-        rows.append((*claim, gate_profile, every, uncovered, p))
-    declared = polars_schema(DECISIONS)
-    schema = {name: declared[name] for name in DECISIONS.key}
-    schema |= {"passed": pl.Boolean(), "uncovered": pl.Boolean(), "p_value": pl.Float64()}
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
 def _decision_row(
-    evidence: ClaimEvidence,
-    standing: Standing,
-    raw: RawEvidence,
-    gates: GatesConfig,
-    discoveries: Discoveries,
+    claim: Claim, evidence: ClaimEvidence, claims: Claims, discoveries: Discoveries
 ) -> tuple[Any, ...]:
     """The columns after the key, in their declared order. No gate of a diagnostic dataset is passed."""
+    standing, raw, gates = claims.standings[claim[0]], claims.raw[claim], claims.gates
     verdict = judge(evidence, standing, raw, gates, discoveries)
-    every = all(gate.passed for gate in evidence.in_order())
     passed = (
-        evidence.predictive.passed,
-        evidence.relational.passed,
-        evidence.mechanism.passed,
-        evidence.ceiling.passed,
+        evidence[Gate.PREDICTIVE].passed,
+        evidence[Gate.RELATIONAL].passed,
+        evidence[Gate.MECHANISM].passed,
+        evidence[Gate.CEILING].passed,
         evidence.severe_level1.passed,
         evidence.severe_level2.passed,
-        evidence.severe_control.passed,
-        evidence.replication.passed,
-        every and FinalLabel.INTEGRATED_CANDIDATE in discoveries.allowed,
+        evidence[Gate.SEVERE_CONTROL].passed,
+        evidence[Gate.REPLICATION].passed,
+        evidence.passed and FinalLabel.INTEGRATED_CANDIDATE in discoveries.allowed,
     )
     return (
         standing.role,
@@ -152,33 +81,93 @@ def _decision_row(
     )
 
 
-def _criterion_rows(evidence: ClaimEvidence, standing: Standing) -> list[tuple[Any, ...]]:
-    """Every gate opens with the dataset's standing, so that a gate is passed exactly if all decisive rows are."""
-    confirmatory = Criterion(
-        CriterionName.CONFIRMATORY,
-        float(standing.confirmatory),
-        ">=",
-        1.0,
-        1,
-        standing.role,
-        standing.sentence,
-        standing.why_not,
-    )
+def evidence_table(profile: Profile, claims: Claims) -> pl.DataFrame:
+    """One row per claim, gate and criterion.
+
+    The first criterion of every gate is the dataset's standing, so that a gate passes exactly if all decisive rows do.
+    """
     order = {gate: place for place, gate in enumerate(Gate)}
-    return [
-        (
-            gate.gate.value,
-            order[gate.gate],
-            criterion.name.value,
-            place,
-            criterion.value,
-            criterion.relation,
-            criterion.threshold,
-            criterion.passed,
-            criterion.n,
-            criterion.compared_with,
-            criterion.sentence,
-        )
-        for gate in evidence.in_order()
-        for place, criterion in enumerate((confirmatory, *gate.criteria))
-    ]
+    rows = []
+    for claim in claims.names:
+        standing = claims.standings[claim[0]]
+        name, value = CriterionName.CONFIRMATORY, float(standing.confirmatory)
+        said = (standing.role, standing.sentence, standing.why_not)
+        confirmatory = Criterion(name, ">=", 1.0, value, 1, *said)
+        for gate in profile.of(claim).in_order():
+            for place, c in enumerate((confirmatory, *gate.criteria)):
+                key = (*claim, profile.name, gate.gate.value, order[gate.gate], c.name.value, place)
+                numbers = (c.value, c.relation, c.threshold, c.passed, c.n)
+                rows.append((*key, *numbers, c.compared_with, c.sentence))
+    found = pl.DataFrame(rows, schema=polars_schema(GATE_EVIDENCE), orient="row")
+    return validate(found, GATE_EVIDENCE)
+
+
+def integrated_table(profile: Profile, claims: Claims) -> pl.DataFrame:
+    """Which claims pass every gate before any correction, without the words of the decision table.
+
+    ``uncovered``: the label is `insufficient_coverage`. ``p_value`` as in the decision table, where the profile has
+    tests.
+    """
+    rows = []
+    for claim in claims.names:
+        evidence, standing = profile.of(claim), claims.standings[claim[0]]
+        label = final_label(evidence, standing, claims.raw[claim], claims.gates, frozenset(RUNGS))
+        p = None
+        if profile.corrected and standing.confirmatory:
+            p = rung_p_values(evidence, claims.gates)[FinalLabel.INTEGRATED_CANDIDATE]
+        passed = standing.confirmatory and evidence.passed
+        rows.append((*claim, profile.name, passed, label is FinalLabel.INSUFFICIENT_COVERAGE, p))
+    declared = polars_schema(DECISIONS)
+    schema = {name: declared[name] for name in DECISIONS.key}
+    schema |= {"passed": pl.Boolean(), "uncovered": pl.Boolean(), "p_value": pl.Float64()}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def explained_claims(decisions: pl.DataFrame) -> pl.DataFrame:
+    """Claims with a raw positive that nuisance, a control or an unmet gate accounts for."""
+    explained = decisions.filter(pl.col("label") == FinalLabel.CONTROL_EXPLAINED.value)
+    return validate(explained.select(CONTROL_EXPLAINED.column_names), CONTROL_EXPLAINED)
+
+
+def summarise_decisions(decisions: pl.DataFrame) -> pl.DataFrame:
+    """Count claims and passed gates by dataset and verdict."""
+    gates = ("predictive", "relational", "ceiling", "severe_control", "replication")
+    columns = {"mechanism": "mechanism_specific", **{gate: gate for gate in gates}}
+    summary = decisions.group_by(DECISION_SUMMARY.key, maintain_order=True).agg(
+        n_claims=pl.len().cast(pl.Int64),
+        **{f"n_{name}": pl.col(gate).sum().cast(pl.Int64) for name, gate in columns.items()},
+    )
+    return validate(summary, DECISION_SUMMARY)
+
+
+def study_outcome(
+    decisions: pl.DataFrame, standings: Mapping[str, Standing], gate_profile: str
+) -> pl.DataFrame:
+    """Outcome A, B, C or D over the claims of confirmatory datasets with a complete chain; I if there is none."""
+    trusted = [name for name, s in standings.items() if s.confirmatory and s.chain_complete]
+    claims = decisions.filter(pl.col("dataset").is_in(trusted))
+    n_by_label: dict[str, int] = dict(claims["label"].value_counts().iter_rows())
+    steps = (
+        (Outcome.A, (FinalLabel.INTEGRATED_CANDIDATE,)),
+        (Outcome.B, (FinalLabel.RELATIONAL_CANDIDATE, FinalLabel.MECHANISM_SPECIFIC_CANDIDATE)),
+        (Outcome.C, (FinalLabel.PREDICTIVE_ONLY,)),
+    )
+    outcome = Outcome.I
+    if claims.height:
+        reached = (o for o, labels in steps if any(n_by_label.get(v.value) for v in labels))
+        outcome = next(reached, Outcome.D)
+    meaning = outcome.explanation
+    # Lack of coverage is no evidence of absence.
+    if n_uncovered := n_by_label.get(FinalLabel.INSUFFICIENT_COVERAGE.value, 0):
+        of = count(claims.height, "confirmatory claim")
+        meaning = f"{meaning.rstrip('.')} ({n_uncovered} of {of} lack coverage)."
+    confirmatory = [name for name, s in standings.items() if s.confirmatory]
+    row = {
+        "gate_profile": gate_profile,
+        "outcome": outcome.value,
+        "meaning": meaning,
+        "n_claims": decisions.height,
+        "n_confirmatory_claims": decisions.filter(pl.col("dataset").is_in(confirmatory)).height,
+        "n_integrated": n_by_label.get(FinalLabel.INTEGRATED_CANDIDATE.value, 0),
+    }
+    return validate(pl.DataFrame([row]), STUDY_OUTCOME)

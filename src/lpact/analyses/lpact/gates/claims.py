@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import polars as pl
 
-from lpact.analyses.lpact.gates._frames import LAYER_KEY, Layer
+from lpact.analyses.lpact.gates._frames import LAYER_KEY, Claim, Layer
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import Reason
 from lpact.errors import TableError
 
-Claim: TypeAlias = tuple[str, str, int, str]
-
 NO_MECHANISM = "none"
 """Mechanism of the claims of a study in which nothing was stripped."""
-
 
 _EXPLANATIONS = {reason.value: reason.explanation for reason in Reason}
 
@@ -67,8 +63,7 @@ def _standing(row: dict[str, object]) -> Standing:
         sentence = f"The dataset is confirmatory (role {role})."
     else:
         explanation = _EXPLANATIONS.get(why_not, why_not)
-        detail = str(row["role_detail"] or f"{explanation[:1].lower()}{explanation[1:]}").rstrip(
-            "."
-        )
+        lowered = f"{explanation[:1].lower()}{explanation[1:]}"
+        detail = str(row["role_detail"] or lowered).rstrip(".")
         sentence = f"The dataset is not confirmatory (role {role}: {detail})."
     return Standing(role, confirmatory, bool(row["chain_complete"]), why_not, sentence)

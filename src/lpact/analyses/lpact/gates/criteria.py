@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from lpact.analyses.lpact.gates._frames import Claim, Layer
 from lpact.codes import Gate
+
+PAPER = "paper"
+"""Name of the point rules in every decision table."""
+
+CALIBRATED = "calibrated"
+"""Name of the tests in every decision table."""
 
 NOBODY = "none"
 """``beaten_by`` of a claim that no gate stops."""
@@ -54,15 +61,10 @@ class CriterionName(StrEnum):
     P_REPLICATION = "p_replication"
 
 
-TESTS = frozenset(
-    name for name in CriterionName if name.startswith("p_") or name == CriterionName.RELIABLE_UNITS
-)
-"""Criteria of the calibrated profile alone."""
-
 SHARED = frozenset(
     {CriterionName.N_TARGETS, CriterionName.MEAN_RELIABILITY, CriterionName.N_SUBJECT_RUNS}
 )
-"""Criteria that both profiles ask, the dataset's standing left aside."""
+"""Criteria of both profiles, other than the standing of the dataset."""
 
 ILLUSTRATIVE = frozenset(
     {
@@ -73,25 +75,36 @@ ILLUSTRATIVE = frozenset(
         CriterionName.TYPICAL_MISMATCH_MARGIN,
     }
 )
-"""Criteria that are shown beside a gate and never stop it: typical values behind a majority vote."""
+"""Criteria that are shown with a gate but never stop it: typical values behind a majority vote."""
+
+
+Bound = tuple[CriterionName, Relation, float]
+Found = tuple[float | None, int, str, str, str]
+"""Value, n, compared_with, sentence and beaten_by of a criterion."""
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """One number against one threshold.
+    """One number and its threshold.
 
     ``value`` is None where nothing could be computed; the criterion then does not hold. ``n`` counts the rows that the
-    number summarises, ``compared_with`` names what set it, ``beaten_by`` what a failure is put down to.
+    number summarises, ``compared_with`` names what set it, ``beaten_by`` explains a failure.
     """
 
     name: CriterionName
-    value: float | None
     relation: Relation
     threshold: float
+    value: float | None
     n: int
     compared_with: str
     sentence: str
     beaten_by: str
+
+    @classmethod
+    def of(cls, bound: Bound, found: Found) -> Criterion:
+        """A bound with what was found."""
+        name, relation, threshold = bound
+        return cls(name, relation, threshold, *found)
 
     @property
     def passed(self) -> bool:
@@ -107,23 +120,31 @@ class Criterion:
         """Whether the gate depends on it."""
         return self.name not in ILLUSTRATIVE
 
-
-def nothing_computed(
-    bounds: Iterable[tuple[CriterionName, Relation, float]], sentence: str, why: str
-) -> tuple[Criterion, ...]:
-    """Criteria of a gate for which no row has a number; ``why`` is the code of the cause."""
-    return tuple(
-        Criterion(name, None, relation, threshold, 0, "", sentence, why)
-        for name, relation, threshold in bounds
-    )
+    @property
+    def p_value(self) -> float:
+        """The p-value of a test; of any other criterion 0 where it holds and 1 where it does not."""
+        if self.value is not None and self.relation == "<=":
+            return self.value
+        return 0.0 if self.passed else 1.0
 
 
 @dataclass(frozen=True)
 class GateEvidence:
-    """A gate with its criteria, evaluated on the evidence alone: the dataset's role does not enter."""
+    """A gate with its criteria, from the evidence alone: the role of the dataset is not considered."""
 
     gate: Gate
     criteria: tuple[Criterion, ...]
+
+    @classmethod
+    def of(cls, gate: Gate, bounds: Iterable[Bound], found: Iterable[Found]) -> GateEvidence:
+        """A gate from its bounds and what was found for each of them."""
+        return cls(gate, tuple(map(Criterion.of, bounds, found)))
+
+    @classmethod
+    def empty(cls, gate: Gate, bounds: Iterable[Bound], sentence: str, why: str) -> GateEvidence:
+        """A gate for which no row has a number; ``why`` is the code of the cause."""
+        nothing = (None, 0, "", sentence, why)
+        return cls(gate, tuple(Criterion.of(bound, nothing) for bound in bounds))
 
     @property
     def passed(self) -> bool:
@@ -135,6 +156,11 @@ class GateEvidence:
         """The first decisive criterion that does not hold."""
         return next((c for c in self.criteria if c.decisive and not c.passed), None)
 
+    @property
+    def p_value(self) -> float:
+        """The largest p-value of the decisive criteria (intersection–union)."""
+        return max((c.p_value for c in self.criteria if c.decisive), default=1.0)
+
     def criterion(self, name: CriterionName) -> Criterion:
         """Return one criterion."""
         return next(c for c in self.criteria if c.name == name)
@@ -144,29 +170,48 @@ class GateEvidence:
 class ClaimEvidence:
     """All gates of one claim."""
 
-    predictive: GateEvidence
-    severe_control: GateEvidence
-    relational: GateEvidence
-    mechanism: GateEvidence
-    ceiling: GateEvidence
-    replication: GateEvidence
+    gates: Mapping[Gate, GateEvidence]
+
+    def __getitem__(self, gate: Gate) -> GateEvidence:
+        return self.gates[gate]
 
     @property
     def severe_level1(self) -> Criterion:
         """Severe-control survival at level 1: the first criterion of its gate."""
-        return self.severe_control.criteria[0]
+        return self[Gate.SEVERE_CONTROL].criteria[0]
 
     @property
     def severe_level2(self) -> Criterion:
         """Severe-control survival at level 2: the second criterion of its gate."""
-        return self.severe_control.criteria[1]
+        return self[Gate.SEVERE_CONTROL].criteria[1]
 
     def in_order(self) -> tuple[GateEvidence, ...]:
         """Return the gates in the order in which a failure is reported."""
-        by_gate = {e.gate: e for e in vars(self).values()}
-        return tuple(by_gate[gate] for gate in Gate)
+        return tuple(self[gate] for gate in Gate)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every gate passes."""
+        return self.first_failed is None
 
     @property
     def first_failed(self) -> GateEvidence | None:
         """The first gate that the evidence does not pass."""
         return next((e for e in self.in_order() if not e.passed), None)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """All gates under one gate profile: of layers, and the mechanism gate of claims.
+
+    ``corrected`` says that labels are corrected over all claims.
+    """
+
+    name: str
+    corrected: bool
+    layers: Mapping[Layer, Mapping[Gate, GateEvidence]]
+    mechanisms: Mapping[Claim, GateEvidence]
+
+    def of(self, claim: Claim) -> ClaimEvidence:
+        """Return the gates of one claim."""
+        return ClaimEvidence({**self.layers[claim[:3]], Gate.MECHANISM: self.mechanisms[claim]})

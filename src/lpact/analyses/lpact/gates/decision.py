@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates._frames import LAYER_KEY, Layer, attach, complete, read_measured
-from lpact.analyses.lpact.gates.calibrated.evidence import CalibratedEvidence, DrawTables
+from lpact.analyses.lpact.gates._frames import complete, read_measured
+from lpact.analyses.lpact.gates.calibrated.evidence import calibrated_profile
 from lpact.analyses.lpact.gates.claim_tables import (
-    ProfileEvidence,
-    claim_tables,
+    Claims,
     decision_table,
+    evidence_table,
+    explained_claims,
     integrated_table,
+    study_outcome,
+    summarise_decisions,
 )
-from lpact.analyses.lpact.gates.claims import (
-    Claim,
-    Standing,
-    list_claims,
-    list_layers,
-    read_standings,
-)
-from lpact.analyses.lpact.gates.discoveries import gate_p_value
-from lpact.analyses.lpact.gates.evidence import Evidence, LabelledRows, passed_by_layer
-from lpact.analyses.lpact.gates.known import Known
-from lpact.analyses.lpact.gates.outcome import explained_claims, study_outcome, summarise_decisions
+from lpact.analyses.lpact.gates.claims import list_claims, list_layers, read_standings
+from lpact.analyses.lpact.gates.criteria import Profile
+from lpact.analyses.lpact.gates.point_rules import Summaries, paper_profile
 from lpact.analyses.lpact.gates.rows import (
     failure_modes,
     label_ceiling,
+    label_dissociations,
     label_predictive,
     label_relational,
+    label_specificity,
+    label_stripping_deltas,
     with_direction,
     with_pass_fraction,
 )
-from lpact.analyses.lpact.gates.stripping_rows import (
-    label_dissociations,
-    label_specificity,
-    label_stripping_deltas,
-)
+from lpact.analyses.lpact.gates.summaries import LabelledRows
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import (
     CONTROL_EXPLAINED,
@@ -70,12 +64,6 @@ from lpact.errors import TableError, did_you_mean
 from lpact.store import validate
 from lpact.tables import Table
 
-PAPER = "paper"
-"""Name of the point rules in every decision table."""
-
-CALIBRATED = "calibrated"
-"""Name of the tests in every decision table."""
-
 NEEDED: tuple[Table, ...] = (
     EVIDENCE_FEASIBILITY,
     CONTROL_DELTAS,
@@ -104,12 +92,12 @@ def decide(
     Parameters
     ----------
     tables
-        Measured tables by full name; at least those of `NEEDED`, others are not looked at. Columns that an earlier
-        decision filled are dropped and made anew, so that deciding a stored run again gives identical frames.
+        Measured tables by full name; at least those of `NEEDED`, others are ignored. Columns of an earlier decision are
+        dropped and made again, so that deciding a stored run gives identical frames.
     gates
         Thresholds.
     primary_metric
-        Level-1 metric that the gates look at.
+        Level-1 metric of the gates.
 
     Returns
     -------
@@ -118,8 +106,7 @@ def decide(
         of ``decisions/``. All are sorted by key, whatever the order of the given rows.
     """
     measured = read_all(tables)
-    found = gather(measured, gates=gates, primary_metric=primary_metric, known=Known())
-    return decide_gathered(measured, found)
+    return decide_gathered(measured, gather(measured, gates=gates, primary_metric=primary_metric))
 
 
 def read_all(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -131,43 +118,30 @@ def read_all(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
 class Gathered:
     """Labelled rows, and the gates of all claims under both profiles."""
 
-    gates: GatesConfig
     rows: LabelledRows
-    claims: list[Claim]
-    standings: Mapping[str, Standing]
-    paper: Evidence
-    calibrated: CalibratedEvidence
-
-    def profiles(self) -> list[tuple[str, ProfileEvidence, bool]]:
-        """Name, evidence, and whether labels are corrected over all claims."""
-        return [(PAPER, self.paper, False), (CALIBRATED, self.calibrated, True)]
-
-    def promising_layers(self, enough: float) -> set[Layer]:
-        """As `lpact.analyses.lpact.gates.screening.promising_layers`, from gates that are evaluated already."""
-        paper, tested = self.paper, self.calibrated.layers
-        level1 = (Gate.PREDICTIVE, Gate.REPLICATION)
-        return {
-            layer
-            for layer in tested
-            if (paper.predictive[layer].passed and paper.replication[layer].passed)
-            or not max(gate_p_value(tested[layer][gate]) for gate in level1) > enough
-        }
+    claims: Claims
+    profiles: tuple[Profile, Profile]
 
     def without_dataset(self, dataset: str) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Decision table and study outcome of a study without one dataset.
 
-        What a layer shows depends on its own rows alone, so that no gate is evaluated again. The claims of a study
-        name the mechanisms that it strips anywhere, and are corrected together: both are those of the rest.
+        The gates of a layer depend on its own rows alone and are not evaluated again. Claims name the mechanisms that
+        the study strips anywhere and are corrected together; both are those of the remaining datasets.
         """
         layers = [layer for layer in list_layers(self.rows.predictive) if layer[0] != dataset]
-        claims = list_claims(layers, self.rows.specificity.filter(pl.col("dataset") != dataset))
-        standings = {name: s for name, s in self.standings.items() if name != dataset}
-        decisions = {
-            name: decision_table(evidence, claims, standings, self.gates, name, corrected=corrected)
-            for name, evidence, corrected in self.profiles()
-        }
-        outcomes = [study_outcome(made, standings, p) for p, made in decisions.items()]
-        return pl.concat(decisions.values()), pl.concat(outcomes)
+        names = list_claims(layers, self.rows.specificity.filter(pl.col("dataset") != dataset))
+        standings = {name: s for name, s in self.claims.standings.items() if name != dataset}
+        claims = replace(self.claims, names=names, standings=standings)
+        decisions = [decision_table(profile, claims) for profile in self.profiles]
+        outcomes = [
+            study_outcome(made, standings, profile.name)
+            for made, profile in zip(decisions, self.profiles, strict=True)
+        ]
+        return pl.concat(decisions), pl.concat(outcomes)
+
+    def integrated(self) -> pl.DataFrame:
+        """Which claims pass every gate, before any correction."""
+        return pl.concat(integrated_table(profile, self.claims) for profile in self.profiles)
 
 
 def gather(
@@ -175,13 +149,14 @@ def gather(
     *,
     gates: GatesConfig,
     primary_metric: str,
-    known: Known,
     stripped: pl.DataFrame | None = None,
+    stop_above: float = 1.0,
 ) -> Gathered:
     """Label the rows and evaluate the gates, from what `read_all` returns.
 
-    ``stripped`` is the mechanism specificity of the whole study, where only some layers are looked at: a claim is made
-    about every mechanism that is stripped anywhere.
+    ``stripped`` is the mechanism specificity of the whole study, where ``measured`` has only some layers: a claim is
+    made about every mechanism that is stripped anywhere. A layer or claim with a p-value above ``stop_above`` is not
+    tested further, and what is not tested does not pass: enough to know which claims are integrated.
     """
     if stripped is None:
         _check_metric(measured[CONTROL_DELTAS.name], primary_metric)
@@ -195,69 +170,45 @@ def gather(
         ceiling=label_ceiling(measured[NORMALIZED_SCORES.name], gates),
     )
     layers = list_layers(rows.predictive)
-    claims = list_claims(layers, rows.specificity if stripped is None else stripped)
+    names = list_claims(layers, rows.specificity if stripped is None else stripped)
     standings = read_standings(measured[EVIDENCE_FEASIBILITY.name], layers)
-    paper = Evidence(rows, layers, claims, gates, primary_metric, known)
-    calibrated = CalibratedEvidence(
-        rows, _test_tables(measured), layers, claims, gates, primary_metric, paper, known
-    )
-    return Gathered(gates, rows, claims, standings, paper, calibrated)
+    found = Summaries(rows, gates, primary_metric)
+    paper = paper_profile(found, layers, names, gates)
+    calibrated = calibrated_profile(rows, measured, paper, found, gates, primary_metric, stop_above)
+    claims = Claims(gates, names, {claim: found.raw(claim) for claim in names}, standings)
+    return Gathered(rows, claims, (paper, calibrated))
 
 
 def decide_gathered(
     measured: Mapping[str, pl.DataFrame], found: Gathered
 ) -> dict[str, pl.DataFrame]:
     """The tables that `decide` returns, from the gates of all claims."""
-    by_profile = {
-        name: claim_tables(
-            evidence, found.claims, found.standings, found.gates, name, corrected=corrected
-        )
-        for name, evidence, corrected in found.profiles()
-    }
-    decisions = _stack([made for made, _ in by_profile.values()], DECISIONS)
+    claims = found.claims
+    by_profile = {profile.name: decision_table(profile, claims) for profile in found.profiles}
+    decisions = validate(pl.concat(by_profile.values()), DECISIONS)
+    outcomes = [study_outcome(made, claims.standings, name) for name, made in by_profile.items()]
+    evidence = [evidence_table(profile, claims) for profile in found.profiles]
     return {
-        **_row_tables(measured, found.rows, found.paper),
+        **_row_tables(measured, found.rows, found.profiles[0]),
         DECISIONS.name: decisions,
-        GATE_EVIDENCE.name: _stack([e for _, e in by_profile.values()], GATE_EVIDENCE),
+        GATE_EVIDENCE.name: validate(pl.concat(evidence), GATE_EVIDENCE),
         CONTROL_EXPLAINED.name: explained_claims(decisions),
         DECISION_SUMMARY.name: summarise_decisions(decisions),
-        STUDY_OUTCOME.name: _stack(
-            [study_outcome(d, found.standings, p) for p, (d, _) in by_profile.items()],
-            STUDY_OUTCOME,
-        ),
+        STUDY_OUTCOME.name: validate(pl.concat(outcomes), STUDY_OUTCOME),
     }
-
-
-def integrated_claims(found: Gathered) -> pl.DataFrame:
-    """Which claims pass every gate, before any correction: for those who decide many times and only count."""
-    return pl.concat(
-        integrated_table(evidence, found.claims, found.standings, found.gates, name, tested=tested)
-        for name, evidence, tested in found.profiles()
-    )
-
-
-def _stack(frames: Sequence[pl.DataFrame], table: Table) -> pl.DataFrame:
-    return validate(pl.concat(frames), table)
-
-
-def _test_tables(measured: Mapping[str, pl.DataFrame]) -> DrawTables:
-    return DrawTables(
-        scores=measured[PREDICTIVE_SCORES.name],
-        blocks=measured[BLOCK_SCORES.name],
-        relational_nulls=measured[RELATIONAL_NULLS.name],
-        block_drops=measured[BLOCK_DROPS.name],
-    )
 
 
 def _row_tables(
-    measured: Mapping[str, pl.DataFrame], rows: LabelledRows, evidence: Evidence
+    measured: Mapping[str, pl.DataFrame], rows: LabelledRows, paper: Profile
 ) -> dict[str, pl.DataFrame]:
     """Tables of levels 1 to 4 with their decided columns."""
-    upstream = attach(
-        passed_by_layer(evidence.predictive, "predictive"),
-        passed_by_layer(evidence.relational, "relational"),
-        LAYER_KEY,
-    )
+    columns = {"predictive": pl.Boolean, "relational": pl.Boolean}
+    schema = {"dataset": pl.String, "model": pl.String, "layer": pl.Int64, **columns}
+    passed = [
+        (*layer, gates[Gate.PREDICTIVE].passed, gates[Gate.RELATIONAL].passed)
+        for layer, gates in paper.layers.items()
+    ]
+    upstream = pl.DataFrame(passed, schema=schema, orient="row")
     specificity = label_specificity(rows.specificity, upstream)
     labelled = {
         CONTROL_DELTAS: rows.predictive,

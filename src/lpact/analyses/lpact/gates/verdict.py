@@ -32,7 +32,7 @@ HEADINGS = {
 
 @dataclass(frozen=True)
 class RawEvidence:
-    """What a claim shows before any control is asked.
+    """What a claim shows without any control.
 
     Attributes
     ----------
@@ -90,13 +90,11 @@ def judge(
     if failed is not None and failed.failure is not None:
         gate, beaten_by = str(failed.gate), failed.failure.beaten_by
     elif not standing.confirmatory:
-        # The evidence would do; the first gate stays shut because of the dataset's role.
+        # The evidence suffices; the role of the dataset keeps the first gate shut.
         gate, beaten_by = str(next(iter(Gate))), standing.why_not
     elif label is not FinalLabel.INTEGRATED_CANDIDATE and _covered(label):
-        gate, beaten_by = NOBODY, FALSE_DISCOVERY_RATE
-        return Verdict(
-            label, gate, beaten_by, joined(HEADINGS[label], _not_discovered(discoveries))
-        )
+        reason = joined(HEADINGS[label], _not_discovered(discoveries))
+        return Verdict(label, NOBODY, FALSE_DISCOVERY_RATE, reason)
     else:
         gate, beaten_by = NOBODY, NOBODY
     sentence = _sentence(label, evidence, standing, raw, gates)
@@ -122,17 +120,18 @@ def final_label(
     allowed: frozenset[FinalLabel],
 ) -> FinalLabel:
     """Return the first label that fits, in the order of `FinalLabel`; ``allowed`` are those that survive correction."""
-    severe = evidence.severe_control
-    severe_level1 = evidence.severe_level1.passed
-    severe_predictive = severe.passed if gates.severe_scope == "all_levels" else severe_level1
-    foundation = evidence.predictive.passed and evidence.replication.passed
-    structural = foundation and severe.passed and evidence.relational.passed
-    mechanistic = structural and evidence.mechanism.passed
-    reliability = evidence.ceiling.criterion(CriterionName.MEAN_RELIABILITY)
+    severe = evidence[Gate.SEVERE_CONTROL]
+    every_level = gates.severe_scope == "all_levels"
+    severe_predictive = severe.passed if every_level else evidence.severe_level1.passed
+    foundation = evidence[Gate.PREDICTIVE].passed and evidence[Gate.REPLICATION].passed
+    structural = foundation and severe.passed and evidence[Gate.RELATIONAL].passed
+    mechanistic = structural and evidence[Gate.MECHANISM].passed
+    ceiling = evidence[Gate.CEILING]
+    reliability = ceiling.criterion(CriterionName.MEAN_RELIABILITY)
     tried = (
         (FinalLabel.DIAGNOSTIC_ONLY, not standing.confirmatory),
         (FinalLabel.INSUFFICIENT_COVERAGE, _lacks_subject_runs(raw, gates) or raw.lacks_units),
-        (FinalLabel.INTEGRATED_CANDIDATE, mechanistic and evidence.ceiling.passed),
+        (FinalLabel.INTEGRATED_CANDIDATE, mechanistic and ceiling.passed),
         (FinalLabel.MECHANISM_SPECIFIC_CANDIDATE, mechanistic),
         (FinalLabel.RELATIONAL_CANDIDATE, structural),
         (FinalLabel.PREDICTIVE_ONLY, foundation and severe_predictive),
@@ -164,10 +163,10 @@ def _sentence(
             return f"{standing.sentence.rstrip('.')}; {joined('on the evidence', shown)}"
         case FinalLabel.INSUFFICIENT_COVERAGE:
             if _lacks_subject_runs(raw, gates):
-                return evidence.replication.criterion(CriterionName.N_SUBJECT_RUNS).sentence
-            return evidence.relational.criteria[0].sentence
+                return evidence[Gate.REPLICATION].criterion(CriterionName.N_SUBJECT_RUNS).sentence
+            return evidence[Gate.RELATIONAL].criteria[0].sentence
         case FinalLabel.INSUFFICIENT_BRAIN_CEILING:
-            return evidence.ceiling.criterion(CriterionName.MEAN_RELIABILITY).sentence
+            return evidence[Gate.CEILING].criterion(CriterionName.MEAN_RELIABILITY).sentence
         case FinalLabel.INTEGRATED_CANDIDATE:
             return _integrated_sentence(evidence, raw)
         case FinalLabel.NULL:
@@ -178,10 +177,10 @@ def _sentence(
 
 
 def _integrated_sentence(evidence: ClaimEvidence, raw: RawEvidence) -> str:
-    if evidence.predictive.criteria[0].relation == "<=":
+    if evidence[Gate.PREDICTIVE].criteria[0].relation == "<=":
         return f"Every gate passes its test ({count(raw.n_subject_runs, 'subject-run')})."
-    contrast = evidence.predictive.criterion(CriterionName.MEAN_DELTA_CONTROL)
-    fraction = evidence.ceiling.criterion(CriterionName.MEAN_FRACTION_OF_CEILING)
+    contrast = evidence[Gate.PREDICTIVE].criterion(CriterionName.MEAN_DELTA_CONTROL)
+    fraction = evidence[Gate.CEILING].criterion(CriterionName.MEAN_FRACTION_OF_CEILING)
     beats, reaches = contrast.value or 0.0, fraction.value or 0.0
     return (
         f"Every gate passes; the model beats its best severe control by {number(beats)} and reaches "

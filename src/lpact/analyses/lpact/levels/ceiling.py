@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -99,7 +100,7 @@ class BrainOnGrid:
         return _placed(self.responses.shape, rows, units, values[their_rows])
 
 
-def _shared(own: Mapping[object, int], other: Mapping[object, int]) -> tuple[list[int], list[int]]:
+def _shared(own: Mapping[Any, int], other: Mapping[Any, int]) -> tuple[list[int], list[int]]:
     shared = [key for key in own if key in other]
     return [own[key] for key in shared], [other[key] for key in shared]
 

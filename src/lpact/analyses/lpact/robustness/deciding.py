@@ -4,28 +4,23 @@ Everything that counts integrated claims goes through `lpact.analyses.lpact.gate
 can have changed is decided again. A change touches some gates and not others; a claim that fails a gate which the
 change does not touch is not integrated before or after it, so its layer is skipped. So is a layer without any number
 at some level. If a gate profile corrects over the claims of a study, the correction covers all of them, with the
-p-values that the decision stores. Gates and tests whose tables and thresholds are unchanged are taken from the run's
-decision. A layer that level 1 stops is not evaluated further, nor is one that a test has stopped: its p-value is above
-the false discovery rate, and how far above it is changes no other claim (Benjamini & Hochberg 1995 consider p-values up
-to the rate only).
+p-values that the decision stores. A layer or claim is not tested further once a p-value is above the false discovery
+rate: how far above it is changes no other claim (Benjamini & Hochberg 1995 consider p-values up to the rate only).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates import NEEDED
-from lpact.analyses.lpact.gates.decision import decide_gathered, gather, integrated_claims, read_all
-from lpact.analyses.lpact.gates.known import Known
-from lpact.analyses.lpact.gates.screening import promising_layers
+from lpact.analyses.lpact.gates.decision import decide_gathered, gather, read_all
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import (
-    BLOCK_DROPS,
     CONTROL_DELTAS,
     DISSOCIATIONS,
     NORMALIZED_SCORES,
@@ -33,7 +28,7 @@ from lpact.analyses.lpact.tables.levels import (
     SPECIFICITY,
     STRIPPING_DELTAS,
 )
-from lpact.codes import FinalLabel, Gate, Reason
+from lpact.codes import FinalLabel, Reason
 from lpact.stats import benjamini_hochberg
 from lpact.tables import Table
 
@@ -42,16 +37,15 @@ Counts = dict[str, dict[str, int]]
 """By gate profile: claims, integrated ones, and those that a change gains and loses."""
 Layer = tuple[str, str, int]
 
-MECHANISM = "mechanism_specific"
-GATES: Mapping[str, Gate] = {
-    "predictive": Gate.PREDICTIVE,
-    "relational": Gate.RELATIONAL,
-    MECHANISM: Gate.MECHANISM,
-    "ceiling": Gate.CEILING,
-    "severe_control": Gate.SEVERE_CONTROL,
-    "replication": Gate.REPLICATION,
-}
-"""Gates by their column in the decision table."""
+GATES = (
+    "predictive",
+    "relational",
+    "mechanism_specific",
+    "ceiling",
+    "severe_control",
+    "replication",
+)
+"""Columns of the gates in the decision table."""
 LAYER_KEY = ("dataset", "model", "layer")
 DECIDED: tuple[Table, ...] = (
     CONTROL_DELTAS,
@@ -105,9 +99,7 @@ class Decider(DecidedRun):
     ) -> None:
         tell("deciding the run")
         measured = read_all(tables)
-        self._block_tests: dict[tuple[object, ...], float] = {}
-        known = Known(block_tests=self._block_tests)
-        self._found = gather(measured, gates=gates, primary_metric=primary_metric, known=known)
+        self._found = gather(measured, gates=gates, primary_metric=primary_metric)
         base = decide_gathered(measured, self._found)
         super().__init__({**tables, **measured}, base, gates, primary_metric)
         self.tell = tell
@@ -150,41 +142,15 @@ class Decider(DecidedRun):
             return self.unchanged()
         if change is not None:
             tables = {**tables, **change(tables)}
-        known = Known(
-            paper=self._found.paper,
-            tests=self._found.calibrated if gates != self.gates else None,
-            unchanged=frozenset(gate for column, gate in GATES.items() if column not in changed),
-            mechanisms={} if MECHANISM in changed else self._found.calibrated.mechanisms,
-            block_tests=self._block_tests,
-            enough=gates.fdr,
+        found = gather(
+            tables,
+            gates=gates,
+            primary_metric=self.primary_metric,
+            stripped=tables[SPECIFICITY.name],
+            stop_above=gates.fdr,
         )
-        if known.still(Gate.PREDICTIVE, Gate.REPLICATION):
-            promising = self._found.promising_layers(gates.fdr)
-        else:
-            promising, level1 = promising_layers(
-                tables, gates=gates, primary_metric=self.primary_metric, known=known
-            )
-            known = replace(known, level1=level1 if known.tests is None else {})
         present = tables[CONTROL_DELTAS.name].select(LAYER_KEY).unique().rows()
-        # The labels of lost claims are needed, too.
-        needed = layers.filter(_is_one_of(promising | self._claims.integrated_layers))
-        decided = None
-        if needed.height:
-            stripped = tables[SPECIFICITY.name]
-            if needed.height < layers.height:
-                # Drops by block are not read if the tests of their gate are known.
-                same = () if MECHANISM in changed else (BLOCK_DROPS.name,)
-                rest = {name: t for name, t in tables.items() if name not in same}
-                tables = {**tables, **_of_layers(rest, needed)}
-            found = gather(
-                tables,
-                gates=gates,
-                primary_metric=self.primary_metric,
-                known=known,
-                stripped=stripped,
-            )
-            decided = integrated_claims(found)
-        return self._claims.counts(layers.rows(), present, decided, gates.fdr)
+        return self._claims.counts(layers.rows(), present, found.integrated(), gates.fdr)
 
     def _open(self, touched: frozenset[str], dataset: str | None) -> tuple[pl.DataFrame, Tables]:
         """Layers with rows at every level and a claim that passes every untouched gate; and their tables."""
@@ -203,12 +169,6 @@ class Decider(DecidedRun):
             read = {t.name: self.tables[t.name] for t in NEEDED if t not in _NOT_IN_GATES}
             self._opened[touched, dataset] = layers, _of_layers(read, layers)
         return self._opened[touched, dataset]
-
-
-def _is_one_of(layers: Collection[Layer]) -> pl.Expr:
-    names = [dict(zip(LAYER_KEY, layer, strict=True)) for layer in sorted(layers)]
-    schema = pl.Struct({"dataset": pl.String, "model": pl.String, "layer": pl.Int64})
-    return pl.struct(LAYER_KEY).is_in(pl.Series(names, dtype=schema).implode())
 
 
 def _of_layers(tables: Tables, layers: pl.DataFrame) -> dict[str, pl.DataFrame]:
@@ -237,9 +197,6 @@ class StudyClaims:
         self._uncovered = label.to_numpy()
         profile = decisions["gate_profile"]
         self._of = {name: (profile == name).to_numpy() for name in profile.unique().sort()}
-        self.integrated_layers: set[Layer] = {
-            key[:3] for key, before in zip(keys, self._before, strict=True) if before
-        }
 
     def counts(
         self,
@@ -257,7 +214,7 @@ class StudyClaims:
         present
             Those of them that still have rows; the others make no claim.
         decided
-            Claims that were decided again, as `gates.decision.integrated_claims` returns them. Claims of
+            Claims that were decided again, as `Gathered.integrated` returns them. Claims of
             ``present`` layers that are not among them fail.
         fdr
             False discovery rate of the correction over all claims with a p-value.

@@ -12,34 +12,28 @@ from lpact.codes import RowLabel
 
 @dataclass(frozen=True)
 class Comparison:
-    """One test: what the model was compared with, by how much it is ahead, and how likely that is by chance."""
+    """One test: the rival, the model's advantage, and its p-value."""
 
     against: str
     advantage: float
     p_value: float
     n: int
     n_draws: int = 0
-    """Draws that the p-value is a rank among; 0 where it is none."""
-
-
-def hardest(tests: Iterable[Comparison]) -> Comparison | None:
-    """The one with the largest p-value: the intersection–union of all. Ties go to the first in the alphabet."""
-    ranked = sorted(tests, key=lambda test: (-test.p_value, test.advantage, test.against))
-    return ranked[0] if ranked else None
+    """Draws of which the p-value is a rank; 0 for other tests."""
 
 
 def criterion(
     name: CriterionName, tests: Iterable[Comparison], alpha: float, what: str, by: str, nothing: str
 ) -> Criterion:
-    """The hardest of several tests as a criterion.
+    """The test with the largest p-value as a criterion: the intersection–union of all.
 
-    ``what`` is the alternative ("the score is above that of"), ``by`` names the method, ``nothing`` is said where
-    there is no test.
+    ``what`` is the alternative ("the score is above that of"), ``by`` names the method, ``nothing`` is the sentence
+    where there is no test.
     """
-    tests = list(tests)
-    test = hardest(tests)
-    if test is None:
-        return Criterion(name, None, "<=", alpha, 0, "", nothing, str(RowLabel.NOT_COMPUTED))
+    tests = sorted(tests, key=lambda test: (-test.p_value, test.advantage, test.against))
+    if not tests:
+        return Criterion(name, "<=", alpha, None, 0, "", nothing, str(RowLabel.NOT_COMPUTED))
+    test = tests[0]
     of = f", the hardest of {len(tests)}" if len(tests) > 1 else ""
     against = f"{what} {test.against.replace('unit_order', 'unit order')}{of}"
     shown = test.p_value <= alpha
@@ -51,10 +45,10 @@ def criterion(
         f"{said}: {number(test.advantage)} on average, p = {number(test.p_value)} by {by}{beyond} "
         f"(at most {number(alpha)} is needed)."
     )
-    return Criterion(name, test.p_value, "<=", alpha, test.n, test.against, sentence, test.against)
+    return Criterion(name, "<=", alpha, test.p_value, test.n, test.against, sentence, test.against)
 
 
 def unrivalled(name: CriterionName, alpha: float) -> Criterion:
-    """A criterion for which no rival is at hand, so that nothing could have explained the result instead."""
-    sentence = "No rival is at hand; the surrogates stand alone."
-    return Criterion(name, 0.0, "<=", alpha, 0, "", sentence, "")
+    """A criterion without any rival that could explain the result instead."""
+    sentence = "There is no rival; only the surrogates are compared."
+    return Criterion(name, "<=", alpha, 0.0, 0, "", sentence, "")

@@ -1,8 +1,8 @@
-"""Numbers of the calibrated tests, read from the tables for all layers at once."""
+"""Numbers of the calibrated tests, read from the tables for all layers at once, and tests over blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
+from lpact.analyses.lpact.gates.rows import OK
 from lpact.math.types import FloatArray
 from lpact.stats import draw_p_value, one_sample_p_value, sign_flip_p_value
 
@@ -23,7 +24,7 @@ def layer_of(key: Sequence[Any]) -> Layer:
 
 
 def of_layers(frame: pl.DataFrame, layers: Collection[Layer]) -> pl.DataFrame:
-    """Rows of some layers, in the order they have."""
+    """Rows of some layers, in the same order."""
     schema = {name: frame.schema[name] for name in LAYER_KEY}
     chosen = pl.DataFrame(sorted(layers), schema=schema, orient="row")
     return frame.join(chosen, on=LAYER_KEY, how="semi", maintain_order="left")
@@ -73,13 +74,15 @@ def read_level1_by_layer(
     scores: pl.DataFrame, blocks: pl.DataFrame, nulls: pl.DataFrame, metric: str
 ) -> dict[Layer, Level1]:
     """Level 1 of all layers with rows in every table; a control without a row in the control nulls is left out."""
-    held = {layer: Level1() for layer in _layers(scores) & _layers(blocks) & _layers(nulls)}
+    layers = [
+        {layer_of(k) for k in f.select(LAYER_KEY).unique().iter_rows()}
+        for f in (scores, blocks, nulls)
+    ]
+    held = {layer: Level1() for layer in set.intersection(*layers)}
     known: dict[Layer, set[str]] = {layer: {"real", "nuisance"} for layer in held}
     surrogates: dict[Layer, set[str]] = {layer: set() for layer in held}
-    of_metric = nulls.filter(pl.col("metric") == metric)
-    for *key, control, surrogate in (
-        of_metric.select(*LAYER_KEY, "control", "surrogate").unique().iter_rows()
-    ):
+    controls = nulls.filter(pl.col("metric") == metric).select(*LAYER_KEY, "control", "surrogate")
+    for *key, control, surrogate in controls.unique().iter_rows():
         if (layer := layer_of(key)) in held:
             known[layer].add(control)
             if surrogate:
@@ -100,7 +103,7 @@ def read_level1_by_layer(
 def _read_scores(
     kept: pl.DataFrame, held: Mapping[Layer, Level1], surrogates: Mapping[Layer, set[str]]
 ) -> None:
-    """Put the real scores, and the scores of all draws of the surrogates, in their places."""
+    """Store the real scores, and the scores of all draws of the surrogates."""
     wanted = {"real"}.union(*surrogates.values())
     drawn = (
         kept.filter(pl.col("condition").is_in(sorted(wanted)))
@@ -123,12 +126,50 @@ def _read_scores(
             held[layer].draws.setdefault(condition, {})[place] = by_number
 
 
-def _layers(frame: pl.DataFrame) -> set[Layer]:
-    return {layer_of(key) for key in frame.select(LAYER_KEY).unique().iter_rows()}
+@dataclass(frozen=True)
+class RunDraws:
+    """One relational test in one subject-run: medians over alignment × profile summaries.
+
+    ``draws`` is [n_draws], NaN where a draw is undefined.
+    """
+
+    observed: float
+    advantage: float
+    draws: FloatArray
+
+
+LayerDraws = dict[tuple[str, str], list[RunDraws]]
+"""By test and rival: one entry per subject-run, in their order."""
+
+
+def read_null_draws(nulls: pl.DataFrame) -> dict[Layer, LayerDraws]:
+    """All relational tests of all layers, from the rows with a number."""
+    found: dict[Layer, LayerDraws] = {}
+    keys = [*LAYER_KEY, "test", "against", *SUBJECT_RUN_KEY]
+    for (*layer, test, against, _, _, _), draws in summarise_runs(nulls.filter(OK), keys):
+        tests = found.setdefault(layer_of(layer), {})
+        tests.setdefault((str(test), str(against)), []).append(draws)
+    return found
+
+
+def summarise_runs(
+    rows: pl.DataFrame, keys: Sequence[str]
+) -> Iterator[tuple[tuple[Any, ...], RunDraws]]:
+    """Medians over the rows of every group of ``keys``, in the order in which the groups appear."""
+    groups = rows.group_by(keys, maintain_order=True).agg("observed", "advantage", "draws")
+    drawn = iter(cells(groups["draws"].explode()) if groups.height else ())
+    for key, observed, advantage in zip(
+        groups.select(keys).iter_rows(),
+        cells(groups["observed"]),
+        cells(groups["advantage"]),
+        strict=True,
+    ):
+        draws = typical([next(drawn) for _ in observed])
+        yield key, RunDraws(float(np.median(observed)), float(np.median(advantage)), draws)
 
 
 def draw_p(observed: float, draws: FloatArray) -> float:
-    """`draw_p_value`, and 1 where nothing can be compared: a gate that cannot be tested is not passed."""
+    """`draw_p_value`, and 1 where nothing can be compared: a gate that cannot be tested does not pass."""
     p = draw_p_value(observed, draws)
     return 1.0 if np.isnan(p) else p
 
@@ -142,41 +183,36 @@ def mean_over_runs(by_run: Mapping[SubjectRun, FloatArray]) -> FloatArray:
 
 
 def typical(stacked: Sequence[FloatArray]) -> FloatArray:
-    """Median over the first axis, entry by entry, of what is finite; NaN where nothing is."""
+    """Median over the first axis, entry by entry, of finite values; NaN where there is none."""
     length = min(len(values) for values in stacked)
-    return median_of_finite(np.stack([values[:length] for values in stacked]), 0)
-
-
-def median_of_finite(table: FloatArray, axis: int) -> FloatArray:
-    """Median along an axis of what is finite; NaN where nothing is."""
+    table = np.stack([values[:length] for values in stacked])
     finite = np.isfinite(table)
     if finite.all():
-        return np.asarray(np.median(table, axis=axis))
-    ranked = np.sort(np.where(finite, table, np.inf), axis=axis)
-    n = finite.sum(axis=axis, keepdims=True)
-    low = np.take_along_axis(ranked, np.maximum(n - 1, 0) // 2, axis)
-    high = np.take_along_axis(ranked, n // 2, axis)
-    return np.squeeze(np.where(n > 0, (low + high) / 2, np.nan), axis)
+        return np.asarray(np.median(table, axis=0))
+    ranked = np.sort(np.where(finite, table, np.inf), axis=0)
+    n = finite.sum(axis=0, keepdims=True)
+    low = np.take_along_axis(ranked, np.maximum(n - 1, 0) // 2, 0)
+    high = np.take_along_axis(ranked, n // 2, 0)
+    return np.squeeze(np.where(n > 0, (low + high) / 2, np.nan), 0)
 
 
 def block_p_value(
     contrasts: Mapping[SubjectRun, FloatArray],
     stimulus: Mapping[SubjectRun, str],
     rng: np.random.Generator | Callable[[], np.random.Generator],
-    enough: float = 1.0,
+    stop_above: float = 1.0,
 ) -> float:
     """P-value of a mean contrast above 0, from its values in the outer blocks of every subject-run.
 
     The larger of two: signs of all blocks flipped one by one, and Student's t over the blocks of the stimuli after
-    averaging over the subject-runs that share them. People who hear the same story share what is easy or hard about
-    its parts, so that their blocks are not independent; the parts are. How far a p-value lies above ``enough`` is
-    not found out.
+    averaging over the subject-runs that share them. Listeners of the same story share its easy and hard parts, so
+    their blocks are not independent; the parts are. The second test is left out if the first is above ``stop_above``.
     """
     values = [contrasts[run] for run in sorted(contrasts)]
     if not values:
         return 1.0
     p = one_sample_p_value(means_by_stimulus(contrasts, stimulus))
-    return p if p > enough else max(p, sign_flip_p_value(np.concatenate(values), rng))
+    return p if p > stop_above else max(p, sign_flip_p_value(np.concatenate(values), rng))
 
 
 def means_by_stimulus(
@@ -193,8 +229,5 @@ def _mean_of_finite(parts: Sequence[FloatArray]) -> FloatArray:
     length = min(len(values) for values in parts)
     table = np.stack([values[:length] for values in parts])
     finite = np.isfinite(table)
-    if finite.all():
-        return np.asarray(np.add.reduce(table, axis=0) / len(table))
-    total = np.where(finite, table, 0.0).sum(axis=0)
-    count = finite.sum(axis=0)
+    total, count = np.where(finite, table, 0.0).sum(axis=0), finite.sum(axis=0)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)

@@ -9,23 +9,21 @@ M = every other target ∧ random directions                                    
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
+from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Claim, Layer
 from lpact.analyses.lpact.gates.calibrated.comparison import Comparison, criterion, unrivalled
 from lpact.analyses.lpact.gates.calibrated.frames import (
     SubjectRun,
     block_p_value,
     cells,
-    median_of_finite,
     typical,
 )
-from lpact.analyses.lpact.gates.claims import NO_MECHANISM, Claim
+from lpact.analyses.lpact.gates.claims import NO_MECHANISM
 from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEvidence
 from lpact.codes import Gate
 from lpact.math.seeding import keyed_rng
@@ -49,56 +47,39 @@ def mechanism_gate(
     gates: GatesConfig,
     *,
     has_nuisance: bool,
-    enough: float = 1.0,
+    stop_above: float = 1.0,
 ) -> GateEvidence:
     """Evaluate M for one claim from the drops by block of its layer; ``targets`` is the rule on the number of targets.
 
-    ``has_nuisance``: there are nuisance features. What could not be fitted beside them then counts against the claim.
-    How far a p-value lies above ``enough`` is not found out.
+    With nuisance features (``has_nuisance``), drops that could not be fitted beside them count against the claim. A
+    claim with a p-value above ``stop_above`` is not tested further.
     """
     mechanism = claim[-1]
     alone, beside = ((drops or {}).get((name, mechanism), {}) for name in (NOTHING, NUISANCE))
-    nothing = (
-        "No mechanism was stripped here."
-        if mechanism == NO_MECHANISM
-        else f"No drop of {mechanism} could be compared."
-    )
-    others = _against_targets(claim, alone, enough)
-    # A claim that one test stops is not tested further by those who ask for no more.
-    going = all(test.p_value <= enough for test in others)
-    by, costs = "blocks", f"stripping {mechanism} costs its own target more than"
+    nothing = f"No drop of {mechanism} could be compared."
+    if mechanism == NO_MECHANISM:
+        nothing = "No mechanism was stripped here."
+    costs = f"stripping {mechanism} costs its own target more than"
+
+    def test(name: CriterionName, tests: list[Comparison], what: str, nothing: str) -> Criterion:
+        return criterion(name, tests, gates.alpha, what, "blocks", nothing)
+
+    others = _against_targets(claim, alone, stop_above)
+    going = all(test.p_value <= stop_above for test in others)
+    has_random = any(RANDOM_DIRECTION in blocks for _, blocks in alone.values())
+    random = [compare_with(claim, RANDOM_DIRECTION, alone)] if going and has_random else []
+    name, no_random = CriterionName.P_RANDOM_DIRECTIONS, f"{nothing[:-1]} with a random direction."
     criteria = [
         targets,
-        criterion(
-            CriterionName.P_OTHER_TARGETS,
-            others,
-            gates.alpha,
-            costs,
-            by,
-            nothing,
-        ),
-        criterion(
-            CriterionName.P_RANDOM_DIRECTIONS,
-            [compare_with(claim, RANDOM_DIRECTION, alone)] if going and _has_random(alone) else [],
-            gates.alpha,
-            f"{costs} stripping a",
-            by,
-            f"{nothing[:-1]} with a random direction.",
-        ),
+        test(CriterionName.P_OTHER_TARGETS, others, costs, nothing),
+        test(name, random, f"{costs} stripping a", no_random),
     ]
+    name = CriterionName.P_BEYOND_NUISANCE
     if has_nuisance or beside or not alone:
-        criteria.append(
-            criterion(
-                CriterionName.P_BEYOND_NUISANCE,
-                _against_targets(claim, beside, enough) if going else [],
-                gates.alpha,
-                f"beside nuisance, {costs}",
-                by,
-                nothing,
-            )
-        )
+        tests = _against_targets(claim, beside, stop_above) if going else []
+        criteria.append(test(name, tests, f"beside nuisance, {costs}", nothing))
     else:
-        criteria.append(unrivalled(CriterionName.P_BEYOND_NUISANCE, gates.alpha))
+        criteria.append(unrivalled(name, gates.alpha))
     return GateEvidence(Gate.MECHANISM, tuple(criteria))
 
 
@@ -130,18 +111,12 @@ def blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> ByRu
     return read_drops(drops).get(claim[:3], {}).get((beside, claim[-1]), {})
 
 
-def _has_random(by_run: ByRun) -> bool:
-    return any(RANDOM_DIRECTION in blocks for _, blocks in by_run.values())
-
-
-def _against_targets(claim: Claim, by_run: ByRun, enough: float) -> list[Comparison]:
+def _against_targets(claim: Claim, by_run: ByRun, stop_above: float) -> list[Comparison]:
     """Comparisons with every other target, and with no drop at all; none where there is no other target."""
-    rivals, made = rival_targets(claim, by_run), []
-    if not rivals:
-        return []
-    for rival, contrasts in zip(rivals, _contrasts_with_all(claim, rivals, by_run), strict=True):
-        made.append(_comparison(claim, rival, contrasts, by_run, enough))
-        if made[-1].p_value > enough:
+    made: list[Comparison] = []
+    for rival in rival_targets(claim, by_run):
+        made.append(compare_with(claim, rival, by_run, stop_above))
+        if made[-1].p_value > stop_above:
             break
     return made
 
@@ -163,49 +138,12 @@ def contrasts_with(claim: Claim, rival: str, by_run: ByRun) -> dict[SubjectRun, 
     return contrasts
 
 
-def _contrasts_with_all(
-    claim: Claim, rivals: Sequence[str], by_run: ByRun
-) -> list[dict[SubjectRun, FloatArray]]:
-    """`contrasts_with` of several rivals; those of a subject-run together where all have the same blocks."""
-    found: list[dict[SubjectRun, FloatArray]] = [{} for _ in rivals]
-    for run, (_, blocks) in by_run.items():
-        own = blocks[claim[-1]]
-        others = [blocks.get(rival, {}) for rival in rivals]
-        n_blocks = {len(values) for part in (own, *others) for values in part.values()}
-        if len(n_blocks) != 1 or NO_DROP in blocks:
-            return [contrasts_with(claim, rival, by_run) for rival in rivals]
-        missing = np.full(n_blocks.pop(), np.nan)
-        none = dict.fromkeys(own, np.zeros_like(missing))
-        rows = [
-            (none if rival == NO_DROP else other).get(method, missing)
-            for rival, other in zip(rivals, others, strict=True)
-            for method in own
-        ]
-        matching = np.stack(list(own.values()))
-        less = np.concatenate(rows).reshape(len(rivals), *matching.shape)
-        values = median_of_finite(matching - less, 1)
-        for place, (rival, other) in enumerate(zip(rivals, others, strict=True)):
-            if rival == NO_DROP or not own.keys().isdisjoint(other):
-                found[place][run] = values[place]
-    return found
-
-
-def compare_with(claim: Claim, rival: str, by_run: ByRun) -> Comparison:
-    """Matching drop against a rival's, or against none."""
-    return _comparison(claim, rival, contrasts_with(claim, rival, by_run), by_run)
-
-
-def _comparison(
-    claim: Claim,
-    rival: str,
-    contrasts: Mapping[SubjectRun, FloatArray],
-    by_run: ByRun,
-    enough: float = 1.0,
-) -> Comparison:
+def compare_with(claim: Claim, rival: str, by_run: ByRun, stop_above: float = 1.0) -> Comparison:
+    """Compare the matching drop with that of a rival, or with none."""
+    contrasts = contrasts_with(claim, rival, by_run)
     stimulus = {run: name for run, (name, _) in by_run.items()}
-    p = block_p_value(
-        contrasts, stimulus, partial(keyed_rng, 0, "sign flips", *claim, rival), enough
-    )
+    rng = partial(keyed_rng, 0, "sign flips", *claim, rival)
+    p = block_p_value(contrasts, stimulus, rng, stop_above)
     pooled = np.concatenate(list(contrasts.values())) if contrasts else np.empty(0)
     finite = pooled[np.isfinite(pooled)]
     mean = float(finite.mean()) if finite.size else float("nan")

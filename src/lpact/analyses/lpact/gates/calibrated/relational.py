@@ -1,27 +1,25 @@
 """Gate R, and S at level 2, as tests.
 
 The statistic is the mean over subject-runs of the median over alignment × profile summaries of the mean similarity over
-units times the spread of the pattern (for a rival, of real − rival; `levels.relational_nulls`). It is held
-against the very same statistic
+units times the spread of the pattern (for a rival, of real − rival; `levels.relational_nulls`). It is compared with
+the same statistic
 
-    of every draw of each surrogate control               exchangeable if the features do not know the stimulus
-    of the real pattern in shuffled unit orders           exchangeable if the pattern does not know the units
+    of every draw of each surrogate control               exchangeable if the features know nothing of the stimulus
+    of the real pattern in shuffled unit orders           exchangeable if the pattern knows nothing of the units
     of real and rival exchanged at random units           exchangeable if both know the units equally well
 
     R = every surrogate ∧ unit order ∧ every rival ∧ nuisance;   S at level 2 = every surrogate ∧ every rival
 
-Whoever resembles the brain's pattern at least as much as the model, whatever the size, has p = 1.
+A rival that resembles the brain's pattern at least as much as the model, whatever the size, has p = 1.
 
-Units that share noise are not exchangeable, so that unit orders alone would prove too much; the surrogates share
-that noise with the real features, and an intersection–union test holds its level if one of its tests does.
+Units that share noise are not exchangeable, so unit orders alone would be too optimistic; the surrogates share that
+noise with the real features, and an intersection–union test keeps its level if one of its tests does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 import polars as pl
@@ -29,8 +27,13 @@ import polars as pl
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates._frames import LAYER_KEY, SUBJECT_RUN_KEY, Layer
 from lpact.analyses.lpact.gates.calibrated.comparison import Comparison, criterion, unrivalled
-from lpact.analyses.lpact.gates.calibrated.frames import draw_p, layer_of
-from lpact.analyses.lpact.gates.calibrated.null_draws import LayerDraws, RunDraws, summarise_runs
+from lpact.analyses.lpact.gates.calibrated.frames import (
+    LayerDraws,
+    RunDraws,
+    draw_p,
+    layer_of,
+    summarise_runs,
+)
 from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEvidence
 from lpact.analyses.lpact.gates.rows import is_label
 from lpact.analyses.lpact.gates.wording import percent
@@ -39,6 +42,7 @@ from lpact.math.types import FloatArray
 
 NUISANCE = "nuisance"
 SURROGATE, UNIT_ORDER, SWAP = "surrogate", "unit_order", "swap"
+_BY_BOTH = "draws and exchanges of units"
 
 
 class RelationalTests:
@@ -52,114 +56,64 @@ class RelationalTests:
         gates: GatesConfig,
         why_nothing: str,
     ) -> None:
-        self._gates = gates
-        self._units = reliable
-        self._why = why_nothing
+        self._gates, self._units, self._why = gates, reliable, why_nothing
         found: dict[str, list[Comparison]] = {SURROGATE: [], UNIT_ORDER: [], SWAP: []}
         allowed = {*controls, NUISANCE, UNIT_ORDER}
-        for (test, against), runs in (draws or {}).items():
+        for (test, against), runs in sorted((draws or {}).items(), key=lambda item: item[0]):
             if against in allowed:
                 found[test].append(_test(against, runs))
-        self.surrogates = sorted(found[SURROGATE], key=lambda t: t.against)
-        self.unit_order = found[UNIT_ORDER]
-        swaps = sorted(found[SWAP], key=lambda t: t.against)
-        self.nuisance = [t for t in swaps if t.against == NUISANCE]
-        self.rivals = [t for t in swaps if t.against != NUISANCE]
+        self.surrogates, self.unit_order = found[SURROGATE], found[UNIT_ORDER]
+        self.nuisance = [t for t in found[SWAP] if t.against == NUISANCE]
+        self.rivals = [t for t in found[SWAP] if t.against != NUISANCE]
 
-    def under(self, reliable: ReliableUnits | None, gates: GatesConfig, why_nothing: str) -> Self:
-        """The same tests with other thresholds, and what they make of the unit rows."""
-        other = copy(self)
-        other._units, other._gates, other._why = reliable, gates, why_nothing
-        return other
+    def _criterion(
+        self, name: CriterionName, tests: list[Comparison], what: str, by: str, nothing: str
+    ) -> Criterion:
+        return criterion(name, tests, self._gates.alpha, what, by, f"{nothing} ({self._why}).")
 
     def gate(self) -> GateEvidence:
         """Gate R."""
-        alpha, nothing = self._gates.alpha, f"No relational statistic ({self._why})."
-        similar = "the pattern is more like the brain's than"
-        criteria = [
-            self._reliable(),
-            criterion(
-                CriterionName.P_RELATIONAL_SURROGATES,
-                self.surrogates,
-                alpha,
-                f"{similar} that of",
-                "draws",
-                nothing,
-            ),
-            criterion(
-                CriterionName.P_UNIT_ORDER,
-                self.unit_order,
-                alpha,
-                f"{similar} itself in another",
-                "shuffled unit orders",
-                nothing,
-            ),
-        ]
-        criteria.append(self._rival_criterion(f"{similar} that of"))
-        return GateEvidence(Gate.RELATIONAL, tuple(criteria))
-
-    def _rival_criterion(self, what: str) -> Criterion:
-        rivals = [*self.rivals, *self.nuisance]
-        if not rivals:
-            return unrivalled(CriterionName.P_RELATIONAL_RIVALS, self._gates.alpha)
-        return criterion(
-            CriterionName.P_RELATIONAL_RIVALS,
-            rivals,
-            self._gates.alpha,
-            what,
-            "exchanging units",
-            "",
-        )
+        nothing, similar = "No relational statistic", "the pattern is more like the brain's than"
+        of, itself = f"{similar} that of", f"{similar} itself in another"
+        name, orders = CriterionName.P_RELATIONAL_SURROGATES, "shuffled unit orders"
+        surrogates = self._criterion(name, self.surrogates, of, "draws", nothing)
+        name = CriterionName.P_UNIT_ORDER
+        unit_order = self._criterion(name, self.unit_order, itself, orders, nothing)
+        name, tests = CriterionName.P_RELATIONAL_RIVALS, [*self.rivals, *self.nuisance]
+        rivals = unrivalled(name, self._gates.alpha)
+        if tests:
+            rivals = self._criterion(name, tests, of, "exchanging units", "")
+        return GateEvidence(Gate.RELATIONAL, (self._reliable(), surrogates, unit_order, rivals))
 
     def _reliable(self) -> Criterion:
-        """Share of unit rows whose brain pattern can be trusted, as the point rule demands of every row."""
-        gates = self._gates
+        """Share of unit rows whose brain pattern can be trusted, as the point rule requires of every row."""
+        bound = self._gates.direction_fraction
         if self._units is None:
             sentence = f"No unit row has a finite relational contrast ({self._why})."
             return Criterion(
-                CriterionName.RELIABLE_UNITS,
-                None,
-                ">=",
-                gates.direction_fraction,
-                0,
-                "",
-                sentence,
-                self._why,
+                CriterionName.RELIABLE_UNITS, ">=", bound, None, 0, "", sentence, self._why
             )
-        share = self._units.share
-        return Criterion(
-            CriterionName.RELIABLE_UNITS,
-            share,
-            ">=",
-            gates.direction_fraction,
-            self._units.n,
-            "",
+        share, n = self._units.share, self._units.n
+        sentence = (
             f"{percent(share)} of unit rows have a reliable brain pattern in the same unit order; "
-            f"{percent(gates.direction_fraction)} are needed.",
-            "split_half_reliability",
+            f"{percent(bound)} are needed."
         )
+        blame = "split_half_reliability"
+        return Criterion(CriterionName.RELIABLE_UNITS, ">=", bound, share, n, "", sentence, blame)
 
     def severe(self) -> Criterion:
         """Gate S at level 2: every surrogate and every rival."""
-        return criterion(
-            CriterionName.P_CONTROLS_LEVEL2,
-            [*self.surrogates, *self.rivals],
-            self._gates.alpha,
-            "at level 2 the pattern is more like the brain's than that of",
-            "draws and exchanges of units",
-            f"No severe control can be compared at level 2 ({self._why}).",
-        )
+        tests = [*self.surrogates, *self.rivals]
+        what = "at level 2 the pattern is more like the brain's than that of"
+        by, nothing = _BY_BOTH, "No severe control can be compared at level 2"
+        return self._criterion(CriterionName.P_CONTROLS_LEVEL2, tests, what, by, nothing)
 
     def contrast(self) -> Criterion:
-        """What level 4 asks of the contrast: every surrogate, rival and nuisance."""
-        return criterion(
-            CriterionName.P_CONTRAST,
-            [*self.surrogates, *self.rivals, *self.nuisance],
-            self._gates.alpha,
-            "the fraction of the ceiling is above that of",
-            "draws and exchanges of units",
-            f"No control can be compared at level 2 ({self._why}).",
-        )
+        """The contrast of level 4: every surrogate, rival and nuisance."""
+        tests = [*self.surrogates, *self.rivals, *self.nuisance]
+        what = "the fraction of the ceiling is above that of"
+        by, nothing = _BY_BOTH, "No control can be compared at level 2"
+        return self._criterion(CriterionName.P_CONTRAST, tests, what, by, nothing)
 
 
 @dataclass(frozen=True)
@@ -217,7 +171,7 @@ def reliable_units(labelled: pl.DataFrame) -> dict[Layer, ReliableUnits]:
 
 
 def controls_of(nulls: pl.DataFrame | None) -> list[str]:
-    """Controls that the study holds a layer against."""
+    """Controls of a layer."""
     return [] if nulls is None else nulls["control"].unique().sort().to_list()
 
 
