@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lpact.analyses.base import Audit
 from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
-from lpact.analyses.lpact.assays.courses import PROXIES
+from lpact.analyses.lpact.assays.envelope import PROXIES
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates.criteria import SHARED, CriterionName
 from lpact.analyses.lpact.levels.audit_record import ContextOffer, RecordingSummary

@@ -10,8 +10,8 @@ from typing import ClassVar
 import polars as pl
 
 from lpact.analyses.base import Audit, Frames, Scope, StudyJob, analyses_of
-from lpact.analyses.lpact.assays import brain_as_model, implant, oracle, profile_order, reliability
-from lpact.analyses.lpact.assays.base import read_profiles, roles
+from lpact.analyses.lpact.assays import brain_as_model, implant, reliability
+from lpact.analyses.lpact.assays.patterns import profile_order, read_profiles, roles
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates import decide
 from lpact.analyses.lpact.levels.audit_record import RecordingSummary
@@ -143,7 +143,7 @@ class BrainProfilesJob:
                 tests=brain_as_model.tests_of_order(config, self.dataset, brains),
                 ceilings=_read(results, self.ceilings, BRAIN_CEILING),
             ),
-            PROFILE_ORDER.name: profile_order.run(config, self.dataset, self.role, brains),
+            PROFILE_ORDER.name: profile_order(config, self.dataset, self.role, brains),
         }
 
 
@@ -224,7 +224,7 @@ def derived_tables(
         return reliability.summarise(tables[BRAIN_CEILING.name], role, config.gates)
 
     def oracles() -> pl.DataFrame:
-        return oracle.check(tables[BRAIN_AS_MODEL_SUMMARY.name], config.gates)
+        return brain_as_model.oracle(tables[BRAIN_AS_MODEL_SUMMARY.name], config.gates)
 
     def summary(name: str) -> Callable[[], pl.DataFrame]:
         return lambda: stimulus()[name]

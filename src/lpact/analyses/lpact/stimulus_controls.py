@@ -11,11 +11,9 @@ from typing import ClassVar
 import polars as pl
 
 from lpact.analyses.base import Audit, Frames, Scope
-from lpact.analyses.lpact.assays.courses import PROXIES
+from lpact.analyses.lpact.assays.envelope import PROXIES
 from lpact.analyses.lpact.assays.signal import kind_of
-from lpact.analyses.lpact.assays.stimulus import run_recording, unused_recording
-from lpact.analyses.lpact.assays.stimulus_rows import Place
-from lpact.analyses.lpact.assays.stimulus_summary import summarise
+from lpact.analyses.lpact.assays.stimulus import Place, run_recording, summarise, unused_recording
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.jobs import MEASURING
 from lpact.analyses.lpact.tables.assay import (

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.assays.signal import kind_of
-from lpact.analyses.lpact.assays.stimulus import run_recording
-from lpact.analyses.lpact.assays.stimulus_rows import Place
+from lpact.analyses.lpact.assays.stimulus import Place, run_recording
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.datasets.base import (
     Dataset,

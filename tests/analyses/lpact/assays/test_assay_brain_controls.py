@@ -11,9 +11,10 @@ from brain_studies import brain_controls, measured_brains, study_config
 from scipy.spatial.distance import cosine
 from scipy.stats import pearsonr, spearmanr
 
-from lpact.analyses.lpact.assays import brain_as_model, oracle, profile_order, reliability
-from lpact.analyses.lpact.assays.base import (
+from lpact.analyses.lpact.assays import brain_as_model, reliability
+from lpact.analyses.lpact.assays.patterns import (
     BrainProfiles,
+    profile_order,
     read_profiles,
     shuffled_similarities,
     unit_orders,
@@ -220,7 +221,7 @@ def test_of_very_many_pairs_some_are_drawn():
     many = named(*((str(i), "a", "1") for i in range(20)))
     chosen, possible = brain_as_model.pairs(config, "d", "subject_to_subject", many)
     assert possible == 20 * 19 / 2
-    assert len(set(chosen)) == len(chosen) == brain_as_model.PAIRS_AT_MOST
+    assert len(set(chosen)) == len(chosen) == brain_as_model.MAX_PAIRS
     assert chosen == sorted(chosen)
     assert (chosen, possible) == brain_as_model.pairs(config, "d", "subject_to_subject", many)
 
@@ -288,7 +289,9 @@ def test_the_oracle_asks_for_both_gates(planted, nothing):
     assert (empty["n_summaries"], empty["n_joint_pass"], empty["gate_pass"]) == (9, 0, False)
     # The same passing summaries, with ceilings that bound nothing.
     low = planted[BRAIN_AS_MODEL_SUMMARY.name].with_columns(ceiling=pl.lit(0.05))
-    row = oracle.check(low, GatesConfig()).filter(comparison="run_to_run").row(0, named=True)
+    row = (
+        brain_as_model.oracle(low, GatesConfig()).filter(comparison="run_to_run").row(0, named=True)
+    )
     assert (row["n_relational_pass"], row["n_ceiling_valid"], row["gate_pass"]) == (9, 0, False)
 
 
@@ -381,7 +384,7 @@ def order_rows(mean):
         {name: patterns(rng, 12, mean=mean) for name in ("linear", "rsa", "cka")},
         {name: np.ones(12) for name in ("linear", "rsa", "cka")},
     )
-    table = profile_order.run(config, "d", "primary", [brain])
+    table = profile_order(config, "d", "primary", [brain])
     return {(r["alignment"], r["profile"]): r for r in table.iter_rows(named=True)}
 
 
@@ -409,10 +412,10 @@ def test_patterns_that_do_not_vary_have_no_order():
         {name: np.ones((9, 9)) for name in ("linear", "rsa", "cka")},
         {name: np.full(9, np.nan) for name in ("linear", "rsa", "cka")},
     )
-    table = profile_order.run(config, "d", "primary", [flat])
+    table = profile_order(config, "d", "primary", [flat])
     assert set(table.filter(profile="pearson")["reason"]) == {Reason.UNDEFINED_SCORE}
     cosines = table.filter(profile="cosine")
     assert set(cosines["reason"]) == {Reason.OK}
     assert not cosines["gate_pass"].any()
-    nobody = profile_order.run(config, "d", "primary", [])
+    nobody = profile_order(config, "d", "primary", [])
     assert set(nobody["reason"]) == {Reason.DATASET_HAS_NO_RECORDING}

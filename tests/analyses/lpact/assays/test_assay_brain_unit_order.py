@@ -9,10 +9,10 @@ import pytest
 from brain_studies import study_config
 from scipy.stats import pearsonr, spearmanr
 
-from lpact.analyses.lpact.assays import brain_as_model, oracle
-from lpact.analyses.lpact.assays.base import BrainProfiles, reordered_means
+from lpact.analyses.lpact.assays import brain_as_model
+from lpact.analyses.lpact.assays.brain_as_model import OrderTest, whole_orders
 from lpact.analyses.lpact.assays.lines import findings
-from lpact.analyses.lpact.assays.unit_order import OrderTest, whole_orders
+from lpact.analyses.lpact.assays.patterns import BrainProfiles, reordered_means
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.tables.assay import FULL_SUMMARY
@@ -173,7 +173,7 @@ def test_the_summary_stores_the_test_and_the_oracle_follows_it():
         if share_rule(summary).item() and summary["p_value"].item() > 0.05
     )
     high = lucky.with_columns(mean_similarity=0.9, ceiling=0.9)
-    found = oracle.check(high, GatesConfig()).row(0, named=True)
+    found = brain_as_model.oracle(high, GatesConfig()).row(0, named=True)
     assert (found["n_ceiling_valid"], found["n_relational_pass"]) == (1, 0)
     assert not found["gate_pass"]
     between = summary_of(brains, "subject_to_subject").row(0, named=True)

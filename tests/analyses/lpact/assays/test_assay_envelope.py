@@ -24,8 +24,7 @@ from one_recording import (
 )
 from scipy import integrate, ndimage, stats
 
-from lpact.analyses.lpact.assays.clock import Clock
-from lpact.analyses.lpact.assays.courses import (
+from lpact.analyses.lpact.assays.envelope import (
     BOXCAR,
     ONSETS,
     PROXIES,
@@ -33,11 +32,10 @@ from lpact.analyses.lpact.assays.courses import (
     Course,
     envelope_course,
     proxy_course,
+    through_hrf,
 )
-from lpact.analyses.lpact.assays.envelope import through_hrf
-from lpact.analyses.lpact.assays.stimulus import unused_recording
-from lpact.analyses.lpact.assays.stimulus_rows import Place
-from lpact.analyses.lpact.assays.stimulus_summary import summarise
+from lpact.analyses.lpact.assays.signal import Clock
+from lpact.analyses.lpact.assays.stimulus import Place, summarise, unused_recording
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.assay import (
     ENVELOPE_FULL,

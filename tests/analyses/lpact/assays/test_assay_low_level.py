@@ -13,9 +13,11 @@ from scipy import stats
 
 import lpact
 from lpact.analyses.base import Audit
-from lpact.analyses.lpact.assays.held_out import by_gaps, held_out_pearson
-from lpact.analyses.lpact.assays.low_level import Scores, WordWindows, series_rate_scores
-from lpact.analyses.lpact.assays.shifts import (
+from lpact.analyses.lpact.assays.low_level import WordWindows, series_rate_scores
+from lpact.analyses.lpact.assays.scores import (
+    Scores,
+    by_gaps,
+    held_out_pearson,
     passes_by_chance,
     reachable_level,
     rotated_rows,

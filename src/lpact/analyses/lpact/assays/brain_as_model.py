@@ -5,29 +5,43 @@ For a unit i that two recordings share, its pattern in one of them takes the pla
     similarity(i) = ρ(b_i in the target, b_i in the source)
     delta(i)      = similarity(i) − mean over shuffled unit orders π of ρ(b_i in the target, π(b_i in the source))
 
-The mean over orders is the control's score, as for every random control. Two recordings make one pair, not two:
-the similarities are symmetric. Rows and their shares tell units apart; whether a summary passes also asks for one test
-over all of its pairs and units, `lpact.analyses.lpact.assays.unit_order`.
+The mean over orders is the control's score, as for every random control. Two recordings make one pair, not two: the
+similarities are symmetric.
+
+Patterns of units are far from independent: if one factor moves all units, they are nearly one vector, and whether most
+of them resemble their namesakes is one toss of a coin. So a summary passes only if one test over all of its pairs and
+units rejects, too. Its statistic is
+
+    T = mean over pairs of recordings of the mean over units of ρ(b_i in the target, b_i in the source)
+
+and its null is T with whole units in shuffled order, rows and columns of the patterns together (Mantel 1967):
+
+    T_π = mean over pairs (s, t) of the mean over units i of ρ(b_{π_t(i)} in t over π_t, b_{π_s(i)} in s over π_s)
+
+There is one order for each value of what a comparison varies (run, session or subject) and each set of shared units:
+all pairs that include it, and all measures and similarities, are shuffled alike. What pairs have in common stays in the
+null, and the test is exact if the unit orders of different runs (sessions, subjects) are unrelated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.assays.base import (
+from lpact.analyses.lpact.assays.patterns import (
     ROUNDING,
     BrainProfiles,
     mean_of_finite,
+    most_frequent_reason,
     of_role,
+    reordered_means,
     shuffled_similarities,
     unit_orders,
 )
-from lpact.analyses.lpact.assays.reliability import most_frequent_reason
-from lpact.analyses.lpact.assays.unit_order import OrderTest, Place, order_tests
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates.wording import number, words
 from lpact.analyses.lpact.levels.pairing import (
@@ -39,34 +53,51 @@ from lpact.analyses.lpact.levels.pairing import (
     paired,
 )
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
-from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL, BRAIN_AS_MODEL_SUMMARY
+from lpact.analyses.lpact.tables.assay import BRAIN_AS_MODEL, BRAIN_AS_MODEL_SUMMARY, BRAIN_ORACLE
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING
 from lpact.codes import Reason
+from lpact.datasets.base import RecordingId
 from lpact.math.seeding import keyed_rng
-from lpact.math.types import FloatArray
-from lpact.stats import rank_p_values
+from lpact.math.types import FloatArray, IntArray
+from lpact.stats import draw_p_value, rank_p_values
 from lpact.store import concat, frame, frame_from_columns, validate
 
 COMPARISONS = tuple(mode for mode in MODES if mode != SPLIT_HALF)
-PAIRS_AT_MOST = 100
+MAX_PAIRS = 100
 """Pairs of recordings compared for each dataset and comparison; of more, as many are drawn."""
+Place = tuple[str, str, str]
+"""Comparison, alignment measure, profile similarity."""
 
 
 def pairs(
     config: LPactConfig, dataset: str, comparison: str, recordings: Sequence[HasUnits]
 ) -> tuple[list[tuple[int, int]], int]:
-    """Places of the recordings that are compared, source first, and how many pairs there could be."""
+    """Indices of the recordings that are compared, source first, and how many pairs are possible."""
     possible = [
         (i, j)
         for i, j in combinations(range(len(recordings)), 2)
         if paired(comparison, recordings[i].id, recordings[j].id)
         and comparable(recordings[i], recordings[j])
     ]
-    if len(possible) <= PAIRS_AT_MOST:
+    if len(possible) <= MAX_PAIRS:
         return possible, len(possible)
     rng = keyed_rng(config.seed, "brain as model, pairs", dataset, comparison)
-    drawn = rng.choice(len(possible), PAIRS_AT_MOST, replace=False)
+    drawn = rng.choice(len(possible), MAX_PAIRS, replace=False)
     return [possible[i] for i in sorted(drawn.tolist())], len(possible)
+
+
+def _patterns(
+    config: LPactConfig, source: BrainProfiles, target: BrainProfiles, units: Sequence[str]
+) -> Iterator[tuple[str, IntArray, IntArray, FloatArray, FloatArray]]:
+    """Alignment measure, rows of the units in target and source, and both patterns over these units."""
+    rows, source_rows = (np.array([b.unit_index[u] for u in units]) for b in (target, source))
+    for alignment in config.relational.alignments:
+        a = target.matrices[alignment][np.ix_(rows, rows)]
+        b = source.matrices[alignment][np.ix_(source_rows, source_rows)]
+        yield alignment, rows, source_rows, a, b
+
+
+# --- Rows ------------------------------------------------------------------------------------------
 
 
 def run(config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]) -> pl.DataFrame:
@@ -95,23 +126,18 @@ def _pair(
     names = (str(source.id), str(target.id))
     rng = keyed_rng(config.seed, "brain as model", dataset, comparison, *names)
     orders = unit_orders(len(shared), config.assay.unit_permutations, rng)
-    rows, source_rows = (np.array([b.unit_index[u] for u in shared]) for b in (target, source))
     frames = []
-    for alignment in config.relational.alignments:
-        a = target.matrices[alignment][np.ix_(rows, rows)]
-        b = source.matrices[alignment][np.ix_(source_rows, source_rows)]
+    for alignment, rows, source_rows, a, b in _patterns(config, source, target, shared):
         reliability = np.minimum(
             target.reliability[alignment][rows], source.reliability[alignment][source_rows]
         )
         for name in config.relational.profiles:
+            real, shuffled = np.full(len(shared), np.nan), np.full((1, len(shared)), np.nan)
             if reason is Reason.OK:
                 profile = PROFILES.build(name)
                 real = profile.compare_pairs(a, b)
                 shuffled = shuffled_similarities(profile, a, b, orders)
-            else:
-                real, shuffled = np.full(len(shared), np.nan), np.full((1, len(shared)), np.nan)
-            columns = _contrast(real, shuffled, reliability, reason, config.gates)
-            key = {
+            columns = {
                 "dataset": dataset,
                 "comparison": comparison,
                 "source": names[0],
@@ -120,8 +146,9 @@ def _pair(
                 "alignment": alignment,
                 "profile": name,
                 "n_units_shared": len(shared),
+                **_contrast(real, shuffled, reliability, reason, config.gates),
             }
-            frames.append(frame_from_columns(BRAIN_AS_MODEL, {**key, **columns}))
+            frames.append(frame_from_columns(BRAIN_AS_MODEL, columns))
     return frames
 
 
@@ -150,12 +177,90 @@ def _contrast(
     }
 
 
+# --- One test per summary --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OrderTest:
+    """The statistic in the right order, and in shuffled ones, [P]."""
+
+    statistic: float
+    shuffled: FloatArray
+
+    @property
+    def n_orders(self) -> int:
+        """Shuffled orders with a statistic."""
+        return int(np.isfinite(self.shuffled).sum())
+
+    @property
+    def p_value(self) -> float | None:
+        """P-value of the right order; a shuffled one that differs by rounding alone counts as reaching it."""
+        p = draw_p_value(self.statistic - ROUNDING, self.shuffled)
+        return p if np.isfinite(p) else None
+
+
 def tests_of_order(
     config: LPactConfig, dataset: str, brains: Sequence[BrainProfiles]
 ) -> dict[Place, OrderTest]:
-    """One test per summary of one dataset, over the pairs that `run` compares."""
-    chosen = {c: pairs(config, dataset, c, brains)[0] for c in COMPARISONS}
-    return order_tests(config, dataset, brains, chosen)
+    """One test per summary of one dataset, over the pairs that `run` compares.
+
+    A summary whose pairs share too few units, or have no similarity, has no test.
+    """
+    found: dict[Place, list[FloatArray]] = {}
+    for comparison in COMPARISONS:
+        for i, j in pairs(config, dataset, comparison, brains)[0]:
+            means = _pair_means(config, dataset, comparison, brains[i], brains[j])
+            for (alignment, profile), own in means.items():
+                found.setdefault((comparison, alignment, profile), []).append(own)
+    over_pairs = {place: mean_of_finite(np.stack(means)) for place, means in found.items()}
+    return {
+        place: OrderTest(float(means[0]), means[1:])
+        for place, means in over_pairs.items()
+        if np.isfinite(means[0])
+    }
+
+
+def _pair_means(
+    config: LPactConfig, dataset: str, comparison: str, source: BrainProfiles, target: BrainProfiles
+) -> dict[tuple[str, str], FloatArray]:
+    """Mean similarity over the units of one pair, by measure and similarity: in the right order, then shuffled."""
+    shared = sorted(set(source.unit_ids) & set(target.unit_ids))
+    if not shared or len(shared) < config.relational.min_units:
+        return {}
+    n_orders = config.assay.unit_permutations
+    of_source, of_target = (
+        whole_orders(config.seed, dataset, comparison, brain.id, shared, n_orders)
+        for brain in (source, target)
+    )
+    # Only their relative order matters: the target's unit i is compared with the source's unit π_s(π_t⁻¹(i)).
+    relative = np.take_along_axis(of_source, np.argsort(of_target, axis=1), axis=1)
+    orders = np.concatenate([np.arange(len(shared))[None], relative])
+    return {
+        (alignment, name): reordered_means(PROFILES.build(name), a, b, orders)
+        for alignment, _, _, a, b in _patterns(config, source, target, shared)
+        for name in config.relational.profiles
+    }
+
+
+def whole_orders(
+    seed: int,
+    dataset: str,
+    comparison: str,
+    recording: RecordingId,
+    units: Sequence[str],
+    n_orders: int,
+) -> IntArray:
+    """Shuffled orders of units, [n_orders, N]: the same for all recordings that a comparison does not distinguish."""
+    varied = {
+        "run_to_run": recording.run,
+        "session_to_session": recording.session,
+        "subject_to_subject": recording.subject,
+    }[comparison]
+    rng = keyed_rng(seed, "brain as model, whole units", dataset, comparison, varied, *units)
+    return np.stack([rng.permutation(len(units)) for _ in range(n_orders)])
+
+
+# --- Summaries -------------------------------------------------------------------------------------
 
 
 def summarise(
@@ -176,7 +281,7 @@ def summarise(
     """
     table = validate(rows, BRAIN_AS_MODEL)
     reliable = validate(ceilings, BRAIN_CEILING).filter(
-        pl.col("mode") == SPLIT_HALF, pl.col("kind") == "profile", pl.col("valid")
+        pl.col("valid"), mode=SPLIT_HALF, kind="profile"
     )
     made = []
     for comparison in COMPARISONS:
@@ -185,6 +290,10 @@ def summarise(
             for profile in config.relational.profiles:
                 key = {"dataset": dataset, "alignment": alignment, "profile": profile}
                 part = table.filter(comparison=comparison, **key)
+                reason = Reason.OK
+                if not part.filter(reason=Reason.OK.value).height:
+                    reason = _why_none(part, comparison, recordings)
+                what = f"a brain in a model's place, {words(comparison)}, {profile}"
                 test = tests.get((comparison, alignment, profile))
                 made.append(
                     {
@@ -194,23 +303,17 @@ def summarise(
                         "n_pairs_possible": n_possible,
                         "n_pairs": len(chosen),
                         "ceiling": reliable.filter(**key)["reliability"].median(),
-                        **_summary(part, test, role, comparison, profile, recordings, config),
+                        **_summary(part, test, of_role(role) + what, reason, config),
                     }
                 )
     return validate(frame(BRAIN_AS_MODEL_SUMMARY, made), BRAIN_AS_MODEL_SUMMARY)
 
 
 def _summary(
-    part: pl.DataFrame,
-    test: OrderTest | None,
-    role: str,
-    comparison: str,
-    profile: str,
-    recordings: Sequence[HasUnits],
-    config: LPactConfig,
+    part: pl.DataFrame, test: OrderTest | None, what: str, reason: Reason, config: LPactConfig
 ) -> dict[str, object]:
     needed, alpha = config.gates.direction_fraction, config.assay.alpha
-    done = part.filter(pl.col("reason") == Reason.OK.value)
+    done = part.filter(reason=Reason.OK.value)
     n_pass = int(done["gate_pass"].sum())
     means = done.group_by("source", "target", maintain_order=True).agg(
         pl.col("similarity").mean(), pl.col("delta").mean()
@@ -220,15 +323,12 @@ def _summary(
     p_value = None if test is None or share is None else test.p_value
     enough = share is not None and share >= needed and isinstance(delta, float) and delta > 0
     passed = enough and p_value is not None and p_value <= alpha
-    reason = Reason.OK if done.height else _why_none(part, comparison, recordings)
-    what = f"a brain in a model's place, {words(comparison)}, {profile}"
-    if reason is not Reason.OK:
-        sentence = f"{what}: not available. {reason.explanation}"
-    else:
-        verb = "passes against" if passed else "does not pass against"
+    sentence = f"{what}: not available. {reason.explanation}"
+    if reason is Reason.OK:
         sentence = (
-            f"{what}, {verb} shuffled unit order: p = {number(p_value)}, at most {number(alpha)} is needed; "
-            f"{n_pass} of {done.height} unit rows pass, {number(needed)} of them must."
+            f"{what}, {'passes' if passed else 'does not pass'} against shuffled unit order: p = {number(p_value)}, "
+            f"at most {number(alpha)} is needed; {n_pass} of {done.height} unit rows pass, {number(needed)} of them "
+            "must."
         )
     return {
         "n_rows": done.height,
@@ -240,7 +340,7 @@ def _summary(
         "p_value": p_value,
         "n_orders": 0 if test is None else test.n_orders,
         "gate_pass": passed,
-        "interpretation": of_role(role) + sentence,
+        "interpretation": sentence,
         "reason": reason.value,
     }
 
@@ -250,12 +350,53 @@ def _why_none(part: pl.DataFrame, comparison: str, recordings: Sequence[HasUnits
         return most_frequent_reason(part["reason"])
     if not recordings:
         return Reason.DATASET_HAS_NO_RECORDING
-    ids = [r.id for r in recordings]
-    partners = [
-        (i, j) for i, j in combinations(range(len(ids)), 2) if paired(comparison, ids[i], ids[j])
-    ]
+    partners = [(a, b) for a, b in combinations(recordings, 2) if paired(comparison, a.id, b.id)]
     if not partners:
         return MISSING_PARTNER[comparison]
-    if not any(comparable(recordings[i], recordings[j]) for i, j in partners):
+    if not any(comparable(a, b) for a, b in partners):
         return Reason.UNITS_NOT_COMPARABLE
     return Reason.TOO_FEW_SHARED_UNITS
+
+
+def oracle(summaries: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
+    """A brain in a model's place through the relational gate and the ceiling together, by dataset and comparison.
+
+    The ceiling is the split-half reliability within the recordings: the comparison itself is the next stricter mode,
+    and cannot bound itself. No readout is fitted and nothing can be stripped, so that the other gates do not apply.
+    """
+    table = validate(summaries, BRAIN_AS_MODEL_SUMMARY)
+    bounded = pl.col("ceiling") >= gates.min_reliability
+    near = pl.col("mean_similarity") >= gates.min_ceiling_fraction * pl.col("ceiling")
+    table = table.with_columns(ceiling_valid=(bounded & near).fill_null(False))
+    rows = []
+    for (dataset, role, comparison), part in table.group_by(
+        "dataset", "role", "comparison", maintain_order=True
+    ):
+        done = part.filter(reason=Reason.OK.value)
+        n_joint = done.filter("gate_pass", "ceiling_valid").height
+        passed = bool(done.height) and n_joint / done.height > gates.summary_majority
+        reason = Reason.OK if done.height else most_frequent_reason(part["reason"])
+        what = f"{of_role(str(role))}a brain in a model's place, {words(str(comparison))}"
+        sentence = f"{what}: not available. {reason.explanation}"
+        if reason is Reason.OK:
+            sentence = (
+                f"{what}, {'passes' if passed else 'does not pass'} the relational gate and the ceiling together: "
+                f"{n_joint} of {done.height} summaries do."
+            )
+        rows.append(
+            {
+                "dataset": dataset,
+                "role": role,
+                "comparison": comparison,
+                "n_summaries": done.height,
+                "n_relational_pass": done.filter("gate_pass").height,
+                "n_ceiling_valid": done.filter("ceiling_valid").height,
+                "n_joint_pass": n_joint,
+                "predictive_gate_applicable": False,
+                "mechanism_gate_applicable": False,
+                "gate_pass": passed,
+                "interpretation": sentence,
+                "reason": reason.value,
+            }
+        )
+    return validate(frame(BRAIN_ORACLE, rows), BRAIN_ORACLE)

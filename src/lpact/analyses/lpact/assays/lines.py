@@ -1,9 +1,9 @@
-"""What the tables of the positive controls say, one line each: what passes where, and what is not available."""
+"""Findings of the positive controls, one line each: what passes where, and what is not available."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -26,7 +26,7 @@ from lpact.codes import Reason
 from lpact.tables import Table
 
 SIMULATED = "(simulated)"
-"""Stands in a dataset's place for the implanted study."""
+"""In place of a dataset's name for the implanted study."""
 
 _STIMULUS_CONTROLS = {
     LOW_LEVEL_SUMMARY: "word onset and word rate",
@@ -35,15 +35,12 @@ _STIMULUS_CONTROLS = {
     PROXY_SUMMARY: "proxies where the sound is missing",
 }
 
-_WHOLE = "acoustic envelope"
-"""What the lines of a table with one row per dataset are about."""
-
 
 @dataclass(frozen=True)
 class Finding:
     """One line: whether a control passes (None: not available), and whether it should.
 
-    ``number`` is what its detail rests on, in few letters: a count, or a median; empty where there is none.
+    ``number`` is the number behind the detail in short form: a count, or a median; empty if there is none.
     """
 
     control: str
@@ -64,17 +61,17 @@ class Finding:
 
 
 def findings(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> list[Finding]:
-    """Every finding of the tables that are there, control by control."""
-    readers: tuple[tuple[Table, Callable[[pl.DataFrame, GatesConfig], list[Finding]]], ...] = (
-        (IMPLANT, _implant),
-        (BRAIN_RELIABILITY, _reliability),
-        (BRAIN_AS_MODEL_SUMMARY, _brain_as_model),
-        (BRAIN_ORACLE, _oracle),
-        (PROFILE_ORDER, _order),
-    )
+    """Every finding of the given tables, control by control."""
+    readers = {
+        IMPLANT: _implant,
+        BRAIN_RELIABILITY: _reliability,
+        BRAIN_AS_MODEL_SUMMARY: _brain_as_model,
+        BRAIN_ORACLE: _oracle,
+        PROFILE_ORDER: _order,
+    }
     found = [
         finding
-        for table, read in readers
+        for table, read in readers.items()
         if table.name in tables
         for finding in read(tables[table.name], gates)
     ]
@@ -84,139 +81,103 @@ def findings(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) -> list[Fin
     return found
 
 
-def _implant(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
-    return [
-        Finding(
-            "implanted signal",
-            SIMULATED,
-            f"{row['arm']}, gate profile {row['gate_profile']}",
-            _passes(row),
-            row["interpretation"] if _passes(row) is not None else _explained(row["reason"]),
-            row["reason"],
-            expected=row["arm"] == IMPLANTED,
-        )
-        for row in table.filter(quantity="integrated").iter_rows(named=True)
-    ]
-
-
-def _passes(row: Mapping[str, Any]) -> bool | None:
-    return bool(row["gate_pass"]) if row["reason"] == Reason.OK.value else None
-
-
-def _reliability(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
-    return [
-        Finding(
-            "brain–brain reliability",
-            row["dataset"],
-            f"{words(row['mode'])}, {words(row['kind'])}",
-            _passes(row),
-            _reliability_detail(row),
-            row["reason"],
-            number=f"median {row['median_reliability']:.3f}" if _passes(row) is not None else "",
-        )
-        for row in table.iter_rows(named=True)
-    ]
-
-
-def _reliability_detail(row: Mapping[str, Any]) -> str:
-    if row["reason"] != Reason.OK.value:
-        return _explained(row["reason"])
-    alone = "; stands alone, slow drift can inflate it" if row["split_half_alone"] else ""
-    return (
-        f"median {number(row['median_reliability'])}; {row['n_reliable']} of {row['n_valid']} rows "
-        f"reach {number(row['min_reliability'])}{alone}"
-    )
+def _row_finding(
+    control: str, dataset: str, what: str, row: Mapping[str, Any], detail: str, **more: Any
+) -> Finding:
+    """A finding of one row; without a result, its reason takes the place of the detail."""
+    code = str(row["reason"])
+    if code != Reason.OK.value:
+        return Finding(control, dataset, what, None, _explained(code), code)
+    return Finding(control, dataset, what, bool(row["gate_pass"]), detail, code, **more)
 
 
 def _explained(code: str) -> str:
-    return next((r.explanation for r in Reason if r.value == code), code)
+    return next((reason.explanation for reason in Reason if reason.value == code), code)
 
 
-def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:
-    made = []
-    for (dataset, comparison), part in table.group_by("dataset", "comparison", maintain_order=True):
-        key = ("brain as model", str(dataset), words(str(comparison)))
-        done = _computed(part)
-        if done is None:
-            made.append(_not_available(key, part))
-            continue
-        n_pass = done.filter("gate_pass").height
-        share = f"{n_pass} of {done.height}"
-        detail = (
-            f"{share} summaries; {done['n_pass'].sum()} of {done['n_rows'].sum()} unit rows; "
-            f"mean delta {number(_mean(done['mean_delta']))}; median p {number(_median(done['p_value']))}"
-        )
-        passes = n_pass / done.height > gates.summary_majority
-        made.append(Finding(*key, passes, detail, number=share))
-    return made
+def _implant(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
+    for row in table.filter(quantity="integrated").iter_rows(named=True):
+        what = f"{row['arm']}, gate profile {row['gate_profile']}"
+        finding = _row_finding("implanted signal", SIMULATED, what, row, row["interpretation"])
+        yield replace(finding, expected=row["arm"] == IMPLANTED)
 
 
-def _computed(part: pl.DataFrame) -> pl.DataFrame | None:
-    """The rows with a result; none where there is not one."""
-    done = part.filter(pl.col("reason") == Reason.OK.value)
-    return None if done.is_empty() else done
-
-
-def _not_available(key: tuple[str, str, str], part: pl.DataFrame) -> Finding:
-    code = str(part["reason"][0])
-    return Finding(*key, None, _explained(code), code)
-
-
-def _mean(values: pl.Series) -> float | None:
-    mean = values.mean()
-    return mean if isinstance(mean, float) else None
-
-
-def _median(values: pl.Series) -> float | None:
-    median = values.median()
-    return median if isinstance(median, float) else None
-
-
-def _oracle(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
-    made = []
+def _reliability(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
     for row in table.iter_rows(named=True):
-        share, known = f"{row['n_joint_pass']} of {row['n_summaries']}", _passes(row) is not None
-        made.append(
-            Finding(
-                "brain as model, with ceiling",
-                row["dataset"],
-                words(row["comparison"]),
-                _passes(row),
-                f"{share} summaries pass both" if known else _explained(row["reason"]),
-                row["reason"],
-                number=share if known else "",
-            )
+        median = row["median_reliability"]
+        alone = (
+            "; the only valid mode, slow drift can inflate it" if row["split_half_alone"] else ""
         )
-    return made
+        yield _row_finding(
+            "brain–brain reliability",
+            row["dataset"],
+            f"{words(row['mode'])}, {words(row['kind'])}",
+            row,
+            f"median {number(median)}; {row['n_reliable']} of {row['n_valid']} rows reach "
+            f"{number(row['min_reliability'])}{alone}",
+            number="" if median is None else f"median {median:.3f}",
+        )
 
 
-def _order(table: pl.DataFrame, gates: GatesConfig) -> list[Finding]:  # noqa: ARG001
-    made = []
-    for (dataset, profile), part in table.group_by("dataset", "profile", maintain_order=True):
-        key = ("profile order", str(dataset), str(profile))
-        done = _computed(part)
-        if done is None:
-            made.append(_not_available(key, part))
-            continue
+def _oracle(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
+    for row in table.iter_rows(named=True):
+        share, what = f"{row['n_joint_pass']} of {row['n_summaries']}", words(row["comparison"])
+        control, detail = "brain as model, with ceiling", f"{share} summaries pass both"
+        yield _row_finding(control, row["dataset"], what, row, detail, number=share)
+
+
+def _brain_as_model(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:
+    for (dataset, comparison), part in table.group_by("dataset", "comparison", maintain_order=True):
+        done = part.filter(reason=Reason.OK.value)
         n_pass = done.filter("gate_pass").height
         share = f"{n_pass} of {done.height}"
-        detail = (
-            f"{share} measures; right minus shuffled order {number(_mean(done['median_delta']))}"
+        passes = bool(done.height) and n_pass / done.height > gates.summary_majority
+        yield _row_finding(
+            "brain as model",
+            str(dataset),
+            words(str(comparison)),
+            {"gate_pass": passes, "reason": (done if done.height else part)["reason"][0]},
+            f"{share} summaries; {done['n_pass'].sum()} of {done['n_rows'].sum()} unit rows; mean delta "
+            f"{_number(done['mean_delta'].mean())}; median p {_number(done['p_value'].median())}",
+            number=share,
         )
-        made.append(Finding(*key, n_pass == done.height, detail, number=share))
-    return made
 
 
-def _stimulus(control: str, table: Table, frame: pl.DataFrame) -> list[Finding]:
+def _order(table: pl.DataFrame, gates: GatesConfig) -> Iterator[Finding]:  # noqa: ARG001
+    for (dataset, profile), part in table.group_by("dataset", "profile", maintain_order=True):
+        done = part.filter(reason=Reason.OK.value)
+        n_pass = done.filter("gate_pass").height
+        share = f"{n_pass} of {done.height}"
+        delta = _number(done["median_delta"].mean())
+        yield _row_finding(
+            "profile order",
+            str(dataset),
+            str(profile),
+            {
+                "gate_pass": n_pass == done.height,
+                "reason": (done if done.height else part)["reason"][0],
+            },
+            f"{share} measures; right minus shuffled order {delta}",
+            number=share,
+        )
+
+
+def _number(value: object) -> str:
+    return number(value if isinstance(value, float) else None)
+
+
+def _stimulus(control: str, table: Table, frame: pl.DataFrame) -> Iterator[Finding]:
     """A summary by dataset: its key says what, its interpretation why."""
-    made = []
     for row in frame.iter_rows(named=True):
         what = ", ".join(words(str(row[key])) for key in table.key if key != "dataset")
-        what = what or _WHOLE
         passes = {"pass": True, "no": False}.get(row["gate"])
         share = "" if passes is None else f"{row['n_passing']} of {row['n_computed']}"
-        detail = row["interpretation"]
-        made.append(
-            Finding(control, row["dataset"], what, passes, detail, row["reason"], number=share)
+        yield Finding(
+            control,
+            row["dataset"],
+            what or "acoustic envelope",
+            passes,
+            row["interpretation"],
+            row["reason"],
+            number=share,
         )
-    return made

@@ -1,17 +1,21 @@
-"""Low-level neural gates: does the signal know when words begin, and how fast they come?"""
+"""Low-level neural gates: does the signal respond to word onsets, and to word rate?"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from lpact.analyses.lpact.assays.clock import words_heard
-from lpact.analyses.lpact.assays.held_out import by_gaps, held_out_pearson
-from lpact.analyses.lpact.assays.shifts import rotated_rows, rotated_times, shift_p, shift_parts
-from lpact.analyses.lpact.assays.signal import OpenRecording
+from lpact.analyses.lpact.assays.scores import (
+    Scores,
+    by_gaps,
+    held_out_pearson,
+    rotated_rows,
+    rotated_times,
+    shift_parts,
+)
+from lpact.analyses.lpact.assays.signal import OpenRecording, words_heard
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.codes import Reason
 from lpact.datasets.base import Stimulus
@@ -20,46 +24,17 @@ from lpact.grid.words import story_codes
 from lpact.inputs.prepare import Prepared, make_folds
 from lpact.math.splits import BlockedFolds
 from lpact.math.surrogates import autocorrelation_time
-from lpact.math.types import BoolArray, FloatArray, IntArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.math.windows import nearest_sample
 
 MIN_SHIFT_S = 1.0
-"""No shift is smaller: words answer to for about as long."""
+"""Smallest shift: responses to words last about as long."""
 HAEMODYNAMIC_S = 16.0
 """The same for haemodynamic responses."""
 FEWEST_EVENTS = 20
 FEWEST_SAMPLES = 2
-"""Samples that a window must hold to be one."""
+"""Fewest samples of a window."""
 UNITS_AT_A_TIME = 1024
-
-
-@dataclass(frozen=True)
-class Scores:
-    """A score of every unit at the real place and at every shift.
-
-    ``real`` is [n_units], ``shifted`` is [n_shifts, n_units]; NaN where undefined. ``pooling`` says how units become
-    one number of the recording: ``mean`` or ``median``.
-    """
-
-    real: FloatArray
-    shifted: FloatArray
-    n_events: int
-    pooling: str
-
-    def pooled(self) -> tuple[float, FloatArray]:
-        """Return the recording's number at the real place and at every shift, over units that have all of them."""
-        defined = self.defined
-        pool = np.mean if self.pooling == "mean" else np.median
-        return float(pool(self.real[defined])), pool(self.shifted[:, defined], axis=1)
-
-    @property
-    def defined(self) -> BoolArray:
-        """Units with a score everywhere."""
-        return np.isfinite(self.real) & np.isfinite(self.shifted).all(axis=0)
-
-    def unit_p(self) -> FloatArray:
-        """Return p of every unit; NaN where undefined."""
-        return shift_p(self.real, self.shifted)
 
 
 def window_name(window_ms: tuple[float, float]) -> str:
@@ -68,7 +43,7 @@ def window_name(window_ms: tuple[float, float]) -> str:
 
 
 class WordWindows:
-    """Collects, unit by unit, the mean signal in windows after words, real and shifted.
+    """Mean signal in windows after words, real and shifted, collected unit by unit.
 
     Shifted onsets are the real ones rotated within their story, by more than a second, the latest window and the
     signal's autocorrelation time.
@@ -113,7 +88,7 @@ class WordWindows:
         self._responses: list[FloatArray] = []
 
     def add(self, columns: FloatArray) -> None:
-        """Take in units, [n_samples, n]; NaN marks missing samples."""
+        """Add units, [n_samples, n]; NaN marks missing samples."""
         for column in columns.T:
             finite = np.isfinite(column)
             known = column[finite]
@@ -138,7 +113,7 @@ class WordWindows:
 
     @property
     def n_units(self) -> int:
-        """Units taken in so far."""
+        """Units added so far."""
         return len(self._means)
 
     def onset_scores(self, window: int) -> Scores | Reason:
@@ -163,7 +138,7 @@ class WordWindows:
         return Scores(effect[0], effect[1:], n_events, "mean")
 
     def responses(self, window: int) -> tuple[IntArray, FloatArray]:
-        """Return words and their responses [n, n_units], of words whose window the recording holds."""
+        """Words whose window is inside the recording, and their responses [n, n_units]."""
         held = np.flatnonzero(self._held[window][0])
         values = np.stack([unit[window][held] for unit in self._responses], axis=1)
         return self.words[held], values
@@ -181,7 +156,7 @@ def rate_scores(
 ) -> Scores | Reason:
     """Held-out correlation of word rate and response, and of rotated word rates, or why there is none.
 
-    ``predictors`` [n_events, q] and ``responses`` [n_events, n_units] share rows; ``folds`` are made anew where None.
+    ``predictors`` [n_events, q] and ``responses`` [n_events, n_units] share rows; ``folds`` are made anew if None.
     Rates are rotated within their story, by ``min_shift`` events at least and by their own autocorrelation time.
     """
     if len(predictors) < FEWEST_EVENTS:
@@ -249,7 +224,7 @@ def grid_rate_scores(
     config: LPactConfig,
     rng: np.random.Generator,
 ) -> Scores | Reason:
-    """Word rate and responses on the study's own event grid: how TRs and epochs meet words.
+    """Word rate and responses on the study's event grid, for TRs and epochs.
 
     ``response_s`` is how long a response lasts: no rotation is smaller.
     """
@@ -266,8 +241,3 @@ def grid_rate_scores(
         min_shift=math.ceil(response_s / max(step_s, 1e-3)),
         rng=rng,
     )
-
-
-def lags_within(lags_ms: Sequence[float], window_ms: tuple[float, float]) -> list[int]:
-    """Return the layers of epochs whose lag lies in a window."""
-    return [i for i, lag_ms in enumerate(lags_ms) if window_ms[0] <= lag_ms < window_ms[1]]

@@ -1,16 +1,16 @@
 """Do brains agree with brains? Measured reliabilities, counted.
 
-The control asks whether the measured responses and patterns hold anything stable at all. It is necessary and not
-sufficient: split half of one recording can share slow drift, so that it is flagged where it stands alone.
+The control shows whether the measured responses and patterns contain anything stable at all. It is necessary and not
+sufficient: the halves of one recording can share slow drift, so that split half is flagged if no other mode is valid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import polars as pl
 
-from lpact.analyses.lpact.assays.base import of_role
+from lpact.analyses.lpact.assays.patterns import most_frequent_reason, of_role
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.wording import number, words
 from lpact.analyses.lpact.levels.pairing import MODES, SPLIT_HALF
@@ -21,39 +21,30 @@ from lpact.store import frame, validate
 from lpact.tables import RECORDING_KEY
 
 KINDS = ("profile", "response", "response_to_mean")
-_KEY = ("mode", "kind")
 
 
 def summarise(ceilings: pl.DataFrame, roles: Mapping[str, str], gates: GatesConfig) -> pl.DataFrame:
     """One row per dataset, mode and kind, from ``ceilings/brain_brain_ceiling``.
 
-    A row passes if at least ``direction_fraction`` of the valid reliabilities reach ``min_reliability``, in every
-    profile similarity by itself: the cosine of positive patterns reaches it whatever they are, and must not carry the
-    others.
+    A row passes if at least ``direction_fraction`` of the valid reliabilities reach ``min_reliability`` in every
+    profile similarity separately: the cosine of positive patterns always reaches it, and must not carry the others.
     """
     table = validate(ceilings, BRAIN_CEILING)
     rows = []
     for dataset, role in roles.items():
         own = table.filter(dataset=dataset)
-        valid_modes = {
-            kind: set(own.filter(pl.col("kind") == kind, pl.col("valid"))["mode"]) for kind in KINDS
-        }
         for mode in MODES:
             for kind in KINDS:
-                part = own.filter(pl.col("mode") == mode, pl.col("kind") == kind)
-                alone = mode == SPLIT_HALF and valid_modes[kind] == {SPLIT_HALF}
-                rows.append(_row(part, dataset, role, mode, kind, alone, gates))
+                valid_modes = set(own.filter(pl.col("valid"), kind=kind)["mode"])
+                alone = mode == SPLIT_HALF and valid_modes == {SPLIT_HALF}
+                part = own.filter(mode=mode, kind=kind)
+                key = {"dataset": dataset, "role": role, "mode": mode, "kind": kind}
+                rows.append({**key, **_summary(part, key, gates, alone=alone)})
     return validate(frame(BRAIN_RELIABILITY, rows), BRAIN_RELIABILITY)
 
 
-def _row(
-    part: pl.DataFrame,
-    dataset: str,
-    role: str,
-    mode: str,
-    kind: str,
-    alone: bool,
-    gates: GatesConfig,
+def _summary(
+    part: pl.DataFrame, key: Mapping[str, str], gates: GatesConfig, *, alone: bool
 ) -> dict[str, object]:
     valid = part.filter("valid").with_columns(
         reliable=pl.col("reliability") >= gates.min_reliability
@@ -63,11 +54,17 @@ def _row(
     passed = isinstance(weakest, float) and weakest >= gates.direction_fraction
     reason = Reason.OK if valid.height else most_frequent_reason(part["reason"])
     n_reliable = int(valid["reliable"].sum())
+    of_what = "patterns" if key["kind"] == "profile" else "responses"
+    sentence = f"{words(key['mode'])} reliability of {of_what} "
+    if reason is not Reason.OK:
+        sentence += f"is not available: {reason.explanation}"
+    else:
+        sentence += "passes" if passed else "does not pass"
+        sentence += f": {n_reliable} of {valid.height} rows reach {number(gates.min_reliability)}"
+        if passed and alone:
+            sentence += "; no other mode is valid here, and slow drift can inflate this one"
+        sentence += "."
     return {
-        "dataset": dataset,
-        "role": role,
-        "mode": mode,
-        "kind": kind,
         "n_recordings": part.select(RECORDING_KEY).unique().height,
         "n_rows": part.height,
         "n_valid": valid.height,
@@ -79,35 +76,6 @@ def _row(
         "min_reliability": gates.min_reliability,
         "split_half_alone": alone,
         "gate_pass": passed,
-        "interpretation": of_role(role)
-        + _sentence(mode, kind, passed, alone, reason, n_reliable, valid.height, gates),
+        "interpretation": of_role(key["role"]) + sentence,
         "reason": reason.value,
     }
-
-
-def most_frequent_reason(reasons: Iterable[str]) -> Reason:
-    """The reason that most rows give; of a dataset without rows, that it has no recording."""
-    given = list(reasons)
-    if not given:
-        return Reason.DATASET_HAS_NO_RECORDING
-    return min(Reason, key=lambda reason: (-given.count(reason.value), reason.value))
-
-
-def _sentence(
-    mode: str,
-    kind: str,
-    passed: bool,
-    alone: bool,
-    reason: Reason,
-    n_reliable: int,
-    n_valid: int,
-    gates: GatesConfig,
-) -> str:
-    what = f"{words(mode)} reliability of {'patterns' if kind == 'profile' else 'responses'}"
-    if reason is not Reason.OK:
-        return f"{what} is not available: {reason.explanation}"
-    counted = f"{n_reliable} of {n_valid} rows reach {number(gates.min_reliability)}"
-    if not passed:
-        return f"{what} does not pass: {counted}."
-    caution = "; no other mode is valid here, and slow drift can inflate this one" if alone else ""
-    return f"{what} passes: {counted}{caution}."

@@ -1,7 +1,7 @@
-"""The signal that positive controls of the stimulus look at: the recording's own, after the study's preprocessing.
+"""The signal that positive controls of the stimulus use, and its clock: the recording after the study's preprocessing.
 
-It is read a few units at a time. Samples that the source marks as bad, or that lie beyond the study's artefact
-threshold, are missing here, each unit by itself.
+It is read a few units at a time. Samples that the source marks as bad, or that exceed the study's artefact threshold,
+are missing here, for each unit separately.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import numpy as np
 import scipy
 
 from lpact.config import DatasetConfig, PreprocessConfig
-from lpact.datasets.base import Dataset, Recording, RecordingId, TimeSeries
+from lpact.datasets.base import Dataset, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.validate import UnitScan, check_recording
+from lpact.grid.own_clock import PAUSE_S, PAUSE_SHARE
 from lpact.grid.pace import FASTEST_TR_HZ
+from lpact.grid.words import times_s
 from lpact.math.surrogates import autocorrelation_time
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.math.windows import nearest_sample
@@ -25,16 +27,16 @@ from lpact.preprocess import preprocess
 from lpact.preprocess.filters import ratio_of_rates
 
 PROBED_UNITS = 8
-DRIFT_S = 10.0
-"""What is slower than this counts as drift, not as autocorrelation: a shift within a story does not undo it."""
 PROBE_HZ = 25.0
+DRIFT_S = 10.0
+"""Slower changes count as drift, not as autocorrelation: a shift within a story does not undo them."""
 
 SERIES, TRS, EPOCHS = "time_series", "trs", "epochs"
 
 
 @dataclass(frozen=True)
 class OpenRecording:
-    """A recording as the study looks at it; ``kind`` is `SERIES`, `TRS` or `EPOCHS`."""
+    """A preprocessed recording; ``kind`` is `SERIES`, `TRS` or `EPOCHS`."""
 
     recording: Recording
     kind: str
@@ -50,7 +52,7 @@ class OpenRecording:
 def open_recording(
     dataset: Dataset, recording_id: RecordingId, entry: DatasetConfig
 ) -> OpenRecording:
-    """Open and preprocess a recording; nothing is read of one that is streamed."""
+    """Open and preprocess a recording; a streamed one is not read yet."""
     recording = preprocess(dataset.recording(recording_id), entry.preprocess)
     check_recording(recording)
     rate_hz = getattr(recording.signal, "sampling_rate_hz", None)
@@ -58,7 +60,7 @@ def open_recording(
 
 
 def kind_of(rate_hz: float | None, entry: DatasetConfig) -> str:
-    """Return how a signal meets words: epochs (which have no rate), one sample a TR, or samples faster than words."""
+    """How a signal is sampled: epochs (which have no rate), one sample per TR, or samples faster than words."""
     if rate_hz is None:
         return EPOCHS
     return TRS if rate_hz <= FASTEST_TR_HZ or entry.grid.events == "trs" else SERIES
@@ -123,9 +125,9 @@ def resampled(columns: FloatArray, ratio: Fraction) -> FloatArray:
 
 
 def autocorrelation_s(opened: OpenRecording) -> float:
-    """Return the time after which the signal has forgotten itself: autocorrelation below 1/e, drifts aside.
+    """Seconds after which the signal's autocorrelation is below 1/e, drifts aside.
 
-    The longest of up to eight units, spread over all that there are, after a running mean of ten seconds is taken out.
+    The longest of up to eight units, spread over all units, after a running mean of ten seconds is removed.
     """
     series = opened.series
     ratio = resampling(series.sampling_rate_hz, PROBE_HZ)
@@ -143,3 +145,56 @@ def autocorrelation_s(opened: OpenRecording) -> float:
                 fast = finite - scipy.ndimage.uniform_filter1d(finite, length)
                 longest = max(longest, autocorrelation_time(fast[:, None]))
     return longest / rate_hz
+
+
+# --- Clock -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Maps times of a recording to times of its stimulus.
+
+    Without separate word times, both have one clock. If the recording has its own word times, times between two words
+    are interpolated; before the first and after the last word, time runs at the same pace. If the stimulus paused or
+    jumped between two words (by more than 0.25 s and 2 %, as for events of the grid), times between them are NaN.
+    """
+
+    heard_s: FloatArray
+    said_s: FloatArray
+
+    @classmethod
+    def of(cls, recording: Recording, stimulus: Stimulus) -> Clock:
+        """From the times of words."""
+        own = recording.word_onsets_s
+        if own is None:
+            return cls(np.empty(0), np.empty(0))
+        onset_s, _ = times_s(stimulus.words)
+        known = np.isfinite(own)
+        heard_s, first = np.unique(own[known], return_index=True)
+        return cls(heard_s, onset_s[known][first])
+
+    def stimulus_s(self, recording_s: FloatArray) -> FloatArray:
+        """Times of the stimulus at these times of the recording."""
+        heard, said = self.heard_s, self.said_s
+        if heard.size == 0:
+            return recording_s
+        inside = np.clip(recording_s, heard[0], heard[-1])
+        moment: FloatArray = np.interp(inside, heard, said) + (recording_s - inside)
+        lasted_s = np.diff(said)
+        extra_s = np.abs(np.diff(heard) - lasted_s)
+        broken = np.flatnonzero(extra_s > np.maximum(PAUSE_S, PAUSE_SHARE * lasted_s))
+        for gap in broken.tolist():
+            between = (recording_s > heard[gap]) & (recording_s < heard[gap + 1])
+            moment[between] = np.nan
+        return moment
+
+
+def words_heard(recording: Recording, stimulus: Stimulus) -> tuple[FloatArray, FloatArray]:
+    """Onset and offset of every word on the recording's clock, [n_words] each; NaN if not known.
+
+    A word lasts as long as in the stimulus.
+    """
+    onset_s, offset_s = times_s(stimulus.words)
+    if recording.word_onsets_s is None:
+        return onset_s, offset_s
+    return recording.word_onsets_s, recording.word_onsets_s + offset_s - onset_s

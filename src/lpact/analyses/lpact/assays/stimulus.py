@@ -1,73 +1,117 @@
-"""All positive controls of one recording that use its stimulus, in one pass over its signal."""
+"""Positive controls that use the stimulus: all tables of one recording in one pass, and their summaries by dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.assays.courses import (
+from lpact.analyses.lpact.assays.envelope import (
     BOXCAR,
     ONSETS,
     PROXIES,
     TRANSCRIPT,
     Course,
+    Follower,
     envelope_course,
+    meeting_rate,
     proxy_course,
 )
-from lpact.analyses.lpact.assays.envelope import Follower, meeting_rate
 from lpact.analyses.lpact.assays.low_level import (
     HAEMODYNAMIC_S,
     MIN_SHIFT_S,
-    Scores,
     WordWindows,
     grid_rate_scores,
-    lags_within,
     series_rate_scores,
+    window_name,
 )
+from lpact.analyses.lpact.assays.scores import Scores, passes_by_chance, reachable_level, shift_p
 from lpact.analyses.lpact.assays.signal import (
     EPOCHS,
     SERIES,
+    TRS,
     OpenRecording,
     autocorrelation_s,
     open_recording,
     resampled,
     usable_columns,
 )
-from lpact.analyses.lpact.assays.stimulus_rows import (
-    ONSET,
-    RATE,
-    Absent,
-    Place,
-    followed_row,
-    low_level_row,
-)
+from lpact.analyses.lpact.config import AssayConfig, LPactConfig
 from lpact.analyses.lpact.levels.media import PROXY_LABELS, media_of
 from lpact.analyses.lpact.tables.assay import (
     ENVELOPE_FULL,
     ENVELOPE_STANDALONE,
+    FULL_SUMMARY,
     LOW_LEVEL,
+    LOW_LEVEL_SUMMARY,
     PROXY,
+    PROXY_SUMMARY,
+    STANDALONE_SUMMARY,
 )
 from lpact.codes import Reason
-from lpact.datasets.base import AbsentMedium, Dataset, Stimulus
+from lpact.config import DatasetConfig
+from lpact.datasets.base import AbsentMedium, Dataset, RecordingId, Stimulus
 from lpact.features.acoustics import envelope_source
 from lpact.inputs.prepare import Prepared
-from lpact.store import frame
+from lpact.math.seeding import keyed_rng
+from lpact.math.types import FloatArray
+from lpact.store import concat, frame
+from lpact.tables import Table
 
+Row = dict[str, object]
+ONSET, RATE = "word_onset", "word_rate"
+METRICS = {ONSET: "event_effect", RATE: "pearson"}
+ENVELOPES = (ENVELOPE_STANDALONE, ENVELOPE_FULL)
 _MADE_FROM = {BOXCAR: "word_times", ONSETS: "word_times", TRANSCRIPT: "transcript_columns"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A recording in the study: the key of its rows and of its random draws."""
+
+    config: LPactConfig
+    entry: DatasetConfig
+    id: RecordingId
+    kind: str
+
+    @property
+    def key(self) -> dict[str, str]:
+        """Recording columns of every table."""
+        return {
+            "dataset": self.entry.name,
+            "subject": self.id.subject,
+            "session": self.id.session,
+            "run": self.id.run,
+        }
+
+    def rng(self, *what: str) -> np.random.Generator:
+        """The generator of some draws for this recording."""
+        return keyed_rng(self.config.seed, "assay", *what, *self.key.values())
+
+    @property
+    def windows(self) -> dict[str, tuple[str, ...]]:
+        """Names of the windows of each target."""
+        after = tuple(map(window_name, self.config.assay.onset_windows_ms))
+        delays = tuple(f"delay {lag_ms:g} ms" for lag_ms in self.entry.grid.lags_ms)
+        return {ONSET: after, RATE: delays if self.kind == TRS else after}
+
+
+_Followers = Mapping[str, Follower | AbsentMedium]
+_LowLevel = Mapping[tuple[str, str], Scores | Reason]
 
 
 def run_recording(
     place: Place, dataset: Dataset, prepared: Callable[[], Prepared]
 ) -> dict[str, pl.DataFrame]:
-    """Return the tables of a usable recording; ``prepared`` is asked for only where the event grid is needed."""
+    """Tables of a usable recording; ``prepared`` is called only if the event grid is needed."""
     stimulus = dataset.stimulus(place.id.stimulus)
     opened = open_recording(dataset, place.id, place.entry)
-    if place.kind == EPOCHS:
-        return _tables(place, stimulus, _grid_scores(place, prepared()), {})
-    fading_s = autocorrelation_s(opened)
+    fading_s = 0.0 if place.kind == EPOCHS else autocorrelation_s(opened)
     followers = _followers(place, opened, stimulus, fading_s)
+    if place.kind == EPOCHS:
+        return _tables(place, stimulus, _grid_scores(place, prepared()), followers)
     windows = None
     if place.kind == SERIES:
         assay, rng = place.config.assay, place.rng("onsets")
@@ -86,15 +130,10 @@ def run_recording(
 
 
 def unused_recording(place: Place, reason: Reason) -> dict[str, pl.DataFrame]:
-    """Return the tables of a recording that the audit does not use: every row says why."""
+    """Tables of a recording that the audit does not use: every row has the reason."""
     scores = {(target, w): reason for target, named in place.windows.items() for w in named}
-    absent = Absent(reason, "")
-    names = (ENVELOPE_STANDALONE.name, ENVELOPE_FULL.name, *PROXIES)
-    return _tables(place, None, scores, dict.fromkeys(names, absent))
-
-
-_Followers = Mapping[str, Follower | Absent]
-_LowLevel = Mapping[tuple[str, str], Scores | Reason]
+    names = (*(table.name for table in ENVELOPES), *PROXIES)
+    return _tables(place, None, scores, dict.fromkeys(names, AbsentMedium(reason, "")))
 
 
 def _series_scores(place: Place, stimulus: Stimulus, windows: WordWindows) -> _LowLevel:
@@ -112,37 +151,36 @@ def _series_scores(place: Place, stimulus: Stimulus, windows: WordWindows) -> _L
 
 def _grid_scores(place: Place, prepared: Prepared) -> _LowLevel:
     """Word rate on the event grid; onsets cannot be shifted there."""
-    config, responses = place.config, prepared.grid.responses
+    config, grid = place.config, prepared.grid
     epochs = place.kind == EPOCHS
     why = Reason.NOT_CONTINUOUS if epochs else Reason.WINDOW_NOT_HELD
     scores: dict[tuple[str, str], Scores | Reason] = {
         (ONSET, name): why for name in place.windows[ONSET]
     }
     for number, name in enumerate(place.windows[RATE]):
-        layers = [number]
+        lags = [number]
         if epochs:
-            layers = lags_within(prepared.grid.lags_ms, config.assay.onset_windows_ms[number])
-        if not layers:
-            scores[RATE, name] = Reason.WINDOW_NOT_HELD
-            continue
-        scores[RATE, name] = grid_rate_scores(
-            prepared,
-            responses[layers].mean(axis=0),
-            MIN_SHIFT_S if epochs else HAEMODYNAMIC_S,
-            config,
-            place.rng("rate"),
-        )
+            first_ms, stop_ms = config.assay.onset_windows_ms[number]
+            lags = [i for i, lag_ms in enumerate(grid.lags_ms) if first_ms <= lag_ms < stop_ms]
+        scores[RATE, name] = Reason.WINDOW_NOT_HELD
+        if lags:
+            responses = grid.responses[lags].mean(axis=0)
+            response_s = MIN_SHIFT_S if epochs else HAEMODYNAMIC_S
+            rng = place.rng("rate")
+            scores[RATE, name] = grid_rate_scores(prepared, responses, response_s, config, rng)
     return scores
 
 
 def _followers(
     place: Place, opened: OpenRecording, stimulus: Stimulus, fading_s: float
-) -> dict[str, Follower | Absent]:
-    """What the signal is compared with: the envelope where there is sound, proxies where there is none."""
+) -> dict[str, Follower | AbsentMedium]:
+    """What the signal is compared with: the envelope if there is sound, else proxies; epochs with neither."""
 
-    def follow(course: Course | AbsentMedium, *, words_only: bool) -> Follower | Absent:
+    def follow(course: Course | AbsentMedium, *, words_only: bool) -> Follower | AbsentMedium:
         if isinstance(course, AbsentMedium):
-            return Absent(course.reason, course.detail)
+            return course
+        if place.kind == EPOCHS:
+            return AbsentMedium(Reason.NOT_CONTINUOUS, "")
         return Follower(
             opened,
             stimulus,
@@ -160,46 +198,186 @@ def _followers(
         ENVELOPE_FULL.name: follow(sound, words_only=False),
     }
     for proxy in PROXIES:
-        if isinstance(sound, AbsentMedium):
-            made[proxy] = follow(proxy_course(stimulus, proxy), words_only=True)
+        if not isinstance(sound, AbsentMedium):
+            made[proxy] = AbsentMedium(Reason.SOUND_AT_HAND, envelope_source(stimulus))
+        elif place.kind == EPOCHS:
+            made[proxy] = AbsentMedium(Reason.NOT_CONTINUOUS, "")
         else:
-            made[proxy] = Absent(Reason.SOUND_AT_HAND, envelope_source(stimulus))
+            made[proxy] = follow(proxy_course(stimulus, proxy), words_only=True)
     return made
+
+
+# --- Rows of one recording -------------------------------------------------------------------------
 
 
 def _tables(
     place: Place, stimulus: Stimulus | None, scores: _LowLevel, followers: _Followers
 ) -> dict[str, pl.DataFrame]:
-    if not followers:
-        followers = _epoch_followers(place, stimulus)
     source = "" if stimulus is None else envelope_source(stimulus)
     made_from = {} if stimulus is None else media_of(stimulus).sources
-    low = [low_level_row(place, target, w, s) for (target, w), s in scores.items()]
+    low = [_low_level_row(place, target, w, s) for (target, w), s in scores.items()]
     proxies = [
-        place.key
-        | {"proxy": proxy, "label": PROXY_LABELS[proxy]}
-        | followed_row(place, followers[proxy], made_from.get(_MADE_FROM[proxy], ""))
+        {"proxy": proxy, "label": PROXY_LABELS[proxy]}
+        | _followed_row(place, followers[proxy], made_from.get(_MADE_FROM[proxy], ""))
         for proxy in PROXIES
     ]
-    tables = {LOW_LEVEL.name: frame(LOW_LEVEL, low), PROXY.name: frame(PROXY, proxies)}
-    for table in (ENVELOPE_STANDALONE, ENVELOPE_FULL):
-        row = place.key | followed_row(place, followers[table.name], source)
-        tables[table.name] = frame(table, [row])
+    return {
+        LOW_LEVEL.name: frame(LOW_LEVEL, low),
+        PROXY.name: frame(PROXY, proxies),
+        **{
+            table.name: frame(table, [_followed_row(place, followers[table.name], source)])
+            for table in ENVELOPES
+        },
+    }
+
+
+def _low_level_row(place: Place, target: str, window: str, scores: Scores | Reason) -> Row:
+    row: Row = {
+        **place.key,
+        "kind": place.kind,
+        "target": target,
+        "window": window,
+        "metric": METRICS[target],
+    }
+    if isinstance(scores, Scores) and not scores.defined.any():
+        scores = Reason.UNDEFINED_SCORE
+    if isinstance(scores, Reason):
+        return row | _numbers(place.config.assay, None) | {"n_events": 0, "reason": scores}
+    numbers = _numbers(place.config.assay, scores)
+    return row | numbers | {"n_events": scores.n_events, "reason": Reason.OK}
+
+
+def _followed_row(place: Place, follower: Follower | AbsentMedium, source: str) -> Row:
+    """Columns that envelope and proxies share; ``source`` says what the course was made from."""
+    assay = place.config.assay
+    row: Row = {
+        **place.key,
+        "stimulus": place.id.stimulus,
+        "kind": place.kind,
+        "source": source,
+        "n_rows": 0,
+        **dict.fromkeys(("rate_hz", "value_mean", "reversed", "best_lag_ms")),
+        **_numbers(assay, None),
+    }
+    if isinstance(follower, AbsentMedium):
+        return row | {"source": "", "reason": follower.reason, "detail": follower.detail}
+    followed = follower.result()
+    row |= {"n_rows": follower.n_rows, "rate_hz": follower.rate_hz}
+    if isinstance(followed, Reason):
+        return row | {"reason": followed, "detail": followed.explanation}
+    scores = followed.scores
+    backwards = float(np.median(followed.reversed[scores.defined]))
+    return row | {
+        **_numbers(assay, scores, at_least=backwards),
+        "value_mean": float(scores.real[scores.defined].mean()),
+        "reversed": backwards,
+        "best_lag_ms": followed.best_lag_ms,
+        "reason": Reason.OK,
+        "detail": "",
+    }
+
+
+def _numbers(assay: AssayConfig, scores: Scores | None, at_least: float = -np.inf) -> Row:
+    """Pooled score beside its shifts, and units that pass; a course must beat its reversal ``at_least``, too."""
+    if scores is None:
+        missing = dict.fromkeys(("value", "shifted_mean", "shifted_best", "delta", "p"))
+        counts = {"n_units": 0, "n_units_passing": 0, "n_units_by_chance": 0.0}
+        return {**counts, **missing, "gate_pass": False}
+    value, shifted = scores.pooled()
+    n_units, mean = int(scores.defined.sum()), float(shifted.mean())
+    p, delta = _p(value, shifted), value - max(at_least, mean)
+    return {
+        "n_units": n_units,
+        "n_units_passing": int((scores.unit_p() <= assay.alpha).sum()),
+        "n_units_by_chance": n_units * reachable_level(assay.alpha, assay.shifts),
+        "value": value,
+        "shifted_mean": mean,
+        "shifted_best": float(shifted.max()),
+        "delta": delta,
+        "p": p,
+        "gate_pass": delta > 0 and p <= assay.alpha,
+    }
+
+
+def _p(value: float, shifted: FloatArray) -> float:
+    return float(shift_p(np.array([value]), shifted[:, None])[0])
+
+
+# --- Summaries by dataset --------------------------------------------------------------------------
+
+
+def summarise(frames: Mapping[str, pl.DataFrame], config: LPactConfig) -> dict[str, pl.DataFrame]:
+    """Tables of recordings in canonical order, and in how many of them each control is seen."""
+    tables = {
+        table.name: concat(table, [frames[table.name]] if table.name in frames else [])
+        for table in (LOW_LEVEL, *ENVELOPES, PROXY)
+    }
+    seen = {
+        ONSET: "a response to word onsets",
+        RATE: "a response to word rate",
+        STANDALONE_SUMMARY.name: "the acoustic envelope, from the first word to the last",
+        FULL_SUMMARY.name: "the acoustic envelope, over the whole recording",
+    }
+    windows: list[Row] = [
+        {"target": target, "window": window_name(window), "metric": METRICS[target]}
+        for target in (ONSET, RATE)
+        for window in config.assay.onset_windows_ms
+    ]
+    proxies: list[Row] = [{"proxy": proxy, "label": PROXY_LABELS[proxy]} for proxy in PROXIES]
+    summaries: tuple[tuple[Table, Table, list[Row]], ...] = (
+        (LOW_LEVEL_SUMMARY, LOW_LEVEL, windows),
+        (STANDALONE_SUMMARY, ENVELOPE_STANDALONE, [{}]),
+        (FULL_SUMMARY, ENVELOPE_FULL, [{}]),
+        (PROXY_SUMMARY, PROXY, proxies),
+    )
+    for summary, table, expected in summaries:
+        made: list[Row] = []
+        for entry in config.datasets:
+            own = tables[table.name].filter(dataset=entry.name)
+            for named, group in _groups(own, expected):
+                what = str(named.get("target") or named.get("label") or summary.name)
+                counts = _counts(group, config.assay, seen.get(what, what))
+                made.append({"dataset": entry.name, **named, **counts})
+        tables[summary.name] = concat(summary, [frame(summary, made)])
     return tables
 
 
-def _epoch_followers(place: Place, stimulus: Stimulus | None) -> dict[str, Follower | Absent]:
-    """Epochs have no signal between words to follow; a stimulus without sound says so first."""
-    assert stimulus is not None
-    epochs = Absent(Reason.NOT_CONTINUOUS, "")
-    sound = envelope_course(stimulus, place.config.nuisance)
-    made: dict[str, Follower | Absent] = dict.fromkeys(
-        (ENVELOPE_STANDALONE.name, ENVELOPE_FULL.name, *PROXIES), epochs
-    )
-    if isinstance(sound, AbsentMedium):
-        absent = Absent(sound.reason, sound.detail)
-        made |= {ENVELOPE_STANDALONE.name: absent, ENVELOPE_FULL.name: absent}
+def _groups(own: pl.DataFrame, expected: Sequence[Row]) -> Iterable[tuple[Row, pl.DataFrame]]:
+    """Rows by what they are about; for a dataset without recordings, the ``expected`` groups, empty."""
+    columns = list(expected[0])
+    if not own.height:
+        return [(row, own) for row in expected]
+    if not columns:
+        return [({}, own)]
+    groups = own.group_by(columns, maintain_order=True)
+    return [(dict(zip(columns, key, strict=True)), group) for key, group in groups]
+
+
+def _counts(group: pl.DataFrame, assay: AssayConfig, seen: str) -> Row:
+    computed = group.filter(reason=Reason.OK.value)
+    n, n_passing = computed.height, int(computed["gate_pass"].sum())
+    codes = [] if n else sorted(group["reason"].to_list())
+    missing = max(codes, key=codes.count, default=Reason.DATASET_HAS_NO_RECORDING)
+    reason = Reason.OK if n else Reason(missing)
+    chance = passes_by_chance(n_passing, n, reachable_level(assay.alpha, assay.shifts))
+    passes = n > 0 and chance <= assay.alpha
+    if not n:
+        sentence = f"Not computed: {reason.explanation[0].lower()}{reason.explanation[1:]}"
     else:
-        there = Absent(Reason.SOUND_AT_HAND, envelope_source(stimulus))
-        made |= dict.fromkeys(PROXIES, there)
-    return made
+        of = f"{n_passing} of {n} recordings"
+        if n < group.height:
+            of += f" ({group.height - n} not computed)"
+        sentence = f"Not shown, {of} pass, which chance allows: {seen}."
+        if passes:
+            sentence = f"Seen in {of}, more than chance allows: {seen}."
+    return {
+        "n_recordings": group.height,
+        "n_computed": n,
+        "n_passing": n_passing,
+        "median_value": computed["value"].median(),
+        "median_delta": computed["delta"].median(),
+        "p_by_chance": chance if n else None,
+        "gate": ("pass" if passes else "no") if n else "not_computed",
+        "reason": reason,
+        "interpretation": sentence,
+    }
