@@ -15,7 +15,7 @@ from tampering import edit_manifest, edit_table, rehash_manifest, sha256, writab
 
 from lpact.archive import lock_run, read_lock
 from lpact.archive.lockfile import column_digest, distributions, make_lock
-from lpact.cli._output import refuse_existing
+from lpact.cli._options import refuse_existing
 from lpact.cli.demo import remove_run
 from lpact.errors import LPactError, RunError
 from lpact.report.folder import new_folder

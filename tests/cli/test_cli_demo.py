@@ -11,6 +11,7 @@ import pytest
 import lpact as api
 from lpact.cli import demo
 from lpact.study import Study, study_from_text
+from lpact.wording import fixed
 from tiny_study import TINY, Lpact, TinyRun
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "demo.toml"
@@ -47,7 +48,7 @@ def test_demo_shows_verdicts_counts_and_places(lpact: Lpact, tiny_demo: Path) ->
     claim = run.claims().row(0, named=True)
     letters = {column: letter for letter, column in run.analysis().claims.gates.items()}
     failed = letters[claim["first_failed_gate"].replace("mechanism", "mechanism_specific")]
-    assert row[2:4] == ["2", f"{claim['raw_score']:.3f}"]
+    assert row[2:4] == ["2", fixed(claim["raw_score"])]
     assert row[4:] == ["2", "of", "2", claim["label"], failed]
     for outcome in run.conclusion().outcomes:
         assert f"Outcome {outcome.code}" in said

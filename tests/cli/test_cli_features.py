@@ -265,7 +265,7 @@ def test_transcripts(lpact: Lpact, tmp_path: Path) -> None:
 
     code, said = features(two, file, "d")
     assert code == 2
-    assert "one transcript cannot serve several stories" in said
+    assert "several stories need one transcript each" in said
     (folder / "part-1.txt").unlink()
     code, said = features(two, folder, "d")
     assert code == 2

@@ -13,18 +13,16 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lpact.analyses.explanation import Block
-from lpact.cli._layout import GAP, Grid
-from lpact.cli._machine import program
-from lpact.cli._render import (
+from lpact.cli._options import program
+from lpact.cli._terminal import (
+    GAP,
     broken,
-    counted,
-    duration,
-    file_size,
-    memory,
-    number,
+    cell,
+    drawing_on,
     say,
-    show,
     show_blocks,
+    show_table,
+    table_width,
 )
 from tiny_study import Lpact, TinyRun
 
@@ -34,21 +32,22 @@ UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 """Busy machines are slow at drawing the first example."""
 
 
-def printed(make: Callable[[Console], None], width: int | None = None) -> list[str]:
+def printed(make: Callable[[], None], width: int | None = None) -> list[str]:
     """Lines that are printed on a terminal of this width, or into a file."""
     file = io.StringIO()
     terminal = width is not None
     out = Console(
         file=file, width=width, force_terminal=terminal, markup=False, highlight=False, emoji=False
     )
-    make(out)
+    with drawing_on(out):
+        make()
     return re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).split("\n")[:-1]
 
 
 @UNHURRIED
 @given(rows=st.lists(st.tuples(WORDS, WORDS, st.integers().map(str)), max_size=5))
-def test_grid_keeps_every_cell_whole_in_a_file(rows: list[tuple[str, str, str]]) -> None:
-    lines = printed(lambda out: show(out, Grid(HEADERS, list(rows), frozenset({"n"})), indent=0))
+def test_a_table_keeps_every_cell_whole_in_a_file(rows: list[tuple[str, str, str]]) -> None:
+    lines = printed(lambda: show_table(HEADERS, rows, right=("n",), indent=0))
     assert all(line == line.rstrip() for line in lines)
     text = "".join("".join(lines).split())
     assert sorted(text) == sorted("onetwon" + "".join("".join("".join(r).split()) for r in rows))
@@ -59,30 +58,34 @@ def test_grid_keeps_every_cell_whole_in_a_file(rows: list[tuple[str, str, str]])
     rows=st.lists(st.tuples(WORDS, WORDS, st.integers(0, 9999).map(str)), max_size=5),
     width=st.integers(30, 100),
 )
-def test_grid_fits_a_terminal_and_keeps_every_cell(
+def test_a_table_fits_a_terminal_and_keeps_every_cell(
     rows: list[tuple[str, str, str]], width: int
 ) -> None:
-    lines = printed(lambda out: show(out, Grid(HEADERS, list(rows), frozenset({"n"}))), width)
+    lines = printed(lambda: show_table(HEADERS, rows, right=("n",)), width)
     assert all(len(line) <= width for line in lines)
     text = "".join("".join(lines).split())
     assert sorted(text) == sorted("onetwon" + "".join("".join("".join(r).split()) for r in rows))
 
 
-def test_grid_aligns_texts_left_and_numbers_right() -> None:
-    grid = Grid(("name", "n"), right=frozenset({"n"}))
-    grid.add("long [b]name", 1)
-    grid.add("x", 12345)
-    assert printed(lambda out: show(out, grid)) == [
-        "  name              n",
-        "  long [b]name      1",
-        "  x             12345",
+def test_texts_are_aligned_left_and_numbers_right() -> None:
+    columns, rows = ("name", "n"), [("long [b]name", 1), ("x", 12345)]
+    assert printed(lambda: show_table(columns, rows)) == [
+        "  name               n",
+        "  long [b]name       1",
+        "  x             12,345",
     ]
-    assert grid.natural_width() == len("long [b]name") + GAP + len("12345")
+    assert table_width(columns, rows) == len("long [b]name") + GAP + len("12,345")
+
+
+def test_values_of_cells() -> None:
+    values = (None, True, False, 1200, 0.123456, [1, 2], list(range(9)), "text")
+    cells = ["–", "yes", "no", "1,200", "0.1235", "[1, 2]", "[0, 1, 2, 3, … 9 values]", "text"]
+    assert [cell(value) for value in values] == cells
 
 
 def test_blocks_are_title_lines_and_table() -> None:
     block = Block("Title", ("a line", "  indented"), ("a", "n"), (("x", "1"),), frozenset({"n"}))
-    assert printed(lambda out: show_blocks(out, [block, Block("Empty")])) == [
+    assert printed(lambda: show_blocks([block, Block("Empty")])) == [
         "",
         "Title",
         "  a line",
@@ -95,14 +98,7 @@ def test_blocks_are_title_lines_and_table() -> None:
 
 
 def test_markup_in_texts_is_not_interpreted() -> None:
-    assert printed(lambda out: say(out, "[red]sub-01[/red] :smile:")) == [
-        "[red]sub-01[/red] :smile:"
-    ]
-
-
-def test_grid_refuses_a_row_of_another_length() -> None:
-    with pytest.raises(ValueError, match="1 cells for 2 columns"):
-        Grid(("a", "b")).add("only one")
+    assert printed(lambda: say("[red]sub-01[/red] :smile:")) == ["[red]sub-01[/red] :smile:"]
 
 
 def test_lines_in_pipes_are_never_broken() -> None:
@@ -110,27 +106,9 @@ def test_lines_in_pipes_are_never_broken() -> None:
     assert broken(text, None, 4) == [f"    {text}".rstrip()]
     assert max(len(line) for line in broken(text, 40, 4, 3)) <= 40
     assert broken("aaaa bbbb cccc dddd eeee ffff", 25, 1, 2) == [
-        " aaaa bbbb cccc dddd",
-        "   eeee ffff",
+        " aaaa bbbb cccc dddd eeee",
+        "   ffff",
     ]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [(0.2, "less than a second"), (59.6, "60 s"), (150.0, "2 min"), (9000.0, "2.5 h")],
-)
-def test_durations(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
-
-
-def test_numbers() -> None:
-    assert [file_size(n) for n in (12, 2048, 5 * 2**20)] == ["12 B", "2 KiB", "5 MiB"]
-    assert memory(3 * 2**20) == "3 MiB"
-    assert memory(1.5 * 2**30) == "1.5 GiB"
-    assert number(0.12345) == "0.123"
-    assert number(None) == number(float("nan")) == "–"
-    assert counted(1, "claim") == "1 claim"
-    assert counted(1200, "claim") == "1,200 claims"
 
 
 def test_colours_are_for_terminals_and_can_be_switched_off(lpact: Lpact, tiny_run: TinyRun) -> None:

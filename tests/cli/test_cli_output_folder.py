@@ -10,8 +10,8 @@ import pytest
 
 from lpact.analyses.lpact.calibration.biases import measure_biases
 from lpact.analyses.lpact.tables.calibration import BIASES
-from lpact.cli import _output
-from lpact.cli._output import refuse_existing, write_tables
+from lpact.cli import _options
+from lpact.cli._options import refuse_existing, write_tables
 from lpact.errors import LPactError, RunError
 from lpact.store import read_table
 
@@ -39,9 +39,9 @@ def test_what_is_there_is_refused_and_left(tmp_path, tables):
     (tmp_path / "mine").write_text("keep")
     (tmp_path / "link").symlink_to("nowhere")
     for out in (tmp_path, tmp_path / "mine", tmp_path / "link"):
-        with pytest.raises(RunError, match="is not empty"):
+        with pytest.raises(RunError, match="it is not empty"):
             refuse_existing(out)
-        with pytest.raises(RunError, match="is not empty"):
+        with pytest.raises(RunError, match="it is not empty"):
             write_tables(tables, out)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "mine"]
 
@@ -54,7 +54,7 @@ def test_a_folder_inside_the_run_is_refused(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_found_first(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match="file is not a folder"):
+    with pytest.raises(RunError, match="file is not a writable folder"):
         refuse_existing(tmp_path / "file" / "out")
     asked: list[Path] = []
 
@@ -62,8 +62,8 @@ def test_a_place_that_cannot_be_written_is_found_first(tmp_path, monkeypatch):
         asked.append(path)
         return False
 
-    monkeypatch.setattr(_output.os, "access", no_access)
-    with pytest.raises(RunError, match="cannot be written to"):
+    monkeypatch.setattr(_options.os, "access", no_access)
+    with pytest.raises(RunError, match="is not a writable folder"):
         refuse_existing(tmp_path / "new" / "out")
     assert asked == [tmp_path]
 
@@ -76,9 +76,9 @@ def test_an_error_leaves_nothing(tmp_path, tables, monkeypatch):
         write_tables(tables, tmp_path / ("x" * 400))
     assert list(tmp_path.iterdir()) == []
     # Somebody else fills the folder between the check and the end.
-    monkeypatch.setattr(_output, "refuse_existing", lambda _: None)
+    monkeypatch.setattr(_options, "refuse_existing", lambda _: None)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("keep")
-    with pytest.raises(RunError, match="the tables cannot be written"):
+    with pytest.raises(RunError, match="cannot be used"):
         write_tables(tables, tmp_path / "out")
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine"]

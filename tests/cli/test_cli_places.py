@@ -8,7 +8,7 @@ import pytest
 
 import lpact
 from dataset_writers.alice import write_alice
-from lpact.cli._study import load
+from lpact.cli._options import load
 from lpact.errors import ConfigError
 
 STUDY = """

@@ -202,5 +202,5 @@ def test_decide_refuses_a_folder_that_is_not_empty(
     (tmp_path / "mine.txt").write_text("keep")
     result = lpact("decide", tiny_run.folder, "--out", tmp_path)
     assert result.exit_code == 2
-    assert "the output folder is not empty" in result.stderr
+    assert "it is not empty" in result.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]

@@ -86,7 +86,7 @@ def test_a_deposited_digest_finds_a_file_that_was_made_anew(
         assert ("registration: digest that was deposited" in result.stdout) is other
     result = lpact("preregister", registered, *check, digest[:10])
     assert result.exit_code == 2
-    assert "no digest of a registration" in result.stderr
+    assert "not the digest of a registration" in result.stderr
 
 
 def test_a_run_with_another_digest_is_refused_first(

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lpact.cli._datasets import command_text
+from lpact.cli.datasets import command_text
 from lpact.datasets import fetch as fetch_module
 from lpact.datasets.base import DATASETS
 from lpact.datasets.catalogue import Download, RemoteFile

@@ -1,4 +1,4 @@
-"""Command line: one file per command. Nothing heavy is imported before a command runs.
+"""Command line. Nothing heavy is imported before a command runs.
 
 Commands that every analysis shares are listed here. Those of one analysis come from its class (`Analysis.commands`);
 each analysis is a verb: ``lpact <analysis> STUDY`` is ``lpact run STUDY --analysis <analysis>``.
@@ -32,14 +32,14 @@ SHARED = {
     "run": "lpact.cli.run:command",
     "status": "lpact.cli.status:command",
     "report": "lpact.cli.report:command",
-    "explain": "lpact.cli.explain:command",
-    "explore": "lpact.cli.explore:command",
-    "tables": "lpact.cli.tables:command",
-    "lock": "lpact.cli.lock:command",
-    "verify": "lpact.cli.verify:command",
-    "export": "lpact.cli.export:command",
-    "diff": "lpact.cli.diff:command",
-    "audit": "lpact.cli.audit:command",
+    "explain": "lpact.cli.read:explain",
+    "explore": "lpact.cli.read:explore",
+    "tables": "lpact.cli.read:tables",
+    "lock": "lpact.cli.archive:lock",
+    "verify": "lpact.cli.archive:verify",
+    "export": "lpact.cli.archive:export",
+    "diff": "lpact.cli.archive:diff",
+    "audit": "lpact.cli.plan:audit",
     "datasets": "lpact.cli.datasets:app",
     "features": "lpact.cli.features:command",
     "list": "lpact.cli.list:command",

@@ -6,54 +6,40 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from lpact.cli._layout import Grid
-from lpact.cli._machine import program
-from lpact.cli._render import (
-    counted,
-    heading,
-    label_styles,
-    memory,
-    number,
-    say,
-    show,
-    show_blocks,
-    whole,
-)
+from lpact.cli._options import program
+from lpact.cli._terminal import heading, label_styles, say, show_blocks, show_table
+from lpact.wording import fixed, size
 
 if TYPE_CHECKING:
     import polars as pl
-    from rich.console import Console
 
     from lpact.analyses.base import Analysis
     from lpact.analyses.explanation import ClaimTable
     from lpact.study import Run
 
 
-def show_results(out: Console, run: Run, *, every_claim: bool = False) -> None:
+def show_results(run: Run, *, every_claim: bool = False) -> None:
     """Print what each analysis of a run found: claims by label, the conclusion, and its own blocks."""
     for name, analysis in run.analyses.items():
         claims = run.table(analysis.claims.table.name)
         if every_claim:
-            show_claims(out, analysis, run.claims(name))
+            _show_claims(analysis, run.claims(name))
         else:
-            show_claim_counts(out, analysis, claims)
+            show_claim_counts(analysis, claims)
         if claims.is_empty():
-            say(
-                out, "No claim could be made; `lpact audit` with the study file says why.", indent=2
-            )
+            say("No claim could be made; `lpact audit` with the study file says why.", indent=2)
         conclusion = run.conclusion(name)
-        heading(out, f"Conclusion ({name})")
-        say(out, conclusion.headline, indent=2)
-        for reason in conclusion.why:
-            say(out, reason, indent=2)
+        heading(f"Conclusion ({name})")
+        for sentence in (conclusion.headline, *conclusion.why):
+            say(sentence, indent=2)
         for outcome in conclusion.outcomes:
             rules = analysis.claims.profiles.get(outcome.profile, "")
-            heading(out, f"Outcome {outcome.code}" + (f" ({rules})" if rules else ""))
-            say(out, outcome.meaning, indent=2)
-        show_blocks(out, analysis.result_blocks(run.material))
+            heading(f"Outcome {outcome.code}" + (f" ({rules})" if rules else ""))
+            say(outcome.meaning, indent=2)
+        show_blocks(analysis.result_blocks(run.material))
 
 
-def show_claim_counts(out: Console, analysis: Analysis, claims: pl.DataFrame) -> None:
+def show_claim_counts(analysis: Analysis, claims: pl.DataFrame) -> None:
     """Print how many claims got which label, under each gate profile; ``claims`` has the rows of all profiles."""
     import polars as pl
 
@@ -62,36 +48,35 @@ def show_claim_counts(out: Console, analysis: Analysis, claims: pl.DataFrame) ->
     profiles = tuple(about.profiles) or ("claims",)
     if not about.profiles:
         claims = claims.with_columns(gate_profile=pl.lit("claims"))
-    counted_rows = claims.group_by(*group, "label", "gate_profile").len().iter_rows()
-    counts = {tuple(row[:-1]): row[-1] for row in counted_rows}
-    heading(out, f"Claims by label ({analysis.name})")
-    styles = label_styles(about.labels)
-    grid = Grid((*group, "label", *profiles), right=frozenset(profiles), styles=styles)
-    for (place,) in claims.select(group).unique(maintain_order=True).iter_rows():
-        for label in about.labels:
-            n = [counts.get((place, label, profile), 0) for profile in profiles]
-            if any(n):
-                grid.add(place, label, *map(whole, n))
-    show(out, grid)
+    counts = {
+        row[:-1]: row[-1] for row in claims.group_by(*group, "label", "gate_profile").len().rows()
+    }
+    rows = [
+        (place, label, *n)
+        for (place,) in claims.select(group).unique(maintain_order=True).iter_rows()
+        for label in about.labels
+        if any(n := [counts.get((place, label, profile), 0) for profile in profiles])
+    ]
+    heading(f"Claims by label ({analysis.name})")
+    show_table((*group, "label", *profiles), rows, styles=label_styles(about.labels))
 
 
-def show_claims(out: Console, analysis: Analysis, claims: pl.DataFrame) -> None:
+def _show_claims(analysis: Analysis, claims: pl.DataFrame) -> None:
     """Print the claims of one profile; those that differ in the last column of their key alone share a line."""
     about = analysis.claims
     *place, last = about.key
-    heading(out, f"Claims ({analysis.name})")
-    score = (about.score,) if about.score else ()
-    columns = (*place, *(("score",) if score else ()), last, "label", "first failed gate")
-    numbers = {"score", *(c.name for c in about.table.columns if c.dtype in ("int", "float"))}
-    right = frozenset(numbers & set(columns))
-    grid = Grid(columns, right=right, styles=label_styles(about.labels))
+    score = ("score",) if about.score else ()
     groups = claims.group_by(place, maintain_order=True) if place else [((), claims)]
-    for values, rows in groups:
-        for line in _shared_lines(about, list(rows.iter_rows(named=True)), last):
-            grid.add(*values, *line)
-    show(out, grid)
+    rows = [
+        (*values, *line)
+        for values, own in groups
+        for line in _shared_lines(about, list(own.iter_rows(named=True)), last)
+    ]
+    heading(f"Claims ({analysis.name})")
+    columns = (*place, *score, last, "label", "first failed gate")
+    show_table(columns, rows, right=score, styles=label_styles(about.labels))
     for letter, meaning in about.gate_meanings.items():
-        say(out, f"{letter}: {meaning}", indent=2)
+        say(f"{letter}: {meaning}", indent=2)
 
 
 def _shared_lines(
@@ -104,46 +89,35 @@ def _shared_lines(
         grouped.setdefault((row["label"], failed), []).append(row)
     for (label, failed), own in sorted(grouped.items(), key=lambda item: len(item[1])):
         names = str(own[0][last]) if len(own) == 1 else f"{len(own)} of {len(rows)}"
-        score = (number(own[0][about.score]),) if about.score else ()
+        score = (fixed(own[0][about.score]),) if about.score else ()
         yield (*score, names, label, failed)
 
 
-def show_row_counts(out: Console, run: Run) -> None:
-    """Print the number of rows of every table."""
-    heading(out, "Tables")
-    counts = {table.name: run.n_rows(table.name) for table in run.tables()}
-    grid = Grid(("table", "rows"), right=frozenset({"rows"}))
-    for name, n in counts.items():
-        grid.add(name, whole(n))
-    show(out, grid)
-    total = counted(sum(counts.values()), "row")
-    say(out, f"{counted(len(counts), 'table')}, {total}", indent=2)
-
-
-def show_places(out: Console, run: Run) -> None:
+def show_places(run: Run) -> None:
     """Print where everything is, and what to type next."""
     from lpact.report import REPORT_PAGE
     from lpact.store.manifest import REPORT_FOLDER
 
-    heading(out, "Where everything is")
+    heading("Where everything is")
     folder = shlex.quote(str(run.root))
-    places = Grid(("what", "where"), header=False)
-    places.add("run", f"{run.root}/")
-    for analysis in run.analyses.values():
-        places.add("claims", f"{run.root}/{analysis.claims.table.name}.csv")
     page = run.root / REPORT_FOLDER / REPORT_PAGE
-    places.add("report", str(page) if page.is_file() else f"{program()} report {folder}")
-    places.add("manifest", f"{run.root}/manifest.json")
-    places.add("time, memory", f"{program()} status {folder}{_most_memory(run)}")
+    places = [
+        ("run", f"{run.root}/"),
+        *(("claims", f"{run.root}/{a.claims.table.name}.csv") for a in run.analyses.values()),
+        ("report", str(page) if page.is_file() else f"{program()} report {folder}"),
+        ("manifest", f"{run.root}/manifest.json"),
+        ("time, memory", f"{program()} status {folder}{_most_memory(run)}"),
+    ]
     for name, analysis in run.analyses.items():
-        claim = strongest_claim(analysis, run.claims(name))
-        if claim is not None:
+        order = list(analysis.claims.labels)
+        claims = run.claims(name).iter_rows(named=True)
+        strongest = min(claims, key=lambda row: order.index(row["label"]), default=None)
+        if strongest is not None:
+            claim = "/".join(str(strongest[key]) for key in analysis.claims.key)
             option = f" --analysis {name}" if len(run.analyses) > 1 else ""
-            places.add("why", f"{program()} explain {folder} {claim}{option}")
-    places.add("tables", f"{program()} tables {folder}")
-    places.add("browse", f"{program()} explore {folder}")
-    # Lines to copy are never broken.
-    places.print(out, None, indent=2)
+            places.append(("why", f"{program()} explain {folder} {claim}{option}"))
+    places += [(what, f"{program()} {what} {folder}") for what in ("tables", "explore")]
+    show_table(("what", "where"), places, header=False, wrap=False)
 
 
 def _most_memory(run: Run) -> str:
@@ -157,11 +131,4 @@ def _most_memory(run: Run) -> str:
     if not most:
         return ""
     largest = max(most, key=most.__getitem__)
-    return f"  (at most {memory(most[largest])} per process, in the stage '{largest}')"
-
-
-def strongest_claim(analysis: Analysis, claims: pl.DataFrame) -> str | None:
-    """Id of a claim with the strongest label, as an example for `lpact explain`."""
-    order = list(analysis.claims.labels)
-    rows = sorted(claims.iter_rows(named=True), key=lambda row: order.index(row["label"]))
-    return "/".join(str(rows[0][key]) for key in analysis.claims.key) if rows else None
+    return f"  (at most {size(most[largest])} per process, in the stage '{largest}')"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpact.cli import _datasets as shown
-from lpact.cli._machine import program
-from lpact.cli._render import console, counted, say, show_blocks
+from lpact.cli._options import Json, program
+from lpact.cli._terminal import console, heading, print_json, say, show_blocks, show_table
+from lpact.wording import counted, size
 
 if TYPE_CHECKING:
     from lpact.datasets.base import DatasetReader
+    from lpact.datasets.catalogue import Download
+    from lpact.datasets.fetch import Command, FetchPlan
 
 NOT_USABLE = 1
+MOST_FILES = 20
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,7 +28,6 @@ app = typer.Typer(
 )
 
 _Name = Annotated[str, typer.Argument(help="Registered reader (`lpact list datasets`).")]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 _Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show progress.")]
 
 
@@ -40,7 +43,7 @@ def check(
         bool,
         typer.Option("--deep", help="Also read every signal and put it on the event grid."),
     ] = False,
-    json: _Json = False,
+    as_json: Json = False,
     progress: _Progress = True,
 ) -> None:
     """Check a dataset's folder, and show what it supports.
@@ -49,24 +52,18 @@ def check(
     dataset can support. Opens headers and tables only, unless --deep. Exit status 0: usable; 1: something must be
     fixed first.
     """
-    import json as encoder
-
     from lpact.datasets.base import DATASETS
     from lpact.registry import ANALYSES
 
     options = reader_options(DATASETS.get(name, where="lpact datasets check"), option or [])
-    show = progress and deep
-    reports = [
-        report
-        for entry in ANALYSES.entries()
-        if (report := entry.plugin.check_dataset(name, folder, options, deep=deep, progress=show))
-    ]
-    if json:
-        values = reports[0].values if len(reports) == 1 else [dict(r.values) for r in reports]
-        typer.echo(encoder.dumps(values, indent=2, ensure_ascii=False))
+    shown = {"deep": deep, "progress": progress and deep}
+    checks = [e.plugin.check_dataset(name, folder, options, **shown) for e in ANALYSES.entries()]
+    reports = [report for report in checks if report]
+    if as_json:
+        print_json(reports[0].values if len(reports) == 1 else [dict(r.values) for r in reports])
     else:
         for report in reports:
-            show_blocks(console(), report.blocks)
+            show_blocks(report.blocks)
     if not all(report.usable for report in reports):
         raise typer.Exit(NOT_USABLE)
 
@@ -79,7 +76,7 @@ def fetch(
         bool, typer.Option("--plan", help="Show what would be done, and stop; the default.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Fetch it.")] = False,
-    json: _Json = False,
+    as_json: Json = False,
     progress: _Progress = True,
 ) -> None:
     """Fetch a dataset from its official source.
@@ -90,33 +87,27 @@ def fetch(
     from lpact.run.progress import reporter
 
     planned = plan_fetch(name, to)
-    out = console()
-    if json:
-        typer.echo(shown.plan_json(planned))
+    if as_json:
+        print_json(_plan_values(planned))
     else:
-        shown.show_plan(out, planned)
+        _show_plan(planned)
     if plan or not yes:
-        if not json and not planned.by_hand and not planned.lacking:
-            say(out)
-            say(
-                out,
-                f"Nothing was fetched. To fetch it: {program()} datasets fetch {name} --to {to} --yes",
-            )
+        if not as_json and not planned.by_hand and not planned.lacking:
+            again = f"{program()} datasets fetch {name} --to {to} --yes"
+            say(f"\nNothing was fetched. To fetch it: {again}")
         return
-    with reporter(show=progress) as shown_progress:
-        n_files = planned.run(shown_progress)
-    if not json:
-        say(out)
+    with reporter(show=progress) as bar:
+        n_files = planned.run(bar)
+    if not as_json:
+        say()
         if planned.files:
-            say(
-                out,
-                f"{counted(n_files, 'file')} fetched, {len(planned.files) - n_files} already present.",
-            )
-        say(out, f"Next: {program()} datasets check {name} {to}")
+            present = len(planned.files) - n_files
+            say(f"{counted(n_files, 'file')} fetched, {present} already present.")
+        say(f"Next: {program()} datasets check {name} {to}")
 
 
 def reader_options(reader: type[DatasetReader], given: list[str]) -> dict[str, Any]:
-    """Options of a reader from ``KEY=VALUE``: TOML values, or plain text where the option asks for text."""
+    """Options of a reader from ``KEY=VALUE``: TOML values, or plain text if the option is a text."""
     import json
     import tomllib
 
@@ -125,6 +116,7 @@ def reader_options(reader: type[DatasetReader], given: list[str]) -> dict[str, A
     from lpact.errors import ConfigError
 
     texts: dict[str, str] = {}
+    values: dict[str, Any] = {}
     for item in given:
         key, sign, text = item.partition("=")
         if not sign or not key or key in texts:
@@ -136,8 +128,6 @@ def reader_options(reader: type[DatasetReader], given: list[str]) -> dict[str, A
                 remedy="write it as KEY=VALUE",
             )
         texts[key] = text
-    values: dict[str, Any] = {}
-    for key, text in texts.items():
         try:
             values[key] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -148,3 +138,76 @@ def reader_options(reader: type[DatasetReader], given: list[str]) -> dict[str, A
         wrong = {str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}
         values |= {key: text for key, text in texts.items() if key in wrong}
     return values
+
+
+def source_lines(download: Download) -> list[tuple[str, str]]:
+    """Where a dataset comes from, as (label, text)."""
+    page = download.homepage
+    lines = [
+        ("source", f"{download.identifier} ({page})" if download.identifier else page),
+        ("version", download.version),
+        ("size", download.size),
+        ("licence", download.licence),
+        ("cite", download.citation),
+    ]
+    return [(label, text) for label, text in lines if text]
+
+
+def _show_plan(plan: FetchPlan) -> None:
+    """Print what a download is, and how it is made."""
+    download = plan.download
+    say(f"{plan.name} → {plan.folder}")
+    lines = source_lines(download)
+    if download.include and not plan.by_hand:
+        lines.append(("parts", ", ".join(download.include)))
+    for label, text in lines:
+        say(f"{label + ':':<9}{text}", indent=2)
+    steps = download.steps or ([f"by hand, from {download.homepage}"] if plan.by_hand else ())
+    if steps:
+        heading("How to get it" if plan.by_hand else "What you must do yourself")
+    for i, step in enumerate(steps, start=1):
+        say(f"{i}. {step}", indent=2)
+    if plan.commands:
+        heading("Commands that would run")
+    for command in plan.commands:
+        # Commands to copy are never broken.
+        console().print(f"  {command_text(command)}", soft_wrap=True)
+    if plan.lacking:
+        say(f"not installed; install it first: {plan.lacking}", indent=2)
+    if plan.files:
+        left = plan.n_bytes_left
+        known = "size not published" if left is None else f"{size(left)} to download"
+        heading(f"{counted(len(plan.files), 'file')} by HTTPS, {known}")
+        rows = [
+            (
+                file.path,
+                "" if file.n_bytes is None else size(file.n_bytes),
+                "published" if file.sha256 else "none",
+                file.url,
+            )
+            for file in plan.files[:MOST_FILES]
+        ]
+        show_table(("file", "size", "checksum", "from"), rows, right=("size",))
+    if len(plan.files) > MOST_FILES:
+        say(f"… and {len(plan.files) - MOST_FILES} more", indent=2)
+
+
+def command_text(command: Command) -> str:
+    """A command to copy. Files that it finds are written as globs, which the shell expands inside ``cd``."""
+    if not command.globs:
+        return shlex.join(command.arguments)
+    program, _, folder, *rest = command.arguments
+    globs = [glob.removesuffix("**/*").removesuffix("/**") or "." for glob in command.globs]
+    return f"(cd {shlex.quote(folder)} && {shlex.join([program, *rest])} {' '.join(globs)})"
+
+
+def _plan_values(plan: FetchPlan) -> dict[str, Any]:
+    return {
+        "dataset": plan.name,
+        "to": str(plan.folder),
+        **{name: value for name, value in vars(plan.download).items() if name != "files"},
+        "commands": [vars(command) for command in plan.commands],
+        "files": [vars(file) for file in plan.files],
+        "n_bytes_left": plan.n_bytes_left if plan.files else None,
+        "lacking": plan.lacking,
+    }

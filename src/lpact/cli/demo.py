@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpact.cli._machine import MOST_WORKERS, n_cores
-from lpact.cli._render import console, counted, say
-from lpact.cli._results import show_places, show_results, show_row_counts
+from lpact.cli._options import MOST_WORKERS, chosen_workers
+from lpact.cli._results import show_places, show_results
+from lpact.cli._terminal import heading, say, show_table
 from lpact.cli.report import add_report
 from lpact.cli.run import How, compute
+from lpact.wording import counted
 
 if TYPE_CHECKING:
     from lpact.study import Study
@@ -28,28 +29,25 @@ def command(
     fresh: Annotated[bool, typer.Option("--fresh", help="Remove an earlier run first.")] = False,
 ) -> None:
     """Run a whole study on simulated recordings."""
-    told = console()
     study = demo_study()
     config = study.config
     say(
-        told,
         f"The demo runs {', '.join(config.analyses)} on {counted(len(config.models), 'simulated model')} and "
         f"{counted(len(config.datasets), 'simulated dataset')} whose truth is known, "
-        f"with {len(config.controls.include)} severe controls.",
+        f"with {counted(len(config.controls.include), 'severe control')}."
     )
     if fresh:
         remove_run(out)
-    run = compute(
-        told,
-        study,
-        out,
-        How(workers or min(n_cores(), MOST_WORKERS), progress=True),
-        if_taken="choose another folder with --out, or remove an earlier demo with --fresh",
-    )
-    show_results(told, run, every_claim=True)
+    how = How(chosen_workers(workers), progress=True)
+    remedy = "choose another folder with --out, or remove an earlier demo with --fresh"
+    run = compute(study, out, how, if_taken=remedy)
+    show_results(run, every_claim=True)
     add_report(run)
-    show_row_counts(told, run)
-    show_places(told, run)
+    heading("Tables")
+    counts = {table.name: run.n_rows(table.name) for table in run.tables()}
+    show_table(("table", "rows"), counts.items())
+    say(f"{counted(len(counts), 'table')}, {counted(sum(counts.values()), 'row')}", indent=2)
+    show_places(run)
 
 
 def demo_study() -> Study:
@@ -77,25 +75,21 @@ def remove_run(folder: Path) -> None:
         return
     refuse_locked(folder)
     manifest = read_manifest(folder)
-    if manifest.study != demo_study().config.name:
-        raise RunError(
-            "the folder holds the run of another study and is not removed",
-            where=str(folder),
-            got=f"study '{manifest.study}'",
-            expected="an earlier demo",
-            remedy="choose another folder with --out",
-        )
     clear_leftovers(folder / REPORT_FOLDER)
     own = {MANIFEST_NAME, LOG_NAME, *(file.path for file in manifest.outputs)}
     own |= {f"{REPORT_FOLDER}/{name}" for name in report_contents(folder / REPORT_FOLDER)}
     found = (p.relative_to(folder) for p in sorted(folder.rglob("*")) if not p.is_dir())
-    foreign = [p for p in found if p.as_posix() not in own]
-    if foreign or folder.is_symlink():
+    foreign = [str(p) for p in found if p.as_posix() not in own]
+    if folder.is_symlink():
+        foreign = ["a symbolic link"]
+    if manifest.study != demo_study().config.name:
+        foreign = [f"the run of the study '{manifest.study}'"]
+    if foreign:
         raise RunError(
-            "the folder holds more than a run and is not removed",
+            "the folder holds more than an earlier demo and is not removed",
             where=str(folder),
-            got=str(foreign[0]) if foreign else "a symbolic link",
-            expected="a folder that holds nothing but a run",
+            got=foreign[0],
+            expected="an earlier demo, and nothing else",
             remedy="move the other files away, or choose another folder with --out",
         )
     shutil.rmtree(folder)

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpact.cli._layout import Grid
-from lpact.cli._render import console, counted, memory, number, roughly, say, show, whole
+from lpact.cli._terminal import say, show_table
+from lpact.wording import about, counted, fixed, size
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from lpact.features.language.extraction import Extraction
     from lpact.features.language.feature_set import FeatureSet
     from lpact.run.extract import Words
@@ -103,12 +101,19 @@ def command(
     progress: _Progress = True,
 ) -> None:
     """Read a text with a language model, word by word."""
+    from lpact.errors import ConfigError
     from lpact.run.extract import as_words, plan_features
     from lpact.run.progress import reporter
 
-    told = console()
     given = as_words(words)
-    _check_table(table)
+    if table is not None and not table.absolute().parent.is_dir():
+        raise ConfigError(
+            "the folder of the table does not exist",
+            where="--table",
+            got=str(table),
+            expected="a file in a folder that exists",
+            remedy="create the folder, or choose another one",
+        )
     options: dict[str, Any] = {
         "pooling": pooling,
         "window_tokens": window,
@@ -126,97 +131,61 @@ def command(
         "batch_tokens": batch_tokens,
     }
     extraction = plan_features(
-        model,
-        words,
-        out,
-        contexts=contexts,
-        name=name,
-        transcripts=transcripts,
-        **options,
+        model, words, out, contexts=contexts, name=name, transcripts=transcripts, **options
     )
-    _show_cost(told, extraction, given)
+    _show_cost(extraction, given)
     if plan:
         return
     with reporter(show=progress) as progressing:
         sets = extraction.run(progressing)
-    _show_sets(told, sets)
+    _show_sets(sets)
     if table is not None:
         _write_table(table, given, extraction, sets)
-        say(told, f"Surprisal and entropy: {table}")
+        say(f"Surprisal and entropy: {table}")
 
 
-def _show_cost(told: Console, extraction: Extraction, words: Words) -> None:
-    stories = counted(len(extraction.stories), "story", "stories")
-    say(told, f"{words.where}: {counted(extraction.n_words, 'word')} in {stories}")
+def _show_cost(extraction: Extraction, words: Words) -> None:
+    stories = counted(len(extraction.stories), "story")
+    say(f"{words.where}: {counted(extraction.n_words, 'word')} in {stories}")
     n_skipped, first = extraction.skipped_text()
     if n_skipped:
-        say(
-            told,
-            f"{counted(n_skipped, 'stretch', 'stretches')} of the transcripts belong to no word and are read as "
-            f"context; the first: {first!r}",
-        )
+        skipped = counted(n_skipped, "stretch")
+        say(f"{skipped} of the transcripts belong to no word and are read as context: {first!r} …")
     n_complete = len(extraction.sets) - len(extraction.unfinished)
     if n_complete:
-        say(
-            told,
-            f"{counted(n_complete, 'feature set')} of {len(extraction.sets)} already extracted.",
-        )
+        complete = counted(n_complete, "feature set")
+        say(f"{complete} of {len(extraction.sets)} already extracted.")
     if not extraction.unfinished:
         return
-    model = extraction.model()
+    model, cost = extraction.model(), extraction.estimate()
     say(
-        told,
         f"{extraction.folder.name}: {model.kind}, {counted(model.n_layers, 'layer')} of {model.width} columns, "
-        f"{model.n_parameters / 1e6:,.2f} M parameters, {model.dtype} on {model.device}",
+        f"{model.n_parameters / 1e6:,.2f} M parameters, {model.dtype} on {model.device}"
     )
-    cost = extraction.estimate()
     say(
-        told,
-        f"{counted(cost.n_sets, 'feature set')} to extract: {whole(cost.tokens)} tokens, "
-        f"{roughly(cost.seconds)}, {memory(cost.n_bytes)} on disk",
+        f"{counted(cost.n_sets, 'feature set')} to extract: {counted(cost.tokens, 'token')}, "
+        f"{about(cost.seconds)}, {size(cost.n_bytes)} on disk"
     )
 
 
-def _show_sets(told: Console, sets: list[FeatureSet]) -> None:
-    unknown = [f for f in sets if f.about.get("n_unknown_words")]
+def _show_sets(sets: list[FeatureSet]) -> None:
+    unknown = [f.about for f in sets if f.about.get("n_unknown_words")]
     if unknown:
-        about = unknown[0].about
-        say(
-            told,
-            f"{counted(about['n_unknown_words'], 'word')} with characters that the tokenizer does not know, such as "
-            f"{', '.join(about['unknown_words'])}",
-        )
-    grid = Grid(
-        ("context", "words", "layers", "columns", "bits per word", "folder"),
-        right=frozenset({"words", "layers", "columns", "bits per word"}),
-    )
+        words, examples = unknown[0]["n_unknown_words"], ", ".join(unknown[0]["unknown_words"])
+        some = counted(words, "word")
+        say(f"{some} with characters that the tokenizer does not know, such as {examples}")
+    rows = []
     for found in sets:
         surprisal = found.surprisal()
         known = surprisal[surprisal == surprisal]
         draw = f", draw {found.about['draw']}" if found.about["draw"] else ""
-        grid.add(
-            f"{found.about['context']}{draw}",
-            whole(found.n_words),
-            str(found.n_layers),
-            whole(found.n_columns),
-            number(float(known.mean()), 2) if known.size else "–",
-            str(found.path),
+        context = f"{found.about['context']}{draw}"
+        bits = fixed(float(known.mean()), 2) if known.size else None
+        rows.append(
+            (context, found.n_words, found.n_layers, found.n_columns, bits, str(found.path))
         )
-    show(told, grid, indent=0)
-
-
-def _check_table(path: Path | None) -> None:
-    """Raise `ConfigError` before anything is computed where the table has no folder."""
-    from lpact.errors import ConfigError
-
-    if path is not None and not path.absolute().parent.is_dir():
-        raise ConfigError(
-            "the folder of the table does not exist",
-            where="--table",
-            got=str(path),
-            expected="a file in a folder that exists",
-            remedy="create the folder, or choose another one",
-        )
+    columns = ("context", "words", "layers", "columns", "bits per word", "folder")
+    show_table(columns, rows, right=columns[4:5], indent=0)
 
 
 def _write_table(path: Path, words: Words, extraction: Extraction, sets: list[FeatureSet]) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from lpact.cli._machine import program
-from lpact.cli._render import console, say
+from lpact.cli._options import program
+from lpact.cli._terminal import say
 
 
 def command(
@@ -24,27 +24,19 @@ def command(
     from lpact.errors import ConfigError
     from lpact.run.starter import starter_text
 
-    if path.exists() and (path.is_dir() or not force):
-        raise ConfigError(
-            "the file already exists",
-            where=str(path),
-            got="a folder" if path.is_dir() else "a file",
-            expected="a path that does not exist",
-            remedy="choose another path" + ("" if path.is_dir() else ", or add --force"),
-        )
     text = starter_text(tuple(dict.fromkeys(analysis or ["lpact"])))
     try:
-        path.write_text(text, encoding="utf-8")
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
     except OSError as error:
         raise ConfigError(
             "the study file cannot be written",
             where=str(path),
             got=error.strerror or str(error),
-            expected="a folder that exists and can be written to",
-            remedy="choose another path",
+            expected="a path that does not exist, in a folder that can be written to",
+            remedy="choose another path, or overwrite a file with --force",
         ) from None
-    out = console()
-    say(out, f"Wrote {path}: every option, with its explanation and default.")
+    say(f"Wrote {path}: every option, with its explanation and default.")
     typed = shlex.quote(str(path))
-    say(out, f"Next: {program()} plan {typed}")
-    say(out, f"      {program()} run {typed} --out runs/first")
+    say(f"Next: {program()} plan {typed}")
+    say(f"      {program()} run {typed} --out runs/first")

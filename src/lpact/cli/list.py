@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpact.cli._layout import Grid
-from lpact.cli._machine import program
-from lpact.cli._render import console, say, show
+from lpact.cli._options import program
+from lpact.cli._terminal import say, show_table
 
 if TYPE_CHECKING:
     from lpact.registry import Registry
@@ -29,23 +28,17 @@ def command(
     ] = None,
 ) -> None:
     """List registered analyses, controls and other plug-ins."""
-    out = console()
     kinds = plugin_kinds()
     if kind is None:
-        grid = Grid(
-            ("kind", "registered", "named in the study file by"), right=frozenset({"registered"})
-        )
-        for name, (registry, option) in kinds.items():
-            grid.add(name, len(registry.names()), option)
-        show(out, grid, indent=0)
-        say(out)
-        say(out, f"One kind in full: {program()} list controls")
+        rows = [(name, len(registry.names()), option) for name, (registry, option) in kinds.items()]
+        show_table(("kind", "registered", "named in the study file by"), rows, indent=0)
+        say(f"\nOne kind in full: {program()} list controls")
         return
-    plugins = Grid(("name", "from", "what"))
-    for entry in _registry(kind, kinds).entries():
-        built_in = entry.origin == "lpact"
-        plugins.add(entry.name, "built in" if built_in else entry.origin, entry.summary)
-    show(out, plugins, indent=0)
+    plugins = [
+        (entry.name, "built in" if entry.origin == "lpact" else entry.origin, entry.summary)
+        for entry in _registry(kind, kinds).entries()
+    ]
+    show_table(("name", "from", "what"), plugins, indent=0)
 
 
 def plugin_kinds() -> dict[str, tuple[Registry[Any], str]]:

@@ -1,4 +1,4 @@
-"""``lpact plan``: what a run would compute and cost, before it computes anything."""
+"""``lpact plan`` and ``lpact audit``: what the sources allow and what a run would cost, before it computes anything."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpact.cli._layout import Grid
-from lpact.cli._machine import Workers, chosen_workers, n_cores, program
-from lpact.cli._outline import show_outline
-from lpact.cli._render import (
-    console,
-    counted,
-    duration,
-    heading,
-    memory,
-    roughly,
-    say,
-    show,
-    show_blocks,
-    whole,
+from lpact.cli._options import (
+    Models,
+    Paths,
+    Report,
+    StudyFile,
+    Workers,
+    chosen_workers,
+    load,
+    n_cores,
+    program,
+    progress_on_terminals,
 )
-from lpact.cli._study import Models, Paths, Report, StudyFile, load, progress_on_terminals
+from lpact.cli._terminal import heading, say, show_blocks, show_table
+from lpact.cli.datasets import source_lines
+from lpact.wording import MISSING, about, counted, duration, size
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from lpact.run.outline import DatasetOutline, Outline
     from lpact.run.plan import Plan
 
 
@@ -44,20 +42,21 @@ def command(
     """Show what a run would compute and cost, and whether it fits."""
     loaded = load(study, path, model)
     outline = loaded.outline()
-    terminal = console()
     title = f"Plan of {loaded.config.name} (configuration {loaded.config.digest()[:12]})"
     if not outline.complete:
-        say(terminal, title)
-        show_outline(terminal, outline, program())
+        say(title)
+        _show_outline(outline)
         return
     with progress_on_terminals() as bar:
         plan = loaded.plan(bar)
-    say(terminal, title)
+    say(title)
     for name, analysis in loaded.analyses.items():
-        show_blocks(terminal, analysis.audit_blocks(plan.audit.of[name]))
-    _show_rows(terminal, plan)
+        show_blocks(analysis.audit_blocks(plan.audit.of[name]))
+    heading("Rows per table (≤: at most)")
+    rows = {name: f"{'≤ ' if name in plan.at_most else ''}{n:,}" for name, n in plan.rows.items()}
+    show_table(("table", "rows"), rows.items(), right=("rows",))
     n_workers = chosen_workers(workers, loaded.run_config)
-    _show_cost(terminal, plan, n_workers, report=report)
+    _show_cost(plan, n_workers, report=report)
     features = Path(loaded.run_config.features)
     problem = plan.refusal(workers=n_workers, out=out, features=features, report=report)
     if problem is not None:
@@ -65,70 +64,125 @@ def command(
         raise typer.Exit(1)
 
 
+def audit(
+    study: StudyFile,
+    path: Paths = None,
+    model: Models = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="List every finding, however many there are.")
+    ] = False,
+) -> None:
+    """Look at the sources only: what do they allow?"""
+    loaded = load(study, path, model)
+    with progress_on_terminals() as bar:
+        audit = loaded.audit(bar)
+    n_datasets = counted(len(loaded.config.datasets), "dataset")
+    recordings = counted(audit.n_recordings, "recording")
+    say(f"Source audit of {loaded.config.name}: {n_datasets}, {recordings}.")
+    for name, analysis in loaded.analyses.items():
+        show_blocks(analysis.audit_blocks(audit.of[name], full=every))
+
+
 def cost_line(plan: Plan, workers: int, *, report: bool = True) -> str:
     """Size and cost of a run in one line."""
     return (
         f"{counted(plan.n_claims, 'claim')}, {counted(plan.n_tasks, 'task')}; "
         f"{_time(plan.seconds_with(workers, report=report))} with {counted(workers, 'worker')}; "
-        f"{memory(plan.memory_with(workers, report=report))} of memory, "
-        f"{memory(plan.disk_with(report=report))} on disk"
+        f"{size(plan.memory_with(workers, report=report))} of memory, "
+        f"{size(plan.disk_with(report=report))} on disk"
     )
 
 
 def _time(seconds: float) -> str:
-    """A first estimate in words."""
-    return "time not known before the first tasks" if isnan(seconds) else roughly(seconds)
+    return "time not known before the first tasks" if isnan(seconds) else about(seconds)
 
 
 def extraction_line(plan: Plan) -> str:
     """What must be extracted from language models first, in one line."""
     cost = plan.extraction
     return (
-        f"first, {counted(cost.n_sets, 'feature set')} from language models: {whole(cost.tokens)} tokens, "
-        f"{roughly(cost.seconds)}, {memory(cost.n_bytes)} on disk"
+        f"first, {counted(cost.n_sets, 'feature set')} from language models: {counted(cost.tokens, 'token')}, "
+        f"{about(cost.seconds)}, {size(cost.n_bytes)} on disk"
     )
 
 
-def _show_rows(out: Console, plan: Plan) -> None:
-    heading(out, "Rows per table (≤: at most)")
-    grid = Grid(("table", "rows"), right=frozenset({"rows"}))
-    for name, n_rows in plan.rows.items():
-        bound = "≤ " if name in plan.at_most else ""
-        grid.add(name, f"{bound}{whole(n_rows)}")
-    show(out, grid)
-
-
-def _show_cost(out: Console, plan: Plan, workers: int, *, report: bool) -> None:
+def _show_cost(plan: Plan, workers: int, *, report: bool) -> None:
     from lpact.run.costs import FACTOR
     from lpact.run.stages import REPORT
 
-    heading(out, "Cost per stage, with one worker (about)")
+    heading("Cost per stage, with one worker (about)")
     columns = ("stage", "tasks", "time", "memory per process", "on disk")
-    grid = Grid(columns, right=frozenset(columns[1:]))
-    for stage in plan.stages:
-        if stage.n_tasks and (report or stage.stage != REPORT):
-            disk = memory(stage.disk_bytes) if stage.disk_bytes else "–"
-            time = "–" if isnan(stage.seconds) else duration(stage.seconds)
-            grid.add(stage.stage, whole(stage.n_tasks), time, memory(stage.peak_bytes), disk)
-    show(out, grid)
+    rows = [
+        (
+            stage.stage,
+            stage.n_tasks,
+            MISSING if isnan(stage.seconds) else duration(stage.seconds),
+            size(stage.peak_bytes),
+            size(stage.disk_bytes) if stage.disk_bytes else None,
+        )
+        for stage in plan.stages
+        if stage.n_tasks and (report or stage.stage != REPORT)
+    ]
+    show_table(columns, rows, right=columns[1:])
     say(
-        out,
         "Estimated from counts of operations and the speed of this machine: expect errors of up to a factor of "
         f"{FACTOR}. While the run goes on, the first finished tasks refine the estimate.",
         indent=2,
     )
-    heading(out, "Cost")
+    heading("Cost")
     for name, claims in plan.claims.items():
-        say(out, f"{name}: {counted(len(claims), 'claim')}", indent=2)
+        say(f"{name}: {counted(len(claims), 'claim')}", indent=2)
     if plan.extraction.n_sets:
-        say(out, extraction_line(plan), indent=2)
-    say(out, cost_line(plan, workers, report=report), indent=2)
+        say(extraction_line(plan), indent=2)
+    say(cost_line(plan, workers, report=report), indent=2)
     cores = n_cores()
     if cores > workers:
-        faster = _time(plan.seconds_with(cores, report=report))
-        most = memory(plan.memory_with(cores, report=report))
-        say(
-            out,
-            f"with --workers {cores} (the cores of this machine): {faster}, {most} of memory",
-            indent=2,
-        )
+        time = _time(plan.seconds_with(cores, report=report))
+        most = size(plan.memory_with(cores, report=report))
+        say(f"with --workers {cores} (all cores): {time}, {most} of memory", indent=2)
+
+
+def _show_outline(outline: Outline) -> None:
+    """Print what a study without all of its data or models needs, how to get it, and what follows from the file."""
+    from lpact.controls.base import CONTROLS
+
+    missing = counted(outline.n_missing, "dataset or model", "datasets and models")
+    say(f"{missing} missing: sizes, times and the source audit need them.")
+    heading("Datasets")
+    datasets = [(d.name, d.role, d.reader, d.missing or "found") for d in outline.datasets]
+    show_table(("dataset", "role", "reader", "folder"), datasets)
+    for dataset in outline.datasets:
+        if dataset.missing:
+            _show_source(dataset)
+    for dataset in outline.datasets:
+        if not dataset.missing and dataset.folder is not None:
+            check = f"{program()} datasets check {dataset.reader} {dataset.folder}"
+            say(f"Check {dataset.name}: {check}", indent=2)
+    heading("Models")
+    models = [
+        (m.name, m.source, ", ".join(map(str, m.layers)), m.missing or "nothing")
+        for m in outline.models
+    ]
+    show_table(("model", "source", "layers", "missing"), models)
+    if outline.models:
+        contexts = ", ".join(outline.models[0].contexts)
+        say(f"contexts of features that the analyses read: {contexts}", indent=2)
+    heading("Severe controls, where dataset and model allow them (draws: at most)")
+    controls = [(name, n, CONTROLS.get(name).needs) for name, n in outline.controls.items()]
+    show_table(("control", "draws", "needs"), controls)
+    for blocks in outline.blocks.values():
+        show_blocks(blocks)
+
+
+def _show_source(dataset: DatasetOutline) -> None:
+    say(f"\nHow to get {dataset.name}:", indent=2)
+    if dataset.download is None:
+        say(f"your own data, for the reader '{dataset.reader}'", indent=4)
+        return
+    lines = dict(source_lines(dataset.download))
+    folder = dataset.folder or "FOLDER"
+    lines["command"] = f"{program()} datasets fetch {dataset.reader} --to {folder}"
+    if dataset.extra:
+        lines["needs"] = f"pip install 'lpact[{dataset.extra}]'"
+    for label, text in lines.items():
+        say(f"{label + ':':<9}{text}", indent=4)

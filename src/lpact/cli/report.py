@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpact.cli._machine import MOST_WORKERS, n_cores
-from lpact.cli._render import console, counted, say, whole
+from lpact.cli._options import RunFolder, chosen_workers
+from lpact.cli._terminal import console, say
+from lpact.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from lpact.report import WrittenReport
     from lpact.study import Run
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    run: RunFolder,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of the report; default: RUN/report.")
     ] = None,
@@ -30,43 +29,27 @@ def command(
     """Write the figures and the page of a finished run."""
     import lpact
 
-    show_written(console(), make(lpact.open_run(run), out=out, tables=tables))
+    written = make(lpact.open_run(run), out=out, tables=tables)
+    say(f"Report: {written.page}")
+    figures = (
+        f"{counted(len(written.figures), 'figure')} in it and in {written.folder / 'figures'}/"
+    )
+    say(f"{figures}; {written.page_bytes / 1e6:.1f} MB, one file, no network needed.", indent=2)
+    if written.n_tables:
+        n_tables = counted(written.n_tables, "table")
+        say(f"{n_tables} as CSV and LaTeX in {written.folder / 'tables'}/.", indent=2)
+    for own in written.missing:
+        say(f"Not drawn: {own.title}. {own.reason}", indent=2)
 
 
 def make(run: Run, *, out: Path | None = None, tables: bool = True) -> WrittenReport:
-    """Write the report of a run, and say on a terminal what is being done."""
-    from rich.console import Console
-
-    with Console(stderr=True, markup=False).status("reading the tables") as status:
-        return run.report(
-            out,
-            tables=tables,
-            workers=min(n_cores(), MOST_WORKERS),
-            tell=status.update,
-        )
-
-
-def show_written(out: Console, written: WrittenReport) -> None:
-    """Where the report is, and what is in it."""
-    say(out, f"Report: {written.page}")
-    size = f"{written.page_bytes / 1e6:.1f} MB, one file, no network needed"
-    say(
-        out,
-        f"{counted(len(written.figures), 'figure')} in it and in {written.folder / 'figures'}/; {size}.",
-        indent=2,
-    )
-    if written.n_tables:
-        say(
-            out,
-            f"{whole(written.n_tables)} tables as CSV and LaTeX in {written.folder / 'tables'}/.",
-            indent=2,
-        )
-    for own in written.missing:
-        say(out, f"Not drawn: {own.title}. {own.reason}", indent=2)
+    """Write the report of a run; a terminal shows the current step."""
+    with console(stderr=True).status("reading the tables") as status:
+        return run.report(out, tables=tables, workers=chosen_workers(None), tell=status.update)
 
 
 def add_report(run: Run) -> None:
-    """Write the report of a run that has none yet; a run stays good when its report cannot be written."""
+    """Write the report of a run that has none yet; the run stays complete if its report cannot be written."""
     from lpact.errors import LPactError
     from lpact.report import REPORT_PAGE
     from lpact.run.journal import LOG_NAME, logged_stage
@@ -75,7 +58,7 @@ def add_report(run: Run) -> None:
 
     if (run.root / REPORT_FOLDER / REPORT_PAGE).is_file():
         return
-    # On a terminal, `make` says what it is doing.
+    # On a terminal, `make` shows the current step.
     if not sys.stderr.isatty():
         typer.echo("report: drawing figures, writing page and tables", err=True)
     try:
@@ -83,6 +66,5 @@ def add_report(run: Run) -> None:
             make(run)
     except Exception as error:  # the run is finished, and its claims must be shown whatever happens
         kind = "" if isinstance(error, LPactError) else f"{type(error).__name__}: "
-        typer.echo(
-            f"The run is complete, but its report could not be written: {kind}{error}", err=True
-        )
+        message = f"The run is complete, but its report could not be written: {kind}{error}"
+        typer.echo(message, err=True)

@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lpact.cli._machine import Workers, chosen_workers
-from lpact.cli._render import console, say
-from lpact.cli._results import show_places, show_results
-from lpact.cli._study import (
+from lpact.cli._options import (
     Models,
-    OneAnalysis,
     Paths,
+    Progress,
     Report,
     StudyFile,
+    Workers,
+    chosen_workers,
     load,
     progress_on_terminals,
 )
+from lpact.cli._results import show_places, show_results
+from lpact.cli._terminal import say
 from lpact.cli.plan import cost_line, extraction_line
 from lpact.cli.report import add_report
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from lpact.run.plan import Plan
     from lpact.study import Run, Study
 
@@ -55,16 +54,16 @@ def command(
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Run even if memory or disk seem too small.")
     ] = False,
-    progress: Annotated[
-        bool | None, typer.Option("--progress/--no-progress", help="Show progress.")
-    ] = None,
+    progress: Progress = None,
     report: Report = True,
     path: Paths = None,
     model: Models = None,
-    analysis: OneAnalysis = None,
+    analysis: Annotated[
+        str | None,
+        typer.Option("--analysis", help="Run this analysis alone (`lpact list analyses`)."),
+    ] = None,
 ) -> None:
     """Compute a study, or resume it."""
-    terminal = console()
     loaded = load(study, path, model, analysis)
     how = How(
         chosen_workers(workers, loaded.run_config),
@@ -75,12 +74,17 @@ def command(
         registered_digest,
         report,
     )
-    run = compute(terminal, loaded, out, how)
-    show_results(terminal, run)
-    _show_preregistration(terminal, run, loaded, how)
+    run = compute(loaded, out, how)
+    show_results(run)
+    registration = loaded.registration(preregistration, registered_digest)
+    if registration is not None:
+        from lpact.cli.preregister import show_followed
+        from lpact.run.preregistration import check_run
+
+        show_followed(check_run(registration, run, deposited=registered_digest))
     if report:
         add_report(run)
-    show_places(terminal, run)
+    show_places(run)
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,6 @@ class How:
 
 
 def compute(
-    terminal: Console,
     study: Study,
     out: Path,
     how: How,
@@ -117,30 +120,29 @@ def compute(
     if how.cluster is not None:
         study.settings(cluster=how.cluster)
     if study.run_config.tasks:
-        open_shelf(
-            study.run_config.tasks
-        )  # a wrong address is an error before the sources are read
+        # A wrong address is an error before the sources are read.
+        open_shelf(study.run_config.tasks)
     refuse_held(partial_folder(out.absolute()))
     state = existing_run(out, study.config.digest())
     if state == "complete":
         with progress_on_terminals() as bar:
             run = study.reopen(out, study.audit(bar))
-        say(terminal, f"{out} already holds this run, complete: nothing to compute.")
+        say(f"{out} already holds this run, complete: nothing to compute.")
         return run
     if state == "other":
         raise RunError(
-            "the output folder is not empty" if out.is_dir() else "the output folder is a file",
+            "the output folder is not empty, or is a file",
             where=str(out),
-            got="other files, or a run of another configuration" if out.is_dir() else "a file",
+            got="other files, or a run of another configuration",
             expected="a new or empty folder, or an interrupted run of this study",
             remedy=if_taken,
         )
-    say(terminal, f"{study.config.name}: auditing the sources …")
-    plan = _plan(terminal, study, out, how)
+    say(f"{study.config.name}: auditing the sources …")
+    plan = _plan(study, out, how)
     if cluster := how.cluster or study.run_config.cluster:
-        say(terminal, f"Tasks run on the workers of the cluster {cluster}.")
+        say(f"Tasks run on the workers of the cluster {cluster}.")
     elif warning := too_many_workers(how.workers):
-        say(terminal, warning)
+        say(warning)
     study.run(
         out,
         workers=how.workers,
@@ -150,12 +152,11 @@ def compute(
         progress=how.progress,
         plan=plan,
     )
-    # Opened by the path that was typed, so that lines to copy are short.
     return Run(out)
 
 
-def _plan(terminal: Console, study: Study, out: Path, how: How) -> Plan:
-    """Audit the sources and print what the run costs; `lpact status` shows how far that is."""
+def _plan(study: Study, out: Path, how: How) -> Plan:
+    """Audit the sources, and print what the run costs; `lpact status` shows the progress."""
     from lpact.run.journal import announced
     from lpact.run.progress import Several, reporter
 
@@ -164,8 +165,8 @@ def _plan(terminal: Console, study: Study, out: Path, how: How) -> Plan:
         with reporter(show=show) as bar:
             plan = study.plan(Several(bar, journal))
         if plan.extraction.n_sets:
-            say(terminal, extraction_line(plan))
-        say(terminal, cost_line(plan, how.workers, report=how.report))
+            say(extraction_line(plan))
+        say(cost_line(plan, how.workers, report=how.report))
         _refuse(plan, study, out, how)
     return plan
 
@@ -194,14 +195,3 @@ def _refuse(plan: Plan, study: Study, out: Path, how: How) -> None:
             expected=refusal.expected,
             remedy=f"{refusal.remedy}; or run with --anyway",
         )
-
-
-def _show_preregistration(terminal: Console, run: Run, study: Study, how: How) -> None:
-    """Whether the run followed its registration, item by item."""
-    registration = study.registration(how.preregistration, how.registered_digest)
-    if registration is None:
-        return
-    from lpact.cli.preregister import show_followed
-    from lpact.run.preregistration import check_run
-
-    show_followed(terminal, check_run(registration, run, deposited=how.registered_digest))

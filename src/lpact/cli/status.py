@@ -1,26 +1,31 @@
-"""``lpact status``: how a run is doing, asked from another terminal."""
+"""``lpact status``: the state of a run, from another terminal."""
 
 from __future__ import annotations
 
 import io
 import json
+import shlex
 import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpact.cli._render import console, heading, say
+from lpact.cli._options import program
+from lpact.cli._results import show_claim_counts
+from lpact.cli._terminal import console, drawing_on, heading, say, show_table
+from lpact.wording import counted, duration, plain, size
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from lpact.run.status import RunStatus
+    from lpact.run.status import RunStatus, StatusFile
 
 SECONDS_BETWEEN_LOOKS = 2.0
-GOES_WELL = ("running", "finished")
-NOT_WELL = 1
+FAILED = 1
+LOCK_RECORD = "lock.json"
+MANY_FAILED = 5
+"""Failed tasks that are listed while a run goes on."""
 
 
 def command(
@@ -39,31 +44,52 @@ def command(
     """
     from lpact.run.status import run_status
 
-    out = console()
-    if watch:
-        # Ctrl-C ends the watching, not the run.
-        with suppress(KeyboardInterrupt):
-            _end(_watch(out, run, as_json=as_json, traceback=traceback))
-        return
-    status = run_status(run)
-    _tell(out, status, as_json=as_json, traceback=traceback)
-    _end(status)
+    # Ctrl-C ends the watching, not the run.
+    with suppress(*[KeyboardInterrupt] if watch else []):
+        status = _watch(run, as_json=as_json) if watch else run_status(run)
+        if as_json:
+            typer.echo(json.dumps(_values(status)))
+        else:
+            show_status(status)
+            if traceback:
+                _show_tracebacks(status)
+        if status.state not in ("running", "finished"):
+            raise typer.Exit(FAILED)
 
 
-def _end(status: RunStatus) -> None:
-    if status.state not in GOES_WELL:
-        raise typer.Exit(NOT_WELL)
+def _watch(run: Path, *, as_json: bool) -> RunStatus:
+    """Look until the run ends: a picture that changes on terminals, a line for every change elsewhere."""
+    from rich.live import Live
+
+    from lpact.run.status import run_status
+
+    out, last = console(), ""
+    with Live(console=out, auto_refresh=False, transient=True) as live:
+        while (status := run_status(run)).state in ("running", "silent"):
+            if out.is_terminal and not as_json:
+                live.update(_picture(status), refresh=True)
+            else:
+                line = json.dumps(status.as_json()) if as_json else status_line(status)
+                if line != last:
+                    typer.echo(line)
+                last = line
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+    return status
 
 
-def _tell(out: Console, status: RunStatus, *, as_json: bool, traceback: bool) -> None:
-    from lpact.cli._status import show_status
+def _picture(status: RunStatus) -> Any:
+    """What `lpact status` prints, as one text that can be shown and replaced."""
+    from rich.console import Console
+    from rich.text import Text
 
-    if as_json:
-        typer.echo(json.dumps(_values(status)))
-        return
-    show_status(out, status)
-    if traceback:
-        _show_tracebacks(out, status)
+    drawn, out = io.StringIO(), console()
+    options: dict[str, Any] = {"markup": False, "highlight": False, "emoji": False}
+    paper = Console(
+        file=drawn, width=out.width, force_terminal=True, no_color=out.no_color, **options
+    )
+    with drawing_on(paper):
+        show_status(status)
+    return Text.from_ansi(drawn.getvalue())
 
 
 def _values(status: RunStatus) -> dict[str, Any]:
@@ -71,77 +97,180 @@ def _values(status: RunStatus) -> dict[str, Any]:
 
     values = status.as_json()
     if status.state == "finished":
-        from lpact.cli._status import finished_values
-
-        values["finished"] = finished_values(status.out)
+        values["finished"] = _finished_values(status.out)
         values["history"] = summarise_log(status.log).as_json()
     return values
 
 
-def _watch(out: Console, run: Path, *, as_json: bool, traceback: bool) -> RunStatus:
-    """Look until the run ends: a picture that changes on terminals, a line for every change elsewhere."""
-    from lpact.cli._status import status_line
-    from lpact.run.status import run_status
+def _finished_values(folder: Path) -> dict[str, Any]:
+    """What a finished run holds."""
+    from lpact.study import Run
 
-    status = run_status(run)
-    if out.is_terminal and not as_json:
-        status = _watch_on_terminal(out, run, status)
-    else:
-        said = ""
-        while status.state in ("running", "silent"):
-            line = json.dumps(status.as_json()) if as_json else status_line(status)
-            if line != said:
-                said = line
-                typer.echo(line)
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-            status = run_status(run)
-    _tell(out, status, as_json=as_json, traceback=traceback)
-    return status
-
-
-def _watch_on_terminal(out: Console, run: Path, status: RunStatus) -> RunStatus:
-    from rich.live import Live
-
-    from lpact.run.status import run_status
-
-    with Live(console=out, auto_refresh=False, transient=True) as live:
-        while status.state in ("running", "silent"):
-            live.update(_picture(out, status), refresh=True)
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-            status = run_status(run)
-    return status
+    run = Run(folder)
+    verdicts = []
+    for name, analysis in run.analyses.items():
+        by = [*(["gate_profile"] if analysis.claims.profiles else []), "label"]
+        counts = run.table(analysis.claims.table.name).group_by(by).len("n").sort(by)
+        verdicts += [{"analysis": name, **row} for row in counts.iter_rows(named=True)]
+    return {
+        "study": run.manifest.study,
+        "config_digest": run.manifest.config_digest,
+        "n_tables": len(run.tables()),
+        "n_rows": sum(run.n_rows(table.name) for table in run.tables()),
+        "locked": (folder / LOCK_RECORD).is_file(),
+        "verdicts": verdicts,
+    }
 
 
-def _picture(out: Console, status: RunStatus) -> Any:
-    """What `lpact status` prints, as one thing that can be shown and replaced."""
-    from rich.console import Console
-    from rich.text import Text
+def show_status(status: RunStatus) -> None:
+    """Print the state of a run: how far it is, its stages, and what failed."""
+    console().print(f"{plain(status.out.name)}: {status.state}", style="bold", soft_wrap=True)
+    if status.state == "finished":
+        _show_finished(status)
+        return
+    said = status.said
+    tasks_failed = said is not None and said.n_failed > 0
+    for line in status.why.splitlines()[: 1 if tasks_failed else None]:
+        say(plain(line), indent=2)
+    if said is None:
+        return
+    running = status.state == "running"
+    say(_since(said), indent=2)
+    if running:
+        say(_overall(said), indent=2)
+    if said.stages:
+        heading("Stages (memory: the most that one process held)")
+        columns = ("stage", "done", "resumed", "failed", "time", "left", "workers", "client")
+        rows = [
+            (
+                plain(stage.stage),
+                f"{stage.done:,}/{stage.total:,}",
+                stage.resumed,
+                stage.failed,
+                duration(stage.seconds),
+                duration(stage.seconds_left) if running and stage.seconds_left is not None else "",
+                *_memory(stage),
+            )
+            for stage in said.stages
+        ]
+        show_table(columns, rows, right=columns[1:])
+    if said.n_failed:
+        _show_failed(said, status)
+    if said.lost_log_lines:
+        say(f"\n{counted(said.lost_log_lines, 'line')} of the log could not be written.", indent=2)
+    if status.state in ("failed", "interrupted"):
+        say("\nThe same `lpact run` again computes what is missing and keeps what is finished.")
 
-    from lpact.cli._status import show_status
 
-    drawn = io.StringIO()
-    paper = Console(
-        file=drawn,
-        width=out.width,
-        force_terminal=True,
-        no_color=out.no_color,
-        markup=False,
-        highlight=False,
-        emoji=False,
+def status_line(status: RunStatus) -> str:
+    """The state in one line, for plain logs."""
+    said = status.said
+    if said is None:
+        return f"{status.state}: {plain(status.why)}"
+    stage = next((s for s in said.stages if s.stage == said.stage), None)
+    parts: list[str] = [status.state]
+    if stage is not None:
+        parts.append(f"{plain(stage.stage)} {stage.done}/{stage.total}")
+    parts.append(_overall(said))
+    if said.n_failed:
+        parts.append(f"{counted(said.n_failed, 'task')} failed")
+    return "; ".join(parts)
+
+
+def _overall(said: StatusFile) -> str:
+    """Share of the work that is done, and when the rest will be."""
+    from lpact.run.progress import clock_time, time_left
+
+    if said.fraction is None:
+        return "how long it takes in all is not known yet"
+    done = f"overall {int(100 * said.fraction)} %"
+    if said.estimated_end is None:
+        return done
+    left = max((said.estimated_end - datetime.now(UTC)).total_seconds(), 0.0)
+    return f"{done}, {time_left(left)}, ends {clock_time(left)}"
+
+
+def _since(said: StatusFile) -> str:
+    started = said.started_at.astimezone().strftime("%Y-%m-%d %H:%M")
+    where = (
+        f"on the cluster {plain(said.cluster)}" if said.cluster else counted(said.workers, "worker")
     )
-    show_status(paper, status)
-    return Text.from_ansi(drawn.getvalue())
+    spent = (said.updated_at - said.started_at).total_seconds()
+    return (
+        f"{plain(said.study)} (configuration {plain(said.config_digest[:12])}), {where}, since {started}, "
+        f"{duration(spent)} until it last wrote"
+    )
 
 
-def _show_tracebacks(out: Console, status: RunStatus) -> None:
-    from lpact.run.progress import plain
+def _memory(stage: Any) -> list[str | None]:
+    """The most memory of a worker and of the client."""
+    return [size(n) if n else None for n in (stage.peak_bytes, stage.own_peak_bytes)]
+
+
+def _show_failed(said: StatusFile, status: RunStatus) -> None:
+    shown = said.failures[:MANY_FAILED] if status.state == "running" else said.failures
+    more = f", the first {len(shown)}" if said.n_failed > len(shown) else ""
+    heading(f"Failed tasks ({said.n_failed:,}{more})")
+    for failure in shown:
+        say(plain(failure.task), indent=2)
+        for line in (f"key {failure.key}", *failure.what.splitlines()):
+            say(plain(line), indent=4)
+    say(f"Tracebacks: {program()} status {_quoted(status.out)} --traceback", indent=2)
+    say(f"or the lines task_failed of {plain(status.log)}", indent=2)
+
+
+def _show_tracebacks(status: RunStatus) -> None:
     from lpact.run.status import summarise_log
 
     failures = summarise_log(status.log).failures
     for failure in failures:
-        heading(out, plain(f"{failure.get('task')} (key {failure.get('key')})"))
+        heading(plain(f"{failure.get('task')} (key {failure.get('key')})"))
         for line in str(failure.get("trace", "")).splitlines():
-            say(out, plain(line), indent=2)
+            console().print(f"  {plain(line)}", soft_wrap=True)
     if not failures:
-        say(out)
-        say(out, f"No task of the last attempt failed, says {plain(str(status.log))}.")
+        say(f"\nNo task of the last attempt failed, according to {plain(status.log)}.")
+
+
+def _quoted(path: Path) -> str:
+    """A folder as a user types it here."""
+    here = Path.cwd()
+    return plain(shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path)))
+
+
+def _show_finished(status: RunStatus) -> None:
+    from lpact.report.folder import REPORT_PAGE, report_writer
+    from lpact.run.status import summarise_log
+    from lpact.store.manifest import REPORT_FOLDER
+    from lpact.study import Run
+
+    values = _finished_values(status.out)
+    say(
+        f"{plain(values['study'])} (configuration {values['config_digest'][:12]}), "
+        f"{counted(values['n_tables'], 'table')}, {counted(values['n_rows'], 'row')}",
+        indent=2,
+    )
+    folder = _quoted(status.out)
+    writer = report_writer(status.out / REPORT_FOLDER)
+    if writer is not None:
+        say(f"process {writer} is writing its report", indent=2)
+    elif not (status.out / REPORT_FOLDER / REPORT_PAGE).is_file():
+        say(f"no report; {program()} report {folder} writes it", indent=2)
+    locked = f"locked; {program()} verify {folder} checks it"
+    say(
+        locked if values["locked"] else f"not locked; {program()} lock {folder} freezes it",
+        indent=2,
+    )
+    run = Run(status.out)
+    for analysis in run.analyses.values():
+        show_claim_counts(analysis, run.table(analysis.claims.table.name))
+    history = summarise_log(status.log)
+    if not history.stages:
+        return
+    attempts = counted(history.n_attempts, "attempt")
+    heading(f"Stages ({attempts}; memory: the most that one process held)")
+    columns = ("stage", "tasks", "time", "workers", "client")
+    rows = [
+        (plain(name), spent.n_finished or None, duration(spent.seconds), *_memory(spent))
+        for name, spent in history.stages.items()
+    ]
+    show_table(columns, rows, right=columns[1:])

@@ -227,4 +227,4 @@ def test_the_command_computes_and_writes(tmp_path, lpact_command):
     assert set(table["comparison"]) == {"run_to_run", "subject_to_subject"}
     refused = lpact_command("assay", path, "--out", out, "--no-progress")
     assert refused.exit_code == 2
-    assert "the output folder is not empty" in refused.output
+    assert "it is not empty" in refused.output

@@ -19,9 +19,9 @@ from lpact.analyses.lpact.tables.audit import (
     MEDIA_SUMMARY,
     RELIABILITY_MODES,
 )
-from lpact.cli._render import counted, number, whole
 from lpact.codes import Reason
 from lpact.tables import Table
+from lpact.wording import counted, fixed
 
 LINKS = {
     "B": ("has_brain", "brain data"),
@@ -172,7 +172,7 @@ def _correlations(audit: Audit) -> Block:
                 r["dataset"],
                 r["stimulus"],
                 f"{r['mechanism_a']}, {r['mechanism_b']}",
-                number(r["pearson"], 2),
+                fixed(r["pearson"], 2),
                 "" if r["reason"] == Reason.OK else str(r["reason"]),
             )
             for r in shown
@@ -254,7 +254,7 @@ def outline_blocks(config: LPactConfig) -> list[Block]:
         f"1 predictive: {readout.folds} outer folds ({readout.split}), gap of {readout.gap_events} events, metric "
         f"{readout.primary_metric}, {len(config.nuisance.include)} nuisance features",
         f"2 relational: {', '.join(relational.alignments)} × {', '.join(relational.profiles)} = "
-        f"{counted(n_summaries, 'summary', 'summaries')}, with {relational.min_units} units or more",
+        f"{counted(n_summaries, 'summary')}, with {relational.min_units} units or more",
         f"3 mechanisms: {', '.join(config.mechanisms.include)}; stripped by {', '.join(stripping.methods)}",
         f"4 reliability: brain–brain ceilings of at least {config.gates.min_reliability:g}",
     )
@@ -284,7 +284,7 @@ def _context_rows(config: LPactConfig) -> Block:
         counts.append(context_rows(config, RecordingSummary(*shape), offer))
     none, one = counts
     rows = tuple(
-        (name, whole(none[name]), f"+ {whole(n - none[name])}" if n > none[name] else "")
+        (name, f"{none[name]:,}", f"+ {n - none[name]:,}" if n > none[name] else "")
         for name, n in sorted(one.items())
         if n
     )
@@ -302,7 +302,7 @@ def _claims(config: LPactConfig) -> Block:
         f"at most {counted(len(config.datasets) * per_dataset, 'claim')}: "
         f"{counted(len(config.datasets), 'dataset')} × {counted(n_layers, 'layer')} of "
         f"{counted(len(config.models), 'model')} × {counted(n_mechanisms, 'mechanism')}; "
-        f"{whole(n_primary * per_dataset)} of them can be confirmatory"
+        f"{n_primary * per_dataset:,} of them can be confirmatory"
     )
     return Block("Claims", (line,))
 

@@ -16,7 +16,6 @@ from lpact.analyses.lpact.assays.lines import findings
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
-from lpact.analyses.lpact.gates.wording import count
 from lpact.analyses.lpact.tables.assay import (
     BRAIN_AS_MODEL_SUMMARY,
     FULL_SUMMARY,
@@ -30,6 +29,7 @@ from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.decisions import DECISIONS, STUDY_OUTCOME
 from lpact.codes import FinalLabel, Gate, Outcome, Reason
 from lpact.tables import Table
+from lpact.wording import counted
 
 UNDER = {PAPER: "under the point rules", CALIBRATED: "as tests"}
 """Gate profiles in a sentence."""
@@ -73,7 +73,7 @@ def conclusion(material: Material) -> Conclusion:
             OutcomeRecord(
                 code=row["outcome"],
                 meaning=f"{row['meaning']} {row['n_integrated']} of "
-                f"{count(row['n_confirmatory_claims'], 'confirmatory claim')} "
+                f"{counted(row['n_confirmatory_claims'], 'confirmatory claim')} "
                 f"{'passes' if row['n_integrated'] == 1 else 'pass'} every gate.",
                 profile=name,
             )
@@ -100,7 +100,7 @@ def verdict_sentence(decisions: pl.DataFrame, outcomes: pl.DataFrame) -> str:
         only = "The study's only claim is not about a confirmatory dataset: it is"
         said = only if n_claims == 1 else none
         return f"{said} diagnostic, and the study is inconclusive (outcome I)."
-    head = f"Of {count(n, 'confirmatory claim')}{_uncovered(claims[profiles[0]])}, "
+    head = f"Of {counted(n, 'confirmatory claim')}{_uncovered(claims[profiles[0]])}, "
     return f"{head}{_passing(claims)}, so {_supported(found, claims)}."
 
 
@@ -150,7 +150,7 @@ def _which(rows: pl.DataFrame) -> str:
         return ""
     if rows.height > MOST_NAMED:
         datasets, models = rows["dataset"].n_unique(), rows["model"].n_unique()
-        return f" ({count(models, 'model')} on {count(datasets, 'dataset')})"
+        return f" ({counted(models, 'model')} on {counted(datasets, 'dataset')})"
     return f" ({'; '.join(_claim(row) for row in rows.iter_rows(named=True))})"
 
 
@@ -222,7 +222,7 @@ def _raw(gate_profile: str, claims: pl.DataFrame) -> str:
     """
     layers = claims.unique(_LAYER, keep="first", maintain_order=True)
     positive = layers.filter(pl.col("raw_score") > 0)
-    whole = f"{count(layers.height, 'layer')} ({_about(claims.height)}; a score has no mechanism)"
+    whole = f"{counted(layers.height, 'layer')} ({_about(claims.height)}; a score has no mechanism)"
     if positive.is_empty():
         return f"None of {whole} has a positive mean score."
     said = f"{positive.height} of {whole} {_have(positive.height)} a positive mean score"
@@ -266,7 +266,7 @@ def _otherwise(gate_profile: str, others: pl.DataFrame, also: str = "also ") -> 
 
 
 def _about(n_claims: int) -> str:
-    return f"of a model on a dataset, with {count(n_claims, 'confirmatory claim')} about them"
+    return f"of a model on a dataset, with {counted(n_claims, 'confirmatory claim')} about them"
 
 
 def _is(n: int) -> str:
@@ -294,7 +294,7 @@ def _first_failures(claims: Mapping[str, pl.DataFrame]) -> str:
     if corrected:
         verb = "passes" if corrected == 1 else "pass"
         said.append(
-            f"{count(corrected, 'claim')} {verb} every test, but not the correction over claims"
+            f"{counted(corrected, 'claim')} {verb} every test, but not the correction over claims"
         )
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}."
@@ -305,9 +305,9 @@ def _where_first(claims: pl.DataFrame) -> str:
     early = pl.col("first_failed_gate").is_in([gate.value for gate in _OF_LAYERS])
     layers = claims.filter(early).unique(_LAYER, keep="first", maintain_order=True)
     n_layers = claims.select(_LAYER).n_unique()
-    parts = _commonest(layers, f"of {count(n_layers, 'layer')}")
+    parts = _commonest(layers, f"of {counted(n_layers, 'layer')}")
     later = claims.filter(~early)
-    of = f"of {count(later.height, 'claim')}{' about layers that pass P, S and R' if parts else ''}"
+    of = f"of {counted(later.height, 'claim')}{' about layers that pass P, S and R' if parts else ''}"
     parts += _commonest(later.filter(pl.col("first_failed_gate") != "none"), of)
     return " and ".join(parts) or "no claim fails a gate"
 
@@ -402,7 +402,7 @@ def recording_sentences(tables: Mapping[str, pl.DataFrame], gates: GatesConfig) 
 
 
 def _share(found: Mapping[str, list[bool]]) -> str:
-    return f"{sum(any(passes) for passes in found.values())} of {count(len(found), 'dataset')}"
+    return f"{sum(any(passes) for passes in found.values())} of {counted(len(found), 'dataset')}"
 
 
 def _at_least_one(found: Mapping[str, list[bool]], noun: str) -> str:

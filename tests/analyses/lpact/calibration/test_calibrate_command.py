@@ -17,8 +17,9 @@ from typer.testing import CliRunner, Result
 from lpact.analyses.lpact.calibration.biases import measure_biases
 from lpact.analyses.lpact.calibration.cells import EFFORT
 from lpact.analyses.lpact.calibration.reference_run import load_reference
-from lpact.analyses.lpact.cli._calibration import QUANTITIES, show_biases
+from lpact.analyses.lpact.cli.calibrate import QUANTITIES, show_biases
 from lpact.cli import app
+from lpact.cli._terminal import drawing_on
 from lpact.stats import wilson_interval
 
 NULL = ("independent", "drift", "nuisance", "shared_noise", "unknown_signal")
@@ -150,7 +151,8 @@ def test_biases_name_their_quantities_and_tell_of_the_largest():
     biases = measure_biases(seed=1, share=0.005)
     assert set(biases["bias"]) == set(QUANTITIES)
     printed = StringIO()
-    show_biases(Console(file=printed, markup=False, highlight=False, width=300), biases)
+    with drawing_on(Console(file=printed, markup=False, highlight=False, width=300)):
+        show_biases(biases)
     lines = [" ".join(line.split()) for line in printed.getvalue().splitlines()]
     for bias, (found, real) in QUANTITIES.items():
         own = biases.filter(bias=bias)

@@ -24,8 +24,9 @@ from lpact.analyses.lpact.calibration.reference_run import (
 from lpact.analyses.lpact.calibration.settings import Settings
 from lpact.analyses.lpact.calibration.study import Forecast, Pace, run_grid
 from lpact.analyses.lpact.calibration.truths import GATES
-from lpact.analyses.lpact.cli._calibration import show_reference
+from lpact.analyses.lpact.cli.calibrate import show_reference
 from lpact.analyses.lpact.tables.calibration import RATES, TRIALS, TRUTH_RATES
+from lpact.cli._terminal import drawing_on
 from lpact.errors import RunError, TableError
 from lpact.stats import wilson_interval
 from lpact.store import write_table
@@ -220,7 +221,8 @@ def test_a_reference_takes_only_what_the_calibration_wrote(copied, resumed, tria
 
 def shown(reference: Reference) -> str:
     printed = StringIO()
-    show_reference(Console(file=printed, markup=False, highlight=False, width=10_000), reference)
+    with drawing_on(Console(file=printed, markup=False, highlight=False, width=10_000)):
+        show_reference(reference)
     return printed.getvalue()
 
 

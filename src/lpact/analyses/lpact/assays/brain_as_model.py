@@ -43,7 +43,7 @@ from lpact.analyses.lpact.assays.patterns import (
     unit_orders,
 )
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
-from lpact.analyses.lpact.gates.wording import number, words
+from lpact.analyses.lpact.gates.wording import words
 from lpact.analyses.lpact.levels.pairing import (
     MISSING_PARTNER,
     MODES,
@@ -61,6 +61,7 @@ from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.stats import draw_p_value, rank_p_values
 from lpact.store import concat, frame, frame_from_columns, validate
+from lpact.wording import number
 
 COMPARISONS = tuple(mode for mode in MODES if mode != SPLIT_HALF)
 MAX_PAIRS = 100

@@ -19,7 +19,7 @@ import polars as pl
 
 from lpact.analyses.lpact.config import AuditConfig, LPactConfig
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.gates.wording import number, words
+from lpact.analyses.lpact.gates.wording import words
 from lpact.analyses.lpact.tables.assay import IMPLANT, IMPLANTED, SHAM
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, RELATIONAL_SUMMARY
@@ -27,6 +27,7 @@ from lpact.codes import Gate, Reason
 from lpact.config import DatasetConfig, LanguageModelConfig, ReadoutConfig
 from lpact.store import frame, validate
 from lpact.validation import validate_model
+from lpact.wording import number
 
 ARMS = (IMPLANTED, SHAM)
 NAME = "implant"

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates.wording import number, words
+from lpact.analyses.lpact.gates.wording import words
 from lpact.analyses.lpact.tables.assay import (
     BRAIN_AS_MODEL_SUMMARY,
     BRAIN_ORACLE,
@@ -24,6 +24,7 @@ from lpact.analyses.lpact.tables.assay import (
 )
 from lpact.codes import Reason
 from lpact.tables import Table
+from lpact.wording import number
 
 SIMULATED = "(simulated)"
 """In place of a dataset's name for the implanted study."""

@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.gates.wording import number
 from lpact.analyses.lpact.levels.pairing import HasUnits
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.tables.assay import PROFILE_ORDER
@@ -28,6 +27,7 @@ from lpact.math.scores import average_ranks
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray, IntArray
 from lpact.store import frame, validate
+from lpact.wording import number
 
 ROUNDING = 1e-12
 """A shuffled similarity within this distance of the real one counts as equal."""

@@ -12,13 +12,14 @@ import polars as pl
 
 from lpact.analyses.lpact.assays.patterns import most_frequent_reason, of_role
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.gates.wording import number, words
+from lpact.analyses.lpact.gates.wording import words
 from lpact.analyses.lpact.levels.pairing import MODES, SPLIT_HALF
 from lpact.analyses.lpact.tables.assay import BRAIN_RELIABILITY
 from lpact.analyses.lpact.tables.levels import BRAIN_CEILING
 from lpact.codes import Reason
 from lpact.store import frame, validate
 from lpact.tables import RECORDING_KEY
+from lpact.wording import number
 
 KINDS = ("profile", "response", "response_to_mean")
 

@@ -48,7 +48,7 @@ class Effort:
 
 
 EFFORT = Effort()
-"""What a study of the calibration spends unless told otherwise."""
+"""What a study of the calibration spends by default."""
 
 
 @dataclass(frozen=True, order=True)

@@ -104,11 +104,11 @@ def assess(
     *,
     run: StoredRun | None = None,
     reporter: Reporter | None = None,
-    told: Callable[[Forecast], None] | None = None,
+    show_forecast: Callable[[Forecast], None] | None = None,
 ) -> PowerReport:
     """Smallest detectable effects of a study; with its ``run``, layer by layer.
 
-    ``told`` hears what simulated studies will cost, from one that is timed, before the others start.
+    ``show_forecast`` gets the cost of the simulated studies, from one that is timed, before the others start.
     """
     settings.check()
     if run is not None:
@@ -128,7 +128,7 @@ def assess(
         matched = matched_design(design, config, settings.effort)
         caps[design.name], sizes[design.name] = matched.caps, matched.size
         simulated[design.name] = _simulate(
-            design, matched, config, run_config, settings, reporter, told, largest_p
+            design, matched, config, run_config, settings, reporter, show_forecast, largest_p
         )
     for design in designs:
         own = (config.gates, settings.target, ceilings.get(design.name))
@@ -169,14 +169,14 @@ def _simulate(
     run_config: RunConfig,
     settings: Settings,
     reporter: Reporter,
-    told: Callable[[Forecast], None] | None,
+    show_forecast: Callable[[Forecast], None] | None,
     largest_p: float,
 ) -> Simulated:
     jobs = trial_jobs(matched, trials=settings.trials, ratios=settings.ratios)
 
     def forecast(n_left: int, seconds_each: float) -> None:
-        if told is not None:
-            told(Forecast(design.name, n_left, seconds_each))
+        if show_forecast is not None:
+            show_forecast(Forecast(design.name, n_left, seconds_each))
 
     return simulate(
         jobs,
@@ -186,7 +186,7 @@ def _simulate(
         kept=settings.kept,
         reporter=reporter,
         name=design.name,
-        told=None if told is None else forecast,
+        show_forecast=None if show_forecast is None else forecast,
         largest_p=largest_p,
     )
 
@@ -207,7 +207,7 @@ def _report(
         layers = layer_frame(run, metric, effects, settings.target)
         if layers.is_empty():
             raise RunError(
-                "the run has no layer whose power could be told",
+                "the run has no layer whose power could be estimated",
                 where=str(run.root),
                 got="a decision table without rows",
                 expected="at least one claim",

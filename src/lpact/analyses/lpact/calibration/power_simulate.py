@@ -178,24 +178,24 @@ def simulate(
     kept: Path | None,
     reporter: Reporter,
     name: str,
-    told: Callable[[int, float], None] | None = None,
+    show_forecast: Callable[[int, float], None] | None = None,
     largest_p: float | None = None,
 ) -> Simulated:
     """Run the trials that are not kept in the folder ``kept``; the result does not depend on the number of workers.
 
-    The first one is timed in this process, and ``told`` hears how many are left and what each of them takes.
+    The first one is timed in this process, and ``show_forecast`` gets how many are left and how long each takes.
     """
     workspace = Workspace(config.study(), run)
     with nullcontext(TaskStore.at(kept)) if kept is not None else scratch_results() as store:
         left = [job for job in jobs if store.fault(job.key) is not None]
-        if left and told is not None:
+        if left and show_forecast is not None:
             first = left.pop(0)
             reporter.stage(f"one simulated study of {name}, to time it", 1)
             started = time.perf_counter()
             with threadpool_limits(1):
                 store.save(first.key, first.run(workspace, store))
             reporter.advance()
-            told(len(left), time.perf_counter() - started)
+            show_forecast(len(left), time.perf_counter() - started)
         with open_executor(workspace, store, max(1, min(workers, len(left)))) as executor:
             conductor = Conductor(store, executor, reporter)
             conductor.run(f"simulated studies of {name}", [Task(job, job.key) for job in jobs])

@@ -116,12 +116,12 @@ def run_grid(
     effort: Effort = EFFORT,
     workers: int = 1,
     reporter: Reporter | None = None,
-    told: Callable[[Forecast], None] | None = None,
+    show_forecast: Callable[[Forecast], None] | None = None,
 ) -> tuple[pl.DataFrame, Pace]:
     """Run every trial of every cell, or take it from the folder ``kept``.
 
-    ``told`` is called once, before the long part, with a forecast from one trial; an exception there (or Ctrl-C at any
-    time) loses at most the trials at work.
+    ``show_forecast`` is called once, before the long part, with a forecast from one trial; an exception there (or
+    Ctrl-C at any time) loses at most the trials at work.
     """
     reporter = reporter or Reporter()
     store = TaskStore.at(kept)
@@ -133,8 +133,8 @@ def run_grid(
         first = waiting.pop(0)
         frames = first.run()
         store.save(first.key, frames)
-        if told is not None:
-            told(Forecast(n_kept, len(waiting), float(frames[SECONDS]["wall"][0])))
+        if show_forecast is not None:
+            show_forecast(Forecast(n_kept, len(waiting), float(frames[SECONDS]["wall"][0])))
     workspace = Workspace(cell_config(cells[0], 0, effort).study(), RunConfig())
     with open_executor(workspace, store, max(1, min(workers, len(waiting)))) as executor:
         conductor = Conductor(store, executor, reporter)

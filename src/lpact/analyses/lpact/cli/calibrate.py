@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpact.analyses.lpact.cli._calibration import show_biases, show_rates, show_reference
-from lpact.cli._machine import n_cores
-from lpact.cli._render import console, counted, duration, heading, number, roughly, say
+from lpact.cli._options import n_cores
+from lpact.cli._terminal import heading, print_json, say, show_table
 from lpact.errors import ConfigError
+from lpact.wording import MISSING, about, counted, duration, fixed
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import polars as pl
 
+    from lpact.analyses.lpact.calibration.reference_run import Reference
     from lpact.analyses.lpact.calibration.settings import Settings
-    from lpact.analyses.lpact.calibration.study import Forecast, Pace
+    from lpact.analyses.lpact.calibration.study import Forecast
+
+QUANTITIES = {
+    "best_of_many_controls": ("score minus best control", "score minus an equal control"),
+    "reliability_under_drift": ("agreement of halves", "agreement of recordings"),
+    "few_rows_localiser": ("correlation on these rows", "correlation in the long run"),
+    "few_rows_localiser_units": ("units picked", "units that carry it"),
+}
+"""What a bias is about: the quantity that a point rule finds, and the true one."""
 
 
 def command(
@@ -72,9 +80,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Measure error rates and power on simulated studies."""
-    told = console()
-    _one_task(out, reference=reference, biases=biases)
-    axes: dict[str, Any] = {
+    from lpact.analyses.lpact.calibration.settings import OPTIONS, Settings
+
+    given: dict[str, Any] = {
         "truths": truth,
         "snr": snr,
         "n_events": events,
@@ -82,63 +90,44 @@ def command(
         "n_units": units,
         "noise_autocorrelation": autocorrelation,
     }
-    if out is None:
-        from lpact.analyses.lpact.calibration.settings import OPTIONS
-
-        given = {OPTIONS[axis]: values for axis, values in axes.items()} | {
-            "--trials": trials,
-            "--workers": workers,
-            "--one-at-a-time": one_at_a_time or None,
-            "--seed": seed if reference else None,
-        }
-        _refuse_unread(given, "--reference" if reference else "--biases")
-    if reference:
-        _show_reference(told, as_json=as_json)
-    elif biases:
-        _show_biases(told, seed or 0, as_json=as_json)
-    else:
-        assert out is not None
-        settings = _settings(axes, trials, seed or 0, one_at_a_time=one_at_a_time)
-        _simulate(told, out, settings, workers or n_cores(), as_json=as_json)
-
-
-def _refuse_unread(given: dict[str, Any], asked: str) -> None:
-    """Refuse options that the command would ignore."""
-    unread = [option for option, value in given.items() if value is not None]
-    if unread:
+    tasks = {"--out": out is not None, "--reference": reference, "--biases": biases}
+    chosen = [option for option, given_here in tasks.items() if given_here]
+    simulating = {OPTIONS[axis]: values for axis, values in given.items()} | {
+        "--trials": trials,
+        "--workers": workers,
+        "--one-at-a-time": one_at_a_time or None,
+        "--seed": seed if reference else None,
+    }
+    unused = [option for option, value in simulating.items() if value is not None and out is None]
+    if len(chosen) != 1 or unused:
         raise ConfigError(
-            f"{', '.join(unread)} cannot be used with {asked}",
+            f"{', '.join(unused)} cannot be used with {chosen[0]}"
+            if len(chosen) == 1
+            else "exactly one of --out, --reference and --biases is needed",
             where="lpact calibrate",
-            got=f"{asked} {' '.join(unread)}",
-            expected=f"{asked} with {'--seed and --json' if asked == '--biases' else '--json'} at most",
-            remedy=f"leave {'it' if len(unread) == 1 else 'them'} out, or type --out FOLDER to simulate",
-        )
-
-
-def _one_task(out: Path | None, *, reference: bool, biases: bool) -> None:
-    """Refuse none, and more than one, of the three tasks."""
-    if sum((out is not None, reference, biases)) != 1:
-        raise ConfigError(
-            "exactly one of --out, --reference and --biases is needed",
-            where="lpact calibrate",
-            got="none, or more than one, of --out, --reference and --biases",
-            expected="one of them",
+            got=" ".join([*chosen, *unused]) or "none of them",
+            expected="--reference, --biases (with --seed), or --out FOLDER with settings",
             remedy="type --reference for what ships with lpact, or --out FOLDER to simulate",
         )
+    if reference:
+        from lpact.analyses.lpact.calibration.reference_run import load_reference
+
+        shipped = load_reference()
+        print_json(shipped.as_json()) if as_json else show_reference(shipped)
+    elif out is None:
+        from lpact.analyses.lpact.calibration.biases import measure_biases
+
+        found = measure_biases(seed or 0)
+        print_json({"biases": found.to_dicts()}) if as_json else show_biases(found)
+    else:
+        axes: dict[str, Any] = {axis: tuple(values) for axis, values in given.items() if values}
+        if trials is not None:
+            axes["n_trials"] = trials
+        settings = Settings(first_trial=seed or 0, one_at_a_time=one_at_a_time, **axes)
+        _simulate(out, settings, workers or n_cores(), as_json=as_json)
 
 
-def _settings(
-    given: dict[str, Any], trials: int | None, seed: int, *, one_at_a_time: bool
-) -> Settings:
-    from lpact.analyses.lpact.calibration.settings import Settings
-
-    axes: dict[str, Any] = {axis: tuple(values) for axis, values in given.items() if values}
-    if trials is not None:
-        axes["n_trials"] = trials
-    return Settings(first_trial=seed, one_at_a_time=one_at_a_time, **axes)
-
-
-def _simulate(told: Console, out: Path, settings: Settings, workers: int, *, as_json: bool) -> None:
+def _simulate(out: Path, settings: Settings, workers: int, *, as_json: bool) -> None:
     from lpact.analyses.lpact.calibration.output import KEPT, check_folder, write_calibration
     from lpact.analyses.lpact.calibration.study import run_grid
     from lpact.analyses.lpact.tables.calibration import RATES, TRUTH_RATES
@@ -147,85 +136,146 @@ def _simulate(told: Console, out: Path, settings: Settings, workers: int, *, as_
 
     check_folder(out)
     cells = settings.cells()
-    n_studies = len(cells) * settings.n_trials
     if not as_json:
-        n_each = counted(settings.n_trials, "study", "studies")
-        say(told, f"{counted(len(cells), 'cell')}, {n_each} each: {n_studies:,} in all.")
+        each = counted(settings.n_trials, "study")
+        n_studies = len(cells) * settings.n_trials
+        say(f"{counted(len(cells), 'cell')}, {each} each: {n_studies:,} in all.")
 
-    def forecast(left: Forecast) -> None:
+    def show_forecast(left: Forecast) -> None:
         if not as_json:
-            say(told, _cost(left, workers))
+            say(_cost(left, workers))
 
     lock = FolderLock(out / KEPT, busy="another process is making this calibration")
     try:
-        with reporter(show=not as_json) as shown:
+        with reporter(show=not as_json) as bar:
             table, pace = run_grid(
                 cells,
                 trials=settings.trials(),
                 kept=out / KEPT,
                 effort=settings.effort,
                 workers=workers,
-                reporter=shown,
-                told=forecast,
+                reporter=bar,
+                show_forecast=show_forecast,
             )
         tables = write_calibration(out, table, settings, pace)
     finally:
         lock.release()
+    truth_rates, rates = tables[TRUTH_RATES.name], tables[RATES.name]
     if as_json:
-        _print_json(
+        print_json(
             {
                 "command": settings.command(str(out)),
                 "studies_per_minute_and_core": pace.studies_per_minute,
-                "truth_rates": tables[TRUTH_RATES.name].to_dicts(),
-                "rates": tables[RATES.name].to_dicts(),
+                "truth_rates": truth_rates.to_dicts(),
+                "rates": rates.to_dicts(),
             }
         )
         return
-    show_rates(told, tables[TRUTH_RATES.name], tables[RATES.name])
-    _show_places(told, out, pace)
+    show_rates(truth_rates, rates)
+    heading("Where everything is")
+    say(f"{out}/calibration/ holds the tables, {out}/report/ the figures.", indent=2)
+    took = f"{counted(pace.n_studies, 'study')} took {duration(pace.seconds)} of one core"
+    say(f"{took}: {pace.studies_per_minute:.1f} studies per minute and core.", indent=2)
 
 
 def _cost(left: Forecast, workers: int) -> str:
-    kept = f"{counted(left.n_kept, 'study', 'studies')} kept from before; " if left.n_kept else ""
+    kept = f"{counted(left.n_kept, 'study')} kept from before; " if left.n_kept else ""
     if not left.n_left:
         return f"{kept}nothing else is left."
     seconds = left.n_left * left.seconds_a_study / min(workers, left.n_left)
     return (
-        f"{kept}one took {number(left.seconds_a_study, 1)} s; {counted(left.n_left, 'more study', 'more studies')} "
-        f"with {counted(workers, 'worker')}: {roughly(seconds)}."
+        f"{kept}one took {left.seconds_a_study:.1f} s; {counted(left.n_left, 'more study')} "
+        f"with {counted(workers, 'worker')}: {about(seconds)}."
     )
 
 
-def _show_places(told: Console, out: Path, pace: Pace) -> None:
-    heading(told, "Where everything is")
-    say(told, f"{out}/calibration/ holds the tables, {out}/report/ the pictures.", indent=2)
+def show_rates(truth_rates: pl.DataFrame, rates: pl.DataFrame) -> None:
+    """Print false passes by truth, then power by truth and signal, with profiles side by side."""
+    truth_rates, rates = _in_order(truth_rates), _in_order(rates)
+    profiles = truth_rates["gate_profile"].unique().sort(descending=True).to_list()
+    rows: list[tuple[Any, ...]] = []
+    false = truth_rates.filter(role="false_pass")
+    for (truth, gate), own in false.group_by("truth", "gate", maintain_order=True):
+        alpha = own["alpha"].drop_nulls().max()
+        nominal = f"{alpha:g}" if isinstance(alpha, float) else MISSING
+        rows.append((truth, gate, *_by_profile(own, profiles), nominal, own["n_studies"].max()))
+    heading("False passes: share of studies in which a gate passes that should not")
+    show_table(("truth", "gate", *profiles, "nominal", "studies"), rows)
+    rows = []
+    power = rates.filter(role="power")
+    for (truth, snr, gate), own in power.group_by("truth", "snr", "gate", maintain_order=True):
+        n = own.filter(gate_profile=profiles[0])["n_studies"].sum()
+        rows.append((truth, snr, gate, *_by_profile(own, profiles), n))
+    heading("Power: share of studies in which a gate passes that should")
+    show_table(("truth", "snr", "gate", *profiles, "studies"), rows)
+
+
+def _in_order(rates: pl.DataFrame) -> pl.DataFrame:
+    """Truths as they are listed, signals rising, gates in the order of the chain."""
+    import polars as pl
+
+    from lpact.analyses.lpact.calibration.truths import GATES, OTHERS, TRUTHS
+
+    truth = pl.col("truth").cast(pl.Enum(list(TRUTHS)))
+    gate = pl.col("gate").cast(pl.Enum([*GATES, *OTHERS]))
+    signal = ["snr"] if "snr" in rates.columns else []
+    return rates.sort(truth, *signal, gate, maintain_order=True)
+
+
+def _by_profile(rates: pl.DataFrame, profiles: list[str]) -> list[str | None]:
+    """Rate and interval of each profile, over all given rows."""
+    from lpact.stats import wilson_interval
+
+    cells: list[str | None] = []
+    for profile in profiles:
+        own = rates.filter(gate_profile=profile)
+        n, k = int(own["n_studies"].sum()), int(own["n_passes"].sum())
+        low, high = wilson_interval(k, n) if n else (0.0, 0.0)
+        cells.append(f"{fixed(k / n)} ({fixed(low)}–{fixed(high)})" if n else None)
+    return cells
+
+
+def show_biases(biases: pl.DataFrame) -> None:
+    """Print what point rules find and what is true, and explain the setting with the largest bias."""
+    for (bias, setting), own in biases.group_by("bias", "setting", maintain_order=True):
+        found, real = QUANTITIES[str(bias)]
+        columns = (str(setting), f"found: {found}", f"true: {real}", "bias", "standard error")
+        numbers = own.select("apparent", "true", "bias_size", "standard_error").iter_rows()
+        pairs = zip(own["value"], numbers, strict=True)
+        heading(str(bias).replace("_", " "))
+        rows = [(f"{value:g}", *map(fixed, row)) for value, row in pairs]
+        show_table(columns, rows, right=columns)
+        worst = own.row(int(own["bias_size"].abs().arg_max() or 0), named=True)
+        say(worst["meaning"], indent=2)
+
+
+def show_reference(reference: Reference) -> None:
+    """Print the shipped calibration: what it is, its rates, its pace and its command."""
+    meta: dict[str, Any] = reference.meta
+    n_studies = counted(meta["n_studies"], "simulated study")
     say(
-        told,
-        f"{counted(pace.n_studies, 'study', 'studies')} took {duration(pace.seconds)} of one core: "
-        f"{number(pace.studies_per_minute, 1)} studies per minute and core.",
-        indent=2,
+        f"Reference calibration of lpact {meta['lpact_version']}: {n_studies} in {counted(meta['n_cells'], 'cell')}, "
+        f"{meta['n_null_studies']:,} of them with nothing to find. Every study went through the real stages and "
+        "rules; intervals are Wilson's, 95 %."
     )
+    if not reference.is_of_this_code:
+        say(f"It was made by an earlier version of the code ({meta['numbers_code']}).")
+    heading("What the calibrated gates promise")
+    for promise in reference.promises():
+        say(f"{'kept' if promise.kept else 'NOT kept'}: {promise.sentence}", indent=2)
+    show_rates(reference.truth_rates, reference.rates)
+    show_biases(reference.biases)
+    heading("How it was made")
+    pace = meta["pace"]["studies_per_minute_and_core"]
+    say(f"{pace:.1f} studies per minute and core.\nThe same grid again:", indent=2)
+    for command in meta["commands"]:
+        say(command, indent=4)
+    for effort in reference.efforts():
+        settings = ", ".join(f"{name} {_setting(value)}" for name, value in effort.items())
+        say(f"Settings of a study that these commands do not take: {settings}.", indent=2)
 
 
-def _show_reference(told: Console, *, as_json: bool) -> None:
-    from lpact.analyses.lpact.calibration.reference_run import load_reference
-
-    reference = load_reference()
-    if as_json:
-        _print_json(reference.as_json())
-    else:
-        show_reference(told, reference)
-
-
-def _show_biases(told: Console, seed: int, *, as_json: bool) -> None:
-    from lpact.analyses.lpact.calibration.biases import measure_biases
-
-    found = measure_biases(seed)
-    if as_json:
-        _print_json({"biases": found.to_dicts()})
-    else:
-        show_biases(told, found)
-
-
-def _print_json(values: dict[str, Any]) -> None:
-    typer.echo(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False))
+def _setting(value: Any) -> str:
+    if isinstance(value, list):
+        return "/".join(map(_setting, value))
+    return "default" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
-from lpact.cli._layout import Grid
-from lpact.cli._machine import program
-from lpact.cli._output import refuse_existing, write_tables
-from lpact.cli._render import console, counted, heading, say, show
+from lpact.cli._options import Json, RunFolder, program, refuse_existing, write_tables
+from lpact.cli._terminal import heading, print_json, say, show_table
+from lpact.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import polars as pl
 
     from lpact.analyses.lpact.claim_audit import Format, Overclaim
 
@@ -42,16 +42,14 @@ app = typer.Typer(
     help="Say what a run supports, or check a text against it.",
 )
 
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-
 
 @app.command(_DEFAULT)
 def command(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    run: RunFolder,
     out: Annotated[
         Path | None, typer.Option("--out", help="New folder for the tables of statements.")
     ] = None,
-    json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Say which statements the verdicts of a run support, and which they forbid.
 
@@ -66,46 +64,34 @@ def command(
     if out is not None:
         refuse_existing(out, run)
         write_tables({CLAIM_STATEMENTS.name: claims, STUDY_STATEMENTS.name: study}, out)
-    if json:
-        import json as encoder
-
-        told = {"study": study.to_dicts(), "claims": claims.to_dicts()}
-        typer.echo(encoder.dumps(told, ensure_ascii=False, indent=2))
+    if as_json:
+        print_json({"study": study.to_dicts(), "claims": claims.to_dicts()})
         return
-    shown = console()
     # The point rules first, as everywhere.
     profiles = sorted(study["gate_profile"].unique(), key=lambda name: (name != "paper", name))
     for profile in profiles:
-        rows = study.filter(study["gate_profile"] == profile).sort("statement_order")
-        own = claims.filter(claims["gate_profile"] == profile)
-        _show_profile(shown, profile, rows.to_dicts(), own.to_dicts())
+        rows = study.filter(gate_profile=profile).sort("statement_order")
+        _show_profile(profile, rows, claims.filter(gate_profile=profile))
     if out is not None:
-        heading(shown, f"Wrote 2 tables to {out}/")
-    say(shown)
-    say(shown, f"Check a text: {program()} claims check PAPER --run {run}")
+        heading(f"Wrote 2 tables to {out}/")
+    say(f"\nCheck a text: {program()} claims check PAPER --run {run}")
 
 
-def _show_profile(
-    out: Console, profile: str, rows: list[dict[str, Any]], claims: list[dict[str, Any]]
-) -> None:
+def _show_profile(profile: str, study: pl.DataFrame, claims: pl.DataFrame) -> None:
     """The statements of the study and the wording that each claim supports, under one gate profile."""
-    first = rows[0]
-    heading(
-        out,
-        f"Study, {profile} gates: outcome {first['outcome']}, {counted(first['n_claims'], 'confirmatory claim')}",
-    )
-    marks = {True: "yes", False: "no"}
-    grid = Grid(("supported", "statement", "why"), styles={"yes": "green", "no": "red"})
-    for row in rows:
-        grid.add(marks[row["allowed"]], row["meaning"], row["reason"])
-    show(out, grid)
-    heading(out, f"Wording that each claim supports, {profile} gates")
-    wordings = Grid(("claim", "verdict", "supported wording"))
-    for row in claims:
-        if row["statement_order"] == 0:
-            name = "/".join(str(row[key]) for key in ("dataset", "model", "layer", "mechanism"))
-            wordings.add(name, row["label"], row["wording"])
-    show(out, wordings)
+    from lpact.tables import CLAIM_KEY
+
+    outcome, n_claims = study.select("outcome", "n_claims").row(0)
+    n_claims = counted(n_claims, "confirmatory claim")
+    heading(f"Study, {profile} gates: outcome {outcome}, {n_claims}")
+    rows = study.select("allowed", "meaning", "reason").iter_rows()
+    show_table(("supported", "statement", "why"), rows)
+    heading(f"Wording that each claim supports, {profile} gates")
+    first = claims.filter(statement_order=0).iter_rows(named=True)
+    wordings = [
+        ("/".join(str(row[k]) for k in CLAIM_KEY), row["label"], row["wording"]) for row in first
+    ]
+    show_table(("claim", "verdict", "supported wording"), wordings)
 
 
 @app.command("check")
@@ -121,7 +107,7 @@ def check(
     profile: Annotated[
         str, typer.Option("--profile", help="Gate profile whose verdicts count.")
     ] = "paper",
-    json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Find sentences that say more than the verdicts of a run support.
 
@@ -139,10 +125,16 @@ def check(
         written: Format = format or format_of(name)
         found += [(name, one) for one in check_text(text, written, verdicts)]
         unread += [(name, line, target) for line, target in unread_files(text, written)]
-    if json:
-        _print_json(found, unread, profile)
+    if as_json:
+        print_json(
+            {
+                "gate_profile": profile,
+                "overclaims": [{"file": name, **asdict(one)} for name, one in found],
+                "not_followed": [{"file": f, "line": n, "target": t} for f, n, t in unread],
+            }
+        )
     else:
-        _show_found(console(), found, unread, len(texts), profile)
+        _show_found(found, unread, len(texts), profile)
     if found:
         raise typer.Exit(OVERCLAIMS_FOUND)
 
@@ -168,35 +160,19 @@ def _read(name: str) -> str:
         ) from None
 
 
-def _print_json(
-    found: list[tuple[str, Overclaim]], unread: list[tuple[str, int, str]], profile: str
-) -> None:
-    import dataclasses
-    import json
-
-    told = {
-        "gate_profile": profile,
-        "overclaims": [{"file": name, **dataclasses.asdict(one)} for name, one in found],
-        "not_followed": [{"file": f, "line": n, "target": target} for f, n, target in unread],
-    }
-    typer.echo(json.dumps(told, ensure_ascii=False, indent=2))
-
-
 def _show_found(
-    out: Console,
     found: list[tuple[str, Overclaim]],
     unread: list[tuple[str, int, str]],
     n_texts: int,
     profile: str,
 ) -> None:
     for name, one in found:
-        say(out, f"{name}:{one.line}:{one.column}: {one.statement}")
-        say(out, one.sentence, indent=4)
-        say(out, f"Claims: {one.statement.meaning}", indent=4)
-        say(out, f"Why not: {one.reason}", indent=4)
-        say(out, f"Supported: {one.wording}", indent=4)
-        say(out)
+        say(f"{name}:{one.line}:{one.column}: {one.statement}")
+        say(one.sentence, indent=4)
+        say(f"Claims: {one.statement.meaning}", indent=4)
+        say(f"Why not: {one.reason}", indent=4)
+        say(f"Supported: {one.wording}\n", indent=4)
     for name, line, target in unread:
-        say(out, f"{name}:{line}: '{target}' is not followed; check that file too.")
+        say(f"{name}:{line}: '{target}' is not followed; check that file too.")
     many = counted(len(found), "overclaim") if found else "No overclaim"
-    say(out, f"{many} found in {counted(n_texts, 'text')} ({profile} gates).")
+    say(f"{many} found in {counted(n_texts, 'text')} ({profile} gates).")

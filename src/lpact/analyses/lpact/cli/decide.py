@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpact.cli._layout import Grid
-from lpact.cli._output import refuse_existing, write_tables
-from lpact.cli._render import console, counted, heading, say, show
+from lpact.cli._options import RunFolder, refuse_existing, write_tables
 from lpact.cli._results import show_claim_counts
+from lpact.cli._terminal import heading, say, show_table
+from lpact.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
-    from rich.console import Console
 
     from lpact.analyses.lpact.config import GatesConfig, LPactConfig
     from lpact.study import Run
@@ -25,7 +24,7 @@ GATES_FILE = "gates.json"
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    run: RunFolder,
     gates: Annotated[
         Path | None, typer.Option("--gates", help="File whose [lpact.gates] table is used instead.")
     ] = None,
@@ -44,14 +43,13 @@ def command(
     config = LPactConfig.of(opened.config)
     thresholds = config.gates if gates is None else read_gates(gates)
     decided = decide_again(opened, config, thresholds)
-    told = console()
     n_claims = decided[DECISIONS].filter(gate_profile="paper").height
-    say(told, f"{counted(n_claims, 'claim')} decided from the tables of {run}.")
-    show_claim_counts(told, analysis, decided[DECISIONS])
-    _show_changes(told, opened, decided)
+    say(f"{counted(n_claims, 'claim')} decided from the tables of {run}.")
+    show_claim_counts(analysis, decided[DECISIONS])
+    _show_changes(opened, decided)
     if out is not None:
         _write(decided, thresholds, opened, out)
-        heading(told, f"Wrote {counted(len(decided), 'table')} to {out}/")
+        heading(f"Wrote {counted(len(decided), 'table')} to {out}/")
 
 
 def decide_again(run: Run, config: LPactConfig, gates: GatesConfig) -> dict[str, pl.DataFrame]:
@@ -81,7 +79,7 @@ def read_gates(path: Path) -> GatesConfig:
     return LPactConfig.of(read_study_file(path)[0]).gates
 
 
-def _show_changes(out: Console, run: Run, decided: dict[str, pl.DataFrame]) -> None:
+def _show_changes(run: Run, decided: dict[str, pl.DataFrame]) -> None:
     """Print the claims whose label differs from the run's, and the outcome."""
     from lpact.tables import CLAIM_KEY
 
@@ -89,20 +87,21 @@ def _show_changes(out: Console, run: Run, decided: dict[str, pl.DataFrame]) -> N
     before = run.table(DECISIONS).select(*key, before="label")
     both = decided[DECISIONS].join(before, on=key, how="left", maintain_order="left")
     changed = both.filter(both["label"].ne_missing(both["before"]))
-    heading(out, f"Changed labels: {changed.height or 'none'}")
+    heading(f"Changed labels: {changed.height or 'none'}")
     if changed.height:
-        grid = Grid(("claim", "gates", "before", "now"))
-        for row in changed.iter_rows(named=True):
-            claim = "/".join(str(row[k]) for k in CLAIM_KEY)
-            grid.add(claim, row["gate_profile"], row["before"], row["label"])
-        show(out, grid)
+        columns = ("gate_profile", "before", "label")
+        rows = [
+            ("/".join(str(row[k]) for k in CLAIM_KEY), *(row[column] for column in columns))
+            for row in changed.iter_rows(named=True)
+        ]
+        show_table(("claim", "gates", "before", "now"), rows)
     before_by_profile = dict(run.table(OUTCOME).select("gate_profile", "outcome").iter_rows())
     rows: list[dict[str, Any]] = decided[OUTCOME].to_dicts()
     for now in sorted(rows, key=lambda row: row["gate_profile"] != "paper"):
         was = before_by_profile[now["gate_profile"]]
         changed_from = f" (was {was})" if was != now["outcome"] else ""
-        heading(out, f"Outcome {now['outcome']}{changed_from}, {now['gate_profile']} gates")
-        say(out, now["meaning"], indent=2)
+        heading(f"Outcome {now['outcome']}{changed_from}, {now['gate_profile']} gates")
+        say(now["meaning"], indent=2)
 
 
 def _write(decided: dict[str, pl.DataFrame], gates: GatesConfig, run: Run, out: Path) -> None:
@@ -117,5 +116,4 @@ def _write(decided: dict[str, pl.DataFrame], gates: GatesConfig, run: Run, out: 
         "lpact_version": lpact.__version__,
     }
     text = json.dumps(provenance, indent=2, sort_keys=True) + "\n"
-    files = {GATES_FILE: text.encode()}
-    write_tables(decided, out, what="the decided tables", files=files)
+    write_tables(decided, out, {GATES_FILE: text.encode()})

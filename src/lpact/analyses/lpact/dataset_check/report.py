@@ -6,11 +6,11 @@ from typing import Any
 
 from lpact.analyses.explanation import Block, DatasetReport
 from lpact.analyses.lpact.dataset_check.check import DatasetCheck, RecordingLook
-from lpact.cli._machine import program
-from lpact.cli._render import counted, file_size, whole
+from lpact.cli._options import program
 from lpact.datasets._finding import Finding
 from lpact.datasets.catalogue import Part
 from lpact.errors import LPactError
+from lpact.wording import counted, size
 
 MAX_SHOWN = 20
 _LONG_S = 120
@@ -47,9 +47,9 @@ def _layout(check: DatasetCheck) -> list[Block]:
     rows, lines = [], []
     for part in check.parts:
         what = part.expected.what
-        size = file_size(part.n_bytes) if part.n_files else ""
+        n_bytes = size(part.n_bytes) if part.n_files else ""
         where = part.pattern or " or ".join(part.expected.patterns)
-        rows.append((what, part.status, str(part.n_files or ""), size, where))
+        rows.append((what, part.status, str(part.n_files or ""), n_bytes, where))
         if part.status == "not released":
             lines.append(f"{what}: {part.expected.boundary}")
         if part.n_without_content:
@@ -84,14 +84,14 @@ def _row(look: RecordingLook, *, deep: bool) -> tuple[str, ...]:
         look.id.stimulus,
         "–" if look.sampling_rate_hz is None else f"{look.sampling_rate_hz:g}",
         look.physical_unit or "unknown",
-        whole(look.n_samples),
+        f"{look.n_samples:,}",
         _length(look.duration_s),
         str(look.n_units),
         str(look.n_regions),
-        whole(look.n_words),
+        f"{look.n_words:,}",
         _length(look.last_word_s),
         str(look.n_words_without_time),
-        whole(look.n_events),
+        f"{look.n_events:,}",
         "yes" if "audio" in look.media.present else str(look.media.why_not("audio").reason),
         ("yes" if deep else "so far") if look.reason == "ok" else str(look.reason),
     )

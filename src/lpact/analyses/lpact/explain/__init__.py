@@ -20,7 +20,6 @@ from lpact.analyses.lpact.gates.calibrated.mechanism import NOTHING
 from lpact.analyses.lpact.gates.calibrated.predictive import NUISANCE
 from lpact.analyses.lpact.gates.calibrated.relational import SURROGATE, SWAP, UNIT_ORDER
 from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE, CriterionName
-from lpact.analyses.lpact.gates.wording import count, number
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import (
     CONTROL_NULLS,
@@ -32,6 +31,7 @@ from lpact.analyses.lpact.tables.levels import (
 )
 from lpact.errors import RunError
 from lpact.tables import CLAIM_KEY
+from lpact.wording import counted, number
 
 TABLES_BEHIND = (
     DECISIONS,
@@ -196,7 +196,7 @@ def _rows_won(material: Material, name: str) -> str:
         return ""
     score, model = _means(won, "best_control_similarity", "real_similarity")
     return (
-        f"{name} is the best control and not behind in {won.height} of {count(rows.height, 'unit row')}: its profile "
+        f"{name} is the best control and not behind in {won.height} of {counted(rows.height, 'unit row')}: its profile "
         f"similarity is {score} there on average, the model's {model}."
     )
 
@@ -213,7 +213,7 @@ def _similarities(material: Material, name: str) -> str:
         return ""
     score, model = _means(pairs, "similarity", "real_similarity")
     return (
-        f"The profile similarity of {name} is {score} on average over {count(pairs.height, 'unit row')}, the model's "
+        f"The profile similarity of {name} is {score} on average over {counted(pairs.height, 'unit row')}, the model's "
         f"{model}."
     )
 

@@ -34,12 +34,13 @@ from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.gates.discoveries import RUNGS
 from lpact.analyses.lpact.gates.summaries import means_by_control
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
-from lpact.analyses.lpact.gates.wording import count, joined, number, percent
+from lpact.analyses.lpact.gates.wording import joined
 from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.codes import FinalLabel, Gate
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.stats import bootstrap_p_value
+from lpact.wording import counted, number, percent
 
 _ONLY_RECORDINGS = (
     "No other model would change that: it takes more, longer or less noisy recordings."
@@ -225,7 +226,7 @@ def _methods(material: Material, criterion: Criterion) -> str:
     agrees = pl.all_horizontal(pl.col(list(level3.COLUMNS)) > 0)
     n_agreeing = found.filter(agrees).height
     said = (
-        f"At least {needed} of {count(found.height, 'stripping method')} would have to show a selective drop, "
+        f"At least {needed} of {counted(found.height, 'stripping method')} would have to show a selective drop, "
         f"and {n_agreeing} {_does(n_agreeing)}"
     )
     failing = found.filter(~agrees).with_columns(
@@ -264,7 +265,7 @@ def _delta_fraction(_: Material, criterion: Criterion) -> str:
 
 def _subject_runs(_: Material, criterion: Criterion) -> str:
     have, need = int(criterion.value or 0), int(criterion.threshold or 0)
-    return f"{count(need - have, 'more subject-run')} with a level-1 score would be needed ({have} of {need})."
+    return f"{counted(need - have, 'more subject-run')} with a level-1 score would be needed ({have} of {need})."
 
 
 def _direction(_: Material, criterion: Criterion) -> str:
@@ -274,7 +275,7 @@ def _direction(_: Material, criterion: Criterion) -> str:
     threshold, n = criterion.threshold or 0.0, len(found.values)
     needed = fewest(n, lambda share: share >= threshold)
     return (
-        f"Both contrasts would have to be above 0 in at least {needed} of {count(n, 'subject-run')}, "
+        f"Both contrasts would have to be above 0 in at least {needed} of {counted(n, 'subject-run')}, "
         f"and are in {sum(v > 0 for v in found.values)}; {_nearest_below(found)}."
     )
 
@@ -287,7 +288,7 @@ def _reliable(material: Material, criterion: Criterion) -> str:
         needed = fewest(n, lambda share: share >= threshold)
         if needed is not None:
             short = needed - sum(v >= enough for v in found.values)
-            more = f": {count(short, 'more row')} of {n}"
+            more = f": {counted(short, 'more row')} of {n}"
     return f"{said}{more}, with a split-half reliability of at least {number(enough)}. {_ONLY_RECORDINGS}"
 
 
@@ -319,10 +320,10 @@ def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> s
     alpha, m = criterion.threshold or 0.0, len(test.values)
     needed = above_draws(np.array(test.values), alpha)
     if needed.value is None and needed.why:
-        return f"; {count(m, 'draw')} cannot show that, since {needed.why}"
+        return f"; {counted(m, 'draw')} cannot show that, since {needed.why}"
     if needed.value is None:
         return (
-            f"; with {count(m, 'draw')} the smallest p-value that this test can give is {number(needed.smallest_p)}, "
+            f"; with {counted(m, 'draw')} the smallest p-value that this test can give is {number(needed.smallest_p)}, "
             f"so that no score could pass: at least {FEWEST_FOR_TAIL} draws are needed, and "
             f"{fewest_draws(alpha)} for a p-value that rests on ranks alone"
         )
@@ -338,7 +339,7 @@ def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> s
     what = "the relational statistic" if level2_test else "the mean real score"
     stay = ", if the draws stayed as they are" if level2_test else ""
     finer = (
-        f"; {count(m, 'draw')} rank no finer than {number(1 / (1 + m))}, so that their mean and spread count"
+        f"; {counted(m, 'draw')} rank no finer than {number(1 / (1 + m))}, so that their mean and spread count"
         if 1 / (1 + m) > alpha
         else ""
     )
@@ -348,7 +349,7 @@ def _by_draws(material: Material, criterion: Criterion, test: Distribution) -> s
 
 def _by_blocks(material: Material, criterion: Criterion, test: Distribution) -> str:
     contrasts, stimulus, key = _contrasts(material, criterion)
-    blocks = count(len(test.values), "held-out block")
+    blocks = counted(len(test.values), "held-out block")
     needed = above_blocks(
         contrasts, stimulus, lambda: keyed_rng(0, "sign flips", *key), criterion.threshold or 0.0
     )
@@ -399,8 +400,8 @@ def _replication(material: Material, criterion: Criterion) -> str:
     each = (criterion.threshold or 0.0) / (n - needed + 1)
     reach = sum(p <= each for p in p_values)
     return (
-        f"{said}: at least {needed} of {count(n, 'subject-run')} would have to reach p = {rounded_down(each)} on their "
-        f"own, and {reach} {_does(reach)}."
+        f"{said}: at least {needed} of {counted(n, 'subject-run')} would have to reach p = {rounded_down(each)} on "
+        f"their own, and {reach} {_does(reach)}."
     )
 
 
@@ -412,7 +413,7 @@ def _p_fraction(material: Material, criterion: Criterion) -> str:
     groups = [np.array(values) for values in level2.unit_fractions(material).values()]
     if len(groups) < 2:
         return (
-            f"{said}; with {count(len(groups), 'subject-run')} there is no bound, so that no score could pass: "
+            f"{said}; with {counted(len(groups), 'subject-run')} there is no bound, so that no score could pass: "
             "at least 2 are needed."
         )
     mean = sum(float(g.mean()) for g in groups) / len(groups)
@@ -462,7 +463,7 @@ def _correction(
         others = sorted(p_values.drop_nulls().to_list())
         others.remove(decision["p_value"])
         return (
-            f"Correction over {count(len(others) + 1, 'claim')}: q would have to fall from {number(q)} to "
+            f"Correction over {counted(len(others) + 1, 'claim')}: q would have to fall from {number(q)} to "
             f"{number(fdr)} or less: with the other claims as they are, p would have to fall from "
             f"{number(decision['p_value'])} to {rounded_down(p_that_is_enough(others, fdr))} or less."
         )

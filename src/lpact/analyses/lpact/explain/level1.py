@@ -28,7 +28,7 @@ from lpact.analyses.lpact.gates.calibrated.frames import SubjectRun, mean_over_r
 from lpact.analyses.lpact.gates.calibrated.predictive import NUISANCE
 from lpact.analyses.lpact.gates.rows import OK
 from lpact.analyses.lpact.gates.summaries import means_by_control
-from lpact.analyses.lpact.gates.wording import count
+from lpact.wording import counted
 
 SUBJECT_RUN = "subject-run"
 
@@ -200,7 +200,7 @@ def _pooled(material: Material, control: str, p_value: float | None = None) -> l
             gives="" if p_value is None else RANK,
             p_value=p_value,
             marks=_nuisance_mark(material, list(by_run)),
-            note=f"{count(left_out, 'draw')} left out that not every subject-run has."
+            note=f"{counted(left_out, 'draw')} left out that not every subject-run has."
             if left_out
             else "",
         )

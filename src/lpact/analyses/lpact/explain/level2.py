@@ -38,7 +38,7 @@ from lpact.analyses.lpact.gates.calibrated.relational import (
 )
 from lpact.analyses.lpact.gates.rows import OK
 from lpact.analyses.lpact.gates.summaries import advantages_by_summary, by_summary
-from lpact.analyses.lpact.gates.wording import count, number
+from lpact.wording import counted, number
 
 STATISTIC = "mean similarity × spread of the pattern"
 SUMMARY, SUBJECT_RUN = "summary", "subject-run"
@@ -179,7 +179,7 @@ def reliable_units(material: Material) -> Made:
             bound=material.gates.min_reliability,
             where="unit rows of all subject-runs",
             n_missing=wrong,
-            note=f"{count(wrong, 'row')} in another unit order." if wrong else "",
+            note=f"{counted(wrong, 'row')} in another unit order." if wrong else "",
         ),
     )
 

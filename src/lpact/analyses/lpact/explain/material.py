@@ -23,7 +23,6 @@ from lpact.analyses.lpact.gates.rows import (
     label_relational,
 )
 from lpact.analyses.lpact.gates.summaries import BOUNDED
-from lpact.analyses.lpact.gates.wording import count, number
 from lpact.analyses.lpact.tables.levels import (
     BLOCK_DROPS,
     BLOCK_SCORES,
@@ -42,6 +41,7 @@ from lpact.analyses.lpact.tables.levels import (
 from lpact.codes import RowLabel
 from lpact.math.types import FloatArray
 from lpact.tables import CLAIM_KEY, Table
+from lpact.wording import counted, number
 
 Made = tuple[Distribution, ...]
 
@@ -195,7 +195,7 @@ def places(frame: pl.DataFrame) -> list[str]:
 
 def pooled_over(n: int) -> str:
     """What a mean over subject-runs pools."""
-    return f"mean over {count(n, 'subject-run')}"
+    return f"mean over {counted(n, 'subject-run')}"
 
 
 def distribution(
@@ -243,7 +243,7 @@ def among_draws(
     finite = draws[np.isfinite(draws)]
     n_reaching = int((finite >= observed).sum())
     verb = "reaches" if n_reaching == 1 else "reach"
-    said = f"{n_reaching} of {count(finite.size, 'draw')} {verb} it"
+    said = f"{n_reaching} of {counted(finite.size, 'draw')} {verb} it"
     if p_value is not None:
         said += f": p = {number(p_value)}"
     return distribution(
@@ -282,8 +282,8 @@ def over_blocks(
         gives="" if p_value is None else BLOCK_TEST,
         observed=float(np.mean(finite)) if finite else None,
         bound=0.0,
-        where=where or f"held-out blocks of {count(len(contrasts), 'subject-run')}",
-        note=f"{n_above} of {count(len(finite), 'block')} above 0{p}.",
+        where=where or f"held-out blocks of {counted(len(contrasts), 'subject-run')}",
+        note=f"{n_above} of {counted(len(finite), 'block')} above 0{p}.",
         p_value=p_value,
         **more,
     )

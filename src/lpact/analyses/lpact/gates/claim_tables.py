@@ -14,7 +14,6 @@ from lpact.analyses.lpact.gates.claims import Standing
 from lpact.analyses.lpact.gates.criteria import ClaimEvidence, Criterion, CriterionName, Profile
 from lpact.analyses.lpact.gates.discoveries import RUNGS, Discoveries, discover, rung_p_values
 from lpact.analyses.lpact.gates.verdict import RawEvidence, final_label, judge
-from lpact.analyses.lpact.gates.wording import count
 from lpact.analyses.lpact.tables.decisions import (
     CONTROL_EXPLAINED,
     DECISION_SUMMARY,
@@ -24,6 +23,7 @@ from lpact.analyses.lpact.tables.decisions import (
 )
 from lpact.codes import FinalLabel, Gate, Outcome
 from lpact.store import polars_schema, validate
+from lpact.wording import counted
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def study_outcome(
     meaning = outcome.explanation
     # Lack of coverage is no evidence of absence.
     if n_uncovered := n_by_label.get(FinalLabel.INSUFFICIENT_COVERAGE.value, 0):
-        of = count(claims.height, "confirmatory claim")
+        of = counted(claims.height, "confirmatory claim")
         meaning = f"{meaning.rstrip('.')} ({n_uncovered} of {of} lack coverage)."
     confirmatory = [name for name, s in standings.items() if s.confirmatory]
     row = {

@@ -37,8 +37,9 @@ from lpact.analyses.lpact.gates.summaries import (
     why_nothing,
 )
 from lpact.analyses.lpact.gates.verdict import RawEvidence
-from lpact.analyses.lpact.gates.wording import count, mean_over, number, percent, rivalry
+from lpact.analyses.lpact.gates.wording import mean_over, rivalry
 from lpact.codes import Gate, Reason, RowLabel
+from lpact.wording import counted, number, percent
 
 NUISANCE = "nuisance"
 NOT_COMPUTED = str(RowLabel.NOT_COMPUTED)
@@ -125,10 +126,12 @@ def predictive_gate(row: Row | None) -> GateEvidence:
 def replication_gate(row: Row | None, gates: GatesConfig) -> GateEvidence:
     """Gate Rep, from the level-1 summary."""
     n, n_positive = (row["n"], row["n_positive"]) if row else (0, 0)
-    counted, verb = count(n, "subject-run"), "has" if n == 1 else "have"
-    enough = f"{counted} {verb} a finite level-1 contrast; {gates.min_subject_runs} are needed."
+    subject_runs, verb = counted(n, "subject-run"), "has" if n == 1 else "have"
+    enough = (
+        f"{subject_runs} {verb} a finite level-1 contrast; {gates.min_subject_runs} are needed."
+    )
     positive = (
-        f"Both contrasts are positive in {n_positive} of {counted}; "
+        f"Both contrasts are positive in {n_positive} of {subject_runs}; "
         f"{percent(gates.direction_fraction)} are needed."
     )
     return GateEvidence.of(
@@ -138,8 +141,8 @@ def replication_gate(row: Row | None, gates: GatesConfig) -> GateEvidence:
             (Name.POSITIVE_DIRECTION, ">=", gates.direction_fraction),
         ),
         (
-            (float(n), n, "", enough, counted),
-            (n_positive / n if n else None, n, "", positive, f"{n_positive} of {counted}"),
+            (float(n), n, "", enough, subject_runs),
+            (n_positive / n if n else None, n, "", positive, f"{n_positive} of {subject_runs}"),
         ),
     )
 
@@ -191,7 +194,7 @@ def relational_gate(row: Row | None, gates: GatesConfig) -> GateEvidence:
     n, n_rows, blame = row["n_summaries"], row["n_rows"], row["cause"] or ""
     control, delta = row["best_control"] or "", row["typical_delta"]
     passing = (
-        f"{row['n_passing']} of {n} relational summaries pass ({count(n_rows, 'unit row')}); "
+        f"{row['n_passing']} of {n} relational summaries pass ({counted(n_rows, 'unit row')}); "
         f"more than {percent(gates.summary_majority)} must."
     )
     share = (

@@ -11,8 +11,9 @@ from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.gates.claims import Standing
 from lpact.analyses.lpact.gates.criteria import NOBODY, ClaimEvidence, CriterionName
 from lpact.analyses.lpact.gates.discoveries import RUNGS, Discoveries
-from lpact.analyses.lpact.gates.wording import count, joined, number
+from lpact.analyses.lpact.gates.wording import joined
 from lpact.codes import FinalLabel, Gate
+from lpact.wording import counted, number
 
 FALSE_DISCOVERY_RATE = "false_discovery_rate"
 """``beaten_by`` of a claim that passes every gate, but not after correction over all claims."""
@@ -107,7 +108,7 @@ def _covered(label: FinalLabel) -> bool:
 
 def _not_discovered(discoveries: Discoveries) -> str:
     return (
-        f"Every gate passes, but not after correction over {count(discoveries.n, 'claim')} "
+        f"Every gate passes, but not after correction over {counted(discoveries.n, 'claim')} "
         f"(q = {number(discoveries.q_value)}; at most {number(discoveries.level)} is needed)."
     )
 
@@ -178,11 +179,11 @@ def _sentence(
 
 def _integrated_sentence(evidence: ClaimEvidence, raw: RawEvidence) -> str:
     if evidence[Gate.PREDICTIVE].criteria[0].relation == "<=":
-        return f"Every gate passes its test ({count(raw.n_subject_runs, 'subject-run')})."
+        return f"Every gate passes its test ({counted(raw.n_subject_runs, 'subject-run')})."
     contrast = evidence[Gate.PREDICTIVE].criterion(CriterionName.MEAN_DELTA_CONTROL)
     fraction = evidence[Gate.CEILING].criterion(CriterionName.MEAN_FRACTION_OF_CEILING)
     beats, reaches = contrast.value or 0.0, fraction.value or 0.0
     return (
         f"Every gate passes; the model beats its best severe control by {number(beats)} and reaches "
-        f"{number(reaches)} of the brain–brain ceiling ({count(raw.n_subject_runs, 'subject-run')})."
+        f"{number(reaches)} of the brain–brain ceiling ({counted(raw.n_subject_runs, 'subject-run')})."
     )

@@ -1,26 +1,13 @@
-"""Numbers in plain words: three significant digits, counted nouns."""
+"""Phrases that sentences of the decision share."""
 
 from __future__ import annotations
 
-
-def number(value: float | None) -> str:
-    """Return ``value`` with three significant digits."""
-    return "n/a" if value is None else f"{value:.3g}"
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage with three significant digits."""
-    return f"{100 * share:.3g} %"
-
-
-def count(n: int, noun: str) -> str:
-    """Return ``n`` with its noun, in the plural where it belongs: '1 unit', '6 units'."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+from lpact.wording import counted, number
 
 
 def mean_over(n_subject_runs: int, n_left_out: int = 0) -> str:
     """Return what a mean was taken over, and how many subject-runs could not enter it."""
-    over = f"mean over {count(n_subject_runs, 'subject-run')}"
+    over = f"mean over {counted(n_subject_runs, 'subject-run')}"
     return f"({over}; {n_left_out} more not computed)" if n_left_out else f"({over})"
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName
-from lpact.analyses.lpact.gates.wording import number
 from lpact.codes import RowLabel
+from lpact.wording import number
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,6 @@ from lpact.analyses.lpact.gates.criteria import (
 )
 from lpact.analyses.lpact.gates.point_rules import Summaries
 from lpact.analyses.lpact.gates.summaries import BOUNDED, LabelledRows
-from lpact.analyses.lpact.gates.wording import count, number
 from lpact.analyses.lpact.tables.levels import (
     BLOCK_DROPS,
     BLOCK_SCORES,
@@ -53,6 +52,7 @@ from lpact.codes import Gate
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.stats import bootstrap_p_value
+from lpact.wording import counted, number
 
 
 def calibrated_profile(
@@ -154,7 +154,7 @@ def _fraction(
     bound = f"{number(lower)} at least with 95 % confidence" if math.isfinite(lower) else "no bound"
     sentence = (
         f"The model reaches {number(mean)} of the {mode} ceiling on average, {bound} (bootstrap over "
-        f"{count(len(groups), 'subject-run')} and their units); that it is above {number(threshold)}: "
+        f"{counted(len(groups), 'subject-run')} and their units); that it is above {number(threshold)}: "
         f"p = {number(p)}."
     )
     found = (p, len(groups), mode, sentence, mode)

@@ -28,7 +28,6 @@ from lpact.analyses.lpact.gates.calibrated.frames import (
     mean_over_runs,
 )
 from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEvidence
-from lpact.analyses.lpact.gates.wording import count, number
 from lpact.codes import Gate
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
@@ -37,6 +36,7 @@ from lpact.stats import (
     one_sample_p_value,
     partial_conjunction,
 )
+from lpact.wording import counted, number
 
 NUISANCE = "nuisance"
 REAL = "real"
@@ -117,10 +117,10 @@ class PredictiveTests:
         p_values = np.array([self.p_value_in(run) for run in runs])
         p = partial_conjunction(p_values, needed) if n else None
         n_below = int((p_values <= gates.alpha).sum())
-        counted = count(n, "subject-run")
-        enough = f"{counted} with a level-1 score; {gates.min_subject_runs} are needed."
+        subject_runs = counted(n, "subject-run")
+        enough = f"{subject_runs} with a level-1 score; {gates.min_subject_runs} are needed."
         predicts = (
-            f"That the model predicts in at least {needed} of {counted}: p = {number(p)} "
+            f"That the model predicts in at least {needed} of {subject_runs}: p = {number(p)} "
             f"(partial conjunction; {n_below} alone reach {number(gates.alpha)})."
         )
         return GateEvidence.of(
@@ -130,8 +130,8 @@ class PredictiveTests:
                 (CriterionName.P_REPLICATION, "<=", gates.alpha),
             ),
             (
-                (float(n), n, "", enough, counted),
-                (p, n, "", predicts, f"{n_below} of {counted}"),
+                (float(n), n, "", enough, subject_runs),
+                (p, n, "", predicts, f"{n_below} of {subject_runs}"),
             ),
         )
 

@@ -36,9 +36,9 @@ from lpact.analyses.lpact.gates.calibrated.frames import (
 )
 from lpact.analyses.lpact.gates.criteria import Criterion, CriterionName, GateEvidence
 from lpact.analyses.lpact.gates.rows import is_label
-from lpact.analyses.lpact.gates.wording import percent
 from lpact.codes import Gate, RowLabel
 from lpact.math.types import FloatArray
+from lpact.wording import percent
 
 NUISANCE = "nuisance"
 SURROGATE, UNIT_ORDER, SWAP = "surrogate", "unit_order", "swap"

@@ -1,0 +1,178 @@
+"""``lpact explain``, ``tables`` and ``explore``: look at a finished run."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lpact.cli._options import RunFolder, program
+from lpact.cli._terminal import (
+    broken,
+    console,
+    heading,
+    label_styles,
+    line_width,
+    say,
+    show_table,
+    table_width,
+)
+from lpact.wording import counted
+
+if TYPE_CHECKING:
+    from lpact.study import Run
+    from lpact.tables import Table
+
+
+def explain(
+    run: RunFolder,
+    claim: Annotated[
+        str | None,
+        typer.Argument(help="A claim, such as dataset/model/layer/mechanism, or its first parts."),
+    ] = None,
+    analysis: Annotated[
+        str | None, typer.Option("--analysis", help="Analysis of the run; default: the first.")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", help="Gate profile; default: the analysis' first.")
+    ] = None,
+) -> None:
+    """Say why a claim got its label, or list all claims."""
+    import lpact
+    from lpact.errors import RunError
+
+    opened = lpact.open_run(run)
+    names = [opened.analysis(analysis).name] if analysis else list(opened.analyses)
+    if claim is None:
+        for name in names:
+            if len(opened.analyses) > 1:
+                heading(name)
+            _list_claims(opened, name, profile)
+        return
+    try:
+        _show_explanation(str(opened.claim(claim, analysis, profile).explain()))
+    except RunError:
+        listed = [_list_claims(opened, name, profile, f"{claim.rstrip('/')}/") for name in names]
+        if not any(listed):
+            raise
+
+
+def _list_claims(run: Run, analysis: str, profile: str | None, start: str = "") -> bool:
+    """Print the claims whose ids begin with ``start``; returns whether there are any."""
+    own = run.analyses[analysis].claims
+    columns = ("label", *own.details)
+    rows = [
+        ("/".join(str(row[key]) for key in own.key), *(row[column] for column in columns))
+        for row in run.claims(analysis, profile).iter_rows(named=True)
+    ]
+    rows = [row for row in rows if row[0].startswith(start)]
+    if not rows:
+        return False
+    titles = ("claim", *(name.replace("_", " ") for name in columns))
+    show_table(titles, rows, styles=label_styles(own.labels), indent=0)
+    which = f" --analysis {analysis}" if len(run.analyses) > 1 else ""
+    folder, first = shlex.quote(str(run.root)), shlex.quote(rows[0][0])
+    say(f"\nOne claim in full: {program()} explain {folder} {first}{which}")
+    return True
+
+
+def _show_explanation(text: str) -> None:
+    """Marks in colour on terminals, long lines broken under their own indent."""
+    from rich.text import Text
+
+    out = console()
+    for paragraph in text.split("\n"):
+        hanging = len("[pass] ") if paragraph.lstrip().startswith("[") else 0
+        for part in broken(paragraph, line_width(), 0, hanging):
+            line = Text(part)
+            line.highlight_words(["[pass]"], "green")
+            line.highlight_words(["[fail]"], "red")
+            out.print(line, soft_wrap=True)
+
+
+def tables(
+    run: RunFolder,
+    name: Annotated[
+        str | None, typer.Argument(help="A table, with or without its folder. Without it: a list.")
+    ] = None,
+    head: Annotated[int, typer.Option("--head", min=1, help="Rows to show.")] = 10,
+    csv: Annotated[bool, typer.Option("--csv", help="Write the whole table as CSV.")] = False,
+) -> None:
+    """List the tables of a run, or show one."""
+    import lpact
+    from lpact.tables import find_table
+
+    opened = lpact.open_run(run)
+    if name is None:
+        rows = ((table.name, opened.n_rows(table.name), table.meaning) for table in opened.tables())
+        show_table(("table", "rows", "meaning"), rows, indent=0)
+    elif csv:
+        _write_csv(opened, find_table(name))
+    else:
+        _show_head(opened, find_table(name), head)
+
+
+def _show_head(run: Run, table: Table, n_rows: int) -> None:
+    """A table if it fits the terminal, otherwise one block of lines per row."""
+    frame = run.table(table.name)
+    say(f"{table.name}: {table.meaning}")
+    say(f"{counted(frame.height, 'row')}, {counted(frame.width, 'column')}\n")
+    rows = frame.head(n_rows).rows()
+    width = line_width()
+    if width is None or table_width(table.column_names, rows) <= width:
+        show_table(table.column_names, rows, indent=0)
+        return
+    for i, row in enumerate(rows, start=1):
+        show_table((f"row {i}", ""), zip(table.column_names, row, strict=True), indent=0)
+        say()
+
+
+def _write_csv(run: Run, table: Table) -> None:
+    """Copy the table's CSV file to standard output, if it is the file that the run published."""
+    from lpact.errors import RunError
+    from lpact.store import sha256_file, table_path
+
+    path = table_path(run.root, table, ".csv")
+    listed = {file.path: file.sha256 for file in run.manifest.outputs}
+    checksum = listed.get(f"{table.name}.csv")
+    if checksum is None or not path.is_file() or sha256_file(path) != checksum:
+        raise RunError(
+            f"the CSV file of table '{table.name}' is missing or has changed",
+            where=str(path),
+            got="another SHA-256 than the manifest lists, or no file",
+            expected=checksum or "a table that the run wrote",
+            remedy="restore the file from a copy, or run the study again",
+        )
+    sys.stdout.buffer.write(path.read_bytes())
+    sys.stdout.buffer.flush()
+
+
+def explore(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.", metavar="RUN...")],
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=1, max=65535, help="Port; without it 8321, or a free one if it is taken."
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen at; the default is this machine only.")
+    ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            help="A further name that the page may be opened by; can be repeated. No patterns.",
+        ),
+    ] = None,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
+    ] = False,
+) -> None:
+    """Look at runs in a browser: claims, evidence, tables."""
+    from lpact.web import serve
+
+    serve(runs, host=host, port=port, allowed_hosts=allow_host or (), open_browser=open_browser)

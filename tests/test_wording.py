@@ -1,0 +1,51 @@
+"""Numbers, counts, times and sizes in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from lpact.wording import about, counted, duration, fixed, listed, number, percent, plain, size
+
+
+def test_counts_have_their_noun_in_the_plural() -> None:
+    assert counted(1, "claim") == "1 claim"
+    assert counted(1200, "claim") == "1,200 claims"
+    assert [counted(2, noun) for noun in ("study", "day", "process", "stretch")] == [
+        "2 studies",
+        "2 days",
+        "2 processes",
+        "2 stretches",
+    ]
+    assert counted(0, "stimulus", "stimuli") == "0 stimuli"
+
+
+def test_numbers() -> None:
+    assert [number(0.12345), number(1234.5), number(0.12345, 4)] == ["0.123", "1.23e+03", "0.1235"]
+    assert number(None) == number(float("nan")) == "n/a"
+    assert [fixed(-0.12345), fixed(-0.0001), fixed(0.2, 1, sign=True)] == [
+        "−0.123",
+        "0.000",
+        "+0.2",
+    ]
+    assert fixed(None) == fixed(float("nan")) == "–"
+    assert percent(0.6) == "60 %"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "less than a second"), (59.6, "60 s"), (150.0, "2 min"), (9000.0, "2.5 h")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+    assert about(seconds) == (text if seconds < 1 else f"about {text}")
+
+
+def test_sizes() -> None:
+    sizes = (12, 2048, 5 * 2**20, 1.5 * 2**30)
+    assert [size(n) for n in sizes] == ["12 B", "2 KiB", "5 MiB", "1.5 GiB"]
+
+
+def test_lists_and_lines() -> None:
+    assert listed(["a", "b"]) == "a, b"
+    assert listed(list("abcdefgh"), 3) == "a, b, c and 5 more"
+    assert plain("a\x1b[2J\nb") == "a\\x1b[2J\\nb"
