@@ -87,7 +87,7 @@ def test_json_holds_the_tables(study_file, tmp_path):
     assert read_table(out, LAYER_DETECTABILITY).is_empty()
     again = power(study_file, "--quick", "--out", out)
     assert again.exit_code == 2
-    assert "the output folder is not empty" in again.stderr
+    assert "it is not empty" in again.stderr
 
 
 def test_more_power_needs_a_larger_effect(study_file):
