@@ -21,7 +21,7 @@ from lpact.codes import Reason
 from lpact.config import GridConfig
 from lpact.datasets.base import DATASETS, Dataset, Recording, RecordingId, TimeSeries
 from lpact.datasets.series import StreamedSeries
-from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
+from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.grid import build_grid, read_grid
 
 h5py = pytest.importorskip("h5py")
@@ -370,11 +370,11 @@ def test_trials_can_be_chosen(written: tuple[Path, BrainTreebankTruth]) -> None:
     assert opened(folder, trials=["sub_1_trial000"]).recording_ids() == [FIRST]
     sessions = opened(folder, trials_are="sessions").recording_ids()
     assert [(i.session, i.run) for i in sessions] == [("000", "1"), ("001", "1"), ("000", "1")]
-    with pytest.raises(ConfigError, match=r"option 'subjects'[\s\S]*found: +3[\s\S]*known: 1, 2"):
+    with pytest.raises(InputError, match=r"option 'subjects'[\s\S]*found: +3[\s\S]*known: 1, 2"):
         opened(folder, subjects=["3"])
-    with pytest.raises(ConfigError, match="did you mean 'sub_1_trial001'"):
+    with pytest.raises(InputError, match="did you mean 'sub_1_trial001'"):
         opened(folder, trials=["sub_1_trial010"])
-    with pytest.raises(ConfigError, match="leave no trial"):
+    with pytest.raises(InputError, match="leave no trial"):
         opened(folder, subjects=["2"], trials=["sub_1_trial000"])
 
 

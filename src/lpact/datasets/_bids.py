@@ -86,7 +86,7 @@ def check_sampling_rate(rate_hz: float, sidecar: Path | None, data: Path) -> Non
     """Raise `RecordingError` if the sidecar states another sampling rate than the data file."""
     value = None if sidecar is None else read_json(sidecar).get("SamplingFrequency")
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value in (None, "n/a") or (number and math.isclose(value, rate_hz, rel_tol=RATE_TOLERANCE)):  # type: ignore[arg-type]
+    if value in (None, "n/a") or (number and math.isclose(value, rate_hz, rel_tol=RATE_TOLERANCE)):
         return
     raise RecordingError(
         "sidecar and recording state different sampling rates",

@@ -269,7 +269,7 @@ def words_table(
 ) -> pl.DataFrame:
     """Return a words table; ``story`` is one name for all words, or one per word."""
     stories = [story] * len(word) if isinstance(story, str) else list(story)
-    values = (list(word), onset_s, offset_s, sentence_id, stories)
+    values: tuple[Any, ...] = (list(word), onset_s, offset_s, sentence_id, stories)
     own = {
         name: pl.Series(name, value, dtype=kind)
         for (name, kind), value in zip(WORD_COLUMNS.items(), values, strict=True)

@@ -118,7 +118,7 @@ class RawSeries(StreamedSeries):
     ) -> None:
         self.path = path
         self._picks = tuple(int(pick) for pick in picks)
-        self._scale: FloatArray = np.broadcast_to(np.float64(scale), (len(self._picks),)).copy()
+        self._scale: FloatArray = np.full(len(self._picks), scale, dtype=np.float64)
         self._options = dict(options or {})
         self.shape = (int(raw.n_times), len(self._picks))
         self.dtype = np.dtype(np.float64)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -153,7 +153,7 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
         path = self.folder.optional(EXCLUDE_LIST)
         scans: list[str] = []
         for task, subjects in {} if path is None else read_json(path, InputError).items():
-            lists = list(subjects.values()) if isinstance(subjects, dict) else [None]
+            lists: list[Any] = list(subjects.values()) if isinstance(subjects, dict) else [None]
             if not all(isinstance(value, list) for value in lists):
                 raise InputError(
                     "the list of excluded scans is malformed",

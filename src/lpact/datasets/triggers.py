@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lpact.codes import Reason
 from lpact.datasets._files.strict import ErrorType
 from lpact.datasets._finding import Finding
+from lpact.datasets._folder_dataset import note
 from lpact.errors import RecordingError
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
@@ -164,8 +165,8 @@ class TriggerClock:
             anchor = np.where(inside, left, nearest)
             slope = np.where(inside, slopes[np.where(inside, left, -1)], self.slope)
         mapped: FloatArray = self.recording_s[anchor] + (times - stimulus[anchor]) * slope
-        told = (np.abs(times - stimulus[nearest]) <= self.max_gap_s) & ~self.in_break(times)
-        return np.where(told, mapped, np.nan)
+        known = (np.abs(times - stimulus[nearest]) <= self.max_gap_s) & ~self.in_break(times)
+        return np.where(known, mapped, np.nan)
 
     def in_break(self, times_s: npt.ArrayLike) -> BoolArray:
         """Whether each time lies between two triggers with a pause or a skip somewhere between them."""
@@ -186,23 +187,22 @@ class TriggerClock:
         slopes: FloatArray = np.diff(self.recording_s) / np.where(lengths > 0.0, lengths, 1.0)
         return slopes
 
-    def findings(self, where: str, *, field: str = "triggers") -> tuple[Finding, ...]:
+    def findings(self, where: str) -> tuple[Finding, ...]:
         """Return notes on drift that matters, pauses, skips, and triggers that are missing."""
         found = []
         span = float(self.stimulus_s[-1] - self.stimulus_s[0])
         apart_s = (self.slope - self.ratio) * span
         if abs(apart_s) > _DRIFT_NOTE_S or self.jumps.any():
             found.append(
-                Finding(
-                    field=field,
-                    reason=Reason.CLOCK_DRIFT,
-                    severity="note",
-                    where=where,
-                    found=f"{self.drift_ppm:+.1f} ppm, {1000 * apart_s:+.1f} ms over {span:.1f} s"
+                note(
+                    "triggers",
+                    Reason.CLOCK_DRIFT,
+                    where,
+                    f"{self.drift_ppm:+.1f} ppm, {1000 * apart_s:+.1f} ms over {span:.1f} s"
                     + self._breaks(),
-                    expected=f"clocks that stay within {1000 * _DRIFT_NOTE_S:g} ms",
-                    remedy=f"none is needed: word times follow the triggers (rule '{self.rule}'), and none looks "
-                    "over a pause or a skip",
+                    f"clocks that stay within {1000 * _DRIFT_NOTE_S:g} ms",
+                    f"none is needed: word times follow the triggers (rule '{self.rule}'), and none looks over a pause "
+                    "or a skip",
                 )
             )
         missing = self.dropped
@@ -210,21 +210,20 @@ class TriggerClock:
             first = int(self._triggers[np.argmax(missing > 0)])
             period = float(np.median(np.diff(self.stimulus_s[self._triggers])))
             found.append(
-                Finding(
-                    field=field,
-                    reason=Reason.TRIGGERS_DROPPED,
-                    severity="note",
-                    where=where,
-                    found=f"{int(missing.sum())} missing, the first after {self._labels[first]} "
+                note(
+                    "triggers",
+                    Reason.TRIGGERS_DROPPED,
+                    where,
+                    f"{int(missing.sum())} missing, the first after {self._labels[first]} "
                     f"at {self.stimulus_s[first]:.3f} s",
-                    expected=f"one every {period:g} s",
-                    remedy="check the largest gap; words in it take the triggers around it",
+                    f"one every {period:g} s",
+                    "check the largest gap; words in it take the triggers around it",
                 )
             )
         return tuple(found)
 
     def _breaks(self) -> str:
-        """Tell how many pauses and skips there are, and in how many of them words have no time."""
+        """Return how many pauses and skips there are, and in how many of them words have no time."""
         unknown = self.jumps & (np.diff(self.stimulus_s) > 0)
         text = ""
         for name, breaks in (("pause", self.jumps & ~self.skips), ("skip", self.skips)):
@@ -239,34 +238,28 @@ class TriggerClock:
         return text
 
     def _check(self) -> None:
-        if self.stimulus_s.ndim != 1 or self.stimulus_s.shape != self.recording_s.shape:
-            raise self._wrong(
-                "there is not one recording time for every stimulus time",
-                None,
-                got=f"{self.stimulus_s.shape} stimulus and {self.recording_s.shape} recording times",
-                expected="two lists of equal length",
-            )
+        shapes = self.stimulus_s.shape, self.recording_s.shape
+        if shapes[0] != shapes[1] or len(shapes[0]) != 1:
+            found = f"{shapes[0]} stimulus and {shapes[1]} recording times"
+            what = "there is not one recording time for every stimulus time"
+            raise self._wrong(what, "", found, "two lists of equal length")
         if self.stimulus_s.size == 0:
-            raise self._wrong("there are no triggers", None, got="none", expected="at least one")
+            raise self._wrong("there are no triggers", "", "none", "at least one")
         for name, times in (("stimulus", self.stimulus_s), ("recording", self.recording_s)):
             finite = np.isfinite(times)
             if not finite.all():
                 row = int(np.argmin(finite))
+                what = f"a trigger's {name} time is not finite"
                 raise self._wrong(
-                    f"a trigger's {name} time is not finite",
-                    row,
-                    got=repr(float(times[row])),
-                    expected="a finite number",
+                    what, self._labels[row], repr(float(times[row])), "a finite number"
                 )
             falls = np.diff(times) < 0 if name == "stimulus" else np.diff(times) <= 0
             if falls.any():
                 row = int(np.argmax(falls)) + 1
-                raise self._wrong(
-                    f"triggers are not in order of {name} time",
-                    row,
-                    got=f"{times[row]:.9g} after {times[row - 1]:.9g}",
-                    expected="times that never fall" if name == "stimulus" else "times that rise",
-                )
+                what = f"triggers are not in order of {name} time"
+                expected = "times that never fall" if name == "stimulus" else "times that rise"
+                found = f"{times[row]:.9g} after {times[row - 1]:.9g}"
+                raise self._wrong(what, self._labels[row], found, expected)
 
     def _check_rates(self, lengths: FloatArray) -> None:
         """Raise where the clocks differ by more than any drift explains."""
@@ -286,11 +279,10 @@ class TriggerClock:
                 remedy="check the sampling rate, and whether both columns are in the units they should be in",
             )
 
-    def _wrong(self, what: str, row: int | None, *, got: str, expected: str) -> Exception:
-        place = "" if row is None else f", {self._labels[row]}"
+    def _wrong(self, what: str, label: str, got: str, expected: str) -> Exception:
         return self._error(
             what,
-            where=self._where + place,
+            where=f"{self._where}, {label}" if label else self._where,
             got=got,
             expected=expected,
             remedy="fix the table of triggers, or leave the broken ones out",

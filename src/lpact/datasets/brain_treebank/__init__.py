@@ -19,7 +19,10 @@ runs of one session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import reprlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -29,36 +32,45 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._files.hdf5 import never_written_finding
 from lpact.datasets._files.source_folder import SourceFolder
+from lpact.datasets._files.strict import NAME_PATTERN
 from lpact.datasets._finding import Finding
+from lpact.datasets._folder_dataset import (
+    FolderDataset,
+    FolderReader,
+    check_known,
+    excluded,
+    note,
+    read_json_value,
+)
 from lpact.datasets.base import (
     AbsentMedium,
-    Dataset,
     DatasetInfo,
-    DatasetReader,
     Recording,
     RecordingId,
-    SourceFile,
     Stimulus,
     TimeSeries,
 )
-from lpact.datasets.brain_treebank.clock import RATE_HZ, Clock, word_times
-from lpact.datasets.brain_treebank.electrodes import read_electrodes
-from lpact.datasets.brain_treebank.layout import Trial, find_trials, without_neural_file
-from lpact.datasets.brain_treebank.signal import ElectrodeSeries, electrode_positions
-from lpact.datasets.brain_treebank.words import read_words
+from lpact.datasets.brain_treebank.electrodes import Electrodes, ElectrodeSeries, read_electrodes
+from lpact.datasets.brain_treebank.words import Clock, read_words, word_times
 from lpact.datasets.catalogue import Download, Expected
-from lpact.datasets.validate import check_recording, check_stimulus
-from lpact.errors import RecordingError, StimulusError, did_you_mean
+from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.registry import PluginOptions
 
 HOMEPAGE = "https://braintreebank.dev"
 LICENCE = "CC-BY-4.0"
-SESSION = "1"
+VERSION = "1.0 (2024)"
+RATE_HZ = 2048.0
+"""Sampling rate of the release, unless a study states another one for a subject; no file states it."""
+
+H5_FOLDERS = ("", "all_subject_data/")
+"""Folders of neural files: the root, where they are unpacked, or their own."""
+
 MEDIA = {"audio": "wav", "video": "mp4"}
 PROXIES = (
     "transcript-derived features (rms, pitch, delta_rms, delta_pitch of features.csv) and a speech-activity boxcar "
     "from word times may stand in as diagnostics, never as the acoustic envelope"
 )
+_TRIAL = re.compile(r"sub_([1-9][0-9]*)_trial([0-9]{3})")
 
 
 class BrainTreebankOptions(PluginOptions):
@@ -105,64 +117,137 @@ class BrainTreebankOptions(PluginOptions):
     )
 
 
-class BrainTreebankDataset(Dataset):
+@dataclass(frozen=True)
+class Trial:
+    """One film that one subject watched; ``name`` is that of the release, ``sub_1_trial000``."""
+
+    name: str
+    subject: str
+    movie: str
+    h5: Path
+    metadata: Path
+
+
+class BrainTreebankDataset(FolderDataset[BrainTreebankOptions, Trial]):
     """An opened folder."""
 
+    info = DatasetInfo(source=HOMEPAGE, version=VERSION, licence=LICENCE)
+
     def __init__(self, folder: SourceFolder, options: BrainTreebankOptions) -> None:
-        self._folder = folder
-        self._options = options
-        self.info = DatasetInfo(source=HOMEPAGE, version="1.0 (2024)", licence=LICENCE)
-        trials = find_trials(folder, options.subjects, options.trials)
-        self._trials: Mapping[RecordingId, Trial] = {self._id(trial): trial for trial in trials}
+        super().__init__(folder, options)
         self._films: dict[str, tuple[pl.DataFrame, tuple[Finding, ...]]] = {}
-        self.findings = tuple(without_neural_file(folder))
+        neural = self._neural_files()
+        self._set_recordings(self._find_trials(neural))
+        self.findings = tuple(self._without_neural_file(neural))
 
-    def _id(self, trial: Trial) -> RecordingId:
-        runs = self._options.trials_are == "runs"
-        session, run = (SESSION, trial.trial) if runs else (trial.trial, "1")
-        return RecordingId(trial.subject, session, run, trial.movie)
-
-    def recording_ids(self) -> list[RecordingId]:
-        """Return every recording, sorted."""
-        return sorted(self._trials)
-
-    def recording(self, recording_id: RecordingId) -> Recording:
-        """Open one trial; its values are read when they are asked for."""
-        if recording_id not in self._trials:
-            raise RecordingError(
-                "the dataset has no such recording",
-                where=f"dataset '{self._folder.name}'",
-                got=f"{recording_id} with stimulus '{recording_id.stimulus}'",
-                expected="one of recording_ids()",
-                remedy=did_you_mean(str(recording_id), [str(known) for known in self._trials]),
+    def _neural_files(self) -> dict[str, Path]:
+        found: dict[str, Path] = {}
+        for prefix in H5_FOLDERS:
+            for path in self.folder.glob(f"{prefix}sub_*.h5"):
+                if not _TRIAL.fullmatch(path.stem):
+                    raise InputError(
+                        "the name of a neural file is not valid",
+                        where=str(path),
+                        got=path.name,
+                        expected="sub_<subject>_trial<three digits>.h5, such as sub_1_trial000.h5",
+                        remedy="give the file its name in the release, or move it out of the folder",
+                    )
+                if found.setdefault(path.stem, path) != path:
+                    raise InputError(
+                        f"there are two files of the trial '{path.stem}'",
+                        where=str(path),
+                        got=f"also {found[path.stem]}",
+                        expected="every trial once",
+                        remedy="keep one of the two files",
+                    )
+        if not found:
+            raise InputError(
+                "the folder holds no neural files",
+                where=str(self.folder.root),
+                got="no sub_*_trial*.h5 at the root or in all_subject_data/",
+                expected="sub_1_trial000.h5 and others",
+                remedy="download and unpack the trials, and give the folder that holds them",
             )
-        trial, options = self._trials[recording_id], self._options
-        electrodes = read_electrodes(
-            self._folder, trial.subject, atlas=options.atlas, coordinates=options.coordinates
-        )
-        unlabelled = self._unlabelled(trial, electrodes.n_labels)
-        series = ElectrodeSeries(trial.h5, electrodes.positions)
-        where = self._folder.where(trial.h5)
+        return found
+
+    def _find_trials(self, neural: dict[str, Path]) -> Iterator[tuple[RecordingId, Trial]]:
+        """Find the trials that the options choose."""
+        options = self.options
+        parts = {name: match.groups() for name in neural if (match := _TRIAL.fullmatch(name))}
+        subjects = {subject for subject, _ in parts.values()}
+        check_known(options.subjects, subjects, option="subjects", folder=self.folder)
+        check_known(options.trials, parts, option="trials", folder=self.folder)
+        wanted = [
+            name
+            for name, (subject, _) in sorted(parts.items())
+            if (not options.subjects or subject in options.subjects)
+            and (not options.trials or name in options.trials)
+        ]
+        if not wanted:
+            raise InputError(
+                "the options 'subjects' and 'trials' leave no trial",
+                where=f"dataset '{self.folder.name}'",
+                got=f"subjects {list(options.subjects)}, trials {list(options.trials)}",
+                expected="trials of the chosen subjects",
+                remedy="leave out one of the two options",
+            )
+        for name in wanted:
+            subject, number = parts[name]
+            path = self.folder.file(f"subject_metadata/{name}_metadata.json", RecordingError)
+            trial = Trial(name, subject, _read_movie(path), neural[name], path)
+            session, run = ("1", number) if options.trials_are == "runs" else (number, "1")
+            yield RecordingId(subject, session, run, trial.movie), trial
+
+    def _without_neural_file(self, neural: dict[str, Path]) -> Iterator[Finding]:
+        """Return notes on trials with timings whose neural file is missing, or was never unpacked."""
+        for timings in self.folder.glob("subject_timings/sub_*_timings.csv"):
+            name = timings.stem.removesuffix("_timings")
+            if name in neural:
+                continue
+            zipped = [
+                p for prefix in H5_FOLDERS for p in self.folder.glob(f"{prefix}{name}.h5.zip")
+            ]
+            found, remedy = f"no {name}.h5", "download the trial, if the study needs it"
+            if zipped:
+                found = f"{zipped[0].name}, which is not unpacked"
+                remedy = f"unzip {self.folder.relative(zipped[0])}"
+            yield note(
+                name,
+                Reason.RECORDING_NOT_READ,
+                self.folder.where(timings),
+                f"timings, and {found}",
+                f"{name}.h5",
+                remedy,
+            )
+
+    def _electrodes(self, subject: str) -> Electrodes:
+        atlas, coordinates = self.options.atlas, self.options.coordinates
+        return read_electrodes(self.folder, subject, atlas=atlas, coordinates=coordinates)
+
+    def _recording(self, recording_id: RecordingId, files: Trial) -> Recording:
+        options, where = self.options, self.folder.where(files.h5)
+        electrodes = self._electrodes(files.subject)
+        series = ElectrodeSeries(files.h5, electrodes.positions, electrodes.n_labels)
+        label_of = dict(zip(electrodes.positions, electrodes.units.ids, strict=True))
         unwritten = [
             never_written_finding(
-                series.unwritten[position], field=label, where=f"{where}, electrode_{position}"
+                found, field=label_of[position], where=f"{where}, electrode_{position}"
             )
-            for position, label in zip(electrodes.positions, electrodes.units.ids, strict=True)
-            if position in series.unwritten
+            for position, found in series.unwritten.items()
         ]
-        timings = self._timings(trial)
-        rate_hz = options.sampling_rates_hz.get(trial.subject, RATE_HZ)
-        words, _ = self._words(trial.movie)
+        timings = self._timings(files)
+        rate_hz = options.sampling_rates_hz.get(files.subject, RATE_HZ)
         onsets_s, findings = word_times(
             timings,
-            self._folder.where(timings),
-            words["onset_s"].to_numpy(),
+            self.folder.where(timings),
+            self._words(files.movie)[0]["onset_s"].to_numpy(),
             rule=options.clock,
             max_gap_s=options.max_gap_s,
             n_samples=series.shape[0] if electrodes.positions else None,
             rate_hz=rate_hz,
         )
-        recording = Recording(
+        unlabelled = self._unlabelled(files, series.beyond, electrodes.n_labels)
+        return Recording(
             id=recording_id,
             signal=TimeSeries(series, rate_hz, physical_unit="µV"),
             units=electrodes.units,
@@ -170,12 +255,9 @@ class BrainTreebankDataset(Dataset):
             word_onsets_s=onsets_s,
             findings=(*electrodes.findings, *unlabelled, *unwritten, *findings),
         )
-        check_recording(recording)
-        return recording
 
-    def _unlabelled(self, trial: Trial, n_labels: int) -> list[Finding]:
-        beyond = [position for position in electrode_positions(trial.h5) if position >= n_labels]
-        if beyond and self._options.unlabelled == "refuse":
+    def _unlabelled(self, trial: Trial, beyond: list[int], n_labels: int) -> list[Finding]:
+        if beyond and self.options.unlabelled == "refuse":
             raise RecordingError(
                 "an electrode has no label",
                 where=f"{trial.h5}, data/electrode_{beyond[0]}",
@@ -185,92 +267,86 @@ class BrainTreebankDataset(Dataset):
                 "unlabelled = 'leave_out' reads the others",
             )
         return [
-            Finding(
-                field=f"electrode_{position}",
-                reason=Reason.CHANNEL_NOT_SELECTED,
-                severity="excluded",
-                where=self._folder.where(trial.h5),
-                found=f"no label: the list has {n_labels}",
-                expected="a label for every electrode",
-                remedy="it is left out, as unlabelled = 'leave_out' asks",
+            excluded(
+                f"electrode_{position}",
+                Reason.CHANNEL_NOT_SELECTED,
+                self.folder.where(trial.h5),
+                f"no label: the list has {n_labels}",
+                "a label for every electrode",
+                "it is left out because of unlabelled = 'leave_out'",
             )
             for position in beyond
         ]
 
-    def stimulus(self, stimulus_id: str) -> Stimulus:
-        """Read the words of one film."""
-        movies = sorted({trial.movie for trial in self._trials.values()})
-        if stimulus_id not in movies:
-            raise StimulusError(
-                "no trial of the dataset is of this film",
-                where=f"dataset '{self._folder.name}'",
-                got=stimulus_id,
-                expected="a film of recording_ids()",
-                remedy=did_you_mean(stimulus_id, movies),
-            )
+    def _stimulus(self, stimulus_id: str) -> Stimulus:
         words, findings = self._words(stimulus_id)
         media = self._media(stimulus_id)
-        stimulus = Stimulus(
+        return Stimulus(
             id=stimulus_id,
             words=words,
-            where=self._folder.where(self._features(stimulus_id)),
-            media={kind: self._folder.relative(path) for kind, path in media.items()},
-            media_root=self._folder.root,
+            where=self.folder.where(self._features(stimulus_id)),
+            media={kind: self.folder.relative(path) for kind, path in media.items() if path},
+            media_root=self.folder.root,
             media_absent={
                 kind: AbsentMedium(
                     Reason.MEDIA_NOT_RELEASED,
                     f"the release holds no {kind} of its films; {PROXIES}; a copy of your own goes to "
-                    f"media/{stimulus_id}.{suffix}",
+                    f"media/{stimulus_id}.{MEDIA[kind]}",
                 )
-                for kind, suffix in MEDIA.items()
-                if kind not in media
+                for kind, path in media.items()
+                if path is None
             },
             findings=findings,
         )
-        check_stimulus(stimulus)
-        return stimulus
 
-    def source_files(self) -> list[SourceFile]:
-        """Return every file that was or would be read, with its checksum."""
-        files: set[Path] = set()
-        for trial in self._trials.values():
-            electrodes = read_electrodes(
-                self._folder,
-                trial.subject,
-                atlas=self._options.atlas,
-                coordinates=self._options.coordinates,
-            )
-            files |= {trial.h5, trial.metadata, self._timings(trial), *electrodes.files}
-            files |= {self._features(trial.movie), *self._media(trial.movie).values()}
-        return self._folder.source_files(files, self.info.licence)
+    def _paths(self) -> Iterator[Path | None]:
+        for trial in self.recordings.values():
+            yield from (trial.h5, trial.metadata, self._timings(trial))
+            yield from self._electrodes(trial.subject).files
+            yield self._features(trial.movie)
+            yield from self._media(trial.movie).values()
 
     def _words(self, movie: str) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
         if movie not in self._films:
             path = self._features(movie)
-            self._films[movie] = read_words(path, self._folder.where(path), movie)
+            self._films[movie] = read_words(path, self.folder.where(path), movie)
         return self._films[movie]
 
     def _features(self, movie: str) -> Path:
-        return self._folder.file(f"transcripts/{movie}/features.csv", StimulusError)
+        return self.folder.file(f"transcripts/{movie}/features.csv", StimulusError)
 
     def _timings(self, trial: Trial) -> Path:
-        return self._folder.file(f"subject_timings/{trial.name}_timings.csv", RecordingError)
+        return self.folder.file(f"subject_timings/{trial.name}_timings.csv", RecordingError)
 
-    def _media(self, movie: str) -> dict[str, Path]:
-        found = {
-            kind: self._folder.optional(f"media/{movie}.{suffix}", StimulusError)
+    def _media(self, movie: str) -> dict[str, Path | None]:
+        return {
+            kind: self.folder.optional(f"media/{movie}.{suffix}", StimulusError)
             for kind, suffix in MEDIA.items()
         }
-        return {kind: path for kind, path in found.items() if path is not None}
 
 
-class BrainTreebank(DatasetReader):
+def _read_movie(path: Path) -> str:
+    values = read_json_value(path)
+    movie = values.get("filename") if isinstance(values, dict) else None
+    if isinstance(movie, str) and NAME_PATTERN.fullmatch(movie):
+        return movie
+    raise RecordingError(
+        "a trial's metadata do not name its film",
+        where=f"{path}, key 'filename'",
+        got=reprlib.repr(movie),
+        expected="the film's folder in transcripts/, such as 'the-martian'",
+        remedy="download the metadata again",
+    )
+
+
+class BrainTreebank(FolderReader):
     """The Brain Treebank as it is released; the module's docstring describes the layout."""
 
     name = "brain_treebank"
     summary = "Brain Treebank: depth electrodes of 10 people who watched films, 2048 Hz (HDF5, CSV)"
     Options = BrainTreebankOptions
-    options: BrainTreebankOptions
+    dataset = BrainTreebankDataset
+    contents = "a folder with sub_1_trial000.h5 and others, and transcripts/"
     role = "primary"
     extra = "hdf5"
     layout = (
@@ -287,7 +363,7 @@ class BrainTreebank(DatasetReader):
     download = Download(
         method="manual",
         identifier="brain-treebank",
-        version="1.0 (2024)",
+        version=VERSION,
         size="about 130 GB, zipped",
         licence=LICENCE,
         homepage=HOMEPAGE,
@@ -300,10 +376,3 @@ class BrainTreebank(DatasetReader):
         citation="Wang, C., Yaari, A. U., Singh, A. K., et al. (2024). Brain Treebank: Large-scale intracranial "
         "recordings from naturalistic language stimuli. NeurIPS Datasets and Benchmarks. arXiv:2411.08343",
     )
-
-    def open(self, *, name: str, path: Path | None, seed: int) -> BrainTreebankDataset:  # noqa: ARG002
-        """Open the folder ``path``: finds trials and reads their metadata."""
-        folder = SourceFolder(
-            path, name=name, expected="a folder with sub_1_trial000.h5 and others, and transcripts/"
-        )
-        return BrainTreebankDataset(folder, self.options)

@@ -1,29 +1,33 @@
-"""Electrodes of a Brain Treebank subject: which are neural, and where they lie."""
+"""Electrodes of the Brain Treebank: which are neural, where they lie, and their signals."""
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lpact.codes import Reason
+from lpact.datasets._files.hdf5 import hdf5_dataset, hdf5_object, never_written, open_hdf5
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
+from lpact.datasets._folder_dataset import UNKNOWN, excluded, note, read_json_value
 from lpact.datasets.base import Units
-from lpact.datasets.brain_treebank.layout import read_json
+from lpact.datasets.series import StreamedSeries
 from lpact.errors import RecordingError
 from lpact.math.types import FloatArray
 
 CORRUPTED = "corrupted_elec.json"
-PLACES = "localization/elec_coords_full.csv"
-UNKNOWN = "unknown"
+GROUP = "data"
 _NOT_NEURAL = ("DC", "TRIG")
 _NO_REGION = ("", "unknown", "n/a", "nan", "none")
-FRAMES = {"subject": "subject LIP", "standard": "MNI"}
+_ELECTRODE = re.compile(r"electrode_(0|[1-9][0-9]*)")
+_FRAMES = {"subject": "subject LIP", "standard": "MNI"}
 """Axes run to the left, inferior and posterior in the subject's scan, and right, anterior and superior in MNI."""
 
 
@@ -40,182 +44,213 @@ class Electrodes:
 
 def clean_label(label: str) -> str:
     """Return a label without the marks ``*``, ``#`` and ``_``."""
-    for mark in "*#_":
-        label = label.replace(mark, "")
-    return label.strip()
-
-
-def labels_file(folder: SourceFolder, subject: str) -> Path:
-    """Return the file of a subject's electrode labels."""
-    return folder.file(f"electrode_labels/sub_{subject}/electrode_labels.json", RecordingError)
+    return re.sub(r"[*#_]", "", label).strip()
 
 
 def read_electrodes(
     folder: SourceFolder, subject: str, *, atlas: str, coordinates: str
 ) -> Electrodes:
     """Return a subject's neural electrodes; every one that is left out has a finding."""
-    path = labels_file(folder, subject)
-    labels = [clean_label(label) for label in _texts(path, read_json(path, RecordingError))]
+    name = f"sub_{subject}"
+    path = folder.file(f"electrode_labels/{name}/electrode_labels.json", RecordingError)
+    labels = _labels(path, read_json_value(path))
+    if "" in labels:
+        raise _malformed(path, f"an empty label at place {labels.index('')}")
     corrupted_path = folder.file(CORRUPTED, RecordingError)
-    corrupted = _corrupted(corrupted_path, subject)
-    where = folder.where(path)
+    values = read_json_value(corrupted_path)
+    if not isinstance(values, dict) or name not in values:
+        raise RecordingError(
+            f"corrupted electrodes of '{name}' are not listed",
+            where=f"{corrupted_path}, key '{name}'",
+            got=f"keys {', '.join(values) if isinstance(values, dict) else reprlib.repr(values)}",
+            expected=f'"{name}": a list of labels',
+            remedy=f'download the file again; if the subject has none, write "{name}": []',
+        )
+    corrupted = _labels(corrupted_path, values[name])
     findings = [
-        Finding(
-            field=label,
-            reason=Reason.SIDECAR_DISAGREES,
-            severity="note",
-            where=folder.where(corrupted_path),
-            found=f"'{label}' of sub_{subject} is listed as corrupted and is no electrode",
-            expected="labels of electrode_labels.json",
-            remedy="none is needed",
+        note(
+            label,
+            Reason.SIDECAR_DISAGREES,
+            folder.where(corrupted_path),
+            f"'{label}' of {name} is listed as corrupted and is no electrode",
+            "labels of electrode_labels.json",
+            "none is needed",
         )
         for label in corrupted
         if label not in labels
     ]
     positions = []
     for position, label in enumerate(labels):
-        if not label:
-            raise RecordingError(
-                "an electrode has no label",
-                where=f"{path}, entry {position}",
-                got=repr(label),
-                expected=f"the label of electrode_{position}",
-                remedy="download the file again",
-            )
-        reason = _left_out(label, corrupted)
-        if reason is None:
+        if label.upper().startswith(_NOT_NEURAL):
+            reason, source = Reason.CHANNEL_NOT_NEURAL, "the label"
+        elif label in corrupted:
+            reason, source = Reason.CHANNEL_MARKED_BAD, CORRUPTED
+        else:
             positions.append(position)
             continue
-        listed = corrupted_path.name if reason is Reason.CHANNEL_MARKED_BAD else "the label"
-        findings.append(
-            Finding(
-                field=label,
-                reason=reason,
-                severity="excluded",
-                where=where,
-                found=f"electrode_{position}, by {listed}",
-                expected="neural channels",
-                remedy="none is needed: it is left out",
-            )
-        )
+        found = f"electrode_{position}, by {source}"
+        remedy = "none is needed: it is left out"
+        where = folder.where(path)
+        findings.append(excluded(label, reason, where, found, "neural channels", remedy))
     kept = [labels[position] for position in positions]
-    units, placed, files = _units(folder, subject, kept, atlas=atlas, coordinates=coordinates)
+    units, more, files = _units(folder, name, kept, atlas=atlas, coordinates=coordinates)
     return Electrodes(
         positions=tuple(positions),
         units=units,
         n_labels=len(labels),
-        findings=(*findings, *placed),
+        findings=(*findings, *more),
         files=(path, corrupted_path, *files),
     )
 
 
-def _left_out(label: str, corrupted: Sequence[str]) -> Reason | None:
-    if label.upper().startswith(_NOT_NEURAL):
-        return Reason.CHANNEL_NOT_NEURAL
-    return Reason.CHANNEL_MARKED_BAD if label in corrupted else None
-
-
-def _texts(path: Path, values: object, key: str = "") -> list[str]:
+def _labels(path: Path, values: object) -> list[str]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise RecordingError(
-            "a list of electrode labels is malformed",
-            where=f"{path}{key}",
-            got=reprlib.repr(values),
-            expected="a list of texts",
-            remedy="download the file again",
-        )
-    return values
+        raise _malformed(path, reprlib.repr(values))
+    return [clean_label(value) for value in values]
 
 
-def _corrupted(path: Path, subject: str) -> list[str]:
-    values = read_json(path, RecordingError)
-    key = f"sub_{subject}"
-    if not isinstance(values, dict) or key not in values:
-        keys = ", ".join(values) if isinstance(values, dict) else reprlib.repr(values)
-        raise RecordingError(
-            f"nothing is said about corrupted electrodes of '{key}'",
-            where=f"{path}, key '{key}'",
-            got=f"keys {keys}",
-            expected=f'"{key}": a list of labels',
-            remedy=f'download the file again; if the subject has none, write "{key}": []',
-        )
-    return [clean_label(label) for label in _texts(path, values[key], f", key '{key}'")]
+def _malformed(path: Path, got: str) -> RecordingError:
+    return RecordingError(
+        "a list of electrode labels is malformed",
+        where=str(path),
+        got=got,
+        expected="a list of texts, one label per electrode",
+        remedy="download the file again",
+    )
 
 
 def _units(
     folder: SourceFolder, subject: str, labels: list[str], *, atlas: str, coordinates: str
 ) -> tuple[Units, list[Finding], list[Path]]:
-    """Return units with regions and coordinates; those without a place have a note."""
+    """Return units with regions and coordinates; those without a region have a note."""
     regions = dict.fromkeys(labels, UNKNOWN)
-    places: dict[str, tuple[float, float, float]] = {}
+    places: dict[str, tuple[float, ...]] = {}
     files = []
-    depth = folder.optional(f"localization/sub_{subject}/depth-wm.csv", RecordingError)
+    depth = folder.optional(f"localization/{subject}/depth-wm.csv", RecordingError)
     if depth is not None:
         files.append(depth)
         table = CsvFile(depth, RecordingError)
         table.require(("Electrode", "L", "I", "P", atlas))
-        names = _names(table, table.cells("Electrode"))
-        known = dict(zip(names, table.cells(atlas), strict=True))
-        for label in labels:
-            region = known.get(label, "").strip()
-            regions[label] = UNKNOWN if region.lower() in _NO_REGION else region
+        names = [clean_label(cell) for cell in table.cells("Electrode")]
+        for row, name in enumerate(names):
+            if names.index(name) != row:
+                raise table.wrong("Electrode", row, "every electrode of a subject once")
+        known = dict(zip(names, (cell.strip() for cell in table.cells(atlas)), strict=True))
+        regions |= {n: r for n, r in known.items() if r.lower() not in _NO_REGION}
         if coordinates == "subject":
-            places = _places(table, names, ("L", "I", "P"))
-    full = folder.optional(PLACES, RecordingError)
+            places = dict(zip(names, _points(table, "LIP"), strict=True))
+    full = folder.optional("localization/elec_coords_full.csv", RecordingError)
     if full is not None and coordinates == "standard":
         files.append(full)
-        places = _standard_places(full, f"sub_{subject}")
-    missing = (float("nan"),) * 3
-    points: FloatArray = np.array([places.get(label, missing) for label in labels]).reshape(-1, 3)
-    placed = [bool(np.isfinite(point).all()) for point in points]
+        table = CsvFile(full, RecordingError)
+        table.require(("Subject", "Electrode", "X", "Y", "Z"))
+        rows = zip(
+            table.cells("Subject"), table.cells("Electrode"), _points(table, "XYZ"), strict=True
+        )
+        places = {clean_label(label): point for owner, label, point in rows if owner == subject}
+    points = np.array([places.get(label, (np.nan,) * 3) for label in labels]).reshape(-1, 3)
+    placed = np.isfinite(points).all(axis=1)
     where = folder.where(depth) if depth is not None else f"dataset '{folder.name}', localization"
     findings = [
-        Finding(
-            field=label,
-            reason=Reason.UNIT_WITHOUT_PLACE,
-            severity="note",
-            where=where,
-            found="no region" + ("" if finite else " and no coordinates"),
-            expected=f"a row with {atlas}",
-            remedy="none is needed: the unit is kept in the region 'unknown'",
+        note(
+            label,
+            Reason.UNIT_WITHOUT_PLACE,
+            where,
+            "no region" + ("" if finite else " and no coordinates"),
+            f"a row with {atlas}",
+            f"none is needed: the unit is kept in the region '{UNKNOWN}'",
         )
         for label, finite in zip(labels, placed, strict=True)
         if regions[label] == UNKNOWN
     ]
-    none = not any(placed)
     units = Units(
         ids=tuple(labels),
         regions=tuple(regions[label] for label in labels),
-        coordinates_mm=None if none else points,
-        coordinate_frame="" if none else FRAMES[coordinates],
+        coordinates_mm=points if placed.any() else None,
+        coordinate_frame=_FRAMES[coordinates] if placed.any() else "",
         comparable=False,
     )
     return units, findings, files
 
 
-def _names(table: CsvFile, cells: list[str]) -> list[str]:
-    names = [clean_label(cell) for cell in cells]
-    for row, name in enumerate(names):
-        if name in names[:row]:
-            raise table.wrong("Electrode", row, "every electrode of a subject once")
-    return names
+def _points(table: CsvFile, axes: str) -> list[tuple[float, ...]]:
+    return list(zip(*(table.numbers_or_nan(axis) for axis in axes), strict=True))
 
 
-def _places(
-    table: CsvFile, names: list[str], columns: tuple[str, str, str]
-) -> dict[str, tuple[float, float, float]]:
-    x, y, z = (table.numbers_or_nan(column) for column in columns)
-    return dict(zip(names, zip(x, y, z, strict=True), strict=True))
+class ElectrodeSeries(StreamedSeries):
+    """Electrodes of ``f['data']['electrode_<position>']``, in the precision of the file, read one at a time.
+
+    Opening reads the shapes of all of them and none of the values. ``unwritten`` describes, by position, parts of
+    electrodes that were never stored; ``beyond`` are positions of electrodes that ``n_labels`` labels do not reach.
+    """
+
+    unit_major = True
+
+    def __init__(self, path: Path, positions: Sequence[int], n_labels: int) -> None:
+        self._path = path
+        self._positions = tuple(positions)
+        self.unwritten: dict[int, str] = {}
+        with open_hdf5(path, RecordingError) as file:
+            names = set(_group(file, path))
+            headers = [self._header(file, names, position) for position in self._positions]
+        numbers = (int(match[1]) for match in map(_ELECTRODE.fullmatch, names) if match)
+        self.beyond = sorted(number for number in numbers if number >= n_labels)
+        n_samples = headers[0][0] if headers else 0
+        for position, (length, _) in zip(self._positions, headers, strict=True):
+            if length != n_samples:
+                raise RecordingError(
+                    "electrodes are not of the same length",
+                    where=f"{path}, {GROUP}/electrode_{position}",
+                    got=f"{length} samples",
+                    expected=f"{n_samples} samples, as in {GROUP}/electrode_{self._positions[0]}",
+                    remedy="download the file again; if it stays, leave the trial out with the option 'trials'",
+                )
+        self.shape = (n_samples, len(self._positions))
+        self.dtype = np.result_type(*{dtype for _, dtype in headers}) if headers else np.dtype("f4")
+
+    def _header(self, file: Any, names: set[str], position: int) -> tuple[int, np.dtype[Any]]:
+        name = f"electrode_{position}"
+        where = f"{self._path}, {GROUP}/{name}"
+        if name not in names:
+            raise RecordingError(
+                "the file lacks an electrode that has a label",
+                where=where,
+                got=f"{len(names)} datasets in '{GROUP}'",
+                expected=f"the electrode of label {position} (from 0) of electrode_labels.json",
+                remedy="check that file and labels are of the same subject and release",
+            )
+        dataset = hdf5_dataset(file, f"{GROUP}/{name}", RecordingError)
+        if dataset.dtype.kind not in "fiu" or dataset.shape is None or len(dataset.shape) != 1:
+            raise RecordingError(
+                "an electrode is not a series of real numbers",
+                where=where,
+                got=f"shape {dataset.shape}, dtype {dataset.dtype}",
+                expected="one axis of numbers",
+                remedy="download the file again",
+            )
+        if unwritten := never_written(dataset):
+            self.unwritten[position] = unwritten
+        return int(dataset.shape[0]), dataset.dtype
+
+    def read(self, units: Sequence[int]) -> FloatArray:
+        """Return electrodes, [n_samples, len(units)]."""
+        values: FloatArray = np.empty((len(units), self.shape[0]), dtype=self.dtype)
+        with open_hdf5(self._path, RecordingError) as file:
+            for row, unit in enumerate(units):
+                if self.shape[0]:
+                    name = f"{GROUP}/electrode_{self._positions[unit]}"
+                    hdf5_dataset(file, name, RecordingError).read_direct(values[row])
+        return values.T
 
 
-def _standard_places(path: Path, subject: str) -> dict[str, tuple[float, float, float]]:
-    table = CsvFile(path, RecordingError)
-    table.require(("Subject", "Electrode", "X", "Y", "Z"))
-    every = _places(table, [str(row) for row in range(table.n_rows)], ("X", "Y", "Z"))
-    return {
-        clean_label(electrode): every[str(row)]
-        for row, (owner, electrode) in enumerate(
-            zip(table.cells("Subject"), table.cells("Electrode"), strict=True)
+def _group(file: Any, path: Path) -> Any:
+    group = hdf5_object(file, GROUP, RecordingError) if GROUP in set(file) else None
+    if group is None or not hasattr(group, "keys"):
+        raise RecordingError(
+            f"the file has no group '{GROUP}'",
+            where=str(path),
+            got=f"keys {sorted(file)}"[:200],
+            expected=f"{GROUP}/electrode_0, {GROUP}/electrode_1 …",
+            remedy="check that the file is a trial of the Brain Treebank",
         )
-        if owner == subject
-    }
+    return group

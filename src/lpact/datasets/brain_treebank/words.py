@@ -1,22 +1,35 @@
-"""Words of a Brain Treebank film, from its features table."""
+"""Words of a Brain Treebank film, and their times in a recording by the triggers of its timings table."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from lpact.codes import Reason
 from lpact.datasets._files.strict import MISSING, CsvFile
 from lpact.datasets._finding import Finding
-from lpact.datasets.base import WORD_COLUMNS
-from lpact.errors import StimulusError
+from lpact.datasets._folder_dataset import excluded, note, typed_column, words_table
+from lpact.datasets.triggers import Mark, TriggerClock
+from lpact.errors import RecordingError, StimulusError
 from lpact.math.types import BoolArray, FloatArray, IntArray
 
-NEEDED = ("text", "start", "end", "sentence", "is_onset")
+Clock = Literal["nearest", "next", "linear"]
+
+TRIGGER = "trigger"
+ANCHORS = {TRIGGER: Mark.TRIGGER, "pause": Mark.PAUSE, "unpause": Mark.UNPAUSE}
+"""Types of rows that tie a sample to a time of the film."""
+
+NO_ANCHORS = ("beginning", "end")
+"""Types of rows that are part of the layout and are no anchors of the clock."""
+
+_MOST_BACK_S = 0.05
+"""Neighbouring words may change places by the jitter of triggers, never by more than this."""
+
 _TRUE = ("1", "1.0", "True", "true")
 _FALSE = ("0", "0.0", "False", "false", *MISSING)
 _EXAMPLES = 5
@@ -26,169 +39,278 @@ def read_words(path: Path, where: str, movie: str) -> tuple[pl.DataFrame, tuple[
     """Return the film's words in order of their onsets, and what was left out, sorted or corrected.
 
     ``onset_s`` and ``offset_s`` are ``start`` and ``end`` in film time. A sentence begins where ``is_onset`` says so or
-    the text of ``sentence`` changes. Where speakers overlap, sorting by onset tears sentences apart: each part then
-    counts as a sentence. Other columns keep their names; ``source_row`` is the row in the table, from 0, and ``upos``
-    repeats ``pos``.
+    the text of ``sentence`` changes. Where speakers overlap, sorting by onset splits sentences: each part then counts
+    as a sentence. Other columns keep their names; ``source_row`` is the row in the table, from 0, and ``upos`` repeats
+    ``pos``.
     """
     table = CsvFile(path, StimulusError)
-    table.require(NEEDED)
+    table.require(("text", "start", "end", "sentence", "is_onset"))
     findings: list[Finding] = []
     onset_s, offset_s = (np.array(table.numbers_or_nan(column)) for column in ("start", "end"))
-    texts = np.array([cell.strip() for cell in table.cells("text")], dtype=object)
+    texts = [cell.strip() for cell in table.cells("text")]
     sentence = _sentences(table)
     # "nan" is how a missing text was once written; with a time, it is a word.
-    empty = np.array(
-        [
-            not text or (text in MISSING and math.isnan(start))
-            for text, start in zip(texts, onset_s, strict=True)
-        ],
-        dtype=np.bool_,
-    )
-    untimed = ~(np.isfinite(onset_s) & (onset_s >= 0))
-    kept = np.flatnonzero(~(empty | untimed))
-    if kept.size < texts.size:
-        findings.append(_left_out(where, texts, empty, untimed))
-    ended = _ends(where, onset_s, offset_s, kept, findings)
+    pairs = list(zip(texts, onset_s, strict=True))
+    empty = np.array([not t or (t in MISSING and math.isnan(s)) for t, s in pairs], dtype=np.bool_)
+    untimed = ~(onset_s >= 0)
+    gone, kept = np.flatnonzero(empty | untimed), np.flatnonzero(~(empty | untimed))
+    if gone.size:
+        listed = ", ".join(f"line {row + 2} {texts[row]!r}" for row in gone[:_EXAMPLES].tolist())
+        found = f"{gone.size} of {len(texts)} rows: {int(untimed.sum())} without a start, {int(empty.sum())} without a "
+        found += f"text; {listed}" + (" …" if gone.size > _EXAMPLES else "")
+        expected, remedy = "a text and a start ≥ 0 s", "none is needed: these words are left out"
+        reason = Reason.SOURCE_ROWS_LEFT_OUT
+        findings.append(excluded("words", reason, where, found, expected, remedy))
+    wrong = kept[~(offset_s[kept] >= onset_s[kept])]
+    offset_s[wrong] = onset_s[wrong]
+    if wrong.size:
+        found = f"{wrong.size} words without an end, or with one before the start; first: line {wrong[0] + 2}"
+        remedy = "none is needed: these words end where they begin"
+        reason = Reason.SOURCE_ROWS_MENDED
+        findings.append(note("end", reason, where, found, "end ≥ start", remedy))
     order = kept[np.argsort(onset_s[kept], kind="stable")]
-    if not np.array_equal(order, kept):
-        findings.append(_sorted(where, onset_s, kept, texts))
-    parts = np.cumsum(np.diff(sentence[order], prepend=sentence[order][:1]) != 0).astype(np.int64)
-    n_sentences = np.unique(sentence[order]).size
-    if order.size and int(parts[-1]) + 1 > n_sentences:
-        findings.append(_torn(where, int(parts[-1]) + 1 - n_sentences))
-    columns: dict[str, object] = {
-        "word": [str(text) for text in texts[order]],
-        "onset_s": onset_s[order],
-        "offset_s": ended[order],
-        "sentence_id": parts,
-        "story_id": [movie] * order.size,
+    falling = np.flatnonzero(np.diff(onset_s[kept]) < 0)
+    if falling.size:
+        row = int(kept[falling[0] + 1])
+        found = f"{falling.size} words that begin before the row above; first: line {row + 2} {texts[row]!r}"
+        remedy = "none is needed: words are in order of their onsets"
+        reason, expected = Reason.SOURCE_ROWS_SORTED, "rows in order of 'start'"
+        findings.append(note("start", reason, where, found, expected, remedy))
+    parts = np.cumsum(np.diff(sentence[order], prepend=sentence[order][:1]) != 0)
+    n_interrupted = len(set(parts.tolist())) - len(set(sentence[order].tolist()))
+    if n_interrupted:
+        found = f"overlapping speakers interrupt sentences {n_interrupted} times"
+        remedy = "none is needed: each part counts as a sentence"
+        reason, expected = Reason.SOURCE_ROWS_MENDED, "one sentence after the other"
+        findings.append(note("sentence", reason, where, found, expected, remedy))
+    columns: dict[str, Any] = {
         "source_row": order,
         "space_after": ["no" if glued else "yes" for glued in _glued(table, sentence, order)],
     }
-    words = pl.DataFrame(columns, schema_overrides=WORD_COLUMNS)
-    return words.with_columns(_annotations(table, order, set(columns))), tuple(findings)
+    words = words_table(
+        [texts[row] for row in order], onset_s[order], offset_s[order], parts, movie, columns
+    )
+    return words.with_columns(_annotations(table, order, set(words.columns))), tuple(findings)
 
 
 def _sentences(table: CsvFile) -> IntArray:
     """Number the sentences of the table's rows."""
     onsets, texts = table.cells("is_onset"), table.cells("sentence")
-    numbers = np.zeros(table.n_rows, dtype=np.int64)
     for row, cell in enumerate(onsets):
         if cell not in _TRUE and cell not in _FALSE:
             raise table.wrong("is_onset", row, "1 or 0, True or False")
-        if row:
-            begins = cell in _TRUE or texts[row] != texts[row - 1]
-            numbers[row] = numbers[row - 1] + begins
-    return numbers
+    begins = [
+        row > 0 and (cell in _TRUE or texts[row] != texts[row - 1])
+        for row, cell in enumerate(onsets)
+    ]
+    return np.cumsum(begins, dtype=np.int64)
 
 
 def _glued(table: CsvFile, sentence: IntArray, order: IntArray) -> list[bool]:
     """Whether a word and the next one are written together in their sentence, as in ``gon`` and ``na``."""
     texts, written = table.cells("text"), table.cells("sentence")
-    ends: dict[int, int] = {}
-    starts: dict[int, int] = {}
+    spans: dict[int, tuple[int, int]] = {}
     at = 0
     for row in range(table.n_rows):
+        word = texts[row].strip()
         if row == 0 or sentence[row] != sentence[row - 1]:
             at = 0
-        found = written[row].find(texts[row].strip(), at) if texts[row].strip() else -1
-        if found >= 0:
-            starts[row], ends[row] = found, found + len(texts[row].strip())
-            at = ends[row]
-    glued = [False] * order.size
-    for place, (row, following) in enumerate(
-        zip(order[:-1].tolist(), order[1:].tolist(), strict=True)
-    ):
-        together = following == row + 1 and bool(sentence[row] == sentence[following])
-        glued[place] = together and row in ends and starts.get(following) == ends[row]
-    return glued
+        start = written[row].find(word, at) if word else -1
+        if start >= 0:
+            at = start + len(word)
+            spans[row] = start, at
+    glued = [
+        following == row + 1
+        and bool(sentence[row] == sentence[following])
+        and row in spans
+        and following in spans
+        and spans[row][1] == spans[following][0]
+        for row, following in zip(order[:-1].tolist(), order[1:].tolist(), strict=True)
+    ]
+    return [*glued, False][: order.size]
 
 
 def _annotations(table: CsvFile, order: IntArray, taken: set[str]) -> list[pl.Series]:
-    """Return the table's other columns: numbers where every cell is one or missing, else texts."""
+    """Return the table's other columns."""
     columns = []
     for name in table.columns:
-        if name in ("text", "start", "end", "index", "row"):
-            continue
-        cells = table.cells(name)
-        clear = f"source_{name}" if name in taken else name
-        columns.append(_typed(clear, [cells[row] for row in order.tolist()]))
+        if name not in ("text", "start", "end", "index", "row"):
+            cells = table.cells(name)
+            values = typed_column([cells[row] for row in order.tolist()])
+            columns.append(values.alias(f"source_{name}" if name in taken else name))
         if name == "pos":
             columns.append(columns[-1].alias("upos"))
     return columns
 
 
-def _typed(name: str, cells: list[str]) -> pl.Series:
-    try:
-        numbers = [None if cell in MISSING else float(cell) for cell in cells]
-    except ValueError:
-        return pl.Series(name, [cell or None for cell in cells], dtype=pl.String)
-    return pl.Series(name, numbers, dtype=pl.Float64)
+def word_times(
+    path: Path,
+    where: str,
+    onset_s: FloatArray,
+    *,
+    rule: Clock,
+    max_gap_s: float,
+    n_samples: int | None,
+    rate_hz: float,
+) -> tuple[FloatArray, tuple[Finding, ...]]:
+    """Return the time of every word on the recording's clock (sample / rate), NaN where it has none.
 
-
-def _ends(
-    where: str, onset_s: FloatArray, offset_s: FloatArray, kept: IntArray, findings: list[Finding]
-) -> FloatArray:
-    """Return offsets; a word whose end is missing or before its start ends where it begins."""
-    wrong = ~(offset_s[kept] >= onset_s[kept])
-    ended: FloatArray = offset_s.copy()
-    ended[kept[wrong]] = onset_s[kept[wrong]]
-    if wrong.any():
+    Rows of type ``trigger``, ``pause`` and ``unpause`` are anchors: ``index`` is the sample, of ``n_samples``,
+    ``movie_time`` the film's time in seconds. `TriggerClock` has the rules. Words between two anchors have no time if
+    the film stood still or was skipped somewhere between them, and no row says where.
+    """
+    table = CsvFile(path, RecordingError)
+    table.require(("type", "index", "movie_time"))
+    types = table.cells("type")
+    samples = np.array(table.numbers_or_nan("index"))
+    movie_s = np.array(table.numbers_or_nan("movie_time"))
+    if TRIGGER not in types:
+        raise RecordingError(
+            "the timings hold no triggers",
+            where=f"{path}, column 'type'",
+            got=f"{table.n_rows} rows of type " + (", ".join(sorted(set(types))) or "none"),
+            expected=f"rows of type '{TRIGGER}'",
+            remedy="download the timings again, or leave the trial out with the option 'trials'",
+        )
+    anchors = np.array([kind in ANCHORS for kind in types], dtype=np.bool_)
+    full = anchors & np.isfinite(samples + movie_s)
+    end = np.inf if n_samples is None else n_samples
+    outside = np.flatnonzero(full & ((samples < 0) | (samples >= end)))
+    if outside.size:
+        row = int(outside[0])
+        raise RecordingError(
+            f"a row of type '{types[row]}' lies outside the recording",
+            where=f"{path}, line {row + 2}, column 'index'",
+            got=f"sample {samples[row]:.15g}",
+            expected="a sample index, 0 or more"
+            if n_samples is None
+            else f"a sample of the recording, which has {n_samples}: 0 to {n_samples - 1}",
+            remedy="check that timings and neural file are of the same trial, and that both are complete",
+        )
+    rows, contradicting = _in_order(types, np.flatnonzero(full), samples, movie_s)
+    kept = np.array(list(rows), dtype=np.int64)
+    clock = TriggerClock(
+        movie_s[kept],
+        samples[kept] / rate_hz,
+        rule=rule,
+        max_gap_s=max_gap_s,
+        marks=list(rows.values()),
+        where=str(path),
+        labels=[f"line {row + 2}" for row in rows],
+    )
+    findings = _row_findings(where, types, anchors & ~full, contradicting)
+    times_s = clock.to_recording(onset_s)
+    timed = np.isfinite(times_s)
+    ordered: FloatArray = times_s.copy()
+    ordered[timed] = np.maximum.accumulate(times_s[timed])
+    moved_s = np.where(timed, ordered - times_s, 0.0)
+    if moved_s.any():
+        findings.append(_moved(path, where, moved_s))
+    if not timed.all():
+        lost = int(clock.in_break(onset_s).sum())
         findings.append(
-            Finding(
-                field="end",
-                reason=Reason.SOURCE_ROWS_MENDED,
-                severity="note",
-                where=where,
-                found=f"{int(wrong.sum())} words without an end, or with one before the start; first: "
-                f"line {int(kept[wrong][0]) + 2}",
-                expected="end ≥ start",
-                remedy="none is needed: these words end where they begin",
+            note(
+                "words",
+                Reason.WORDS_WITHOUT_TIME,
+                where,
+                f"{int((~timed).sum())} of {onset_s.size} words, {lost} of them in stretches that the player skipped, "
+                "or in which it stood still at an unknown place",
+                f"a trigger within {max_gap_s:g} s of every word",
+                "none is needed: their events are left out of this recording",
             )
         )
-    return ended
+    return ordered, (*findings, *clock.findings(where))
 
 
-def _left_out(
-    where: str, texts: npt.NDArray[np.object_], empty: BoolArray, untimed: BoolArray
-) -> Finding:
-    rows = np.flatnonzero(empty | untimed)
-    first = ", ".join(f"line {row + 2} {texts[row]!r}" for row in rows[:_EXAMPLES].tolist())
-    return Finding(
-        field="words",
-        reason=Reason.SOURCE_ROWS_LEFT_OUT,
-        severity="excluded",
-        where=where,
-        found=f"{rows.size} of {texts.size} rows: {int(untimed.sum())} without a start, "
-        f"{int(empty.sum())} without a text; {first}" + (" …" if rows.size > _EXAMPLES else ""),
-        expected="a text and a start ≥ 0 s",
-        remedy="none is needed: these words are left out",
-    )
+def _in_order(
+    types: list[str], rows: IntArray, samples: FloatArray, movie_s: FloatArray
+) -> tuple[dict[int, Mark], list[int]]:
+    """Return anchors with their marks, and pauses and unpauses that contradict the rows around them.
+
+    A pause or unpause must lie between the last anchor above it and the next trigger below it, by sample and by film
+    time. Rows at one sample and film time are one anchor with several marks. A trigger that is out of order stays:
+    `TriggerClock` names it.
+    """
+
+    def rises(first: int, second: int) -> bool:
+        return bool(samples[first] < samples[second] and movie_s[first] <= movie_s[second])
+
+    def same(first: int, second: int) -> bool:
+        return bool(samples[first] == samples[second] and movie_s[first] == movie_s[second])
+
+    following: dict[int, int] = {}
+    trigger: int | None = None
+    for row in reversed(rows.tolist()):
+        if trigger is not None:
+            following[row] = trigger
+        trigger = row if types[row] == TRIGGER else trigger
+    kept: dict[int, Mark] = {}
+    contradicting: list[int] = []
+    last: int | None = None
+    for row in rows.tolist():
+        mark = ANCHORS[types[row]]
+        repeated = mark is Mark.TRIGGER and last is not None and Mark.TRIGGER in kept[last]
+        if last is not None and same(last, row) and not repeated:
+            # A pause that ends at the very sample at which it began was none.
+            ended = Mark.PAUSE if mark is Mark.UNPAUSE else Mark(0)
+            kept[last] = (kept[last] & ~ended) | mark
+            continue
+        below = following.get(row)
+        fits = (last is None or rises(last, row)) and (
+            below is None or same(row, below) or rises(row, below)
+        )
+        if mark is Mark.TRIGGER or fits:
+            kept[row] = mark
+            last = row
+        else:
+            contradicting.append(row)
+    return kept, contradicting
 
 
-def _sorted(
-    where: str, onset_s: FloatArray, kept: IntArray, texts: npt.NDArray[np.object_]
-) -> Finding:
-    falling = np.flatnonzero(np.diff(onset_s[kept]) < 0)
-    row = int(kept[falling[0] + 1])
-    return Finding(
-        field="start",
-        reason=Reason.SOURCE_ROWS_SORTED,
-        severity="note",
-        where=where,
-        found=f"{falling.size} words that begin before the row above; first: line {row + 2} {texts[row]!r}",
-        expected="rows in order of 'start'",
-        remedy="none is needed: words are in order of their onsets",
-    )
+def _row_findings(
+    where: str, types: list[str], empty: BoolArray, contradicting: list[int]
+) -> list[Finding]:
+    known = (*ANCHORS, *NO_ANCHORS)
+    others = Counter(kind for kind in types if kind not in known)
+    found = [f"{count} of type {kind!r}" for kind, count in sorted(others.items())]
+    lacking = Counter(types[row] for row in np.flatnonzero(empty))
+    found += [f"{n} of type {kind!r} without index or movie_time" for kind, n in lacking.items()]
+    if contradicting:
+        text = (
+            f"{len(contradicting)} of pauses and unpauses that contradict the triggers around them"
+        )
+        found.append(f"{text}, the first in line {contradicting[0] + 2}")
+    if not found:
+        return []
+    return [
+        note(
+            "triggers",
+            Reason.SOURCE_ROWS_LEFT_OUT,
+            where,
+            "rows: " + ", ".join(found),
+            "rows of type " + ", ".join(known) + ", in order, with index and movie_time",
+            "none is needed: word times come from the other rows; words between two triggers with a pause at an "
+            "unknown place between them have none",
+        )
+    ]
 
 
-def _torn(where: str, n_parts: int) -> Finding:
-    return Finding(
-        field="sentence",
-        reason=Reason.SOURCE_ROWS_MENDED,
-        severity="note",
-        where=where,
-        found=f"overlapping speakers interrupt sentences {n_parts} times",
-        expected="one sentence after the other",
-        remedy="none is needed: each part counts as a sentence of its own",
+def _moved(path: Path, where: str, moved_s: FloatArray) -> Finding:
+    most_s = float(moved_s.max())
+    if most_s > _MOST_BACK_S:
+        raise RecordingError(
+            "word times run backwards",
+            where=str(path),
+            got=f"word {int(np.argmax(moved_s)) + 1} is {1000 * most_s:.1f} ms before an earlier one",
+            expected=f"jitter of triggers of at most {1000 * _MOST_BACK_S:g} ms",
+            remedy="check the triggers, or use the option clock = 'linear'",
+        )
+    return note(
+        "words",
+        Reason.SOURCE_ROWS_MENDED,
+        where,
+        f"{np.count_nonzero(moved_s)} words before the previous one by jitter of the triggers, "
+        f"by {1000 * most_s:.2f} ms at most",
+        "words in the order of the film",
+        "none is needed: they begin with the previous word; clock = 'linear' avoids it",
     )

@@ -105,7 +105,7 @@ class PodcastOptions(PluginOptions):
         "the story, so that both start together.",
     )
     features: tuple[Literal["gpt2-xl", "whisper-medium"], ...] = Field(
-        (GPT2,),
+        ("gpt2-xl",),
         description="Feature sets of the release that are offered as models. Words that one of them lacks (two, for "
         "`whisper-medium`) are left out of the words.",
     )
