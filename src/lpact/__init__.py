@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lpact.analyses.lpact.config import LPactSection as LPact
     from lpact.archive import diff_runs, export_run, lock_run, verify_run
     from lpact.config import ControlsConfig as Controls
+    from lpact.config import Dataset, Model
     from lpact.config import GridConfig as Grid
     from lpact.config import MechanismsConfig as Mechanisms
     from lpact.config import NuisanceConfig as Nuisance
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from lpact.inputs.responses import read_responses
     from lpact.responses import Responses
     from lpact.run.extract import extract_features, plan_features
-    from lpact.sections import Dataset, Model
     from lpact.study import Run, Study, load_study, open_run
 
 __all__ = [
@@ -76,14 +76,14 @@ __all__ = [
 _HOMES = {
     "Claim": "lpact.analyses.explanation:Claim",
     "Controls": "lpact.config:ControlsConfig",
-    "Dataset": "lpact.sections:Dataset",
+    "Dataset": "lpact.config:Dataset",
     "FeatureSet": "lpact.features.language.feature_set:FeatureSet",
     "Gates": "lpact.analyses.lpact.config:GatesConfig",
     "Grid": "lpact.config:GridConfig",
     "LPact": "lpact.analyses.lpact.config:LPactSection",
     "LPactError": "lpact.errors:LPactError",
     "Mechanisms": "lpact.config:MechanismsConfig",
-    "Model": "lpact.sections:Model",
+    "Model": "lpact.config:Model",
     "Nuisance": "lpact.config:NuisanceConfig",
     "Preprocess": "lpact.config:PreprocessConfig",
     "Readout": "lpact.config:ReadoutConfig",

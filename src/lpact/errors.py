@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 MOST_LISTED = 12
 """Names that a remedy lists when none is near."""
@@ -68,6 +69,11 @@ class LPactError(Exception):
                 aligned = str(value).replace("\n", "\n" + " " * 12)
                 lines.append(f"  {label + ':':<10}{aligned}")
         return "\n".join(lines)
+
+    def at(self, where: str) -> Self:
+        """The same error about another place."""
+        got, expected, remedy = self.got, self.expected, self.remedy
+        return type(self)(self.what, where=where, got=got, expected=expected, remedy=remedy)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions cross process borders; keyword-only arguments need help to do so.

@@ -22,11 +22,12 @@ from lpact.config import (
     parse_study,
     read_study_file,
     study_config,
+    study_from_values,
+    with_paths,
 )
 from lpact.config.study import DEFAULT
 from lpact.errors import ConfigError, LPactError, RegistryError, RunError, did_you_mean
 from lpact.registry import ANALYSES
-from lpact.sections import with_paths
 from lpact.store import RunTables, StoredRun, clear_leftovers, differences, existing_run
 from lpact.validation import validate_model
 
@@ -43,25 +44,8 @@ if TYPE_CHECKING:
     from lpact.run.progress import Reporter
 
 
-MOVED = {
-    "decisions": "claims()",
-    "calibrated": 'claims(profile="calibrated")',
-    "verdicts": "claims(profile=…)",
-    "outcome": "conclusion().outcome().code",
-    "calibrated_outcome": 'conclusion().outcome("calibrated").code',
-    "explain": "claim(…).explain()",
-    "robustness": "`lpact robustness RUN`",
-}
-"""Names of `Run` in version 0.1, and what takes their place."""
-
-
 class Run(StoredRun):
     """A finished run: tables as Polars data frames, claims, figures, report and archive."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in MOVED:
-            raise AttributeError(f"Run.{name} is gone; use {MOVED[name]}")
-        raise AttributeError(f"'Run' object has no attribute '{name}'")
 
     @cached_property
     def config(self) -> StudyConfig:
@@ -204,7 +188,7 @@ class Run(StoredRun):
         workers
             Processes that draw and write; with more than none, a script must guard its entry point.
         tell
-            Called with what is being done, for those who wait.
+            Called with the name of each step.
         """
         from lpact.report.write import write_report
 
@@ -321,7 +305,7 @@ class Study:
         return study_html(self)
 
     def audit(self, reporter: Reporter | None = None) -> StudyAudit:
-        """Look at the sources only; ``reporter`` shows how far that is."""
+        """Audit the sources only."""
         from lpact.inputs.workspace import Workspace
         from lpact.run.audit import audit_study
         from lpact.run.progress import Reporter
@@ -340,13 +324,13 @@ class Study:
             return extract_features(Workspace(self.config, self.run_config), shown)
 
     def outline(self) -> Outline:
-        """What the study asks for, and what of it is missing; nothing is opened or fetched."""
+        """What the study needs, and what of it is missing; nothing is opened or fetched."""
         from lpact.run.outline import outline_study
 
         return outline_study(self.config, self.run_config)
 
     def plan(self, reporter: Reporter | None = None) -> Plan:
-        """Count what a run would compute; ``reporter`` shows how far the look at the sources is."""
+        """Count what a run would compute."""
         from lpact.inputs.workspace import Workspace
         from lpact.run.features import extraction_cost
         from lpact.run.plan import make_plan
@@ -407,12 +391,19 @@ class Study:
         progress, console
             Whether and where to show progress.
         plan
-            A plan that was just made saves a second look at the sources.
+            A plan that was just made saves a second audit.
         """
         from lpact.run.execute import execute
         from lpact.run.progress import reporter
 
-        _check_workers(workers, "Study.run")
+        if workers is not None and workers < 1:
+            raise ConfigError(
+                "the number of workers must be positive",
+                where="Study.run, argument 'workers'",
+                got=workers,
+                expected="1 or more",
+                remedy="leave it out to use the study file's",
+            )
         if plan is not None and plan.config.digest() != self.config.digest():
             raise ConfigError(
                 "the plan is of another study",
@@ -443,10 +434,7 @@ class Study:
     def registration(
         self, file: str | Path | None = None, digest: str | None = None
     ) -> Registration | None:
-        """The registration that a run is compared with: ``file``, else the study file's; None without one.
-
-        One whose digest is not the deposited ``digest`` is a `RunError`.
-        """
+        """The registration that a run is compared with: ``file``, or the study file's; it must have the ``digest``."""
         path = file or self.run_config.preregistration
         if not path and digest is None:
             return None
@@ -468,16 +456,11 @@ class Study:
     def settings(
         self, *, cluster: str | None = None, preregistration: str | Path | None = None
     ) -> RunConfig:
-        """How a run is made, with these settings in place of the study file's; raises `ConfigError`."""
-        given: dict[str, object] = {}
-        if cluster is not None:
-            given["cluster"] = cluster
-        if preregistration is not None:
-            given["preregistration"] = str(preregistration)
-        values = self.run_config.model_dump() | given
-        return validate_model(
-            RunConfig, values, where="settings of the run", what="the settings of the run are"
-        )
+        """How a run is made, with these settings instead of the study file's."""
+        given = {"cluster": cluster, "preregistration": preregistration and str(preregistration)}
+        values = self.run_config.model_dump() | {k: v for k, v in given.items() if v is not None}
+        where, what = "settings of the run", "the settings of the run are"
+        return validate_model(RunConfig, values, where=where, what=what)
 
     def reopen(self, out: str | Path, audit: StudyAudit) -> Run:
         """Open a finished run of this study; raises `RunError` if it would come out differently today."""
@@ -514,17 +497,6 @@ def _analysis_of(section: Section) -> str:
     )
 
 
-def _check_workers(workers: int | None, where: str) -> None:
-    if workers is not None and workers < 1:
-        raise ConfigError(
-            "the number of workers must be positive",
-            where=f"{where}, argument 'workers'",
-            got=workers,
-            expected="1 or more",
-            remedy="leave it out to use the study file's",
-        )
-
-
 def load_study(
     source: str | Path | Mapping[str, object],
     *,
@@ -537,9 +509,7 @@ def load_study(
     study file, which can then be the same everywhere.
     """
     if isinstance(source, Mapping):
-        values = dict(source)
-        run = validate_model(RunConfig, _section(values.pop("run", {})), where="table [run]")
-        config = study_config(values, where="study")
+        config, run = study_from_values(dict(source), where="study")
         where = "study"
     else:
         config, run = read_study_file(source)
@@ -556,17 +526,7 @@ def _named(where: str, config: StudyConfig, run: RunConfig) -> Study:
     try:
         return Study.of(config, run)
     except LPactError as error:
-        raise type(error)(
-            error.what,
-            where=f"{where}: {error.where}" if error.where else where,
-            got=error.got,
-            expected=error.expected,
-            remedy=error.remedy,
-        ) from error
-
-
-def _section(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {"": value}
+        raise error.at(f"{where}: {error.where}" if error.where else where) from error
 
 
 def study_from_text(text: str, *, where: str) -> Study:

@@ -25,7 +25,18 @@ class Strict(BaseModel):
         return _tuples(values)
 
 
-class Section(Strict):
+class _ClearErrors(type(BaseModel)):  # type: ignore[misc]
+    """Turns errors of sections that are built in Python into `ConfigError`."""
+
+    def __call__(cls, *args: Any, **values: Any) -> Any:
+        try:
+            return super().__call__(*args, **values)
+        except ValidationError as error:
+            name = cls.__name__.removesuffix("Config").removesuffix("Section")
+            raise _config_error(cls, error, name, f"the options of {name} are") from None
+
+
+class Section(Strict, metaclass=_ClearErrors):
     """Options as a study file holds them.
 
     ``MOVED`` names options of the last release that are elsewhere now: their error says where.

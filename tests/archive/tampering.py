@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 
-from lpact.archive.lockfile import Content, make_lock, read_lock, table_facts, write_lock
+from lpact.archive.lock import Content, lock_bytes, make_lock, read_lock
 from lpact.store import read_table, write_table
 from lpact.tables import find_table
 from lpact.validation import config_digest
@@ -77,9 +77,6 @@ def rehash_lock(root: Path) -> str:
     values |= {name: manifest[name] for name in ("config", "config_digest", "inputs", "seed")}
     for name, file in values["files"].items():
         file |= {"n_bytes": (root / name).stat().st_size, "sha256": sha256(root / name)}
-    for name in values["tables"]:
-        table = find_table(name)
-        values["tables"][name] = table_facts(table, read_table(root, table)).model_dump(mode="json")
     again = make_lock(Content.model_validate_json(json.dumps(values)), locked_on=lock.locked_on)
-    write_lock(root, again)
+    (root / "lock.json").write_bytes(lock_bytes(again))
     return again.root_digest

@@ -11,10 +11,9 @@ import polars as pl
 import pytest
 
 from lpact.analyses.lpact.gates import decide
-from lpact.archive.diff import comparison_json, comparison_text, diff_runs
-from lpact.archive.diff.claims import pair
-from lpact.archive.diff.manifests import option_changes
-from lpact.archive.problems import plain
+from lpact.archive.diff import comparison_json, diff_runs, option_changes
+from lpact.archive.diff_text import comparison_text
+from lpact.archive.problems import number_pair, plain
 from lpact.store import InputFile, Provenance, RunWriter, StoredRun, write_manifest
 
 sys.path.append(str(Path(__file__).parents[1] / "analyses" / "lpact"))
@@ -135,12 +134,11 @@ def test_a_control_that_wins_flips_the_gates_that_it_should(publish, passing):
         "positive_direction",
     ]
     assert change.criteria[0].sentence == (
-        "mean_delta_control fell from 0.04 to -0.01 against random_matched_dim (before against circular_shift), and no "
-        "longer passes (needs > 0)."
+        "mean_delta_control 0.04 → -0.01, against circular_shift → random_matched_dim, threshold 0, passes yes → no."
     )
     assert change.sentence.startswith(
         "The verdict changes from integrated_candidate to control_explained; gate P no longer passes; gate Rep no "
-        "longer passes. mean_delta_control fell from 0.04 to -0.01"
+        "longer passes. mean_delta_control 0.04 → -0.01"
     )
     assert change.sentence.endswith(
         f"Reason before: {change.reason_before} Reason now: {change.reason_after}"
@@ -157,8 +155,7 @@ def test_a_control_that_wins_flips_the_gates_that_it_should(publish, passing):
         ("Rep", False, True),
     ]
     assert mirrored.criteria[0].sentence == (
-        "mean_delta_control rose from -0.01 to 0.04 against circular_shift (before against random_matched_dim), and "
-        "now passes (needs > 0)."
+        "mean_delta_control -0.01 → 0.04, against random_matched_dim → circular_shift, threshold 0, passes no → yes."
     )
 
 
@@ -176,7 +173,8 @@ def test_numbers_that_change_without_a_flip_are_ranked_by_how_much(publish, pass
     assert [c.criterion for c in change.criteria] == ["mean_delta_nuisance", "mean_reliability"]
     assert change.n_criteria_changed == 2
     assert change.sentence == (
-        "The verdict stays integrated_candidate. mean_delta_nuisance fell from 0.05 to 0.025 against nuisance."
+        "The verdict stays integrated_candidate. mean_delta_nuisance 0.05 → 0.025, against nuisance, threshold 0, "
+        "passes yes."
     )
     text = comparison_text(comparison)
     assert "paper: same verdict and gates, other numbers (2)" in text
@@ -212,8 +210,7 @@ def test_a_threshold_that_moves_is_named(publish):
     change = profile(comparison).claims[0]
     reliability = next(c for c in change.criteria if c.criterion == "mean_reliability")
     assert reliability.sentence == (
-        "mean_reliability stays 0.8 against run_to_run, the threshold moved from 0.1 to 0.9, and no longer passes "
-        "(needs >= 0.9)."
+        "mean_reliability 0.8, against run_to_run, threshold 0.1 → 0.9, passes yes → no."
     )
     assert "lpact.gates.min_reliability: 0.1 → 0.9" in comparison_text(comparison)
 
@@ -253,7 +250,7 @@ def test_too_few_recordings_are_named_with_their_threshold(publish, passing):
     few = publish(passing_tables(), config=with_gates(min_subject_runs=6), min_subject_runs=6)
     change = changed_verdicts(passing, few, "paper")["surprisal"]
     assert change.label_after == "insufficient_coverage"
-    assert "n_subject_runs stays 5, the threshold moved from 3 to 6" in change.sentence
+    assert "n_subject_runs 5, threshold 3 → 6" in change.sentence
 
 
 def test_numbers_that_could_not_be_computed_are_named(publish, passing):
@@ -263,11 +260,9 @@ def test_numbers_that_could_not_be_computed_are_named(publish, passing):
     change = profile(diff_runs(passing, other)).claims[0]
     first = change.criteria[0]
     assert (first.before, first.after) == (0.05, None)
-    assert first.sentence.startswith(
-        "mean_delta_nuisance was 0.05 against nuisance and could not be computed, and no longer passes"
-    )
+    assert first.sentence.startswith("mean_delta_nuisance 0.05 → none, against nuisance")
     back = profile(diff_runs(other, passing)).claims[0].criteria[0]
-    assert "could not be computed before and is 0.05 against nuisance" in back.sentence
+    assert "mean_delta_nuisance none → 0.05" in back.sentence
     text = json.dumps(comparison_json(diff_runs(passing, other)), allow_nan=False)
     assert '"after": null' in text
 
@@ -402,6 +397,6 @@ def test_long_lists_are_cut_with_a_count(publish, passing):
 
 
 def test_numbers_are_distinguished():
-    assert pair(0.03, -0.01) == ("0.03", "-0.01")
-    assert pair(0.12345, 0.12346) == ("0.12345", "0.12346")
-    assert pair(1.0, 1.0 + 2**-50) == ("1", "1.000000000000001")
+    assert number_pair(0.03, -0.01) == ("0.03", "-0.01")
+    assert number_pair(0.12345, 0.12346) == ("0.12345", "0.12346")
+    assert number_pair(1.0, 1.0 + 2**-50) == ("1", "1.000000000000001")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import pytest
 from tampering import edit_manifest, edit_table, rehash_manifest, sha256, writable_copy
 
 from lpact.archive import lock_run, read_lock
-from lpact.archive.lockfile import column_digest, distributions, make_lock
+from lpact.archive.lock import distributions, make_lock
 from lpact.cli._options import refuse_existing
 from lpact.cli.demo import remove_run
 from lpact.errors import LPactError, RunError
@@ -77,41 +76,6 @@ def _reference(values: list[Any], dtype: str, encode: Any, null: Any) -> str:
     digest.update(bytes(value is None for value in values))
     encode(digest, [null if value is None else value for value in values])
     return digest.hexdigest()
-
-
-def test_column_digests_are_as_described() -> None:
-    def floats(digest: Any, values: list[float]) -> None:
-        digest.update(b"".join(struct.pack("<d", value) for value in values))
-
-    def texts(digest: Any, values: list[str]) -> None:
-        encoded = [value.encode() for value in values]
-        digest.update(b"".join(struct.pack("<q", len(part)) for part in encoded))
-        digest.update(b"".join(encoded))
-
-    numbers, words = [1.5, None, -0.25], ["é", None, "", "xy"]
-    assert column_digest(pl.Series(numbers)) == _reference(numbers, "Float64", floats, 0.0)
-    assert column_digest(pl.Series(words)) == _reference(words, "String", texts, "")
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (["ab", "c"], ["a", "bc"]),
-        (["", "a"], [None, "a"]),
-        ([0.0, 1.0], [None, 1.0]),
-        ([1, 2], [2, 1]),
-        ([True, False], [False, True]),
-        ([[1.0, 2.0], [3.0]], [[1.0], [2.0, 3.0]]),
-        ([[1.0, None]], [[1.0, 0.0]]),
-        ([[], [1.0]], [None, [1.0]]),
-        ([["a", "b"]], [["ab", ""]]),
-    ],
-)
-def test_other_columns_have_other_digests(one: list[Any], other: list[Any]) -> None:
-    dtype = pl.Series(one).dtype
-    first, second = pl.Series(one, dtype=dtype), pl.Series(other, dtype=dtype)
-    assert column_digest(first) != column_digest(second)
-    assert column_digest(first) == column_digest(pl.Series(one, dtype=dtype))
 
 
 def test_files_and_folders_are_read_only(locked: Path) -> None:

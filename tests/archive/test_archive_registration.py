@@ -141,7 +141,7 @@ def test_a_copy_that_is_too_large_is_not_parsed(
 ) -> None:
     root = changed()
     (root / REGISTRATION_NAME).write_bytes(b" " * 2**22 + b"{}")
-    monkeypatch.setattr("lpact.archive.lockfile.MOST_JSON_BYTES", 2**22)
+    monkeypatch.setattr("lpact.archive.lock.MOST_JSON_BYTES", 2**22)
     said = [p.what for p in verify(root).problems if p.kind == "registration"]
     assert len(said) == 1
     assert "the file is too large to be read" in said[0]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lpact.archive.report import check_report, first_difference
+from lpact.archive.problems import first_difference
+from lpact.archive.verify import check_report
 from lpact.errors import RunError
 
 MADE = {
@@ -33,7 +34,7 @@ def make_again(root: Path, made: Path, *, tables: bool, **_: object) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("lpact.archive.report.make_again", make_again)
+    monkeypatch.setattr("lpact.archive.verify.make_again", make_again)
     write(tmp_path / "report", MADE)
     return tmp_path
 

@@ -6,14 +6,13 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tampering import rehash_lock, rehash_manifest
 
 from lpact.archive import lock_run, verify_run
-from lpact.archive.tables import CheckedTables, read_file
+from lpact.archive.verify import CheckedTables
 from lpact.errors import RunError
 from lpact.store import read_table, table_path
 from lpact.tables import find_table
@@ -41,25 +40,12 @@ def row_in_csv(root: Path) -> None:
     _csv(root).write_text("".join([*lines, lines[-1]]))
 
 
-def quotes_in_csv(root: Path) -> None:
-    """The same values, with unnecessary quotes."""
-    header, rest = _csv(root).read_text().split("\n", 1)
-    first, comma, more = header.partition(",")
-    _csv(root).write_text(f'"{first}"{comma}{more}\n{rest}')
-
-
 def scaled_parquet(root: Path) -> None:
     path = root / f"{SCORES}.parquet"
     stored = pq.read_table(path)
     at = stored.schema.names.index("score_median")
     doubled = pa.array([None if v is None else 2 * v for v in stored["score_median"].to_pylist()])
     pq.write_table(stored.set_column(at, stored.schema.field(at), doubled), path)
-
-
-def reversed_parquet(root: Path) -> None:
-    path = root / f"{DECISIONS}.parquet"
-    stored = pq.read_table(path)
-    pq.write_table(stored.take(list(range(stored.num_rows))[::-1]), path)
 
 
 def repeated_key(root: Path) -> None:
@@ -81,13 +67,16 @@ def column_of_another_type(root: Path) -> None:
 
 
 FORGED = {
-    "a label in the CSV file": (label_in_csv, f"{DECISIONS}.csv", "→ 'integrated_candidate'"),
-    "a row in the CSV file": (row_in_csv, f"{DECISIONS}.csv", "the row was added"),
-    "values of the Parquet file": (scaled_parquet, f"{SCORES}.csv", "→"),
-    "rows of the Parquet file": (reversed_parquet, f"{DECISIONS}.parquet", "in another order"),
-    "a repeated key": (repeated_key, f"{DECISIONS}.parquet", "does not match its declared schema"),
-    "a missing column": (column_gone, f"{DECISIONS}.parquet", "no column 'reason'"),
-    "a type": (column_of_another_type, f"{DECISIONS}.parquet", "Float64 instead of Int64"),
+    "a label in the CSV file": (label_in_csv, f"{DECISIONS}.csv", "line 2 reads '"),
+    "a row in the CSV file": (row_in_csv, f"{DECISIONS}.csv", "made again ''"),
+    "values of the Parquet file": (
+        scaled_parquet,
+        f"{SCORES}.csv",
+        "not what the Parquet file gives",
+    ),
+    "a repeated key": (repeated_key, f"{DECISIONS}.parquet", "a key occurs more than once"),
+    "a missing column": (column_gone, f"{DECISIONS}.parquet", "the column 'reason' is missing"),
+    "a type": (column_of_another_type, f"{DECISIONS}.parquet", "a column has the wrong type"),
 }
 
 
@@ -112,22 +101,9 @@ def test_the_same_with_a_lock_that_matches(copy: Copy) -> None:
     root = copy()
     label_in_csv(root)
     rehash_lock(root)
-    cells = [p for p in verify_run(root, report=False).problems if p.kind == "table"]
-    assert [(p.where, p.column, p.new) for p in cells] == [
-        (f"{DECISIONS}.csv", "label", "integrated_candidate")
-    ]
-
-
-def test_other_bytes_with_the_same_values_are_a_note(copy: Copy) -> None:
-    """As another version of Polars may write them."""
-    root = copy()
-    assert not [n for n in verify_run(root, report=False).notes if "Same values" in n]
-    quotes_in_csv(root)
-    rehash_manifest(root)
-    rehash_lock(root)
-    found = verify_run(root, report=False)
-    assert found.ok
-    assert any("Same values" in note and f"{DECISIONS}.csv" in note for note in found.notes)
+    (problem,) = [p for p in verify_run(root, report=False).problems if p.kind == "table"]
+    assert problem.where == f"{DECISIONS}.csv"
+    assert "integrated_candidate" in problem.what
 
 
 def test_a_lock_that_lists_one_file_of_a_table_is_named(copy: Copy) -> None:
@@ -142,23 +118,6 @@ def test_a_lock_that_lists_one_file_of_a_table_is_named(copy: Copy) -> None:
     assert found[path] == "is not listed: a table has two files"
 
 
-@pytest.mark.parametrize(
-    ("column", "cell"),
-    [("layer", "one"), ("layer", "1.5"), ("predictive", "yes"), ("raw_score", "[1]")],
-)
-def test_cells_of_another_type_make_a_csv_file_unreadable(
-    column: str, cell: str, locked: Path, tmp_path: Path
-) -> None:
-    frame = pl.read_csv(table_path(locked, TABLE, ".csv"), infer_schema=False)
-    first = pl.int_range(pl.len()) == 0
-    changed = pl.when(first).then(pl.lit(cell)).otherwise(pl.col(column)).alias(column)
-    frame.with_columns(changed).write_csv(tmp_path / "x.csv")
-    with pytest.raises(RunError, match="the table file cannot be read"):
-        read_file(tmp_path / "x.csv", TABLE)
-    frame.write_csv(tmp_path / "y.csv")
-    assert read_file(tmp_path / "y.csv", TABLE).equals(read_table(locked, TABLE))
-
-
 def test_random_bits_of_a_table_are_found_and_end_no_verification(copy: Copy, locked: Path) -> None:
     """Every flipped bit is an error or other values; the process goes on."""
     root, chance, unreadable = copy(), random.Random(9), 0
@@ -170,9 +129,9 @@ def test_random_bits_of_a_table_are_found_and_end_no_verification(copy: Copy, lo
             content = bytearray(whole)
             content[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
             path.write_bytes(content)
-            tables = CheckedTables(root, [TABLE], set(), {})
+            tables = CheckedTables(root, [TABLE], set())
             unreadable += DECISIONS not in tables
             assert DECISIONS not in tables or tables[DECISIONS].columns == before.columns
         path.write_bytes(whole)
-    assert CheckedTables(root, [TABLE], set(), {})[DECISIONS].equals(before)
-    assert unreadable == 0, "the other file can be read"
+    assert CheckedTables(root, [TABLE], set())[DECISIONS].equals(before)
+    assert unreadable > 0

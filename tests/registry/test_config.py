@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lpact
 from lpact.config import RunConfig, StudyConfig, parse_study, read_study_file, study_config
 from lpact.errors import ConfigError
 from lpact.validation import config_digest, validate_model
@@ -454,3 +455,19 @@ def test_a_mistake_in_a_list_is_told_once() -> None:
     assert "too short" not in str(caught.value)
     assert "at least 1 item" not in str(caught.value)
     assert str(caught.value).count("  - ") == 1
+
+
+@pytest.mark.parametrize(
+    ("build", "where", "fix"),
+    [
+        (lambda: lpact.Readout(fold=3), "Readout, option 'fold'", "did you mean 'folds'"),
+        (lambda: lpact.Gates(alpha="x"), "Gates, option 'alpha'", "found 'x'"),
+        (lambda: lpact.LPact(gates={"alpah": 1}), "LPact, option 'gates.alpah'", "'alpha'"),
+        (lambda: lpact.Dataset(name="meg"), "Dataset, option 'reader'", "required option"),
+    ],
+)
+def test_sections_built_in_python_have_the_same_errors(build, where, fix) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build()
+    assert caught.value.where == where
+    assert fix in str(caught.value)

@@ -206,7 +206,7 @@ def test_features_must_be_complete_on_the_worker(apart):
 
 
 def test_a_worker_that_is_killed_loses_nothing_of_the_others(apart, tmp_path):
-    slow = [task(Numbers(i, 0.1)) for i in range(20)]
+    slow = [task(Numbers(i, 0.3)) for i in range(20)]
     total = task(Total(tuple(t.key for t in slow)))
     here = TaskStore.at(tmp_path / "here")
     done = InProcess(Workspace(lpact.load_study(STUDY).config), here)

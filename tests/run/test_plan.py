@@ -10,8 +10,14 @@ import pytest
 import lpact
 from lpact.analyses.base import StageWork
 from lpact.analyses.lpact.analysis import LPact
-from lpact.run.costs import TASK_S, StageCost, closing_costs, operations_per_second, task_cost
-from lpact.run.plan import WORKER_START_S
+from lpact.run.plan import (
+    TASK_S,
+    WORKER_START_S,
+    StageCost,
+    closing_costs,
+    operations_per_second,
+    task_cost,
+)
 from lpact.run.stages import DECISION, REPORT, TABLES
 from lpact.tables import run_tables
 from small_study import SMALL

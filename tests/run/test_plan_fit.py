@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from lpact.errors import RunError
-from lpact.run.costs import StageCost
-from lpact.run.fit import memory_with, refusal
 from lpact.run.machine import Limits, machine_limits, memory_limit
+from lpact.run.plan import StageCost, memory_with, refusal
 from lpact.run.stages import DECISION, FEATURES, REPORT, TABLES
 
 BRAINS, LEVELS = "brains", "levels"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import lpact
-from lpact.archive.diff.manifests import version_changes
+from lpact.archive.diff import version_changes
 from lpact.controls.base import CONTROLS
 from lpact.errors import RunError
 from lpact.measures import MEASURES

@@ -279,6 +279,11 @@ class Analysis(Plugin, ABC):
         del study, audit
         return {}
 
+    def list_bytes(self, study: StudyConfig, audit: Audit) -> int:
+        """Bytes of list columns in the tables of a run, which the number of rows does not tell."""
+        del study, audit
+        return 0
+
     def derive(
         self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]
     ) -> Mapping[str, Callable[[], pl.DataFrame]]:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lpact.archive.diff import Comparison, diff_runs
     from lpact.archive.export import Exported, export_run
-    from lpact.archive.lock import LockedRun, lock_run
-    from lpact.archive.lockfile import Lock, read_lock
+    from lpact.archive.lock import Lock, LockedRun, lock_run, read_lock
     from lpact.archive.problems import Problem, Verification
     from lpact.archive.unpack import opened_run
     from lpact.archive.verify import verify_run
@@ -37,7 +36,7 @@ __all__ = [
 _HOMES = {
     "Comparison": "diff",
     "Exported": "export",
-    "Lock": "lockfile",
+    "Lock": "lock",
     "LockedRun": "lock",
     "Problem": "problems",
     "Verification": "problems",
@@ -45,7 +44,7 @@ _HOMES = {
     "export_run": "export",
     "lock_run": "lock",
     "opened_run": "unpack",
-    "read_lock": "lockfile",
+    "read_lock": "lock",
     "verify_run": "verify",
 }
 

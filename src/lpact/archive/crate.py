@@ -19,9 +19,8 @@ import polars as pl
 
 from lpact.analyses.base import Analysis, Material
 from lpact.analyses.explanation import Outcome
-from lpact.archive.lockfile import CRATE_FILE, Lock, read_limited
-from lpact.archive.problems import Problem
-from lpact.archive.report import first_difference
+from lpact.archive.lock import CRATE_FILE, Lock, read_limited
+from lpact.archive.problems import Problem, first_difference
 from lpact.config import StudyConfig
 from lpact.errors import LPactError
 from lpact.registry import ANALYSES

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from lpact.archive.crate import Stated, crate_bytes
-from lpact.archive.lockfile import CRATE_FILE, Lock, read_lock
+from lpact.archive.lock import CRATE_FILE, Lock, read_lock
 from lpact.archive.problems import listed
 from lpact.archive.unpack import check_entries
 from lpact.archive.verify import verify_run

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import polars as pl
 
@@ -35,6 +35,8 @@ Kind = Literal[
 MOST_CELLS = 1000
 """Cells of one column, or rows of one kind, that are listed; a further entry counts the rest."""
 _LONGEST = 100
+_AROUND = 60
+_CHUNK = 2**20
 _NTH, _OLD, _NEW = "\x00nth", "\x00old", "\x00new"
 
 
@@ -131,6 +133,24 @@ def change(old: Any, new: Any) -> str:
     return f"{shown(old)} → {shown(new)}"
 
 
+def first_difference(stored: BinaryIO, made: BinaryIO) -> str:
+    """The first line in which two texts differ, around the first difference; empty if they are the same."""
+    line, before = 1, b""
+    while (one := stored.read(_CHUNK)) == (other := made.read(_CHUNK)):
+        if not one:
+            return ""
+        line, before = line + one.count(b"\n"), one[-_AROUND:]
+    shorter = min(len(one), len(other))
+    at = next((i for i in range(shorter) if one[i] != other[i]), shorter)
+    line += one.count(b"\n", 0, at)
+    start = (before + one[:at])[-_AROUND // 2 :].rpartition(b"\n")[2]
+    here, there = (
+        (start + text[at : at + _AROUND]).partition(b"\n")[0].decode(errors="replace")
+        for text in (one, other)
+    )
+    return f"line {line} reads {shown(here)}, made again {shown(there)}"
+
+
 def frame_problems(
     table: Table, old: pl.DataFrame, new: pl.DataFrame, *, kind: Kind, where: str | None = None
 ) -> list[Problem]:
@@ -191,3 +211,15 @@ def _cells(
 
 def _keys(rows: pl.DataFrame, key: list[str]) -> Iterator[dict[str, object]]:
     return rows.select(key).head(MOST_CELLS).iter_rows(named=True)
+
+
+def number_pair(before: float | None, after: float | None) -> tuple[str, str]:
+    """Two numbers with three significant digits, or as many as distinguish them."""
+    if before is None or after is None or before == after:
+        return _number(before), _number(after)
+    shown = ((f"{before:.{digits}g}", f"{after:.{digits}g}") for digits in range(3, 18))
+    return next((pair for pair in shown if pair[0] != pair[1]), (repr(before), repr(after)))
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3g}"

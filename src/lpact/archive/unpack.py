@@ -12,14 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lpact.archive.files import check_files, expected_files
-from lpact.archive.lockfile import (
-    MOST_JSON_BYTES,
-    NOT_LOCKED,
-    list_files,
-    parse_lock,
-    read_lock,
-)
+from lpact.archive.lock import MOST_JSON_BYTES, NOT_LOCKED, list_files, parse_lock, read_lock
 from lpact.archive.problems import listed
 from lpact.errors import RunError
 from lpact.store import storage_errors
@@ -43,8 +36,10 @@ def opened_run(path: str | Path) -> Iterator[Path]:
     """
     with unpacked_run(path) as root:
         if root != Path(path):
-            expected = expected_files(read_lock(root), None)
-            problems, _ = check_files(list_files(root), expected, locked=True)
+            from lpact.archive.verify import check_files
+
+            files = read_lock(root).content.files
+            problems, _ = check_files(list_files(root), files, locked=True)
             refuse(path, [problem.text for problem in problems])
         yield root
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from lpact.analyses.base import Analysis, analyses_of
 from lpact.archive.crate import check_crate
-from lpact.archive.files import (
-    REGISTRATION,
-    check_files,
-    check_manifest,
-    expected_files,
-    is_table,
-)
-from lpact.archive.lockfile import (
+from lpact.archive.diff import option_changes
+from lpact.archive.lock import (
     CRATE_FILE,
+    NOT_LOCKED,
+    REGISTRATION,
     FileFacts,
+    Listing,
     Lock,
     digest_of,
     distributions,
@@ -28,15 +29,23 @@ from lpact.archive.lockfile import (
     read_limited,
     read_lock,
 )
-from lpact.archive.problems import Kind, Problem, Verification, frame_problems, listed
-from lpact.archive.report import check_report
-from lpact.archive.tables import CheckedTables
+from lpact.archive.problems import (
+    Kind,
+    Problem,
+    Verification,
+    change,
+    first_difference,
+    frame_problems,
+    listed,
+)
 from lpact.archive.unpack import unpacked_run
 from lpact.config import StudyConfig, study_config
-from lpact.errors import ConfigError, LPactError
-from lpact.store import Manifest, StoredRun, code_digest, read_manifest
+from lpact.errors import ConfigError, LPactError, RunError
+from lpact.report.folder import REPORT_PAGE
+from lpact.store import Manifest, StoredRun, code_digest, read_manifest, read_table, sha256_file
+from lpact.store.files import write_csv
 from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
-from lpact.tables import PREREGISTRATION_ITEMS, declared_tables
+from lpact.tables import PREREGISTRATION_ITEMS, Table, declared_tables
 
 Tell = Callable[[str], None]
 
@@ -44,6 +53,7 @@ _BY_ITEM = replace(PREREGISTRATION_ITEMS, key=("item_group", "item"))
 """The table by what was registered: whether that was followed is one of the cells that may differ."""
 _FAILURES = (LPactError, LookupError, ValueError, TypeError, pl.exceptions.PolarsError)
 """What an analysis may raise on tables that were changed."""
+_TEXT = (".html", ".md", ".tex", ".bib", ".csv", ".svg", ".json")
 
 
 def verify_run(
@@ -101,6 +111,142 @@ def _parse_digest(given: str) -> str:
     return text
 
 
+def is_table(name: str) -> bool:
+    """Whether a path is that of a table file, outside of the report."""
+    return name.endswith((".parquet", ".csv")) and not name.startswith(f"{REPORT_FOLDER}/")
+
+
+def check_files(
+    listing: Listing, expected: Mapping[str, FileFacts], *, locked: bool
+) -> tuple[list[Problem], set[str]]:
+    """Compare every file; return the problems, and the names of the intact files.
+
+    Without a lock only table files are known, and others may lie beside them.
+    """
+    problems, intact = [], set()
+    for name, facts in expected.items():
+        if what := _file_problem(listing, name, facts):
+            problems.append(Problem("file", name, what))
+        else:
+            intact.add(name)
+    problems += [
+        Problem("file", name, "was added: it is not part of the run")
+        for name in listing.files
+        if name not in expected and name not in NOT_LOCKED and (locked or is_table(name))
+    ]
+    problems += [
+        Problem("file", name, f"was added: {what}")
+        for name, what in listing.others.items()
+        if name not in expected
+    ]
+    for name in filter(is_table, expected):
+        stem, _, suffix = name.rpartition(".")
+        other = f"{stem}.{'csv' if suffix == 'parquet' else 'parquet'}"
+        if other not in expected:
+            problems.append(Problem("file", other, "is not listed: a table has two files"))
+    return problems, intact
+
+
+def _file_problem(listing: Listing, name: str, facts: FileFacts) -> str:
+    if name in listing.others:
+        return f"was replaced by {listing.others[name]}"
+    path = listing.files.get(name)
+    if path is None:
+        return "is missing"
+    n_bytes = path.stat().st_size
+    if n_bytes != facts.n_bytes:
+        return f"has changed: {n_bytes} bytes instead of {facts.n_bytes}"
+    return "" if sha256_file(path) == facts.sha256 else "has changed: same size, different SHA-256"
+
+
+def check_manifest(root: Path, lock: Lock) -> list[Problem]:
+    """Name the options and inputs that a changed manifest says differently."""
+    content = lock.content
+    then = {"config": content.config, "inputs": _by_name(content.model_dump()["inputs"])}
+    try:
+        values = json.loads(read_limited(root / MANIFEST_NAME))
+        now = {"config": values["config"], "inputs": _by_name(values["inputs"])}
+    except RunError as error:
+        return [Problem("manifest", MANIFEST_NAME, f"{error.what}: {error.got}")]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        return [Problem("manifest", MANIFEST_NAME, f"cannot be read: {repr(error)[:200]}")]
+    kinds: dict[str, Kind] = {"config": "option", "inputs": "input"}
+    found = []
+    for option in option_changes(then, now):
+        part, _, rest = option.path.partition(".")
+        verb = "" if option.kind == "changed" else f"was {option.kind}: "
+        what = verb + change(option.before, option.after)
+        found.append(Problem(kinds[part], rest, what, old=option.before, new=option.after))
+    return found
+
+
+def _by_name(files: Collection[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        f"{own['dataset']}: {own['path']}": {"n_bytes": own["n_bytes"], "sha256": own["sha256"]}
+        for own in files
+    }
+
+
+class CheckedTables(Mapping[str, pl.DataFrame]):
+    """The tables of a run that can be read, by name; each is compared with its CSV file.
+
+    ``intact`` are files that are as the lock (or the manifest) lists them.
+    """
+
+    def __init__(self, root: Path, tables: Collection[Table], intact: Collection[str]) -> None:
+        self.problems: list[Problem] = []
+        self._root = root
+        self._tables: dict[str, Table] = {}
+        self._frames: dict[str, pl.DataFrame] = {}
+        for table in tables:
+            try:
+                frame = read_table(root, table)
+            except LPactError as error:
+                if f"{table.name}.parquet" in intact:
+                    what = f"cannot be read: {error.what}: {error.got}"
+                    self.problems.append(Problem("table", f"{table.name}.parquet", what))
+                continue
+            self._tables[table.name] = table
+            self._compare_csv(table, frame, intact)
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self._frames:
+            self._frames[name] = read_table(self._root, self._tables[name])
+        return self._frames[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def rows(self, name: str, **equals: Any) -> pl.DataFrame:
+        """Rows of a table by equality, in the order of the key."""
+        if name not in self:
+            raise RunError(
+                f"the run has no readable table '{name}'",
+                where=str(self._root),
+                expected="a table that the run wrote",
+                remedy="restore the run from a copy",
+            )
+        return self[name].filter(**equals) if equals else self[name]
+
+    def _compare_csv(self, table: Table, frame: pl.DataFrame, intact: Collection[str]) -> None:
+        """Name the first line in which the CSV file is not what the Parquet file gives."""
+        path, made = self._root / f"{table.name}.csv", io.BytesIO()
+        if path.is_symlink() or not path.is_file():
+            return
+        write_csv(frame, table, made)
+        made.seek(0)
+        with path.open("rb") as stored:
+            found = first_difference(stored, made)
+        changed = f"{table.name}.parquet" not in intact and f"{table.name}.csv" in intact
+        if found:
+            where = f"{table.name}.{'parquet' if changed else 'csv'}"
+            what = f"the CSV file is not what the Parquet file gives: {found}"
+            self.problems.append(Problem("table", where, what))
+
+
 class _Verifier:
     """One verification: each method does one step and adds to problems, sentences and notes."""
 
@@ -135,7 +281,11 @@ class _Verifier:
             self._check_quoted(quoted)
         listing = list_files(self.root)
         self.described = CRATE_FILE in listing.files
-        self.expected = expected_files(self.lock, self.manifest)
+        if self.lock is not None:
+            self.expected = self.lock.content.files
+        elif self.manifest is not None:
+            outputs = self.manifest.outputs
+            self.expected = {f.path: FileFacts(n_bytes=f.n_bytes, sha256=f.sha256) for f in outputs}
         problems, self.intact = check_files(listing, self.expected, locked=self.lock is not None)
         self.problems += problems
         if self.lock is not None and MANIFEST_NAME not in self.intact:
@@ -187,20 +337,12 @@ class _Verifier:
         self.tell("comparing tables")
         known = declared_tables()
         names = dict.fromkeys(n.rpartition(".")[0] for n in self.expected if is_table(n))
-        tables = CheckedTables(
-            self.root,
-            [known[name] for name in names if name in known],
-            self.intact,
-            {} if self.lock is None else self.lock.content.tables,
-        )
+        declared = [known[name] for name in names if name in known]
+        tables = CheckedTables(self.root, declared, self.intact)
         self.problems += tables.problems
         if unknown := sorted(names.keys() - known.keys()):
             self.notes.append(
                 f"Compared by checksum only, because no installed analysis declares them: {listed(unknown)}."
-            )
-        if tables.rewritten:
-            self.notes.append(
-                f"Same values as in Parquet, but not the bytes that lpact writes here: {listed(tables.rewritten)}."
             )
         self._analyses(tables)
         if self.manifest is not None:
@@ -302,3 +444,58 @@ def _failed(error: BaseException) -> str:
         return f"cannot be made again: no readable table {error}"
     text = next(iter(str(error).splitlines()), "")
     return f"cannot be made again: {type(error).__name__}: {text}"
+
+
+def make_again(
+    root: Path, made: Path, *, tables: bool, workers: int, tell: Callable[[str], None]
+) -> None:
+    """Write the report of a run into another folder."""
+    from lpact.report.write import write_report
+
+    run = StoredRun(root)
+    config = study_config(run.manifest.config, where=f"{root}, manifest.json")
+    write_report(run, config=config, out=made, with_tables=tables, workers=workers, tell=tell)
+
+
+def check_report(
+    root: Path,
+    *,
+    names: Collection[str] | None = None,
+    workers: int = 0,
+    tell: Callable[[str], None] = lambda _: None,
+) -> tuple[list[Problem], str]:
+    """Problems of the report, and a sentence that says what was checked.
+
+    ``names`` are the files that the report should have; by default those that it has.
+    """
+    stored = list_files(root / REPORT_FOLDER).files if (root / REPORT_FOLDER).is_dir() else {}
+    expected = stored if names is None else names
+    if REPORT_PAGE not in expected:
+        return [], "The run has no report."
+    with tempfile.TemporaryDirectory(prefix="lpact-verify-") as folder:
+        made = Path(folder) / REPORT_FOLDER
+        with_tables = any(name.startswith("tables/") for name in expected)
+        try:
+            make_again(root, made, tables=with_tables, workers=workers, tell=tell)
+        except LPactError as error:
+            what = f"cannot be made again: {error.what}: {error.got}"
+            return [Problem("report", REPORT_FOLDER, what)], "The report could not be made again."
+        again = list_files(made).files
+        problems = [
+            Problem("report", f"{REPORT_FOLDER}/{name}", what)
+            for name in sorted(stored.keys() | again.keys())
+            if (what := _difference(stored.get(name), again.get(name)))
+        ]
+    return problems, f"The report was made again from the tables: {len(again)} files."
+
+
+def _difference(stored: Path | None, made: Path | None) -> str:
+    if made is None:
+        return "is in the report, but the tables do not give it"
+    if stored is None:
+        return "is missing: the tables give it"
+    with stored.open("rb") as before, made.open("rb") as now:
+        found = first_difference(before, now)
+    if found and stored.suffix not in _TEXT:
+        found = f"{stored.stat().st_size} bytes, made again {made.stat().st_size}"
+    return f"differs from what the tables give: {found}" if found else ""

@@ -152,7 +152,8 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Show which claims changed between two runs, and why. Exit status 1 if anything differs."""
-    from lpact.archive.diff import comparison_json, comparison_text, diff_runs
+    from lpact.archive.diff import comparison_json, diff_runs
+    from lpact.archive.diff_text import comparison_text
 
     found = diff_runs(before, after)
     if as_json:

@@ -107,7 +107,7 @@ def extraction_line(plan: Plan) -> str:
 
 
 def _show_cost(plan: Plan, workers: int, *, report: bool) -> None:
-    from lpact.run.costs import FACTOR
+    from lpact.run.plan import FACTOR
     from lpact.run.stages import REPORT
 
     heading("Cost per stage, with one worker (about)")

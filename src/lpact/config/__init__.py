@@ -6,9 +6,17 @@ from them.
 
 from __future__ import annotations
 
-from lpact.config.files import check_paths, parse_study, read_study_file
-from lpact.config.recordings import DatasetConfig, GridConfig, PreprocessConfig
-from lpact.config.section import EventKind, Fraction, Metric, Name, Pooling, Role, Section
+from lpact.config.recordings import (
+    DatasetConfig,
+    EventKind,
+    Fraction,
+    GridConfig,
+    Metric,
+    Name,
+    Pooling,
+    PreprocessConfig,
+    Role,
+)
 from lpact.config.shared import (
     ControlsConfig,
     LanguageModelConfig,
@@ -16,10 +24,25 @@ from lpact.config.shared import (
     NuisanceConfig,
     ReadoutConfig,
 )
-from lpact.config.study import RunConfig, SharedConfig, StudyConfig, list_once, study_config
+from lpact.config.study import (
+    Dataset,
+    Model,
+    RunConfig,
+    SharedConfig,
+    StudyConfig,
+    check_paths,
+    list_once,
+    parse_study,
+    read_study_file,
+    study_config,
+    study_from_values,
+    with_paths,
+)
+from lpact.validation import Section
 
 __all__ = [
     "ControlsConfig",
+    "Dataset",
     "DatasetConfig",
     "EventKind",
     "Fraction",
@@ -27,6 +50,7 @@ __all__ = [
     "LanguageModelConfig",
     "MechanismsConfig",
     "Metric",
+    "Model",
     "Name",
     "NuisanceConfig",
     "Pooling",
@@ -42,4 +66,6 @@ __all__ = [
     "parse_study",
     "read_study_file",
     "study_config",
+    "study_from_values",
+    "with_paths",
 ]

@@ -7,7 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from lpact.config.section import EventKind, Fraction, Name, Pooling, Role, Section
+from lpact.validation import Section
+
+Role = Literal["primary", "secondary", "validation_only", "stimulus_only", "diagnostic"]
+EventKind = Literal["words", "sentences", "trs"]
+Pooling = Literal["last", "mean", "sum", "first"]
+Metric = Literal["pearson", "spearman", "r2"]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
 
 
 class GridConfig(Section):

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from lpact.config.section import Metric, Name, Section
+from lpact.config.recordings import Metric, Name
+from lpact.validation import Section
 
 
 class LanguageModelConfig(Section):

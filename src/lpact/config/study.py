@@ -1,9 +1,11 @@
-"""The whole study, and how it is run."""
+"""The whole study and how it is run: from a TOML file, a mapping, or sections built in Python."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -15,8 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from lpact.config.recordings import DatasetConfig
-from lpact.config.section import Name, Section
+from lpact.config.recordings import DatasetConfig, Name
 from lpact.config.shared import (
     ControlsConfig,
     LanguageModelConfig,
@@ -26,7 +27,7 @@ from lpact.config.shared import (
 )
 from lpact.errors import ConfigError, did_you_mean
 from lpact.registry import ANALYSES
-from lpact.validation import config_digest, validate_model
+from lpact.validation import Section, config_digest, validate_model
 
 _WORD = r"^[A-Za-z0-9_.,@:+-]*$"
 _BYTES = r"^\d+(\.\d+)? ?([kMGTP]i?)?B$"
@@ -266,3 +267,103 @@ def list_once(listed: Mapping[str, Sequence[str]]) -> None:
         for name in names:
             if list(names).count(name) > 1:
                 raise ValueError(f"the {what} '{name}' is listed twice; list it once")
+
+
+def read_study_file(path: str | Path) -> tuple[StudyConfig, RunConfig]:
+    """Read and validate a study file (TOML)."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(
+            "the study file does not exist",
+            where=str(path),
+            remedy=f"write one with `lpact init {path}`",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            "the study file cannot be read",
+            where=str(path),
+            got=str(error),
+            expected="a readable UTF-8 TOML file",
+            remedy="check the path and its permissions",
+        ) from error
+    study, run = parse_study(text, where=str(path))
+    folder = path.absolute().parent
+    paths = {name: str(folder / given) for name, given in run.paths.items()}
+    models = {name: str(folder / given) for name, given in run.models.items()}
+    kept = {"features": str(folder / run.features), "grids": str(folder / run.grids)}
+    if run.tasks and "://" not in run.tasks:
+        kept["tasks"] = str(folder / run.tasks)
+    if run.preregistration:
+        kept["preregistration"] = str(folder / run.preregistration)
+    return study, run.model_copy(update={"paths": paths, "models": models, **kept})
+
+
+def parse_study(text: str, *, where: str) -> tuple[StudyConfig, RunConfig]:
+    """Validate the text of a study file; ``where`` names it in errors."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            "the study file is not valid TOML",
+            where=where,
+            got=str(error),
+            expected="TOML 1.0",
+            remedy="fix the named line" if "line" in str(error) else "complete its last line",
+        ) from None
+    study, run = study_from_values(values, where=where)
+    check_paths(study, run, where=where)
+    return study, run
+
+
+def study_from_values(values: dict[str, Any], *, where: str) -> tuple[StudyConfig, RunConfig]:
+    """Validate a study file as a mapping."""
+    run = validate_model(RunConfig, _mapping(values.pop("run", {})), where=f"{where}, table [run]")
+    return study_config(values, where=where), run
+
+
+def check_paths(study: StudyConfig, run: RunConfig, *, where: str) -> None:
+    """Raise `ConfigError` where a path is given for a dataset or model that the study does not list."""
+    for what, option, given, names in (
+        ("dataset", "paths", run.paths, [d.name for d in study.datasets]),
+        ("model", "models", run.models, [m.name for m in study.models]),
+    ):
+        for unknown in sorted(set(given) - set(names)):
+            raise ConfigError(
+                f"a path is given for a {what} that the study does not list",
+                where=f"{where}, option 'run.{option}'",
+                got=unknown,
+                expected=f"names of [[{what}s]]",
+                remedy=did_you_mean(unknown, names),
+            )
+
+
+class Dataset(DatasetConfig):
+    """One dataset of the study, with its folder on this machine."""
+
+    path: Path | str | None = Field(
+        None, exclude=True, description="Folder of the dataset, where it is read from disk."
+    )
+
+
+class Model(LanguageModelConfig):
+    """One model of the study, with its folder on this machine."""
+
+    path: Path | str | None = Field(
+        None, exclude=True, description="Folder (or GGUF file) of a language model."
+    )
+
+
+def with_paths(
+    run: RunConfig | None, datasets: Sequence[Section], models: Sequence[Section]
+) -> RunConfig:
+    """Add the folders of datasets and models to the run's settings, which they override."""
+    run = run or RunConfig()
+    given = {"paths": _paths(datasets), "models": _paths(models)}
+    return run.model_copy(update={k: {**getattr(run, k), **v} for k, v in given.items()})
+
+
+def _paths(sections: Sequence[Section]) -> dict[str, str]:
+    found = ((dict(section)["name"], getattr(section, "path", None)) for section in sections)
+    return {name: str(Path(path).absolute()) for name, path in found if path is not None}

@@ -15,7 +15,7 @@ from lpact.config import RunConfig, StudyConfig
 from lpact.errors import LPactError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, check_device, provenance
-from lpact.run.collect import Layered, Measuring
+from lpact.run.collect import Measuring
 from lpact.run.conduct import Conductor
 from lpact.run.executors.local import open_executor
 from lpact.run.features import extract_features
@@ -23,7 +23,7 @@ from lpact.run.journal import Journal, announced
 from lpact.run.progress import Reporter, Several
 from lpact.run.stages import AUDIT, DECISION, TABLES
 from lpact.run.status import LOG_NAME, read_status
-from lpact.store import FolderShelf, RunWriter, StoredRun, TaskStore, open_shelf
+from lpact.store import FolderShelf, LazyTables, RunWriter, StoredRun, TaskStore, open_shelf
 from lpact.tables import PREREGISTRATION_ITEMS
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _make(
         tables = measuring.tables(writer.tasks)
         layers += (measuring.analysis.decide(config, tables), tables)
         journal.advance()
-    published = Layered(*layers, audit.tables)
+    published = LazyTables.layered(*layers, audit.tables)
     journal.stage(TABLES, len(published))
     workspace.check_sources()
     return writer.publish(

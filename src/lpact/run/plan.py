@@ -1,27 +1,135 @@
-"""What a run will compute, before it computes anything: claims, tasks and rows, and about what they cost."""
+"""What a run will compute, before it computes anything: claims, tasks and rows, what they cost, and whether that fits.
+
+Work is counted by analyses and divided by the speed of this machine. That is a first estimate; progress corrects it by
+the pace of the first tasks.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
 
 from lpact.analyses.base import StageWork, analyses_of
 from lpact.config import StudyConfig
 from lpact.errors import RunError
 from lpact.features.models import NO_COST, ExtractionCost
-from lpact.run import fit
 from lpact.run.audit import StudyAudit, check_device
 from lpact.run.collect import Measuring
-from lpact.run.costs import StageCost, closing_costs, task_cost
 from lpact.run.machine import Limits, held_bytes, machine_limits
-from lpact.run.stages import AUDIT, FEATURES, REPORT, TABLES
-from lpact.tables import MODEL_FILES
+from lpact.run.stages import AUDIT, DECISION, FEATURES, REPORT, TABLES
+from lpact.tables import MODEL_FILES, find_table
 
+FACTOR = 2
+"""First estimates are right up to about this factor."""
 WORKER_START_S = 2.0
 """Until a worker process has loaded its libraries."""
+TASK_S = 0.01
+"""To send a task to its worker and store its result."""
+TABLE_S, ROW_S = 0.008, 5e-6
+"""To write a table in both formats, and each of its rows."""
+TABLE_BYTES, CELL_BYTES = 3_000, 12
+"""A table's two files without rows, and one value in them."""
+DECISION_S, DECISION_COPIES = 0.2, 7
+"""To decide, and copies of the tables in memory meanwhile."""
+REPORT_S, CLAIM_S = 8.0, 0.03
+"""To draw all figures, and for each claim."""
+REPORT_BYTES, REPORT_PEAK_BYTES, AS_TEXT = 12_000_000, 150_000_000, 1.75
+"""Figures and page on disk, and drawing libraries in memory; tables as CSV and LaTeX, over those of the run."""
+MEMORY_SHARE = 0.9
+"""Share of the machine's memory that a run may be expected to use."""
+RETAINED_SHARE = 0.7
+"""Share of the memory of its tasks that a process still holds afterwards."""
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """One stage: tasks, seconds with one worker, memory peak of a process, bytes on disk.
+
+    ``shared`` stages have tasks for workers; the others run in the first process. ``longest`` is the time of the
+    longest task. Seconds are NaN if they are unknown before the first tasks are finished.
+    """
+
+    stage: str
+    n_tasks: int
+    seconds: float
+    peak_bytes: int
+    disk_bytes: int
+    longest: float = 0.0
+    shared: bool = False
+
+    def seconds_with(self, workers: int) -> float:
+        """Expected wall time with ``workers`` processes."""
+        if not self.shared or math.isnan(self.seconds):
+            return self.seconds
+        rounds = -(-self.n_tasks // workers)
+        even = self.seconds * rounds / max(1, self.n_tasks)
+        return min(self.seconds, max(self.seconds / workers, even, self.longest))
+
+
+@cache
+def operations_per_second(size: int = 384, seconds: float = 0.05) -> float:
+    """Floating-point operations per second of one core, from matrix products for about 0.05 s."""
+    matrix = np.random.default_rng(0).standard_normal((size, size))
+    best = math.inf
+    with threadpool_limits(1):
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            start = time.perf_counter()
+            matrix @ matrix
+            best = min(best, time.perf_counter() - start)
+    return 2.0 * size**3 / best
+
+
+def task_cost(stage: str, n_tasks: int, work: StageWork | None, held: int) -> StageCost:
+    """Cost of a stage of tasks; ``held`` are the bytes that a process has in memory before."""
+    if work is None:
+        return StageCost(stage, n_tasks, math.nan, held, 0, shared=True)
+    speed = operations_per_second()
+    return StageCost(
+        stage,
+        n_tasks,
+        work.operations / speed + TASK_S * n_tasks,
+        held + work.peak_bytes,
+        work.disk_bytes,
+        work.longest / speed + TASK_S,
+        shared=True,
+    )
+
+
+def closing_costs(
+    rows: Mapping[str, int], n_claims: int, list_bytes: int, held: int
+) -> tuple[StageCost, StageCost, StageCost]:
+    """Decision, tables and report; ``list_bytes`` of the tables are in lists."""
+    n_rows = sum(rows.values())
+    cells = sum(n * len(find_table(name).columns) for name, n in rows.items())
+    disk = len(rows) * TABLE_BYTES + CELL_BYTES * cells + list_bytes
+    peak = held + DECISION_COPIES * disk // 2
+    writing = TABLE_S * len(rows) + 2 * ROW_S * n_rows
+    drawing = REPORT_S + CLAIM_S * n_claims
+    report = REPORT_BYTES + int(AS_TEXT * disk)
+    return (
+        StageCost(DECISION, 1, DECISION_S + ROW_S * n_rows, peak, 0),
+        StageCost(TABLES, len(rows), writing, peak, disk),
+        StageCost(REPORT, 1, drawing, peak + REPORT_PEAK_BYTES, report),
+    )
+
+
+def memory_with(stages: Sequence[StageCost], workers: int) -> int:
+    """Expected memory of all processes together."""
+    own = max((s.peak_bytes for s in stages if not s.shared), default=0)
+    shared = max((s.peak_bytes for s in stages if s.shared), default=0)
+    if workers > 1:
+        return own + workers * shared
+    least = min((s.peak_bytes for s in stages if s.peak_bytes), default=0)
+    return max(own + int(RETAINED_SHARE * max(0, shared - least)), shared)
 
 
 @dataclass(frozen=True)
@@ -33,15 +141,15 @@ class Plan:
     config, audit
         The study, and what its sources allow.
     rows
-        Rows of every table; a name in ``at_most`` marks a bound, where the count depends on results.
+        Rows of every table; names in ``at_most`` are bounds, because the number depends on results.
     claims
         Ids of the claims of each analysis.
     tasks
         Number of tasks of each stage, in their order.
     stages
-        Cost of each stage with one worker, estimated from counts and the speed of this machine.
+        Cost of each stage with one worker.
     extraction
-        Features that language models must give first.
+        Features that must be extracted from language models first.
     """
 
     config: StudyConfig
@@ -70,25 +178,24 @@ class Plan:
 
     @property
     def disk_bytes(self) -> int:
-        """What a run writes, features and report included, before its working folder is removed."""
+        """What a run writes, with features and report."""
         return self.disk_with()
 
     def disk_with(self, *, report: bool = True) -> int:
         """The same, with or without the report."""
-        stages = self._stages(report)
-        return fit.disk_of_run(stages) + fit.disk_of_features(stages)
+        return sum(stage.disk_bytes for stage in self._stages(report))
 
     def seconds_with(self, workers: int, *, report: bool = True) -> float:
-        """Expected wall time with ``workers`` processes; NaN where a stage has no estimate."""
+        """Expected wall time with ``workers`` processes; NaN if a stage has no estimate."""
         start = WORKER_START_S if workers > 1 else 0.0
         return start + sum(stage.seconds_with(workers) for stage in self._stages(report))
 
     def memory_with(self, workers: int, *, report: bool = True) -> int:
-        """Expected memory of all processes together, at most."""
-        return fit.memory_with(self._stages(report), workers)
+        """Expected memory of all processes together."""
+        return memory_with(self._stages(report), workers)
 
     def expected(self, workers: int) -> dict[str, float]:
-        """Seconds of every stage of a run, for its progress; empty where a stage has no estimate.
+        """Seconds of every stage of a run, for its progress; empty if a stage has no estimate.
 
         The audit is over when a run begins, and the report is made of the finished run.
         """
@@ -112,17 +219,16 @@ class Plan:
         limits: Limits | None = None,
         report: bool = True,
     ) -> RunError | None:
-        """Why the run does not fit this machine, with advice; None where it fits.
-
-        ``limits`` are those of the machine unless they are given.
-        """
-        return fit.refusal(
+        """Why the run does not fit this machine, with advice; None if it fits."""
+        limits = limits or machine_limits(out, features)
+        memory_gib = self.config.readout.memory_gib
+        return refusal(
             self._stages(report),
-            limits or machine_limits(out, features),
+            limits,
             workers=workers,
             out=out,
             features=features,
-            memory_gib=self.config.readout.memory_gib,
+            memory_gib=memory_gib,
         )
 
     def _stages(self, report: bool) -> tuple[StageCost, ...]:
@@ -144,13 +250,13 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
     at_most: set[str] = set()
     tasks: Counter[str] = Counter()
     costs: list[StageCost] = []
-    more_bytes, held = 0, held_bytes()
+    list_bytes, held = 0, held_bytes()
     for name, analysis in analyses_of(config).items():
         own = audit.of[name]
         rows |= own.rows
         at_most |= own.at_most
         work = analysis.work(config, own)
-        more_bytes += work.get(TABLES, StageWork(0.0)).disk_bytes
+        list_bytes += analysis.list_bytes(config, own)
         measuring = Measuring(config, audit, analysis)
         for stage in measuring.stages:
             n, label = len(stage.tasks), measuring.label(stage)
@@ -162,7 +268,7 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
         StageCost(AUDIT, audit.n_recordings, audit.seconds, audit.peak_bytes, 0),
         StageCost(FEATURES, extraction.n_sets, extraction.seconds, held, extraction.n_bytes),
         *costs,
-        *closing_costs(rows, sum(map(len, claims.values())), more_bytes, held),
+        *closing_costs(rows, sum(map(len, claims.values())), list_bytes, held),
     )
     return Plan(
         config=config,
@@ -174,3 +280,88 @@ def make_plan(config: StudyConfig, audit: StudyAudit, extraction: ExtractionCost
         stages=stages,
         extraction=extraction,
     )
+
+
+def refusal(
+    stages: Sequence[StageCost],
+    limits: Limits,
+    *,
+    workers: int,
+    out: Path,
+    features: Path,
+    memory_gib: float,
+) -> RunError | None:
+    """Why a run does not fit, with advice; None if it fits."""
+    extracted = sum(s.disk_bytes for s in stages if s.stage == FEATURES)
+    written = sum(s.disk_bytes for s in stages) - extracted
+    report = sum(s.disk_bytes for s in stages if s.stage == REPORT)
+    found = [_memory_problem(stages, limits, workers, memory_gib)]
+    if limits.one_disk:
+        found.append(_disk_problem(written + extracted, report, limits.out, out, "--out"))
+    else:
+        found.append(_disk_problem(written, report, limits.out, out, "--out"))
+        found.append(_disk_problem(extracted, 0, limits.features, features, "run.features"))
+    problems = [problem for problem in found if problem is not None]
+    if not problems:
+        return None
+    what, got, expected, remedy = zip(*problems, strict=True)
+    return RunError(
+        "this run does not fit: " + " and ".join(what),
+        where=str(out),
+        got="; ".join(got),
+        expected="; ".join(expected),
+        remedy="; ".join(remedy),
+    )
+
+
+_Problem = tuple[str, str, str, str]
+
+
+def _memory_problem(
+    stages: Sequence[StageCost], limits: Limits, workers: int, memory_gib: float
+) -> _Problem | None:
+    needed = memory_with(stages, workers)
+    if limits.memory is None or needed <= MEMORY_SHARE * limits.memory:
+        return None
+    allowed = int(MEMORY_SHARE * limits.memory)
+    largest = max(stages, key=lambda s: s.peak_bytes * (workers if s.shared else 1))
+    most = min(workers - 1, limits.cores or workers)
+    fitting = next((n for n in range(most, 0, -1) if memory_with(stages, n) <= allowed), 0)
+    if fitting:
+        advice = f"use --workers {fitting}, which needs about {gib(memory_with(stages, fitting))}"
+    elif largest.shared:
+        advice = (
+            f"lower readout.memory_gib (now {memory_gib:g}), use fewer units (preprocess.channels or grid.units = "
+            '"regions"), or use a machine with more memory'
+        )
+    else:
+        advice = "lower controls.draws or stripping.mismatch_draws, divide the study, or use a machine with more memory"
+    counted = "1 worker" if workers == 1 else f"{workers} workers"
+    return (
+        "memory is short",
+        f"about {gib(needed)} of memory with {counted}, most of it in the stage '{largest.stage}', where one process "
+        f"needs {gib(largest.peak_bytes)}",
+        f"at most {gib(allowed)} of this machine's {gib(limits.memory)}",
+        advice,
+    )
+
+
+def _disk_problem(
+    needed: int, report: int, free: int | None, folder: Path, option: str
+) -> _Problem | None:
+    if free is None or needed <= free:
+        return None
+    advice = f"free {gib(needed - free)} there, or choose a folder on another disk with {option}"
+    if report and needed - report <= free:
+        advice += "; or leave the report out (--no-report)"
+    return (
+        "the disk is too full",
+        f"about {gib(needed)} to write for {folder}",
+        f"at most the {gib(free)} that are free",
+        advice,
+    )
+
+
+def gib(n_bytes: float) -> str:
+    """Bytes in GiB or MiB, for messages."""
+    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"

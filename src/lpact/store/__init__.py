@@ -27,7 +27,6 @@ from lpact.store.manifest import (
     verify_outputs,
     write_manifest,
 )
-from lpact.store.remote import open_shelf
 from lpact.store.rundir import (
     RunWriter,
     clear_leftovers,
@@ -35,8 +34,8 @@ from lpact.store.rundir import (
     refuse_foreign,
     was_begun,
 )
-from lpact.store.shelves import FolderShelf, Shelf
-from lpact.store.stored import RunState, RunTables, StoredRun, existing_run
+from lpact.store.shelves import FolderShelf, Shelf, open_shelf
+from lpact.store.stored import LazyTables, RunState, RunTables, StoredRun, existing_run
 from lpact.store.tasks import MemoryTasks, Results, TaskStore
 
 __all__ = [
@@ -44,6 +43,7 @@ __all__ = [
     "FolderLock",
     "FolderShelf",
     "InputFile",
+    "LazyTables",
     "Manifest",
     "MemoryTasks",
     "OutputFile",

@@ -14,10 +14,11 @@ from typing import BinaryIO, cast
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from polars.exceptions import PanicException, PolarsError
 
 from lpact.errors import RunError
 from lpact.store.disk import atomic_write, storage_errors
-from lpact.store.frames import element_kind, is_list, validate
+from lpact.store.frames import check_types, element_kind, is_list, validate
 from lpact.tables import Column, Table
 
 ROWS_PER_GROUP = 131_072
@@ -77,16 +78,20 @@ def read_table(root: Path, table: Table) -> pl.DataFrame:
         )
     with storage_errors(path, "a table cannot be read"), path.open("rb") as handle:
         try:
-            stored = pq.ParquetFile(handle, page_checksum_verification=True).read()
-        except (pa.ArrowException, OSError, ValueError) as error:
+            stored = pq.ParquetFile(handle, page_checksum_verification=True)
+            # Before the data are read: columns of other types can end the process.
+            columns = cast(pl.DataFrame, pl.from_arrow(stored.schema_arrow.empty_table()))
+            check_types(columns, table, str(path))
+            frame = cast(pl.DataFrame, pl.from_arrow(stored.read()))
+        except (pa.ArrowException, PolarsError, PanicException, OSError, ValueError) as error:
             raise RunError(
                 f"the table '{table.name}' is damaged",
                 where=str(path),
-                got=str(error).splitlines()[0],
+                got=(str(error) or type(error).__name__).splitlines()[0],
                 expected="a Parquet file that lpact wrote",
                 remedy="restore the file from a copy, or run the study again",
             ) from error
-    return validate(cast(pl.DataFrame, pl.from_arrow(stored)), table, where=str(path))
+    return validate(frame, table, where=str(path))
 
 
 def arrow_schema(table: Table) -> pa.Schema:

@@ -294,7 +294,7 @@ def validate(frame: pl.DataFrame, table: Table, *, where: str | None = None) -> 
     ``list[float]``, and every float is finite. ``where`` names the frame in errors.
     """
     where = where or f"table '{table.name}'"
-    _check_types(frame, table, where)
+    check_types(frame, table, where)
     _check_values(frame, table, where)
     repeated = frame.filter(frame.select(table.key).is_duplicated()).sort(table.key)
     if repeated.height:
@@ -312,7 +312,7 @@ def concat(table: Table, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Join frames of one table, in any order, into one valid frame."""
     parts = [empty(table)]
     for index, part in enumerate(frames):
-        _check_types(part, table, f"table '{table.name}', frame {index}")
+        check_types(part, table, f"table '{table.name}', frame {index}")
         parts.append(part.select(table.column_names))
     return validate(pl.concat(parts), table)
 
@@ -335,7 +335,8 @@ def _check_names(table: Table, names: Iterable[str], *, where: str) -> None:
         )
 
 
-def _check_types(frame: pl.DataFrame, table: Table, where: str) -> None:
+def check_types(frame: pl.DataFrame, table: Table, where: str) -> None:
+    """Raise `TableError` unless a frame has the declared columns and types."""
     schema = frame.schema
     _check_names(table, schema, where=where)
     for column in table.columns:

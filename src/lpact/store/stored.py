@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -86,23 +87,36 @@ class StoredRun:
         return read_table(self.root, table)
 
 
-class RunTables(Mapping[str, pl.DataFrame]):
-    """The tables of a run by full name, each read when it is first asked for."""
+class LazyTables(Mapping[str, pl.DataFrame]):
+    """Tables by full name, each made by a function whenever it is read."""
 
-    def __init__(self, run: StoredRun) -> None:
-        self._run = run
-        self._names = tuple(table.name for table in run.tables())
+    def __init__(self, makers: Mapping[str, Callable[[], pl.DataFrame]]) -> None:
+        self.makers = dict(makers)
+
+    @classmethod
+    def layered(cls, *tables: Mapping[str, pl.DataFrame]) -> LazyTables:
+        """Several mappings as one: the first that has a table gives it."""
+        first = {name: own for own in reversed(tables) for name in own}
+        return cls({name: partial(own.__getitem__, name) for name, own in first.items()})
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._run.table(name)
+        return self.makers[name]()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.makers  # the inherited test would make the table
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self.makers)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.makers)
+
+
+class RunTables(LazyTables):
+    """The tables of a run by full name."""
+
+    def __init__(self, run: StoredRun) -> None:
+        super().__init__({table.name: partial(run.table, table.name) for table in run.tables()})
 
 
 def existing_run(out: str | Path, digest: str) -> RunState:

@@ -127,13 +127,13 @@ def test_work_grows_with_draws_units_and_events(
 
 def test_every_stage_with_tasks_has_its_work(audit: StudyAudit, config: LPactConfig) -> None:
     own = audit.of["lpact"]
-    assert work(config, own).keys() == {BRAINS, LEVELS, CEILINGS, TABLES}
+    assert work(config, own).keys() == {BRAINS, LEVELS, CEILINGS}
     assay = config.assay.model_copy(update={"enabled": True})
     found = work(config.model_copy(update={"assay": assay}), own)
-    assert found.keys() == {BRAINS, LEVELS, CEILINGS, CONTROLS, TABLES}
+    assert found.keys() == {BRAINS, LEVELS, CEILINGS, CONTROLS}
     for name, stage in found.items():
         assert stage.longest <= stage.operations, name
-        assert (stage.operations > 0) == (name != TABLES)
+        assert stage.operations > 0
 
 
 def test_a_hundred_thousand_contexts_are_counted_in_little_memory() -> None:

@@ -226,6 +226,12 @@ class LPact(Analysis):
 
         return work(LPactConfig.of(study), audit)
 
+    def list_bytes(self, study: StudyConfig, audit: Audit) -> int:
+        """Bytes of patterns and other lists."""
+        from lpact.analyses.lpact.work import list_bytes
+
+        return list_bytes(LPactConfig.of(study), audit)
+
     def derive(
         self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]
     ) -> Mapping[str, Callable[[], pl.DataFrame]]:

@@ -26,7 +26,6 @@ from lpact.controls.base import CONTROLS as REGISTERED
 from lpact.datasets.base import RecordingId
 from lpact.inputs.prepare import KEPT_FEATURE_SETS
 from lpact.inputs.workspace import KEPT_RECORDINGS
-from lpact.run.stages import TABLES
 
 EIGENVECTORS = 10.0
 """Operations of a symmetric eigendecomposition, times p³."""
@@ -95,12 +94,18 @@ def work(config: LPactConfig, audit: Audit) -> dict[str, StageWork]:
             + sum(ITEM_BYTES * own * n for own, n in items),
         ),
         CEILINGS: _ceilings(config, datasets),
-        # Rows are counted by the engine; numbers in lists are not.
-        TABLES: StageWork(0.0, disk_bytes=sum(ITEM_TEXT_BYTES * own * n for own, n in items)),
     }
     if config.assay.enabled:
         made[CONTROLS] = _controls(config, audit, max(array_bytes, signals))
     return made
+
+
+def list_bytes(config: LPactConfig, audit: Audit) -> int:
+    """Bytes of numbers in lists, in both files of the tables."""
+    return sum(
+        ITEM_TEXT_BYTES * n * n_items(config, r, offer)
+        for r, offer, n in _contexts(audit.detail.values())
+    )
 
 
 def _contexts(

@@ -128,14 +128,7 @@ class Session:
             results = SharedTasks(store.shelf, store.mark, self._briefing.probe)
             return perform(task, self._local.workspace, results), None
         except LPactError as error:  # of the store; a task's own errors are caught in `perform`
-            where = f"{error.where}, on {platform.node()}"
-            raise RunError(
-                error.what,
-                where=where,
-                got=error.got,
-                expected=error.expected,
-                remedy=error.remedy,
-            ) from error
+            raise error.at(f"{error.where}, on {platform.node()}") from error
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 
 from lpact.errors import ConfigError, RunError
 from lpact.store import FolderShelf, TaskStore
-from lpact.store.remote import RemoteShelf, open_shelf
+from lpact.store.shelves import RemoteShelf, open_shelf
 from lpact.store.tasks import file_name
 
 FRAMES = {"a": pl.DataFrame({"x": [1.0, None, float("nan")], "y": ["ä", "", None]})}
@@ -151,7 +151,7 @@ class Keeping:
 @pytest.mark.parametrize("limit", [0, 3])
 def test_a_write_that_fails_keeps_nothing(monkeypatch, limit):
     system = Keeping(limit)
-    monkeypatch.setattr("lpact.store.remote._opened", lambda _: (system, "bucket/x"))
+    monkeypatch.setattr("lpact.store.shelves._opened", lambda _: (system, "bucket/x"))
     shelf = RemoteShelf("s3://bucket/x")
     with pytest.raises(RunError, match="the network is gone"):
         shelf.write("name", b"0123456789")
@@ -163,7 +163,7 @@ def test_a_write_that_fails_keeps_nothing(monkeypatch, limit):
 
 def test_a_write_that_fails_before_it_begins_keeps_what_was_there(monkeypatch):
     system = Keeping(None)
-    monkeypatch.setattr("lpact.store.remote._opened", lambda _: (system, "bucket/x"))
+    monkeypatch.setattr("lpact.store.shelves._opened", lambda _: (system, "bucket/x"))
     shelf = RemoteShelf("s3://bucket/x")
     shelf.write("name", b"0123456789")
 

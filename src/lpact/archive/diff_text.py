@@ -1,44 +1,24 @@
-"""A comparison as plain text and as JSON."""
+"""A comparison of two runs as plain text."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, cast
 
-from lpact.archive.diff.claims import (
+from lpact.archive.diff import (
     AnalysisComparison,
     Claim,
     ClaimChange,
+    Comparison,
+    InputChange,
+    OptionChange,
     ProfileComparison,
-    pair,
+    TableChange,
 )
-from lpact.archive.diff.manifests import InputChange, Json, OptionChange, TableChange
-from lpact.archive.problems import plain
-
-if TYPE_CHECKING:
-    from lpact.archive.diff import Comparison
+from lpact.archive.problems import number_pair, plain
 
 NOTHING = "Nothing differs: configuration, versions, inputs and every number are the same."
 _SHORT_SUM = 12
-
-
-def comparison_json(comparison: Comparison) -> dict[str, Json]:
-    """The comparison as plain JSON values, with the values of its properties."""
-    return cast("dict[str, Json]", _json(comparison))
-
-
-def _json(value: Any) -> Json:
-    if is_dataclass(value):
-        derived = [n for n, own in vars(type(value)).items() if isinstance(own, property)]
-        names = [*(own.name for own in fields(value)), *derived]
-        return {name: _json(getattr(value, name)) for name in names}
-    if isinstance(value, tuple | list):
-        return [_json(inner) for inner in value]
-    if isinstance(value, dict):
-        return {str(key): _json(inner) for key, inner in value.items()}
-    return cast("Json", value)
 
 
 def comparison_text(comparison: Comparison, *, most: int | None = None) -> str:
@@ -106,7 +86,7 @@ def _outcome(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
 def _change(change: ClaimChange) -> str:
     score = ""
     if change.score_before != change.score_after:
-        score = " Score {} → {}.".format(*pair(change.score_before, change.score_after))
+        score = " Score {} → {}.".format(*number_pair(change.score_before, change.score_after))
     return f"{_claim(change.claim)}: {plain(change.sentence)}{score}"
 
 
