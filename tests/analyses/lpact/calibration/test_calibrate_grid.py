@@ -28,6 +28,7 @@ from lpact.analyses.lpact.cli.calibrate import show_reference
 from lpact.analyses.lpact.tables.calibration import RATES, TRIALS, TRUTH_RATES
 from lpact.cli._terminal import drawing_on
 from lpact.errors import RunError, TableError
+from lpact.run.progress import Reporter
 from lpact.stats import wilson_interval
 from lpact.store import write_table
 
@@ -51,13 +52,14 @@ CELLS = [cell for cell in SETTINGS.cells() if cell.model != "null"]
 """Two null cells: what the models know is in the nuisance features, or in no unit at all."""
 
 
-class Interrupted:
+class Interrupted(Reporter):
     """A user who loses patience after two studies."""
 
-    def stage(self, name: str, total: int) -> None: ...
+    def stage(self, name: str, total: int) -> None:
+        self.n_done = 0
 
     def advance(self, steps: int = 1) -> None:
-        self.n_done = getattr(self, "n_done", 0) + steps
+        self.n_done += steps
         if self.n_done >= 2:
             raise KeyboardInterrupt
 
@@ -71,7 +73,7 @@ def calibrate(folder: Path, *, workers: int, reporter=None) -> list[Forecast]:
         effort=SETTINGS.effort,
         workers=workers,
         reporter=reporter,
-        told=told.append,
+        show_forecast=told.append,
     )
     write_calibration(folder, trials, SETTINGS, pace)
     return told

@@ -11,14 +11,15 @@ from power_studies import SMALL, small_settings, small_study
 from typer.testing import CliRunner
 
 from lpact.analyses.lpact.calibration.power import Settings, assess, assess_run
-from lpact.analyses.lpact.calibration.power_after import (
+from lpact.analyses.lpact.calibration.power_design import Ceiling
+from lpact.analyses.lpact.calibration.power_rows import (
+    SIMULATED,
+    effect_row,
     layer_frame,
     run_ceilings,
     run_claims,
     spread_rows,
 )
-from lpact.analyses.lpact.calibration.power_design import Ceiling
-from lpact.analyses.lpact.calibration.power_rows import SIMULATED, effect_row
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.calibration import (
     LAYER_DETECTABILITY,
@@ -272,11 +273,11 @@ def test_an_interrupted_simulation_goes_on_where_it_stopped(tmp_path):
         study.run_config,
         settings,
         reporter=told,
-        told=forecasts.append,
+        show_forecast=forecasts.append,
     )
     # The first of those that are left is timed; none is left after it.
     assert told.steps == [2]
-    assert [(f.dataset, f.n_left) for f in forecasts] == [("sim", 0)]
+    assert [(f.name, f.n_left) for f in forecasts] == [("simulated studies of sim", 0)]
     assert forecasts[0].seconds_each > 0
     rows = report.table(MINIMUM_DETECTABLE_EFFECT)
     simulated = rows.filter(method="simulated")

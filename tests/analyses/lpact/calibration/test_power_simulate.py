@@ -10,7 +10,7 @@ import pytest
 from power_studies import SMALL, design_of, small_study
 
 from lpact.analyses.lpact.calibration.power import planned_claims
-from lpact.analyses.lpact.calibration.power_cells import (
+from lpact.analyses.lpact.calibration.power_design import (
     FEWEST_EVENTS,
     LARGER,
     MIXED,
@@ -19,10 +19,11 @@ from lpact.analyses.lpact.calibration.power_cells import (
     MOST_UNITS,
     SAME,
     SMALLER,
+    Ceiling,
+    ModelDesign,
     matched_design,
     noise_coefficient,
 )
-from lpact.analyses.lpact.calibration.power_design import Ceiling, ModelDesign
 from lpact.analyses.lpact.calibration.power_rows import simulated_rows
 from lpact.analyses.lpact.calibration.power_simulate import (
     Simulated,
@@ -32,6 +33,7 @@ from lpact.analyses.lpact.calibration.power_simulate import (
 )
 from lpact.analyses.lpact.calibration.truths import GATES
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
+from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.codes import Reason
 from lpact.inputs.workspace import Workspace
 from lpact.run.progress import Reporter
@@ -104,10 +106,10 @@ def test_noise_has_the_autocorrelation_of_the_responses(lag1):
 
 def frames(passed: bool, score: float | None) -> dict[str, pl.DataFrame]:
     gates = dict.fromkeys(GATES, passed)
-    rows = [{"gate_profile": "paper", "p_value": None, **gates}]
+    rows = [{"gate_profile": "paper", "p_ceiling": None, **gates}]
     effect = {"score": score, "delta": score, "fraction_of_ceiling": None}
     schema = dict.fromkeys(effect, pl.Float64)
-    return {"passed": pl.DataFrame(rows), "effect": pl.DataFrame([effect], schema=schema)}
+    return {TRIALS.name: pl.DataFrame(rows), "effect": pl.DataFrame([effect], schema=schema)}
 
 
 def made_up(threshold: float) -> Simulated:
@@ -192,8 +194,10 @@ def test_integrated_power_is_that_of_the_studys_own_number_of_claims(n_claims, e
     for number in range(4):
         made = frames(True, 0.1)
         p = 0.02 if number < 2 else 0.04
-        made["passed"] = made["passed"].with_columns(
-            gate_profile=pl.lit("calibrated"), p_value=pl.lit(p), integrated=pl.lit(number % 2 == 0)
+        made[TRIALS.name] = made[TRIALS.name].with_columns(
+            gate_profile=pl.lit("calibrated"),
+            p_ceiling=pl.lit(p),
+            integrated=pl.lit(number % 2 == 0),
         )
         trials.append((0.4, made))
     corrected = collect(trials, 0.05 / n_claims)
@@ -205,11 +209,11 @@ def test_integrated_power_is_that_of_the_studys_own_number_of_claims(n_claims, e
     assert alphas["integrated"] == pytest.approx(0.05 / n_claims)
     assert alphas["relational"] == 0.05
     # A gate that does not pass is no claim, however small the p-value.
-    shut = [(r, {**f, "passed": f["passed"].with_columns(ceiling=False)}) for r, f in trials]
+    shut = [(r, {**f, TRIALS.name: f[TRIALS.name].with_columns(ceiling=False)}) for r, f in trials]
     assert collect(shut, 0.05).passed["calibrated", "integrated"].sum() == 0
     # Point rules correct nothing.
     points = [
-        (r, {**f, "passed": f["passed"].with_columns(gate_profile=pl.lit("paper"))})
+        (r, {**f, TRIALS.name: f[TRIALS.name].with_columns(gate_profile=pl.lit("paper"))})
         for r, f in trials
     ]
     assert collect(points, 0.05 / n_claims).passed["paper", "integrated"].sum() == 2

@@ -1,21 +1,18 @@
 """Cells of the calibration grid: the truth, the sizes and the noise of a simulated study, and its configuration.
 
-The study of a cell is a real one: all stages, all severe controls, all four levels and the default gates. Sizes that
-only cost time are small, and stand in `Effort`.
+The study of a cell goes through all stages, all severe controls, all four levels and the default gates. Sizes that only
+cost time are small, and listed in `Effort`.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from itertools import product
 from typing import Any
 
 from lpact.analyses.lpact.calibration.truths import PLANTED_MECHANISM, known_truth
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.datasets.simulated import SimulatedOptions
-from lpact.datasets.simulated.features import MODELS
 from lpact.datasets.simulated.words import WORDS_PER_SENTENCE
-from lpact.errors import ConfigError, did_you_mean
 from lpact.math.seeding import keyed_rng
 from lpact.validation import validate_model
 
@@ -80,51 +77,6 @@ class Cell:
         return max(SENTENCES_AT_LEAST, round(self.n_events / (N_STORIES * words_a_sentence)))
 
 
-def make_grid(
-    *,
-    truths: tuple[str, ...],
-    snr: tuple[float, ...],
-    n_events: tuple[int, ...],
-    n_subjects: tuple[int, ...],
-    n_units: tuple[int, ...],
-    noise_autocorrelation: tuple[float, ...],
-) -> list[Cell]:
-    """Every combination, sorted. Where nothing is planted, the signal-to-noise ratio is nothing, and stands at 0."""
-    cells = set()
-    for name in truths:
-        truth = known_truth(name)
-        strengths = snr if truth.planted else (0.0,)
-        axes = product(
-            truth.models, strengths, n_events, n_subjects, n_units, noise_autocorrelation
-        )
-        cells |= {Cell(name, *values) for values in axes}
-    return sorted(cells)
-
-
-def make_star(
-    *,
-    truths: tuple[str, ...],
-    snr: tuple[float, ...],
-    n_events: tuple[int, ...],
-    n_subjects: tuple[int, ...],
-    n_units: tuple[int, ...],
-    noise_autocorrelation: tuple[float, ...],
-) -> list[Cell]:
-    """The first value of every axis, and every other value with all other axes at their first, sorted."""
-    axes = {
-        "snr": snr,
-        "n_events": n_events,
-        "n_subjects": n_subjects,
-        "n_units": n_units,
-        "noise_autocorrelation": noise_autocorrelation,
-    }
-    cells: set[Cell] = set()
-    for axis, values in axes.items():
-        alone: dict[str, Any] = {name: others[:1] for name, others in axes.items()}
-        cells |= set(make_grid(truths=truths, **{**alone, axis: values}))
-    return sorted(cells)
-
-
 def study_seed(cell: Cell, seed: int) -> int:
     """Seed of a cell's study number ``seed``: studies of different cells share no random number."""
     return int(keyed_rng(seed, "calibrate", cell.key).integers(_SEEDS))
@@ -133,14 +85,6 @@ def study_seed(cell: Cell, seed: int) -> int:
 def cell_config(cell: Cell, seed: int, effort: Effort = EFFORT) -> LPactConfig:
     """Return the study ``seed`` of a cell: one dataset, one model, one layer, the default rules."""
     truth = known_truth(cell.truth)
-    if cell.model not in MODELS:
-        raise ConfigError(
-            f"there is no simulated model named '{cell.model}'",
-            where=f"calibration cell {cell.key}",
-            got=cell.model,
-            expected=", ".join(MODELS),
-            remedy=did_you_mean(cell.model, MODELS),
-        )
     options: dict[str, Any] = {
         "n_subjects": cell.n_subjects,
         "n_runs": 1,

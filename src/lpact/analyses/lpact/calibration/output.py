@@ -1,46 +1,40 @@
-"""A calibration on disk: tables, pictures, what they were made from, and how long it took.
+"""A calibration on disk: rates and other tables, figures, settings, and how long it took.
 
 ``calibration.json`` holds nothing that depends on the machine or the number of workers; ``pace.json`` does. It is
-removed before anything is written and written last, so that its checksums are true wherever it is.
+removed before anything is written and written last, so that its checksums always hold.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from lpact.analyses.lpact.calibration.rates import cell_rates, n_null_studies, truth_rates
 from lpact.analyses.lpact.calibration.settings import Settings
 from lpact.analyses.lpact.calibration.study import Pace, numbers_digest
+from lpact.analyses.lpact.calibration.truths import known_truth
 from lpact.analyses.lpact.figures import false_passes, power
-from lpact.analyses.lpact.tables.calibration import RATES, TRIALS, TRUTH_RATES
+from lpact.analyses.lpact.tables.calibration import CELL, RATES, TRIALS, TRUTH_RATES
 from lpact.errors import RunError
 from lpact.report.render import picture
-from lpact.store import atomic_write_bytes, sha256_file, storage_errors, table_path, write_table
+from lpact.stats import wilson_interval
+from lpact.store import (
+    atomic_write_bytes,
+    frame,
+    sha256_file,
+    storage_errors,
+    table_path,
+    write_table,
+)
 from lpact.store.manifest import MANIFEST_NAME, library_versions, lpact_version
 from lpact.tables import Table
 
 META_NAME, PACE_NAME, KEPT = "calibration.json", "pace.json", "kept"
 FORMAT = 1
 POWER_FIGURE, FALSE_PASS_FIGURE = "report/power.svg", "report/false-passes.svg"
-_OUTPUTS = {
-    *(
-        f"{table.name}{suffix}"
-        for table in (TRIALS, RATES, TRUTH_RATES)
-        for suffix in (".parquet", ".csv")
-    ),
-    POWER_FIGURE,
-    FALSE_PASS_FIGURE,
-    META_NAME,
-    PACE_NAME,
-}
-_CUT_SHORT = re.compile(r"\.[0-9a-f]{32}\.tmp")
-"""Name of a file whose writing was cut short; see `lpact.store.atomic_write`."""
 
 
 def check_folder(folder: Path) -> None:
@@ -53,16 +47,13 @@ def check_folder(folder: Path) -> None:
             return
         if not folder.is_dir():
             raise _refusal("is not a folder", folder, "something else")
-        inside = {path.name for path in folder.iterdir()}
-        if inside and not inside & {KEPT, META_NAME}:
-            raise _refusal("holds something else", folder, _listed(inside))
-        foreign = sorted(_foreign(folder))
-        if foreign:
-            raise _refusal("holds more than a calibration", folder, _listed(foreign))
+        inside = sorted(path.name for path in folder.iterdir())
+        if inside and not (folder / META_NAME).is_file() and not (folder / KEPT).is_dir():
+            raise _refusal("holds something else", folder, ", ".join(inside[:5]))
 
 
 def _is_run(folder: Path) -> bool:
-    """Whether a folder has the manifest of a run; a file of that name can be anybody's."""
+    """Whether a folder has the manifest of a run; other programs write files of that name, too."""
     path = folder / MANIFEST_NAME
     if not path.is_file():
         return False
@@ -71,28 +62,6 @@ def _is_run(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     return isinstance(values, dict) and {"config_digest", "lpact_version"} <= values.keys()
-
-
-def _foreign(folder: Path) -> Iterator[str]:
-    """Files that no calibration writes, other than in ``kept/``."""
-    folders = {name.split("/")[0] for name in _OUTPUTS if "/" in name}
-    for path in folder.iterdir():
-        if path.name == KEPT and path.is_dir():
-            continue
-        if path.name in folders and path.is_dir():
-            inner = [f"{path.name}/{child.name}" for child in path.iterdir()]
-        else:
-            inner = [path.name]
-        for name in inner:
-            is_own = name in _OUTPUTS and (folder / name).is_file()
-            if not is_own and not _CUT_SHORT.fullmatch(name.split("/")[-1]):
-                yield name
-
-
-def _listed(names: Iterable[str], most: int = 5) -> str:
-    listed = sorted(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
 
 
 def _refusal(what: str, folder: Path, got: str) -> RunError:
@@ -184,3 +153,52 @@ def check_table(folder: Path, meta: dict[str, Any], table: Table) -> None:
 def _write_json(path: Path, values: dict[str, Any]) -> None:
     text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     atomic_write_bytes(path, f"{text}\n".encode())
+
+
+def cell_rates(trials: pl.DataFrame) -> pl.DataFrame:
+    """Rates of every cell, rows of `RATES`."""
+    rows = []
+    names = [column.name for column in CELL]
+    for _, own in trials.sort(TRIALS.key).group_by("cell", "gate_profile", maintain_order=True):
+        cell = own.select(names).row(0, named=True)
+        rows += [cell | rate for rate in _rates(cell["truth"], own)]
+    return frame(RATES, rows)
+
+
+def truth_rates(trials: pl.DataFrame) -> pl.DataFrame:
+    """Rates of every truth, all of its cells together, rows of `TRUTH_RATES`."""
+    rows = []
+    for (name, _), own in trials.sort(TRIALS.key).group_by(
+        "truth", "gate_profile", maintain_order=True
+    ):
+        truth = known_truth(str(name))
+        more = {"truth": truth.name, "n_cells": own["cell"].n_unique()}
+        rows += [more | rate | {"why": truth.why(rate["gate"])} for rate in _rates(truth.name, own)]
+    return frame(TRUTH_RATES, rows)
+
+
+def n_null_studies(trials: pl.DataFrame) -> int:
+    """Number of studies in which there was nothing to find."""
+    studies = trials.select("truth", "cell", "trial").unique()
+    return sum(known_truth(name).is_null for name in studies["truth"])
+
+
+def _rates(truth_name: str, trials: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    """One rate a gate for the trials of one truth and gate profile."""
+    truth = known_truth(truth_name)
+    alpha = trials["alpha"].max()
+    for gate in truth.gates:
+        passed = trials[gate]
+        n_passes, n_studies = int(passed.sum()), passed.len()
+        low, high = wilson_interval(n_passes, n_studies)
+        yield {
+            "gate_profile": trials["gate_profile"][0],
+            "gate": gate,
+            "role": truth.role(gate),
+            "n_studies": n_studies,
+            "n_passes": n_passes,
+            "rate": n_passes / n_studies,
+            "low": low,
+            "high": high,
+            "alpha": alpha,
+        }

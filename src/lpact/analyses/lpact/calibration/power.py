@@ -9,20 +9,23 @@ from pathlib import Path
 import polars as pl
 
 from lpact.analyses.lpact.calibration.cells import Effort
-from lpact.analyses.lpact.calibration.power_after import (
+from lpact.analyses.lpact.calibration.power_design import (
+    SAME,
+    Ceiling,
+    DatasetDesign,
+    matched_design,
+    read_design,
+)
+from lpact.analyses.lpact.calibration.power_rows import (
+    Row,
     check_same_study,
+    closed_rows,
+    design_frame,
     layer_frame,
     run_ceilings,
     run_claims,
-    spread_rows,
-)
-from lpact.analyses.lpact.calibration.power_cells import SAME, MatchedDesign, matched_design
-from lpact.analyses.lpact.calibration.power_design import Ceiling, DatasetDesign, read_design
-from lpact.analyses.lpact.calibration.power_rows import (
-    Row,
-    closed_rows,
-    design_frame,
     simulated_rows,
+    spread_rows,
 )
 from lpact.analyses.lpact.calibration.power_simulate import (
     RATIOS,
@@ -31,6 +34,7 @@ from lpact.analyses.lpact.calibration.power_simulate import (
     simulate,
     trial_jobs,
 )
+from lpact.analyses.lpact.calibration.study import Forecast
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.tables.calibration import (
     LAYER_DETECTABILITY,
@@ -73,15 +77,6 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Forecast:
-    """What the simulated studies that are left will cost; the first one was timed."""
-
-    dataset: str
-    n_left: int
-    seconds_each: float
-
-
-@dataclass(frozen=True)
 class PowerReport:
     """The answer: tables by name, and in what simulated studies differ from the design, by dataset."""
 
@@ -108,7 +103,7 @@ def assess(
 ) -> PowerReport:
     """Smallest detectable effects of a study; with its ``run``, layer by layer.
 
-    ``show_forecast`` gets the cost of the simulated studies, from one that is timed, before the others start.
+    ``show_forecast`` is called with the cost of simulated studies, from one that is timed, before the others start.
     """
     settings.check()
     if run is not None:
@@ -127,8 +122,16 @@ def assess(
             continue
         matched = matched_design(design, config, settings.effort)
         caps[design.name], sizes[design.name] = matched.caps, matched.size
-        simulated[design.name] = _simulate(
-            design, matched, config, run_config, settings, reporter, show_forecast, largest_p
+        simulated[design.name] = simulate(
+            trial_jobs(matched, trials=settings.trials, ratios=settings.ratios),
+            config=config,
+            run=run_config,
+            workers=settings.workers,
+            kept=settings.kept,
+            reporter=reporter,
+            name=design.name,
+            show_forecast=show_forecast,
+            largest_p=largest_p,
         )
     for design in designs:
         own = (config.gates, settings.target, ceilings.get(design.name))
@@ -137,7 +140,7 @@ def assess(
             effects += simulated_rows(
                 design, simulated.get(design.name), *own, sizes.get(design.name, SAME)
             )
-    tables = {STUDY_DESIGN.name: _valid(design_frame(designs, ceilings), STUDY_DESIGN)}
+    tables = {STUDY_DESIGN.name: validate(design_frame(designs, ceilings), STUDY_DESIGN)}
     report = _report(config, settings, effects, tables, caps, run, ceilings)
     return replace(report, n_claims=n_claims, largest_p=largest_p) if simulated else report
 
@@ -156,39 +159,10 @@ def planned_claims(designs: Sequence[DatasetDesign], config: LPactConfig) -> int
 
 
 def assess_run(run: StoredRun, config: LPactConfig, settings: Settings) -> PowerReport:
-    """What a run's own tables tell, where its sources are not at hand: level 1, from the spread over subject-runs."""
+    """Level 1 of a run without its sources, from the spread over subject-runs."""
     settings.check()
     tables = {STUDY_DESIGN.name: empty(STUDY_DESIGN)}
     return _report(config, settings, [], tables, {}, run, run_ceilings(run))
-
-
-def _simulate(
-    design: DatasetDesign,
-    matched: MatchedDesign,
-    config: LPactConfig,
-    run_config: RunConfig,
-    settings: Settings,
-    reporter: Reporter,
-    show_forecast: Callable[[Forecast], None] | None,
-    largest_p: float,
-) -> Simulated:
-    jobs = trial_jobs(matched, trials=settings.trials, ratios=settings.ratios)
-
-    def forecast(n_left: int, seconds_each: float) -> None:
-        if show_forecast is not None:
-            show_forecast(Forecast(design.name, n_left, seconds_each))
-
-    return simulate(
-        jobs,
-        config=config,
-        run=run_config,
-        workers=settings.workers,
-        kept=settings.kept,
-        reporter=reporter,
-        name=design.name,
-        show_forecast=None if show_forecast is None else forecast,
-        largest_p=largest_p,
-    )
 
 
 def _report(
@@ -207,19 +181,14 @@ def _report(
         layers = layer_frame(run, metric, effects, settings.target)
         if layers.is_empty():
             raise RunError(
-                "the run has no layer whose power could be estimated",
+                "the run has no layer whose power could be show_forecast",
                 where=str(run.root),
                 got="a decision table without rows",
                 expected="at least one claim",
                 remedy="`lpact audit` says why no claim could be made",
             )
-    tables[MINIMUM_DETECTABLE_EFFECT.name] = _valid(
+    tables[MINIMUM_DETECTABLE_EFFECT.name] = validate(
         frame(MINIMUM_DETECTABLE_EFFECT, effects), MINIMUM_DETECTABLE_EFFECT
     )
-    tables[LAYER_DETECTABILITY.name] = _valid(layers, LAYER_DETECTABILITY)
+    tables[LAYER_DETECTABILITY.name] = validate(layers, LAYER_DETECTABILITY)
     return PowerReport(tables, caps, run is not None)
-
-
-def _valid(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """Checked and sorted by key."""
-    return validate(rows, table)

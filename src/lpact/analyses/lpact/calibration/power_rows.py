@@ -1,23 +1,36 @@
-"""Rows of the tables of detectable effects, each with its sentence."""
+"""Rows of the tables of detectable effects, each with its sentence, before and after a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from lpact.analyses.lpact.calibration.power_cells import MIXED, SAME, SMALLER
-from lpact.analyses.lpact.calibration.power_closed import closed_form
-from lpact.analyses.lpact.calibration.power_design import Ceiling, DatasetDesign, ModelDesign
+from lpact.analyses.lpact.calibration.power_curve import closed_form, from_spread
+from lpact.analyses.lpact.calibration.power_design import (
+    LARGER,
+    MIXED,
+    SAME,
+    SMALLER,
+    Ceiling,
+    DatasetDesign,
+    ModelDesign,
+    best_ceiling,
+)
 from lpact.analyses.lpact.calibration.power_simulate import Simulated
 from lpact.analyses.lpact.calibration.truths import GATES
 from lpact.analyses.lpact.config import GatesConfig
 from lpact.analyses.lpact.dataset_check.looks import lowered
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
-from lpact.analyses.lpact.tables.calibration import STUDY_DESIGN
+from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
+from lpact.analyses.lpact.tables.calibration import LAYER_DETECTABILITY, STUDY_DESIGN
+from lpact.analyses.lpact.tables.decisions import DECISIONS
+from lpact.analyses.lpact.tables.levels import BRAIN_CEILING, CONTROL_DELTAS, CONTROL_NULLS
 from lpact.codes import Reason
-from lpact.store import frame
+from lpact.errors import RunError
+from lpact.store import StoredRun, frame
 
 Row = dict[str, Any]
 
@@ -265,3 +278,270 @@ def in_doubt(needed: float | None, low: float | None, ceiling: Ceiling | None) -
 
 def _inside(snr: float, simulated: Simulated) -> bool:
     return bool(simulated.ratios[0] <= snr <= simulated.ratios[-1])
+
+
+FOUND = "found"
+COULD_HAVE = "could_have_found"
+COULD_NOT = "could_not_have_found"
+NOT_KNOWN = "not_known"
+_LAYER = ("dataset", "model", "layer")
+
+
+def check_same_study(run: StoredRun, config: Mapping[str, Any]) -> None:
+    """Raise `RunError` unless the run is one of this study: the same name, datasets and models."""
+    made = run.manifest.config
+
+    def names(of: Mapping[str, Any], what: str) -> str:
+        return ", ".join(sorted(entry["name"] for entry in of[what]))
+
+    for what, own, other in (
+        ("name", config["name"], made["name"]),
+        ("datasets", names(config, "datasets"), names(made, "datasets")),
+        ("models", names(config, "models"), names(made, "models")),
+    ):
+        if own != other:
+            raise RunError(
+                "the run is one of another study",
+                where=str(run.root),
+                got=f"{what}: {other}",
+                expected=f"{what}: {own}",
+                remedy="name a run of this study with --run, or ask about the run alone: `lpact power RUN`",
+            )
+
+
+def run_ceilings(run: StoredRun) -> dict[str, Ceiling | None]:
+    """Ceiling of every dataset of a run, from the reliability of its responses."""
+    reliability = run.table(BRAIN_CEILING.name)
+    names = run.table(EVIDENCE_FEASIBILITY.name)["dataset"].to_list()
+    return {name: best_ceiling(reliability.filter(dataset=name)) for name in names}
+
+
+def run_claims(run: StoredRun) -> int:
+    """Confirmatory claims of a run, over which its tests are corrected."""
+    claims = run.table(DECISIONS.name).filter(gate_profile=CALIBRATED)
+    return claims["p_value"].count()
+
+
+class _Observed:
+    """Level 1 of one layer: its contrast with the better of nuisance and the best control, in every subject-run."""
+
+    def __init__(self, rows: pl.DataFrame) -> None:
+        rows = rows.drop_nulls(["delta_nuisance", "delta_control"])
+        self.n = rows.height
+        deltas = {n: rows[n].to_numpy() for n in ("delta_nuisance", "delta_control")}
+        means = {n: float(v.mean()) for n, v in deltas.items()} if self.n else {}
+        worse = min(means, key=lambda n: means[n], default="delta_control")
+        self.delta = means.get(worse)
+        self.deltas = [float(v) for v in deltas[worse]]
+        self.score = float(rows["real_score"].to_numpy().mean()) if self.n else None
+        self.rival = "nuisance"
+        if worse == "delta_control":
+            best = rows["best_control"].drop_nulls().mode().sort().to_list()
+            self.rival = best[0] if best else "none"
+        self.rival_score = (
+            None if self.score is None or self.delta is None else self.score - self.delta
+        )
+
+
+def observe(run: StoredRun, metric: str) -> dict[tuple[str, str, int], _Observed]:
+    """Level 1 of every layer of a run."""
+    rows = run.table(CONTROL_DELTAS.name).filter(metric=metric)
+    layers = rows.group_by(_LAYER, maintain_order=True)
+    return {(str(d), str(m), int(str(k))): _Observed(own) for (d, m, k), own in layers}
+
+
+def spread_rows(
+    run: StoredRun,
+    metric: str,
+    gates: GatesConfig,
+    target: float,
+    ceilings: Mapping[str, Ceiling | None],
+) -> list[Row]:
+    """Level 1 of every dataset from its own spread: the median over layers, since each has a spread of its own."""
+    observed = observe(run, metric)
+    standing = run.table(EVIDENCE_FEASIBILITY.name)
+    nulls = run.table(CONTROL_NULLS.name).filter("surrogate", metric=metric)
+    draws = dict(nulls.group_by("dataset").agg(pl.col("n_draws").min()).iter_rows())
+    rows = []
+    for name, confirmatory, why in standing.select(
+        "dataset", "confirmatory", "role_reason"
+    ).iter_rows():
+        own = [layer for key, layer in observed.items() if key[0] == name]
+        for profile, alpha in profile_alphas(gates).items():
+            found = [
+                detectable
+                for layer in own
+                if (
+                    detectable := from_spread(
+                        layer.deltas, rival_score=layer.rival_score, alpha=alpha, target=target
+                    )
+                )
+            ]
+            reason = Reason.OK if found else Reason.SINGLE_SUBJECT_RUN
+            if alpha is not None and draws.get(name, 0) < 2:
+                found, reason = [], Reason.TOO_FEW_DRAWS
+            if not confirmatory:
+                found, reason = [], reason_of(why)
+            scores = [f.score for f in found if f.score is not None]
+            rows.append(
+                effect_row(
+                    name,
+                    profile,
+                    PREDICTIVE,
+                    OBSERVED_SPREAD,
+                    target=target,
+                    alpha=alpha,
+                    ceiling=ceilings.get(name),
+                    reason=reason,
+                    delta=float(np.median([f.delta for f in found])) if found else None,
+                    score=float(np.median(scores)) if scores else None,
+                )
+            )
+    return rows
+
+
+def layer_frame(run: StoredRun, metric: str, effects: Sequence[Row], target: float) -> pl.DataFrame:
+    """The table of layers: level 1 always, other gates where studies of the design were simulated."""
+    by_place = {(e["dataset"], e["gate_profile"], e["gate"], e["method"]): e for e in effects}
+    observed = observe(run, metric)
+    standing = {
+        row["dataset"]: row for row in run.table(EVIDENCE_FEASIBILITY.name).iter_rows(named=True)
+    }
+    rows = []
+    for layer, profile, passed in _passed(run.table(DECISIONS.name)):
+        dataset = layer[0]
+        for gate in GATES:
+
+            def find(
+                method: str, place: tuple[str, str, str] = (dataset, profile, gate)
+            ) -> Row | None:
+                return by_place.get((*place, method))
+
+            needed = _needed(gate, find)
+            if needed is None:
+                continue
+            row = _layer_row(observed.get(layer), passed[gate], gate, needed, standing[dataset])
+            key = dict(zip(_LAYER, layer, strict=True))
+            rows.append({**key, "gate_profile": profile, "target_power": target, **row})
+    return frame(LAYER_DETECTABILITY, rows)
+
+
+def _passed(
+    decisions: pl.DataFrame,
+) -> Iterator[tuple[tuple[str, str, int], str, dict[str, bool]]]:
+    """Which gates any claim of a layer passes, by profile."""
+    layers = decisions.group_by([*_LAYER, "gate_profile"], maintain_order=True)
+    for (dataset, model, layer, profile), rows in layers:
+        passed = {gate: bool(rows[gate].any()) for gate in GATES}
+        yield (str(dataset), str(model), int(str(layer))), str(profile), passed
+
+
+def _needed(gate: str, find: Callable[[str], Row | None]) -> Row | None:
+    """The row that says most about a gate: simulated studies, then the run's own spread, then the closed form.
+
+    At level 1 the run's own spread is that of the whole design, and goes before simulated studies of another size.
+    """
+    simulated = find(SIMULATED)
+    if simulated is not None and simulated["reason"] in (
+        Reason.OK,
+        Reason.NEVER_DETECTED,
+        Reason.ALWAYS_DETECTED,
+    ):
+        spread = find(OBSERVED_SPREAD) if gate == PREDICTIVE else None
+        other_size = simulated["simulated_size"] != SAME
+        return (
+            spread
+            if other_size and spread is not None and spread["reason"] is Reason.OK
+            else simulated
+        )
+    if gate != PREDICTIVE:
+        return None
+    spread = find(OBSERVED_SPREAD)
+    if spread is not None and spread["reason"] is Reason.SINGLE_SUBJECT_RUN:
+        return find(CLOSED_FORM) or spread
+    return spread or find(CLOSED_FORM)
+
+
+def _layer_row(seen: _Observed | None, passed: bool, gate: str, needed: Row, standing: Row) -> Row:
+    score = None if seen is None else seen.score
+    delta = None if seen is None else seen.delta
+    detectable_score, detectable_delta = needed["score"], needed["delta"]
+    if gate == PREDICTIVE and seen is not None and seen.rival_score is not None:
+        # What this layer's own rivals leave to be beaten, not rivals that know nothing.
+        detectable_score = None if detectable_delta is None else seen.rival_score + detectable_delta
+    row: Row = {
+        "gate": gate,
+        "n_subject_runs": 0 if seen is None else seen.n,
+        "score": score,
+        "delta": delta,
+        "rival": "none" if seen is None else seen.rival,
+        "detectable_score": detectable_score,
+        "detectable_delta": detectable_delta,
+        "method": needed["method"],
+        "ceiling": needed["ceiling"],
+        "reason": needed["reason"],
+    }
+    verdict, sentence = _verdict(row, passed, needed, standing)
+    return row | {"verdict": verdict, "sentence": sentence}
+
+
+def _verdict(row: Row, passed: bool, needed: Row, standing: Row) -> tuple[str, str]:
+    """What the design could have found; the observed score does not enter.
+
+    A layer that scores little has, by that alone, less than any effect that would have been found: power at the
+    observed effect restates the result (Hoenig & Heisey 2001).
+    """
+    gate, power = row["gate"], f"{needed['target_power']:.0%}"
+    reason, limit, score = needed["reason"], row["ceiling"], row["detectable_score"]
+    if passed:
+        return FOUND, f"Found: the gate {gate} passes."
+    if not standing["confirmatory"]:
+        why = standing["role_detail"] or "the dataset is not confirmatory"
+        return COULD_NOT, f"Could not have found it: {why}."
+    if row["score"] is None:
+        return NOT_KNOWN, "Not known: no subject-run has a score."
+    if reason in HOPELESS:
+        return COULD_NOT, f"Could not have found it: {lowered(reason_of(reason))}."
+    if reason is Reason.NEVER_DETECTED:
+        why = f"no simulated effect passes the gate {gate} in {power} of studies."
+        return _unless_open(why, open_questions(needed))
+    if reason not in (Reason.OK, Reason.ALWAYS_DETECTED):
+        return NOT_KNOWN, f"Not known: {lowered(reason_of(reason))}."
+    if score is not None and limit is not None and score > limit:
+        why = (
+            f"the gate {gate} needs a score of {score:.3f} for {power} power, and no score above {limit:.3f} "
+            "can be expected of responses that repeat so poorly."
+        )
+        low = needed["score_low"]
+        lowest = score if low is None or needed["score"] is None else score + low - needed["score"]
+        return _unless_open(why, open_questions({**needed, "enough_trials": lowest > limit}))
+    if needed["simulated_size"] in (LARGER, MIXED):
+        return NOT_KNOWN, (
+            "Not known: simulated studies that find such effects were larger than this design in at least one respect."
+        )
+    return COULD_HAVE, _could_have(row, power)
+
+
+def _unless_open(why: str, questions: Sequence[str]) -> tuple[str, str]:
+    if questions:
+        return NOT_KNOWN, " ".join([f"Not known: {why}", *questions])
+    return COULD_NOT, f"Could not have found it: {why}"
+
+
+def _could_have(row: Row, power: str) -> str:
+    start = "Could have found it and did not: "
+    gate, score = row["gate"], row["detectable_score"]
+    if row["detectable_delta"] is None or score is None:
+        text = (
+            f"{start}even the weakest simulated effect passes the gate {gate} in {power} of studies"
+        )
+    elif gate != PREDICTIVE:
+        text = f"{start}{power} of studies of this design with a score of {score:.3f} pass the gate {gate}"
+    else:
+        contrast = f"{row['detectable_delta']:.3f} over {row['rival']}"
+        text = f"{start}a contrast of {contrast} is found in {power} of such studies"
+    seen = row["delta"] if gate == PREDICTIVE else row["score"]
+    text += "." if seen is None else f"; observed {seen:.3f}."
+    if row["ceiling"] is None:
+        text += " No ceiling is known, so that such an effect may be larger than responses allow."
+    return text

@@ -18,8 +18,14 @@ from typing import Any
 import polars as pl
 
 from lpact.analyses.lpact.calibration.biases import measure_biases
-from lpact.analyses.lpact.calibration.output import PACE_NAME, check_table, read_meta
-from lpact.analyses.lpact.calibration.rates import cell_rates, n_null_studies, truth_rates
+from lpact.analyses.lpact.calibration.output import (
+    PACE_NAME,
+    cell_rates,
+    check_table,
+    n_null_studies,
+    read_meta,
+    truth_rates,
+)
 from lpact.analyses.lpact.calibration.study import numbers_digest
 from lpact.analyses.lpact.calibration.truths import GATES
 from lpact.analyses.lpact.tables.calibration import BIASES, RATES, TRIALS, TRUTH_RATES

@@ -1,18 +1,12 @@
-"""What a calibration is asked to do: the grid, the studies a cell, and the command that says so."""
+"""Settings of a calibration: the grid, the studies per cell, and the command for them."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import Any
 
-from lpact.analyses.lpact.calibration.cells import (
-    EFFORT,
-    Cell,
-    Effort,
-    cell_config,
-    make_grid,
-    make_star,
-)
+from lpact.analyses.lpact.calibration.cells import EFFORT, Cell, Effort, cell_config
 from lpact.analyses.lpact.calibration.truths import TRUTHS, known_truth
 from lpact.errors import ConfigError
 
@@ -71,7 +65,7 @@ class Settings:
             cell_config(cell, self.first_trial, self.effort)
 
     def _check_values(self) -> None:
-        """Try every value of an axis alone, with all others at their defaults, so that the option can be named."""
+        """Try every value of an axis with all others at their defaults, so that the error can name the option."""
         base = Cell(self.truths[0], known_truth(self.truths[0]).models[0])
         cell_config(base, self.first_trial, self.effort)
         for axis, expected in _EXPECTED.items():
@@ -84,19 +78,28 @@ class Settings:
                     raise _not_valid(OPTIONS[axis], value, expected) from None
 
     def cells(self) -> list[Cell]:
-        """All cells, sorted."""
-        make = make_star if self.one_at_a_time else make_grid
-        return make(**{axis: getattr(self, axis) for axis in OPTIONS})
+        """All cells, sorted. Where nothing is planted, the signal-to-noise ratio is 0."""
+        axes = {axis: getattr(self, axis) for axis in OPTIONS if axis != "truths"}
+        grids = [axes]
+        if self.one_at_a_time:
+            base = {axis: values[:1] for axis, values in axes.items()}
+            grids = [{**base, axis: values} for axis, values in axes.items()]
+        cells = set()
+        for name, grid in product(self.truths, grids):
+            truth = known_truth(name)
+            own = grid if truth.planted else {**grid, "snr": (0.0,)}
+            cells |= {Cell(name, *values) for values in product(truth.models, *own.values())}
+        return sorted(cells)
 
     def trials(self) -> range:
         """Numbers of the studies of every cell."""
         return range(self.first_trial, self.first_trial + self.n_trials)
 
     def command(self, out: str = "FOLDER") -> str:
-        """The command for this grid, whatever the defaults of its axes will be then.
+        """The command for this grid, with all axes spelled out.
 
-        What a study spends is no option of the command and does not stand in it: the same numbers come out only where
-        ``effort`` is the default of the version that runs it. `as_json` holds all settings.
+        ``effort`` is no option of the command: the numbers are the same only if it is the default. `as_json` holds all
+        settings.
         """
         parts = ["lpact calibrate", f"--out {out}", f"--trials {self.n_trials}"]
         if self.first_trial:
@@ -110,8 +113,7 @@ class Settings:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values of all settings."""
-        plain = asdict(self)
-        return {field.name: plain[field.name] for field in fields(self)}
+        return asdict(self)
 
 
 def _not_valid(option: str, value: object, expected: str) -> ConfigError:

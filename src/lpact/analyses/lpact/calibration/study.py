@@ -1,12 +1,11 @@
-"""All trials of a grid: in several processes, resumable, with the same tables for any number of them.
+"""Simulated studies as tasks: in several processes, resumable, with the same tables for any number of them.
 
-A finished trial is kept under a key of its cell, its number, what it spends, and the code and libraries that its
-numbers depend on. A second call takes what is there and computes the rest.
+A finished trial is kept under a key of its cell, its number, its effort and rules, and the code and libraries that its
+numbers depend on. A second call reads kept trials and computes the rest.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ import polars as pl
 
 from lpact.analyses.base import Frames, Task
 from lpact.analyses.lpact.calibration.cells import EFFORT, Cell, Effort, cell_config
-from lpact.analyses.lpact.calibration.trial import run_trial
+from lpact.analyses.lpact.calibration.trial import Rules, decide_trial, observed_effect, summarise
 from lpact.analyses.lpact.stimulus_controls import JUDGING
 from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.config import RunConfig
@@ -29,8 +28,9 @@ from lpact.run.executors.local import open_executor
 from lpact.run.progress import Reporter
 from lpact.store import Results, TaskStore, code_digest, concat
 from lpact.store.code import SHARED
+from lpact.validation import config_digest
 
-SECONDS = "seconds"
+SECONDS, EFFECT = "seconds", "effect"
 _LIBRARIES = ("numpy", "polars", "scipy")
 CODE = (
     *SHARED,
@@ -49,51 +49,61 @@ class Pace:
 
     @property
     def studies_per_minute(self) -> float:
-        """Studies that one core makes in a minute."""
+        """Studies per minute on one core."""
         return 60.0 * self.n_studies / self.seconds
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is left to do, from one timed trial."""
+    """Trials that are kept and left, and the seconds that one of them took; ``name`` says what is simulated."""
 
+    name: str
     n_kept: int
     n_left: int
-    seconds_a_study: float
+    seconds_each: float
 
 
 @dataclass(frozen=True)
 class TrialJob:
-    """One trial, as a job."""
+    """One simulated study, with the default rules or those of a user's study."""
 
     code: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[str, ...]] = ()
 
     cell: Cell
-    trial: int
+    number: int
     effort: Effort
+    rules: Rules | None = None
 
     @property
     def name(self) -> str:
         """Name of the trial among all trials."""
-        return f"{self.cell.key} trial={self.trial}"
+        return f"{self.cell.key} trial={self.number}"
 
     @property
     def key(self) -> str:
         """Everything that the trial's numbers depend on."""
-        spent = json.dumps(asdict(self.effort), sort_keys=True)
-        return f"{self.cell.key} trial={self.trial} effort={spent} {numbers_key()}"
+        rules = [] if self.rules is None else [r.model_dump(mode="json") for r in self.rules]
+        spent = config_digest({"effort": asdict(self.effort), "rules": rules})
+        return f"{self.name} effort={spent} {numbers_key()}"
 
     def run(
         self,
         workspace: Workspace | None = None,  # noqa: ARG002
         results: Results | None = None,  # noqa: ARG002
     ) -> Frames:
-        """Run the trial; the workspace is that of another study, and is left alone."""
+        """Run the trial; the workspace is that of another study and is not used."""
         started, spent = time.perf_counter(), time.process_time()
-        trial = run_trial(self.cell, self.trial, self.effort)
+        decided = decide_trial(self.cell, self.number, self.effort, self.rules)
         wall, cpu = time.perf_counter() - started, time.process_time() - spent
-        return {TRIALS.name: trial, SECONDS: pl.DataFrame({"wall": [wall], "cpu": [cpu]})}
+        return {
+            TRIALS.name: summarise(self.cell, self.number, decided),
+            EFFECT: pl.DataFrame([observed_effect(decided)], schema_overrides=_EFFECTS),
+            SECONDS: pl.DataFrame({"wall": [wall], "cpu": [cpu]}),
+        }
+
+
+_EFFECTS = dict.fromkeys(("score", "delta", "fraction_of_ceiling"), pl.Float64)
 
 
 def numbers_digest() -> str:
@@ -108,6 +118,38 @@ def numbers_key() -> str:
     return f"code={numbers_digest()} {libraries}"
 
 
+def run_trials(
+    jobs: Sequence[TrialJob],
+    store: TaskStore,
+    workspace: Workspace,
+    *,
+    name: str,
+    workers: int = 1,
+    reporter: Reporter | None = None,
+    show_forecast: Callable[[Forecast], None] | None = None,
+) -> list[Frames]:
+    """Run every trial that the store lacks.
+
+    With ``show_forecast``, the first trial is timed in this process, and ``show_forecast`` is called with a forecast before the others
+    start. An exception there, or Ctrl-C at any time, loses at most the trials in progress.
+    """
+    reporter = reporter or Reporter()
+    waiting = [job for job in jobs if store.fault(job.key) is not None]
+    n_kept = len(jobs) - len(waiting)
+    if waiting and show_forecast is not None:
+        first = waiting.pop(0)
+        reporter.stage(f"one of the {name}, to time it", 1)
+        frames = first.run()
+        store.save(first.key, frames)
+        reporter.advance()
+        show_forecast(Forecast(name, n_kept, len(waiting), float(frames[SECONDS]["wall"][0])))
+    with open_executor(workspace, store, max(1, min(workers, len(waiting)))) as executor:
+        conductor = Conductor(store, executor, reporter)
+        conductor.run(name, [Task(job, job.key) for job in jobs])
+        conductor.check()
+    return [store.load(job.key) for job in jobs]
+
+
 def run_grid(
     cells: Sequence[Cell],
     *,
@@ -118,29 +160,18 @@ def run_grid(
     reporter: Reporter | None = None,
     show_forecast: Callable[[Forecast], None] | None = None,
 ) -> tuple[pl.DataFrame, Pace]:
-    """Run every trial of every cell, or take it from the folder ``kept``.
-
-    ``show_forecast`` is called once, before the long part, with a forecast from one trial; an exception there (or
-    Ctrl-C at any time) loses at most the trials at work.
-    """
-    reporter = reporter or Reporter()
-    store = TaskStore.at(kept)
-    # Trial by trial over all cells, so that an interrupted calibration is an even one.
+    """Run every trial of every cell, or read it from the folder ``kept``; ``show_forecast`` as in `run_trials`."""
+    # Trial by trial over all cells, so that an interrupted calibration covers them evenly.
     jobs = [TrialJob(cell, trial, effort) for trial in trials for cell in cells]
-    waiting = [job for job in jobs if store.fault(job.key) is not None]
-    n_kept = len(jobs) - len(waiting)
-    if waiting:
-        first = waiting.pop(0)
-        frames = first.run()
-        store.save(first.key, frames)
-        if show_forecast is not None:
-            show_forecast(Forecast(n_kept, len(waiting), float(frames[SECONDS]["wall"][0])))
     workspace = Workspace(cell_config(cells[0], 0, effort).study(), RunConfig())
-    with open_executor(workspace, store, max(1, min(workers, len(waiting)))) as executor:
-        conductor = Conductor(store, executor, reporter)
-        conductor.run("simulated studies", [Task(job, job.key) for job in jobs])
-        conductor.check()
-    results = {job: store.load(job.key) for job in jobs}
-    spent = sum(float(frames[SECONDS]["cpu"][0]) for frames in results.values())
-    table = concat(TRIALS, [results[job][TRIALS.name] for job in jobs])
-    return table, Pace(len(jobs), spent)
+    results = run_trials(
+        jobs,
+        TaskStore.at(kept),
+        workspace,
+        name="simulated studies",
+        workers=workers,
+        reporter=reporter,
+        show_forecast=show_forecast,
+    )
+    spent = sum(float(frames[SECONDS]["cpu"][0]) for frames in results)
+    return concat(TRIALS, [frames[TRIALS.name] for frames in results]), Pace(len(jobs), spent)

@@ -11,18 +11,21 @@ from threadpoolctl import threadpool_limits
 
 from lpact.analyses.lpact.calibration.cells import EFFORT, Cell, Effort, cell_config
 from lpact.analyses.lpact.calibration.truths import GATES, PLANTED_MECHANISM, known_truth
-from lpact.analyses.lpact.gates import decide
+from lpact.analyses.lpact.config import GatesConfig, RelationalConfig
+from lpact.analyses.lpact.gates import PAPER, decide
 from lpact.analyses.lpact.stages import measure_levels
 from lpact.analyses.lpact.tables.calibration import TRIALS
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
+from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS
 from lpact.codes import FinalLabel
+from lpact.config import ReadoutConfig
 from lpact.store import frame
 
 _EVIDENCE_GATES = {"mechanism_specific": "mechanism"}
-"""Names that a gate has in the evidence, where they differ from its column in the decision table."""
+"""Names of gates in the evidence that differ from their column in the decision table."""
 
 _P_VALUE_RELATIONS = ("<", "<=")
-"""Only p-values must be small: point rules ask for more than a threshold."""
+"""Only p-values must be small; point rules require more than a threshold."""
 
 _STRONGEST_FIRST = (
     FinalLabel.INTEGRATED_CANDIDATE,
@@ -37,20 +40,52 @@ _STRONGEST_FIRST = (
 )
 
 
+Rules = tuple[GatesConfig, RelationalConfig]
+"""Gates and relational options of a user's study."""
+
+
+def decide_trial(
+    cell: Cell, seed: int, effort: Effort = EFFORT, rules: Rules | None = None
+) -> dict[str, pl.DataFrame]:
+    """Simulate, measure and judge the study ``seed`` of a cell; decided tables by name."""
+    config = cell_config(cell, seed, effort)
+    if rules is not None:
+        config = config.model_copy(update=dict(zip(("gates", "relational"), rules, strict=True)))
+    with threadpool_limits(1):
+        measured = measure_levels(config)
+        return decide(measured, gates=config.gates, primary_metric=config.readout.primary_metric)
+
+
 def run_trial(cell: Cell, seed: int, effort: Effort = EFFORT) -> pl.DataFrame:
     """Simulate, measure and judge the study ``seed`` of a cell.
 
     Returns
     -------
     pl.DataFrame
-        Rows of `TRIALS`, one a gate profile. Gates are those of one claim, so that a rate is that of one test: the
+        Rows of `TRIALS`, one per gate profile. Gates are those of one claim, so that a rate is that of one test: the
         claim of the mechanism that is planted, or would be. Where none is planted, ``integrated`` counts any claim.
     """
-    config = cell_config(cell, seed, effort)
-    with threadpool_limits(1):
-        measured = measure_levels(config)
-        decided = decide(measured, gates=config.gates, primary_metric=config.readout.primary_metric)
-    return summarise(cell, seed, decided)
+    return summarise(cell, seed, decide_trial(cell, seed, effort))
+
+
+def observed_effect(decided: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
+    """Score, contrast with the best rival, and fraction of the ceiling, as the user of a study sees them."""
+    rows = decided[CONTROL_DELTAS.name].filter(metric=ReadoutConfig().primary_metric)
+    evidence = decided[GATE_EVIDENCE.name].filter(
+        gate_profile=PAPER, criterion="mean_fraction_of_ceiling", mechanism=PLANTED_MECHANISM
+    )
+    contrasts = [_mean(rows["delta_nuisance"]), _mean(rows["delta_control"])]
+    known = [c for c in contrasts if c is not None]
+    return {
+        "score": _mean(rows["real_score"]),
+        "delta": min(known) if len(known) == len(contrasts) else None,
+        "fraction_of_ceiling": _mean(evidence["value"]),
+    }
+
+
+def _mean(values: pl.Series) -> float | None:
+    mean: Any = values.cast(pl.Float64).mean()
+    return None if mean is None else float(mean)
 
 
 def summarise(cell: Cell, seed: int, decided: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

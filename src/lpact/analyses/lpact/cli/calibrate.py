@@ -182,9 +182,9 @@ def _cost(left: Forecast, workers: int) -> str:
     kept = f"{counted(left.n_kept, 'study')} kept from before; " if left.n_kept else ""
     if not left.n_left:
         return f"{kept}nothing else is left."
-    seconds = left.n_left * left.seconds_a_study / min(workers, left.n_left)
+    seconds = left.n_left * left.seconds_each / min(workers, left.n_left)
     return (
-        f"{kept}one took {left.seconds_a_study:.1f} s; {counted(left.n_left, 'more study')} "
+        f"{kept}one took {left.seconds_each:.1f} s; {counted(left.n_left, 'more study')} "
         f"with {counted(workers, 'worker')}: {about(seconds)}."
     )
 

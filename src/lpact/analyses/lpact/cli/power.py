@@ -14,7 +14,8 @@ from lpact.cli._terminal import heading, print_json, say, show_table
 from lpact.wording import about, counted, fixed
 
 if TYPE_CHECKING:
-    from lpact.analyses.lpact.calibration.power import Forecast, PowerReport, Settings
+    from lpact.analyses.lpact.calibration.power import PowerReport, Settings
+    from lpact.analyses.lpact.calibration.study import Forecast
     from lpact.analyses.lpact.config import LPactConfig
     from lpact.config import RunConfig
     from lpact.study import Run
@@ -111,7 +112,7 @@ def _assess(
         if forecast.n_left:
             seconds = forecast.seconds_each * forecast.n_left / settings.workers
             say(
-                f"{forecast.dataset}: {counted(forecast.n_left, 'more study')} to simulate, {about(seconds)} with "
+                f"{forecast.name}: {counted(forecast.n_left, 'more study')} to simulate, {about(seconds)} with "
                 f"{counted(settings.workers, 'process')}; finished ones are kept; --quick skips them.",
                 stderr=True,
             )
