@@ -173,7 +173,7 @@ def test_circular_shift_needs_a_run_long_enough():
     found = farther.unavailable(inputs)
     assert found.reason is Reason.SHIFT_NOT_POSSIBLE
     assert f"{6 * time} events" in found.detail
-    with pytest.raises(ValueError, match="too short"):
+    with pytest.raises(ValueError, match="in either direction needs"):
         farther.draw(inputs, keyed_rng(0), 0)
 
 

@@ -16,7 +16,6 @@ Where scikit-learn leaves rounding to decide, the oracle decides exactly:
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -308,7 +307,6 @@ class Levels:
     components: str = "target"
     alpha: str = "target"
     groups: tuple[int, ...] | None = None
-    how: str = "jointly"
 
 
 AXES = ("lag", "components", "alpha")
@@ -336,13 +334,7 @@ def choose(scores: np.ndarray, levels: Any) -> dict[str, np.ndarray]:
         return float(scores[(*(fixed[name] for name in AXES), target)])
 
     def reach(fixed: dict[str, int], open_: list[str], targets: Sequence[int]) -> list[float]:
-        """What every target gets once the settings in ``open_`` have been chosen (or averaged over)."""
-        if levels.how == "separately":
-            ways = [
-                dict(zip(open_, values, strict=True))
-                for values in itertools.product(*(range(n_values(name)) for name in open_))
-            ]
-            return [finite_mean(at({**fixed, **way}, t) for way in ways) for t in targets]
+        """What every target gets once the settings in ``open_`` have been chosen."""
         if not open_:
             return [at(fixed, t) for t in targets]
         got: dict[int, float] = {}

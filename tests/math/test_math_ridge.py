@@ -270,9 +270,9 @@ def test_design_is_only_given_training_rows():
 
 def test_bad_shapes_are_named():
     x, responses = simulate(12, 60, 4, 2, 1)
-    with pytest.raises(ValueError, match="folds cover 50 rows"):
+    with pytest.raises(ValueError, match="folds have 50 rows"):
         nested_ridge(x, responses, contiguous_folds(50, 4), RidgeGrid((1.0,)))
-    with pytest.raises(ValueError, match="three blocks"):
+    with pytest.raises(ValueError, match="at least 3 blocks"):
         nested_ridge(x, responses, contiguous_folds(60, 2), RidgeGrid((1.0,)))
     fit = nested_ridge(x, responses, contiguous_folds(60, 3), RidgeGrid((1.0,)))
     with pytest.raises(ValueError, match="unknown metric"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lpact.math.ridge import Compute, RidgeGrid, cross_validated_ridge, nested_ridge
-from lpact.math.ridge.compute import NumpyBackend
+from lpact.math.ridge.compute import Backend
 from lpact.math.splits import contiguous_folds
 
 
@@ -25,7 +25,7 @@ class Priced(Compute):
 
             backend = TorchBackend("torch", self.precision, tensor_cores=False)
         else:
-            backend = NumpyBackend(self.precision)
+            backend = Backend(self.precision)
         backend.qr_cost = self.price
         return backend
 
@@ -50,13 +50,13 @@ def used(monkeypatch):
     """Count the decompositions of held-out rows."""
     shapes = []
     for name in ("upper", "scaled_upper"):
-        found = getattr(NumpyBackend, name)
+        found = getattr(Backend, name)
 
         def counted(self, x, found=found):
             shapes.append(x.shape)
             return found(self, x)
 
-        monkeypatch.setattr(NumpyBackend, name, counted)
+        monkeypatch.setattr(Backend, name, counted)
     return shapes
 
 

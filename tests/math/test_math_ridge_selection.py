@@ -1,8 +1,7 @@
 """Which lag, number of components and penalty the nested ridge engine chooses, and at which level.
 
 The oracle (``ridge_oracle``) scores every setting with scikit-learn and SciPy, and chooses by the definition:
-the coarsest setting first, each value by the mean over its pool of targets of what the settings still open can reach
-(jointly) or give on average (separately).
+the coarsest setting first, each value by the mean over its pool of targets of what the settings still open can reach.
 """
 
 from __future__ import annotations
@@ -75,9 +74,9 @@ def expected_settings(inner, grid, levels):
     }
 
 
-def levels_of(lag, components, alpha, groups=GROUPS, how="jointly"):
+def levels_of(lag, components, alpha, groups=GROUPS):
     needed = "group" in (lag, components, alpha)
-    return Selection(lag, components, alpha, groups if needed else None, how)
+    return Selection(lag, components, alpha, groups if needed else None)
 
 
 # --- the definition, by hand --------------------------------------------------------------------------------------
@@ -90,21 +89,18 @@ def test_the_oracle_chooses_as_worked_out_by_hand():
     scores[1, 0] = [[0.5, 0.3], [0.5, 0.4]]  # lag 1: good for both, whatever the penalty
     cases = {
         # target 0 reaches 0.9 at lag 0, target 1 0.4 at lag 1
-        ("target", "target", "jointly"): ([0, 1], [0, 1]),
+        ("target", "target"): ([0, 1], [0, 1]),
         # lag 0 reaches (0.9 + 0.1)/2, lag 1 (0.5 + 0.4)/2
-        ("shared", "target", "jointly"): ([0, 0], [0, 1]),
+        ("shared", "target"): ([0, 0], [0, 1]),
         # one penalty for both: lag 0 max(0.45, 0.05), lag 1 max(0.40, 0.45); a tie goes to the first
-        ("shared", "shared", "jointly"): ([0, 0], [0, 0]),
+        ("shared", "shared"): ([0, 0], [0, 0]),
         # penalty 0 reaches (0.9 + 0.3)/2, penalty 1 (0.5 + 0.4)/2; then the lags
-        ("target", "shared", "jointly"): ([0, 1], [0, 0]),
-        # means over penalties: target 0 0.45 against 0.5, target 1 0.05 against 0.35; ties to the first penalty
-        ("target", "target", "separately"): ([1, 1], [0, 1]),
-        ("shared", "shared", "separately"): ([1, 1], [1, 1]),
+        ("target", "shared"): ([0, 1], [0, 0]),
     }
-    for (lag, alpha, how), (lags, alphas) in cases.items():
-        chosen = choose(scores, Levels(lag=lag, alpha=alpha, how=how))
-        np.testing.assert_array_equal(chosen["lag"], lags, err_msg=f"{lag} {alpha} {how}")
-        np.testing.assert_array_equal(chosen["alpha"], alphas, err_msg=f"{lag} {alpha} {how}")
+    for (lag, alpha), (lags, alphas) in cases.items():
+        chosen = choose(scores, Levels(lag=lag, alpha=alpha))
+        np.testing.assert_array_equal(chosen["lag"], lags, err_msg=f"{lag} {alpha}")
+        np.testing.assert_array_equal(chosen["alpha"], alphas, err_msg=f"{lag} {alpha}")
 
 
 def test_the_oracle_is_a_plain_argmax_where_each_target_chooses_for_itself():
@@ -122,15 +118,14 @@ def test_the_oracle_is_a_plain_argmax_where_each_target_chooses_for_itself():
 # --- levels -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["jointly", "separately"])
 @pytest.mark.parametrize(
     ("levels", "metric"),
     [(levels, METRICS[i % len(METRICS)]) for i, levels in enumerate(ALL_LEVELS)],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_every_combination_of_levels(levels, metric, how):
+def test_every_combination_of_levels(levels, metric):
     x, responses, folds, grid, inner = scored(metric)
-    selection = levels_of(*levels, how=how)
+    selection = levels_of(*levels)
     got = nested_ridge(x, responses, folds, replace(grid, selection=selection))
     expected = expected_settings(inner, grid, selection)
     for name, value in expected.items():
@@ -145,22 +140,16 @@ def test_every_combination_of_levels(levels, metric, how):
 
 
 def test_the_combinations_of_levels_differ():
-    """The problem of the test above tells levels, metrics and both ways of choosing apart."""
+    """The problem of the test above tells levels and metrics apart."""
     seen = {}
     for metric in METRICS:
         *_, grid, inner = scored(metric)
         for levels in ALL_LEVELS:
-            for how in ("jointly", "separately"):
-                expected = expected_settings(inner, grid, levels_of(*levels, how=how))
-                seen[metric, levels, how] = tuple(v.tobytes() for v in expected.values())
-    assert len(set(seen.values())) >= 30
-    assert any(
-        seen[m, levels, "jointly"] != seen[m, levels, "separately"]
-        for m, levels in itertools.product(METRICS, ALL_LEVELS)
-    )
+            expected = expected_settings(inner, grid, levels_of(*levels))
+            seen[metric, levels] = tuple(v.tobytes() for v in expected.values())
+    assert len(set(seen.values())) >= 20
 
 
-@pytest.mark.parametrize("how", ["jointly", "separately"])
 @pytest.mark.parametrize(
     "levels",
     [
@@ -171,10 +160,10 @@ def test_the_combinations_of_levels_differ():
     ],
     ids="-".join,
 )
-def test_predictions_follow_the_chosen_settings(levels, how):
+def test_predictions_follow_the_chosen_settings(levels):
     x, responses = simulate(5, n=40, p=4)
     folds = contiguous_folds(40, 4, gap=1)
-    grid = RidgeGrid((0.3, 30.0), (0, 2), selection=levels_of(*levels, how=how))
+    grid = RidgeGrid((0.3, 30.0), (0, 2), selection=levels_of(*levels))
     expected = oracle_nested(x, responses, folds, grid)
     for form in ("auto", "primal", "kernel"):
         got = nested_ridge(x, responses, folds, grid, form=form, keep=KEEP)
@@ -196,16 +185,15 @@ def test_predictions_follow_the_chosen_settings(levels, how):
     st.integers(0, 2**32 - 1),
     st.tuples(*[st.sampled_from(LEVELS)] * 3),
     st.lists(st.integers(-1, 2), min_size=4, max_size=4),
-    st.sampled_from(["jointly", "separately"]),
     st.sampled_from(METRICS),
     st.sets(st.integers(0, 3), max_size=2),
 )
-def test_generated_groups_and_levels(seed, levels, groups, how, metric, constant):
+def test_generated_groups_and_levels(seed, levels, groups, metric, constant):
     """Targets that are constant have no score: they are in the pool but have no say in it."""
     x, responses = simulate(seed, n=36, p=3, n_targets=4, n_lags=2)
     responses[:, :, sorted(constant)] = 0.1
     folds = contiguous_folds(36, 3, gap=1)
-    selection = levels_of(*levels, groups=tuple(groups), how=how)
+    selection = levels_of(*levels, groups=tuple(groups))
     grid = RidgeGrid((1.0, 100.0), (0, 1), metric, selection)
     expected = oracle_nested(x, responses, folds, grid)
     assume(choice_is_clear(expected.inner))
@@ -214,12 +202,11 @@ def test_generated_groups_and_levels(seed, levels, groups, how, metric, constant
         assert_same_readout(got, expected, responses)
 
 
-@pytest.mark.parametrize("how", ["jointly", "separately"])
 @pytest.mark.parametrize("levels", ALL_LEVELS[::2], ids="-".join)
-def test_pools_larger_than_a_chunk(levels, how):
+def test_pools_larger_than_a_chunk(levels):
     """Pooled choices are over all targets of the pool, however few fit into memory at a time."""
     x, responses, folds, grid, inner = scored("r2")
-    grid = replace(grid, selection=levels_of(*levels, how=how))
+    grid = replace(grid, selection=levels_of(*levels))
     expected = expected_settings(inner, grid, grid.selection)
 
     def run(memory_bytes):
@@ -293,8 +280,8 @@ def test_equal_lags_go_to_the_first():
     x, responses = simulate(21, n_lags=1)
     responses = np.concatenate([responses, 3.0 * responses - 7.0, 1e-3 * responses], axis=0)
     folds = contiguous_folds(44, 4, gap=1)
-    for metric, level, how in itertools.product(METRICS, LEVELS, ("jointly", "separately")):
-        selection = levels_of(level, level, level, how=how)
+    for metric, level in itertools.product(METRICS, LEVELS):
+        selection = levels_of(level, level, level)
         grid = RidgeGrid((0.3, 30.0), (0, 2), metric, selection)
         for form in ("primal", "kernel"):
             got = nested_ridge(x, responses, folds, grid, form=form)
@@ -354,14 +341,13 @@ def test_ties_of_ranks_are_ties_of_scores():
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("how", ["jointly", "separately"])
-def test_a_lag_at_which_the_response_is_dead_is_never_chosen(how, metric):
+def test_a_lag_at_which_the_response_is_dead_is_never_chosen(metric):
     x, responses = simulate(31, n_lags=3)
     responses[0] = 0.1
     responses[2] = -4.0
     folds = contiguous_folds(44, 4, gap=1)
     for level in LEVELS:
-        selection = levels_of(level, level, level, how=how)
+        selection = levels_of(level, level, level)
         grid = RidgeGrid((0.3, 30.0), (0, 2), metric, selection)
         got = nested_ridge(x, responses, folds, grid, keep=KEEP)
         np.testing.assert_array_equal(got.lag, 1)

@@ -17,8 +17,8 @@ from lpact.math.ridge import (
     nested_ridge,
     nested_ridge_draws,
 )
+from lpact.math.ridge._products import NotSmall
 from lpact.math.ridge.small import SmallRidge
-from lpact.math.ridge.small_plan import NotSmall
 from lpact.math.splits import contiguous_folds
 
 ALPHAS = (1.0, 30.0, 1000.0)

@@ -157,7 +157,7 @@ def test_devices_that_are_not_there_are_named():
         there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
         if there[device]:
             continue
-        with pytest.raises(ValueError, match=f"'{device}' is not there"):
+        with pytest.raises(ValueError, match=f"'{device}' is not available"):
             nested_ridge(x, y, folds, grid, compute=Compute(device, "float32"))
 
 

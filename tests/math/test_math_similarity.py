@@ -12,7 +12,6 @@ from scipy.stats import pearsonr, zscore
 from lpact.math import similarity
 from lpact.math.similarity import (
     _common,
-    _pairs,
     cka_rbf,
     rdm,
     rdm_pattern,
@@ -141,9 +140,9 @@ def test_chunks_change_nothing(measure, monkeypatch):
     phi, units = mixed(23, 9), RNG.standard_normal((23, 11))
     expected, expected_between = to_units(measure, phi, units), between_units(measure, units)
     monkeypatch.setattr(_common, "_CHUNK", 4)
-    monkeypatch.setattr(_pairs, "_BLOCK_ROWS", 5)
-    monkeypatch.setattr(_pairs, "_ONE_BLOCK", 5)
-    monkeypatch.setattr(_pairs, "_FEW_COLUMNS", 0)
+    monkeypatch.setattr(_common, "_BLOCK_ROWS", 5)
+    monkeypatch.setattr(_common, "_ONE_BLOCK", 5)
+    monkeypatch.setattr(_common, "_FEW_COLUMNS", 0)
     monkeypatch.setattr(cka_rbf, "_IN_CACHE", 60)
     monkeypatch.setattr(cka_rbf, "_IN_MEMORY", 60)
     monkeypatch.setattr(cka_rbf, "_SMALLEST_TILE", 3)

@@ -18,14 +18,14 @@ from scipy.stats import ortho_group, zscore
 
 from lpact.math import similarity
 from lpact.math.similarity import (
-    _pairs,
+    _common,
     cka_between_units,
     cka_rbf_between_units,
     cka_rbf_to_units,
     cka_to_units,
     rdm,
 )
-from lpact.math.similarity._pairs import median_squared_difference, squared_distances
+from lpact.math.similarity._common import median_squared_difference, squared_distances
 
 SEEDS = st.integers(0, 2**32 - 1)
 DEBIASED = pytest.mark.parametrize("debiased", [False, True])
@@ -309,7 +309,7 @@ def test_close_rows_are_handled_a_few_at_a_time(monkeypatch):
         1e-6 * np.random.default_rng(11).standard_normal((20, 40))
         + np.arange(2).repeat(10)[:, None]
     )
-    monkeypatch.setattr(_pairs, "_DIFFERENCES", 80)
+    monkeypatch.setattr(_common, "_DIFFERENCES", 80)
     np.testing.assert_allclose(squared_distances(x), pdist(x, "sqeuclidean"), rtol=1e-9)
 
 
@@ -327,7 +327,7 @@ def test_dissimilarities_survive_tiny_and_huge_scales(p, scale):
 def test_dissimilarities_of_any_shape_equal_scipy(n, p, blocks, seed):
     with pytest.MonkeyPatch.context() as patch:
         if blocks:
-            patch.setattr(_pairs, "_ONE_BLOCK", 0)
+            patch.setattr(_common, "_ONE_BLOCK", 0)
         check_dissimilarities(n, p, seed)
 
 

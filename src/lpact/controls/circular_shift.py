@@ -12,7 +12,7 @@ from lpact.codes import Reason
 from lpact.controls.base import ControlInputs
 from lpact.controls.reordered import ReorderedRows
 from lpact.features.availability import Missing
-from lpact.math.surrogates import circular_shift_bounds
+from lpact.math.surrogates import circular_shift_order
 from lpact.math.types import IntArray
 from lpact.registry import PluginOptions
 
@@ -43,24 +43,19 @@ class CircularShift(ReorderedRows):
     options: CircularShiftOptions
 
     def unavailable(self, inputs: ControlInputs) -> Missing | None:
-        """Return SHIFT_NOT_POSSIBLE where the run is too short to rotate it far enough."""
-        n_events, min_shift = len(inputs.features), self._min_shift(inputs)
-        if circular_shift_bounds(n_events, min_shift) is not None:
+        """Return SHIFT_NOT_POSSIBLE if the run is too short to rotate it far enough."""
+        n_events, needed = len(inputs.features), 2 * self._min_shift(inputs)
+        if n_events >= needed:
             return None
         return Missing(
             Reason.SHIFT_NOT_POSSIBLE,
-            f"a rotation of at least {min_shift} events either way round needs {2 * min_shift} "
-            f"events; the run has {n_events}",
+            f"a rotation by at least {needed // 2} events in either direction needs {needed} events; "
+            f"the run has {n_events}",
         )
 
     def row_index(self, inputs: ControlInputs, rng: np.random.Generator) -> IntArray:
         """Return the rotated order."""
-        n_events = len(inputs.features)
-        bounds = circular_shift_bounds(n_events, self._min_shift(inputs))
-        if bounds is None:
-            raise ValueError("the run is too short to be rotated; see `unavailable`")
-        shift = int(rng.integers(bounds[0], bounds[1], endpoint=True))
-        return np.roll(np.arange(n_events, dtype=np.int64), shift)
+        return circular_shift_order(len(inputs.features), self._min_shift(inputs), rng)
 
     def _min_shift(self, inputs: ControlInputs) -> int:
         times = self.options.min_autocorrelation_times

@@ -1,4 +1,4 @@
-"""What the estimators share: checks of their input, blocks, weights, predictions and nested scores."""
+"""Base class of the estimators: input checks, blocks, weights, predictions and nested scores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -20,9 +20,9 @@ from sklearn.utils.validation import (
 )
 
 from lpact.errors import SplitError
-from lpact.math.ridge import Compute, Readout
+from lpact.math.ridge import Compute, Readout, RidgeFit
 from lpact.math.splits import BlockedFolds
-from lpact.math.types import FloatArray
+from lpact.math.types import FloatArray, IntArray
 from lpact.splits import Split, contiguous, grouped
 
 ArrayLike: TypeAlias = Any
@@ -41,9 +41,9 @@ class Problem:
     features, responses, unpenalised
         [n, p], [n_lags, n, t] and [n, m] or None.
     single
-        Whether there is one target, given as [n]: results lose their target axis.
+        Whether y is [n]: results have no target axis.
     names
-        Names of the features, where they came as a data frame.
+        Names of the features, if X is a data frame.
     """
 
     features: FloatArray
@@ -55,38 +55,34 @@ class Problem:
     names: tuple[str, ...] | None
 
     def by_target(self, values: Any) -> Any:
-        """Values [t, …], without the first axis where the response is a single one."""
+        """Values [t, …], without the first axis where y is [n]."""
         values = np.asarray(values)
         if not self.single:
             return values
         return values[0] if values.ndim > 1 else values[0].item()
 
 
-class Weights(NamedTuple):
-    """Fitted weights of features [p, t] and of unpenalised columns [m, t], and intercept [t], in raw units."""
-
-    features: FloatArray
-    unpenalised: FloatArray
-    intercept: FloatArray
-
-
 class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """A linear readout whose settings are chosen over contiguous blocks of rows."""
 
+    alphas: Sequence[float]
     cv: int | Split
     gap: int
     metric: Literal["r2", "pearson", "spearman"]
     device: str
     precision: Literal["float64", "float32"]
     memory_bytes: int | None
+    alpha_: FloatArray | float
+    lag_: IntArray | int
+    best_score_: FloatArray | float
     coef_: FloatArray
     intercept_: FloatArray | float
     unpenalised_coef_: FloatArray
     n_features_in_: int
 
     @abstractmethod
-    def _fit(self, problem: Problem) -> Weights:
-        """Choose settings, set the attributes that tell them, and return the weights."""
+    def _fit(self, problem: Problem) -> RidgeFit:
+        """Choose settings, set their attributes, and return the fit with weights on the columns of X."""
 
     @abstractmethod
     def _nested(self, problem: Problem, metrics: Sequence[str], keep: Sequence[str]) -> Readout:
@@ -109,14 +105,14 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         y
             Responses [n] or [n, t].
         groups
-            [n]: segment of every row (story, run), each in one piece. Segments are the blocks then, in place of ``cv``.
+            [n]: segment of every row (story, run), each contiguous. Segments replace ``cv`` as blocks.
         unpenalised
-            [n, m]: columns whose weights are not shrunk, such as nuisance features. An intercept is always there.
-            `predict` and `score` must be given them, too.
+            [n, m]: columns whose weights are not penalised, such as nuisance features. An intercept is always included.
+            `predict` and `score` need them, too.
         """
         names = _names(X)
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **_CHECKS)
-        return self._fitted(self._problem(X, y, groups, unpenalised, names))
+        return self._set(self._problem(X, y, groups, unpenalised, names))
 
     def fit_lags(
         self,
@@ -126,27 +122,25 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         groups: ArrayLike | None = None,
         unpenalised: ArrayLike | None = None,
     ) -> Self:
-        """Choose a lag, too, then fit as `fit` does.
+        """Choose a lag as well, then fit as in `fit`.
 
-        ``responses`` is [n_lags, n, t]: the response to every row at each candidate lag. `predict` then gives every
-        target at its own lag, whose index is in ``lag_``. `nested_scores` and its like take [n_lags, n, t] as well.
+        ``responses`` is [n_lags, n, t]: the response to every row at each candidate lag. `predict` then returns every
+        target at its own lag, whose index is in ``lag_``. Nested scores and predictions accept [n_lags, n, t] as well.
         """
         names = _names(X)
         X = validate_data(self, X, **_CHECKS)
         checked = _lagged(responses, len(X))
-        return self._fitted(self._problem(X, checked, groups, unpenalised, names))
+        return self._set(self._problem(X, checked, groups, unpenalised, names))
 
     def predict(self, X: ArrayLike, *, unpenalised: ArrayLike | None = None) -> FloatArray:
-        """Predictions [n] or [n, t], as the responses were, for features [n, p]."""
+        """Predictions [n] or [n, t], like the responses, for features [n, p]."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=_FLOATS)
         out: FloatArray = X @ self.coef_.T + self.intercept_
-        n_unpenalised = self.unpenalised_coef_.shape[-1]
         own = _unpenalised(unpenalised, X)
-        if n_unpenalised != (0 if own is None else own.shape[1]):
-            raise ValueError(
-                f"fitted with {n_unpenalised} unpenalised columns, got {0 if own is None else own.shape[1]}"
-            )
+        needed, given = self.unpenalised_coef_.shape[-1], 0 if own is None else own.shape[1]
+        if needed != given:
+            raise ValueError(f"fitted with {needed} unpenalised columns, got {given}")
         return out if own is None else out + own @ self.unpenalised_coef_.T
 
     def score(
@@ -157,7 +151,7 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         *,
         unpenalised: ArrayLike | None = None,
     ) -> float:
-        """R² of the predictions, the mean over targets, as `sklearn.metrics.r2_score` has it."""
+        """R² of the predictions, averaged over targets, as in `sklearn.metrics.r2_score`."""
         predicted = self.predict(X, unpenalised=unpenalised)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
@@ -170,18 +164,17 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         groups: ArrayLike | None = None,
         unpenalised: ArrayLike | None = None,
     ) -> FloatArray | float:
-        """Score of every target on rows that neither the weights nor the choice of settings has seen.
+        """Score of every target on rows that were used neither for the weights nor for the choice of settings.
 
         Every block is predicted from the others, with settings chosen on the others: the leak-free score of the whole
-        procedure. At least three blocks. The estimator need not be fitted, and stays as it is.
+        procedure. Needs at least three blocks. The estimator is not changed, and need not be fitted.
 
         Parameters
         ----------
         X, y, groups, unpenalised
             As in `fit`; ``y`` may be [n_lags, n, t].
         metric
-            ``"pearson"``, ``"spearman"`` or ``"r2"``, around the training mean; by default the one that settings are
-            chosen by.
+            ``"pearson"``, ``"spearman"`` or ``"r2"``, around the training mean; None for the estimator's ``metric``.
 
         Returns
         -------
@@ -189,9 +182,9 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
             [t], or a number where ``y`` is [n]; NaN where the response is constant.
         """
         problem = self._checked(X, y, groups, unpenalised)
-        asked = self.metric if metric is None else metric
-        readout = self._nested(problem, (asked,), ())
-        scores: FloatArray | float = problem.by_target(readout.scores(asked))
+        metric = metric or self.metric
+        readout = self._nested(problem, (metric,), ())
+        scores: FloatArray | float = problem.by_target(readout.scores(metric))
         return scores
 
     def nested_predictions(
@@ -207,10 +200,13 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         predicted: FloatArray = np.asarray(self._nested(problem, (), ("predictions",)).predicted)
         return predicted[:, 0] if problem.single else predicted
 
-    def _fitted(self, problem: Problem) -> Self:
+    def _set(self, problem: Problem) -> Self:
         fit = self._fit(problem)
-        self.coef_ = problem.by_target(fit.features.T)
-        self.unpenalised_coef_ = problem.by_target(fit.unpenalised.T)
+        self.alpha_ = problem.by_target(np.atleast_1d(self.alphas).astype(float)[fit.alpha])
+        self.lag_ = problem.by_target(fit.lag)
+        self.best_score_ = problem.by_target(fit.score)
+        self.coef_ = problem.by_target(fit.weights.T)
+        self.unpenalised_coef_ = problem.by_target(fit.nuisance_weights.T)
         self.intercept_ = problem.by_target(fit.intercept)
         return self
 
@@ -221,7 +217,7 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         groups: ArrayLike | None,
         unpenalised: ArrayLike | None,
     ) -> Problem:
-        """Input of a nested readout, checked without a trace on the estimator."""
+        """Checked input of a nested readout; sets no attributes."""
         names = _names(X)
         if np.ndim(y) == 3:
             X = check_array(X, input_name="X", estimator=self, **_CHECKS)
@@ -254,12 +250,11 @@ class BlockedEstimator(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
 
     def _folds(self, n_rows: int, groups: ArrayLike | None) -> BlockedFolds:
-        """The blocks: segments, blocks that were given, or equal ones."""
         if isinstance(self.cv, Split):
             if groups is not None:
-                raise ValueError("give blocks as cv or as groups, not both")
+                raise ValueError("pass blocks as cv or as groups, not both")
             if self.gap not in (0, self.cv.gap):
-                raise ValueError(f"cv has a gap of its own ({self.cv.gap}); set it there")
+                raise ValueError(f"the split has a gap of {self.cv.gap}; set the gap in the split")
             if not self.cv.contiguous:
                 raise ValueError(f"cv must hold out contiguous rows, got a {self.cv.kind} split")
             return self.cv.blocks()[1]
@@ -283,7 +278,7 @@ def _contiguous(make: Callable[..., Split], *args: Any, gap: int) -> BlockedFold
 
 
 def _lagged(responses: ArrayLike, n_rows: int) -> FloatArray:
-    """Responses at several lags, [n_lags, n, t], checked."""
+    """Checked responses at several lags, [n_lags, n, t]."""
     checked: FloatArray = check_array(
         responses, input_name="y", dtype=_FLOATS, ensure_2d=False, allow_nd=True
     )
@@ -299,7 +294,7 @@ def _names(X: ArrayLike) -> tuple[str, ...] | None:
 
 
 def _unpenalised(columns: ArrayLike | None, X: FloatArray) -> FloatArray | None:
-    """Columns [n, m], checked; None where there are none."""
+    """Checked columns [n, m], or None."""
     if columns is None:
         return None
     checked: FloatArray = check_array(columns, input_name="unpenalised", dtype=_FLOATS)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from lpact.estimators._blocked import ArrayLike, BlockedEstimator, Problem, Weights
-from lpact.math.ridge import METRICS
-from lpact.math.ridge.banded import (
+from lpact.estimators._blocked import ArrayLike, BlockedEstimator, Problem
+from lpact.math.ridge import (
+    METRICS,
+    BandedGrid,
     BandedReadout,
+    RidgeFit,
     cross_validated_banded_ridge,
     nested_banded_ridge,
 )
-from lpact.math.ridge.bands import BandedGrid
 from lpact.math.types import FloatArray, IntArray
 from lpact.splits import Split
 
@@ -32,23 +34,22 @@ class BandedRidge(BlockedEstimator):
     ----------
     spaces
         The feature space of every column, [p] labels; or a mapping from names of spaces to their columns (numbers, or
-        names where ``X`` is a data frame), every column once. None for one space, which is ridge regression.
+        names if ``X`` is a data frame), every column once. None for a single space: ridge regression.
     alphas
         Penalties α, positive.
     draws
         Largest number of random weights.
     patience, min_gain
-        The search stops after ``patience`` draws in a row that have not lifted the mean over targets of their best
+        The search stops after ``patience`` draws in a row that did not raise the mean over targets of their best
         validation score by more than ``min_gain``.
     concentration
         Of the Dirichlet distributions that weights are drawn from, in turn. Below 1, draws favour few spaces.
     subsets
         Whether to try every subset of the spaces (at most 10 spaces).
     random_state
-        Seed of the draws, or where to take one from.
+        Seed of the draws, or a generator to draw one from.
     cv
-        Number of blocks, or a contiguous split of `lpact.splits`. `fit` takes segments (stories, runs) as ``groups``
-        instead.
+        Number of blocks, or a contiguous split of `lpact.splits`. Segments (stories, runs) are the ``groups`` of `fit`.
     gap
         Rows left out of training on both sides of every held-out block.
     metric
@@ -60,7 +61,7 @@ class BandedRidge(BlockedEstimator):
     precision
         Of the large products: ``"float64"`` or ``"float32"``.
     memory_bytes
-        Working memory to stay under, beside the arrays given and returned; None for 2 GiB.
+        Limit of the working memory, in addition to input and output arrays; None for 2 GiB.
 
     Attributes
     ----------
@@ -73,8 +74,8 @@ class BandedRidge(BlockedEstimator):
     lag_
         Index of the chosen lag; 0 unless fitted by `fit_lags`.
     best_score_
-        Mean validation score of the choice, NaN where undefined; R² as scikit-learn has it, around the mean of the
-        validation block. It was the best of many: use `nested_scores` to report.
+        Mean validation score of the choice, NaN where undefined; R² as in scikit-learn, around the mean of the
+        validation block. It is the best of many: use `nested_scores` to report.
     gamma_
         Chosen weights of the spaces, in the order of ``spaces_``: [t, number of spaces], or [number of spaces].
     spaces_
@@ -86,7 +87,7 @@ class BandedRidge(BlockedEstimator):
     n_features_in_
         Number of features p.
     feature_names_in_
-        Names of the features, [p]; only where ``X`` is a data frame whose column names are all strings.
+        Names of the features, [p]; only if ``X`` is a data frame whose column names are all strings.
 
     Examples
     --------
@@ -102,9 +103,6 @@ class BandedRidge(BlockedEstimator):
     True
     """
 
-    alpha_: FloatArray | float
-    lag_: IntArray | int
-    best_score_: FloatArray | float
     gamma_: FloatArray
     spaces_: dict[Hashable, IntArray]
     search_: FloatArray
@@ -154,34 +152,30 @@ class BandedRidge(BlockedEstimator):
         groups: ArrayLike | None = None,
         unpenalised: ArrayLike | None = None,
     ) -> BandedReadout:
-        """All about the readout of `nested_scores`: choices in every block, scores and, where asked for, more.
+        """The whole readout of `nested_scores`: choices and scores in every block.
 
         ``keep`` may name ``"predictions"`` and ``"weights"``; weights are on the columns of the spaces side by side.
         A single response [n] counts as one target.
         """
         return self._nested(self._checked(X, y, groups, unpenalised), metrics, keep)
 
-    def _fit(self, problem: Problem) -> Weights:
-        grid = self._grid()
+    def _fit(self, problem: Problem) -> RidgeFit:
         spaces = self._spaces(problem)
         fit = cross_validated_banded_ridge(
             _parts(problem.features, spaces),
             problem.responses,
             problem.folds,
-            grid,
+            self._grid(),
             unpenalised=problem.unpenalised,
             form=self.form,
             compute=problem.compute,
         )
         self.spaces_ = spaces
-        self.alpha_ = problem.by_target(np.asarray(grid.alphas)[fit.alpha])
-        self.lag_ = problem.by_target(fit.lag)
-        self.best_score_ = problem.by_target(fit.score)
         self.gamma_ = problem.by_target(fit.gamma.T)
         self.search_ = fit.search
         weights = np.empty_like(fit.weights)
         weights[np.concatenate(list(spaces.values()))] = fit.weights  # back to the columns of X
-        return Weights(weights, fit.nuisance_weights, fit.intercept)
+        return replace(fit, weights=weights)
 
     def _nested(
         self, problem: Problem, metrics: Sequence[str], keep: Sequence[str]
@@ -234,7 +228,7 @@ class BandedRidge(BlockedEstimator):
 def _of_mapping(
     spaces: Mapping[Hashable, Any], n_features: int, names: tuple[str, ...] | None
 ) -> dict[Hashable, IntArray]:
-    """Columns by number, of spaces that give them by number or by name."""
+    """Columns by number, for spaces that list them by number or by name."""
     found: dict[Hashable, IntArray] = {}
     places = {name: i for i, name in enumerate(names or ())}
     for space, columns in spaces.items():
@@ -244,9 +238,7 @@ def _of_mapping(
         listed = [columns] if isinstance(columns, str) else list(columns)
         unknown = [c for c in listed if isinstance(c, str) and c not in places]
         if unknown:
-            raise ValueError(
-                f"the space {space!r} names a column that is not there: {unknown[0]!r}"
-            )
+            raise ValueError(f"the space {space!r} names an unknown column: {unknown[0]!r}")
         found[space] = np.array(
             [places[c] if isinstance(c, str) else int(c) for c in listed], dtype=np.int64
         )

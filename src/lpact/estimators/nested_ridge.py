@@ -7,28 +7,29 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lpact.estimators._blocked import ArrayLike, BlockedEstimator, Problem, Weights
+from lpact.estimators._blocked import ArrayLike, BlockedEstimator, Problem
 from lpact.math.ridge import (
     METRICS,
     PER_TARGET,
     SHARED,
     Readout,
+    RidgeFit,
     RidgeGrid,
     Selection,
     cross_validated_ridge,
     nested_ridge,
 )
-from lpact.math.types import FloatArray, IntArray
+from lpact.math.types import IntArray
 from lpact.splits import Split
 
 
 class NestedRidge(BlockedEstimator):
     """Ridge regression that chooses penalty and principal components over contiguous blocks of rows.
 
-    Neighbouring rows of a recording resemble each other, so that validation rows must not lie between training rows:
-    rows are cut into contiguous blocks, with an embargo of ``gap`` rows around the held-out ones. Features are
-    standardised on training rows only. `fit` chooses with every block as validation block in turn, and fits on all
-    rows; `nested_scores` says how well that whole procedure predicts rows that it has not seen.
+    Neighbouring rows of a recording are correlated, so validation rows must not lie between training rows: rows are cut
+    into contiguous blocks, with an embargo of ``gap`` rows around the held-out ones. Features are standardised on
+    training rows only. `fit` chooses with every block as validation block in turn, and fits on all rows;
+    `nested_scores` measures how well the whole procedure predicts unseen rows.
 
     Parameters
     ----------
@@ -37,15 +38,14 @@ class NestedRidge(BlockedEstimator):
     components
         Numbers of principal components of the standardised features, 0 for all features.
     cv
-        Number of blocks, or a contiguous split of `lpact.splits`. `fit` takes segments (stories, runs) as ``groups``
-        instead.
+        Number of blocks, or a contiguous split of `lpact.splits`. Segments (stories, runs) are the ``groups`` of `fit`.
     gap
         Rows left out of training on both sides of every held-out block.
     metric
         Validation score by which settings are chosen: ``"r2"``, ``"pearson"`` or ``"spearman"``.
     selection
-        Choose for every ``"target"`` by itself, ``"shared"`` by all of them, or as a
-        `lpact.math.ridge.Selection` says: groups of targets, and a level for each setting.
+        Choose settings per ``"target"``, ``"shared"`` by all targets, or by a `lpact.math.ridge.Selection`: groups of
+        targets, and a level for each setting.
     form
         Decompose the Gram matrix of columns (``"primal"``) or of rows (``"kernel"``), or the smaller one.
     device
@@ -53,7 +53,7 @@ class NestedRidge(BlockedEstimator):
     precision
         Of the large products: ``"float64"`` or ``"float32"``.
     memory_bytes
-        Working memory to stay under, beside the arrays given and returned; None for 2 GiB.
+        Limit of the working memory, in addition to input and output arrays; None for 2 GiB.
 
     Attributes
     ----------
@@ -68,14 +68,14 @@ class NestedRidge(BlockedEstimator):
     lag_
         Index of the chosen lag; 0 unless fitted by `fit_lags`.
     best_score_
-        Mean validation score of the choice, NaN where undefined; R² as scikit-learn has it, around the mean of the
-        validation block. It was the best of several: use `nested_scores` to report.
+        Mean validation score of the choice, NaN where undefined; R² as in scikit-learn, around the mean of the
+        validation block. It is the best of several: use `nested_scores` to report.
     unpenalised_coef_
         Weights of the unpenalised columns, [t, m] or [m].
     n_features_in_
         Number of features p.
     feature_names_in_
-        Names of the features, [p]; only where ``X`` is a data frame whose column names are all strings.
+        Names of the features, [p]; only if ``X`` is a data frame whose column names are all strings.
 
     Examples
     --------
@@ -88,10 +88,7 @@ class NestedRidge(BlockedEstimator):
     array([ 1.,  0.,  0., -1.])
     """
 
-    alpha_: FloatArray | float
     components_: IntArray | int
-    lag_: IntArray | int
-    best_score_: FloatArray | float
 
     def __init__(
         self,
@@ -128,28 +125,24 @@ class NestedRidge(BlockedEstimator):
         groups: ArrayLike | None = None,
         unpenalised: ArrayLike | None = None,
     ) -> Readout:
-        """All about the readout of `nested_scores`: choices in every block, scores and, where asked for, more.
+        """The whole readout of `nested_scores`: choices and scores in every block.
 
         ``keep`` may name ``"predictions"`` and ``"weights"``. A single response [n] counts as one target.
         """
         return self._nested(self._checked(X, y, groups, unpenalised), metrics, keep)
 
-    def _fit(self, problem: Problem) -> Weights:
-        grid = self._grid()
+    def _fit(self, problem: Problem) -> RidgeFit:
         fit = cross_validated_ridge(
             problem.features,
             problem.responses,
             problem.folds,
-            grid,
+            self._grid(),
             unpenalised=problem.unpenalised,
             form=self.form,
             compute=problem.compute,
         )
-        self.alpha_ = problem.by_target(np.asarray(grid.alphas)[fit.alpha])
         self.components_ = problem.by_target(fit.components)
-        self.lag_ = problem.by_target(fit.lag)
-        self.best_score_ = problem.by_target(fit.score)
-        return Weights(fit.weights, fit.nuisance_weights, fit.intercept)
+        return fit
 
     def _nested(self, problem: Problem, metrics: Sequence[str], keep: Sequence[str]) -> Readout:
         return nested_ridge(
@@ -174,7 +167,6 @@ class NestedRidge(BlockedEstimator):
 
 
 def _selection(selection: Any) -> Selection:
-    """The levels that a word stands for, or those that were given."""
     if isinstance(selection, Selection):
         return selection
     known = {"target": PER_TARGET, "shared": SHARED}

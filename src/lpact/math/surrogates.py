@@ -105,56 +105,19 @@ def autocorrelation_time(x: FloatArray) -> int:
     return int(np.argmax(covariance[1:] < covariance[0] / np.e)) + 1
 
 
-def circular_shift_bounds(n: int, min_shift: int) -> tuple[int, int] | None:
-    """Return the smallest and largest rotation of n events by at least ``min_shift``, either way.
+def circular_shift_order(n: int, min_shift: int, rng: np.random.Generator) -> IntArray:
+    """Return a row order [n] that rotates n events by at least ``min_shift`` in either direction.
 
-    Rotating by s forwards is rotating by n − s backwards, so s lies in [min_shift, n − min_shift].
-    None where that is empty.
+    Row i of the surrogate ``x[order]`` is row (i − s) mod n, s uniform on [min_shift, n − min_shift]: rotating by s
+    forwards is rotating by n − s backwards. To break the relation of a series to another, but not its own
+    autocorrelation, ``min_shift`` should exceed its `autocorrelation_time`.
     """
-    if n < 1 or min_shift < 1:
-        raise ValueError(f"n and min_shift must be at least 1, got {n} and {min_shift}")
-    return (min_shift, n - min_shift) if 2 * min_shift <= n else None
-
-
-def circular_shift_orders(
-    n: int, min_shift: int, n_draws: int, rng: np.random.Generator
-) -> IntArray:
-    """Return row orders that rotate n events by at least ``min_shift``, either way round.
-
-    Row i of a surrogate is row (i − s) mod n, with s uniform over `circular_shift_bounds` and
-    independent over draws. To break what binds a series to another, but not its own course,
-    ``min_shift`` should exceed its `autocorrelation_time`.
-
-    Parameters
-    ----------
-    n
-        Number of events.
-    min_shift
-        Smallest rotation, in events.
-    n_draws
-        Number of orders.
-    rng
-        Source of the rotations.
-
-    Returns
-    -------
-    orders
-        [n_draws, n]; ``x[orders[d]]`` is the d-th surrogate of x.
-
-    Raises
-    ------
-    ValueError
-        Where n events cannot be rotated that far.
-    """
-    if n_draws < 1:
-        raise ValueError(f"needs at least 1 draw, got {n_draws}")
-    bounds = circular_shift_bounds(n, min_shift)
-    if bounds is None:
+    if min_shift < 1 or 2 * min_shift > n:
         raise ValueError(
-            f"a rotation by at least {min_shift} event(s) either way round needs {2 * min_shift}, got {n}"
+            f"a rotation by at least {min_shift} event(s) in either direction needs {2 * min_shift} events, got {n}"
         )
-    shift = rng.integers(bounds[0], bounds[1], size=n_draws, endpoint=True)
-    return (np.arange(n, dtype=np.int64) - shift[:, None]) % n
+    shift = int(rng.integers(min_shift, n - min_shift, endpoint=True))
+    return np.roll(np.arange(n, dtype=np.int64), shift)
 
 
 def block_permutation(segment_ids: IntArray, block: int, rng: np.random.Generator) -> IntArray:

@@ -1,26 +1,25 @@
 """Ridge readouts that choose lag, penalty and components on blocks they are not tested on."""
 
-from lpact.math.ridge.axes import LinearMap, Moments
+from lpact.math.ridge._design import FittedFeatures
+from lpact.math.ridge._products import BatchedFeatures, MappedColumns
 from lpact.math.ridge.banded import (
     BandedFit,
+    BandedGrid,
     BandedReadout,
+    banded_candidates,
     cross_validated_banded_ridge,
     nested_banded_ridge,
 )
-from lpact.math.ridge.bands import BandedGrid, banded_candidates, space_subsets
 from lpact.math.ridge.compute import Compute, TooLittleMemory
-from lpact.math.ridge.design import FittedFeatures
-from lpact.math.ridge.grid import PER_TARGET, SHARED, RidgeGrid, Selection
+from lpact.math.ridge.grid import METRICS, PER_TARGET, SHARED, RidgeGrid, Selection
 from lpact.math.ridge.nested import (
     NestedRidge,
     cross_validated_ridge,
     nested_ridge,
     nested_ridge_draws,
 )
-from lpact.math.ridge.results import METRICS, Readout, RidgeFit
+from lpact.math.ridge.results import Readout, RidgeFit
 from lpact.math.ridge.single import single_column_readouts
-from lpact.math.ridge.small_products import BatchedFeatures, MappedColumns
-from lpact.math.ridge.subsets import subset_readouts
 
 __all__ = [
     "METRICS",
@@ -32,9 +31,7 @@ __all__ = [
     "BatchedFeatures",
     "Compute",
     "FittedFeatures",
-    "LinearMap",
     "MappedColumns",
-    "Moments",
     "NestedRidge",
     "Readout",
     "RidgeFit",
@@ -48,6 +45,4 @@ __all__ = [
     "nested_ridge",
     "nested_ridge_draws",
     "single_column_readouts",
-    "space_subsets",
-    "subset_readouts",
 ]

@@ -1,10 +1,14 @@
 """Banded ridge regression: one penalty per feature space, searched at random and chosen for every target.
 
-The search goes over weights γ of the feature spaces (see `bands`); for each, every penalty and lag is scored on every
-validation block, as in `nested`. A target takes the γ, lag and penalty with its best mean validation score. Nested, a
-training set that leaves out blocks {o, i} serves both outer blocks, so that one γ costs F(F−1)/2 decompositions. Every
-outer block sees the same γ in the same order, and stops its search by its own validation scores, which no row of the
-block enters. Training sets whose two outer blocks have stopped are not decomposed any more.
+Weights γ ≥ 0, one per feature space, multiply the standardised columns of space g by √γ_g. Ridge with penalty a on
+these is ridge with penalty a / γ_g on the columns of space g; γ_g = 0 leaves the space out. Whatever γ is, a training
+set needs one decomposition: of the columns' Gram matrix, with its blocks scaled by √(γ_g γ_h), or of K = Σ_g γ_g K_g,
+K_g = Z_g Z_gᵀ. Moments and kernels K_g are computed once for all γ, as far as memory allows.
+
+For each γ, every penalty and lag is scored on every validation block, as in `nested`. A target takes the γ, lag and
+penalty with its best mean validation score. Nested, the training set without blocks {o, i} serves both outer blocks, so
+that one γ costs F(F−1)/2 decompositions. Every outer block sees the same γ in the same order, and stops its search by
+its own validation scores, which do not depend on the rows of the block.
 
 References: Nunez-Elizalde, Huth & Gallant (2019), NeuroImage 197:482–492; Dupré la Tour, Eickenberg, Nunez-Elizalde &
 Gallant (2022), NeuroImage 264:119728 (random search).
@@ -12,31 +16,126 @@ Gallant (2022), NeuroImage 264:119728 (random search).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
-from lpact.math.ridge.axes import Axes, Projected
-from lpact.math.ridge.bands import (
-    BandedGrid,
-    Candidates,
-    Chunks,
-    SpacesEngine,
-    banded_candidates,
-    given_candidates,
-)
-from lpact.math.ridge.checks import check_inputs
-from lpact.math.ridge.compute import Array, Compute
-from lpact.math.ridge.design import Form
-from lpact.math.ridge.engine import Loaded
-from lpact.math.ridge.refit import held_out_scores
-from lpact.math.ridge.results import METRICS, Readout, RidgeFit, empty_scores
-from lpact.math.ridge.rows import Held, nested_validation
-from lpact.math.ridge.select import first_best
-from lpact.math.ridge.validation import coefficients_of
+from lpact.math.ridge._arrays import Held, n_rows, nested_validation
+from lpact.math.ridge._axes import Axes, KernelAxes, Moments, StandardRows, kernel_axes
+from lpact.math.ridge._design import Form, SharedDesign
+from lpact.math.ridge._engine import Engine, Fitted, HeldOutResults, Loaded, fit_all_rows
+from lpact.math.ridge.compute import Array, Backend, Compute
+from lpact.math.ridge.grid import METRICS, Metric, RidgeGrid, first_best
+from lpact.math.ridge.nested import check_inputs, nested_tests
+from lpact.math.ridge.results import Readout, RidgeFit
+from lpact.math.seeding import keyed_rng
 from lpact.math.splits import BlockedFolds
-from lpact.math.types import FloatArray, IntArray
+from lpact.math.types import BoolArray, FloatArray, IntArray
+
+MAX_SPACES = 10
+"""Feature spaces of which every subset is tried: 1,023 subsets."""
+
+_MAX_AT_ONCE = 16
+"""Weights that are tried together where targets are processed in several chunks."""
+
+
+@dataclass(frozen=True)
+class BandedGrid:
+    """Candidate settings of a banded ridge and how they are compared on validation blocks.
+
+    First every subset of the feature spaces is tried, with equal weights that add up to 1 and the smallest subsets
+    first. Then weights are drawn from Dirichlet distributions until ``draws`` have been tried or ``patience`` draws in
+    a row have not raised the best mean score by more than ``min_gain`` above its last such rise.
+
+    Attributes
+    ----------
+    alphas
+        Ridge penalties, positive, on the sum of squared weights of the weighted features.
+    draws
+        Largest number of random weights.
+    patience, min_gain
+        When to stop, see above. The mean is over the targets, of each one's best validation score so far.
+    concentration
+        Of the Dirichlet distributions, used in turn. Below 1, draws favour few spaces.
+    subsets
+        Whether to try every subset of the feature spaces. If not, equal weights of all spaces come first.
+    metric
+        Validation score by which settings are chosen.
+    seed
+        Of the draws, which depend only on it and the number of spaces.
+    """
+
+    alphas: tuple[float, ...]
+    draws: int = 1000
+    patience: int = 50
+    min_gain: float = 1e-4
+    concentration: tuple[float, ...] = (0.1, 1.0)
+    subsets: bool = True
+    metric: Metric = "r2"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        RidgeGrid(self.alphas, metric=self.metric)
+        if self.draws < 0 or self.patience < 1:
+            raise ValueError(
+                f"draws must be at least 0 and patience at least 1, got {self.draws} and {self.patience}"
+            )
+        if not (math.isfinite(self.min_gain) and self.min_gain >= 0.0):
+            raise ValueError(f"min_gain must not be negative, got {self.min_gain}")
+        positive = [math.isfinite(c) and c > 0.0 for c in self.concentration]
+        if not positive or not all(positive):
+            raise ValueError(f"concentration must be positive and finite, got {self.concentration}")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Weights to try, gamma [c, m], in this order; the first ``n_first`` are tried in any case."""
+
+    gamma: FloatArray
+    n_first: int
+
+
+def banded_candidates(n_spaces: int, grid: BandedGrid) -> Candidates:
+    """Weights that a search over ``n_spaces`` feature spaces tries; 1 for a single space."""
+    if n_spaces < 1:
+        raise ValueError("at least one feature space is needed")
+    sizes = range(1, n_spaces + 1) if grid.subsets else [n_spaces]
+    if grid.subsets and n_spaces > MAX_SPACES:
+        raise ValueError(
+            f"{n_spaces} feature spaces have {2**n_spaces - 1} subsets, and at most {MAX_SPACES} spaces are searched "
+            "that way: join some spaces, or use draws alone with subsets=False"
+        )
+    subsets = [subset for size in sizes for subset in combinations(range(n_spaces), size)]
+    first = np.zeros((len(subsets), n_spaces))
+    for row, subset in zip(first, subsets, strict=True):
+        row[list(subset)] = 1.0 / len(subset)
+    if n_spaces == 1:
+        return Candidates(first, 1)
+    rng = keyed_rng(grid.seed, "banded ridge", n_spaces)
+    cycle = grid.concentration
+    draws = [
+        rng.dirichlet(np.full(n_spaces, cycle[draw % len(cycle)])) for draw in range(grid.draws)
+    ]
+    return Candidates(np.array([*first, *draws]), len(first))
+
+
+def _given_candidates(gamma: FloatArray, n_spaces: int) -> Candidates:
+    gamma = np.asarray(gamma, dtype=np.float64)
+    if gamma.ndim != 2 or gamma.shape[1] != n_spaces or len(gamma) == 0:
+        raise ValueError(
+            f"candidates must be [c, {n_spaces}], one weight per feature space, got shape {gamma.shape}"
+        )
+    if not np.isfinite(gamma).all() or (gamma < 0.0).any() or not gamma.any(axis=1).all():
+        raise ValueError(
+            "candidates must be finite and not negative, with a positive weight in every row"
+        )
+    return Candidates(gamma, len(gamma))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +147,7 @@ class BandedReadout(Readout):
     gamma
         [F, m, t]: the chosen weight of every feature space.
     candidate
-        [F, t]: its place among the candidates.
+        [F, t]: its index among the candidates.
     candidates
         [c, m]: all weights that some outer block tried, in order.
     n_first
@@ -74,20 +173,7 @@ class BandedReadout(Readout):
 class BandedFit(RidgeFit):
     """A banded ridge fitted on all rows, with settings chosen on every block in turn.
 
-    Attributes
-    ----------
-    gamma
-        [m, t]: the chosen weight of every feature space.
-    candidate
-        [t]: its place among the candidates.
-    candidates
-        [c, m]: all weights that were tried, in order.
-    n_first
-        How many of them come before the draws.
-    search
-        [c]: mean over targets of the best validation score so far.
-    spaces
-        Columns of every feature space in ``weights`` and in the features to predict from.
+    Attributes are those of `BandedReadout` without outer blocks: ``gamma`` [m, t], ``candidate`` [t], ``search`` [c].
     """
 
     gamma: FloatArray
@@ -117,22 +203,12 @@ def nested_banded_ridge(
     ----------
     spaces
         Feature spaces, [n, p_g] each. Their columns are standardised on the training rows.
-    responses
-        [n_lags, n, t], one layer per candidate lag. Must be finite.
-    folds
-        Outer blocks; every other block validates. At least three.
     grid
         Penalties, and how to search for weights.
     candidates
-        [c, m]: weights to try in place of subsets and draws, all of them.
-    unpenalised
-        [n, m]: columns whose weights are not shrunk. An intercept is always there.
-    metrics
-        Held-out scores to compute.
-    keep
-        ``"predictions"``, ``"weights"``, or both; weights are on the spaces' columns side by side.
-    form, compute
-        As for `nested_ridge`.
+        [c, m]: weights to try instead of subsets and draws, all of them.
+    responses, folds, unpenalised, metrics, keep, form, compute
+        As in `nested_ridge`; kept weights are on the spaces' columns side by side.
 
     Notes
     -----
@@ -146,35 +222,37 @@ def nested_banded_ridge(
         keep=keep,
         unpenalised=unpenalised,
         form=form,
-        fewest_blocks=3,
+        min_blocks=3,
     )
-    tried = _candidates(spaces, grid, candidates)
-    _, n_rows, n_targets = responses.shape
-    tests = {frozenset({block}): [folds.rows(block)] for block in range(folds.n_blocks)}
-    engine = _engine(
-        spaces, responses, folds, grid, nested_validation(folds), tests, unpenalised, form, compute
+    engine = SpacesEngine(
+        spaces,
+        responses,
+        folds,
+        RidgeGrid(grid.alphas, metric=grid.metric),
+        nested_validation(folds),
+        nested_tests(folds),
+        unpenalised=unpenalised,
+        form=form,
+        compute=compute,
     )
-    chunks = Chunks(engine, responses)
-    search = _Search(folds.n_blocks, n_targets, tried, grid, engine.compute.tie_tolerance)
-    search.run(engine, chunks)
-    found = _Kept(engine, n_rows, n_targets, metrics, keep)
-    for targets, loaded in chunks:
-        _refit(engine, loaded, targets, search, found)
-    n_tried = int(search.tried.max())
+    search = _Search(engine, grid, candidates)
+    results = HeldOutResults(engine, metrics, keep)
+    for loaded in engine.loaded():
+        results.add(loaded, partial(search.fits, loaded))
     return BandedReadout(
         folds,
         search.lag,
         search.alpha,
         np.zeros_like(search.alpha),
-        found.pooled,
-        found.by_fold,
-        **found.arrays,
-        gamma=tried.gamma[search.candidate].transpose(0, 2, 1),
+        results.pooled,
+        results.by_fold,
+        **results.kept,
+        gamma=search.gamma[search.candidate].transpose(0, 2, 1),
         candidate=search.candidate,
-        candidates=tried.gamma[:n_tried],
-        n_first=tried.n_first,
+        candidates=search.gamma[: search.tried.max()],
+        n_first=search.n_first,
         tried=search.tried,
-        search=search.curve[:, :n_tried],
+        search=search.curve[:, : search.tried.max()],
         spaces=engine.slices,
     )
 
@@ -194,253 +272,315 @@ def cross_validated_banded_ridge(
 
     Parameters are those of `nested_banded_ridge`; two blocks are enough.
     """
-    check_inputs(responses, folds, unpenalised=unpenalised, form=form, fewest_blocks=2)
-    tried = _candidates(spaces, grid, candidates)
-    n_targets = responses.shape[2]
-    whole: Held = frozenset()
-    validation = {frozenset({block}): [(0, folds.rows(block))] for block in range(folds.n_blocks)}
-    engine = _engine(
-        spaces, responses, folds, grid, validation, {whole: []}, unpenalised, form, compute
+    check_inputs(responses, folds, unpenalised=unpenalised, form=form, min_blocks=2)
+    engine = SpacesEngine(
+        spaces,
+        responses,
+        folds,
+        RidgeGrid(grid.alphas, metric=grid.metric),
+        {frozenset({block}): [(0, folds.rows(block))] for block in range(folds.n_blocks)},
+        {frozenset(): []},
+        unpenalised=unpenalised,
+        form=form,
+        compute=compute,
     )
-    chunks = Chunks(engine, responses)
-    search = _Search(1, n_targets, tried, grid, engine.compute.tie_tolerance)
-    search.run(engine, chunks)
-    be = engine.be
-    n_unpenalised = engine.design.n_unpenalised
-    weights = be.empty(n_targets, engine.n_features)
-    nuisance = be.empty(n_targets, n_unpenalised)
-    intercept = be.empty(n_targets)
-    for targets, loaded in chunks:
-        for part in _parts(engine, loaded, targets, search, 0, whole, []):
-            place = be.index(targets.start + part.own)
-            weights[place], nuisance[place], intercept[place] = part.raw_weights(engine, loaded)
-    native = (lambda x: x) if not isinstance(responses, np.ndarray) else be.host
-    (n_tried,) = search.tried
+    search = _Search(engine, grid, candidates)
+    fits = ((loaded, search.fits(loaded, 0, frozenset())) for loaded in engine.loaded())
     return BandedFit(
         search.lag[0],
         search.alpha[0],
         np.zeros_like(search.alpha[0]),
         np.where(np.isfinite(search.best[0]), search.best[0], np.nan),
-        native(weights.T),
-        native(nuisance.T),
-        native(intercept),
-        gamma=tried.gamma[search.candidate[0]].T,
+        *fit_all_rows(engine, fits),
+        gamma=search.gamma[search.candidate[0]].T,
         candidate=search.candidate[0],
-        candidates=tried.gamma[:n_tried],
-        n_first=tried.n_first,
-        search=search.curve[0, :n_tried],
+        candidates=search.gamma[: search.tried[0]],
+        n_first=search.n_first,
+        search=search.curve[0, : search.tried[0]],
         spaces=engine.slices,
     )
 
 
-def _engine(
-    spaces: Sequence[Array],
-    responses: Array,
-    folds: BlockedFolds,
-    grid: BandedGrid,
-    validation: dict[Held, list[tuple[int, slice]]],
-    tests: dict[Held, list[slice]],
-    unpenalised: Array | None,
-    form: Form,
-    compute: Compute | None,
-) -> SpacesEngine:
-    n_lags, _, n_targets = responses.shape
-    return SpacesEngine(
-        spaces,
-        folds,
-        grid.ridge,
-        validation,
-        tests,
-        unpenalised=unpenalised,
-        form=form,
-        compute=compute or Compute(),
-        n_columns=n_lags * n_targets,
-        n_lags=n_lags,
-    )
-
-
-def _candidates(
-    spaces: Sequence[Array], grid: BandedGrid, candidates: FloatArray | None
-) -> Candidates:
-    if candidates is None:
-        return banded_candidates(len(spaces), grid)
-    return given_candidates(candidates, len(spaces))
-
-
 class _Search:
-    """The best settings so far of every target, for every outer block, and which searches go on."""
+    """The best settings so far of every target for every outer block, after a search over candidates.
+
+    Where targets come in several chunks, a few candidates are tried on each chunk before the next one is loaded; those
+    tried for an outer block after its search has stopped are ignored.
+    """
 
     def __init__(
-        self,
-        n_outer: int,
-        n_targets: int,
-        candidates: Candidates,
-        grid: BandedGrid,
-        tolerance: float,
+        self, engine: SpacesEngine, grid: BandedGrid, candidates: FloatArray | None
     ) -> None:
-        self.candidates, self.grid, self.tolerance = candidates, grid, tolerance
-        shape = (n_outer, n_targets)
+        n_spaces = len(engine.slices)
+        given = None if candidates is None else _given_candidates(candidates, n_spaces)
+        tried = given or banded_candidates(n_spaces, grid)
+        self.engine, self.grid = engine, grid
+        self.gamma, self.n_first = tried.gamma, tried.n_first
+        self.tolerance = engine.compute.tie_tolerance
+        n_outer = len(engine.tests)
+        shape = (n_outer, engine.n_targets)
         self.best = np.full(shape, -np.inf)
         self.candidate, self.lag, self.alpha = (np.zeros(shape, dtype=np.int64) for _ in range(3))
-        self.curve = np.full((n_outer, len(candidates.gamma)), np.nan)
+        self.curve = np.full((n_outer, len(self.gamma)), np.nan)
         self.tried = np.zeros(n_outer, dtype=np.int64)
-        self.live = np.ones(n_outer, dtype=np.bool_)
+        self._live = np.ones(n_outer, dtype=np.bool_)
         self._level = np.full(n_outer, -np.inf)
         self._stale = np.zeros(n_outer, dtype=np.int64)
+        step = engine.n_at_once
+        for start in range(0, len(self.gamma), step):
+            if self._live.any():
+                self._try(start, self.gamma[start : start + step])
 
-    def run(self, engine: SpacesEngine, chunks: Chunks) -> None:
-        """Try candidates until every outer block has stopped.
+    def _try(self, start: int, gamma: FloatArray) -> None:
+        """Score some candidates on all targets."""
+        engine = self.engine
+        keep_bytes = engine.decomposition_bytes // engine.n_at_once
+        views = [engine.weighted(own, self._live, keep_bytes) for own in gamma]
+        scores = np.empty((len(views), *self.best.shape))
+        place = np.empty(scores.shape, dtype=np.int64)
+        for loaded in engine.loaded():
+            for i, view in enumerate(views):
+                own = view.inner_scores(loaded)  # [outer, lags, 1, alphas, targets]
+                for outer, settings in enumerate(own.reshape(len(own), -1, own.shape[-1])):
+                    first = first_best(settings, self.tolerance)
+                    place[i, outer, loaded.targets] = first
+                    scores[i, outer, loaded.targets] = settings[first, np.arange(len(first))]
+        for i in range(len(views)):
+            self._update(start + i, scores[i], place[i])
 
-        Where targets come in several chunks, a few candidates are tried on each chunk before the next is loaded; those
-        tried for an outer block beyond its stop are not taken note of.
-        """
-        gamma, step = self.candidates.gamma, engine.n_at_once
-        keep_bytes = engine.decomposition_bytes // step
-        n_outer, n_targets = self.best.shape
-        for start in range(0, len(gamma), step):
-            views = [engine.weighted(g, self.live, keep_bytes) for g in gamma[start : start + step]]
-            scores = np.empty((len(views), n_outer, n_targets))
-            place = np.empty(scores.shape, dtype=np.int64)
-            for targets, loaded in chunks:
-                for i, view in enumerate(views):
-                    own = view.inner_scores(loaded, n_outer)  # [outer, lags, 1, alphas, targets]
-                    for outer, settings in enumerate(own.reshape(n_outer, -1, own.shape[-1])):
-                        first = first_best(settings, self.tolerance)
-                        place[i, outer, targets] = first
-                        scores[i, outer, targets] = settings[first, np.arange(len(first))]
-            for i in range(len(views)):
-                self.take(start + i, scores[i], place[i])
-            if not self.live.any():
-                return
-
-    def take(self, index: int, scores: FloatArray, place: IntArray) -> None:
-        """Take note of candidate ``index``: its best scores [outer, t] and where in lags × penalties they are."""
-        live = self.live.copy()
+    def _update(self, index: int, scores: FloatArray, place: IntArray) -> None:
+        """Add candidate ``index``: its best scores [outer, t] and their index in lags × penalties."""
+        live = self._live.copy()
         with np.errstate(invalid="ignore"):
             better = live[:, None] & (scores > self.best + self.tolerance)
         lag, alpha = np.divmod(place, len(self.grid.alphas))
-        for held, new in (
-            (self.best, scores),
-            (self.candidate, np.full(place.shape, index)),
-            (self.lag, lag),
-            (self.alpha, alpha),
-        ):
-            np.copyto(held, new, where=better)
+        np.copyto(self.best, scores, where=better)
+        np.copyto(self.candidate, index, where=better)
+        np.copyto(self.lag, lag, where=better)
+        np.copyto(self.alpha, alpha, where=better)
         self.tried[live] += 1
         defined = np.isfinite(self.best)
         total = np.where(defined, self.best, 0.0).sum(axis=1)
         n_defined = defined.sum(axis=1)
         mean = np.where(n_defined > 0, total / np.maximum(n_defined, 1), -np.inf)
         self.curve[live, index] = np.where(n_defined > 0, mean, np.nan)[live]
-        if index < self.candidates.n_first:
+        if index < self.n_first:
             self._level = mean
             return
         gained = live & (mean > self._level + self.grid.min_gain)
         self._level = np.where(gained, mean, self._level)
         self._stale = np.where(gained, 0, self._stale + 1)
-        self.live &= self._stale < self.grid.patience
+        self._live &= self._stale < self.grid.patience
+
+    def fits(self, loaded: Loaded, outer: int, held: Held) -> Iterator[Fitted]:
+        """Fits on one training set, one for every choice of weights among the targets of a chunk."""
+        engine, rows = self.engine, self.engine.tests[held]
+        candidate, lag, alpha = (
+            values[outer, loaded.targets] for values in (self.candidate, self.lag, self.alpha)
+        )
+        for index in np.unique(candidate):
+            own = np.flatnonzero(candidate == index)
+            axes = engine.fitted_axes(held, rows, self.gamma[index])
+            yield engine.fit(axes, loaded, own, lag[own], alpha[own], np.zeros_like(own))
+
+
+# --- training sets of weighted feature spaces -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Targets of a chunk that chose the same weights, fitted on one training set."""
+class SpaceKernels:
+    """A training set in row space: one kernel [n_train, n_train] per feature space.
 
-    own: IntArray  # places in the chunk
-    columns: IntArray  # columns of the loaded responses
-    axes: Axes
-    projected: Projected
-    coefficients: Array
+    ``cross`` holds the kernels [r, n_train] of runs of held-out rows with the training rows, ``sizes`` the columns of
+    every space.
+    """
 
-    def raw_weights(self, engine: SpacesEngine, loaded: Loaded) -> tuple[Array, Array, Array]:
-        """As the engine has them."""
-        return engine.raw_weights(
-            self.axes, loaded, self.columns, self.projected, self.coefficients
-        )
+    standard: StandardRows
+    kernels: tuple[Array, ...]
+    cross: Mapping[tuple[int, int], tuple[Array, ...]]
+    sizes: tuple[int, ...]
 
+    def axes(
+        self, gamma: FloatArray, inverse: FloatArray, most: int, validation: Sequence[slice]
+    ) -> KernelAxes:
+        """Decomposed with weights γ; ``inverse`` includes √γ."""
+        used = [int(g) for g in np.flatnonzero(gamma)]
 
-def _parts(
-    engine: SpacesEngine,
-    loaded: Loaded,
-    targets: slice,
-    search: _Search,
-    outer: int,
-    held: Held,
-    rows: list[slice],
-) -> Iterator[_Part]:
-    """Fit a training set for every choice of weights among the targets of a chunk."""
-    candidate = search.candidate[outer, targets]
-    for index in np.unique(candidate):
-        own = np.flatnonzero(candidate == index)
-        columns = search.lag[outer, targets][own] * loaded.n_targets + own
-        axes = engine.fitted_axes(held, rows, search.candidates.gamma[index])
-        projected = axes.project(loaded.responses, columns)
-        alpha = search.alpha[outer, targets][own]
-        coefficients = coefficients_of(
-            engine.be, axes, engine.grid, projected, alpha, np.zeros_like(alpha)
-        )
-        yield _Part(own, columns, axes, projected, coefficients)
+        def weighted_sum(kernels: Sequence[Array]) -> Array:
+            total = kernels[used[0]] * float(gamma[used[0]])
+            for g in used[1:]:
+                total += kernels[g] * float(gamma[g])
+            return total
+
+        keys = [(part.start, part.stop) for part in validation]
+        cross = {key: weighted_sum(self.cross[key]) for key in keys}
+        kernel = weighted_sum(self.kernels)
+        size = max(kernel.shape[0], sum(self.sizes[g] for g in used))
+        return kernel_axes(self.standard, kernel, cross, inverse, most, size, float(np.max(gamma)))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the kernels."""
+        parts = [*self.kernels, *(k for kernels in self.cross.values() for k in kernels)]
+        return sum(8 * part.shape[0] * part.shape[1] for part in parts)
 
 
-class _Kept:
-    """Results of a nested search, filled chunk by chunk."""
+class SpacesDesign(SharedDesign):
+    """Columns of feature spaces, to be decomposed with many weights."""
+
+    def __init__(self, *args: Any, spaces: tuple[slice, ...], keep_bytes: int, **options: Any):
+        super().__init__(*args, **options)
+        self.spaces, self.keep_bytes, self._kept_bytes = spaces, keep_bytes, 0
+        self.sizes = tuple(n_rows(space) for space in spaces)
+        self._moments: dict[Held, Moments] = {}
+        self._kernels: dict[Held, SpaceKernels] = {}
+
+    def train_weighted(self, held: Held, validation: Sequence[slice], gamma: FloatArray) -> Axes:
+        """A training set with weights γ [m] on the feature spaces."""
+        by_column = np.repeat(np.sqrt(gamma), self.sizes)
+        if self.form == "primal":
+            return self._shared_moments(held).axes(self.most, by_column)
+        kernels = self._shared_kernels(held, validation)
+        inverse = kernels.standard.inverse.copy()
+        inverse[self.n_unpenalised :] *= by_column
+        return kernels.axes(gamma, inverse, self.most, validation)
+
+    def _fits(self, n_bytes: int) -> bool:
+        fits = self._kept_bytes + n_bytes <= self.keep_bytes
+        self._kept_bytes += n_bytes if fits else 0
+        return fits
+
+    def _shared_moments(self, held: Held) -> Moments:
+        if held in self._moments:
+            return self._moments[held]
+        made = self.moments(held)
+        n_columns = made.gram.shape[0]
+        own = 0 if made.design is not None else made.columns.values.shape[0]
+        if self._fits(8 * n_columns * (n_columns + own)):
+            self._moments[held] = made
+            if len(self._moments) == len(self.pieces.members):
+                self.forget_grams()
+        return made
+
+    def _shared_kernels(self, held: Held, validation: Sequence[slice]) -> SpaceKernels:
+        keys = [(part.start, part.stop) for part in validation]
+        if held in self._kernels and all(key in self._kernels[held].cross for key in keys):
+            return self._kernels[held]
+        standard = self.standard_rows(held)
+        values, _ = standard.values()
+        by_space = [values[:, space] for space in self.spaces]
+        train = [self.be.take(values, standard.rows, 0) for values in by_space]
+        cross = {
+            key: tuple(x[part] @ z.T for x, z in zip(by_space, train, strict=True))
+            for key, part in zip(keys, validation, strict=True)
+        }
+        made = SpaceKernels(standard, tuple(z @ z.T for z in train), cross, self.sizes)
+        if held not in self._kernels and self._fits(made.nbytes):
+            self._kernels[held] = made
+        return made
+
+
+class SpacesEngine(Engine):
+    """Training sets of feature spaces, for any weights.
+
+    At most a third of the memory is for what all weights share, a sixth for decompositions that several chunks of
+    targets need.
+    """
+
+    design: SpacesDesign
 
     def __init__(
-        self,
-        engine: SpacesEngine,
-        n_rows: int,
-        n_targets: int,
-        metrics: Sequence[str],
-        keep: Sequence[str],
-    ) -> None:
-        n_blocks = engine.folds.n_blocks
-        self.metrics = tuple(metrics)
-        self.pooled = empty_scores(self.metrics, n_targets)
-        self.by_fold = empty_scores(self.metrics, n_blocks, n_targets)
-        self.arrays: dict[str, FloatArray] = {}
-        if "predictions" in keep:
-            for name in ("observed", "predicted", "baseline"):
-                self.arrays[name] = np.empty((n_rows, n_targets))
-        if "weights" in keep:
-            self.arrays["weights"] = np.empty((n_blocks, engine.n_features, n_targets))
-            shape = (n_blocks, engine.design.n_unpenalised, n_targets)
-            self.arrays["nuisance_weights"] = np.empty(shape)
-            self.arrays["intercept"] = np.empty((n_blocks, n_targets))
+        self, spaces: Sequence[Array], responses: Array, *args: Any, compute: Any, **options: Any
+    ):
+        compute = compute or Compute()
+        features, self.slices = _stacked(compute.open(), spaces, responses.shape[1])
+        self._fitted: dict[tuple[Held, bytes], Axes] = {}
+        self._fitted_bytes = 0
+        self._loaded: Loaded | None = None
+        super().__init__(features, responses, *args, compute=compute, **options)
+
+    def _make_design(self, design: Any, unpenalised: Array | None, form: Form) -> SpacesDesign:
+        # Blocks are rotated once for all weights: that pays where they have twice as many rows as columns.
+        self.design = SpacesDesign(
+            self.be,
+            design,
+            unpenalised,
+            self.pieces,
+            form=form,
+            most=self.most,
+            spaces=self.slices,
+            keep_bytes=self.compute.memory_bytes // 3,
+            compress=2 * self.n_features if self.grid.metric != "spearman" else 0,
+        )
+        return self.design
+
+    def weighted(self, gamma: FloatArray, live: BoolArray, keep_bytes: int) -> Engine:
+        """The engine of weights γ [m], sharing all that does not depend on them, for the outer blocks in ``live``."""
+        own: Engine = copy.copy(self)
+        own.train = partial(self.design.train_weighted, gamma=gamma)
+        own.keep_bytes, own._kept_bytes, own._trained = keep_bytes, 0, {}
+        own.validation = {
+            held: [(outer, rows) for outer, rows in parts if live[outer]]
+            for held, parts in self.validation.items()
+        }
+        return own
+
+    def loaded(self) -> Iterator[Loaded]:
+        """All targets in chunks that fit into memory; a single chunk stays loaded."""
+        parts = self.chunks(0, self.n_targets)
+        for part in parts:
+            if self._loaded is None or self._loaded.targets != part:
+                self._loaded = None  # free it first
+                self._loaded = self.load(part)
+            yield self._loaded
+
+    @property
+    def decomposition_bytes(self) -> int:
+        """Memory for decompositions that are kept from one chunk of targets to the next; none if there is one chunk."""
+        return 0 if self.n_targets <= self._chunk_size() else self.compute.memory_bytes // 6
+
+    @property
+    def n_at_once(self) -> int:
+        """Weights whose decompositions fit into that memory; at least one."""
+        n, rank = self.folds.n_rows, min(self.folds.n_rows, self.n_features)
+        one = self.be.itemsize * len(self.validation) * rank * (rank + 2 * n // self.folds.n_blocks)
+        return max(1, min(_MAX_AT_ONCE, self.decomposition_bytes // max(1, one)))
+
+    def fitted_axes(self, held: Held, rows: Sequence[slice], gamma: FloatArray) -> Axes:
+        """A training set with weights γ, from memory or computed."""
+        key = (held, gamma.tobytes())
+        if key in self._fitted:
+            return self._fitted[key]
+        axes = self.design.train_weighted(held, rows, gamma)
+        if self._fitted_bytes + axes.nbytes <= self.decomposition_bytes:
+            self._fitted_bytes += axes.nbytes
+            self._fitted[key] = axes
+        return axes
+
+    def _search_bytes(self) -> int:
+        return 16 * _MAX_AT_ONCE * self.folds.n_blocks
+
+    def _fixed_bytes(self, n: int, p: int, item: int) -> int:
+        n_sets = len(self.pieces.members)
+        if self.form == "primal":
+            shared, making = n_sets * 8 * p * p, (len(self.pieces.slices) + 4) * 8 * p * p
+        else:
+            shared, making = n_sets * len(self.slices) * 8 * n * n, 24 * n * p + 32 * n * n
+        features = (8 + item) * n * p + making + min(shared, self.design.keep_bytes)
+        return features + self.compute.memory_bytes // 6 + 2 * self.tile_bytes
 
 
-def _refit(
-    engine: SpacesEngine, loaded: Loaded, targets: slice, search: _Search, found: _Kept
-) -> None:
-    """Fit every outer training set at the chosen settings, predict its block, and score."""
-    be, arrays = engine.be, found.arrays
-    observed = be.empty(loaded.n_targets, engine.folds.n_rows)
-    predicted = be.empty(loaded.n_targets, engine.folds.n_rows)
-    for held, (rows,) in engine.tests.items():
-        (block,) = held
-        for part in _parts(engine, loaded, targets, search, block, held, [rows]):
-            scores, nuisance = part.axes.scores(rows)
-            deviation = part.coefficients @ scores.T
-            if nuisance is not None:
-                deviation = deviation + part.projected.nuisance @ nuisance.T
-            own = (
-                be.take(loaded.responses.rows[:, rows], part.columns, 0)
-                - part.projected.mean[:, None]
+def _stacked(be: Backend, spaces: Sequence[Array], n: int) -> tuple[Array, tuple[slice, ...]]:
+    """The columns of all feature spaces side by side, and the columns of each space."""
+    if not spaces:
+        raise ValueError("at least one feature space is needed")
+    for i, space in enumerate(spaces):
+        if space.ndim != 2 or space.shape[0] != n or space.shape[1] == 0:
+            raise ValueError(
+                f"feature space {i} must be [{n}, p] with at least one column, got {tuple(space.shape)}"
             )
-            place = be.index(part.own)
-            observed[:, rows][place] = own
-            predicted[:, rows][place] = deviation
-            everywhere = targets.start + part.own
-            if "predicted" in arrays:
-                factor = loaded.responses.factor[part.columns]
-                mean = loaded.responses.offset[part.columns] + be.host(part.projected.mean) / factor
-                raw = be.take(be.wide(loaded.raw[rows]), part.columns, 1)
-                arrays["observed"][rows, everywhere] = be.host(raw)
-                arrays["baseline"][rows, everywhere] = mean
-                arrays["predicted"][rows, everywhere] = mean + be.host(deviation).T / factor
-            if "weights" in arrays:
-                names = ("weights", "nuisance_weights", "intercept")
-                for name, values in zip(names, part.raw_weights(engine, loaded), strict=True):
-                    arrays[name][block][..., everywhere] = be.host(values).T
-    pooled, by_fold = held_out_scores(engine, observed, predicted, found.metrics)
-    for metric in found.metrics:
-        found.pooled[metric][targets] = pooled[metric]
-        found.by_fold[metric][:, targets] = by_fold[metric]
+    edges = np.cumsum([0, *(space.shape[1] for space in spaces)]).tolist()
+    slices = tuple(slice(*edge) for edge in pairwise(edges))
+    if all(isinstance(space, np.ndarray) for space in spaces):
+        return np.concatenate(list(spaces), axis=1), slices
+    return be.concatenate([be.wide(space) for space in spaces], 1), slices

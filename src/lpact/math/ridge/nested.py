@@ -1,9 +1,9 @@
 """Nested, blocked, cross-validated ridge regression over lags × principal components × penalties.
 
 Every outer block is predicted from the others; its lag, penalty and number of components are chosen on each of the
-other blocks in turn. The training set that leaves out blocks {o, i} serves outer block o with validation block i and
-outer i with validation o, so that F(F−1)/2 + F decompositions are enough for F blocks. Lags and row orders are taken on
-the responses while the features stay: they cost products, no decomposition.
+other blocks in turn. The training set without blocks {o, i} serves outer block o with validation block i and outer i
+with validation o, so that F(F−1)/2 + F decompositions are enough for F blocks. Lags and row orders are applied to the
+responses while the features stay: they cost products, no decomposition.
 
 Reference: Hoerl & Kennard (1970), Technometrics 12:55–67. docs/explanation/engine.md derives the algorithm.
 """
@@ -12,23 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from lpact.math.ridge.axes import LinearMap
-from lpact.math.ridge.checks import check_inputs, check_orders
+from lpact.math.ridge._arrays import Held, nested_validation
+from lpact.math.ridge._design import FittedFeatures, Form
+from lpact.math.ridge._engine import Engine, Fitted, HeldOutResults, Loaded, fit_all_rows
+from lpact.math.ridge._products import NotSmall
 from lpact.math.ridge.compute import Array, Compute
-from lpact.math.ridge.design import FittedFeatures, Form
-from lpact.math.ridge.engine import Engine
-from lpact.math.ridge.grid import RidgeGrid
-from lpact.math.ridge.refit import Collector, choice_of, refit
-from lpact.math.ridge.results import METRICS, Readout, RidgeFit
-from lpact.math.ridge.rows import Held, nested_validation
-from lpact.math.ridge.select import Choice
+from lpact.math.ridge.grid import METRICS, Choice, RidgeGrid
+from lpact.math.ridge.results import Readout, RidgeFit
 from lpact.math.ridge.small import SmallRidge
-from lpact.math.ridge.small_plan import NotSmall
 from lpact.math.splits import BlockedFolds
-from lpact.math.types import FloatArray, IntArray
+from lpact.math.types import IntArray
 
 
 def nested_ridge(
@@ -38,7 +36,6 @@ def nested_ridge(
     grid: RidgeGrid,
     *,
     unpenalised: Array | None = None,
-    linear_map: LinearMap | None = None,
     metrics: Sequence[str] = METRICS,
     keep: Sequence[str] = (),
     form: Form = "auto",
@@ -51,26 +48,23 @@ def nested_ridge(
     design
         Features [n, p], or a function of the training rows that returns them (for features that are themselves fitted).
     responses
-        [n_lags, n, t], one layer per candidate lag. Must be finite.
+        [n_lags, n, t], one array per candidate lag. Must be finite.
     folds
         Outer blocks; every other block validates. At least three.
     grid
         Penalties, component counts and how to choose.
     unpenalised
-        [n, m]: columns whose weights are not shrunk. An intercept is always there.
-    linear_map
-        Map of the features, fitted on the moments of every training set (see `LinearMap`).
+        [n, m]: columns whose weights are not penalised. An intercept is always included.
     metrics
         Held-out scores to compute.
     keep
-        ``"predictions"``, ``"weights"``, or both, to have them in the result.
+        ``"predictions"``, ``"weights"``, or both, to include them in the result.
     form
         Decompose the Gram matrix of columns (``"primal"``) or of rows (``"kernel"``), or the smaller one.
     compute
         Device, precision and memory.
     """
-    plain = unpenalised is None and linear_map is None and not keep and form == "auto"
-    if plain:
+    if unpenalised is None and not keep and form == "auto":
         return NestedRidge(responses, folds, grid, metrics=metrics, compute=compute).fit(design)
     (readout,) = nested_ridge_draws(
         design,
@@ -79,7 +73,6 @@ def nested_ridge(
         grid,
         [None],
         unpenalised=unpenalised,
-        linear_map=linear_map,
         metrics=metrics,
         keep=keep,
         form=form,
@@ -91,9 +84,8 @@ def nested_ridge(
 class NestedRidge:
     """`nested_ridge` of the same responses from one design after another.
 
-    What depends on the responses alone is made once, which is half of the time of a small fit. Small fits solve all
-    training sets at once (see `lpact.math.ridge.small`); others are those of `nested_ridge_draws`. A readout depends on
-    its own design only, not on those before it.
+    Statistics of the responses are computed once. Small fits solve all training sets at once (see
+    `lpact.math.ridge.small`); others use `nested_ridge_draws`. A readout depends on its own design only.
     """
 
     def __init__(
@@ -105,7 +97,7 @@ class NestedRidge:
         metrics: Sequence[str] = METRICS,
         compute: Compute | None = None,
     ) -> None:
-        check_inputs(responses, folds, metrics=metrics, fewest_blocks=3)
+        check_inputs(responses, folds, metrics=metrics, min_blocks=3)
         self.responses, self.folds, self.grid = responses, folds, grid
         self.metrics, self.compute = metrics, compute or Compute()
         self._small: SmallRidge | None = None
@@ -117,15 +109,8 @@ class NestedRidge:
         if self._small is not None:
             with suppress(NotSmall):
                 return self._small.fit(design)
-        (readout,) = nested_ridge_draws(
-            design,
-            self.responses,
-            self.folds,
-            self.grid,
-            [None],
-            metrics=self.metrics,
-            compute=self.compute,
-        )
+        data = (design, self.responses, self.folds, self.grid, [None])
+        (readout,) = nested_ridge_draws(*data, metrics=self.metrics, compute=self.compute)
         return readout
 
 
@@ -137,7 +122,6 @@ def nested_ridge_draws(
     orders: Iterable[IntArray | None],
     *,
     unpenalised: Array | None = None,
-    linear_map: LinearMap | None = None,
     metrics: Sequence[str] = METRICS,
     keep: Sequence[str] = (),
     form: Form = "auto",
@@ -145,8 +129,8 @@ def nested_ridge_draws(
 ) -> list[Readout]:
     """The same readout for several row orders of the responses, sharing everything that depends on the features.
 
-    ``orders`` holds permutations [n], None for the responses as they are: event i of the features meets event
-    ``order[i]`` of the responses, at every lag. Circular shifts, block and token shuffles are such orders.
+    ``orders`` are permutations [n], None for the responses in their own order: event i of the features is paired with
+    event ``order[i]`` of the responses, at every lag. Circular shifts, block and token shuffles are such orders.
     """
     check_inputs(
         responses,
@@ -155,46 +139,48 @@ def nested_ridge_draws(
         keep=keep,
         unpenalised=unpenalised,
         form=form,
-        fewest_blocks=3,
+        min_blocks=3,
     )
-    asked = check_orders(orders, folds.n_rows)
-    n_lags, _, n_targets = responses.shape
-    blocks = range(folds.n_blocks)
-    tests = {frozenset({block}): [folds.rows(block)] for block in blocks}
+    checked = [None if order is None else _permutation(order, folds.n_rows) for order in orders]
+    if not checked:
+        return []
     engine = Engine(
         design,
+        responses,
         folds,
         grid,
         nested_validation(folds),
-        tests,
+        nested_tests(folds),
+        orders=checked,
         unpenalised=unpenalised,
-        linear_map=linear_map,
         form=form,
-        compute=compute or Compute(),
-        n_columns=len(asked) * n_lags * n_targets,
-        n_lags=n_lags,
+        compute=compute,
     )
-    collectors = [Collector(engine, responses, metrics, keep) for _ in asked]
-    if grid.selection.alone:
-        for chunk in engine.chunks(len(asked), n_targets):
-            loaded = engine.load(responses, asked, chunk)
-            choices = engine.choose(engine.inner_scores(loaded, folds.n_blocks))
-            refit(engine, loaded, choices, collectors)
-    else:
-        engine.reserve(folds.n_blocks, n_targets)
-        for draw in range(len(asked)):
-            scores = np.empty(
-                (folds.n_blocks, n_lags, len(grid.components), len(grid.alphas), n_targets)
+    results = HeldOutResults(engine, metrics, keep)
+    choices = []
+    for loaded, choice, _ in engine.chosen():
+        choices.append(choice)
+        results.add(loaded, partial(engine.fit_chosen, loaded, choice))
+    every = joined_choice(choices)
+    components = np.asarray(grid.components)[every.components]
+    n_targets, readouts = responses.shape[2], []
+    for first in range(0, engine.n_targets, n_targets):
+
+        def own(values: Any, targets: slice = slice(first, first + n_targets)) -> Any:
+            return np.ascontiguousarray(values[..., targets])
+
+        readouts.append(
+            Readout(
+                folds,
+                own(every.lag),
+                own(every.alpha),
+                own(components),
+                {metric: own(scores) for metric, scores in results.pooled.items()},
+                {metric: own(scores) for metric, scores in results.by_fold.items()},
+                **{name: own(values) for name, values in results.kept.items()},
             )
-            for chunk in engine.chunks(1, n_targets, draw):
-                loaded = engine.load(responses, asked, chunk)
-                scores[..., chunk[0].targets] = engine.inner_scores(loaded, folds.n_blocks)
-            choices = engine.choose(scores)
-            for chunk in engine.chunks(1, n_targets, draw):
-                loaded = engine.load(responses, asked, chunk)
-                part = [choice_of(choice, chunk[0].targets) for choice in choices]
-                refit(engine, loaded, part, collectors)
-    return [collector.readout() for collector in collectors]
+        )
+    return readouts
 
 
 def cross_validated_ridge(
@@ -204,7 +190,6 @@ def cross_validated_ridge(
     grid: RidgeGrid,
     *,
     unpenalised: Array | None = None,
-    linear_map: LinearMap | None = None,
     form: Form = "auto",
     compute: Compute | None = None,
 ) -> RidgeFit:
@@ -212,67 +197,93 @@ def cross_validated_ridge(
 
     Parameters are those of `nested_ridge`; two blocks are enough.
     """
-    check_inputs(responses, folds, unpenalised=unpenalised, form=form, fewest_blocks=2)
-    n_lags, _, n_targets = responses.shape
-    whole: Held = frozenset()
-    validation = {frozenset({block}): [(0, folds.rows(block))] for block in range(folds.n_blocks)}
+    check_inputs(responses, folds, unpenalised=unpenalised, form=form, min_blocks=2)
     engine = Engine(
         design,
+        responses,
         folds,
         grid,
-        validation,
-        {whole: []},
+        {frozenset({block}): [(0, folds.rows(block))] for block in range(folds.n_blocks)},
+        {frozenset(): []},
         unpenalised=unpenalised,
-        linear_map=linear_map,
         form=form,
-        compute=compute or Compute(),
-        n_columns=n_lags * n_targets,
-        n_lags=n_lags,
+        compute=compute,
     )
-    fits = list(_whole_fits(engine, responses))
-    choices, best, weights, nuisance, intercept = zip(*fits, strict=True)
-    native = (lambda x: x) if not isinstance(responses, np.ndarray) else engine.be.host
-    return RidgeFit(
-        np.concatenate([c.lag for c in choices]),
-        np.concatenate([c.alpha for c in choices]),
-        np.asarray(grid.components)[np.concatenate([c.components for c in choices])],
-        np.concatenate(best),
-        native(engine.be.concatenate(list(weights), 0)).T,
-        native(engine.be.concatenate(list(nuisance), 0)).T,
-        native(engine.be.concatenate(list(intercept), 0)),
+    choices, best = [], []
+
+    def fits() -> Iterator[tuple[Loaded, list[Fitted]]]:
+        for loaded, choice, scores in engine.chosen():
+            lag, components, alpha = choice.lag[0], choice.components[0], choice.alpha[0]
+            choices.append(choice)
+            best.append(scores[0][lag, components, alpha, np.arange(loaded.n_targets)])
+            yield loaded, engine.fit_chosen(loaded, choice, 0, frozenset())
+
+    weights = fit_all_rows(engine, fits())
+    every = joined_choice(choices)
+    components = np.asarray(grid.components)[every.components[0]]
+    return RidgeFit(every.lag[0], every.alpha[0], components, np.concatenate(best), *weights)
+
+
+def joined_choice(choices: Sequence[Choice]) -> Choice:
+    """The choices of all chunks of targets."""
+    return Choice(
+        np.concatenate([c.lag for c in choices], axis=-1),
+        np.concatenate([c.components for c in choices], axis=-1),
+        np.concatenate([c.alpha for c in choices], axis=-1),
     )
 
 
-def _whole_fits(
-    engine: Engine, responses: Array
-) -> Iterator[tuple[Choice, FloatArray, Array, Array, Array]]:
-    """Choice, best score, weights, weights of unpenalised columns and intercept of each chunk of targets."""
-    n_targets = responses.shape[2]
-    scores = None
-    if not engine.grid.selection.alone:
-        engine.reserve(1, n_targets)
-        settings = (len(engine.grid.components), len(engine.grid.alphas))
-        scores = np.empty((1, responses.shape[0], *settings, n_targets))
-        for chunk in engine.chunks(1, n_targets):
-            loaded = engine.load(responses, [None], chunk)
-            scores[..., chunk[0].targets] = engine.inner_scores(loaded, 1)
-        joint = engine.choose(scores)[0]
-    for chunk in engine.chunks(1, n_targets):
-        loaded = engine.load(responses, [None], chunk)
-        if scores is None:
-            own = engine.inner_scores(loaded, 1)
-            choice = engine.choose(own)[0]
-        else:
-            own = scores[..., chunk[0].targets]
-            choice = choice_of(joint, chunk[0].targets)
-        axes = engine.trained(frozenset()).axes
-        projected, coefficients = engine.fitted(
-            axes, loaded, choice.lag, choice.alpha, choice.components
+def nested_tests(folds: BlockedFolds) -> dict[Held, list[slice]]:
+    """The rows that every outer training set predicts."""
+    return {frozenset({block}): [folds.rows(block)] for block in range(folds.n_blocks)}
+
+
+def check_inputs(
+    responses: Array,
+    folds: BlockedFolds,
+    *,
+    metrics: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    unpenalised: Array | None = None,
+    form: str = "auto",
+    min_blocks: int,
+) -> None:
+    """Raise `ValueError` if shapes, folds or names are invalid."""
+    if getattr(responses, "ndim", 0) != 3:
+        shape = tuple(getattr(responses, "shape", ())) or type(responses).__name__
+        raise ValueError(f"responses must be an array [n_lags, n, t], got {shape}")
+    n_lags, n_rows, n_targets = responses.shape
+    if n_lags == 0 or n_targets == 0:
+        raise ValueError(
+            f"responses need at least one lag and one target, got {n_lags} lags and {n_targets} targets"
         )
-        place = (choice.lag, choice.components, choice.alpha, np.arange(own.shape[-1]))
-        columns = loaded.columns(choice.lag)
-        yield (
-            choice,
-            own[0][place],
-            *engine.raw_weights(axes, loaded, columns, projected, coefficients),
+    if folds.n_rows != n_rows:
+        raise ValueError(f"folds have {folds.n_rows} rows, responses have {n_rows}")
+    if folds.n_blocks < min_blocks:
+        work = "cross-validation" if min_blocks == 2 else "nested selection"
+        raise ValueError(f"{work} needs at least {min_blocks} blocks, got {folds.n_blocks}")
+    if unpenalised is not None and (unpenalised.ndim != 2 or unpenalised.shape[0] != n_rows):
+        raise ValueError(
+            f"unpenalised columns must be [{n_rows}, m], got shape {tuple(unpenalised.shape)}"
         )
+    for name, given, known in (
+        ("metrics", metrics, METRICS),
+        ("keep", keep, ("predictions", "weights")),
+        ("form", (form,), ("auto", "primal", "kernel")),
+    ):
+        if isinstance(given, str):
+            raise ValueError(f"{name} must be a list, got the text '{given}'")
+        unknown = [value for value in given if value not in known]
+        if unknown:
+            raise ValueError(f"{name}: unknown value '{unknown[0]}'; known: {', '.join(known)}")
+
+
+def _permutation(order: IntArray, n_rows: int) -> IntArray:
+    checked = np.asarray(order)
+    whole = checked.ndim == 1 and np.issubdtype(checked.dtype, np.integer)
+    if not whole or not np.array_equal(np.sort(checked), np.arange(n_rows)):
+        raise ValueError(
+            f"an order must be a permutation of the row numbers 0 to {n_rows - 1}, as integers, got "
+            f"shape {checked.shape} of {checked.dtype}"
+        )
+    return checked.astype(np.int64)

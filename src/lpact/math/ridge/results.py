@@ -1,19 +1,18 @@
-"""What a readout returns."""
+"""Results of a readout, and its held-out scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from lpact.math.ridge.columns import power_of_two
+from lpact.math.ridge._arrays import power_of_two
 from lpact.math.ridge.compute import Array, Backend
+from lpact.math.ridge.grid import METRICS
 from lpact.math.scores import spearman_columns
 from lpact.math.splits import BlockedFolds
 from lpact.math.types import FloatArray, IntArray
-
-METRICS = ("pearson", "spearman", "r2")
 
 
 @dataclass(frozen=True)
@@ -24,12 +23,14 @@ class Readout:
     ----------
     lag, alpha, components
         [F, t]: indices of the chosen lag and penalty, and the chosen number of components (0: all features).
+    pooled, by_fold
+        Scores over all rows [t], and in every outer block [F, t], by metric.
     observed, predicted, baseline
         [n, t]: the response at the lag chosen for the row's outer block, its prediction, and the training mean.
-        Only where predictions were to be kept.
+        Only with ``keep=("predictions",)``.
     weights, nuisance_weights, intercept
         [F, p, t], [F, m, t], [F, t] in raw units: prediction = intercept + x weights + u nuisance_weights.
-        Only where weights were to be kept.
+        Only with ``keep=("weights",)``.
     """
 
     folds: BlockedFolds
@@ -47,19 +48,19 @@ class Readout:
 
     def scores(self, metric: str) -> FloatArray:
         """Score of every target over the pooled rows, [t]; NaN where undefined."""
-        return self._of(self.pooled, metric)
+        return _of(self.pooled, metric)
 
     def fold_scores(self, metric: str) -> FloatArray:
         """Score of every target in each outer block, [F, t]; NaN where undefined."""
-        return self._of(self.by_fold, metric)
+        return _of(self.by_fold, metric)
 
-    @staticmethod
-    def _of(scores: Mapping[str, FloatArray], metric: str) -> FloatArray:
-        if metric not in METRICS:
-            raise ValueError(f"unknown metric '{metric}'; known: {', '.join(METRICS)}")
-        if metric not in scores:
-            raise ValueError(f"the metric '{metric}' was not asked for; ask with metrics=")
-        return scores[metric]
+
+def _of(scores: Mapping[str, FloatArray], metric: str) -> FloatArray:
+    if metric not in METRICS:
+        raise ValueError(f"unknown metric '{metric}'; known: {', '.join(METRICS)}")
+    if metric not in scores:
+        raise ValueError(f"the metric '{metric}' was not computed; add it to metrics=")
+    return scores[metric]
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class RidgeFit:
         out = features @ self.weights + self.intercept
         if len(self.nuisance_weights):
             if unpenalised is None:
-                raise ValueError("this fit has unpenalised columns; give them to predict, too")
+                raise ValueError("this fit has unpenalised columns: pass them to predict")
             out = out + unpenalised @ self.nuisance_weights
         return out
 
@@ -97,11 +98,9 @@ class RidgeFit:
 def deviation_scores(be: Backend, observed: Array, predicted: Array, metric: str) -> FloatArray:
     """Score of every target from deviations [t, n] of responses and predictions from the training mean.
 
-    NaN where undefined.
-
-    Every block has its own training mean, which leans away from the block's own mean. Correlating raw values over
-    blocks would count that as a negative correlation, the more so the more a readout is shrunk. So all three metrics
-    look at deviations from the training mean.
+    NaN where undefined. A block's training mean deviates from the mean of all rows in the opposite direction of the
+    block's own mean. A correlation of raw values over blocks would count that as negative, the more so the more a
+    readout is shrunk; so all three metrics use deviations from the training mean.
     """
     if metric == "spearman":
         return spearman_columns(be.host(observed).T, rankable(be.host(predicted), be.itemsize).T)
@@ -114,23 +113,18 @@ def deviation_scores(be: Backend, observed: Array, predicted: Array, metric: str
         return np.where(defined, 1.0 - ratio, np.nan)
     low, high = be.minmax(predicted, 1)
     defined &= low != high
-    n_rows = observed.shape[1]
-    y = observed - be.narrow(be.sums(observed, 1) / n_rows)[:, None]
-    z = predicted - be.narrow(be.sums(predicted, 1) / n_rows)[:, None]
+    n = observed.shape[1]
+    y = observed - be.narrow(be.sums(observed, 1) / n)[:, None]
+    z = predicted - be.narrow(be.sums(predicted, 1) / n)[:, None]
     power = be.host(be.row_dots(y, y)) * be.host(be.row_dots(z, z))
     with np.errstate(invalid="ignore", divide="ignore"):
         r = be.host(be.row_dots(y, z)) / np.sqrt(power)
     return np.where(defined & (power > 0.0), np.clip(r, -1.0, 1.0), np.nan)
 
 
-def rankable(values: FloatArray, itemsize: int) -> FloatArray:
-    """Predictions [..., n], rounded so that those of equal rows are equal, in whatever order they were added up."""
+def rankable(values: FloatArray, itemsize: int = 8) -> FloatArray:
+    """Predictions [..., n], rounded so that those of equal rows are equal, whatever the order of summation."""
     digits = 36 if itemsize == 8 else 17
     middle = np.median(np.abs(values), axis=-1, keepdims=True)
     step = np.where(middle > 0.0, 1.0 / power_of_two(middle), 1.0) * 2.0**-digits
     return np.where(middle > 0.0, np.round(values / step) * step, values)
-
-
-def empty_scores(metrics: Sequence[str], *shape: int) -> dict[str, FloatArray]:
-    """Room for scores."""
-    return {metric: np.full(shape, np.nan) for metric in metrics}

@@ -1,4 +1,4 @@
-"""Linear centred kernel alignment (Kornblith et al. 2019), as it is and debiased.
+"""Linear centred kernel alignment (Kornblith et al. 2019), plain and debiased.
 
 CKA = ⟨HKH, HLH⟩ / (‖HKH‖ ‖HLH‖) with K = XXᵀ, L = YYᵀ and H = I − 11ᵀ/n. For centred X and Y this
 is ‖XᵀY‖_F² / (‖XᵀX‖_F ‖YᵀY‖_F); for one unit y, ‖Xᵀy‖² / (‖XᵀX‖_F ‖y‖²).
@@ -14,7 +14,7 @@ For centred X and Y the rows of K and L sum to zero, so K̃1 = −k with k_a = K
     n (n − 3) HSIC(K, L) = ‖XᵀY‖_F² − tr K tr L / (n − 1) − n / (n − 2) Σ_a (k_a − k̄)(l_a − l̄):
 
 no n × n matrix is built. The debiased form lies in [−1, 1], is 1 of a representation with itself and
-about 0 of independent ones. It is undefined where HSIC(K, K) = 0: one event alone differs.
+about 0 of independent ones. It is undefined where HSIC(K, K) = 0: a single event differs from all others.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from lpact.math.similarity._common import (
     centred_scaled,
     check_debiased,
     gram_norm_squared,
+    normalised,
+    normalised_pairs,
     squared_projections,
     standardised_pair,
     standardised_units,
@@ -40,21 +42,9 @@ _NO_STRUCTURE = 1e-10
 
 
 def cka_to_units(phi: FloatArray, units: FloatArray, *, debiased: bool = False) -> FloatArray:
-    """Return the linear CKA of φ with every unit.
+    """Return the linear CKA of φ with every unit, in [0, 1], debiased (n ≥ 4) in [−1, 1].
 
-    Parameters
-    ----------
-    phi
-        [n, p].
-    units
-        [n, N].
-    debiased
-        With unbiased estimators of HSIC; needs n ≥ 4.
-
-    Returns
-    -------
-    cka
-        [N], in [0, 1], debiased in [−1, 1]; NaN for constant units. Costs O(n p (min(n, p) + N)).
+    Costs O(n p (min(n, p) + N)).
     """
     z, y, varies = standardised_pair(phi, units)
     n, n_columns = z.shape
@@ -72,12 +62,11 @@ def cka_to_units(phi: FloatArray, units: FloatArray, *, debiased: bool = False) 
     self_units = _debiased(float(n * n), np.einsum("ij,ij->j", squares, squares), float(n * n), n)
     product = _debiased(cross, k @ squares, float(n * n * n_columns), n)
     defined = varies & (self_units > _NO_STRUCTURE * n * n) & (self_phi > _NO_STRUCTURE * own)
-    scale = np.sqrt(np.where(defined, self_phi * self_units, 1.0))
-    return np.where(defined, np.clip(product / scale, -1.0, 1.0), np.nan)
+    return normalised(product, float(self_phi), self_units, defined)
 
 
 def cka_between_units(units: FloatArray, *, debiased: bool = False) -> FloatArray:
-    """Return the linear CKA of all pairs of units, which is r²: [n, N] → [N, N], diagonal 1.
+    """Return the linear CKA of all pairs of units, which is r².
 
     Debiased, with r a Pearson correlation and q = y² − 1, it is r² − 1 / (n − 1) − q_iᵀq_j / (n (n − 2))
     over the square root of the same of i with i and of j with j.
@@ -90,18 +79,15 @@ def cka_between_units(units: FloatArray, *, debiased: bool = False) -> FloatArra
     check_debiased(n)
     squares = y * y - 1.0
     product = _debiased(cross, squares.T @ squares, float(n * n), n)
-    own = np.diagonal(product).copy()
-    defined = varies & (own > _NO_STRUCTURE * n * n)
-    scale = np.sqrt(np.where(defined, own, 1.0))
-    return symmetric(np.clip(product / np.outer(scale, scale), -1.0, 1.0), defined)
+    defined = varies & (np.diagonal(product) > _NO_STRUCTURE * n * n)
+    return normalised_pairs(product, defined)
 
 
 @dataclass(frozen=True)
 class LinearKernel:
-    """XXᵀ of centred X, scaled so that nothing overflows, with what every alignment of it needs.
+    """XXᵀ of centred X, scaled so that nothing overflows, with its diagonal [n] and ‖·‖_F².
 
-    ``gram`` [n, n] is held where X has more columns than rows; then ``x`` is not needed. ``diagonal`` is that of the
-    kernel, [n], ``norm_squared`` its ‖·‖_F².
+    Given as ``gram`` [n, n] where X has more columns than rows, else as ``x`` [n, p].
     """
 
     x: FloatArray
@@ -125,12 +111,12 @@ def linear_alignment(a: LinearKernel, b: LinearKernel, *, debiased: bool = False
 
     NaN where one side is constant.
     """
-    if len(a.diagonal) != len(b.diagonal):
-        n, m = len(a.diagonal), len(b.diagonal)
-        raise ValueError(f"kernels must have the same events, got {n} and {m}")
+    n = len(a.diagonal)
+    if n != len(b.diagonal):
+        raise ValueError(f"kernels must have the same events, got {n} and {len(b.diagonal)}")
     cross, own_a, own_b = _kernel_product(a, b), a.norm_squared, b.norm_squared
     if debiased:
-        check_debiased(len(a.diagonal))
+        check_debiased(n)
         floor_a, floor_b = _NO_STRUCTURE * own_a, _NO_STRUCTURE * own_b
         cross = _debiased_pair(cross, a.diagonal, b.diagonal)
         own_a = _debiased_pair(own_a, a.diagonal, a.diagonal)

@@ -1,4 +1,4 @@
-"""Centred kernel alignment with Gaussian kernels (Kornblith et al. 2019), as it is and debiased.
+"""Centred kernel alignment with Gaussian kernels (Kornblith et al. 2019), plain and debiased.
 
 K_ab = exp(−‖x_a − x_b‖² / 2σ²), where σ² = ``median_fraction``² × the median over pairs a < b of
 ‖x_a − x_b‖²: the bandwidth is a fraction of the median distance. Each side has its own; where its
@@ -11,10 +11,10 @@ E = K − 11ᵀ, F = L − 11ᵀ and their row sums e, f
     n (n − 3) HSIC(K, L)  = tr EF − 2 eᵀf / (n − 2) + 1ᵀe 1ᵀf / ((n − 1)(n − 2)),
 
 the second being the unbiased estimator of HSIC (Song et al. 2007). CKA is either one of K and L over the
-square root of that of K with itself and of L with itself. The second never looks at the diagonal, so
-that any constant will do; for narrow kernels, most of whose entries are near 0, it is 0 instead of 1.
+square root of those of K with K and of L with L. The second does not use the diagonal, so that any
+constant is possible; for narrow kernels, most of whose entries are near 0, it is 0 instead of 1.
 
-No unit's kernel is ever held as a whole: pairs of events are visited a tile at a time, for all units at
+Kernels of units are never stored whole: pairs of events are processed a tile at a time, for all units at
 once.
 """
 
@@ -30,15 +30,14 @@ from lpact.math.columns import as_finite_matrix
 from lpact.math.similarity._common import (
     centred_scaled,
     check_debiased,
-    standardised_pair,
-    standardised_units,
-    symmetric,
-)
-from lpact.math.similarity._pairs import (
     median_squared_difference,
+    normalised,
+    normalised_pairs,
     pair_row_sums,
     pair_tile,
     squared_distances,
+    standardised_pair,
+    standardised_units,
 )
 from lpact.math.types import BoolArray, FloatArray
 
@@ -46,7 +45,7 @@ _IN_CACHE = 2**16
 """Kernel entries worked on at a time (0.5 MB)."""
 
 _IN_MEMORY = 2**22
-"""Kernel entries of all units held at a time (32 MB), unless tiles get too small."""
+"""Kernel entries of all units at a time (32 MB), unless tiles become too small."""
 
 _SMALLEST_TILE, _LARGEST_TILE = 8, 256
 """Rows and columns of a tile of the pair matrix."""
@@ -61,24 +60,10 @@ _NO_STRUCTURE = 1e-10
 def cka_rbf_to_units(
     phi: FloatArray, units: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False
 ) -> FloatArray:
-    """Return the RBF CKA of φ with every unit.
+    """Return the RBF CKA of φ with every unit, in [0, 1], debiased (n ≥ 4) in [−1, 1].
 
-    Parameters
-    ----------
-    phi
-        [n, p].
-    units
-        [n, N].
-    median_fraction
-        Bandwidth of each kernel, in its median distances between events.
-    debiased
-        With unbiased estimators of HSIC; needs n ≥ 4.
-
-    Returns
-    -------
-    cka
-        [N], in [0, 1], debiased in [−1, 1]; NaN for constant units, and where a median distance is
-        zero. Costs O(n² (p + N)) time and 8 n² bytes.
+    ``median_fraction`` is the bandwidth of each kernel, in its median distances between events. NaN where a median
+    distance is zero. Costs O(n² (p + N)) time and 8 n² bytes.
     """
     z, y, varies = standardised_pair(phi, units)
     n, n_units = y.shape
@@ -96,15 +81,13 @@ def cka_rbf_to_units(
     self_units = _centred(2.0 * squares, sums_squared, totals**2, n, debiased)
     product = _centred(2.0 * cross, sums @ own_sums, totals * own_sums.sum(), n, debiased)
     defined &= (self_units > _NO_STRUCTURE * squares) & (self_phi > _NO_STRUCTURE * own)
-    scale = np.sqrt(np.where(defined, self_phi * self_units, 1.0))
-    low = -1.0 if debiased else 0.0
-    return np.where(defined, np.clip(product / scale, low, 1.0), np.nan)
+    return normalised(product, self_phi, self_units, defined, -1.0 if debiased else 0.0)
 
 
 def cka_rbf_between_units(
     units: FloatArray, *, median_fraction: float = 1.0, debiased: bool = False
 ) -> FloatArray:
-    """Return the RBF CKA of all pairs of units: [n, N] → [N, N], diagonal 1.
+    """Return the RBF CKA of all pairs of units.
 
     Options and NaN as in `cka_rbf_to_units`. Costs O(n² N²) time, all of it matrix products.
     """
@@ -120,11 +103,8 @@ def cka_rbf_between_units(
         cross += flat @ flat.T
     totals = sums.sum(axis=1)
     product = _centred(2.0 * cross, sums @ sums.T, np.outer(totals, totals), n, debiased)
-    own = np.diagonal(product).copy()
-    defined &= own > _NO_STRUCTURE * np.diagonal(cross)
-    scale = np.sqrt(np.where(defined, own, 1.0))
-    low = -1.0 if debiased else 0.0
-    return symmetric(np.clip(product / np.outer(scale, scale), low, 1.0), defined)
+    defined &= np.diagonal(product) > _NO_STRUCTURE * np.diagonal(cross)
+    return normalised_pairs(product, defined, -1.0 if debiased else 0.0)
 
 
 @dataclass(frozen=True)
@@ -157,10 +137,8 @@ def rbf_kernel(
 
 def rbf_alignment(a: RBFKernel, b: RBFKernel) -> float:
     """Return the CKA of two Gaussian kernels of the same events, invariant to rotations and isotropic scaling of X."""
-    if len(a.sums) != len(b.sums) or (a.debiased, a.median_fraction) != (
-        b.debiased,
-        b.median_fraction,
-    ):
+    of_a, of_b = ((len(k.sums), k.debiased, k.median_fraction) for k in (a, b))
+    if of_a != of_b:
         raise ValueError("kernels must have the same events and options")
     cka = _kernel_product(a, b) / float(np.sqrt(a.own * b.own))
     return max(min(cka, 1.0), -1.0 if a.debiased else 0.0)
@@ -173,7 +151,7 @@ def _kernel_product(a: RBFKernel, b: RBFKernel) -> float:
 
 
 def _checked_constant(n: int, median_fraction: float, debiased: bool) -> float:
-    """Return what is subtracted from kernels, once the options are found to be in order."""
+    """Check the options and return the constant that is subtracted from kernels."""
     if not 0.0 < median_fraction < np.inf:
         raise ValueError(f"median_fraction must be positive and finite, got {median_fraction}")
     if debiased:
@@ -182,10 +160,7 @@ def _checked_constant(n: int, median_fraction: float, debiased: bool) -> float:
 
 
 def _hollow_kernel(x: FloatArray, median_fraction: float, constant: float) -> FloatArray | None:
-    """Return K − constant of all pairs of rows, [n (n − 1) / 2].
-
-    None where the median distance is zero.
-    """
+    """Return K − constant of all pairs of rows, [n (n − 1) / 2]; None if the median distance is zero."""
     kernel = squared_distances(x)
     median = float(np.median(kernel)) if kernel.size else 0.0
     if median <= 0.0:

@@ -1,4 +1,4 @@
-"""Alignments that reduce a representation to one value an event."""
+"""Alignments that reduce a representation to one value per event."""
 
 from __future__ import annotations
 
@@ -16,22 +16,9 @@ from lpact.math.types import BoolArray, FloatArray
 
 
 def event_response_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
-    """Return how well the size of φ's response to an event follows the size of each unit's.
+    """Return the correlation over events of the size of φ's response, √(mean over columns of z²), with |y|.
 
-    Pearson correlation over events of √(mean over columns of z²) with |y|, both standardised
-    columns: does φ respond much where the unit does, whatever the direction?
-
-    Parameters
-    ----------
-    phi
-        [n, p].
-    units
-        [n, N].
-
-    Returns
-    -------
-    r
-        [N]; NaN for constant units, and where either size is the same for all events.
+    z and y are standardised columns. NaN where either size is the same for all events.
     """
     z, y, varies = standardised_pair(phi, units)
     if z.shape[1] == 0:
@@ -44,30 +31,16 @@ def event_response_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
 
 
 def event_response_between_units(units: FloatArray) -> FloatArray:
-    """Return the correlation of |y_i| with |y_j| for all pairs: [n, N] → [N, N], diagonal 1."""
+    """Return the correlation of |y_i| with |y_j| for all pairs of units."""
     y, varies = standardised_units(units)
     sizes, sizes_vary = _standard_sizes(np.abs(y))
     return symmetric(np.clip(sizes.T @ sizes / len(y), -1.0, 1.0), varies & sizes_vary)
 
 
 def pearson_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
-    """Return the absolute correlation of every unit with φ's leading principal component.
+    """Return the absolute correlation of every unit with the leading principal component of φ's standardised columns.
 
-    The component of the standardised columns (for one column, the column itself). Its sign is
-    arbitrary, hence the absolute value. Where the two largest eigenvalues are equal, the leading
-    component is not unique.
-
-    Parameters
-    ----------
-    phi
-        [n, p].
-    units
-        [n, N].
-
-    Returns
-    -------
-    r
-        [N], in [0, 1]; NaN for constant units.
+    Its sign is arbitrary, hence the absolute value. If the two largest eigenvalues are equal, it is not unique.
     """
     z, y, varies = standardised_pair(phi, units)
     if z.shape[1] == 0:
@@ -78,7 +51,7 @@ def pearson_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
 
 
 def pearson_between_units(units: FloatArray) -> FloatArray:
-    """Return the absolute correlation of all pairs of units: [n, N] → [N, N], diagonal 1."""
+    """Return the absolute correlation of all pairs of units."""
     y, varies = standardised_units(units)
     return symmetric(np.minimum(np.abs(y.T @ y) / len(y), 1.0), varies)
 

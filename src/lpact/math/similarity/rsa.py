@@ -1,7 +1,7 @@
 """Representational similarity analysis: correlation of dissimilarities over all pairs of events.
 
 Dissimilarity of a representation with at least three columns: correlation distance 1 − R_ab between
-the rows of events a and b. With fewer columns rows have no pattern to correlate, and it is the
+the rows of events a and b. With fewer columns, rows have no pattern to correlate, and it is the
 squared Euclidean distance. A row that is constant over columns (up to rounding) has no pattern
 either: its R with any other row is 0, its distance 1.
 
@@ -33,12 +33,14 @@ from lpact.math.columns import (
 from lpact.math.similarity._common import (
     ROUNDING,
     gram_norm_squared,
+    normalised,
+    normalised_pairs,
+    squared_distances,
     squared_projections,
     standardised_pair,
     standardised_units,
-    symmetric,
+    upper_triangle,
 )
-from lpact.math.similarity._pairs import squared_distances, upper_triangle
 from lpact.math.types import FloatArray
 
 Dissimilarity = Literal["correlation", "sqeuclidean"]
@@ -49,58 +51,39 @@ _NO_VARIANCE = 1e-12
 
 
 def rsa_to_units(phi: FloatArray, units: FloatArray) -> FloatArray:
-    """Return the RSA of φ with every unit.
+    """Return the Pearson correlation, over pairs of events a < b, of φ's dissimilarity with each unit's (y_a − y_b)².
 
-    Pearson correlation, over pairs of events a < b, of φ's dissimilarity with (y_a − y_b)².
-
-    Parameters
-    ----------
-    phi
-        [n, p].
-    units
-        [n, N].
-
-    Returns
-    -------
-    rsa
-        [N]; NaN for constant units, or where all of φ's dissimilarities are equal.
-        Costs O(n p (min(n, p) + N)).
+    NaN where all of φ's dissimilarities are equal. Costs O(n p (min(n, p) + N)).
     """
     z, y, varies = standardised_pair(phi, units)
     if z.shape[1] == 0:
         return np.full(y.shape[1], np.nan)
-    if z.shape[1] < _MIN_PATTERN:
-        covariance, variance = _euclidean_covariance(z, y)
-    else:
-        covariance, variance = _correlation_covariance(z, y)
-    variance_units = _kappa_self(y)
-    defined = varies & (variance > 0.0)
-    scale = np.sqrt(np.where(defined, variance * variance_units, 1.0))
-    return np.where(defined, np.clip(covariance / scale, -1.0, 1.0), np.nan)
+    few = z.shape[1] < _MIN_PATTERN
+    covariance, variance = (_euclidean_covariance if few else _correlation_covariance)(z, y)
+    n, q = len(y), y * y - 1.0
+    own = n * np.einsum("ij,ij->j", q, q) + 2.0 * n * n + _kappa_constant(n)
+    defined = varies & (variance > _NO_VARIANCE * n * n)
+    return normalised(covariance, variance, own, defined)
 
 
 def rsa_between_units(units: FloatArray) -> FloatArray:
-    """Return the RSA of all pairs of units: [n, N] → [N, N], diagonal 1.
-
-    κ(i, j) / √(κ(i, i) κ(j, j)).
-    """
+    """Return the RSA of all pairs of units: κ(i, j) / √(κ(i, i) κ(j, j))."""
     y, varies = standardised_units(units)
     q = y * y - 1.0
     kappa = len(y) * (q.T @ q) + 2.0 * (y.T @ y) ** 2 + _kappa_constant(len(y))
-    scale = np.sqrt(np.where(varies, np.diagonal(kappa), 1.0))
-    return symmetric(np.clip(kappa / np.outer(scale, scale), -1.0, 1.0), varies)
+    return normalised_pairs(kappa, varies)
 
 
 def rdm(x: FloatArray, metric: Dissimilarity) -> FloatArray:
     """Return the dissimilarities of all pairs of rows, [n, p] → [n (n − 1) / 2].
 
-    The upper triangle, row by row. ``x`` is taken as it is; see the module for ``"correlation"`` of constant rows.
+    The upper triangle, row by row; see the module for ``"correlation"`` of constant rows.
     """
     x = as_finite_matrix(x, "x")
     if metric == "sqeuclidean":
         scale = float(power_of_two_scale(np.abs(x).max()))
         distances = squared_distances(x * scale)
-        with np.errstate(over="ignore"):  # a square may be too large for a number: infinite
+        with np.errstate(over="ignore"):  # a square may overflow to infinity
             distances /= scale
             distances /= scale
         return distances
@@ -135,7 +118,7 @@ def _correlation_covariance(z: FloatArray, y: FloatArray) -> tuple[FloatArray, f
     squares = y * y
     cross = (u @ total) @ squares - squared_projections(u, y)
     covariance = mean_r * n * squares.sum(axis=0) - cross
-    return covariance, variance if variance > _NO_VARIANCE * n * n else 0.0
+    return covariance, variance
 
 
 def _euclidean_covariance(z: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
@@ -146,14 +129,7 @@ def _euclidean_covariance(z: FloatArray, y: FloatArray) -> tuple[FloatArray, flo
     squares = y * y - 1.0
     covariance = n * (q_sum @ squares) + 2.0 * squared_projections(z, y) + n_columns * constant
     variance = n * float(q_sum @ q_sum) + 2.0 * gram_norm_squared(z) + n_columns**2 * constant
-    return covariance, variance if variance > _NO_VARIANCE * n * n else 0.0
-
-
-def _kappa_self(y: FloatArray) -> FloatArray:
-    n = len(y)
-    q = y * y - 1.0
-    kappa: FloatArray = n * np.einsum("ij,ij->j", q, q) + 2.0 * n * n + _kappa_constant(n)
-    return kappa
+    return covariance, variance
 
 
 def _kappa_constant(n: int) -> float:

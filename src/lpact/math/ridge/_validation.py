@@ -1,13 +1,13 @@
-"""Scores of every penalty and every number of components on held-out rows, without predicting them one by one.
+"""Scores of every penalty and every number of components on held-out rows, without computing predictions.
 
-Held-out rows, centred on themselves, have principal scores M [r, k]. With coefficients c(a) = b / (s + a), a
-prediction's deviation from its own mean is Mc, so that with q = ‖Mc‖², l = (Mc)ᵀy and δ the difference of means,
+Centred held-out rows have principal scores M [r, k]. With coefficients c(a) = b / (s + a), a prediction's deviation
+from its own mean is Mc, so that with q = ‖Mc‖², l = (Mc)ᵀy and δ the difference of means,
 
-    SSE = ‖y‖² + q − 2l + n δ²,    R² = 1 − SSE / ‖y‖²,    Pearson = l / √(q ‖y‖²)      (y centred on itself)
+    SSE = ‖y‖² + q − 2l + n δ²,    R² = 1 − SSE / ‖y‖²,    Pearson = l / √(q ‖y‖²)      (y centred)
 
 An orthonormal change of rows changes neither: q = ‖Rc‖² with M = QR, R upper triangular, which saves up to half of the
-products; l = cᵀ(Mᵀy). The first k columns serve the first k components, so that all numbers of components cost
-about what the largest does.
+products; l = cᵀ(Mᵀy). The first k columns serve the first k components, so that all numbers of components together
+cost about as much as the largest.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from lpact.math.ridge.axes import Axes, HeldOut, Projected
-from lpact.math.ridge.columns import power_of_two
+from lpact.math.ridge._arrays import Responses, n_rows, power_of_two
+from lpact.math.ridge._axes import Axes, HeldOut, Projected
 from lpact.math.ridge.compute import Array, Backend, Coefficients
 from lpact.math.ridge.grid import RidgeGrid
-from lpact.math.ridge.responses import Responses
 from lpact.math.ridge.results import rankable
 from lpact.math.scores import spearman_columns
 from lpact.math.types import FloatArray, IntArray
@@ -39,12 +38,12 @@ class Settings:
     place
         For every entry of the grid's components, its place in ``cuts``.
     unit
-        [k]: a power of two near the spread of every axis' scores on the training rows. Coefficients are given in these
-        units and held-out scores divided by them, so that both have entries of about one size; exact.
+        [k]: a power of two near the spread of every axis' scores on the training rows. Coefficients are in these units
+        and held-out scores are divided by them, so that both have entries of about one size; exact.
     shrinkage
         unit / (s + a) / scale, [A, k].
     scale
-        [A]: a power of two near the largest shrinkage of every penalty, so that none is too small for its square.
+        [A]: a power of two near the largest shrinkage of every penalty, so that squares do not underflow.
     """
 
     cuts: tuple[int, ...]
@@ -72,42 +71,38 @@ TRIANGULAR_COST = 1.15
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-out rows as coefficients meet them.
+    """Held-out rows in the form in which they are multiplied by coefficients.
 
     Attributes
     ----------
     operand
-        The rows' principal scores in the axes' units, transposed, [k, r]; or, where ``n_rows`` is given, an upper
-        triangle of as many rows that has the same norms.
+        The rows' principal scores in the axes' units, transposed, [k, r]; or, if ``n_triangle`` is given, an upper
+        triangle of as many rows with the same norms.
     mean
         [k, 1]: the scores' mean over the rows, in the axes' units.
-    n_rows
-        Rows of the triangle; None where there is none.
     nuisance
         [m, k]: the unpenalised columns' products with the scores, in the axes' units; None without them.
-    nbytes
-        Memory held.
     """
 
     held: HeldOut
     operand: Any
     mean: Any
-    n_rows: int | None
+    n_triangle: int | None
     nuisance: Array | None
     nbytes: int
 
     @property
     def by_rows(self) -> bool:
         """Whether the operand's rows are the held-out rows."""
-        return self.n_rows is None and self.held.source is None
+        return self.n_triangle is None and self.held.source is None
 
 
 def validation(
     be: Backend, held: HeldOut, chosen: Settings, n_products: int, n_columns: int
 ) -> Validation:
-    """Rotate rows so that half of their products vanish, where that costs less than it saves.
+    """Rotate rows into a triangle, which halves the products, where that costs less than it saves.
 
-    ``n_products`` is how many coefficient vectors will meet these rows, ``n_columns`` how many responses.
+    ``n_products`` coefficient vectors and ``n_columns`` responses will be multiplied with these rows.
     """
     n_axes = chosen.cuts[-1]
     per_unit = be.narrow(1.0 / chosen.unit)
@@ -138,7 +133,7 @@ def validation_scores(
 ) -> list[FloatArray]:
     """Score of every setting on each block of held-out rows, [K, A, q] each; NaN where the response is constant.
 
-    Blocks share the coefficients, which are made for as many columns at a time as ``tile_bytes`` hold.
+    Blocks share the coefficients, which are computed for as many columns at a time as fit into ``tile_bytes``.
     """
     n_alphas = len(grid.alphas)
     n_axes = chosen.cuts[-1]
@@ -146,13 +141,13 @@ def validation_scores(
     scored = [_HeldResponses(be, chosen, projected, block, responses) for block in blocks]
     out = [np.empty((len(chosen.cuts), n_alphas, q)) for _ in blocks]
     if not all(block.by_rows for block in blocks):
-        tile_bytes *= 2  # triangular products like more columns at a time
+        tile_bytes *= 2  # triangular products are faster with more columns at a time
     step = max(1, min(q, tile_bytes // max(1, n_alphas * n_axes * be.itemsize)))
-    room: dict[str, Array] = {}
+    buffers: dict[str, Array] = {}
     for start in range(0, q, step):
         part = slice(start, min(start + step, q))
         coordinates = projected.coordinates[part, :n_axes]
-        coefficients = be.coefficients(chosen.shrinkage, coordinates, room)
+        coefficients = be.coefficients(chosen.shrinkage, coordinates, buffers)
         for block, scores in zip(scored, out, strict=True):
             scores[:, :, part] = block.scores(coefficients, part, grid.metric)
     return [scores[list(chosen.place)] for scores in out]
@@ -172,7 +167,7 @@ class _HeldResponses:
         held = block.held
         self.be, self.chosen, self.projected, self.block = be, chosen, projected, block
         self.observed, mean, self.total = responses.block(held.rows)
-        self.n_rows = held.rows.stop - held.rows.start
+        self.n_rows = n_rows(held.rows)
         self.shift: FloatArray = mean - be.host(projected.mean)
         products = None
         if held.source is not None:
@@ -188,9 +183,7 @@ class _HeldResponses:
             self.base_total = be.host(be.row_dots(self.base, self.base))
             self.shift = self.shift - be.host(theta @ held.nuisance_mean)
             self.base_in_axes = theta @ block.nuisance
-        self.in_axes: Array | None = (
-            None  # Mᵀy in the axes' units, [q, k], where rows are not themselves
-        )
+        self.in_axes: Array | None = None  # Mᵀy in the axes' units, [q, k], for rotated rows
         if not block.by_rows:
             n_axes = chosen.cuts[-1]
             if products is not None and held.source is not None:
@@ -204,10 +197,9 @@ class _HeldResponses:
         if metric == "spearman":
             return self._spearman(coefficients, part)
         if self.block.by_rows:
-            power, linear = self._from_rows(coefficients, part)
+            power, linear = self._running(coefficients, self.observed[part])
         else:
-            power = self._power(coefficients)
-            linear = self._linear(self.in_axes, part)
+            power, linear = self._power(coefficients), self._linear(self.in_axes, part)
         total, scale = self.total[part], self.chosen.scale[:, None]
         power, linear = power * scale**2, linear * scale
         if self.base is not None:
@@ -223,7 +215,7 @@ class _HeldResponses:
             return np.asarray(1.0 - error / total)
 
     def _mean(self, coefficients: Coefficients) -> FloatArray:
-        """Mean prediction, less the training mean, on these rows."""
+        """Mean prediction minus the training mean, on these rows."""
         one = slice(0, 1)
         parts = [
             self.be.host(coefficients.product(self.block.mean, slice(low, high), one)[:, :, 0])
@@ -241,36 +233,26 @@ class _HeldResponses:
         return np.cumsum(parts, axis=0)
 
     def _power(self, coefficients: Coefficients) -> FloatArray:
-        """‖Mc‖² of every cut, [cuts, A, columns], from rows that are coordinates."""
-        shape, n_rows = coefficients.shape[:2], self.block.n_rows
-        if n_rows is None:
-            powers, _ = self._running(coefficients, None)
-        else:
-            powers = [
-                coefficients.power(self.block.operand, n_rows, cut, self.be)
-                for cut in self.chosen.cuts
-            ]
-        return np.stack([_on_host(self.be, x, shape) for x in powers])
-
-    def _from_rows(self, coefficients: Coefficients, part: slice) -> tuple[FloatArray, FloatArray]:
-        """‖Mc‖² and (Mc)ᵀy of every cut, [cuts, A, columns] each, from the rows' predictions."""
-        shape = coefficients.shape[:2]
-        powers, linears = self._running(coefficients, self.observed[part])
-        return (
-            np.stack([_on_host(self.be, x, shape) for x in powers]),
-            np.stack([_on_host(self.be, x, shape) for x in linears]),
-        )
+        """‖Mc‖² of every cut, [cuts, A, columns], from a triangle or from coordinates."""
+        n_triangle = self.block.n_triangle
+        if n_triangle is None:
+            return self._running(coefficients, None)[0]
+        powers = [
+            coefficients.power(self.block.operand, n_triangle, cut, self.be)
+            for cut in self.chosen.cuts
+        ]
+        return self._on_host(powers, coefficients)
 
     def _running(
         self, coefficients: Coefficients, observed: Array | None
-    ) -> tuple[list[Array], list[Array]]:
-        """Sums of squares, and of products with ``observed``, of predictions that grow from cut to cut."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sums of squares of Mc, and of products with ``observed``, of every cut: [cuts, A, columns] each."""
         be, cuts = self.be, self.chosen.cuts
         powers: list[Array] = [0.0] * len(cuts)
         linears: list[Array] = [0.0] * len(cuts)
-        n_rows, step = self.block.held.scores.shape[0], 8 * be.tile_rows
-        for first in range(0, n_rows, step):
-            rows = slice(first, min(first + step, n_rows))
+        n, step = self.block.held.scores.shape[0], 8 * be.tile_rows
+        for first in range(0, n, step):
+            rows = slice(first, min(first + step, n))
             running = None
             for i, (low, high) in enumerate(pairwise((0, *cuts))):
                 if low < high:
@@ -284,10 +266,15 @@ class _HeldResponses:
                 powers[i] = powers[i] + be.row_dots(running, running)
                 if observed is not None:
                     linears[i] = linears[i] + be.row_dots(running, observed[:, rows])
-        return powers, linears
+        return self._on_host(powers, coefficients), self._on_host(linears, coefficients)
+
+    def _on_host(self, sums: list[Array], coefficients: Coefficients) -> FloatArray:
+        """Sums of every cut on the host; zeros where there was nothing to add."""
+        zeros = np.zeros(coefficients.shape[:2])
+        return np.stack([zeros if isinstance(x, float) else self.be.host(x) for x in sums])
 
     def _spearman(self, coefficients: Coefficients, part: slice) -> FloatArray:
-        """Rank correlations need the predictions themselves."""
+        """Rank correlations need the predictions."""
         be = self.be
         n_alphas, n_part = coefficients.shape[:2]
         observed = be.host(self.observed[part])
@@ -301,11 +288,6 @@ class _HeldResponses:
             for a in range(n_alphas):
                 out[i, a] = spearman_columns(observed.T, predicted[a].T)
         return out
-
-
-def _on_host(be: Backend, x: Array, shape: tuple[int, ...]) -> FloatArray:
-    """Scores on the host; zeros where there was nothing to add."""
-    return np.zeros(shape) if isinstance(x, float) else be.host(x)
 
 
 def coefficients_of(

@@ -1,0 +1,520 @@
+"""Principal axes of a training set, and responses and held-out rows in them.
+
+Let Z be the training rows, standardised and with the unpenalised columns regressed out; ZᵀZ = V diag(s) Vᵀ. Ridge with
+penalty a on the first k principal scores has the coefficients c = b[:k] / (s[:k] + a), b = VᵀZᵀ(y − μ). So a training
+set needs s, the map from responses to b, and the map from rows to their principal scores.
+
+Two forms give the same numbers. *Primal*: ZᵀZ [p, p] is a sum over pieces of rows that all training sets share.
+*Kernel*: ZZᵀ [n, n] = U diag(s) Uᵀ, V = ZᵀU / √s, for more columns than rows.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from lpact.math.ridge._arrays import (
+    Columns,
+    Held,
+    Responses,
+    check_finite,
+    n_rows,
+    power_of_two,
+)
+from lpact.math.ridge.compute import Array, Backend
+from lpact.math.types import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from lpact.math.ridge._design import SharedDesign
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out rows in the principal axes of a training set.
+
+    Attributes
+    ----------
+    scores
+        [r, k] principal scores, centred over the rows. With a ``source``, the rows are coordinates in an orthonormal
+        basis, which are fewer.
+    mean
+        [k] mean of the principal scores over the rows.
+    source
+        Where rows are coordinates: the columns [n_rows, P] of the rows themselves, and the axes [P, k].
+    nuisance, nuisance_mean
+        The same of the unpenalised columns, [r, m] and [m]; None without them.
+    """
+
+    rows: slice
+    scores: Array
+    mean: Array
+    source: tuple[Array, Array] | None
+    nuisance: Array | None
+    nuisance_mean: Array | None
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Responses in the principal axes of a training set.
+
+    Attributes
+    ----------
+    coordinates
+        [q, k]: b of every column.
+    mean
+        [q]: training mean μ.
+    nuisance
+        [q, m]: weights of the unpenalised columns in a model without features; None without such columns.
+    """
+
+    coordinates: Array
+    mean: Array
+    nuisance: Array | None
+
+
+class Axes(ABC):
+    """One training set of ``n_rows`` rows: eigenvalues [k], descending, and scaled columns."""
+
+    form: ClassVar[str]
+    n_unpenalised: int
+
+    def __init__(self, be: Backend, columns: Columns, eigenvalues: FloatArray, n_rows: int) -> None:
+        self.be, self.columns, self.n_rows = be, columns, n_rows
+        self.eigenvalues, self.rank = eigenvalues, len(eigenvalues)
+
+    @property
+    def n_features(self) -> int:
+        """Number of penalised columns."""
+        return int(self.columns.values.shape[1]) - self.n_unpenalised
+
+    @property
+    @abstractmethod
+    def used(self) -> BoolArray:
+        """Columns that contribute to the axes or are unpenalised, [P]."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Memory of the arrays of this training set."""
+
+    @abstractmethod
+    def project(self, responses: Responses, columns: IntArray | None = None) -> Projected:
+        """Some columns of the responses, or all, in these axes."""
+
+    @abstractmethod
+    def held_out(self, rows: slice) -> HeldOut:
+        """Held-out rows, centred on their own mean, in these axes."""
+
+    @abstractmethod
+    def scores(self, rows: slice) -> tuple[Array, Array | None]:
+        """Principal scores [n_rows, k] and unpenalised columns [n_rows, m] of rows, minus the training mean."""
+
+    @abstractmethod
+    def weights(self, coefficients: Array, nuisance: Array | None) -> tuple[Array, Array, Array]:
+        """Weights on raw columns [q, p] and [q, m], and the prediction at raw zero [q], for coefficients [q, k]."""
+
+    def constant_over(self, rows: slice) -> bool:
+        """Whether all used columns are constant over these rows: predictions are too, except for rounding."""
+        low, high = self.be.minmax(self.columns.values[rows], 0)
+        return bool((low == high)[self.used].all())
+
+    def _raw_weights(
+        self, by_column: Array, nuisance: Array | None, mean: Array
+    ) -> tuple[Array, Array, Array]:
+        """The result of `weights` from weights on scaled columns [q, P]."""
+        be, m = self.be, self.n_unpenalised
+        if nuisance is not None:
+            by_column = be.concatenate([by_column[:, :m] + nuisance, by_column[:, m:]], 1)
+        raw = by_column * be.narrow(self.columns.factor)
+        at_zero = -(by_column @ mean) - raw @ be.narrow(self.columns.offset)
+        return raw[:, m:], raw[:, :m], at_zero
+
+
+def varying_columns(
+    variance: FloatArray, raw_mean: FloatArray, distinct: BoolArray, n: int
+) -> BoolArray:
+    """Columns whose variance on n training rows exceeds the rounding error of their mean.
+
+    ``variance`` and ``raw_mean`` are in the same units; ``distinct``: max ≠ min, exactly.
+    """
+    kept: BoolArray = distinct & (variance > (n * _EPS * raw_mean) ** 2)
+    return kept
+
+
+def _leading(
+    be: Backend, gram: Array, n: int, largest: float, size: int, most: int
+) -> tuple[FloatArray, Array]:
+    """At most ``most`` eigenvalues above rounding, descending, and their vectors.
+
+    The matrix has rows or columns of about √n · weight, of which ``largest`` is the largest squared weight; ``size`` is
+    the larger side of what it is the Gram matrix of.
+    """
+    eigenvalues, vectors = be.eigh(gram)
+    values = np.maximum(be.host(eigenvalues)[::-1], 0.0)
+    floor = max(values[0] if len(values) else 0.0, n * largest)
+    rank = min(int((values > 4 * _EPS * size * floor).sum()), most)
+    last = len(values)
+    kept = be.take(vectors, np.arange(last - 1, last - 1 - rank, -1), 1)
+    return values[:rank].copy(), kept
+
+
+def _scaled_pinv(be: Backend, gram: Array) -> Array:
+    """Pseudo-inverse of a Gram matrix, with its columns scaled to one size so that units do not affect the rank."""
+    power = be.host(gram.diagonal())
+    inverse = be.wide(np.where(power > 0.0, 1.0 / np.sqrt(np.where(power > 0.0, power, 1.0)), 0.0))
+    return be.pinv(gram * inverse[:, None] * inverse) * inverse[:, None] * inverse
+
+
+# --- primal form: the Gram matrix of columns --------------------------------------------------------------------------
+
+
+class Block:
+    """Held-out rows [r, P], centred; with more rows than ``compress`` > 0, their coordinates in a basis."""
+
+    def __init__(self, be: Backend, values: Array, compress: int) -> None:
+        mean = be.sums(values, 0) / values.shape[0]
+        self.mean = be.narrow(mean)
+        centred = values - self.mean
+        low, high = be.minmax(values, 0)
+        constant = np.flatnonzero(low == high)
+        if len(constant):
+            centred[:, be.index(constant)] = 0.0  # remove the rounding error of the mean
+        self.compressed = bool(compress) and values.shape[0] > compress
+        self.centred = be.upper(centred) if self.compressed else centred
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Moments of the P columns of a training set: m unpenalised ones, then the features.
+
+    ``design`` is None where the columns are not those of a shared design. ``mean`` is [P] and ``varying`` [P] on the
+    host, ``gram`` [P, P] wide, centred.
+    """
+
+    be: Backend
+    design: SharedDesign | None
+    columns: Columns
+    held: Held
+    n_rows: int
+    n_unpenalised: int
+    mean: FloatArray
+    gram: Array
+    varying: BoolArray
+
+    def axes(self, most: int, weights: FloatArray | None = None) -> PrimalAxes:
+        """At most ``most`` principal axes; ``weights`` [p] multiply the standardised features, 0 removes them."""
+        be, n, m, gram, varying = self.be, self.n_rows, self.n_unpenalised, self.gram, self.varying
+        power = be.host(gram.diagonal())[m:]
+        scale = np.sqrt(np.where(varying[m:], power, n) / n)
+        to_standard = np.where(varying[m:], 1.0 / scale, 0.0)
+        features, cross = gram[m:, m:], gram[:m, m:]
+        n_features, used, largest = len(power), None, 1.0
+        if weights is not None:
+            to_standard = to_standard * weights
+            largest = float(np.max(weights**2, initial=0.0))
+            if not weights.all():
+                used = np.flatnonzero(weights)
+                to_standard = to_standard[used]
+                features = be.take(be.take(features, used, 0), used, 1)
+                cross = be.take(cross, used, 1)
+        inverse = be.wide(to_standard)
+        features = features * inverse[:, None] * inverse
+        solve, explained = None, None
+        if m:
+            steady = be.wide(np.where(varying[:m], 1.0, 0.0))
+            solve = _scaled_pinv(be, gram[:m, :m] * steady[:, None] * steady)
+            cross = cross * inverse * steady[:, None]
+            explained = solve @ cross  # weights of the unpenalised columns on every feature
+            features = features - cross.T @ explained
+        size = max(n, n_features if used is None else len(used))
+        values, kept = _leading(be, features, n, largest, size, most)
+        axes = kept * inverse[:, None]
+        if used is not None:
+            every = be.wide(np.zeros((n_features, len(values))))
+            every[be.index(used)] = axes
+            axes = every
+        if explained is not None:
+            axes = be.concatenate([-(explained @ kept), axes], 0)
+        return PrimalAxes(self, values, axes, solve)
+
+
+class PrimalAxes(Axes):
+    """Axes [P, k] in column space."""
+
+    form = "primal"
+
+    def __init__(
+        self, moments: Moments, eigenvalues: FloatArray, axes: Array, solve: Array | None
+    ) -> None:
+        super().__init__(moments.be, moments.columns, eigenvalues, moments.n_rows)
+        be = self.be
+        self.design, self.held = moments.design, moments.held
+        self.axes = be.narrow(axes)
+        self.mean = be.narrow(moments.mean)
+        self.n_unpenalised = moments.n_unpenalised
+        self.solve = None if solve is None else be.narrow(solve)
+
+    @cached_property
+    def used(self) -> BoolArray:
+        low, high = self.be.minmax(self.axes, 1) if self.rank else (np.zeros(1), np.zeros(1))
+        used: BoolArray = np.broadcast_to((low != 0.0) | (high != 0.0), self.axes.shape[:1]).copy()
+        used[: self.n_unpenalised] = True
+        return used
+
+    @property
+    def nbytes(self) -> int:
+        own = self.columns.values.shape[0] if self.design is None else 0
+        return int(self.be.itemsize * self.axes.shape[0] * (self.axes.shape[1] + own))
+
+    def project(self, responses: Responses, columns: IntArray | None = None) -> Projected:
+        """From products of pieces with the responses; row by row for features that are not shared."""
+        be = self.be
+        if self.design is None:
+            cross, mean = self._row_products(responses, columns)
+        else:
+            mean, by_row = responses.training_mean(self.held)
+            if columns is not None:
+                mean, by_row = mean[columns], by_row[columns]
+            cross = self.design.cross(responses, self.held, mean, columns)
+            if by_row.any():
+                some = np.flatnonzero(by_row)
+                own = some if columns is None else columns[some]
+                cross[be.index(some)], mean[some] = self._row_products(responses, own)
+        nuisance = None
+        if self.solve is not None:
+            nuisance = cross[:, : self.n_unpenalised] @ self.solve
+        compared = self.design is not None and columns is None  # all columns are only compared
+        coordinates = be.compared(cross, self.axes) if compared else cross @ self.axes
+        return Projected(coordinates, be.narrow(mean), nuisance)
+
+    def _row_products(
+        self, responses: Responses, columns: IntArray | None
+    ) -> tuple[Array, FloatArray]:
+        """Σ (y − μ)(x − m) over the training rows, [q, P], and μ, both row by row."""
+        y, mean = responses.centred_training(self.held, columns)
+        pieces = responses.pieces
+        parts = [self.columns.values[pieces.slices[i]] for i in pieces.members[self.held]]
+        return y @ (self.be.concatenate(parts, 0) - self.mean), mean
+
+    def held_out(self, rows: slice) -> HeldOut:
+        shared = self.design
+        block = shared.block(rows) if shared else Block(self.be, self.columns.values[rows], 0)
+        shift, m = block.mean - self.mean, self.n_unpenalised
+        times = self.be.upper_times if block.compressed else operator.matmul
+        return HeldOut(
+            rows,
+            times(block.centred, self.axes),
+            shift @ self.axes,
+            (self.columns.values[rows], self.axes) if block.compressed else None,
+            block.centred[:, :m] if m else None,
+            shift[:m] if m else None,
+        )
+
+    def scores(self, rows: slice) -> tuple[Array, Array | None]:
+        shifted = self.columns.values[rows] - self.mean
+        m = self.n_unpenalised
+        scores = shifted @ self.axes
+        if self.constant_over(rows):
+            scores[:] = scores[:1] + 0.0
+        return scores, shifted[:, :m] if m else None
+
+    def weights(self, coefficients: Array, nuisance: Array | None) -> tuple[Array, Array, Array]:
+        return self._raw_weights(coefficients @ self.axes.T, nuisance, self.mean)
+
+
+def moments_by_row(
+    be: Backend, features: Array, unpenalised: Array | None, held: Held, rows: IntArray
+) -> Moments:
+    """Moments from rows centred one by one: for features of one training set, or where means far exceed spreads."""
+    joined, m = be.wide(features), 0
+    if unpenalised is not None and unpenalised.shape[1]:
+        joined = be.concatenate([be.wide(unpenalised), joined], 1)
+        m = unpenalised.shape[1]
+    train = be.take(joined, rows, 0)  # offset and factor come from the training rows alone
+    offset = be.sums(train, 0) / len(rows)
+    low, high = be.minmax(train, 0)
+    peak = np.maximum(high - offset, offset - low)
+    if not np.isfinite(peak).all() or not be.all_finite(joined):
+        check_finite(be, joined, "features")
+    factor = power_of_two(peak)
+    shifted = (joined - be.wide(offset)) * be.wide(factor)
+    values = be.take(shifted, rows, 0)
+    mean = be.sums(values, 0) / len(rows)  # the rounding error of the offset
+    values -= be.wide(mean)
+    gram = values.T @ values
+    power = be.host(gram.diagonal())
+    varying = varying_columns(power / len(rows), offset * factor, low != high, len(rows))
+    columns = Columns(be.narrow(shifted), offset, factor)
+    return Moments(be, None, columns, held, len(rows), m, mean, gram, varying)
+
+
+# --- kernel form: the Gram matrix of rows -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StandardRows:
+    """Rows standardised on the training rows ``rows``.
+
+    Attributes
+    ----------
+    inverse
+        [P]: 1 / standard deviation of every column; 0 where it does not vary.
+    nuisance
+        Of the training rows: N [n_train, m], centred, and N⁺ᵀ [n_train, m]. None without unpenalised columns.
+    """
+
+    be: Backend
+    columns: Columns
+    held: Held
+    rows: IntArray
+    mean: FloatArray
+    inverse: FloatArray
+    nuisance: tuple[Array, Array] | None
+
+    def values(self, inverse: FloatArray | None = None) -> tuple[Array, Array]:
+        """All rows [n, p], unpenalised columns regressed out, and the weights [m, p] of these columns.
+
+        ``inverse`` replaces that of the columns where they are weighted.
+        """
+        be, mean = self.be, self.mean
+        inverse = self.inverse if inverse is None else inverse
+        values = (be.wide(self.columns.values) - be.wide(mean)) * be.wide(inverse)
+        if self.nuisance is None:
+            return values, None
+        m = self.nuisance[0].shape[1]
+        features = values[:, m:]
+        explained = self.nuisance[1].T @ be.take(features, self.rows, 0)
+        plain = be.wide(self.columns.values)[:, :m] - be.wide(mean[:m])
+        return features - plain @ explained, explained
+
+    def axes(self, most: int, validation: Sequence[slice]) -> KernelAxes:
+        """Principal axes, with the principal scores of the rows in ``validation``."""
+        values, _ = self.values()
+        train = self.be.take(values, self.rows, 0)
+        cross = {(part.start, part.stop): values[part] @ train.T for part in validation}
+        del values
+        size = max(train.shape)
+        return kernel_axes(self, train @ train.T, cross, self.inverse, most, size)
+
+
+def standard_rows(
+    be: Backend, columns: Columns, m: int, held: Held, rows: IntArray, distinct: BoolArray
+) -> StandardRows:
+    """Statistics that standardise all rows on the training rows ``rows``."""
+    train = be.take(be.wide(columns.values), rows, 0)
+    mean = be.sums(train, 0) / len(rows)
+    centred = train - be.wide(mean)
+    power = be.host((centred * centred).sum(0))
+    raw_mean = mean + columns.offset * columns.factor
+    varying = varying_columns(power / len(rows), raw_mean, distinct, len(rows))
+    inverse = np.where(varying, 1.0 / np.sqrt(np.where(varying, power, 1.0) / len(rows)), 0.0)
+    nuisance = None
+    if m:
+        own = centred[:, :m] * be.wide(varying[:m].astype(np.float64))
+        nuisance = (own, own @ _scaled_pinv(be, own.T @ own))
+    return StandardRows(be, columns, held, rows, mean, inverse, nuisance)
+
+
+def kernel_axes(
+    standard: StandardRows,
+    kernel: Array,
+    cross: Mapping[tuple[int, int], Array],
+    inverse: FloatArray,
+    most: int,
+    size: int,
+    largest: float = 1.0,
+) -> KernelAxes:
+    """Axes of a training set from its kernel [n_train, n_train] and held-out rows' kernels with it [r, n_train].
+
+    ``inverse`` [P] maps centred columns to those of the kernel, weights included; see `_leading` for the rest.
+    """
+    be = standard.be
+    values, kept = _leading(be, kernel, len(standard.rows), largest, size, most)
+    root = be.wide(np.sqrt(values))
+    ready = {part: be.narrow((product @ kept) / root) for part, product in cross.items()}
+    return KernelAxes(standard, values, kept * root, inverse, ready)
+
+
+class KernelAxes(Axes):
+    """Axes in the space of training rows. Principal scores of held-out rows are made at once, and features dropped.
+
+    ``loadings`` [n_train, k] = U √s, so that b = (y − μ) U √s.
+    """
+
+    form = "kernel"
+
+    def __init__(
+        self,
+        standard: StandardRows,
+        eigenvalues: FloatArray,
+        loadings: Array,
+        inverse: FloatArray,
+        ready: dict[tuple[int, int], Array],
+    ) -> None:
+        super().__init__(standard.be, standard.columns, eigenvalues, len(standard.rows))
+        self.standard, self.inverse, self._ready = standard, inverse, ready
+        self.loadings = self.be.narrow(loadings)
+        self.n_unpenalised = 0 if standard.nuisance is None else standard.nuisance[0].shape[1]
+        self.own_columns = False
+
+    @property
+    def used(self) -> BoolArray:
+        used: BoolArray = self.inverse > 0.0
+        return used
+
+    @property
+    def nbytes(self) -> int:
+        kept = self.loadings.shape[0] * self.loadings.shape[1]
+        kept += sum(scores.shape[0] * scores.shape[1] for scores in self._ready.values())
+        if self.own_columns:
+            kept += self.columns.values.shape[0] * self.columns.values.shape[1]
+        return int(self.be.itemsize * kept)
+
+    def project(self, responses: Responses, columns: IntArray | None = None) -> Projected:
+        y, mean = responses.centred_training(self.standard.held, columns)
+        fitted = self.standard.nuisance
+        nuisance = None if fitted is None else y @ self.be.narrow(fitted[1])
+        return Projected(y @ self.loadings, self.be.narrow(mean), nuisance)
+
+    def scores(self, rows: slice) -> tuple[Array, Array | None]:
+        scores = self._ready[rows.start, rows.stop]
+        if self.constant_over(rows):
+            scores = scores[:1] + 0.0 * scores
+        m = self.n_unpenalised
+        if not m:
+            return scores, None
+        return scores, self.columns.values[rows][:, :m] - self.be.narrow(self.standard.mean[:m])
+
+    def held_out(self, rows: slice) -> HeldOut:
+        scores, nuisance = self.scores(rows)
+        n = n_rows(rows)
+        mean = self.be.narrow(self.be.sums(scores, 0) / n)
+        centred = scores - mean
+        if self.constant_over(rows):
+            centred *= 0.0  # remove the rounding error of the mean
+        nuisance_mean = None
+        if nuisance is not None:
+            nuisance_mean = self.be.narrow(self.be.sums(nuisance, 0) / n)
+            low, high = self.be.minmax(nuisance, 0)
+            nuisance = nuisance - nuisance_mean
+            nuisance[:, self.be.index(np.flatnonzero(low == high))] = 0.0
+        return HeldOut(rows, centred, mean, None, nuisance, nuisance_mean)
+
+    def weights(self, coefficients: Array, nuisance: Array | None) -> tuple[Array, Array, Array]:
+        """V = ZᵀU / √s, with Z computed again."""
+        be, m, standard = self.be, self.n_unpenalised, self.standard
+        z, explained = standard.values(self.inverse)
+        in_rows = (be.wide(coefficients) / be.wide(self.eigenvalues)) @ be.wide(self.loadings).T
+        weights = in_rows @ be.take(z, standard.rows, 0)
+        by_column = weights * be.wide(self.inverse[m:])
+        if m:
+            by_column = be.concatenate([-(weights @ explained.T), by_column], 1)
+        return self._raw_weights(be.narrow(by_column), nuisance, be.narrow(standard.mean))
