@@ -91,7 +91,7 @@ def test_a_folder_of_a_model_that_is_not_there_is_named(lpact: Lpact, tmp_path: 
     study.write_text(study.read_text() + '\n[run.models]\nbig = "models/big"\n')
     result = lpact("plan", study)
     assert result.exit_code == 0
-    assert f"its folder {tmp_path / 'models/big'} is not there" in result.stdout
+    assert f"its folder {tmp_path / 'models/big'} does not exist" in result.stdout
 
 
 def test_roles_are_those_of_the_readers_unless_the_study_says_otherwise(tmp_path: Path) -> None:

@@ -161,17 +161,6 @@ def test_a_stimulus_has_one_table(tmp_path: Path) -> None:
         read.stimulus("stimuli")
 
 
-def test_content_decides_on_the_checksums_of_arrays_in_memory() -> None:
-    values = np.random.default_rng(0).normal(size=(4, 3))
-    one, same, other = (
-        memory_dataset([Responses.from_numpy(v)]).source_files()
-        for v in (values, values.copy(), values + 1e-12)
-    )
-    assert one == same
-    assert [f.path for f in one] == [f.path for f in other]
-    assert [a.sha256 == b.sha256 for a, b in zip(one, other, strict=True)] == [False, True]
-
-
 def test_arrays_of_items(tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=(3, N_ITEMS))
     np.save(tmp_path / "betas.npy", values)

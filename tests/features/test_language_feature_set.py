@@ -147,7 +147,7 @@ def test_an_unfinished_set_is_not_read(tmp_path: Path) -> None:
         with pytest.raises(FeatureError, match="20 of 50 words") as caught:
             read()
         assert caught.value.where == str(tmp_path / "set")
-        assert "goes on where it stopped" in str(caught.value)
+        assert "it resumes" in str(caught.value)
 
 
 @pytest.mark.parametrize("layer", [-1, 3, 99])

@@ -143,7 +143,7 @@ def test_an_unknown_architecture(model: Path) -> None:
 
 def test_an_adapter_is_refused(model: Path) -> None:
     (model / "adapter_config.json").write_text('{"base_model_name_or_path": "other/model"}')
-    refused(model, "adapter_config.json", "merge the adapter")
+    refused(model, "adapter_config.json", "merge an adapter")
 
 
 def shard(model: Path) -> Path:
@@ -305,12 +305,12 @@ def test_a_tied_head_is_there_without_being_stored(model: Path, gpt2: Path) -> N
 def test_a_path_that_is_not_there(name: str) -> None:
     with pytest.raises(FeatureError) as caught:
         find_model(name)
-    assert caught.value.where == name
+    assert caught.value.where == str(Path(name))
     assert caught.value.remedy == "check the path"
 
 
 def test_a_file_is_not_a_folder(model: Path) -> None:
-    with pytest.raises(FeatureError, match="the folder of the model"):
+    with pytest.raises(FeatureError, match="does not exist"):
         find_model(str(model / "config.json"))
 
 
@@ -393,7 +393,7 @@ def ask_hub(home: Path, out: Path, *asked: tuple[str, str]) -> list[object]:
 def test_hub_names_without_a_local_copy(tmp_path: Path) -> None:
     plain, revised = ask_hub(tmp_path, tmp_path / "out", ("org/name", ""), ("gpt2", "v2"))
     assert isinstance(plain, str)
-    assert "'org/name' is neither a folder here nor within reach on the hub" in plain
+    assert "'org/name' is neither a local folder nor available from the hub" in plain
     assert "HF_HUB_OFFLINE" in plain
     assert "`hf download org/name --local-dir DIR`" in plain
     assert "`--model DIR`" in plain

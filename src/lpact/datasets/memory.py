@@ -1,13 +1,11 @@
-"""Datasets that are made of arrays in Python.
+"""Datasets of arrays in Python.
 
-`memory_dataset` turns `Responses` and features into recordings and stimuli. A run reads them from a temporary folder
-in the layout of the reader ``folder``, which `write_folder` writes: worker processes, checksums and resuming then work
-as for any other dataset.
+`memory_dataset` turns `Responses` and features into recordings and stimuli. `write_folder` writes them to a temporary
+folder for the reader ``folder``, so that worker processes, checksums and resuming work as for any other dataset.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +48,7 @@ class MemoryFeatures:
     arrays: Mapping[FeatureKey, FloatArray]
 
     def keys(self) -> Sequence[FeatureKey]:
-        """Return what is on offer."""
+        """Return the available feature sets."""
         return list(self.arrays)
 
     def load(self, key: FeatureKey) -> FloatArray:
@@ -83,50 +81,25 @@ class MemoryDataset(Dataset):
         return self._stimuli[stimulus_id]
 
     def source_files(self) -> list[SourceFile]:
-        """Return one entry per recording and stimulus, with the SHA-256 of its arrays and names."""
-        found = []
-        for recording in self._recordings.values():
-            values = recording.signal.values
-            array = (
-                values if isinstance(values, np.ndarray) else values.read(range(values.shape[1]))
-            )
-            parts = [_bytes(array), repr((recording.id, recording.units.ids)).encode()]
-            found.append(self._source(f"recordings/{recording.id}", parts))
-        for stimulus in self._stimuli.values():
-            parts = [stimulus.words.write_csv().encode()]
-            if stimulus.features is not None:
-                for key in stimulus.features.keys():  # noqa: SIM118
-                    parts += [repr(key).encode(), _bytes(stimulus.features.load(key))]
-            found.append(self._source(f"stimuli/{stimulus.id}", parts))
-        return found
-
-    def _source(self, path: str, parts: Sequence[bytes]) -> SourceFile:
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(hashlib.sha256(part).digest())
-        return SourceFile(path, sum(map(len, parts)), digest.hexdigest(), self.info.licence)
-
-
-def _bytes(array: FloatArray) -> bytes:
-    return f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()
+        """Return no file: a run reads the folder that the arrays are written to."""
+        return []
 
 
 class Memory(Folder):
-    """Arrays that were handed over in Python; see `lpact.audit`."""
+    """Arrays in Python; see `lpact.audit`."""
 
     name = "memory"
-    summary = "arrays that are handed over in Python (`lpact.audit`); not for study files"
+    summary = "arrays in Python (`lpact.audit`); not for study files"
     needs_path = False
 
     def open(self, *, name: str, path: Path | None, seed: int) -> FolderDataset:
-        """Open the folder in which a run keeps the arrays; without one, raise `ConfigError`."""
+        """Open the folder of the arrays; without one, raise `ConfigError`."""
         if path is None:
             raise ConfigError(
                 "the reader 'memory' is for arrays in Python, not for study files",
                 where=f"dataset '{name}', option 'reader'",
-                got="reader = 'memory'",
-                expected="lpact.audit(features=…, responses=…), which hands the arrays over",
-                remedy="save the arrays in a folder, and use the reader 'folder' or 'arrays'",
+                remedy="call lpact.audit(features=…, responses=…); or save the arrays in a folder, and use the reader "
+                "'folder' or 'arrays'",
             )
         return super().open(name=name, path=path, seed=seed)
 
@@ -145,17 +118,11 @@ def memory_dataset(
     responses
         One per subject and session. With a sampling rate, they are time series on the clock of the words.
     words
-        Table of words or items, one row per stimulus, or with a column ``stimulus_id`` that says which stimulus a
-        word belongs to. None: that of the first responses, or else the stimuli themselves as items. The column, or
-        else the first responses, decide which stimuli there are, and in which order; those that a subject lacks are
-        missing there.
+        Table of words or items, one row per stimulus, or with a column ``stimulus_id`` for the stimulus of each word.
+        None: that of the first responses, or else the stimuli as items. The column, or else the first responses,
+        define the stimuli and their order; those that a subject lacks are missing.
     features, mechanisms
         One row, or value, per row of the words table.
-
-    Raises
-    ------
-    InputError
-        If two responses have the same subject and session, or responses have no value at all.
     """
     _check_subjects(responses)
     first = responses[0]
@@ -185,7 +152,6 @@ def _check_subjects(responses: Sequence[Responses]) -> None:
             "several responses have the same subject and session",
             where="responses",
             got=f"{n} with subject '{own[0]}', session '{own[1]}'",
-            expected="each subject and session once",
             remedy="name them, as in Responses.from_numpy(values, subject='02'); presentations of the same stimuli "
             "are repetitions, [n_stimuli, n_repetitions, n_units]",
         )
@@ -195,7 +161,6 @@ def _check_subjects(responses: Sequence[Responses]) -> None:
                 "responses have no values",
                 where=each.where,
                 got=f"shape {each.values.shape}, " + ("all NaN" if each.values.size else "empty"),
-                expected="at least one number",
                 remedy="correct the array, or leave this subject out",
             )
 
@@ -251,8 +216,7 @@ def _stimulus_table(
                 "a continuous recording needs words with their times",
                 where=first.where,
                 got="a sampling rate, and no words",
-                expected="a table with the columns 'word' and 'onset_s'",
-                remedy="give words=…, or one response per stimulus without a sampling rate",
+                remedy="give words=… with the columns 'word' and 'onset_s', or leave the sampling rate out",
             )
         return items_table(words.drop(STIMULUS, strict=False), STIMULI)
     ids = pl.Series(ITEM, first.stimulus_ids, dtype=pl.String)
@@ -287,8 +251,7 @@ def _by_stimulus(first: Responses, words: pl.DataFrame) -> pl.DataFrame:
             "words belong to no stimulus",
             where=f"words, column '{STIMULUS}'",
             got=f"{words[STIMULUS].null_count()} of {words.height} words",
-            expected="a stimulus for every word, unless the responses are a continuous recording",
-            remedy="leave these words out",
+            remedy="leave these words out; only continuous recordings may have them",
         )
     if words.height == first.n_stimuli:
         return words.rename({STIMULUS: ITEM}).with_columns(pl.col(ITEM).cast(pl.String))

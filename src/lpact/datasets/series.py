@@ -1,4 +1,4 @@
-"""Time series that are larger than memory: read a few units at a time, never as a whole."""
+"""Time series that are larger than memory, read a few units at a time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy.typing as npt
 from lpact.math.types import FloatArray
 
 BLOCK_BYTES = 256 * 2**20
-"""Most bytes of values, as float64, that are held at a time; at least one unit is."""
+"""Bytes of values, as float64, in memory at a time; at least one unit."""
 
 
 class StreamedSeries(ABC):
-    """Neural values [n_samples, n_units] behind a file.
+    """Neural values [n_samples, n_units] in a file.
 
-    ``unit_major`` says that each unit lies by itself, so that units are best read one at a time; otherwise a file is
-    gone through once for every block of units, and blocks are as large as memory allows.
+    ``unit_major``: each unit is stored contiguously, so units are read one at a time. Otherwise every block of units
+    costs one pass through the file, and blocks are as large as memory allows.
     """
 
     shape: tuple[int, int]
@@ -28,10 +28,7 @@ class StreamedSeries(ABC):
 
     @abstractmethod
     def read(self, units: Sequence[int]) -> FloatArray:
-        """Return the units at these indices in this order, [n_samples, len(units)], as real numbers.
-
-        Raises `RecordingError` where the file turns out to be torn.
-        """
+        """Return the units at these indices in this order, [n_samples, len(units)]; a damaged file is an error."""
 
 
 class _Taken(StreamedSeries):
@@ -59,7 +56,7 @@ def read_units(values: FloatArray | StreamedSeries, units: Sequence[int]) -> Flo
 def take_units(
     values: FloatArray | StreamedSeries, indices: Sequence[int]
 ) -> FloatArray | StreamedSeries:
-    """Return the series of these units only; nothing is read of a streamed one."""
+    """Return the series of these units; a streamed one is not read."""
     if isinstance(values, StreamedSeries):
         return _Taken(values, indices)
     picked: FloatArray = values[..., list(indices)]
@@ -71,41 +68,29 @@ class UnitBlocks:
 
     def __init__(self, values: FloatArray | StreamedSeries, block_bytes: int = BLOCK_BYTES) -> None:
         self._values = values
-        n_samples, self._n_units = values.shape
-        fitting = max(1, block_bytes // max(1, 8 * n_samples))
-        one = isinstance(values, StreamedSeries) and values.unit_major
-        self.width = 1 if one else fitting
+        n_samples, n_units = values.shape
+        self._unit_major = isinstance(values, StreamedSeries) and values.unit_major
+        self.width = 1 if self._unit_major else max(1, block_bytes // max(1, 8 * n_samples))
+        self._blocks = [
+            range(first, min(first + self.width, n_units))
+            for first in range(0, n_units, self.width)
+        ]
 
     def __iter__(self) -> Iterator[tuple[range, FloatArray]]:
-        blocks = (
-            range(first, min(first + self.width, self._n_units))
-            for first in range(0, self._n_units, self.width)
-        )
-        if isinstance(self._values, StreamedSeries) and self._values.unit_major:
-            yield from _read_ahead(self._values, blocks)
+        if not self._unit_major:
+            for indices in self._blocks:
+                yield indices, self._read(indices)
             return
-        for indices in blocks:
-            yield indices, _contiguous(self._values, indices)
+        # Reads the next block while the last one is processed.
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="lpact-read") as reader:
+            coming = [reader.submit(self._read, indices) for indices in self._blocks[:1]]
+            for number, indices in enumerate(self._blocks):
+                block = coming.pop().result()
+                coming = [reader.submit(self._read, i) for i in self._blocks[number + 1 :][:1]]
+                yield indices, block
 
-
-def _read_ahead(
-    values: StreamedSeries, blocks: Iterator[range]
-) -> Iterator[tuple[range, FloatArray]]:
-    """Read the next block while the last one is worked on; two are held at a time."""
-    indices = next(blocks, None)
-    if indices is None:
-        return
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="lpact-read") as reader:
-        block = values.read(indices)
-        for following in blocks:
-            coming = reader.submit(values.read, following)
-            yield indices, block
-            indices, block = following, coming.result()
-        yield indices, block
-
-
-def _contiguous(values: FloatArray | StreamedSeries, indices: range) -> FloatArray:
-    if isinstance(values, StreamedSeries):
-        return values.read(indices)
-    block: npt.NDArray[np.float64] = values[:, indices.start : indices.stop]
-    return block
+    def _read(self, indices: range) -> FloatArray:
+        if isinstance(self._values, StreamedSeries):
+            return self._values.read(indices)
+        block: npt.NDArray[np.float64] = self._values[:, indices.start : indices.stop]
+        return block

@@ -41,13 +41,13 @@ class Clock:
         return self.start_s + self.n_samples / self.sampling_rate_hz
 
     def outside(self, times_s: FloatArray) -> BoolArray:
-        """Which times are more than a sample off the recording; a NaN is not."""
+        """Which times are more than a sample outside the recording; never NaN."""
         samples = (times_s - self.start_s) * self.sampling_rate_hz
         found: BoolArray = (samples < -1.0) | (samples > self.n_samples)
         return found
 
     def likely_cause(self, times_s: FloatArray) -> str:
-        """Say what times outside the recording may be, if there is another reading that puts most of them inside."""
+        """Suggest another unit or start that would put most times inside the recording."""
         readings = {
             "counted from another start than start_s": times_s - min(times_s) + self.start_s
         }
@@ -63,10 +63,9 @@ class Clock:
 def word_times(
     entry: RecordingEntry, folder: SourceFolder, clock: Clock, words: pl.DataFrame
 ) -> tuple[FloatArray | None, tuple[Finding, ...]]:
-    """Return word onsets on the recording's clock, or None where the words' own times are that.
+    """Return word onsets on the recording's clock, or None if the words' own times are on it.
 
-    Words outside the recording stay: the grid leaves them out. Where they are most of the words, the times are likely
-    wrong, and a finding says so; where they are all of them, it is an error.
+    The grid leaves out words outside the recording. If most words are, a finding says so; if all are, it is an error.
     """
     onsets: FloatArray | None = None
     findings: tuple[Finding, ...] = ()
@@ -81,7 +80,7 @@ def word_times(
 
 
 def bad_spans(entry: RecordingEntry, folder: SourceFolder) -> tuple[Span, ...]:
-    """Read ``start_s, stop_s`` and, if there is one, ``label``."""
+    """Read ``start_s``, ``stop_s`` and, if there is one, ``label``."""
     if entry.bad_spans is None:
         return ()
     table = _table(entry, entry.bad_spans, folder)
@@ -95,7 +94,7 @@ def bad_spans(entry: RecordingEntry, folder: SourceFolder) -> tuple[Span, ...]:
 
 
 def confounds(entry: RecordingEntry, folder: SourceFolder, clock: Clock) -> pl.DataFrame | None:
-    """Read one row per sample, one column per series; NaN where a cell says that there is no number."""
+    """Read one row per sample, one column per series; NaN for a missing number."""
     if entry.confounds is None:
         return None
     table = _table(entry, entry.confounds, folder)
@@ -104,7 +103,7 @@ def confounds(entry: RecordingEntry, folder: SourceFolder, clock: Clock) -> pl.D
             "the confounds do not have one row per sample",
             where=str(table.path),
             got=f"{table.n_rows} rows",
-            expected=f"{clock.n_samples} rows, one for each sample of the recording",
+            expected=f"{clock.n_samples} rows",
             remedy="give confounds for every sample, in order",
         )
     return pl.DataFrame({name: table.numbers_or_nan(name) for name in table.columns})
@@ -117,7 +116,7 @@ def _table(entry: RecordingEntry, name: str, folder: SourceFolder) -> TsvFile:
 def _recording_times(
     entry: RecordingEntry, table: TsvFile, seconds: str, clock: Clock
 ) -> tuple[str, FloatArray]:
-    """Times from the column ``sample``, or from one in seconds; NaN where a cell is empty."""
+    """Times from the column ``sample``, or from one in seconds; NaN for an empty cell."""
     if ("sample" in table.columns) == (seconds in table.columns):
         raise RecordingError(
             f"a table needs one of the columns 'sample' and '{seconds}'",
@@ -209,7 +208,7 @@ def _triggered(
                 found=f"{int((~kept).sum())} of {kept.size} not in the recording, the first at "
                 f"{stimulus_s[lost]:.3f} s (line {table.line(lost)})",
                 expected="a time in the recording for every trigger",
-                remedy="none is needed: words near it take the triggers around it",
+                remedy="none is needed: the neighbouring triggers are used",
             )
         )
     return mapping.to_recording(words["onset_s"].to_numpy()), tuple(findings)
@@ -218,7 +217,7 @@ def _triggered(
 def _mostly_outside(
     entry: RecordingEntry, folder: SourceFolder, path: Path, clock: Clock, times_s: FloatArray
 ) -> tuple[Finding, ...]:
-    """Tell where most words lie outside the recording; raise where all of them do."""
+    """Report that most words are outside the recording; raise if all are."""
     heard = times_s[np.isfinite(times_s)]
     outside = clock.outside(heard)
     if not clock.n_samples or not outside.sum() > _MOST_OUTSIDE * heard.size:
@@ -226,19 +225,11 @@ def _mostly_outside(
     found = f"{int(outside.sum())} of {heard.size} words, the first at {heard[np.argmax(outside)]:.3f} s"
     expected = f"words within the recording, {clock.start_s:.3f} to {clock.stop_s:.3f} s"
     shared = entry.word_onsets is None and entry.triggers is None
-    remedy = clock.likely_cause(heard) + (
-        "check times_in of the stimulus, start_s and the sampling rate"
-        if shared
-        else "check the columns of the table, start_s and the sampling rate"
-    )
+    check = "times_in of the stimulus" if shared else "the columns of the table"
+    remedy = clock.likely_cause(heard) + f"check {check}, start_s and the sampling rate"
     if outside.all():
-        raise RecordingError(
-            "no word of the stimulus lies in the recording",
-            where=str(path),
-            got=found,
-            expected=expected,
-            remedy=remedy,
-        )
+        what = "no word of the stimulus lies in the recording"
+        raise RecordingError(what, where=str(path), got=found, expected=expected, remedy=remedy)
     return (
         Finding(
             field="words",

@@ -21,10 +21,9 @@ from lpact.errors import InputError
 
 
 def write_folder(dataset: Dataset, path: str | Path) -> None:
-    """Write ``dataset`` into the new folder ``path``, whole or not at all.
+    """Write ``dataset`` into the new or empty folder ``path``, completely or not at all.
 
-    Reading it back with the ``folder`` reader gives identical words, arrays and ids. The folder
-    appears under its name only when it is complete; one that exists must be empty.
+    Reading it back with the ``folder`` reader gives identical words, arrays and ids.
     """
     path = Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -32,7 +31,6 @@ def write_folder(dataset: Dataset, path: str | Path) -> None:
             "the target of a dataset is taken",
             where=str(path),
             got="a folder that is not empty" if path.is_dir() else "a file",
-            expected="a new or empty folder",
             remedy="choose another folder, or empty this one",
         )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,11 +46,7 @@ def write_folder(dataset: Dataset, path: str | Path) -> None:
 
 
 def _write_dataset(dataset: Dataset, folder: Path) -> None:
-    info = dataset.info
-    _write_toml(
-        folder / "dataset.toml",
-        {"source": info.source, "version": info.version, "licence": info.licence},
-    )
+    _write_toml(folder / "dataset.toml", vars(dataset.info))
     ids = dataset.recording_ids()
     (folder / "stimuli").mkdir()
     (folder / "recordings").mkdir()
@@ -75,12 +69,9 @@ def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
         mechanisms = {name: values.tolist() for name, values in stimulus.mechanisms.items()}
         _write_tsv(folder / "mechanisms.tsv", mechanisms, stimulus.where)
     if stimulus.envelope is not None:
-        envelope = stimulus.envelope
-        np.save(folder / "envelope.npy", envelope.values, allow_pickle=False)
-        _write_toml(
-            folder / "envelope.toml",
-            {"sampling_rate_hz": envelope.sampling_rate_hz, "start_s": envelope.start_s},
-        )
+        clock = dict(vars(stimulus.envelope))
+        np.save(folder / "envelope.npy", clock.pop("values"), allow_pickle=False)
+        _write_toml(folder / "envelope.toml", clock)
     for kind in stimulus.media:
         _copy_medium(kind, stimulus.media_path(kind), folder, stimulus.where)
     for story, text in stimulus.transcripts.items():
@@ -91,8 +82,7 @@ def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
         _write_toml(folder / "audio.toml", {"start_s": stimulus.audio_start_s})
     if stimulus.features is None:
         return
-    offered = stimulus.features.keys()
-    for key in offered:
+    for key in stimulus.features.keys():  # noqa: SIM118
         context_folder = folder / "features" / _name(key.model, stimulus.where) / key.context
         context_folder.mkdir(parents=True, exist_ok=True)
         draw = f"_draw-{key.draw}" if key.draw else ""
@@ -101,7 +91,7 @@ def _write_stimulus(stimulus: Stimulus, parent: Path) -> None:
 
 
 def _check_text_columns(stimulus: Stimulus) -> None:
-    """Refuse extra texts that look like numbers: they would not be read back as texts."""
+    """Refuse extra columns of texts with a number, which might not be read back as texts."""
     for name, dtype in stimulus.words.schema.items():
         if name in (ITEM, *WORD_COLUMNS) or dtype != pl.String:
             continue
@@ -111,7 +101,6 @@ def _check_text_columns(stimulus: Stimulus) -> None:
                     "a column of texts holds a number",
                     where=f"{stimulus.where}, column '{name}'",
                     got=repr(text),
-                    expected="numbers only, or texts none of which is a number",
                     remedy="make the column numeric, or prefix its texts",
                 )
 
@@ -133,12 +122,7 @@ def _write_recording(recording: Recording, parent: Path) -> None:
     _check_representable(recording)
     folder = parent / _name(str(recording_id), recording.where)
     folder.mkdir()
-    header: dict[str, _Value] = {
-        "subject": recording_id.subject,
-        "session": recording_id.session,
-        "run": recording_id.run,
-        "stimulus": recording_id.stimulus,
-    }
+    header: dict[str, _Value] = dict(vars(recording_id))
     if isinstance(signal, TimeSeries):
         header |= {"sampling_rate_hz": signal.sampling_rate_hz, "start_s": signal.start_s}
         values = signal.read(range(signal.values.shape[1]))
@@ -160,7 +144,7 @@ def _write_recording(recording: Recording, parent: Path) -> None:
 
 
 def _check_representable(recording: Recording) -> None:
-    """Raise `InputError` for what this layout has no place for: nothing is lost on the way."""
+    """Raise `InputError` for what this layout cannot store."""
     extra = {
         "word times of its own": recording.word_onsets_s is not None,
         "spans marked as bad": bool(recording.bad_spans),
@@ -171,8 +155,7 @@ def _check_representable(recording: Recording) -> None:
             "a recording has more than a plain folder can hold",
             where=recording.where,
             got=", ".join(found),
-            expected="a signal on the clock of the words, and units",
-            remedy="use the reader 'arrays', whose recordings.toml has a place for these",
+            remedy="use the reader 'arrays', whose recordings.toml can name these",
         )
 
 
@@ -200,7 +183,7 @@ def _toml_value(value: _Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        # JSON and TOML texts differ in the one control character that JSON does not escape.
+        # DEL is the one control character that JSON does not escape and TOML forbids.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, tuple):
         return "[" + ", ".join(repr(float(item)) for item in value) + "]"

@@ -1,8 +1,8 @@
-"""Features of one model, context and draw on disk: a Zarr group that grows from its first word to its last.
+"""Features of one model, context and draw on disk: a Zarr group that is written word by word.
 
 ::
 
-    <folder>/set.json           what the features are, how many words are written, and in the end their digest
+    <folder>/set.json           a description, the number of words written, and in the end the digest
              features.zarr/     the group, with the same description as attributes
                  hidden/        [layer, word, feature]; a shard holds all layers of some words, a chunk one layer
                  surprisal/     [word], bits
@@ -40,9 +40,9 @@ ARRAYS = "features.zarr"
 WRITING = "features cannot be written"
 NAMES = ("hidden", "surprisal", "entropy")
 MAKERS = ("device", "torch", "transformers")
-"""What a set may not mix; it is begun anew where one of them has changed."""
+"""A set is started again if one of these has changed."""
 COMMIT_SECONDS = 1.0
-"""Most that a killed process has to do again; one that is interrupted keeps all."""
+"""Most work that a killed process loses; an interrupted one loses none."""
 WRITERS = 4
 """Shards that are written at a time."""
 SHARD_BYTES = 8 * 2**20
@@ -50,7 +50,7 @@ SHARD_BYTES = 8 * 2**20
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """A set as its record tells, finished or not; ``sha256`` is the digest of its arrays as they were written."""
+    """A set, finished or not; ``sha256`` is the digest of its arrays as they were written."""
 
     path: Path
     key: str
@@ -69,17 +69,13 @@ class FeatureSet:
     def hidden(self, layer: int) -> FloatArray:
         """Hidden states of a layer, [n_words, n_columns]; layer 0 is the input embedding."""
         if not 0 <= layer < self.n_layers:
-            raise FeatureError(
-                f"there is no layer {layer}",
-                where=str(self.path),
-                got=layer,
-                expected=f"0 to {self.n_layers - 1}",
-                remedy="name a layer of the model",
-            )
+            what = f"there is no layer {layer}"
+            expected = f"0 to {self.n_layers - 1}"
+            raise FeatureError(what, where=str(self.path), got=layer, expected=expected)
         return self._read("hidden", layer)
 
     def check(self) -> None:
-        """Raise `FeatureError` where files are missing or cut short; what is inside them is checked when it is read."""
+        """Raise `FeatureError` if files are missing or truncated; their content is checked on reading."""
         root = self.path / ARRAYS
         sizes = [place.stat().st_size for place in root.joinpath("hidden", "c", "0").glob("*/0")]
         header = root / "hidden" / "zarr.json"
@@ -97,19 +93,19 @@ class FeatureSet:
         return array_files(self.path, checksums)
 
     def verify(self, checksums: Checksums) -> str:
-        """Digest of the arrays; raises `FeatureError` where it is not that of the set when it was completed.
+        """Digest of the arrays; raises `FeatureError` if it differs from the recorded one.
 
-        A set that was completed before digests were recorded counts as it is now, and the digest is added to it.
+        A set without a recorded digest (from an early version) gets one.
         """
         found = digest_of(self.files(checksums))
         if self.sha256 is None:
             self._add_digest(found)
         elif found != self.sha256:
             raise FeatureError(
-                "stored features are not those that were extracted",
+                "stored features have changed since they were extracted",
                 where=str(self.path),
                 got=f"arrays with SHA-256 {found}",
-                expected=f"arrays with SHA-256 {self.sha256}, as they were written",
+                expected=f"arrays with SHA-256 {self.sha256}",
                 remedy="remove the folder, and extract the features again",
             )
         return found
@@ -117,7 +113,7 @@ class FeatureSet:
     def _add_digest(self, sha256: str) -> None:
         record = self.path / RECORD
         values = json.loads(record.read_text(encoding="utf-8")) | {"sha256": sha256}
-        # In a folder that others own, the digest is computed each time.
+        # In a read-only folder, the digest is computed each time.
         with suppress(RunError):
             atomic_write_bytes(record, json.dumps(values, indent=1, sort_keys=True).encode())
 
@@ -136,34 +132,26 @@ class FeatureSet:
                 "the features are not complete",
                 where=str(self.path),
                 got=f"{self.n_done} of {self.n_words} words",
-                expected="all words",
-                remedy="run the extraction again: it goes on where it stopped",
+                remedy="run the extraction again: it resumes",
             )
         try:
-            # The group's own file may hold copies of the arrays' headers; the digest is of the headers themselves.
+            # The digest covers the arrays' headers, not copies of them in the group's metadata.
             group = zarr.open_group(str(self.path / ARRAYS), mode="r", use_consolidated=False)
             array = group[name]
             values = array[index] if index else array[:]
-            # A file that is not there reads as nan.
+            # A missing file reads as nan.
             if array.nchunks_initialized < array.nchunks or (index and np.isnan(values).any()):
                 raise ValueError(f"files of the array '{name}' are missing")
-        except (
-            Exception
-        ) as error:  # checksums, missing files and damaged headers raise different errors
+        except Exception as error:  # Zarr and its codecs raise many types
             raise _damaged(self.path, error) from error
         return np.asarray(values, dtype=np.float64)
 
 
 def open_set(path: Path) -> FeatureSet | None:
-    """The set in a folder, or None where there is none; a damaged record is an error."""
+    """The set in a folder, or None; a damaged record is an error."""
     record = path / RECORD
     try:
         values = json.loads(record.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise _damaged(record, error) from error
-    try:
         if values["format"] != FORMAT:
             raise ValueError(f"format {values['format']}, not {FORMAT}")
         return FeatureSet(
@@ -176,7 +164,9 @@ def open_set(path: Path) -> FeatureSet | None:
             int(values["n_done"]),
             str(values["sha256"]) if values.get("sha256") else None,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except FileNotFoundError:
+        return None
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise _damaged(record, error) from error
 
 
@@ -205,20 +195,14 @@ def _damaged(path: Path, error: Exception) -> FeatureError:
         "stored features are damaged",
         where=str(path),
         got=f"{type(error).__name__}: {lines[0]}",
-        expected="a feature set as lpact writes it",
         remedy="remove the folder, and extract the features again",
     )
-
-
-def _same_maker(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether the rest of a set would come from the same libraries and device as its beginning."""
-    return all(before.get(what) == now.get(what) for what in MAKERS)
 
 
 class FeatureSetWriter:
     """Appends words to a set, in order; use it as a context manager.
 
-    `commit` makes words last; what was not committed is written again. One process at a time may write a set.
+    Words that were not committed are written again. One process at a time may write a set.
     """
 
     def __init__(
@@ -242,8 +226,11 @@ class FeatureSetWriter:
         self._lock = FolderLock(path, busy="another process is extracting these features")
         try:
             found = open_set(path)
-            kept = found is not None and found.key == key and _same_maker(found.about, about)
-            self.n_done = found.n_done if kept and found is not None else 0
+            self.n_done = 0
+            same = found and all(found.about.get(what) == about.get(what) for what in MAKERS)
+            kept = found is not None and found.key == key and bool(same)
+            if found is not None and kept:
+                self.n_done = found.n_done
             with storage_errors(path, WRITING):
                 self._arrays = self._open(dtype) if kept else self._create(dtype)
             self._buffer = np.empty((self.n_layers, self._shard, self.n_columns), dtype=dtype)
@@ -271,7 +258,7 @@ class FeatureSetWriter:
             self.close()
 
     def close(self) -> None:
-        """Let other processes write; what was committed stays."""
+        """Release the lock."""
         self._pool.shutdown(wait=True)
         self._lock.release(remove=True)
 
@@ -302,7 +289,7 @@ class FeatureSetWriter:
                 self._held = 0
 
     def commit(self) -> None:
-        """Write what is held, then the record."""
+        """Write the buffer, then the record."""
         with self._whole():
             if self._held:
                 self._flush()
@@ -316,19 +303,19 @@ class FeatureSetWriter:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """A step that is done as a whole; after one that failed, nothing more is committed."""
+        """Run a step; after a failure, nothing more is committed."""
         self._sound = False
         with storage_errors(self.path, WRITING):
             yield
         self._sound = True
 
     def commit_if_due(self) -> None:
-        """Commit, unless that was done a moment ago; `close` does so for what is left."""
+        """Commit, unless the last commit is recent."""
         if time.monotonic() - self._committed >= COMMIT_SECONDS:
             self.commit()
 
     def _flush(self) -> None:
-        """Write the shard that the buffer holds; words that are still to come are nan in it."""
+        """Write the buffered shard; words to come are nan."""
         self._buffer[:, self._held :] = np.nan
         self._write_shard(self.n_done, self._buffer)
 
@@ -375,7 +362,7 @@ class FeatureSetWriter:
     def _open(self, dtype: str) -> Any:
         zarr = require("zarr")
         for torn in (self.path / ARRAYS).rglob("*.partial"):
-            torn.unlink()  # a process that was killed left it
+            torn.unlink()  # left by a killed process
         try:
             group = zarr.open_group(str(self.path / ARRAYS), mode="r+")
             hidden = group["hidden"]
@@ -383,19 +370,19 @@ class FeatureSetWriter:
             shards = (self.n_layers, self._shard, self.n_columns)
             if (hidden.shape, hidden.shards, str(hidden.dtype)) != (shape, shards, dtype):
                 raise ValueError(f"an array {hidden.shape} of {hidden.dtype} in {hidden.shards}")
-        except Exception as error:  # see _read
+        except Exception as error:  # as in `FeatureSet._read`
             raise _damaged(self.path, error) from error
         return group
 
     def _recall(self) -> None:
-        """Read back the unfinished shard and the values of the words that are done."""
+        """Read back the unfinished shard and the values of finished words."""
         first = self.n_done - self._held
         try:
             for name, values in self._words.items():
                 values[: self.n_done] = self._arrays[name][: self.n_done]
             if self._held:
                 self._buffer[:, : self._held] = self._arrays["hidden"][:, first : self.n_done]
-        except Exception as error:  # see _read
+        except Exception as error:  # as in `FeatureSet._read`
             raise _damaged(self.path, error) from error
 
     def _record(self) -> None:

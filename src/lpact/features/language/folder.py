@@ -1,4 +1,4 @@
-"""Where a model's files are: a folder, a GGUF file, or a name on the hub. Nothing pickled, no code."""
+"""Files of a model: a folder, a GGUF file, or a name on the hub. Nothing is unpickled, and no code is run."""
 
 from __future__ import annotations
 
@@ -22,25 +22,12 @@ TINY = "lpact-tiny"
 """The small model that comes with lpact."""
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "spiece.model")
+_VOCABULARIES += ("sentencepiece.bpe.model",)
 _TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "vocab.txt",
-    "merges.txt",
-    "tokenizer.model",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-)
-_VOCABULARIES = (
-    "tokenizer.json",
-    "vocab.json",
-    "vocab.txt",
-    "tokenizer.model",
-    "spiece.model",
-    "sentencepiece.bpe.model",
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.json", "vocab.txt", "merges.txt"),
+    *("tokenizer.model", "spiece.model", "sentencepiece.bpe.model"),
 )
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers")
 _WIDTH = ("hidden_size", "n_embd", "d_model")
@@ -79,13 +66,8 @@ class ModelFolder:
         names = sorted({str(name) for name in stored})
         for name in names:
             if Path(name).name != name or not (self.path / name).is_file():
-                raise FeatureError(
-                    f"the weights of the model '{self.name}' are not complete",
-                    where=str(index),
-                    got=f"'{name}', which is not a file of the folder",
-                    expected="weight files beside the index",
-                    remedy="fetch the model again, all files of it",
-                )
+                what = f"the weights of the model '{self.name}' are not complete"
+                raise _incomplete(what, index, f"'{name}', which is not a file of the folder")
         return tuple(self.path / name for name in names)
 
     @cached_property
@@ -114,7 +96,7 @@ class ModelFolder:
 
     @cached_property
     def _sizes_of_config(self) -> tuple[int, int]:
-        """Sizes as transformers reads them, once: the header of a GGUF file takes seconds."""
+        """Sizes as transformers reads them; cached, since the header of a GGUF file takes seconds."""
         full = open_config(self)
         return int(full.num_hidden_layers), int(full.hidden_size)
 
@@ -126,7 +108,7 @@ class ModelFolder:
 
 
 def declared_kind(architectures: Sequence[object]) -> Kind | None:
-    """How a model predicts, as the names of its architectures tell; None where they do not."""
+    """How a model predicts, by the names of its architectures; None if they do not say."""
     names = " ".join(map(str, architectures))
     if "MaskedLM" in names:
         return "masked"
@@ -144,7 +126,7 @@ def open_config(folder: ModelFolder) -> Any:
 
 
 def find_model(name: str, *, revision: str = "", folder: Path | None = None) -> ModelFolder:
-    """Find a model by folder, GGUF file, built-in name or hub name; raises `FeatureError` with the way out.
+    """Find a model by folder, GGUF file, built-in name or hub name.
 
     A ``folder`` that the user points to wins over the name.
     """
@@ -156,26 +138,20 @@ def find_model(name: str, *, revision: str = "", folder: Path | None = None) -> 
     if path.exists():
         return _local(name, path)
     if not _HUB_NAME.fullmatch(name) or name.endswith(".gguf"):
-        raise FeatureError(
-            "the model is not there",
-            where=name,
-            got="no such folder or file",
-            expected="a folder with config.json and weights in safetensors, a GGUF file, or a hub name",
-            remedy="check the path",
-        )
+        raise _no_model(name, path)
     return _from_hub(name, revision)
 
 
 def missing_here(name: str, *, revision: str = "", folder: Path | None = None) -> str:
-    """What must be got before `find_model` finds a model on this machine, in words; empty where it is there."""
+    """Say what is missing on this machine before `find_model` finds a model; empty if nothing is."""
     if folder is not None:
-        return "" if folder.exists() else f"its folder {folder} is not there"
+        return "" if folder.exists() else f"its folder {folder} does not exist"
     if name == TINY or Path(name).expanduser().exists():
         return ""
     if importlib.util.find_spec("huggingface_hub") is None:
         return "the optional part 'lm' of lpact is not installed: pip install 'lpact[lm]'"
     hub = require("huggingface_hub")
-    # A path: it was fetched before. Anything else: it was not, or is known not to exist.
+    # A path means that it was fetched before.
     found = hub.try_to_load_from_cache(name, "config.json", revision=revision or None)
     if isinstance(found, str):
         return ""
@@ -191,59 +167,49 @@ def _local(name: str, path: Path) -> ModelFolder:
     if path.is_file() and path.suffix == ".gguf":
         return ModelFolder(name, path.parent.resolve(), gguf=path.name)
     if not path.is_dir():
-        raise FeatureError(
-            f"the folder of the model '{name}' is not there",
-            where=str(path),
-            got="a file" if path.exists() else "nothing",
-            expected="a folder with config.json and weights in safetensors, or a GGUF file",
-            remedy="check the path",
-        )
+        raise _no_model(name, path)
     found = path.resolve()
     # A snapshot in the hub's local copy is named after its commit.
     snapshot = found.parent.name == "snapshots" and found.parents[1].name.startswith("models--")
     return _checked(ModelFolder(name, found, found.name if snapshot else ""))
 
 
+def _no_model(name: str, path: Path) -> FeatureError:
+    return FeatureError(
+        f"the model '{name}' does not exist",
+        where=str(path),
+        got="a file" if path.exists() else "no such folder or file",
+        expected="a folder with config.json and weights in safetensors, a GGUF file, or a hub name",
+        remedy="check the path",
+    )
+
+
 def _checked(folder: ModelFolder) -> ModelFolder:
-    """The folder with its weights found; pickled weights are refused."""
-    path = folder.path
-    _refuse_adapter(folder)
-    _refuse_elsewhere(folder)
-    safe = [
-        n for n in ("model.safetensors", "model.safetensors.index.json") if (path / n).is_file()
-    ]
-    if safe:
+    """The folder with its weights found; pickled weights, adapters and files elsewhere are refused."""
+    path, name = folder.path, folder.name
+    _refuse_other_files(folder)
+    if any((path / n).is_file() for n in ("model.safetensors", "model.safetensors.index.json")):
         if not (path / "config.json").is_file():
-            raise FeatureError(
-                f"the folder of the model '{folder.name}' has no configuration",
-                where=str(path / "config.json"),
-                got="no such file",
-                expected="the model's config.json beside its weights",
-                remedy="fetch the model again, all files of it",
-            )
+            what = f"the folder of the model '{name}' has no configuration"
+            raise _incomplete(what, path / "config.json", "no such file")
         if not any((path / n).is_file() for n in _VOCABULARIES):
-            raise FeatureError(
-                f"the folder of the model '{folder.name}' has no tokenizer",
-                where=str(path),
-                got="none of " + ", ".join(_VOCABULARIES),
-                expected="the model's tokenizer.json beside its weights",
-                remedy="fetch the model again, all files of it; or save its tokenizer there with save_pretrained",
-            )
+            what = f"the folder of the model '{name}' has no tokenizer"
+            raise _incomplete(what, path, "none of " + ", ".join(_VOCABULARIES))
         return folder
     gguf = sorted(path.glob("*.gguf"))
     if len(gguf) == 1:
-        return ModelFolder(folder.name, path, folder.revision, gguf[0].name)
+        return ModelFolder(name, path, folder.revision, gguf[0].name)
     pickled = sorted(p.name for pattern in _PICKLED for p in path.glob(pattern))
     got = f"{len(gguf)} GGUF files" if gguf else "no weights"
     remedy = "name the GGUF file itself" if gguf else "fetch the model's *.safetensors files"
     if pickled and not gguf:
         got = f"pickled weights only ({', '.join(pickled[:3])}), which can run code when they are read"
         remedy = (
-            "fetch a revision with *.safetensors files; or, where you trust the source, load it with transformers "
-            "yourself and write the folder with save_pretrained"
+            "fetch a revision with *.safetensors files; or, if you trust the source, load it with transformers "
+            "and write the folder with save_pretrained"
         )
     raise FeatureError(
-        f"the model '{folder.name}' has no weights that can be read safely",
+        f"the model '{name}' has no weights that can be read safely",
         where=str(path),
         got=got,
         expected="model.safetensors, or model.safetensors.index.json with its files, or one GGUF file",
@@ -251,39 +217,34 @@ def _checked(folder: ModelFolder) -> ModelFolder:
     )
 
 
-def _refuse_adapter(folder: ModelFolder) -> None:
-    """Where the package peft is installed, an adapter would change the model unseen."""
-    adapter = folder.path / "adapter_config.json"
-    if adapter.is_file():
+def _refuse_other_files(folder: ModelFolder) -> None:
+    """Raise if transformers would read files that are not checked and recorded here: an adapter, or files elsewhere."""
+    settings = (
+        ("config.json", "transformers_weights"),
+        ("tokenizer_config.json", "fast_tokenizer_files"),
+    )
+    found = (
+        {"adapter_config.json": "an adapter"}
+        if (folder.path / "adapter_config.json").is_file()
+        else {}
+    )
+    for name, option in settings:
+        path = folder.path / name
+        if path.is_file() and (value := _read_json(path, folder.name).get(option)):
+            found[f"{name}, '{option}'"] = repr(value)
+    for name, got in found.items():
         raise FeatureError(
-            f"the folder of the model '{folder.name}' holds an adapter",
-            where=str(adapter),
-            got="weights that are added to those of another model",
-            expected="a whole model",
-            remedy="merge the adapter into its model and write the folder with save_pretrained; or, if the model is "
-            "whole without it, take the file away",
+            f"the model '{folder.name}' depends on other files",
+            where=str(folder.path / name),
+            got=got,
+            expected="a whole model: weights in model.safetensors and a tokenizer in tokenizer.json",
+            remedy="load the model with transformers, merge an adapter into it, and write the folder with "
+            "save_pretrained",
         )
 
 
-def _refuse_elsewhere(folder: ModelFolder) -> None:
-    """Settings by which transformers would read other files than those that are looked at and recorded here."""
-    for name, option in (
-        ("config.json", "transformers_weights"),
-        ("tokenizer_config.json", "fast_tokenizer_files"),
-    ):
-        path = folder.path / name
-        if path.is_file() and _read_json(path, folder.name).get(option):
-            raise FeatureError(
-                f"the model '{folder.name}' sends its reader to other files",
-                where=f"{path}, '{option}'",
-                got=f"{_read_json(path, folder.name)[option]!r}",
-                expected="weights in model.safetensors and a tokenizer in tokenizer.json",
-                remedy="load the model with transformers yourself, and write the folder with save_pretrained",
-            )
-
-
 def _from_hub(name: str, revision: str) -> ModelFolder:
-    """A local snapshot of a hub model; nothing but configuration, tokenizer and safetensors is fetched."""
+    """A local snapshot of a hub model: configuration, tokenizer and safetensors only."""
     hub = require("huggingface_hub")
     try:
         path = hub.snapshot_download(
@@ -298,13 +259,13 @@ def _from_hub(name: str, revision: str) -> ModelFolder:
         offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
         at = f" --revision {revision}" if revision else ""
         raise FeatureError(
-            f"the model '{name}' is neither a folder here nor within reach on the hub",
+            f"the model '{name}' is neither a local folder nor available from the hub",
             where=name + (f", revision '{revision}'" if revision else ""),
             got=(
                 "offline mode (HF_HUB_OFFLINE) and no local copy" if offline else _first_line(error)
             ),
             expected="a folder, or a hub name that can be fetched or was fetched before",
-            remedy=f"on a machine with access, run `hf download {name}{at} --local-dir DIR`, bring DIR here, and name "
+            remedy=f"on a machine with access, run `hf download {name}{at} --local-dir DIR`, copy DIR here, and name "
             f"it: `--model DIR`, or in a study file `[run.models]` with the model's name",
         ) from error
     snapshot = Path(path)
@@ -319,38 +280,33 @@ def _first_line(error: Exception) -> str:
 def _read_json(path: Path, name: str) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(values, dict):
+            raise ValueError(f"{type(values).__name__}, not a JSON object")
     except (OSError, ValueError) as error:
-        raise FeatureError(
-            f"a file of the model '{name}' cannot be read",
-            where=str(path),
-            got=_first_line(error),
-            expected="a JSON file",
-            remedy="fetch the model again, all files of it",
-        ) from error
-    if not isinstance(values, dict):
-        raise FeatureError(
-            f"a file of the model '{name}' is not what it should be",
-            where=str(path),
-            got=type(values).__name__,
-            expected="a JSON object",
-            remedy="fetch the model again, all files of it",
-        )
+        what = f"a file of the model '{name}' cannot be read"
+        raise _incomplete(what, path, _first_line(error)) from error
     return values
 
 
+def _incomplete(what: str, where: Path, got: str) -> FeatureError:
+    return FeatureError(
+        what, where=str(where), got=got, remedy="fetch the model again, with all its files"
+    )
+
+
 class Checksums:
-    """SHA-256 of files, remembered by path, size and times of change, in memory and in a file of ``folder``."""
+    """SHA-256 of files, cached by path, size and times of change, in memory and in a file of ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "checksums.json"
         self._known: dict[str, str] = {}
 
     def of(self, files: Sequence[Path]) -> dict[Path, str]:
-        """Checksums of files, computed where they are not known."""
+        """Checksums of files; only unknown ones are computed."""
         found, new, looked = {}, False, False
         for path in files:
             state = path.stat()
-            # A copy can keep the time of its content (mtime); the time of the file itself (ctime) always moves.
+            # A copy can keep mtime; ctime always changes.
             times = f"{state.st_mtime_ns}|{state.st_ctime_ns}"
             place = f"{path.resolve()}|{state.st_size}|{times}|{state.st_ino}"
             if place not in self._known and not looked:

@@ -17,12 +17,12 @@ from lpact.features.language.folder import Kind, ModelFolder, declared_kind
 from lpact.features.language.settings import DEFAULT_WINDOW, ReadingOptions
 
 _UNLIMITED = 10**6
-"""Tokenizers without a limit name a huge one."""
+"""Tokenizers without a limit report a huge one."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Tokens of a passage that fit into one pass (``room``), beside those that the model adds, and the stride."""
+    """Tokens of a passage in one pass (``room``), without those that the model adds, and the stride."""
 
     room: int
     stride: int
@@ -56,7 +56,7 @@ class LanguageModel:
         return sum(p.numel() for p in self.network.parameters())
 
     def limits(self, options: ReadingOptions) -> Limits:
-        """Window and stride of a story; raises `ConfigError` where the model or a minimum forbids them."""
+        """Window and stride of a story; raises `ConfigError` if they do not fit the model."""
         added = len(self.start) + len(self.end)
         most = self.most_tokens
         window = options.window_tokens or min(DEFAULT_WINDOW, most or DEFAULT_WINDOW)
@@ -64,22 +64,17 @@ class LanguageModel:
             raise _cannot("window_tokens", window, f"at most {most} for model '{self.folder.name}'")
         room = window - added
         if room < 2:
-            raise _cannot(
-                "window_tokens", window, f"more than {added + 1}: {added} are the model's own"
-            )
-        # Without a start token, the first word of a window needs one token before it to be expected from.
+            expected = f"more than {added + 1}: the model adds {added}"
+            raise _cannot("window_tokens", window, expected)
+        # Without a start token, the first word of a window needs a token before it.
         stride = min(options.stride_tokens or max(1, room // 4), room if self.start else room - 1)
         if room - stride < options.min_context_tokens:
-            raise _cannot(
-                "min_context_tokens",
-                options.min_context_tokens,
-                f"at most window − stride = {room - stride} (window {window}, of which {added} are the model's own, "
-                f"stride {stride})",
-            )
+            expected = f"at most {room - stride}: window {window} − {added} added − stride {stride}"
+            raise _cannot("min_context_tokens", options.min_context_tokens, expected)
         return Limits(room, stride)
 
     def word_room(self, options: ReadingOptions) -> int:
-        """Tokens of a passage that is read for one word, beside the model's own and one mask."""
+        """Tokens of a passage that is read for one word, without added tokens and a mask."""
         added = len(self.start) + len(self.end)
         window = self.limits(options).room + added
         most = min(options.word_context_tokens or window, window)
@@ -147,9 +142,9 @@ def load_model(
 
 
 def _check_causal(model: LanguageModel) -> None:
-    """Raise `FeatureError` where the last token of a text changes what the model makes of the tokens before it."""
+    """Raise `FeatureError` if the last token changes the states of the tokens before it."""
     torch = require("torch")
-    # Late tokens of the vocabulary: early ones are often special, and padding may be left out of attention.
+    # Late tokens of the vocabulary: early ones are often special.
     ids = model.n_vectors - 1 - torch.arange(PROBE_TOKENS, device=model.device)[None]
     ids = ids % model.n_vectors
     other = ids.clone()
@@ -169,9 +164,9 @@ def _check_causal(model: LanguageModel) -> None:
     raise FeatureError(
         f"the model '{model.folder.name}' sees the future",
         where=str(model.folder.path),
-        got="a model that was to be causal, whose states of earlier tokens change with a later one",
-        expected="a causal model; or a masked one, read as such",
-        remedy='set kind = "masked" where the model has a masked head, or choose another model',
+        got="states of earlier tokens that change with a later one",
+        expected="a causal model",
+        remedy='set kind = "masked" if the model has a masked head, or choose another model',
     )
 
 
@@ -188,7 +183,7 @@ def resolve_precision(folder: ModelFolder, options: ReadingOptions) -> str:
 
 
 def check_device(device: str) -> str:
-    """Raise `ConfigError` where a device is not there."""
+    """Raise `ConfigError` if a device is not available."""
     torch = require("torch")
     there = {
         "cpu": True,
@@ -198,10 +193,9 @@ def check_device(device: str) -> str:
     index = int(device.partition(":")[2] or 0)
     if not there or (device.startswith("cuda") and index >= torch.cuda.device_count()):
         raise ConfigError(
-            "the language model cannot run where it should",
+            "the device of the language model is not available",
             where="option 'device'",
             got=device,
-            expected="a device of this machine",
             remedy='choose "cpu", or extract the features on a machine that has the device',
         )
     return device
@@ -217,7 +211,7 @@ def _kind(config: Any, asked: str) -> Kind:
         return "causal"
     transformers = require("transformers")
     masked = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING
-    # A model that can be either and does not say so (a bare BERT) is an encoder.
+    # A model that could be either (a bare BERT) is an encoder.
     return "masked" if masked else "causal"
 
 
@@ -230,7 +224,7 @@ def _read_weights(
         config=config,
         use_safetensors=folder.gguf is None,
         output_loading_info=True,
-        ignore_mismatched_sizes=True,  # they are told below
+        ignore_mismatched_sizes=True,  # reported below
         dtype=torch.float32,
         **place,
     )
@@ -249,8 +243,7 @@ def _read_weights(
             f"the weights of the model '{folder.name}' do not fit its configuration",
             where=str(folder.path),
             got=got,
-            expected="stored values for every parameter",
-            remedy="fetch the model again, all files of it",
+            remedy="fetch the model again, with all its files",
         )
     return network, not missing
 
@@ -263,18 +256,18 @@ def _draw_weights(auto: Any, config: Any, seed: int) -> Any:
 
 
 def _frame(tokenizer: Any, kind: Kind) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Tokens that stand before and after every passage."""
+    """Tokens before and after every passage."""
     if kind == "masked":
         first = [t for t in (tokenizer.cls_token_id, tokenizer.bos_token_id) if t is not None][:1]
         last = [t for t in (tokenizer.sep_token_id, tokenizer.eos_token_id) if t is not None][:1]
         return tuple(first), tuple(last)
-    # Models without a token for the start were trained on documents parted by the end token.
+    # Models without a start token were trained on documents that are separated by the end token.
     start = [t for t in (tokenizer.bos_token_id, tokenizer.eos_token_id) if t is not None][:1]
     return tuple(start), ()
 
 
 def _most_tokens(network: Any, tokenizer: Any, config: Any) -> int | None:
-    """Longest input of the model, the tokens that are added included; None where it has no limit."""
+    """Longest input of the model, including added tokens; None without a limit."""
     limits = []
     places = getattr(config, "max_position_embeddings", None)
     if isinstance(places, int) and places > 0:
@@ -291,7 +284,7 @@ def _most_tokens(network: Any, tokenizer: Any, config: Any) -> int | None:
 
 def _cannot(option: str, got: int, expected: str) -> ConfigError:
     return ConfigError(
-        "windows of the story cannot be cut so",
+        f"'{option}' does not fit the model or the other options",
         where=f"option '{option}'",
         got=got,
         expected=expected,
@@ -306,7 +299,7 @@ def _quiet(transformers: Any) -> Iterator[None]:
     level, bars = told.get_verbosity(), told.is_progress_bar_enabled()
     told.set_verbosity(logging.ERROR)
     told.disable_progress_bar()
-    # The reader of GGUF files draws a bar of its own.
+    # The reader of GGUF files shows its own bar.
     gguf: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
     bar = gguf.tqdm
     gguf.tqdm = partial(bar, disable=True)
@@ -321,12 +314,12 @@ def _quiet(transformers: Any) -> Iterator[None]:
 
 @contextmanager
 def _named(folder: ModelFolder) -> Iterator[None]:
-    """Errors of the library, with the model's name and a way out."""
+    """Name the model in errors of the library."""
     try:
         yield
     except (FeatureError, ConfigError):
         raise
-    except Exception as error:  # the library raises what its parts raise
+    except Exception as error:  # transformers raises many types
         lines = str(error).strip().splitlines() or ["no message"]
         wants_code = "trust_remote_code" in str(error) or (
             bool(folder.config.get("auto_map")) and "does not recognize" in str(error)
@@ -335,10 +328,10 @@ def _named(folder: ModelFolder) -> Iterator[None]:
         raise FeatureError(
             f"the model '{folder.name}' cannot be opened",
             where=str(folder.path),
-            got="an architecture that comes with code of its own, which is never run"
+            got="an architecture with its own code, which is never run"
             if wants_code
             else f"{type(error).__name__}: {lines[0]}",
-            expected="an architecture and a tokenizer that the installed transformers knows, files undamaged",
+            expected="undamaged files of an architecture that the installed transformers supports",
             remedy="choose another model"
             if wants_code
             else "choose a causal or masked language model, and its own kind"
