@@ -54,14 +54,14 @@ def test_values_are_read_only_and_the_users_array_is_not() -> None:
         ({"coordinates_mm": np.zeros((5, 2))}, "three columns"),
         ({"metadata": pl.DataFrame({"a": [1]})}, "'metadata' and the values do not match"),
         ({"words": {"text": ["a"] * 6}}, "no column 'word'"),
-        ({"words": {"word": ["a"] * 7}}, "which stimulus each word belongs to"),
+        ({"words": {"word": ["a"] * 7}}, "the stimulus of each word"),
         ({"words": {"word": ["a"], "stimulus_id": ["s9"]}}, "stimuli that have no responses"),
     ],
 )
 def test_what_does_not_fit_is_named(change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message) as error:
         replace(make(), **change)  # type: ignore[arg-type]
-    assert error.value.expected
+    assert error.value.got
     assert error.value.remedy
 
 

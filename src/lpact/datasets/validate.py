@@ -66,7 +66,7 @@ def check_recording(recording: Recording) -> None:
         (
             places is None or places.shape == (n, 3),
             "coordinates and units do not match",
-            f"shape {np.shape(places)}",
+            f"shape {None if places is None else places.shape}",
             f"shape ({n}, 3): x, y and z of every unit",
         ),
         (dtype.kind in "fiu", "the neural values are not real numbers", dtype, "real numbers"),

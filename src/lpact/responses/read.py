@@ -1,4 +1,4 @@
-"""From other libraries' objects to the arguments of `Responses`."""
+"""Arguments of `Responses` from the objects of other libraries."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lpact.math.types import FloatArray, IntArray
 from lpact.math.windows import mean_slices, nearest_sample, window_samples
 
 STIMULUS = "stimulus_id"
-"""Column of a words table with the stimulus that a word belongs to."""
+"""Column of a words table with the stimulus of each word."""
 
 POOLED = "pooled"
 """Subject of units that come from several subjects."""
 
 EVENT = "event"
-"""Asks for the names of MNE's events as stimulus ids."""
+"""Selects the names of MNE's events as stimulus ids."""
 
 _SHOWN = 5
 _TR_EDGE_TOLERANCE = 1e-6
@@ -41,8 +41,7 @@ def as_polars(frame: Any) -> pl.DataFrame:
     raise InputError(
         "this is not a table",
         got=type(frame).__name__,
-        expected="a pandas or Polars data frame, or a mapping of columns",
-        remedy="make a data frame of it",
+        remedy="give a pandas or Polars data frame, or a mapping of columns",
     )
 
 
@@ -64,24 +63,19 @@ def require(table: pl.DataFrame, columns: Sequence[str], where: str) -> None:
                 f"the table has no column '{column}'",
                 where=where,
                 got="columns " + ", ".join(table.columns),
-                expected=f"'{column}'",
-                remedy=f"name the column that you mean; {did_you_mean(column, table.columns)}",
+                remedy=f"name an existing column; {did_you_mean(column, table.columns)}",
             )
 
 
 def numbers(values: npt.ArrayLike, where: str, name: str) -> FloatArray:
-    """A read-only array of floats; raises `InputError` for anything that is not real numbers.
-
-    An array that can be written is copied, so that nobody changes it later; a read-only one is used as it is.
-    """
+    """A read-only array of floats, copied if it is writeable; raises `InputError` unless it has real numbers."""
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise InputError(
             f"'{name}' are not real numbers",
             where=where,
             got=f"dtype {array.dtype}",
-            expected="floating-point or integer values",
-            remedy="convert them; mark missing values with NaN",
+            remedy="convert them to numbers; mark missing values with NaN",
         )
     if array.dtype != np.float64 or array.flags.writeable:
         array = array.astype(np.float64)
@@ -109,26 +103,11 @@ def some(names: Sequence[str]) -> str:
 def stack_presentations(
     values: FloatArray, ids: Sequence[str], labels: Sequence[Any] | None = None, *, where: str
 ) -> tuple[FloatArray, list[int]]:
-    """Stack presentations of the same stimulus as its repetitions.
+    """Stack presentations [n_presentations, n_units] of the same stimulus as its repetitions.
 
-    Parameters
-    ----------
-    values
-        [n_presentations, n_units].
-    ids
-        Stimulus of each presentation.
-    labels
-        Repetition of each presentation; None: they are counted in order.
-    where
-        Names the data in messages.
-
-    Returns
-    -------
-    values
-        [n_stimuli, n_repetitions, n_units]; stimuli in the order in which they first appear, NaN where a stimulus
-        has fewer presentations than others.
-    first
-        Row of each stimulus' first presentation.
+    ``ids`` and ``labels`` are the stimulus and the repetition of each presentation; without labels, repetitions are
+    counted in order. Returns [n_stimuli, n_repetitions, n_units], stimuli in order of appearance, NaN for repetitions
+    that a stimulus lacks; and the row of each stimulus' first presentation.
     """
     repetition = _repetitions(ids, labels)
     if labels is not None:
@@ -167,9 +146,7 @@ def _refuse_repeated(cells: Any, where: str) -> None:
             "two rows give the same value",
             where=where,
             got=f"{n} rows for {', '.join(repr(part) for part in cell)}",
-            expected="one row per stimulus, unit and repetition",
-            remedy="name the column that numbers the repetitions, repetition='…', or read several subjects "
-            "with Responses.by_subject",
+            remedy="name the column of repetitions, repetition='…', or read several subjects with Responses.by_subject",
         )
 
 
@@ -186,7 +163,7 @@ def from_table(
 ) -> dict[str, Arguments]:
     """Read a long (``unit`` is a column) or wide (``unit`` lists columns) table, by subject.
 
-    ``named`` maps group, onset, region, subject, session and repetition to their columns; see `Responses.from_pandas`.
+    ``named`` maps group, onset, region, subject, session and repetition to columns.
     """
     where = "Responses.from_pandas"
     if "region" in named and not isinstance(unit, str):
@@ -194,7 +171,6 @@ def from_table(
             "a wide table has no column with regions",
             where=where,
             got=f"region='{named['region']}' with one column per unit",
-            expected="one region per unit",
             remedy="give a list, regions=[…], instead of region='…'",
         )
     own = [unit, value] if isinstance(unit, str) else list(unit)
@@ -267,7 +243,6 @@ def _floats(table: pl.DataFrame, column: str, where: str) -> FloatArray:
             f"the column '{column}' does not hold numbers",
             where=where,
             got=str(table[column].dtype),
-            expected="numbers; empty cells are missing values",
             remedy="convert the column, or name another one",
         )
     return table[column].cast(pl.Float64).fill_null(float("nan")).to_numpy()
@@ -282,8 +257,6 @@ def _constant(
         raise InputError(
             f"the column '{column}' is not the same in all rows of '{varying}'",
             where=where,
-            got="several values",
-            expected="one value",
             remedy="correct the column, or leave it out",
         )
     return table[column].gather(rows)
@@ -303,7 +276,6 @@ def _only(values: Sequence[str], column: str, where: str) -> str:
             f"'{column}' has several values",
             where=where,
             got=some(names) if names else "no rows",
-            expected="responses of one subject and session",
             remedy="use Responses.by_subject for a table, or select one subject first",
         )
     return names[0]
@@ -323,7 +295,6 @@ def from_assembly(
             f"the assembly has no coordinate '{stimulus}' along its presentations",
             where=where,
             got="coordinates " + ", ".join(coordinates),
-            expected=f"'{stimulus}', one per presentation",
             remedy=f"name it with stimulus='…'; {did_you_mean(stimulus, coordinates)}",
         )
     (rows,) = coordinates[stimulus].dims
@@ -334,7 +305,7 @@ def from_assembly(
     )
     if columns is None or len(others) > 2:
         raise InputError(
-            "it is not clear which dimension holds the units",
+            "the dimension of the units is not clear",
             where=where,
             got=f"dimensions {', '.join(map(str, assembly.dims))}",
             expected="presentation × neuroid, or presentation × neuroid × time_bin",
@@ -380,8 +351,7 @@ def _time_bin(n: int, dim: Any, chosen: int | None, where: str) -> int:
             f"one of the bins of '{dim}' must be chosen",
             where=where,
             got=f"{n} bins, time_bin={chosen}",
-            expected=f"time_bin from 0 to {n - 1}",
-            remedy=f"give time_bin, or average first: assembly.mean('{dim}')",
+            remedy=f"give time_bin from 0 to {n - 1}, or average first: assembly.mean('{dim}')",
         )
     return chosen or 0
 
@@ -408,7 +378,7 @@ def _metadata(
 
 
 def _channels(picked: Any) -> Arguments:
-    """Channels of a `Raw` or `Epochs` as units, and where they are, where that is known."""
+    """Channels of a `Raw` or `Epochs` as units, with their positions if known."""
     metres = np.array([channel["loc"][:3] for channel in picked.info["chs"]], dtype=np.float64)
     metres[~metres.any(axis=1)] = np.nan
     found: Arguments = {"unit_ids": tuple(picked.ch_names)}
@@ -487,17 +457,11 @@ def from_scans(
             "runs are not matrices of one shape",
             where=where,
             got=", ".join(str(array.shape) for array in arrays),
-            expected="[n_scans, n_units] for every run",
-            remedy="cut the runs to the scans that they share",
+            remedy="give [n_scans, n_units] for every run, cut to the scans that they share",
         )
     if not (np.isfinite(tr_s) and tr_s > 0):
-        raise InputError(
-            "the repetition time is not positive",
-            where=where,
-            got=f"tr_s={tr_s}",
-            expected="seconds from one scan to the next",
-            remedy="give the TR in seconds",
-        )
+        what = "the repetition time is not positive"
+        raise InputError(what, where=where, got=f"tr_s={tr_s}", remedy="give the TR in seconds")
     values = np.stack(arrays, axis=1)
     ids = [f"scan{i}" for i in range(values.shape[0])]
     found: Arguments = {

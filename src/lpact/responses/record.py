@@ -1,4 +1,4 @@
-"""The record itself: checked arrays with names, and its ways in."""
+"""Responses: checked arrays with names, and their constructors."""
 
 from __future__ import annotations
 
@@ -78,15 +78,13 @@ class Responses:
             raise self._error(
                 "responses need three axes: stimuli, repetitions, units",
                 got=f"shape {self.values.shape}",
-                expected="[n_stimuli, n_repetitions, n_units]",
                 remedy="reshape the array; if an axis of length 1 is missing, values[:, None] adds it",
             )
         if np.isinf(self.values).any():
             raise self._error(
                 "responses hold infinite values",
                 got=f"{int(np.isinf(self.values).sum())} of {self.values.size} values",
-                expected="finite numbers, or NaN where a value is missing",
-                remedy="correct the values, or set them to NaN",
+                remedy="correct the values, or set them to NaN if they are missing",
             )
         for name, axis in (("stimulus_ids", 0), ("unit_ids", 2)):
             self._set(name, texts(getattr(self, name)))
@@ -104,8 +102,7 @@ class Responses:
             raise self._error(
                 "coordinates need three columns",
                 got=f"shape {self.coordinates_mm.shape}",
-                expected=f"[{self.n_units}, 3]: x, y and z in mm",
-                remedy="give all three, NaN where they are unknown",
+                remedy="give x, y and z in mm, NaN if they are unknown",
             )
         if self.metadata is not None:
             self._set("metadata", as_polars(self.metadata))
@@ -118,7 +115,7 @@ class Responses:
 
     @property
     def where(self) -> str:
-        """Names these responses in messages."""
+        """Name of these responses in messages."""
         return f"responses of subject '{self.subject}', session '{self.session}'"
 
     def _error(self, what: str, **more: object) -> InputError:
@@ -141,7 +138,6 @@ class Responses:
             raise self._error(
                 f"'{name}' are not distinct",
                 got=some(repeated),
-                expected="every id once",
                 remedy="stack repeated presentations along the repetition axis"
                 if name == "stimulus_ids"
                 else "rename the units",
@@ -152,15 +148,13 @@ class Responses:
             raise self._error(
                 "the words have no column 'word'",
                 got="columns " + ", ".join(words.columns),
-                expected="a column 'word'",
-                remedy=f"rename it; {did_you_mean('word', words.columns)}",
+                remedy=f"rename the column of the words; {did_you_mean('word', words.columns)}",
             )
         if STIMULUS not in words.columns:
             if words.height != self.n_stimuli:
                 raise self._error(
-                    "it is not known which stimulus each word belongs to",
+                    "the stimulus of each word is not known",
                     got=f"{words.height} words for {self.n_stimuli} stimuli",
-                    expected=f"one word per stimulus, or a column '{STIMULUS}'",
                     remedy=f"add the column '{STIMULUS}'",
                 )
             return words.insert_column(0, pl.Series(STIMULUS, self.stimulus_ids, dtype=pl.String))
@@ -170,7 +164,6 @@ class Responses:
             raise self._error(
                 "words belong to stimuli that have no responses",
                 got=some(unknown),
-                expected="ids among stimulus_ids",
                 remedy="leave these words out, or set their 'stimulus_id' to null",
             )
         return words
@@ -210,17 +203,14 @@ class Responses:
     def split_halves(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Average two random halves of the repetitions, [n_stimuli, n_units] each.
 
-        The order of a stimulus' repetitions is drawn anew for each stimulus and shared by all units, so that noise
-        which units share stays in one half. A unit's repetitions with a value are dealt alternately in that order;
-        of an odd number the last is left out, since the Spearman–Brown formula assumes equal halves. Both halves are
-        NaN where a stimulus has fewer than two values; with one repetition of all stimuli, there are no halves, which
-        is an error.
+        The order of repetitions is drawn for each stimulus and shared by all units, so that shared noise stays in one
+        half. A unit's repetitions with a value go to the halves in turn; of an odd number the last is left out, since
+        the Spearman–Brown formula assumes equal halves. Both halves are NaN if a stimulus has fewer than two values.
         """
         if self.n_repetitions < 2:
             raise self._error(
                 "responses without repetitions have no halves",
                 got=f"{self.n_repetitions} repetitions",
-                expected="at least 2",
                 remedy="use a ceiling between subjects: lpact.ceilings.group_mean or subject_pairs",
             )
         order = np.argsort(rng.random(self.values.shape[:2]), axis=1)
@@ -243,12 +233,8 @@ class Responses:
         kept = self
         if regions is not None:
             if self.regions is None:
-                raise self._error(
-                    "these responses have no regions",
-                    got="no region for any unit",
-                    expected="'regions', one per unit",
-                    remedy="give the regions when you make the responses, or select units",
-                )
+                remedy = "give 'regions', one per unit, or select units"
+                raise self._error("these responses have no regions", remedy=remedy)
             wanted = self._known("regions", regions)
             kept = kept._take(units=[i for i, r in enumerate(self.regions) if r in set(wanted)])
         if units is not None:
@@ -274,7 +260,6 @@ class Responses:
             raise self._error(
                 "the two have different stimuli",
                 got="; ".join(f"{who} lack {some(ids)}" for who, ids in lacking.items() if ids),
-                expected="the same stimuli in both, in any order",
                 remedy="keep the shared ones with select(stimuli=…), or use reindex(…) to mark the others as missing",
             )
         return self.select(stimuli=other.stimulus_ids)
@@ -297,7 +282,6 @@ class Responses:
             raise self._error(
                 f"not among {field}: {some(unknown)}",
                 got=f"{len(unknown)} unknown of {len(names)} names",
-                expected=f"some of the {len(known)} {field}",
                 remedy=did_you_mean(unknown[0], known),
             )
         return names
@@ -353,7 +337,7 @@ class Responses:
         )
         return f"<table><caption>Responses</caption>{rows}</table>"
 
-    # Ways in
+    # Constructors
 
     @classmethod
     def from_numpy(
@@ -391,7 +375,6 @@ class Responses:
                 f"'{subject}' has several values" if found else "the table has no rows",
                 where="Responses.from_pandas",
                 got=some(list(found)),
-                expected="responses of one subject",
                 remedy="use Responses.by_subject, or select one subject first",
             )
         return next(iter(found.values()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 
@@ -79,7 +81,7 @@ def word_response(options: SimulatedOptions, latents: Latents, gains: Gains) -> 
     ``r_j(w) = snr (g_rel c + g_lex l + g_pred e + Σ_k g_k m_k + Σ_i g_i n_i)``, planted truths only.
     """
     contextual = latents.contextual
-    parts = {
+    parts: dict[str, Callable[[], FloatArray]] = {
         "relational": lambda: np.outer(contextual.relational_drive, gains.relational),
         "lexical": lambda: np.outer(latents.lexical_drive, gains.lexical),
         "predictive": lambda: np.outer(contextual.predictive_drive, gains.predictive),

@@ -22,12 +22,12 @@ TINY = "lpact-tiny"
 """The small model that comes with lpact."""
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
-_VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "spiece.model")
-_VOCABULARIES += ("sentencepiece.bpe.model",)
+_MODELS = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
+_VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", *_MODELS)
 _TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "vocab.txt", "merges.txt"),
-    *("tokenizer.model", "spiece.model", "sentencepiece.bpe.model"),
+    *_MODELS,
 )
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers")
 _WIDTH = ("hidden_size", "n_embd", "d_model")
