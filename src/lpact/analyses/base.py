@@ -15,7 +15,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import polars as pl
@@ -31,6 +30,7 @@ from lpact.analyses.explanation import (
 from lpact.config import SharedConfig, StudyConfig
 from lpact.errors import InputError
 from lpact.features.models import FEATURE_SETS, MODELS
+from lpact.inputs.check import DatasetCheck
 from lpact.inputs.workspace import Workspace
 from lpact.registry import ANALYSES, Plugin, Registry
 from lpact.store import Manifest, Results, code_digest, library_versions
@@ -348,20 +348,9 @@ class Analysis(Plugin, ABC):
         return ()
 
     @classmethod
-    def check_dataset(
-        cls,
-        reader: str,
-        folder: Path | None,
-        options: Mapping[str, Any],
-        *,
-        deep: bool = False,
-        progress: bool = False,
-    ) -> DatasetReport | None:
-        """What a dataset supports before any study, for `lpact datasets check`; None: nothing to say.
-
-        ``deep``: also read every signal. ``progress``: show how far that is.
-        """
-        del reader, folder, options, deep, progress
+    def check_dataset(cls, check: DatasetCheck) -> DatasetReport | None:
+        """What a checked dataset supports before any study, for `lpact datasets check`; None: nothing to add."""
+        del check
         return None
 
 

@@ -275,13 +275,9 @@ class Block:
 
 @dataclass(frozen=True)
 class DatasetReport:
-    """What a dataset's folder holds and supports: blocks to print, the same as plain values for JSON.
-
-    ``usable`` is False while something must be fixed first.
-    """
+    """What a dataset supports: blocks to print, and the same as plain values for JSON."""
 
     blocks: tuple[Block, ...]
-    usable: bool
     values: Mapping[str, Any]
 
 

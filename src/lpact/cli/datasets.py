@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,19 +53,32 @@ def check(
     dataset can support. Opens headers and tables only, unless --deep. Exit status 0: usable; 1: something must be
     fixed first.
     """
-    from lpact.datasets.base import DATASETS
+    from lpact.cli._dataset_report import check_blocks, check_values
+    from lpact.datasets.base import DATASETS, RecordingId
+    from lpact.inputs.check import check_dataset
     from lpact.registry import ANALYSES
+    from lpact.run.progress import reporter
 
     options = reader_options(DATASETS.get(name, where="lpact datasets check"), option or [])
-    shown = {"deep": deep, "progress": progress and deep}
-    checks = [e.plugin.check_dataset(name, folder, options, **shown) for e in ANALYSES.entries()]
-    reports = [report for report in checks if report]
+    with reporter(show=progress and deep) as shown:
+
+        def each(ids: Sequence[RecordingId]) -> Iterator[RecordingId]:
+            shown.stage("recordings", len(ids))
+            for recording_id in ids:
+                yield recording_id
+                shown.advance()
+
+        found = check_dataset(name, folder, options, deep=deep, each=each)
+    added = [entry.plugin.check_dataset(found) for entry in ANALYSES.entries()]
+    reports = [report for report in added if report is not None]
     if as_json:
-        print_json(reports[0].values if len(reports) == 1 else [dict(r.values) for r in reports])
-    else:
+        values = check_values(found)
         for report in reports:
-            show_blocks(report.blocks)
-    if not all(report.usable for report in reports):
+            values |= report.values
+        print_json(values)
+    else:
+        show_blocks([*check_blocks(found), *(block for r in reports for block in r.blocks)])
+    if not found.usable:
         raise typer.Exit(NOT_USABLE)
 
 

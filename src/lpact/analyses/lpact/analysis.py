@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
@@ -31,6 +30,7 @@ from lpact.analyses.lpact.tables import (
 from lpact.codes import FinalLabel, Gate
 from lpact.config import StudyConfig
 from lpact.errors import ConfigError, InputError
+from lpact.inputs.check import DatasetCheck
 from lpact.inputs.workspace import Workspace
 from lpact.registry import Registry
 from lpact.store import Manifest
@@ -332,19 +332,8 @@ class LPact(Analysis):
         return unit_order_faults(partial(rows))
 
     @classmethod
-    def check_dataset(
-        cls,
-        reader: str,
-        folder: Path | None,
-        options: Mapping[str, Any],
-        *,
-        deep: bool = False,
-        progress: bool = False,
-    ) -> DatasetReport:
-        """What the folder holds, what is wrong, and which evidence levels it supports."""
-        from lpact.analyses.lpact.dataset_check.check import check_dataset
-        from lpact.analyses.lpact.dataset_check.report import dataset_report
-        from lpact.run.progress import reporter
+    def check_dataset(cls, check: DatasetCheck) -> DatasetReport:
+        """Which evidence levels the dataset supports."""
+        from lpact.analyses.lpact.dataset_support import DatasetSupport
 
-        with reporter(show=progress) as shown:
-            return dataset_report(check_dataset(reader, folder, options, deep=deep, reporter=shown))
+        return DatasetSupport(check).report()

@@ -22,12 +22,12 @@ from lpact.analyses.lpact.assays.scores import (
 )
 from lpact.analyses.lpact.assays.signal import TRS, Clock, OpenRecording, resampling, words_heard
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.media import ACOUSTIC_COLUMNS, ENVELOPE, media_of
 from lpact.codes import Reason
 from lpact.config import DatasetConfig, NuisanceConfig
 from lpact.datasets.base import AbsentMedium, Stimulus
 from lpact.features.acoustics import EnvelopeSettings, stimulus_envelope, why_no_envelope
 from lpact.grid.words import times_s
+from lpact.inputs.media import ACOUSTIC_COLUMNS, ENVELOPE, media_of
 from lpact.math.columns import standard_columns
 from lpact.math.resample import HRFS, hrf_weights
 from lpact.math.surrogates import autocorrelation_time

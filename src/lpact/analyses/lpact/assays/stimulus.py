@@ -39,7 +39,7 @@ from lpact.analyses.lpact.assays.signal import (
     usable_columns,
 )
 from lpact.analyses.lpact.config import AssayConfig, LPactConfig
-from lpact.analyses.lpact.levels.media import PROXY_LABELS, media_of
+from lpact.analyses.lpact.levels.media import PROXY_LABELS
 from lpact.analyses.lpact.tables.assay import (
     ENVELOPE_FULL,
     ENVELOPE_STANDALONE,
@@ -54,6 +54,7 @@ from lpact.codes import Reason
 from lpact.config import DatasetConfig
 from lpact.datasets.base import AbsentMedium, Dataset, RecordingId, Stimulus
 from lpact.features.acoustics import envelope_source
+from lpact.inputs.media import media_of
 from lpact.inputs.prepare import Prepared
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray

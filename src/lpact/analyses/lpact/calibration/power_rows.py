@@ -22,7 +22,7 @@ from lpact.analyses.lpact.calibration.power_design import (
 from lpact.analyses.lpact.calibration.power_simulate import Simulated
 from lpact.analyses.lpact.calibration.truths import GATES
 from lpact.analyses.lpact.config import GatesConfig
-from lpact.analyses.lpact.dataset_check.looks import lowered
+from lpact.analyses.lpact.dataset_support import lowered
 from lpact.analyses.lpact.gates import CALIBRATED, PAPER
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY
 from lpact.analyses.lpact.tables.calibration import LAYER_DETECTABILITY, STUDY_DESIGN

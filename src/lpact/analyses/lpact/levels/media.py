@@ -6,72 +6,22 @@ and never takes the place of the sound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from lpact.codes import Reason
 from lpact.datasets.base import AbsentMedium, RecordingId, SourceFile, Stimulus
 from lpact.datasets.catalogue import Expected
-from lpact.features.acoustics import WAV_SUFFIXES, envelope_source, why_no_envelope
+from lpact.inputs.media import (
+    ACOUSTIC_COLUMNS,
+    ENVELOPE,
+    KINDS,
+    NOT_OFFERED,
+    StimulusMedia,
+    media_of,
+)
 
 Row = dict[str, object]
-
-ENVELOPE = "audio_envelope"
-KINDS = (ENVELOPE, "audio", "video")
-"""Media that every recording is asked for."""
-
-ACOUSTIC_COLUMNS = ("rms", "pitch", "delta_rms", "delta_pitch", "intensity", "f0", "loudness")
-"""Columns of words tables that were measured from sound by those who made the dataset."""
-
-_NOT_OFFERED = AbsentMedium(Reason.MEDIA_NOT_OFFERED, "")
-
-
-@dataclass(frozen=True)
-class StimulusMedia:
-    """What the audit keeps of one stimulus: paths by kind, reasons for the others, and stand-ins."""
-
-    present: Mapping[str, str]
-    absent: Mapping[str, AbsentMedium]
-    sources: Mapping[str, str]
-    """Source of an acoustic control → what it is, for those that are there."""
-
-    def why_not(self, kind: str) -> AbsentMedium:
-        """Why a medium is missing; a kind that no reader speaks of is not offered."""
-        return self.absent.get(kind, _NOT_OFFERED)
-
-
-def media_of(stimulus: Stimulus) -> StimulusMedia:
-    """Sum up the media of one stimulus; nothing is opened."""
-    present = {kind: path for kind, path in stimulus.media.items() if path}
-    absent = {k: v for k, v in stimulus.media_absent.items() if k not in present}
-    if source := envelope_source(stimulus):
-        present[ENVELOPE] = source
-    else:
-        known = absent.get("audio")
-        detail = why_no_envelope(stimulus) or ""
-        absent[ENVELOPE] = known or AbsentMedium(Reason.MEDIA_NOT_OFFERED, detail)
-    absent |= {kind: _NOT_OFFERED for kind in KINDS if kind not in (*present, *absent)}
-    return StimulusMedia(present, absent, _acoustic_sources(stimulus))
-
-
-def _acoustic_sources(stimulus: Stimulus) -> dict[str, str]:
-    found = {}
-    audio = stimulus.media.get("audio", "")
-    if stimulus.envelope is not None:
-        found["envelope_in_dataset"] = f"{stimulus.envelope.sampling_rate_hz:g} Hz"
-    if audio:
-        wav = Path(audio).suffix.lower() in WAV_SUFFIXES
-        found["wav_file" if wav else "other_audio_file"] = audio
-    if stimulus.media.get("video"):
-        found["video_file"] = stimulus.media["video"]
-    columns = [name for name in ACOUSTIC_COLUMNS if name in stimulus.words.columns]
-    if columns:
-        found["transcript_columns"] = ", ".join(columns)
-    if stimulus.words.height and not stimulus.lacks("onset_s"):
-        found["word_times"] = f"{stimulus.words.height} words"
-    return found
-
 
 TRUE_SOURCES = ("envelope_in_dataset", "wav_file")
 """Sources that give an envelope of the sound as they are."""
@@ -203,7 +153,7 @@ class MediaAudit:
             )
         kind = _MEDIUM_OF.get(source, ENVELOPE)
         known = [m.absent[kind] for m in self._stimuli.values() if kind in m.absent]
-        return known[0] if known else _NOT_OFFERED
+        return known[0] if known else NOT_OFFERED
 
     def _option_row(self, option: _Option) -> Row:
         having = [m for m in self._stimuli.values() if any(s in m.sources for s in option.sources)]

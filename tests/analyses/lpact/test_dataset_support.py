@@ -1,4 +1,4 @@
-"""A deep look at a dataset and the source audit of a study close the same evidence chain."""
+"""A deep check of a dataset and the source audit of a study find the same evidence chain."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ import pytest
 from dataset_writers.alice import write_alice
 from dataset_writers.arrays import write_arrays
 from dataset_writers.meg_masc import write_meg_masc
+from dataset_writers.natural_stories import write_natural_stories
 from dataset_writers.podcast_ecog import write_podcast_ecog
 from dataset_writers.sentence_table import write_sentence_table
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.dataset_check.check import DatasetCheck, check_dataset, default_grid
+from lpact.analyses.lpact.dataset_support import DatasetSupport
 from lpact.analyses.lpact.levels import audit, ceiling
 from lpact.analyses.lpact.tables.audit import EVIDENCE_FEASIBILITY, RELIABILITY_MODES
 from lpact.config import DatasetConfig, LanguageModelConfig
 from lpact.datasets.base import DATASETS, FeatureKey, Stimulus
 from lpact.datasets.folder.writer import write_folder
 from lpact.features.models import ModelSource
+from lpact.inputs.check import check_dataset, default_grid
 from lpact.inputs.prepare import Inspection, inspect
 from lpact.math.types import FloatArray
 
@@ -98,9 +100,9 @@ CASES = {
 
 @dataclass(frozen=True)
 class Both:
-    """A deep look, and the audit with its inspections."""
+    """Support after a deep check, and the audit with its inspections."""
 
-    look: DatasetCheck
+    support: DatasetSupport
     chain: dict[str, Any]
     modes: dict[str, Any]
     inspections: list[Inspection]
@@ -123,7 +125,7 @@ def _both(case: Case, folder: Path) -> Both:
     if case.write is not None:
         case.write(folder)
     place = None if case.write is None else folder
-    look = check_dataset(case.reader, place, dict(case.options), deep=True)
+    support = DatasetSupport(check_dataset(case.reader, place, dict(case.options), deep=True))
     dataset = DATASETS.build(case.reader, dict(case.options)).open(name="d", path=place, seed=0)
     ids = dataset.recording_ids()
     grid = default_grid(dataset.recording(ids[0]), dataset.stimulus(ids[0].stimulus))
@@ -141,22 +143,22 @@ def _both(case: Case, folder: Path) -> Both:
     )
     (chain,) = made.rows(EVIDENCE_FEASIBILITY)
     modes = {row["mode"]: row for row in made.rows(RELIABILITY_MODES)}
-    return Both(look, chain, modes, inspections, config)
+    return Both(support, chain, modes, inspections, config)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_link_is_as_the_audit_finds_it(both: Callable[[str], Both], name: str) -> None:
-    """What only a model can tell is open in the look, and is there in this audit, whose model reads any text."""
+    """What depends on a model is open in the check, and present in this audit, whose model reads any text."""
     found = both(name)
-    for link in found.look.chain:
+    for link in found.support.chain:
         if link.there is None:
             assert link.letter == "F"
             assert found.chain["has_brain"] == found.chain["has_features"]
         elif link.letter != "F" or found.chain["has_brain"]:
             assert link.there == found.chain[FLAGS[link.letter]], link
-    (confirmatory,) = [x for x in found.look.levels if x.what == "confirmatory"]
+    (confirmatory,) = [x for x in found.support.levels if x.what == "confirmatory"]
     assert confirmatory.possible == found.chain["confirmatory"]
-    for link in found.look.chain:
+    for link in found.support.chain:
         assert (f"missing: {link.letter}, {link.what}" in confirmatory.detail) == (
             link.there is False
         )
@@ -178,21 +180,21 @@ def test_every_link_is_as_the_audit_finds_it(both: Callable[[str], Both], name: 
 def test_the_cases_miss_what_they_were_made_to_miss(
     both: Callable[[str], Both], name: str, missing: str
 ) -> None:
-    assert "".join(x.letter for x in both(name).look.chain if x.there is False) == missing
+    assert "".join(x.letter for x in both(name).support.chain if x.there is False) == missing
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_modes_are_those_of_the_audit_and_of_the_ceilings(
     both: Callable[[str], Both], name: str
 ) -> None:
-    """Ceilings of noise in the recordings' places: a mode is valid where the look says that it is possible."""
+    """Ceilings of noise in the recordings' places: a mode is valid if the check finds it possible."""
     found = both(name)
     brains = [_noise_brain(i, found.config) for i in found.inspections if i.prepared is not None]
     if not brains:
-        assert not any(x.possible for x in found.look.levels if x.what.startswith("level 4"))
+        assert not any(x.possible for x in found.support.levels if x.what.startswith("level 4"))
         return
     rows = ceiling.run(config=found.config, dataset="d", brains=brains)
-    (level,) = [x for x in found.look.levels if x.what.startswith("level 4")]
+    (level,) = [x for x in found.support.levels if x.what.startswith("level 4")]
     patterns, responses = level.detail.split("; responses to the same stimulus: ")
     for mode, row in found.modes.items():
         for told, kind in ((patterns, ceiling.PROFILE), (responses, ceiling.RESPONSE)):
@@ -223,20 +225,29 @@ def _noise_brain(inspection: Inspection, config: LPactConfig) -> ceiling.BrainOn
 def test_runs_of_different_stories_compare_patterns_and_not_responses(
     both: Callable[[str], Both],
 ) -> None:
-    (level,) = [x for x in both("meg_masc").look.levels if x.what.startswith("level 4")]
+    (level,) = [x for x in both("meg_masc").support.levels if x.what.startswith("level 4")]
     patterns, responses = level.detail.split("; ")
     assert patterns.startswith("patterns: ")
     assert "run_to_run: 2 recordings" in patterns
     assert "run_to_run: no (responses can be paired only for the same stimulus)" in responses
 
 
-def test_a_quick_look_says_that_it_saw_no_unit(tmp_path: Path) -> None:
+def test_a_quick_check_says_that_units_were_not_checked(tmp_path: Path) -> None:
     """A subject without signal counts until its signal is read."""
     write_alice(tmp_path, subjects=3, n_words=150)
-    quick, deep = (check_dataset("alice", tmp_path, deep=deep) for deep in (False, True))
-    first = {"level 1, predictive", "level 2, relational", "confirmatory"}
-    unseen = {x.what for x in quick.levels if "units were not looked at" in x.detail}
-    assert unseen == first
-    assert quick.levels[0].detail.startswith("3 of 3 recordings")
-    assert deep.levels[0].detail.startswith("2 of 3 recordings")
-    assert not any("not looked at" in x.detail for x in deep.levels)
+    quick, deep = (
+        DatasetSupport(check_dataset("alice", tmp_path, deep=deep)).levels for deep in (False, True)
+    )
+    unchecked = {x.what for x in quick if "units were not checked" in x.detail}
+    assert unchecked == {"level 1, predictive", "level 2, relational", "confirmatory"}
+    assert quick[0].detail.startswith("3 of 3 recordings")
+    assert deep[0].detail.startswith("2 of 3 recordings")
+    assert not any("not checked" in x.detail for x in deep)
+
+
+def test_text_alone_supports_no_level(tmp_path: Path) -> None:
+    write_natural_stories(tmp_path)
+    levels = DatasetSupport(check_dataset("natural_stories", tmp_path)).levels
+    assert not any(level.possible for level in levels if level.what != "severe controls")
+    (mechanisms,) = [level for level in levels if level.what == "level 3, mechanisms"]
+    assert "dependency_integration" in mechanisms.detail.split(";")[1]

@@ -1,15 +1,14 @@
-"""What ``lpact datasets check`` says about a dataset, as blocks and as plain values."""
+"""What ``lpact datasets check`` shows of a dataset, as blocks and as plain values."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lpact.analyses.explanation import Block, DatasetReport
-from lpact.analyses.lpact.dataset_check.check import DatasetCheck, RecordingLook
+from lpact.analyses.explanation import Block
 from lpact.cli._options import program
 from lpact.datasets._finding import Finding
 from lpact.datasets.catalogue import Part
-from lpact.errors import LPactError
+from lpact.inputs.check import DatasetCheck, RecordingCheck
 from lpact.wording import counted, size
 
 MAX_SHOWN = 20
@@ -17,28 +16,22 @@ _LONG_S = 120
 _NUMBERS = ("Hz", "samples", "length", "units", "regions", "words", "to", "no time", "events")
 
 
-def dataset_report(check: DatasetCheck) -> DatasetReport:
+def check_blocks(check: DatasetCheck) -> list[Block]:
     """Everything that a check found."""
-    blocks = (
-        _about(check),
+    place = f" in {check.folder}" if check.folder else ""
+    state = "usable" if check.usable else "something must be fixed first"
+    info = check.info
+    about = (
+        () if info is None else (f"{info.source}; version {info.version}; licence {info.licence}",)
+    )
+    return [
+        Block(f"{check.reader}{place}: {state}", about),
         *_layout(check),
         _recordings(check),
         *_media(check),
         _findings(check),
         _problems(check),
-        _levels(check),
-    )
-    return DatasetReport(blocks, check.usable, _values(check))
-
-
-def _about(check: DatasetCheck) -> Block:
-    place = f" in {check.folder}" if check.folder else ""
-    state = "usable" if check.usable else "something must be fixed first"
-    info = check.info
-    lines = (
-        () if info is None else (f"{info.source}; version {info.version}; licence {info.licence}",)
-    )
-    return Block(f"{check.reader}{place}: {state}", lines)
+    ]
 
 
 def _layout(check: DatasetCheck) -> list[Block]:
@@ -60,40 +53,41 @@ def _layout(check: DatasetCheck) -> list[Block]:
 
 
 def _recordings(check: DatasetCheck) -> Block:
-    looks = check.recordings
-    subjects = counted(len({look.id.subject for look in looks}), "subject")
+    found = check.recordings
+    subjects = counted(len({recording.id.subject for recording in found}), "subject")
     stimuli = counted(len(check.stimuli), "stimulus", "stimuli")
-    title = f"{counted(len(looks), 'recording')} of {subjects}, {stimuli}"
-    lines = [f"the first {MAX_SHOWN}:"] if len(looks) > MAX_SHOWN else []
-    if looks and not check.deep:
-        lines.insert(
-            0,
+    title = f"{counted(len(found), 'recording')} of {subjects}, {stimuli}"
+    lines = []
+    if found and not check.deep:
+        lines.append(
             "Signals were not read: bad units and artefacts still count. --deep reads them and puts every recording "
-            "on the event grid.",
+            "on the event grid."
         )
+    if len(found) > MAX_SHOWN:
+        lines.append(f"the first {MAX_SHOWN}:")
     columns = ("subject", "session", "run", "stimulus", "Hz", "unit", *_NUMBERS[1:], "audio", "use")
-    rows = tuple(_row(look, deep=check.deep) for look in looks[:MAX_SHOWN])
+    rows = tuple(_row(recording, deep=check.deep) for recording in found[:MAX_SHOWN])
     return Block(title, tuple(lines), columns, rows, frozenset(_NUMBERS))
 
 
-def _row(look: RecordingLook, *, deep: bool) -> tuple[str, ...]:
+def _row(found: RecordingCheck, *, deep: bool) -> tuple[str, ...]:
     return (
-        look.id.subject,
-        look.id.session,
-        look.id.run,
-        look.id.stimulus,
-        "–" if look.sampling_rate_hz is None else f"{look.sampling_rate_hz:g}",
-        look.physical_unit or "unknown",
-        f"{look.n_samples:,}",
-        _length(look.duration_s),
-        str(look.n_units),
-        str(look.n_regions),
-        f"{look.n_words:,}",
-        _length(look.last_word_s),
-        str(look.n_words_without_time),
-        f"{look.n_events:,}",
-        "yes" if "audio" in look.media.present else str(look.media.why_not("audio").reason),
-        ("yes" if deep else "so far") if look.reason == "ok" else str(look.reason),
+        found.id.subject,
+        found.id.session,
+        found.id.run,
+        found.id.stimulus,
+        "–" if found.sampling_rate_hz is None else f"{found.sampling_rate_hz:g}",
+        found.physical_unit or "unknown",
+        f"{found.n_samples:,}",
+        _length(found.duration_s),
+        str(found.n_units),
+        str(found.n_regions),
+        f"{found.n_words:,}",
+        _length(found.last_word_s),
+        str(found.n_words_without_time),
+        f"{found.n_events:,}",
+        "yes" if "audio" in found.media.present else str(found.media.why_not("audio").reason),
+        ("yes" if deep else "so far") if found.reason == "ok" else str(found.reason),
     )
 
 
@@ -106,9 +100,9 @@ def _length(seconds: float | None) -> str:
 
 def _media(check: DatasetCheck) -> list[Block]:
     absent: dict[tuple[str, str], dict[str, str]] = {}
-    for look in check.recordings:
-        for kind, why in look.media.absent.items():
-            absent.setdefault((kind, str(why.reason)), {})[look.id.stimulus] = why.detail
+    for recording in check.recordings:
+        for kind, why in recording.media.absent.items():
+            absent.setdefault((kind, str(why.reason)), {})[recording.id.stimulus] = why.detail
     lines = []
     for (kind, reason), details in absent.items():
         stimulus, detail = next(iter(details.items()))
@@ -120,10 +114,12 @@ def _media(check: DatasetCheck) -> list[Block]:
 def _findings(check: DatasetCheck) -> Block:
     grouped: dict[tuple[str, ...], list[str]] = {}
     places = [(finding, "") for finding in check.findings]
-    places += [(finding, f"{look.id} ") for look in check.recordings for finding in look.findings]
-    for f, recording in places:
+    places += [
+        (f, f"{recording.id} ") for recording in check.recordings for f in recording.findings
+    ]
+    for f, recording_id in places:
         kind = (f.severity, str(f.reason), f.found, f.expected, f.remedy)
-        grouped.setdefault(kind, []).append(f"{recording}{f.field} ({f.where})")
+        grouped.setdefault(kind, []).append(f"{recording_id}{f.field} ({f.where})")
     lines: list[str] = []
     for (severity, reason, found, expected, remedy), where in list(grouped.items())[:MAX_SHOWN]:
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""
@@ -146,8 +142,7 @@ def _problems(check: DatasetCheck) -> Block:
     ]
     lines += map(str, check.problems)
     lines += (
-        f"{path} holds more of the layout: give {path} instead"
-        for path in check.instead[:MAX_SHOWN]
+        f"{path} has more of the layout: pass {path} instead" for path in check.instead[:MAX_SHOWN]
     )
     if missing and check.fetchable:
         lines.append(f"How to get it: {program()} datasets fetch {check.reader} --to FOLDER")
@@ -155,15 +150,8 @@ def _problems(check: DatasetCheck) -> Block:
     return Block(f"To be fixed: {n_problems or 'nothing'}", tuple(lines))
 
 
-def _levels(check: DatasetCheck) -> Block:
-    rows = tuple((v.what, "yes" if v.possible else "no", v.detail) for v in check.levels)
-    return Block("What the dataset supports", (), ("evidence", "possible", "why"), rows)
-
-
-# --- Plain values ----------------------------------------------------------------------------------
-
-
-def _values(check: DatasetCheck) -> dict[str, Any]:
+def check_values(check: DatasetCheck) -> dict[str, Any]:
+    """The same as plain values for JSON."""
     return {
         "reader": check.reader,
         "folder": None if check.folder is None else str(check.folder),
@@ -172,60 +160,44 @@ def _values(check: DatasetCheck) -> dict[str, Any]:
         "role": check.role,
         "source": None if check.info is None else vars(check.info),
         "layout": [_part(part) for part in check.parts],
-        "recordings": [_recording(look) for look in check.recordings],
-        "stimuli": list(check.stimuli),
+        "recordings": [_recording(recording) for recording in check.recordings],
+        "stimuli": sorted(check.stimuli),
         "findings": [_finding(finding) for finding in check.findings],
         "give_instead": [str(path) for path in check.instead],
-        "chain": [vars(link) for link in check.chain],
-        "levels": [vars(level) for level in check.levels],
-        "problems": [_problem(problem) for problem in check.problems],
-    }
-
-
-def _problem(problem: LPactError) -> dict[str, Any]:
-    return {
-        "what": problem.what,
-        "where": problem.where,
-        "found": None if problem.got is None else str(problem.got),
-        "expected": None if problem.expected is None else str(problem.expected),
-        "remedy": problem.remedy,
+        "problems": [
+            {
+                "what": problem.what,
+                "where": problem.where,
+                "found": None if problem.got is None else str(problem.got),
+                "expected": None if problem.expected is None else str(problem.expected),
+                "remedy": problem.remedy,
+            }
+            for problem in check.problems
+        ],
     }
 
 
 def _part(part: Part) -> dict[str, Any]:
-    return {
-        "part": part.expected.what,
-        "patterns": list(part.expected.patterns),
-        "needed": part.expected.needed,
-        "boundary": part.expected.boundary,
-        "status": part.status,
-        "n_files": part.n_files,
-        "n_bytes": part.n_bytes,
-        "n_without_content": part.n_without_content,
-    }
+    expected, counts = vars(part.expected).copy(), vars(part).copy()
+    del counts["expected"], counts["pattern"]
+    expected["part"] = expected.pop("what")
+    return {**expected, "patterns": list(part.expected.patterns), "status": part.status, **counts}
 
 
-def _recording(look: RecordingLook) -> dict[str, Any]:
+def _recording(found: RecordingCheck) -> dict[str, Any]:
+    left_out = ("id", "unit_ids", "comparable", "events")
+    values = {name: value for name, value in vars(found).items() if name not in left_out}
     return {
-        **vars(look.id),
-        "where": look.where,
-        "sampling_rate_hz": look.sampling_rate_hz,
-        "physical_unit": look.physical_unit,
-        "n_samples": look.n_samples,
-        "duration_s": look.duration_s,
-        "last_word_s": look.last_word_s,
-        "n_units": look.n_units,
-        "n_regions": look.n_regions,
-        "n_words": look.n_words,
-        "n_words_without_time": look.n_words_without_time,
-        "n_events": look.n_events,
-        "reason": str(look.reason),
-        "media": dict(look.media.present),
+        **vars(found.id),
+        **values,
+        "n_units": found.n_units,
+        "reason": str(found.reason),
+        "media": dict(found.media.present),
         "media_absent": {
             kind: {"reason": str(why.reason), "detail": why.detail}
-            for kind, why in look.media.absent.items()
+            for kind, why in found.media.absent.items()
         },
-        "findings": [_finding(finding) for finding in look.findings],
+        "findings": [_finding(finding) for finding in found.findings],
     }
 
 

@@ -1,1 +1,0 @@
-"""What evidence a dataset can support, before any study is written."""

@@ -1,0 +1,331 @@
+"""Which evidence of L-PACT a dataset can support, before any study: its evidence chain and its levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lpact.analyses.explanation import Block, DatasetReport
+from lpact.analyses.lpact.config import AuditConfig, RelationalConfig
+from lpact.analyses.lpact.levels.audit_record import RecordingSummary
+from lpact.analyses.lpact.levels.audit_rows import mode_rows
+from lpact.analyses.lpact.levels.ceiling import MIN_SHARED_EVENTS
+from lpact.analyses.lpact.levels.pairing import (
+    MISSING_PARTNER,
+    MODES,
+    SPLIT_HALF,
+    comparable,
+    paired,
+)
+from lpact.codes import Reason
+from lpact.config import ControlsConfig, MechanismsConfig, ReadoutConfig
+from lpact.controls.base import CONTROLS, ControlInputs
+from lpact.datasets.base import Stimulus
+from lpact.features.mechanisms import MECHANISMS, MechanismInputs, mechanism_matrix
+from lpact.features.parsing.parse import read_parse
+from lpact.inputs.check import DatasetCheck, Events, RecordingCheck
+
+NO_USABLE = "no recording is usable at level 1"
+UNITS_NOT_CHECKED = "; units were not checked (--deep does)"
+
+
+@dataclass(frozen=True)
+class Link:
+    """One link of the evidence chain: present, missing, or (None) unknown until a study has a model."""
+
+    letter: str
+    what: str
+    there: bool | None
+    detail: str
+
+    @property
+    def word(self) -> str:
+        """The link in one word."""
+        return "needs a model" if self.there is None else "yes" if self.there else "no"
+
+
+@dataclass(frozen=True)
+class Level:
+    """One kind of evidence: possible or not, and why or how."""
+
+    what: str
+    possible: bool
+    detail: str
+
+
+class DatasetSupport:
+    """Evidence chain and levels of a checked dataset, with the minima of a study that sets none."""
+
+    def __init__(self, check: DatasetCheck) -> None:
+        self._check = check
+        self._usable = check.usable_recordings
+        self._unchecked = "" if check.deep or not self._usable else UNITS_NOT_CHECKED
+
+    def report(self) -> DatasetReport:
+        """What `lpact datasets check` shows and prints as JSON."""
+        rows = tuple((v.what, "yes" if v.possible else "no", v.detail) for v in self.levels)
+        block = Block("What the dataset supports", (), ("evidence", "possible", "why"), rows)
+        values = {
+            "chain": [vars(link) for link in self.chain],
+            "levels": [vars(level) for level in self.levels],
+        }
+        return DatasetReport((block,), values)
+
+    @cached_property
+    def chain(self) -> tuple[Link, ...]:
+        """The source audit's evidence chain, B · W · F · S · R · K.
+
+        A model's features are a study's choice: without features in the dataset, F is open. A chain with no missing
+        link is complete in the audit unless the model offers nothing for these words, or is too slow to be rotated.
+        """
+        usable, least = self._usable, AuditConfig()
+        with_words = [r for r in self._check.recordings if r.n_words]
+        covered = [r for r in usable if r.n_units >= least.min_brain_units]
+        modes = [mode for mode in self._pattern_modes if mode.n_recordings]
+        no_mode = (
+            f"no reliability mode is possible; patterns need {RelationalConfig().min_units} units "
+            "(relational.min_units)"
+        )
+        lacking = {
+            c: why for c, why in self._controls.items() if c in least.required_controls and why
+        }
+        controls = "; ".join(f"{name}: {why}" for name, why in lacking.items())
+        events_only = f"{', '.join(least.required_controls)}, as far as events show"
+        heard = [self._check.stimuli[name] for name in dict.fromkeys(r.id.stimulus for r in usable)]
+        offers = [s.features for s in heard if s is not None and s.features is not None]
+        models = dict.fromkeys(key.model for offer in offers for key in offer.keys())  # noqa: SIM118
+        return (
+            Link(
+                "B",
+                "brain series",
+                bool(usable),
+                f"{len(usable)} usable recordings" if usable else NO_USABLE,
+            ),
+            Link("W", "word grid", bool(with_words), f"{len(with_words)} recordings with words"),
+            Link("F", "features", True, f"in the dataset: {', '.join(models)}")
+            if models
+            else Link("F", "features", None, "needs a model; the dataset has no features"),
+            Link(
+                "S",
+                "severe controls",
+                bool(usable) and not lacking,
+                (controls or events_only) if usable else NO_USABLE,
+            ),
+            Link(
+                "R",
+                "reliability",
+                bool(modes),
+                ", ".join(m.mode for m in modes) or (no_mode if usable else NO_USABLE),
+            ),
+            Link(
+                "K",
+                "coverage",
+                len(covered) >= least.min_subject_runs,
+                f"{len(covered)} subject-runs with {least.min_brain_units} units or more, "
+                f"{least.min_subject_runs} needed",
+            ),
+        )
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """What the dataset can support, level by level."""
+        makers: dict[str, Callable[[], tuple[bool, str]]] = {
+            "level 1, predictive": self._predictive,
+            "level 2, relational": self._relational,
+            "level 3, mechanisms": self._mechanisms,
+            "level 4, reliability": self._reliability,
+            "severe controls": self._severe_controls,
+            "confirmatory": self._confirmatory,
+        }
+        return tuple(Level(what, *make()) for what, make in makers.items())
+
+    @property
+    def _stimuli(self) -> list[Stimulus]:
+        return [stimulus for stimulus in self._check.stimuli.values() if stimulus is not None]
+
+    @property
+    def _unread(self) -> str:
+        """Why words could not be read; empty if they could, or if there are none."""
+        if self._check.info is None:
+            return "not checked: the folder cannot be opened, see what must be fixed"
+        if self._check.stimuli and not self._stimuli:
+            return "no stimulus can be read, see what must be fixed"
+        return ""
+
+    @cached_property
+    def _pattern_modes(self) -> list[Mode]:
+        return pattern_modes(self._usable)
+
+    @cached_property
+    def _controls(self) -> dict[str, str]:
+        """Severe control → why some recording does not allow it, or empty."""
+        found: dict[str, str] = {}
+        for recording in self._usable:
+            for name, why in possible_controls(recording.events).items():
+                found[name] = why or found.get(name, "")
+        return found
+
+    def _predictive(self) -> tuple[bool, str]:
+        recordings, usable = self._check.recordings, self._usable
+        if not recordings:
+            return False, self._unread or "no recording with words"
+        n_folds = ReadoutConfig().folds
+        detail = (
+            f"{len(usable)} of {len(recordings)} recordings have enough events for {n_folds} folds"
+        )
+        if first := next((r for r in recordings if r.reason is not Reason.OK), None):
+            detail += f"; {first.id} does not: {first.reason.value} ({first.n_events} events)"
+        return bool(usable), detail + self._unchecked
+
+    def _relational(self) -> tuple[bool, str]:
+        usable, minimum = self._usable, RelationalConfig().min_units
+        if not usable:
+            return False, NO_USABLE
+        enough = [r for r in usable if r.n_units >= minimum]
+        return bool(enough), (
+            f"{len(enough)} of {len(usable)} usable recordings have {minimum} units or more (relational.min_units); "
+            f"the largest has {max(r.n_units for r in usable)}{self._unchecked}"
+        )
+
+    def _mechanisms(self) -> tuple[bool, str]:
+        names = MechanismsConfig().include
+        if not self._stimuli:
+            return False, self._unread or "no stimulus with words"
+        available = [_mechanisms_of(stimulus, names) for stimulus in self._stimuli]
+        given = [name for name in names if all(name in own for own in available)]
+        needs: dict[str, list[str]] = {}
+        for name in names:
+            if name not in given:
+                reads = MECHANISMS.get(name).reads_language
+                what = "a language model" if reads else "a parser (mechanisms.parser)"
+                needs.setdefault(what, []).append(name)
+        parts = [] if self._usable else [NO_USABLE]
+        parts.append(f"in the dataset: {', '.join(given) or 'none'}")
+        parts += [f"with {what}: {', '.join(own)}" for what, own in needs.items()]
+        return bool(self._usable), "; ".join(parts)
+
+    def _reliability(self) -> tuple[bool, str]:
+        """Patterns can be compared between different stimuli, responses cannot."""
+        if not self._usable:
+            return False, NO_USABLE
+        patterns, responses = self._pattern_modes, response_modes(self._usable)
+        return any(m.n_recordings for m in patterns), (
+            f"patterns: {', '.join(map(str, patterns))}; "
+            f"responses to the same stimulus: {', '.join(map(str, responses))}"
+        )
+
+    def _severe_controls(self) -> tuple[bool, str]:
+        if not self._usable:
+            return False, NO_USABLE
+        impossible = {name: why for name, why in self._controls.items() if why}
+        possible = [name for name in self._controls if name not in impossible]
+        detail = f"with features alone: {', '.join(possible) or 'none'}"
+        detail += "".join(f"; {name}: no, {why}" for name, why in impossible.items())
+        return not set(AuditConfig().required_controls) & set(impossible), detail
+
+    def _confirmatory(self) -> tuple[bool, str]:
+        """The evidence chain, and the role."""
+        role = self._check.role
+        missing = [link for link in self.chain if link.there is False]
+        detail = f"role by default: {role}"
+        if role != "primary":
+            detail += "; only primary is confirmatory"
+        detail += "; " + ", ".join(f"{link.letter}: {link.word}" for link in self.chain)
+        detail += "".join(f"; missing: {x.letter}, {x.what} ({x.detail})" for x in missing)
+        return not missing and role == "primary", detail + self._unchecked
+
+
+def _mechanisms_of(stimulus: Stimulus, names: Sequence[str]) -> Sequence[str]:
+    """Mechanisms that need no more than the stimulus itself."""
+    inputs = MechanismInputs(stimulus, parse=read_parse(stimulus, None))
+    return mechanism_matrix(names, inputs)[1]
+
+
+def possible_controls(events: Events) -> Mapping[str, str]:
+    """Severe control that needs only a model's features → why it is not possible, or empty."""
+    n_events = len(events.first_word)
+    # Features of any model are at least as slow as noise: what noise does not allow is not possible.
+    noise = np.random.default_rng(0).standard_normal((n_events, 2))
+    inputs = ControlInputs(noise, events.sentence, events.story, 1, {}, lambda *_: noise)
+    found = {}
+    for name in ControlsConfig().include:
+        control = CONTROLS.build(name)
+        missing = control.unavailable(inputs) if n_events else None
+        needs_model = control.contexts() or (
+            missing is not None and missing.reason is Reason.NO_OTHER_LAYER
+        )
+        if not needs_model:
+            why = "" if n_events else "no events"
+            found[name] = why if missing is None else missing.detail or lowered(missing.reason)
+    return found
+
+
+def lowered(reason: Reason) -> str:
+    """A reason's explanation inside a sentence."""
+    text = reason.explanation
+    return (text[:1].lower() + text[1:]).rstrip(".")
+
+
+# --- Reliability modes -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How many recordings have a partner in a mode, or why none has."""
+
+    mode: str
+    n_recordings: int
+    reason: Reason
+
+    def __str__(self) -> str:
+        if not self.n_recordings:
+            return f"{self.mode}: no ({lowered(self.reason)})"
+        return f"{self.mode}: {self.n_recordings} recording{'s' if self.n_recordings != 1 else ''}"
+
+
+def pattern_modes(usable: Sequence[RecordingCheck]) -> list[Mode]:
+    """Modes of patterns over units: partners need shared units, and may have heard different stimuli."""
+    summaries = [
+        RecordingSummary(r.id, r.unit_ids, r.n_events, 1, 1, (), comparable=r.comparable)
+        for r in usable
+    ]
+    rows = mode_rows("", summaries, RelationalConfig().min_units)
+    return [Mode(str(row["mode"]), int(row["n_recordings"]), row["reason"]) for row in rows]
+
+
+def response_modes(usable: Sequence[RecordingCheck]) -> list[Mode]:
+    """Modes of responses: partners need the same stimulus, events and units; halves of one run share no event."""
+    found = []
+    for mode in MODES:
+        reasons = [_response(mode, own, usable) for own in usable]
+        n_valid = reasons.count(Reason.OK)
+        order = [Reason.NO_REPEATED_MEASURE, MISSING_PARTNER[mode], *_NEEDED, Reason.OK]
+        # What the recording that comes closest still lacks.
+        closest = max(reasons, key=order.index, default=MISSING_PARTNER[mode])
+        found.append(Mode(mode, n_valid, Reason.OK if n_valid else closest))
+    return found
+
+
+_NEEDED: dict[Reason, Callable[[RecordingCheck, RecordingCheck], bool]] = {
+    Reason.UNITS_NOT_COMPARABLE: comparable,
+    Reason.DIFFERENT_STIMULUS: lambda a, b: a.id.stimulus == b.id.stimulus,
+    Reason.DIFFERENT_EVENTS: lambda a, b: len(a.events.keys & b.events.keys) >= MIN_SHARED_EVENTS,
+    Reason.TOO_FEW_SHARED_UNITS: lambda a, b: bool(set(a.unit_ids) & set(b.unit_ids)),
+}
+"""What a partner needs, in order, and the reason if it does not have it."""
+
+
+def _response(mode: str, own: RecordingCheck, others: Sequence[RecordingCheck]) -> Reason:
+    if mode == SPLIT_HALF:
+        return Reason.NO_REPEATED_MEASURE
+    left = [other for other in others if paired(mode, own.id, other.id)]
+    if not left:
+        return MISSING_PARTNER[mode]
+    for reason, fits in _NEEDED.items():
+        left = [other for other in left if fits(own, other)]
+        if not left:
+            return reason
+    return Reason.OK
