@@ -56,8 +56,8 @@ def test_a_good_folder_is_usable(lpact: Lpact, mine: Path) -> None:
         f"folder in {mine}: usable",
         "4 recordings of 2 subjects, 1 stimulus",
         "Signals were not read: bad units and artefacts still count.",
-        "4 of 4 recordings have enough events for 5 folds; units were not looked at (--deep does)",
-        "B: yes, W: yes, F: yes, S: yes, R: yes, K: yes; units were not looked at (--deep does)",
+        "4 of 4 recordings have enough events for 5 folds; units were not checked (--deep does)",
+        "B: yes, W: yes, F: yes, S: yes, R: yes, K: yes; units were not checked (--deep does)",
         "Findings: none",
         "To be fixed: nothing",
         "role by default: primary",
@@ -110,8 +110,8 @@ def test_a_quick_look_reads_no_signal(lpact: Lpact, mine: Path) -> None:
     assert sorted(reasons) == ["constant_unit", "non_finite_neural"]
     assert [r["n_units"] for r in deep["recordings"]] == [6, 8, 8, 8]  # type: ignore[attr-defined]
     assert "3 of 4 usable recordings have 8 units or more" in levels(deep)["level 2"][1]
-    assert "units were not looked at" in levels(quick)["level 1"][1]
-    assert "units were not looked at" not in json.dumps(deep["levels"])
+    assert "units were not checked" in levels(quick)["level 1"][1]
+    assert "units were not checked" not in json.dumps(deep["levels"])
 
 
 def test_every_problem_is_listed_not_only_the_first(lpact: Lpact, mine: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_folder_one_level_off_is_named(lpact: Lpact, mine: Path) -> None:
     for wrong in (mine.parent, mine / "recordings"):
         result = lpact("datasets", "check", "folder", wrong)
         assert result.exit_code == 1
-        assert f"give {mine.resolve()} instead" in " ".join(result.stdout.split())
+        assert f"pass {mine.resolve()} instead" in " ".join(result.stdout.split())
         assert checked(lpact, "folder", wrong, status=1)["give_instead"] == [str(mine.resolve())]
     assert checked(lpact, "folder", mine)["give_instead"] == []
 
@@ -295,7 +295,7 @@ def test_words_that_were_not_looked_at_are_not_called_missing(lpact: Lpact, tmp_
     for level in ("level 1", "level 3"):
         assert able[level] == (
             False,
-            "not looked at: the folder cannot be opened, see what must be fixed",
+            "not checked: the folder cannot be opened, see what must be fixed",
         )
 
 

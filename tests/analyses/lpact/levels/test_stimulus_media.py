@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
 
 import lpact
 from lpact.analyses.lpact.levels.media import MediaAudit, release_rows
@@ -16,7 +15,6 @@ from lpact.analyses.lpact.tables.audit import (
     MEDIA_SUMMARY,
     RELEASE_AUDIT,
     STIMULUS_MEDIA,
-    TABLES,
 )
 from lpact.codes import Reason
 from lpact.datasets.base import DATASETS, AbsentMedium, Envelope, RecordingId, SourceFile, Stimulus
@@ -224,9 +222,3 @@ def test_a_study_writes_every_table_for_every_dataset(tmp_path: Path) -> None:
     assert set(release["dataset"]) == {"mine"}
     read = release.filter(pl.col("part") == "neural data")
     assert (read["n_files"][0], read["status"][0]) == (2, "read")
-
-
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_every_table_is_a_general_one(table: object) -> None:
-    assert table.name.startswith("controls/")  # type: ignore[attr-defined]
-    assert table.key[0] == "dataset"  # type: ignore[attr-defined]
