@@ -90,25 +90,17 @@ def command(
         "n_units": units,
         "noise_autocorrelation": autocorrelation,
     }
-    tasks = {"--out": out is not None, "--reference": reference, "--biases": biases}
-    chosen = [option for option, given_here in tasks.items() if given_here]
-    simulating = {OPTIONS[axis]: values for axis, values in given.items()} | {
+    others = {
+        **{OPTIONS[axis]: values for axis, values in given.items()},
         "--trials": trials,
         "--workers": workers,
         "--one-at-a-time": one_at_a_time or None,
         "--seed": seed if reference else None,
     }
-    unused = [option for option, value in simulating.items() if value is not None and out is None]
-    if len(chosen) != 1 or unused:
-        raise ConfigError(
-            f"{', '.join(unused)} cannot be used with {chosen[0]}"
-            if len(chosen) == 1
-            else "exactly one of --out, --reference and --biases is needed",
-            where="lpact calibrate",
-            got=" ".join([*chosen, *unused]) or "none of them",
-            expected="--reference, --biases (with --seed), or --out FOLDER with settings",
-            remedy="type --reference for what ships with lpact, or --out FOLDER to simulate",
-        )
+    _check_options(
+        {"--out": out is not None, "--reference": reference, "--biases": biases},
+        [option for option, value in others.items() if value is not None and out is None],
+    )
     if reference:
         from lpact.analyses.lpact.calibration.reference_run import load_reference
 
@@ -125,6 +117,21 @@ def command(
             axes["n_trials"] = trials
         settings = Settings(first_trial=seed or 0, one_at_a_time=one_at_a_time, **axes)
         _simulate(out, settings, workers or n_cores(), as_json=as_json)
+
+
+def _check_options(tasks: dict[str, bool], unused: list[str]) -> None:
+    """Refuse none, and more than one, of the three tasks, and options that the task would ignore."""
+    chosen = [option for option, given in tasks.items() if given]
+    if len(chosen) != 1 or unused:
+        raise ConfigError(
+            f"{', '.join(unused)} cannot be used with {chosen[0]}"
+            if len(chosen) == 1
+            else "exactly one of --out, --reference and --biases is needed",
+            where="lpact calibrate",
+            got=" ".join([*chosen, *unused]) or "none of them",
+            expected="--reference, --biases (with --seed), or --out FOLDER with settings",
+            remedy="type --reference for what ships with lpact, or --out FOLDER to simulate",
+        )
 
 
 def _simulate(out: Path, settings: Settings, workers: int, *, as_json: bool) -> None:
