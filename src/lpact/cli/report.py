@@ -52,8 +52,9 @@ def add_report(run: Run) -> None:
     """Write the report of a run that has none yet; the run stays complete if its report cannot be written."""
     from lpact.errors import LPactError
     from lpact.report import REPORT_PAGE
-    from lpact.run.journal import LOG_NAME, logged_stage
+    from lpact.run.journal import logged_stage
     from lpact.run.stages import REPORT
+    from lpact.run.status import LOG_NAME
     from lpact.store.manifest import REPORT_FOLDER
 
     if (run.root / REPORT_FOLDER / REPORT_PAGE).is_file():

@@ -101,22 +101,27 @@ def command(
         {"--out": out is not None, "--reference": reference, "--biases": biases},
         [option for option, value in others.items() if value is not None and out is None],
     )
-    if reference:
-        from lpact.analyses.lpact.calibration.reference_run import load_reference
+    if out is None:
+        _show_stored(reference=reference, seed=seed or 0, as_json=as_json)
+        return
+    axes: dict[str, Any] = {axis: tuple(values) for axis, values in given.items() if values}
+    if trials is not None:
+        axes["n_trials"] = trials
+    settings = Settings(first_trial=seed or 0, one_at_a_time=one_at_a_time, **axes)
+    _simulate(out, settings, workers or n_cores(), as_json=as_json)
 
+
+def _show_stored(*, reference: bool, seed: int, as_json: bool) -> None:
+    """Print the shipped calibration, or the biases of single rules."""
+    from lpact.analyses.lpact.calibration.biases import measure_biases
+    from lpact.analyses.lpact.calibration.reference_run import load_reference
+
+    if reference:
         shipped = load_reference()
         print_json(shipped.as_json()) if as_json else show_reference(shipped)
-    elif out is None:
-        from lpact.analyses.lpact.calibration.biases import measure_biases
-
-        found = measure_biases(seed or 0)
-        print_json({"biases": found.to_dicts()}) if as_json else show_biases(found)
     else:
-        axes: dict[str, Any] = {axis: tuple(values) for axis, values in given.items() if values}
-        if trials is not None:
-            axes["n_trials"] = trials
-        settings = Settings(first_trial=seed or 0, one_at_a_time=one_at_a_time, **axes)
-        _simulate(out, settings, workers or n_cores(), as_json=as_json)
+        found = measure_biases(seed)
+        print_json({"biases": found.to_dicts()}) if as_json else show_biases(found)
 
 
 def _check_options(tasks: dict[str, bool], unused: list[str]) -> None:

@@ -96,8 +96,8 @@ def _show_changes(run: Run, decided: dict[str, pl.DataFrame]) -> None:
         ]
         show_table(("claim", "gates", "before", "now"), rows)
     before_by_profile = dict(run.table(OUTCOME).select("gate_profile", "outcome").iter_rows())
-    rows: list[dict[str, Any]] = decided[OUTCOME].to_dicts()
-    for now in sorted(rows, key=lambda row: row["gate_profile"] != "paper"):
+    outcomes: list[dict[str, Any]] = decided[OUTCOME].to_dicts()
+    for now in sorted(outcomes, key=lambda row: row["gate_profile"] != "paper"):
         was = before_by_profile[now["gate_profile"]]
         changed_from = f" (was {was})" if was != now["outcome"] else ""
         heading(f"Outcome {now['outcome']}{changed_from}, {now['gate_profile']} gates")
