@@ -15,8 +15,8 @@ def main() -> None:
     """Write both pictures."""
     reference = load_reference()
     made = {
-        "false-passes.svg": false_passes.figure(reference.truth_rates),
-        "power.svg": power.figure(reference.rates),
+        "false-passes.svg": false_passes.of_rates(reference.truth_rates),
+        "power.svg": power.of_rates(reference.rates),
     }
     for name, figure in made.items():
         (IMAGES / name).write_text(f"{picture(figure)}\n", encoding="utf-8", newline="\n")

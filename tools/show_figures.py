@@ -10,7 +10,7 @@ from lpact.analyses.base import Material
 from lpact.analyses.lpact.figures import SECTIONS, maker
 from lpact.report.figure import Figure
 from lpact.report.render import to_png, to_svg
-from lpact.report.theme import dark, grey, strange_colours
+from lpact.report.theme import dark, grey, unknown_colours
 
 
 def main(run_folder: str, out_folder: str, *wanted: str) -> None:
@@ -37,7 +37,7 @@ def main(run_folder: str, out_folder: str, *wanted: str) -> None:
         for look, change in (("light", str), ("dark", dark), ("grey", grey)):
             (out / f"{name}-{look}.png").write_bytes(to_png(change(svg)))
         print(
-            f"{name}: {len(svg):,} bytes; colours outside the palette: {strange_colours(svg) or 'none'}"
+            f"{name}: {len(svg):,} bytes; colours outside the palette: {unknown_colours(svg) or 'none'}"
         )
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lpact.archive import LockedRun, Verification
-    from lpact.report import WrittenReport
     from lpact.report.figure import Chart
+    from lpact.report.write import WrittenReport
     from lpact.run.audit import StudyAudit
     from lpact.run.outline import Outline
     from lpact.run.plan import Plan

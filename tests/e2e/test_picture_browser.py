@@ -9,8 +9,8 @@ from playwright.sync_api import Page
 
 from lpact.report import panels
 from lpact.report.figure import Figure
-from lpact.report.render import standalone, to_svg
-from lpact.report.theme import PALETTE
+from lpact.report.render import to_svg
+from lpact.report.theme import PALETTE, following_viewer
 
 pytestmark = [pytest.mark.browser, pytest.mark.stress]
 
@@ -32,9 +32,9 @@ FIRST_PIXEL = """async (source) => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_picture_follows_the_viewers_scheme(page: Page, scheme):
     chart = panels.layer([{"x": 1}], "bar", {"color": "real"}).properties(width=100, height=100)
-    svg = standalone(to_svg(Figure("n", "title", "caption", "summary", chart)))
+    svg = following_viewer(to_svg(Figure("n", "title", "caption", "summary", chart)))
     source = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
     page.emulate_media(color_scheme=scheme)
     page.goto("about:blank")
     found = page.evaluate(FIRST_PIXEL, source)
-    assert found == [getattr(PALETTE[role], scheme) for role in ("paper", "real")]
+    assert found == [PALETTE[role][scheme == "dark"] for role in ("paper", "real")]

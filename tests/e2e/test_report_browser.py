@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 import lpact
 from explorer_runs import PLANTED, planted_run, shared_tiny
 from lpact.analyses.lpact.analysis import LPact
-from lpact.report import REPORT_PAGE
+from lpact.report.folder import REPORT_PAGE
 from lpact.study import Run
 
 pytestmark = [pytest.mark.browser, pytest.mark.stress]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lpact.report.converter import SYSTEM_FONTS
+from lpact.report.render import SYSTEM_FONTS
 
 DRAW = """
 import hashlib, os
-from lpact.report.converter import converter
+from lpact.report.render import converter
 before = os.environ.get("FONTCONFIG_FILE")
 text = '<text x="2" y="20" font-family="{}">Hamburg 123</text>'
 svg = '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="30">' + text + '</svg>'

@@ -22,11 +22,11 @@ from lpact.analyses.explanation import (
     Outcome,
 )
 from lpact.errors import ConfigError
+from lpact.report.distribution import description
 from lpact.report.explanation import FAIL, PASS, explanation_html, explanation_text, numbers
 from lpact.report.notebook import plan_html, run_html, study_html
-from lpact.report.strip import description
 from lpact.report.theme import vega_config
-from lpact.report.values import needed, number, score, size
+from lpact.report.values import fixed, needed, number, size
 from lpact.study import Claim, Run
 from small_study import SMALL
 
@@ -206,7 +206,7 @@ def test_round_off_is_zero(value: float, threshold: float, shown: str) -> None:
 
 
 def test_round_off_is_zero_in_scores_and_strips() -> None:
-    assert (number(5.6e-17), score(-1e-17)) == ("0", "0.000")
+    assert (number(5.6e-17), fixed(-1e-17)) == ("0", "0.000")
     tesla = Distribution("Amplitude", "T", (1e-13, 3e-13), observed=2e-13)
     assert "from 1e-13 to 3e-13" in description(tesla)
     assert "from 0 to 0.3" in description(Distribution("Drop", "r", (1e-17, 0.3)))

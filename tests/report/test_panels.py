@@ -16,7 +16,7 @@ from lpact.report import panels
 from lpact.report.figure import Figure, Missing, figure, with_marks
 from lpact.report.panels import CROSS, Classes, Look
 from lpact.report.render import to_svg
-from lpact.report.theme import DIVERGING, RAMP, colour, strange_colours
+from lpact.report.theme import DIVERGING, RAMP, colour, unknown_colours
 from lpact.tables import SOURCE_FILES
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -37,7 +37,7 @@ X, Y = panels.axis("value", "score", (-1, 1)), panels.lanes("name", ["a", "b", "
 
 def drawn(*layers: alt.Chart) -> ElementTree.Element:
     svg = to_svg(Figure("f", "t", "c", "s", panels.overlay(*layers, width=200, height=60)))
-    assert strange_colours(svg) == []
+    assert unknown_colours(svg) == []
     return ElementTree.fromstring(svg)
 
 
@@ -53,8 +53,7 @@ def place(element: ElementTree.Element) -> tuple[float, float]:
 
 def test_points_stand_at_their_numbers_and_look_as_asked():
     looks = {"a": Look("circle", "pass", "pass"), "b": Look(CROSS, None, "fail")}
-    rows = panels.with_looks(ROWS.head(2), "name", looks)
-    found = marked(drawn(panels.points(rows, X, Y)))
+    found = marked(drawn(panels.points(ROWS.head(2), X, Y, looks, "name")))
     assert place(found["a"]) == pytest.approx((125, 10))
     assert place(found["b"]) == pytest.approx((50, 30))
     assert (found["a"].get("fill"), found["b"].get("stroke")) == (colour("pass"), colour("fail"))
@@ -80,7 +79,7 @@ def test_bars_start_at_zero():
 
 
 def test_cells_are_painted_by_class_and_missing_ones_have_their_own_colour():
-    classes = panels.diverging(2.0)
+    classes = panels.diverging(pl.Series([2.0, -1.0, None]))
     assert classes.bounds == (-1, -0.4, -0.1, 0.1, 0.4, 1)
     values = [-3.0, -0.5, -0.2, 0.0, 0.1, 0.4, 1.0, None, float("nan")]
     painted = classes.paint(pl.DataFrame({"v": values}), "v")
@@ -139,15 +138,11 @@ def test_a_chart_is_valid_vega_lite_and_can_be_sent_to_another_process():
         *panels.notes(ROWS, "name", {"value": 0}, Y),
         panels.separators(Y),
         width=200,
-        height={"step": 20},
+        step=20,
         title=panels.title("one", "about"),
     )
-    column = panels.column(
-        ROWS, "name", {**Y, "axis": None}, 50, height={"step": 20}, title="names"
-    )
-    chart = panels.stacked(
-        panels.beside(column, one), panels.grid([one, one], 2), title=panels.title("all")
-    )
+    column = panels.column(ROWS, "name", Y, 50, step=20, title="names")
+    chart = panels.stacked(panels.beside(column, one), panels.grid([one, one], 2), title="all")
     made = Figure("f", "t", "c", "s", chart)
     jsonschema.validate(made.spec, load_schema(), cls=jsonschema.Draft7Validator)
     assert pickle.loads(pickle.dumps(made)) == made

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 import vl_convert
 
-from lpact.report.pdf import same_bytes
+from lpact.report.render import same_bytes
 
 # Groups that are half transparent become resources, and two weights of text two fonts: both come in any order.
 GROUPS = "".join(

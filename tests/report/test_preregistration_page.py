@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from lpact.report.page import PageParts, page_html
-from lpact.report.page.preregistration import NOT_REGISTERED, followed
+from lpact.report.page import page_html
+from lpact.report.preregistration import followed
 from lpact.store import frame
 from lpact.study import Run
 from lpact.tables import (
@@ -16,6 +16,7 @@ from lpact.tables import (
     PREREGISTRATION_ITEMS,
 )
 
+NOT_REGISTERED = "The run was made without a preregistration."
 EVIL = "</td><script>alert(1)</script>"
 
 
@@ -36,7 +37,7 @@ def items(*more: dict[str, object], results: str = "before") -> pl.DataFrame:
 
 
 def page(run: Run, registration: pl.DataFrame | None) -> str:
-    return page_html(PageParts(run.manifest, (), registration, "", ""))
+    return page_html(run.manifest, (), registration, "", "")
 
 
 def test_a_run_without_one_says_so(small_run: Run) -> None:

@@ -10,8 +10,16 @@ import pytest
 
 from lpact.report import panels
 from lpact.report.figure import Figure, mark, with_marks
-from lpact.report.render import standalone, to_pdf, to_png, to_svg
-from lpact.report.theme import PALETTE, colour, dark, following_page, grey, strange_colours
+from lpact.report.render import to_pdf, to_png, to_svg
+from lpact.report.theme import (
+    PALETTE,
+    colour,
+    dark,
+    following_page,
+    following_viewer,
+    grey,
+    unknown_colours,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = """</title></svg><script>alert("1")</script>'&\n<img src=x onerror=alert(1)>"""
@@ -88,25 +96,25 @@ def test_a_name_that_looks_like_a_colour_keeps_its_text() -> None:
     rows = pl.DataFrame({"model": [name], "b": [1]})
     chart = panels.layer(rows, "bar", {"color": "real"}, x="model")
     svg = to_svg(Figure("f", name, "c", name, chart))
-    for look in (svg, dark(svg), following_page(svg), grey(svg), standalone(svg)):
+    for look in (svg, dark(svg), following_page(svg), grey(svg), following_viewer(svg)):
         texts = [e.text for e in ElementTree.fromstring(look).iter(f"{SVG}text")]
         assert name in texts
 
 
 def test_themes_exchange_colours_and_nothing_else(svg: str) -> None:
-    assert strange_colours(svg) == []
+    assert unknown_colours(svg) == []
     in_dark, in_page, in_grey = dark(svg), following_page(svg), grey(svg)
     colours = re.compile(r"var\(--\w+, #[0-9a-f]{6}\)|#[0-9a-f]{6}")
     assert len({colours.sub("C", own) for own in (svg, in_dark, in_page, in_grey)}) == 1
-    assert PALETTE["fail"].light in svg
-    assert PALETTE["fail"].light not in in_dark
-    assert PALETTE["fail"].dark in in_dark
-    assert f"var(--fail, {PALETTE['fail'].light})" in in_page
+    assert PALETTE["fail"][0] in svg
+    assert PALETTE["fail"][0] not in in_dark
+    assert PALETTE["fail"][1] in in_dark
+    assert f"var(--fail, {PALETTE['fail'][0]})" in in_page
     assert all(c[1:3] == c[3:5] == c[5:7] for c in re.findall(r'"(#[0-9a-f]{6})"', in_grey))
 
 
 def test_a_colour_outside_the_palette_is_found(svg: str) -> None:
-    assert strange_colours(svg.replace(colour("fail"), "#abcdef")) == ["#abcdef"]
+    assert unknown_colours(svg.replace(colour("fail"), "#abcdef")) == ["#abcdef"]
 
 
 def test_the_same_rows_give_the_same_bytes(svg: str, rows: pl.DataFrame) -> None:

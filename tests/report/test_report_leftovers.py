@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 
 from lpact.errors import RunError
-from lpact.report import folder
-from lpact.report.folder import (
-    MADE,
-    clear_leftovers,
-    new_folder,
-    refuse_being_written,
-    report_writer,
-)
+from lpact.report.folder import clear_leftovers, new_folder, refuse_being_written
 
 
 def killed_writer(target: Path, step: str) -> None:
@@ -29,10 +22,8 @@ from lpact.report import folder
 
 target = Path({str(target)!r})
 if {step!r} == "exchange":
-    made = folder._exchange
-
-    def half(made, target, before):
-        target.rename(before)
+    def half(made, target):
+        target.rename(made.with_name("earlier"))
         os.kill(os.getpid(), 9)
 
     folder._exchange = half
@@ -83,6 +74,17 @@ def test_a_report_at_work_is_left_alone_and_named(tmp_path: Path) -> None:
     refuse_being_written(target)
 
 
+def test_only_one_process_writes_a_report(tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    with (
+        new_folder(target) as made,
+        pytest.raises(RunError, match="another process is writing this report"),
+        new_folder(target),
+    ):
+        pass
+    assert not made.exists()
+
+
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     target = tmp_path / "report"
     others = [tmp_path / name for name in (".report.old.partial", ".report.notes", "reports")]
@@ -90,46 +92,3 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
         other.mkdir()
     clear_leftovers(target)
     assert all(other.is_dir() for other in others)
-
-
-def planted(target: Path, process: str, ending: str = MADE) -> Path:
-    path = target.with_name(f".{target.name}.{folder._here()}-{process}-0123abcd{ending}")
-    path.mkdir()
-    return path
-
-
-@pytest.mark.parametrize(
-    "process", ["this-feedbeef", "this", "1-feedbeef", "1", "999999999-feedbeef"]
-)
-def test_a_process_that_has_the_number_of_a_dead_one_is_not_taken_for_it(
-    process: str, tmp_path: Path
-) -> None:
-    """Numbers are used again, and in a container number 1 always lives."""
-    target = tmp_path / "report"
-    left = planted(target, process.replace("this", str(os.getpid())))
-    assert report_writer(target) is None
-    refuse_being_written(target)
-    clear_leftovers(target)
-    assert not left.exists()
-
-
-def test_a_process_that_lives_is_told_by_when_it_began(tmp_path: Path) -> None:
-    target = tmp_path / "report"
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    try:
-        left = planted(target, f"{process.pid}-{folder.started(process.pid)}")
-        assert folder.started(process.pid) != folder.started(1)
-        assert report_writer(target) == process.pid
-        clear_leftovers(target)
-        assert left.is_dir()
-    finally:
-        process.communicate(b"\n")
-    assert report_writer(target) is None
-    clear_leftovers(target)
-    assert not left.exists()
-
-
-def test_the_beginning_of_a_process_is_known_without_proc() -> None:
-    first = folder._started_by_ps(os.getpid())
-    assert first == folder._started_by_ps(os.getpid())
-    assert folder._started_by_ps(999_999_999) == "0"

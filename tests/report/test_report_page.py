@@ -18,10 +18,16 @@ from lpact.analyses.lpact.tables.audit import CONTROL_AVAILABILITY, EVIDENCE_FEA
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.unavailable import unavailable
 from lpact.report.figure import Figure, Missing
-from lpact.report.page import AnalysisPart, Drawn, PageParts, TableFile, page_html
-from lpact.report.page.build import script_json
-from lpact.report.page.claims import claim_rows, evidence_data, strongest
-from lpact.report.page.provenance import options
+from lpact.report.page import (
+    AnalysisPart,
+    Drawn,
+    claim_rows,
+    evidence_data,
+    options,
+    page_html,
+    script_json,
+    strongest,
+)
 from lpact.study import Run
 from lpact.tables import Column, Table
 
@@ -79,18 +85,18 @@ def of_lpact(run: Run, tables: dict[str, pl.DataFrame], **changes: Any) -> Analy
     return AnalysisPart(run.analysis(), **(content | changes))
 
 
-def parts(run: Run, *analyses: AnalysisPart, **changes: Any) -> PageParts:
+def page_of(run: Run, *analyses: AnalysisPart, **changes: Any) -> str:
     content: dict[str, Any] = {
         "registration": None,
         "methods": "We did it.",
         "bibtex": "@article{key}",
-        "table_files": [TableFile("a/b", "A row.", 1234, {"csv": "tables/a/b.csv"})],
+        "table_files": [("a/b", "A row.", 1234, {"csv": "tables/a/b.csv"})],
     }
-    return PageParts(run.manifest, analyses, **(content | changes))
+    return page_html(run.manifest, analyses, **(content | changes))
 
 
 def plain_page(run: Run, tables: dict[str, pl.DataFrame], **changes: Any) -> str:
-    return page_html(parts(run, of_lpact(run, tables, **changes)))
+    return page_of(run, of_lpact(run, tables, **changes))
 
 
 def test_the_page_has_its_parts_in_order(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
@@ -150,7 +156,7 @@ def test_evidence_of_the_page_is_that_of_the_table(
     rows = claim_rows(shown, tables[DECISIONS.name])
     data = evidence_data(shown, rows, tables[GATE_EVIDENCE.name])
     rebuilt = [
-        (*map(str, row.key.values()), profile, *data["criteria"][index])
+        (*map(str, row["key"].values()), profile, *data["criteria"][index])
         for row, profiles in zip(rows, data["claims"], strict=True)
         for profile, indices in profiles.items()
         for index in indices
@@ -202,15 +208,8 @@ def test_names_from_data_stay_text(small_run: Run, tables: dict[str, pl.DataFram
         example=replace(example, claim=key, reason=EVIL, facts=((EVIL, EVIL),)),
         unavailable=[(EVIL, EVIL, EVIL)],
     )
-    html = page_html(
-        parts(
-            small_run,
-            own,
-            methods=EVIL,
-            bibtex=EVIL,
-            table_files=[TableFile(EVIL, EVIL, 1, {"csv": EVIL})],
-        )
-    )
+    files = [(EVIL, EVIL, 1, {"csv": EVIL})]
+    html = page_of(small_run, own, methods=EVIL, bibtex=EVIL, table_files=files)
     page = Page(html)
     scripts = page.of("script")
     assert scripts == [{"type": "application/json", "id": "evidence"}, {}]
@@ -275,7 +274,7 @@ def test_unavailable_names_what_where_and_why(tables: dict[str, pl.DataFrame]) -
 
 def test_options_are_listed_by_path() -> None:
     config = {"a": 1, "b": {"c": [1, 2], "d": {}}, "e": [{"name": "x", "f": "g"}, {"h": None}]}
-    assert options(config) == [
+    assert list(options(config)) == [
         ("a", "1"),
         ("b.c", "[1, 2]"),
         ("b.d", "{}"),
@@ -287,12 +286,12 @@ def test_options_are_listed_by_path() -> None:
 
 def test_a_claim_row_has_score_and_labels(small_run: Run, tables: dict[str, pl.DataFrame]) -> None:
     rows = claim_rows(small_run.analysis().claims, tables[DECISIONS.name])
-    row = next(r for r in rows if r.key["dataset"] == "planted" and r.key["layer"] == 2)
-    expected = tables[DECISIONS.name].filter(**row.key, gate_profile="paper").row(0, named=True)
-    assert row.score == f"{expected['raw_score']:.4g}"
-    assert row.judged["paper"].label == expected["label"]
-    assert row.judged["paper"].reason == expected["reason"]
-    assert list(row.judged) == ["paper", "calibrated"]
+    row = next(r for r in rows if r["key"]["dataset"] == "planted" and r["key"]["layer"] == 2)
+    expected = tables[DECISIONS.name].filter(**row["key"], gate_profile="paper").row(0, named=True)
+    assert row["score"] == f"{expected['raw_score']:.4g}"
+    judged = row["judged"]["paper"]
+    assert (judged["label"], judged["reason"]) == (expected["label"], expected["reason"])
+    assert list(row["judged"]) == ["paper", "calibrated"]
 
 
 def test_the_strongest_claim_has_the_best_label_then_the_best_score(
@@ -329,7 +328,7 @@ def test_two_analyses_are_shown_on_one_page(
 ) -> None:
     claims = pl.DataFrame({"colour": ["red", "blue"], "label": ["yes", "no"], "reason": ["a", "b"]})
     toy = AnalysisPart(Toy(), Conclusion("toy", "It is a toy."), claims)  # type: ignore[arg-type]
-    html = page_html(parts(small_run, of_lpact(small_run, tables), toy))
+    html = page_of(small_run, of_lpact(small_run, tables), toy)
     page = Page(html)
     assert page.texts["h1"] == ["small"]
     assert "It is a toy." in html

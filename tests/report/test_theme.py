@@ -21,7 +21,7 @@ from lpact.report.theme import (
     following_page,
     following_viewer,
     grey,
-    strange_colours,
+    unknown_colours,
 )
 
 THEMES = ("light", "dark")
@@ -68,7 +68,7 @@ _WHITE = np.array([0.95047, 1.0, 1.08883])
 
 
 def shown(role: str, theme: str) -> str:
-    return str(getattr(PALETTE[role], theme))
+    return PALETTE[role][THEMES.index(theme)]
 
 
 def linear(colour: str) -> np.ndarray:
@@ -196,7 +196,7 @@ def test_colours_that_differ_in_hue_alone_would_be_found():
 
 
 def test_roles_have_colours_of_their_own():
-    light = [own.light for own in PALETTE.values()]
+    light = [light for light, _ in PALETTE.values()]
     assert len(set(light)) == len(light)
 
 
@@ -229,12 +229,12 @@ def test_a_picture_for_itself_keeps_light_colours_and_brings_dark_ones():
     assert style.text is not None
     assert style.text.startswith("@media(prefers-color-scheme:dark){")
     for what, role in (("fill", "paper"), ("stroke", "real")):
-        own = PALETTE[role]
-        assert f'[{what}="{own.light}"]{{{what}:{own.dark}}}' in style.text
-    assert PALETTE["fail"].dark not in style.text
+        light, in_dark = PALETTE[role]
+        assert f'[{what}="{light}"]{{{what}:{in_dark}}}' in style.text
+    assert PALETTE["fail"][1] not in style.text
 
 
 @pytest.mark.parametrize("strange", ["#123456", "black", "rgb(1,2,3)", "#fff"])
-def test_strange_colours_are_found(strange):
-    assert strange_colours(PICTURE) == []
-    assert strange_colours(PICTURE.replace('fill="none"', f'fill="{strange}"')) == [strange]
+def test_unknown_colours_are_found(strange):
+    assert unknown_colours(PICTURE) == []
+    assert unknown_colours(PICTURE.replace('fill="none"', f'fill="{strange}"')) == [strange]

@@ -13,8 +13,7 @@ import lpact
 from lpact.analyses.lpact import robustness
 from lpact.analyses.lpact.analysis import LPact
 from lpact.errors import RunError
-from lpact.report import REPORT_PAGE, report_contents
-from lpact.report.folder import CONTENTS, new_folder, refuse_foreign
+from lpact.report.folder import CONTENTS, REPORT_PAGE, new_folder, refuse_foreign, report_contents
 from lpact.study import Run
 
 NAMES = [name for section in LPact.figures.values() for name in section]
@@ -120,7 +119,7 @@ def test_a_fault_between_the_two_renames_leaves_the_earlier_report(
     rename = Path.rename
 
     def fail(self: Path, to: Path) -> Path:
-        if self.name.endswith(".partial"):
+        if self.name == "new":
             raise fault
         return rename(self, to)
 

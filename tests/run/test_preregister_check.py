@@ -18,7 +18,7 @@ from lpact.analyses.lpact.tables.audit import (
     UNIT_INVENTORY,
 )
 from lpact.errors import ConfigError, RunError
-from lpact.report.page.preregistration import followed
+from lpact.report.preregistration import followed
 from lpact.run.preregistration import (
     Registration,
     check_run,

@@ -95,7 +95,7 @@ def _shared_lines(
 
 def show_places(run: Run) -> None:
     """Print where everything is, and what to type next."""
-    from lpact.report import REPORT_PAGE
+    from lpact.report.folder import REPORT_PAGE
     from lpact.store.manifest import REPORT_FOLDER
 
     heading("Where everything is")

@@ -65,8 +65,7 @@ def remove_run(folder: Path) -> None:
     import shutil
 
     from lpact.errors import RunError
-    from lpact.report import report_contents
-    from lpact.report.folder import clear_leftovers
+    from lpact.report.folder import clear_leftovers, report_contents
     from lpact.run.status import LOG_NAME
     from lpact.store import read_manifest
     from lpact.store.disk import MANIFEST_NAME

@@ -149,15 +149,16 @@ def _show_registration(made: Registration) -> None:
 
 def show_followed(items: pl.DataFrame) -> None:
     """Print whether a preregistration was followed: the statement, every deviation, and counts by group."""
-    from lpact.report.page.preregistration import followed
+    from lpact.report.preregistration import followed
 
     result = followed(items)
     say(result.sentence)
     if result.deviations:
         heading(counted(len(result.deviations), "deviation"))
     for own in result.deviations:
-        say(f"{own.group}: {own.item}", indent=2)
-        for line in (f"registered  {own.registered}", f"found       {own.found}", own.detail):
+        say(f"{own['item_group']}: {own['item']}", indent=2)
+        lines = f"registered  {own['registered']}", f"found       {own['found']}", own["detail"]
+        for line in lines:
             say(line, indent=4)
     heading("Items followed")
     show_table(("group", "followed", "of"), result.groups)

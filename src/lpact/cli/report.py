@@ -13,7 +13,7 @@ from lpact.cli._terminal import console, say
 from lpact.wording import counted
 
 if TYPE_CHECKING:
-    from lpact.report import WrittenReport
+    from lpact.report.write import WrittenReport
     from lpact.study import Run
 
 
@@ -51,7 +51,7 @@ def make(run: Run, *, out: Path | None = None, tables: bool = True) -> WrittenRe
 def add_report(run: Run) -> None:
     """Write the report of a run that has none yet; the run stays complete if its report cannot be written."""
     from lpact.errors import LPactError
-    from lpact.report import REPORT_PAGE
+    from lpact.report.folder import REPORT_PAGE
     from lpact.run.journal import logged_stage
     from lpact.run.stages import REPORT
     from lpact.run.status import LOG_NAME

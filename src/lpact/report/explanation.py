@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lpact.analyses.explanation import Criterion, Explanation, Value
 from lpact.report.values import breakable, counted, needed, number, spoken
@@ -64,14 +64,15 @@ def numbers(criterion: Criterion) -> str:
 
 
 def explanation_html(shown: Explanation) -> str:
-    """An HTML fragment in which everything from data is escaped; `style` gives its style sheet."""
+    """An HTML fragment in which everything from data is escaped."""
     html: str = environment().get_template("explanation.html.j2").render(e=shown)
     return html
 
 
-def style() -> str:
-    """Style sheet of `explanation_html`."""
-    return files("lpact.report").joinpath("explanation.css").read_text(encoding="utf-8")
+@cache
+def read_file(name: str) -> str:
+    """A style sheet or script of the report; ``explanation.css`` is that of `explanation_html`."""
+    return files("lpact.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 @cache
@@ -79,25 +80,24 @@ def environment() -> Environment:
     """Templates of the report, which escape everything."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from lpact.report.strip import strip
+    from lpact.report.distribution import distribution_svg
+    from lpact.report.figure import drawable
 
     made = Environment(
-        loader=PackageLoader("lpact.report", "."),
+        loader=PackageLoader("lpact.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=lambda value: drawable(value) if type(value) is str else value,
     )
     made.filters.update(
-        breakable=breakable, number=number, spoken=spoken, strip=strip, fact=fact, numbers=numbers
+        breakable=breakable,
+        number=number,
+        spoken=spoken,
+        distribution=distribution_svg,
+        fact=fact,
+        numbers=numbers,
     )
     made.globals.update(counted=counted)
     return made
-
-
-def _shown(value: Any) -> Any:
-    """Text without characters that no page can hold."""
-    from lpact.report.figure import drawable
-
-    return drawable(value) if type(value) is str else value

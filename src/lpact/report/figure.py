@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from string import Formatter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.report.theme import vega_config
+from lpact.report.values import counted, fixed, whole
 from lpact.tables import Table
 
 if TYPE_CHECKING:
@@ -36,18 +38,8 @@ MARK = "mark"
 class Figure:
     """One picture.
 
-    Attributes
-    ----------
-    name
-        File name without ending, and anchor in the page.
-    title
-        What it shows, in a few words.
-    caption
-        How to read it: what is drawn, in which unit, over how many; what is missing and why.
-    summary
-        What one sees in it, in a sentence or two, for those who cannot.
-    chart
-        Altair chart with its data; colours are those of `lpact.report.theme` only.
+    ``name`` is the file name without ending; ``caption`` says how to read the picture, and what is missing and why;
+    ``summary`` says in a sentence or two what one sees in it; ``chart`` uses colours of `lpact.report.theme` only.
     """
 
     name: str
@@ -58,10 +50,7 @@ class Figure:
 
     @property
     def spec(self) -> Spec:
-        """The complete Vega-Lite specification, with schema and the shared configuration.
-
-        It depends on the chart alone: themes and settings that a session has given Altair are left out.
-        """
+        """The complete Vega-Lite specification; Altair themes of the session do not change it."""
         # Validating inline rows takes seconds; the tests validate every figure without its rows.
         own = self.chart.to_dict(validate=False, context={"top_level": False})
         head = {"$schema": _SCHEMA, "description": self.summary, "config": vega_config()}
@@ -85,8 +74,8 @@ class Missing:
 
 
 MakeFigure = Callable[[Material], Figure | Missing]
-Drawing: TypeAlias = "tuple[Chart, str, str]"
-"""Chart, caption and summary."""
+Drawing: TypeAlias = "tuple[Chart, Sequence[str], str]"
+"""Chart, sentences of the caption (empty ones are left out), and summary."""
 
 
 def figure(
@@ -107,22 +96,26 @@ def figure(
                 return Missing(name, title, f"the run has no table {', '.join(lacking)}")
             # Altair would validate each channel when it is made; the tests validate whole figures.
             with debug_mode(False):
-                made = draw(material)
-            if isinstance(made, str):
-                return Missing(name, title, made)
-            chart, caption, summary = made
-            return Figure(name, title, caption, summary, chart)
+                return finished(name, title, draw(material))
 
         return make
 
     return decorate
 
 
+def finished(name: str, title: str, drawn: Drawing | str) -> Figure | Missing:
+    """The figure of a drawing; words alone say why there is none."""
+    if isinstance(drawn, str):
+        return Missing(name, title, drawn)
+    chart, caption, summary = drawn
+    return Figure(name, title, " ".join(filter(None, caption)), summary, chart)
+
+
 _UNDRAWABLE = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 
 
 def drawable(value: Any) -> Any:
-    """A value whose texts show a box for characters that no picture can hold: control characters, lone surrogates."""
+    """A value whose texts show a box for characters that XML cannot hold: control characters, lone surrogates."""
     if isinstance(value, str):
         return _UNDRAWABLE.sub("\ufffd", value)
     if isinstance(value, Mapping):
@@ -132,38 +125,28 @@ def drawable(value: Any) -> Any:
     return value
 
 
-def mark(
-    text: str,
-    *,
-    dataset: str | None = None,
-    model: str | None = None,
-    layer: int | None = None,
-    profile: str | None = None,
-    value: float | None = None,
-) -> str:
-    """What a mark stands for: the text that is shown for it, and what it can be filtered by.
+def mark(text: str, **about: Any) -> str:
+    """What a mark stands for: the text that is shown for it, and what it can be filtered by (dataset, model …).
 
     ``value`` is the number that its position shows, in full, so that the picture can be checked against the tables.
     """
-    known = {
-        "dataset": dataset,
-        "model": model,
-        "layer": layer,
-        "profile": profile,
-        "value": value if value is not None and math.isfinite(value) else None,
-        "text": text,
-    }
-    given = {key: drawable(own) for key, own in known.items() if own is not None}
-    return json.dumps(given, sort_keys=True)
+    value = about.get("value")
+    if value is not None and not math.isfinite(value):
+        about["value"] = None
+    given = {"text": text} | {key: own for key, own in about.items() if own is not None}
+    return json.dumps(drawable(given), sort_keys=True)
 
 
 def with_marks(
-    rows: pl.DataFrame, text: Callable[[dict[str, Any]], str], value: str = ""
+    rows: pl.DataFrame, text: str | Callable[[dict[str, Any]], str], value: str = ""
 ) -> pl.DataFrame:
-    """The rows with a column `MARK`; dataset, model, layer and gate profile are taken from columns of those names."""
+    """The rows with a column `MARK`; dataset, model, layer and gate profile are taken from columns of those names.
+
+    ``text`` is a template with names of columns (`filled`), or a function of the row.
+    """
     made = [
         mark(
-            text(row),
+            filled(text, row) if isinstance(text, str) else text(row),
             dataset=row.get("dataset"),
             model=row.get("model"),
             layer=row.get("layer"),
@@ -173,3 +156,22 @@ def with_marks(
         for row in rows.iter_rows(named=True)
     ]
     return rows.with_columns(pl.Series(MARK, made, dtype=pl.String))
+
+
+class _Filler(Formatter):
+    def format_field(self, value: Any, spec: str) -> str:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return counted(value, spec) if spec else whole(value)
+        if value is None or isinstance(value, float):
+            decimals = int(spec.strip("+") or 3)
+            return fixed(value, decimals, sign=spec.startswith("+"))
+        return str(value)
+
+
+def filled(template: str, row: Mapping[str, Any]) -> str:
+    """A template with the values of a row.
+
+    ``{score}`` has three decimals, ``{score:+}`` a sign, ``{score:+4}`` four decimals and a sign, ``{n:unit}`` is
+    ``1 unit`` or ``2 units``.
+    """
+    return _Filler().vformat(template, (), row)

@@ -8,7 +8,7 @@ from math import ceil, isnan
 from typing import TYPE_CHECKING, Any
 
 from lpact.analyses.explanation import Conclusion, Explanation
-from lpact.report.explanation import environment, explanation_html, style
+from lpact.report.explanation import environment, explanation_html, read_file
 from lpact.report.values import counted, number, size, spoken, whole
 
 if TYPE_CHECKING:
@@ -128,4 +128,4 @@ def _outcome(profile: str, code: str, meaning: str) -> str:
 def explanation_cell(explanation: Explanation) -> str:
     """An explanation with the style sheet that its pictures need."""
     title = _cell(explanation.id, explanation.analysis)
-    return f"<style>{style()}</style>{title}{explanation_html(explanation)}"
+    return f"<style>{read_file('explanation.css')}</style>{title}{explanation_html(explanation)}"

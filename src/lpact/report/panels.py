@@ -18,6 +18,7 @@ import polars as pl
 
 from lpact.report.figure import MARK, Spec
 from lpact.report.theme import DIVERGING, RAMP, colour
+from lpact.report.values import short
 
 if TYPE_CHECKING:
     from lpact.report.figure import Chart
@@ -35,7 +36,7 @@ _STROKES = frozenset({CROSS, DASH, TICK, LINE, BROKEN})
 
 
 def wedge(share: float) -> str:
-    """Symbol: the part ``share`` (above 0, below 1) of a disc, clockwise from twelve o'clock."""
+    """Symbol: the part ``share`` (between 0 and 1) of a disc, clockwise from twelve o'clock."""
     turn = 2 * math.pi * share
     x, y = math.sin(turn), -math.cos(turn)
     return f"M0,0L0,-1A1,1,0,{int(share > 0.5)},1,{x:.4f},{y:.4f}Z"
@@ -47,11 +48,10 @@ def wedge(share: float) -> str:
 def layer(
     rows: Rows, kind: str, look: Mapping[str, Any] | None = None, **channels: Any
 ) -> alt.Chart:
-    """Marks of one kind ("point", "rule", "bar", "text" …), one per row.
+    """Marks of one kind ("point", "rule", "bar", "text" …), one per row; only used columns enter the picture.
 
-    ``look`` are properties of the mark; roles of the palette are allowed for ``color``, ``fill`` and ``stroke``.
-    ``channels`` are names of columns, or definitions as Vega-Lite has them (`axis`, `lanes`, `own`, ``{"datum": 0}``).
-    Only the columns that are used enter the picture.
+    ``look`` are properties of the mark, with palette roles as colours. ``channels`` are names of columns, or
+    definitions as Vega-Lite has them (`axis`, `lanes`, `own`, ``{"datum": 0}``).
     """
     frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, infer_schema_length=None)
     properties: Spec = {"type": kind, **(look or {})}
@@ -127,7 +127,6 @@ def axis(
     domain: Sequence[float] | None = None,
     *,
     ticks: int | Sequence[float] = 4,
-    labels: bool = True,
     fmt: str = "~g",
     **more: Any,
 ) -> Spec:
@@ -136,27 +135,19 @@ def axis(
     if domain is not None:
         scale["domain"] = list(domain)
     at = {"tickCount": ticks} if isinstance(ticks, int) else {"values": list(ticks)}
-    shown = {"title": title, "format": fmt, "labels": labels, **at, **more}
+    shown = {"title": title, "format": fmt, **at, **more}
     return {"field": field, "type": "quantitative", "scale": scale, "axis": shown}
 
 
 def bare(field: str, domain: Sequence[float]) -> Spec:
     """A numeric channel without an axis."""
-    scale = {"domain": list(domain), "nice": False, "zero": False}
-    return {"field": field, "type": "quantitative", "scale": scale, "axis": None}
+    return {**axis(field, None, domain), "axis": None}
 
 
 def lanes(
-    field: str,
-    order: Sequence[Any],
-    *,
-    labels: bool = True,
-    limit: int = 240,
-    grid: bool = False,
-    title: str | None = None,
-    **more: Any,
+    field: str, order: Iterable[Any], *, shown: bool = True, limit: int = 240, **more: Any
 ) -> Spec:
-    """A channel with one band per name, in this order.
+    """A channel with one band per name, in this order; ``more`` are properties of its axis.
 
     Labels have room for ``limit`` pixels; a longer one loses its middle and is complete in the tooltips.
     """
@@ -165,21 +156,11 @@ def lanes(
         f"length(datum.label) > {most} ? slice(datum.label, 0, {most // 2}) + '…' + "
         f"slice(datum.label, -{most // 2 - 1}) : datum.label"
     )
-    shown = {
-        "title": title,
-        "domain": False,
-        "ticks": False,
-        "grid": grid,
-        "labels": labels,
-        "labelPadding": 8,
-        "labelLimit": 0,
-        "labelExpr": cut,
-        "labelOverlap": False,
-        "labelAngle": 0,
-        **more,
-    }
+    look: Spec = {"title": None, "domain": False, "ticks": False, "grid": False, "labelPadding": 8}
+    look |= {"labelLimit": 0, "labelExpr": cut, "labelOverlap": False, "labelAngle": 0}
     scale = {"type": "band", "domain": list(order)}
-    return {"field": field, "type": "nominal", "sort": None, "scale": scale, "axis": shown}
+    made = {"field": field, "type": "nominal", "sort": None, "scale": scale}
+    return {**made, "axis": {**look, **more} if shown else None}
 
 
 def pixels(field: str) -> Spec:
@@ -192,29 +173,25 @@ def own(field: str, kind: str = "nominal") -> Spec:
     return {"field": field, "type": kind, "scale": None, "legend": None}
 
 
-def domain(*columns: pl.Series | Iterable[float | None], zero: bool = True) -> tuple[float, float]:
-    """Range of all finite numbers (and zero), with a little room where data end."""
+def domain(*columns: pl.Series | Iterable[float | None]) -> tuple[float, float]:
+    """Range of all finite numbers and zero, with a little room where data end; zero itself needs none."""
     found = [
         float(value)
         for column in columns
         for value in column
         if value is not None and math.isfinite(value)
     ]
-    if zero or not found:
-        found.append(0.0)
-    low, high = min(found), max(found)
-    room = 0.05 * (high - low) or 0.01
-    # An end at zero is the axis itself and needs no room.
-    tight = [zero and end == 0 and low < high for end in (low, high)]
-    return (low if tight[0] else low - room, high if tight[1] else high + room)
+    low, high = min([0.0, *found]), max([0.0, *found])
+    room = 0.05 * (high - low)
+    return (low - room if low else low, high + room if high else high) if room else (-0.01, 0.01)
 
 
-# -- panels ------------------------------------------------------------------------------------------------------------
+# -- marks -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a kind of mark looks: a symbol of Vega or one of this module, palette roles, and area in square pixels."""
+    """How a symbol looks: a shape of Vega or of this module, palette roles, and area in square pixels."""
 
     shape: str = "circle"
     fill: str | None = None
@@ -223,7 +200,7 @@ class Look:
     opacity: float = 1
 
     def columns(self) -> Spec:
-        """The look as values of the columns that `points` reads."""
+        """The look as values of the channels of a point."""
         filled = self.fill is not None and self.shape not in _STROKES
         return {
             "shape": self.shape,
@@ -234,37 +211,41 @@ class Look:
         }
 
 
-def with_looks(rows: pl.DataFrame, column: str, looks: Mapping[Any, Look]) -> pl.DataFrame:
-    """The rows with the columns that `points` reads, by the kind in ``column``."""
-    made = [looks[kind].columns() for kind in rows[column]]
-    schema = {"shape": pl.String, "fill": pl.String, "stroke": pl.String} | dict.fromkeys(
-        ("size", "opacity"), pl.Float64
-    )
-    return rows.hstack(pl.DataFrame(made, schema=schema))
+_LOOK = {"shape": pl.String, "fill": pl.String, "stroke": pl.String}
+_LOOK_SCHEMA = _LOOK | {"size": pl.Float64, "opacity": pl.Float64}
 
 
 def points(
     rows: pl.DataFrame,
     x: Any,
     y: Any,
+    look: Look | Mapping[Any, Look] | Iterable[Look],
+    by: str = "",
     *,
     thick: float = 1.2,
     shift: tuple[float, float] = (0, 0),
     **more: Any,
 ) -> alt.Chart:
-    """Symbols that look as the rows say (`with_looks`), moved by ``shift`` pixels; ``more`` are further channels."""
-    looks = {name: own(name) for name in ("shape", "fill", "stroke")}
-    looks |= {name: own(name, "quantitative") for name in ("size", "opacity")}
-    look = {"strokeWidth": thick, "strokeCap": "round"}
+    """Symbols that look alike, by the kind in the column ``by``, or each by its own `Look`.
+
+    They are moved by ``shift`` pixels; ``more`` are further channels.
+    """
+    if isinstance(look, Look):
+        looks = [look] * rows.height
+    else:
+        looks = [look[kind] for kind in rows[by]] if isinstance(look, Mapping) else list(look)
+    rows = rows.select(pl.exclude(list(_LOOK_SCHEMA))).hstack(
+        pl.DataFrame([own.columns() for own in looks], schema=_LOOK_SCHEMA)
+    )
+    kinds = {
+        name: "nominal" if kind == pl.String else "quantitative"
+        for name, kind in _LOOK_SCHEMA.items()
+    }
+    style = {"strokeWidth": thick, "strokeCap": "round"}
     if any(shift):
-        look |= {"xOffset": shift[0], "yOffset": shift[1]}
-    return layer(rows, "point", look, x=x, y=y, **looks, **more)
-
-
-def symbols(rows: pl.DataFrame, look: Look, x: Any, y: Any, **more: Any) -> alt.Chart:
-    """Symbols that all look the same; ``more`` as for `points`."""
-    looks = {name: pl.lit(value) for name, value in look.columns().items()}
-    return points(rows.with_columns(**looks), x, y, **more)
+        style |= {"xOffset": shift[0], "yOffset": shift[1]}
+    channels = {name: own(name, kind) for name, kind in kinds.items()}
+    return layer(rows, "point", style, x=x, y=y, **channels, **more)
 
 
 def dots(
@@ -281,33 +262,22 @@ def intervals(
     scale: Spec,
     role: str = "ink",
     *,
-    low: str = "low",
-    high: str = "high",
+    ends: tuple[str, str] = ("low", "high"),
     **look: Any,
 ) -> alt.Chart:
-    """Bars from ``low`` to ``high`` along the channel "x" or "y"; rows without both have none."""
-    other = "y" if along == "x" else "x"
-    ends = {along: {**scale, "field": low}, f"{along}2": {"field": high}, other: at}
-    return layer(
-        rows.drop_nulls([low, high]), "rule", {"color": role, "strokeWidth": 1.5, **look}, **ends
-    )
+    """Lines between two columns along the channel "x" or "y"; rows without both ends have none."""
+    low, high = ends
+    channels = {along: {**scale, "field": low}, f"{along}2": {"field": high}}
+    channels["y" if along == "x" else "x"] = at
+    look = {"color": role, "strokeWidth": 1.5, **look}
+    return layer(rows.drop_nulls([low, high]), "rule", look, **channels)
 
 
-def draws(
-    rows: pl.DataFrame,
-    x: Spec,
-    y: Any,
-    role: str = "control",
-    *,
-    low: str = "low",
-    high: str = "high",
-    height: float = 8,
-) -> alt.Chart:
-    """The range of draws as a pale bar, for an observed value to lie on."""
-    look = {"color": "missing" if role == "control" else role, "height": height}
-    return layer(
-        rows.drop_nulls([low, high]), "bar", look, y=y, x={**x, "field": low}, x2={"field": high}
-    )
+def draws(rows: pl.DataFrame, x: Spec, y: Any) -> alt.Chart:
+    """The range of draws (``low`` to ``high``) as a pale bar, for an observed value to lie on."""
+    look = {"color": "missing", "height": 8}
+    known = rows.drop_nulls(["low", "high"])
+    return layer(known, "bar", look, y=y, x={**x, "field": "low"}, x2={"field": "high"})
 
 
 def bars(
@@ -322,9 +292,7 @@ def reference(
     at: float, along: str = "x", role: str = "line", *, dash: Sequence[float] = (), thick: float = 1
 ) -> alt.Chart:
     """A line across the panel at a value of "x" or "y"."""
-    look: Spec = {"color": role, "strokeWidth": thick}
-    if dash:
-        look["strokeDash"] = list(dash)
+    look = {"color": role, "strokeWidth": thick, "strokeDash": list(dash)}
     return layer([{}], "rule", look, **{along: {"datum": at}})
 
 
@@ -345,9 +313,9 @@ def text(
 def notes(rows: pl.DataFrame, column: str, x: Any, y: Any, **look: Any) -> list[alt.Chart]:
     """Muted words in a lane, such as why it has no number; a halo keeps lines from crossing them out."""
     halo = {"stroke": "paper", "strokeWidth": 5}
-    bare_rows = rows.drop(MARK, strict=False)
+    behind = rows.drop(MARK, strict=False)
     return [
-        text(bare_rows, column, x, y, size=10, ink="paper", **look, **halo),
+        text(behind, column, x, y, size=10, ink="paper", **look, **halo),
         text(rows, column, x, y, size=10, ink="muted", **look),
     ]
 
@@ -358,26 +326,23 @@ def column(
     y: Spec,
     width: float,
     *,
-    height: Any,
+    step: float,
     align: str = "left",
     title: str = "",
     **look: Any,
 ) -> alt.LayerChart:
-    """Words beside lanes, as a panel of its own with a fixed width; ``title`` stands above it."""
+    """Words beside lanes, as a panel of fixed width; ``title`` is above it."""
     at = {"left": 0.0, "center": width / 2, "right": width}[align]
-    words = text(
-        rows, name, {"value": at}, {**y, "axis": None}, align=align, **{"limit": width, **look}
-    )
-    return overlay(words, heading(title, at, align=align), width=width, height=height)
+    most = max(4, int(width / 5.9))  # letters of the base size
+    rows = rows.with_columns(pl.Series(name, [short(own, most) for own in rows[name]]))
+    words = text(rows, name, {"value": at}, {**y, "axis": None}, align=align, **look)
+    return overlay(words, heading(title, at, align=align), width=width, step=step)
 
 
-def heading(
-    words: str, x: float = 0, *, y: float = -8, align: str = "left", **look: Any
-) -> alt.Chart:
+def heading(words: str, x: float = 0, *, y: float = -8, **look: Any) -> alt.Chart:
     """Muted words above a panel, at pixels from its left and top; empty words draw nothing."""
     rows = pl.DataFrame({"text": [words] if words else []}, schema={"text": pl.String})
-    look = {"ink": "muted", "align": align, **look}
-    return text(rows, "text", {"value": x}, {"value": y}, size=10, **look)
+    return text(rows, "text", {"value": x}, {"value": y}, size=10, **{"ink": "muted", **look})
 
 
 # -- cells of a heat map -----------------------------------------------------------------------------------------------
@@ -390,46 +355,42 @@ class Classes:
     roles: tuple[str, ...]
     bounds: tuple[float, ...]
 
-    def place(self, value: float | None) -> int | None:
-        """Index of a number's class; None where it is missing."""
-        if value is None or not math.isfinite(value):
-            return None
-        return sum(value >= bound for bound in self.bounds)
-
     def paint(self, rows: pl.DataFrame, column: str) -> pl.DataFrame:
         """The rows with columns ``fill`` and ``ink``: colours of the cell and of the text over it."""
-        places = [self.place(value) for value in rows[column]]
-        fills = [colour("missing" if at is None else self.roles[at]) for at in places]
-        inks = [colour("on_light" if at is None else _ink_on(self.roles[at])) for at in places]
-        return rows.with_columns(
-            pl.Series("fill", fills, dtype=pl.String), pl.Series("ink", inks, dtype=pl.String)
-        )
+        missing = {"fill": colour("missing"), "ink": colour("on_light")}
+        made = [
+            missing
+            if value is None or not math.isfinite(value)
+            else self._paint(sum(value >= bound for bound in self.bounds))
+            for value in rows[column]
+        ]
+        colours = pl.DataFrame(made, schema=dict.fromkeys(missing, pl.String))
+        return rows.select(pl.exclude(list(missing))).hstack(colours)
+
+    def _paint(self, place: int) -> Spec:
+        role = self.roles[place]
+        return {"fill": colour(role), "ink": colour("on_strong" if role in _STRONG else "on_light")}
 
 
 _STRONG = frozenset({*RAMP[4:], *DIVERGING[:2], *DIVERGING[5:]})
 
 
-def _ink_on(role: str) -> str:
-    return "on_strong" if role in _STRONG else "on_light"
-
-
-def diverging(largest: float) -> Classes:
-    """Seven classes around zero with bounds ±b/10, ±0.4 b and ±b, b about half the largest; outer ones are open.
+def diverging(values: pl.Series) -> Classes:
+    """Seven classes around zero with bounds ±b/10, ±0.4 b and ±b, b about half the largest size.
 
     They widen outwards, so that one large value does not leave all others in the middle.
     """
+    largest = max((abs(value) for value in values.drop_nulls()), default=0.0)
     widest = round_down(largest / 2)
-    bounds = (round(k * widest, 12) for k in (-1, -0.4, -0.1, 0.1, 0.4, 1))
-    return Classes(DIVERGING, tuple(bounds))
+    return Classes(DIVERGING, tuple(round(k * widest, 12) for k in (-1, -0.4, -0.1, 0.1, 0.4, 1)))
 
 
 def round_down(value: float) -> float:
     """The largest of 1, 2 and 5 times a power of ten that is not above the value; 0.001 where there is none."""
     if not math.isfinite(value) or value <= 0:
         return 0.001
-    power = math.floor(math.log10(value))
-    fits = (m * 10.0**power for m in (5, 2, 1) if m * 10.0**power <= value * (1 + 1e-9))
-    return float(next(fits, 10.0**power))
+    power = 10.0 ** math.floor(math.log10(value))
+    return float(next((m * power for m in (5, 2, 1) if m * power <= value * (1 + 1e-9)), power))
 
 
 def cells(
@@ -447,13 +408,8 @@ def cells(
     made = [layer(rows, "rect", look, x=x, y=y, fill=own("fill"), **more)]
     if label:
         words = {"align": "center", "baseline": "middle", "fontSize": size}
-        channels = {
-            "x": x,
-            "y": y,
-            "text": {"field": label, "type": "nominal"},
-            "color": own("ink"),
-        }
-        made.append(layer(rows.drop(MARK, strict=False), "text", words, **channels, **more))
+        over = {"x": x, "y": y, "text": {"field": label, "type": "nominal"}, "color": own("ink")}
+        made.append(layer(rows.drop(MARK, strict=False), "text", words, **over, **more))
     return made
 
 
@@ -461,40 +417,37 @@ def cells(
 
 _NARROW, _WIDE = " .,:;'|!()[]fijlrtI-", "mwMW%@"
 _BOX_WIDTH = 34
+_CLASS_BOX = "M-1.42,-0.5L1.42,-0.5L1.42,0.5L-1.42,0.5Z"
+Entry = tuple[str, Look] | tuple[str, Classes, Sequence[str]] | str
 
 
-def key(
-    *entries: tuple[str, Look] | tuple[str, Classes, Sequence[str]] | str,
-    width: float = 800,
-    thick: float = 1.5,
-) -> alt.LayerChart:
+def key(*entries: Entry, width: float = 800, thick: float = 1.5) -> alt.LayerChart:
     """What symbols and colours mean, from left to right in lines of ``width`` pixels.
 
     An entry is a label with its `Look`, words alone, or the title of `Classes` with the words at their bounds (one
     fewer than classes) or below their boxes (as many).
     """
-    x, y, below = 0.0, 8.0, 8.0
-    used = 0.0
-    symbols: list[Spec] = []
+    x, y, below, used = 0.0, 8.0, 8.0, 0.0
+    places: list[tuple[float, float, Look]] = []
     words: list[Spec] = []
     for entry in entries:
-        label = entry if isinstance(entry, str) else entry[0]
-        classes = entry[1] if not isinstance(entry, str) and isinstance(entry[1], Classes) else None
-        n_boxes = len(classes.roles) if classes else 0
-        lead = 0 if isinstance(entry, str) or classes else 20
-        needed = lead + _length(label) + (8 + _BOX_WIDTH * n_boxes if classes else 0)
+        label, look = (entry, None) if isinstance(entry, str) else entry[:2]
+        lead = 20 if isinstance(look, Look) else 0
+        boxes = (
+            [Look(_CLASS_BOX, role, role, 24**2) for role in look.roles]
+            if isinstance(look, Classes)
+            else []
+        )
+        needed = lead + _length(label) + (8 + _BOX_WIDTH * len(boxes) if boxes else 0)
         if x and x + needed > width:
             x, y, below = 0.0, y + below + 10, 8.0
-        if not isinstance(entry, str) and isinstance(entry[1], Look):
-            symbols.append({"x": x + 8, "y": y, **entry[1].columns()})
         words.append({"x": x + lead, "y": y, "text": label, "align": "left"})
-        if classes and len(entry) == 3:
-            left = x + _length(label) + 8
-            box = "M-1.42,-0.5L1.42,-0.5L1.42,0.5L-1.42,0.5Z"
-            for i, role in enumerate(classes.roles):
-                look = Look(box, role, role, 24**2)
-                symbols.append({"x": left + (i + 0.5) * _BOX_WIDTH, "y": y, **look.columns()})
-            shift = 0.5 if len(entry[2]) == n_boxes else 1.0
+        if isinstance(look, Look):
+            places.append((x + 8, y, look))
+        left = x + _length(label) + 8
+        places += [(left + (i + 0.5) * _BOX_WIDTH, y, box) for i, box in enumerate(boxes)]
+        if boxes and len(entry) == 3:
+            shift = 0.5 if len(entry[2]) == len(boxes) else 1.0
             words += [
                 {"x": left + (i + shift) * _BOX_WIDTH, "y": y + 14, "text": at, "align": "center"}
                 for i, at in enumerate(entry[2])
@@ -502,15 +455,22 @@ def key(
             below = 18.0
         used = max(used, x + needed)
         x += needed + 20
-    at_x, at_y = pixels("x"), pixels("y")
-    frame = pl.DataFrame(words)
-    parts = [
-        text(frame.filter(align=align), "text", at_x, at_y, size=size, align=align)
-        for align, size in (("left", 11), ("center", 10))
-    ]
-    if symbols:
-        parts.insert(0, points(pl.DataFrame(symbols), at_x, at_y, thick=thick))
-    return overlay(*parts, width=used, height=y + below)
+    at_x, at_y, frame = pixels("x"), pixels("y"), pl.DataFrame(words)
+    symbols = pl.DataFrame({"x": [own[0] for own in places], "y": [own[1] for own in places]})
+    return overlay(
+        points(symbols, at_x, at_y, [own[2] for own in places], thick=thick),
+        *(
+            text(frame.filter(align=align), "text", at_x, at_y, size=size, align=align)
+            for align, size in (("left", 11), ("center", 10))
+        ),
+        width=used,
+        height=y + below,
+    )
+
+
+def class_entry(label: str, classes: Classes) -> Entry:
+    """Classes in a key, with their bounds."""
+    return label, classes, [f"{bound:+g}".replace("-", "−") for bound in classes.bounds]
 
 
 def _length(words: str) -> float:
@@ -521,7 +481,7 @@ def _length(words: str) -> float:
 # -- composition -------------------------------------------------------------------------------------------------------
 
 
-def title(words: str, subtitle: str = "", **more: Any) -> alt.Title:
+def title(words: str | Sequence[str], subtitle: str | Sequence[str] = "", **more: Any) -> alt.Title:
     """A title flush with the left edge of its panel."""
     if subtitle:
         more["subtitle"] = subtitle
@@ -530,30 +490,27 @@ def title(words: str, subtitle: str = "", **more: Any) -> alt.Title:
 
 def panel_title(words: str | Sequence[str], width: float, **more: Any) -> alt.Title:
     """The title of a small panel, no wider than the panel."""
-    return alt.Title(
-        words, **{"fontSize": 11, "limit": width, "offset": 4, "frame": "group", **more}
-    )
+    return title(words, **{"fontSize": 11, "limit": width, "offset": 4, "frame": "group", **more})
 
 
 def overlay(
-    *layers: alt.Chart, width: float, height: Any, title: alt.Title | None = None
+    *layers: alt.Chart, width: float, height: float = 0, step: float = 0, title: Any = None
 ) -> alt.LayerChart:
     """Layers over each other, the first one lowest; those without rows still bring their axes.
 
-    ``height`` is in pixels, or ``{"step": pixels}`` for each lane.
+    The height is in pixels, or ``step`` pixels for each lane.
     """
     # Properties are given at once: Altair copies a whole chart to add one.
-    return alt.LayerChart(layer=list(layers), width=width, height=height, **_titled(title))
+    size: Any = {"step": step} if step else height
+    return alt.LayerChart(layer=list(layers), width=width, height=size, **_titled(title))
 
 
-def beside(*panels: Chart, title: alt.Title | None = None, spacing: float = 14) -> alt.HConcatChart:
+def beside(*panels: Chart, title: Any = None, spacing: float = 14) -> alt.HConcatChart:
     """Panels beside each other, aligned at their plotting areas."""
     return alt.HConcatChart(hconcat=list(panels), spacing=spacing, bounds="flush", **_titled(title))
 
 
-def stacked(
-    *panels: Chart, title: alt.Title | None = None, spacing: float = 14
-) -> alt.VConcatChart:
+def stacked(*panels: Chart, title: Any = None, spacing: float = 14) -> alt.VConcatChart:
     """Panels below each other."""
     return alt.VConcatChart(vconcat=list(panels), spacing=spacing, **_titled(title))
 
@@ -562,7 +519,7 @@ def grid(
     panels: Sequence[Chart],
     columns: int,
     *,
-    title: alt.Title | None = None,
+    title: Any = None,
     spacing: Any = 24,
     center: bool = False,
 ) -> alt.ConcatChart:
@@ -572,7 +529,7 @@ def grid(
     )
 
 
-def _titled(title: alt.Title | None) -> Spec:
+def _titled(title: alt.Title | str | None) -> Spec:
     return {} if title is None else {"title": title}
 
 

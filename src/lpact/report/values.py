@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
@@ -40,9 +41,18 @@ def needed(value: float | None, relation: str, threshold: float | None) -> str:
     return "; ".join(parts).replace("-", "−")
 
 
-def score(value: float | None) -> str:
-    """Three decimals, for numbers of one kind below each other."""
-    return MISSING if value is None or not isfinite(value) else f"{value:z.3f}"
+def fixed(value: float | None, decimals: int = 3, *, sign: bool = False) -> str:
+    """A fixed number of decimals with a true minus sign; ``sign`` adds a plus above zero."""
+    if value is None or not isfinite(value):
+        return MISSING
+    return f"{value:{'+' if sign and round(value, decimals) else ''}z.{decimals}f}".replace(
+        "-", "−"
+    )
+
+
+def signed(value: float | None, decimals: int = 3) -> str:
+    """A difference: as `fixed`, with its sign."""
+    return fixed(value, decimals, sign=True)
 
 
 def whole(value: int) -> str:
@@ -50,10 +60,17 @@ def whole(value: int) -> str:
     return f"{value:,}"
 
 
-def counted(n: int, noun: str) -> str:
-    """``1 claim``, ``2 claims``, ``2 summaries``."""
-    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """``1 claim``, ``2 claims``, ``2 summaries``; ``plural`` where it is irregular."""
+    many = plural or (noun[:-1] + "ies" if noun.endswith("y") else noun + "s")
     return f"{whole(n)} {noun if n == 1 else many}"
+
+
+def span(counts: Iterable[int]) -> str:
+    """One count, or the smallest and the largest of several: ``3 to 5``."""
+    known = list(counts)
+    low, high = min(known), max(known)
+    return whole(low) if low == high else f"{whole(low)} to {whole(high)}"
 
 
 def cell(value: Any) -> str:
@@ -62,13 +79,22 @@ def cell(value: Any) -> str:
         return MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):  # with its last zeros, so that a column stands in line
+    if isinstance(value, float):  # trailing zeros keep a column aligned
         return f"{value:#.4g}".removesuffix(".")
     if isinstance(value, tuple):
         head, n = value
         more = f", … {whole(n)} values" if n > len(head) else ""
         return f"[{', '.join(cell(item) for item in head)}{more}]"
     return shortened(str(value))
+
+
+def short(name: str, letters: int) -> str:
+    """A name in one line of at most so many letters; a longer one loses its middle, since ends differ most."""
+    line = " ".join(str(name).split())
+    if len(line) <= letters:
+        return line
+    tail = (letters - 1) // 2
+    return f"{line[: letters - 1 - tail]}…{line[len(line) - tail :]}"
 
 
 def shortened(text: str, most: int = LONGEST_CELL) -> str:

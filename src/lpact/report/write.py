@@ -12,9 +12,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +27,7 @@ import polars as pl
 
 from lpact.analyses.base import Analysis, Material, analyses_of
 from lpact.config import StudyConfig
-from lpact.report.aside import Aside
+from lpact.errors import RunError
 from lpact.report.export_tables import SUFFIXES, export_tables
 from lpact.report.figure import Figure, Missing
 from lpact.report.folder import REPORT_PAGE, new_folder, refuse_foreign
@@ -33,15 +38,15 @@ from lpact.report.methods import (
     methods_parts,
     methods_text,
 )
-from lpact.report.page import AnalysisPart, Drawn, PageParts, TableFile, page_html
-from lpact.report.page.claims import strongest
-from lpact.report.pictures import write_pictures
+from lpact.report.page import AnalysisPart, Drawn, page_html, strongest
 from lpact.report.references import bibtex
+from lpact.report.render import write_pictures
 from lpact.store import RunTables, StoredRun, write_table
 from lpact.store.manifest import REPORT_FOLDER
-from lpact.tables import PREREGISTRATION_ITEMS, Table, find_table
+from lpact.tables import PREREGISTRATION_ITEMS, find_table
 
 Tell = Callable[[str], None]
+Start = Callable[..., Future[Any]]
 Drawing = tuple[str, Figure | Missing, Future[str] | None]
 """Section, figure, and its picture, which may still be under way."""
 
@@ -86,9 +91,9 @@ def write_report(
     folder = run.root / REPORT_FOLDER if out is None else Path(out)
     refuse_foreign(folder)
     analyses = analyses_of(config)
-    with new_folder(folder) as made, Aside(workers) as aside:
+    with new_folder(folder) as made, _background(workers) as start:
         if with_tables:
-            aside.do(export_tables, run.root, run.tables(), made / "tables")
+            start(export_tables, run.root, run.tables(), made / "tables")
         material = Material(RunTables(run), config)
         more: dict[str, pl.DataFrame] = {}
         for analysis in analyses.values():
@@ -97,11 +102,11 @@ def write_report(
         tell("drawing figures")
         drawings = {
             name: _draw(
-                own, material, made / "figures" / (name if len(analyses) > 1 else ""), aside
+                own, material, made / "figures" / (name if len(analyses) > 1 else ""), start
             )
             for name, own in analyses.items()
         }
-        files = _write_tables(run, more, made / "tables", aside) if with_tables else ()
+        files = _write_tables(run, more, made / "tables", start) if with_tables else []
         tell("drawing figures and writing tables")
         drawn = {
             name: [
@@ -115,9 +120,8 @@ def write_report(
         methods = methods_parts(run.manifest, analyses, material)
         references = bibtex(cited_keys(methods))
         registration = material.tables.get(PREREGISTRATION_ITEMS.name)
-        page = page_html(
-            PageParts(run.manifest, parts, registration, methods_text(methods), references, files)
-        )
+        text = methods_text(methods)
+        page = page_html(run.manifest, parts, registration, text, references, files)
         texts = {
             REPORT_PAGE: page,
             "methods.md": methods_markdown(methods),
@@ -137,7 +141,7 @@ def write_report(
     )
 
 
-def _draw(analysis: Analysis, material: Material, folder: Path, aside: Aside) -> list[Drawing]:
+def _draw(analysis: Analysis, material: Material, folder: Path, start: Start) -> list[Drawing]:
     """Make all figures of an analysis and have them drawn."""
     made: list[Drawing] = []
     for section, names in analysis.figures.items():
@@ -145,7 +149,7 @@ def _draw(analysis: Analysis, material: Material, folder: Path, aside: Aside) ->
             figure = analysis.figure(name, material)
             picture = None
             if isinstance(figure, Figure):
-                picture = aside.do(write_pictures, folder, figure)
+                picture = start(write_pictures, folder, figure)
             made.append((section, figure, picture))
     return made
 
@@ -173,17 +177,61 @@ def _part(analysis: Analysis, material: Material, drawn: list[Drawn]) -> Analysi
 
 
 def _write_tables(
-    run: StoredRun, more: Mapping[str, pl.DataFrame], folder: Path, aside: Aside
-) -> tuple[TableFile, ...]:
+    run: StoredRun, more: Mapping[str, pl.DataFrame], folder: Path, start: Start
+) -> list[tuple[str, str, int, dict[str, str]]]:
     """Add tables that are not the run's own, as Parquet too; return the list of all."""
     added = [find_table(name) for name in sorted(more)]
     for table in added:
         write_table(more[table.name], table, folder)
-    aside.do(export_tables, folder, added, folder, ("latex",))
-    listed = [_listed(table, run.n_rows(table.name)) for table in run.tables()]
-    return (*listed, *(_listed(table, more[table.name].height) for table in added))
+    start(export_tables, folder, added, folder, ("latex",))
+    counts = [(table, run.n_rows(table.name)) for table in run.tables()]
+    counts += [(table, more[table.name].height) for table in added]
+    return [
+        (
+            table.name,
+            table.meaning,
+            n_rows,
+            {name: f"tables/{table.name}{suffix}" for name, suffix in SUFFIXES.items()},
+        )
+        for table, n_rows in counts
+    ]
 
 
-def _listed(table: Table, n_rows: int) -> TableFile:
-    files = {name: f"tables/{table.name}{suffix}" for name, suffix in SUFFIXES.items()}
-    return TableFile(table.name, table.meaning, n_rows, files)
+@contextmanager
+def _background(workers: int) -> Iterator[Start]:
+    """A function that starts jobs in background processes, or does them at once where there are none.
+
+    Leaving the block waits for all of them, and raises what one of them raised.
+    """
+    if not workers:
+
+        def do(job: Callable[..., Any], *args: Any) -> Future[Any]:
+            done: Future[Any] = Future()
+            done.set_result(job(*args))
+            return done
+
+        yield do
+        return
+    jobs: list[Future[Any]] = []
+    # The main process has most to do and comes first.
+    nice = partial(os.nice, 5) if hasattr(os, "nice") else None
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=nice)
+
+    def submit(job: Callable[..., Any], *args: Any) -> Future[Any]:
+        jobs.append(pool.submit(job, *args))
+        return jobs[-1]
+
+    try:
+        yield submit
+        for job in jobs:
+            job.result()
+    except BrokenProcessPool as broken:
+        raise RunError(
+            "a background process of the report died",
+            where="report",
+            got=str(broken),
+            expected="processes that finish their work",
+            remedy="in a script, guard the entry point (if __name__ == '__main__'), or use workers=0",
+        ) from broken
+    finally:
+        pool.shutdown(cancel_futures=True)

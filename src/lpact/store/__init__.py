@@ -5,7 +5,7 @@ from __future__ import annotations
 from lpact.store.code import code_digest
 from lpact.store.disk import atomic_write, atomic_write_bytes, sha256_file, storage_errors
 from lpact.store.files import csv_rows, read_table, table_path, write_table
-from lpact.store.folder_lock import FolderLock, lives, refuse_held
+from lpact.store.folder_lock import FolderLock, holder, refuse_held
 from lpact.store.frames import (
     concat,
     empty,
@@ -67,8 +67,8 @@ __all__ = [
     "existing_run",
     "frame",
     "frame_from_columns",
+    "holder",
     "library_versions",
-    "lives",
     "open_shelf",
     "partial_folder",
     "polars_schema",

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lpact.errors import LPactError
-from lpact.report.explanation import style as explanation_style
+from lpact.report.explanation import read_file
 from lpact.web.address import NotHereError
 from lpact.web.database import Database
 from lpact.web.guard import HEADERS, Guard
@@ -60,7 +60,7 @@ def build(runs: Sequence[str | Path], hosts: Sequence[str]) -> FastAPI:
     for path, answer in answers.items():
         app.add_route(path, _handler(site, answer), methods=["GET"])
     contents = {name: (HERE / "static" / name).read_bytes() for name in STATIC}
-    contents["explorer.css"] += explanation_style().encode()
+    contents["explorer.css"] += read_file("explanation.css").encode()
 
     def static(request: Request) -> Response:
         name = str(request.path_params["name"])

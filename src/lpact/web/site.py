@@ -216,7 +216,7 @@ def build_templates() -> Environment:
     filters: dict[str, Callable[..., object]] = {
         "breakable": values.breakable,
         "number": values.number,
-        "score": values.score,
+        "score": values.fixed,
         "whole": values.whole,
         "cell": values.cell,
         "spoken": values.spoken,

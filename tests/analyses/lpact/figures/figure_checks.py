@@ -15,7 +15,7 @@ from lpact.analyses.lpact.config import LPactSection
 from lpact.config import StudyConfig
 from lpact.report.figure import Figure, Missing
 from lpact.report.render import to_svg
-from lpact.report.theme import strange_colours
+from lpact.report.theme import unknown_colours
 from lpact.validation import validate_model
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -55,7 +55,7 @@ def checked_svg(made: Figure | Missing) -> ElementTree.Element:
     wrong = jsonschema.exceptions.best_match(VEGA_LITE.iter_errors(without_rows(made.spec)))
     assert wrong is None, wrong
     svg = to_svg(made)
-    assert strange_colours(svg) == []
+    assert unknown_colours(svg) == []
     assert made.title
     assert made.caption
     assert made.summary

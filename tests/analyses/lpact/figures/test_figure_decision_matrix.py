@@ -120,7 +120,7 @@ def test_large_studies_show_the_best_layers_and_say_what_is_left_out():
     assert set(shown["layer"]) == {3, *range(51, 250)}
     made = make(material(decisions(*many)))
     assert isinstance(made, Figure)
-    assert "100 of 500 rows, those with the weaker verdicts" in made.caption
+    assert "100 of 500 rows, those with the weakest verdicts" in made.caption
     assert drawn(rows.head(9)).height == 9
 
 

@@ -6,20 +6,12 @@ import polars as pl
 import pytest
 from decision_rows import claim, decisions
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
-from level3_rows import DISSOCIATIONS, MECHANISMS, dissociation_table
+from level3_rows import DISSOCIATIONS, dissociation_table
+from polars.testing import assert_frame_equal
 
 from lpact.analyses.lpact.figures.common import FEW_LAYERS
-from lpact.analyses.lpact.figures.dissociations import (
-    crossed_rows,
-    make,
-    pair_tests,
-    rows_of,
-    strongest_pairs,
-)
+from lpact.analyses.lpact.figures.dissociations import make, rows_of
 from lpact.report.figure import Missing
-
-PAIRS = 3
-DROPS = ("aa", "ab", "ba", "bb")
 
 
 def of(table: pl.DataFrame):
@@ -45,10 +37,6 @@ def test_counts_and_medians_are_those_of_the_table():
         n = sum(min(t["drop_aa"], t["drop_bb"]) > max(0, t["drop_ab"], t["drop_ba"]) for t in tests)
         counts.add(n)
         assert (rows[pair]["n_dissociated"], rows[pair]["n_known"]) == (n, 5)
-        for drop in DROPS:
-            assert rows[pair][f"drop_{drop}"] == pytest.approx(
-                median(t[f"drop_{drop}"] for t in tests)
-            )
         crossed = [(t["drop_aa"] - t["drop_ab"] + t["drop_bb"] - t["drop_ba"]) / 2 for t in tests]
         assert rows[pair]["interaction"] == pytest.approx(median(crossed))
     assert counts - {0, 5}  # neither none nor all everywhere, or the test would see little
@@ -66,10 +54,10 @@ def test_a_pair_that_is_named_the_other_way_round_is_the_same_pair():
     }
     turned = table.with_columns(pl.col(other).alias(name) for name, other in turn.items())
     assert not turned.equals(table)
-    assert rows_of(of(turned)).equals(rows_of(of(table)))
+    assert_frame_equal(rows_of(of(turned)), rows_of(of(table)))
 
 
-def test_the_triangle_shows_counts_and_the_lines_show_drops():
+def test_the_triangle_shows_counts():
     table = dissociation_table()
     made = make(of(table))
     root = checked_svg(made)
@@ -77,47 +65,8 @@ def test_the_triangle_shows_counts_and_the_lines_show_drops():
     cells = [m for m in marks(root) if "double dissociation in" in m.text]
     assert sorted(m.value for m in cells) == sorted(rows["n_dissociated"].to_list())
     assert texts(root).count(f"{rows['n_dissociated'][0]}/5") >= 1
-    typical = {
-        m.text.split(": ", 1)[1].rsplit(":", 1)[0]: m.value
-        for m in marks(root)
-        if "(median of 5" in m.text
-    }
-    for (a, b), tests in by_pair(table).items():
-        for strip, target in ((a, a), (a, b), (b, a), (b, b)):
-            drop = f"drop_{'a' if strip == a else 'b'}{'a' if target == a else 'b'}"
-            expected = median(t[drop] for t in tests)
-            # A mechanism's own drop is in several pairs, with numbers of its own here: any of them may be the last.
-            if strip != target:
-                assert typical[f"strip {strip}, target {target}"] == pytest.approx(expected)
-    single = [m for m in marks(root) if "(subject " in m.text]
-    assert len(single) == PAIRS * 4 * 5
     total = int(table["double_dissociation"].sum())
     assert made.summary.startswith(f"{total} of 15 tests")
-
-
-def test_the_strongest_pairs_come_first_and_those_with_few_subject_runs_last():
-    many, few = dissociation_table([("d", "m", 1)], 5), dissociation_table([("e", "m", 1)], 1)
-    few = few.with_columns(
-        double_dissociation=pl.lit(value=True), drop_aa=pl.lit(1.0), drop_bb=pl.lit(1.0)
-    )
-    rows = rows_of(of(pl.concat([many, few])))
-    best = strongest_pairs(rows, enough=3)
-    assert best["dataset"].to_list() == ["d", "d", "d", "e"]
-    shares = best["share"].to_list()[:3]
-    assert shares == sorted(shares, reverse=True)
-    assert strongest_pairs(rows, enough=1)["dataset"][0] == "e"
-
-
-def test_crossed_rows_hold_every_subject_run_and_the_medians():
-    table = dissociation_table()
-    pair = rows_of(of(table)).row(0, named=True)
-    rows = crossed_rows(pair, pair_tests(of(table)))
-    runs, medians = (rows.filter(level=level) for level in ("run", "median"))
-    assert (runs.height, medians.height) == (20, 4)
-    for row in medians.iter_rows(named=True):
-        drops = runs.filter(strip=row["strip"], at=row["at"])["drop"].to_list()
-        assert row["drop"] == pytest.approx(median(drops))
-    assert set(medians["stripped"]) == set(MECHANISMS[:2])
 
 
 def test_missing_drops_are_counted_and_not_taken_for_failures():
@@ -179,7 +128,7 @@ def test_layers_that_pass_a_gate_are_drawn_whatever_their_share():
 def test_names_from_data_stay_text():
     root = checked_svg(make(of(dissociation_table([(EVIL, EVIL, 1)], 2, (EVIL, "b")))))
     assert not [e for e in root.iter() if e.tag.endswith(("script", "img"))]
-    assert any(f"strip {EVIL}" in m.text for m in marks(root))
+    assert any(f"{EVIL} and b" in m.text for m in marks(root))
 
 
 def test_without_numbers_the_figure_says_why():

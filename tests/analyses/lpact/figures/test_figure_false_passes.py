@@ -14,7 +14,7 @@ from rate_rows import rate, rates
 
 from lpact.analyses.lpact.calibration.reference_run import load_reference
 from lpact.analyses.lpact.figures import false_passes
-from lpact.analyses.lpact.figures.false_passes import WIDTH, figure, make, rows_of
+from lpact.analyses.lpact.figures.false_passes import WIDTH, make, of_rates, rows_of
 from lpact.analyses.lpact.tables.calibration import TRUTH_RATES
 from lpact.report.figure import Figure, Missing
 from lpact.report.render import picture, to_svg
@@ -34,7 +34,7 @@ HAND = rates(
 
 @pytest.fixture(scope="module")
 def root() -> ElementTree.Element:
-    return checked_svg(figure(HAND))
+    return checked_svg(of_rates(HAND))
 
 
 def test_rows_are_false_passes_of_the_drawn_gates_in_order():
@@ -77,14 +77,14 @@ def test_counts_nominal_rate_and_names_are_written(root):
 
 
 def test_a_profile_without_a_nominal_rate_has_no_line():
-    alone = figure(HAND.filter(gate_profile="paper"))
+    alone = of_rates(HAND.filter(gate_profile="paper"))
     assert not any(own.startswith("nominal") for own in texts(checked_svg(alone)))
     assert isinstance(alone, Figure)
     assert "nominal" not in alone.caption
 
 
 def test_words_name_the_worst_gate_of_each_profile():
-    made = figure(HAND)
+    made = of_rates(HAND)
     assert isinstance(made, Figure)
     assert (
         "point rules: largest false-pass rate 1.000 (predictive under planted, 20 of 20"

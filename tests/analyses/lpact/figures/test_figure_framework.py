@@ -11,7 +11,7 @@ from decision_rows import claim, decisions
 from figure_checks import checked_svg, marks, material, texts, width_of
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures.framework import make, rows_of, verdicts_of
+from lpact.analyses.lpact.figures.framework import make, rows_of
 from lpact.report.figure import Figure, Missing
 
 if TYPE_CHECKING:
@@ -98,7 +98,6 @@ def test_every_count_is_written_and_in_the_tooltips(figure: Figure):
         "point rules, severe controls: 4 of 8 claims still in (in 1 layer); 1 drop out here; "
         "5 pass this step on its own" in shown
     )
-    assert "statistical tests, verdict predictive_only: 1 of 8 claims" in shown
     assert "8 claims" in figure.caption
     assert (
         "of 8 claims 7 are confirmatory, 6 of these raw positive, 1 integrated (in 1 layer)"
@@ -107,20 +106,6 @@ def test_every_count_is_written_and_in_the_tooltips(figure: Figure):
     written = texts(root)
     assert written.count("point rules") == 1
     assert written.count("statistical tests") == 1
-
-
-def test_verdicts_are_counted_strongest_first():
-    rows = verdicts_of(material(decisions(*CLAIMS)))
-    assert dict(rows.select("label", "n").iter_rows()) == {
-        "integrated_candidate": 1,
-        "relational_candidate": 1,
-        "predictive_only": 1,
-        "control_explained": 3,
-        "null": 1,
-        "diagnostic_only": 1,
-    }
-    assert rows["label"].to_list()[0] == "integrated_candidate"
-    assert rows["label"].to_list()[-1] == "diagnostic_only"
 
 
 def test_a_real_run_agrees_with_its_outcome(small_run: Run):

@@ -13,6 +13,7 @@ from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
 from level_tables import table
 
 from lpact.analyses.base import Material
+from lpact.analyses.lpact.figures.common import primary_deltas
 from lpact.analyses.lpact.figures.layer_scores import (
     BEST,
     BOTH,
@@ -21,7 +22,6 @@ from lpact.analyses.lpact.figures.layer_scores import (
     NUISANCE,
     REAL,
     ceilings_of,
-    dots_of,
     make,
     rows_of,
     ticks_of,
@@ -270,7 +270,7 @@ def test_a_run_is_drawn_as_the_tables_say(of_run: Material):
             if (own.dataset, own.model, own.layer) == key[:3] and told in own.text:
                 found[key] = own.value
     assert found == pytest.approx(expected, abs=1e-12)
-    n_runs = dots_of(of_run).height
+    n_runs = primary_deltas(of_run).drop_nulls("real_score").height
     assert sum(" of the real features " in own.text for own in marks(root)) == n_runs
     assert width_of(root) <= 1000
 

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-import polars as pl
 import pytest
 from figure_checks import EVIL, SVG, checked_svg, marks, material, texts, width_of
 from rate_rows import rate, rates
@@ -14,10 +13,9 @@ from rate_rows import rate, rates
 from lpact.analyses.lpact.calibration.reference_run import load_reference
 from lpact.analyses.lpact.figures.power import (
     HEIGHT,
-    MOST_DESIGNS,
     WIDTH,
-    figure,
     make,
+    of_rates,
     rows_of,
 )
 from lpact.analyses.lpact.tables.calibration import RATES
@@ -44,18 +42,20 @@ HAND = rates(
 
 @pytest.fixture(scope="module")
 def root() -> ElementTree.Element:
-    return checked_svg(figure(HAND))
+    return checked_svg(of_rates(HAND))
 
 
 def test_cells_of_one_design_and_signal_are_taken_together():
     rows = rows_of(HAND).filter(truth="planted")
-    (top,) = rows.filter(pl.col("curve"), snr=2.0, gate_profile="paper").to_dicts()
+    (top,) = rows.filter(snr=2.0, gate_profile="paper").to_dicts()
     assert (top["n_passes"], top["n_studies"], top["rate"]) == (13, 20, 0.65)
     assert (top["low"], top["high"]) == wilson_interval(13, 20)
-    others = rows.filter(~pl.col("curve")).select("design", "n_passes", "n_studies").rows()
-    assert others == [("100 words, 9 subjects", 6, 12), ("12 units", 7, 12), ("12 units", 8, 12)]
-    assert rows.filter("curve").height == 6
+    assert set(rows["n_units"]) == {20}  # other designs are never pooled
+    assert rows.height == 6
     assert "relational" not in rows["gate"]
+    made = of_rates(HAND)
+    assert isinstance(made, Figure)
+    assert f"{RATES.name} has 2 more designs" in made.caption
 
 
 def test_points_stand_at_their_signal_and_rate(root):
@@ -81,31 +81,12 @@ def test_points_stand_at_their_signal_and_rate(root):
 
 def test_every_signal_has_its_label(root):
     assert {"0.5", "1", "2"} <= set(texts(root))
+    assert "300 words, 4 subjects, 20 units; n = 10 to 20 studies per point" in texts(root)
     assert "signal-to-noise ratio" in texts(root)
 
 
-def test_other_designs_are_a_table_of_counts(root):
-    shown = texts(root)
-    assert "12 units, signal 2.0 (n = 12)" in shown
-    assert "100 words, 9 subjects, signal 2.0 (n = 12)" in shown
-    assert {"6", "7", "8"} <= set(shown)
-    assert "300 words, 4 subjects, 20 units; n = 10 to 20 studies per point" in shown
-
-
-def test_designs_that_find_no_room_are_counted_in_the_caption():
-    many = [rate(1, 10, n_units=100 + i) for i in range(MOST_DESIGNS + 3)]
-    made = figure(rates(*CURVE, *many))
-    assert isinstance(made, Figure)
-    assert "3 more designs are not drawn" in made.caption
-    lanes = [own for own in texts(checked_svg(made)) if re.match(r"\d+ units, signal", own)]
-    assert len(lanes) == MOST_DESIGNS
-    few = figure(HAND)
-    assert isinstance(few, Figure)
-    assert "not drawn" not in few.caption
-
-
 def test_words_hold_the_power_of_the_last_gate():
-    made = figure(
+    made = of_rates(
         rates(*CURVE, *(row | {"gate": "integrated", "n_passes": 2} for row in CURVE[:1]))
     )
     assert isinstance(made, Figure)
@@ -117,18 +98,14 @@ def test_names_from_data_stay_text(root):
     assert any(EVIL.split("\n")[0] in own.text for own in marks(root))
 
 
-def test_the_shipped_rates_are_all_drawn_and_in_the_documentation():
+def test_the_shipped_curves_are_drawn_and_in_the_documentation():
     reference = load_reference().rates
     made = make(material({}, {RATES.name: reference}))
     assert isinstance(made, Figure)
     root = ElementTree.fromstring(to_svg(made))
-    own = reference.filter(pl.col("role") == "power", ~pl.col("gate").str.contains("level"))
-    # In the reference every cell is a design and signal of its own.
-    assert len({mark.text for mark in marks(root)}) == own.height
-    passes = sorted(
-        int(re.findall(r": ([\d,]+) of", text)[0]) for text in {mark.text for mark in marks(root)}
-    )
-    assert passes == sorted(own["n_passes"])
+    rows = rows_of(reference)
+    assert len({mark.text for mark in marks(root)}) == rows.height
+    assert {mark.value for mark in marks(root)} == set(rows["rate"])
     assert width_of(root) < 1000
     assert "0.25" in texts(root)
     assert "0.5" in texts(root)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from statistics import fmean, median
 
-import numpy as np
 import polars as pl
 import pytest
 from figure_checks import EVIL, checked_svg, marks, material, texts, width_of
@@ -11,11 +10,9 @@ from level2_rows import (
     DECISIONS,
     DELTAS,
     LEVELS,
-    NULLS,
     PROFILES,
     SCORES,
     SUMMARIES,
-    null_table,
     relational_decisions,
     similarity_tables,
 )
@@ -24,13 +21,12 @@ from lpact.analyses.lpact.figures.relational_profiles import (
     MAX_DETAILS,
     MAX_ROWS,
     make,
-    null_rows,
 )
 from lpact.analyses.lpact.figures.similarities import (
     layers_of,
+    most_telling,
     nearest_rivals,
     similarities,
-    telling_layers,
 )
 from lpact.report.figure import Missing
 
@@ -98,10 +94,10 @@ def test_the_nearest_rival_is_the_one_the_real_features_are_least_ahead_of():
     assert layers["n_ahead"].to_list() == [4, 4, 4]
     first = nearest.filter(dataset="d", layer=1)["advantage"].to_list()
     assert layers["typical"][0] == pytest.approx(median(first))
-    telling = telling_layers(layers).select("dataset", "layer").rows()
+    telling = most_telling(layers).select("dataset", "layer").rows()
     assert telling == [("d", 2), ("e", 1)]  # gate R goes before the size of the advantage
     tables[DECISIONS] = relational_decisions({("d", "m", 1): ["calibrated"], ("d", "m", 2): []})
-    assert telling_layers(layers_of(material(tables), nearest))["layer"][0] == 1
+    assert most_telling(layers_of(material(tables), nearest))["layer"][0] == 1
 
 
 def test_unit_rows_of_another_order_are_left_out_and_counted():
@@ -124,55 +120,8 @@ def test_unit_rows_of_another_order_are_left_out_and_counted():
     assert "left out" not in make(material(similarity_tables())).caption
 
 
-def test_tests_are_pooled_as_the_gate_pools_them():
-    nulls = null_table()
-    rows = {(r["test"], r["against"]): r for r in null_rows(nulls).iter_rows(named=True)}
-    assert next(iter(rows)) == ("unit_order", "unit_order")
-    for (test, against), row in rows.items():
-        part = nulls.filter(test=test, against=against)
-        by_run = [part.filter(subject=s) for s in sorted(set(part["subject"]))]
-        observed = fmean(median(run["observed"]) for run in by_run)
-        draws = np.mean(
-            [np.median(np.array(run["draws"].to_list()), axis=0) for run in by_run], axis=0
-        )
-        assert row["observed"] == pytest.approx(observed)
-        assert row["low"] == pytest.approx(np.percentile(draws, 2.5))
-        assert row["high"] == pytest.approx(np.percentile(draws, 97.5))
-        assert row["n_draws"] == len(draws)
-        if against == "nuisance":  # within the draws: the p-value is the rank's
-            assert row["p_value"] == pytest.approx(
-                (1 + (draws >= observed).sum()) / (1 + len(draws))
-            )
-            assert 0.05 < row["p_value"] < 1
-    assert rows["swap", "token_order_shuffle"]["p_value"] == 1.0  # not ahead in similarity
-    assert rows["unit_order", "unit_order"]["p_value"] < 0.05
-
-
-def test_p_values_beyond_the_rank_are_marked():
-    rows = {(r["test"], r["against"]): r for r in null_rows(null_table()).iter_rows(named=True)}
-    for row in rows.values():
-        assert row["rank_bound"] == pytest.approx(1 / (row["n_draws"] + 1))
-        reached = any(draw >= row["observed"] for draw in row["draws"])
-        assert not (row["extrapolated"] and reached)
-    few = rows["surrogate", "circular_shift"]
-    assert few["n_draws"] == 5
-    assert few["extrapolated"]
-    assert few["p_value"] < 1 / 6
-    assert not rows["swap", "nuisance"]["extrapolated"]
-    made = make(material({**similarity_tables(), NULLS: null_table()}))
-    root = checked_svg(made)
-    starred = [text for text in texts(root) if text.startswith("p ") and text.endswith("*")]
-    assert len(starred) == sum(row["extrapolated"] for row in rows.values())
-    assert "p 1.000" in texts(root)
-    (told,) = {m.text for m in marks(root) if "against circular_shift" in m.text}
-    assert "extrapolated by Student's distribution; the rank says p ≤ 0.167" in told
-    assert not [m for m in marks(root) if "against nuisance" in m.text and "extrapol" in m.text]
-    assert "m draws rank no finer than 1/(1 + m)" in made.caption
-    assert "rows are not comparable" in made.caption
-
-
-def test_the_picture_shows_advantages_similarities_and_tests():
-    tables = {**similarity_tables(), NULLS: null_table()}
+def test_the_picture_shows_advantages_and_similarities():
+    tables = similarity_tables()
     tables[DECISIONS] = relational_decisions({("d", "m", 1): ["paper"]})
     made = make(material(tables))
     root = checked_svg(made)
@@ -195,11 +144,6 @@ def test_the_picture_shows_advantages_similarities_and_tests():
     assert len(single) == 3 * 4
     assert len([m for m in found if "R passed" in m.text]) == 1
     assert len([m for m in found if "R not passed" in m.text]) == 1
-    ticks = [m for m in found if "against circular_shift" in m.text]
-    assert len(ticks) == 5 + 1  # every draw of the few, and what is observed
-    bars = [m for m in found if "against nuisance" in m.text]
-    assert len(bars) == 1 + 1
-    assert "p 1.000" in texts(root)
     assert "token_order_shuffle (4 of 4)" in texts(root)
     assert "In 1 of 1 layer the real pattern is above every rival" in made.summary
 

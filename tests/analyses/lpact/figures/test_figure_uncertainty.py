@@ -100,7 +100,7 @@ def test_one_unit_is_an_open_point_without_an_interval(root):
     (sure,) = [own for text, own in by_text.items() if text.startswith("b, predictive")]
     assert alone.element.get("fill") == colour("paper")
     assert sure.element.get("fill") == colour("real")
-    assert "one unit only, so no interval" in alone.text
+    assert "1 unit, too few for an interval" in alone.text
     assert "95 % interval 0.1000 to 0.8000; n = 6 subject-runs" in sure.text
     lines = {own.text for own in marks(root) if own.element.tag == f"{SVG}line"}
     assert sure.text in lines
@@ -137,7 +137,7 @@ def test_what_is_missing_is_said(root, made):
     assert texts(root).count("not measured") == 2 * 2  # once as a strip of paper
     shown = {own.text for own in marks(root)}
     assert "b, stripping drop: not measured (nothing measured)." in shown
-    assert "b, brain as model run to run: not measured." in shown
+    assert "b, brain as model run to run: not measured (no row)." in shown
     assert "2 of 6 contrasts were not measured" in made.caption
 
 

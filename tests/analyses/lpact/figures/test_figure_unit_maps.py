@@ -258,7 +258,7 @@ def test_many_units_share_squares(monkeypatch: pytest.MonkeyPatch):
     found = marks(checked_svg(made))
     assert [own.value for own in found] == pytest.approx([0.275 / 2])
     assert "mean of 2 units" in found[0].text
-    assert "small square" in made.caption  # type: ignore[union-attr]
+    assert "mean of those in a small square" in made.caption  # type: ignore[union-attr]
 
 
 def test_panels_beyond_the_room_are_counted(monkeypatch: pytest.MonkeyPatch):

@@ -87,8 +87,8 @@ def write_calibration(
     }
     written = [path for table, made in tables.items() for path in write_table(made, table, folder)]
     for name, figure in (
-        (POWER_FIGURE, power.figure(tables[RATES])),
-        (FALSE_PASS_FIGURE, false_passes.figure(tables[TRUTH_RATES])),
+        (POWER_FIGURE, power.of_rates(tables[RATES])),
+        (FALSE_PASS_FIGURE, false_passes.of_rates(tables[TRUTH_RATES])),
     ):
         atomic_write_bytes(folder / name, picture(figure).encode())
         written.append(folder / name)

@@ -24,9 +24,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """Figures by section of the page; the name is that of the file and of the picture."""
 
-LATE = frozenset({"uncertainty", "sensitivity"})
-"""Figures of the robustness tables, which are computed while the others are drawn."""
-
 
 def maker(name: str) -> MakeFigure:
     """The function that makes a figure."""

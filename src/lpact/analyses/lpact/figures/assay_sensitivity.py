@@ -15,7 +15,7 @@ from lpact.analyses.lpact.gates.wording import words
 from lpact.report import panels
 from lpact.report.figure import MARK, Drawing, figure, mark
 from lpact.report.panels import CROSS, DASH, Look
-from lpact.report.wording import counted, letters_in
+from lpact.report.values import counted
 
 _LEFT, _WIDTH, _ROW = 236, 960, 20
 _WIDEST, _NARROWEST, _ROOM = 176, 26, 84
@@ -29,6 +29,17 @@ _LOOKS = {
 }
 """Symbols by whether a control passes and whether that is as expected."""
 _FRAME = Look("square", None, "fail", 225)
+_COLUMNS = [
+    "control",
+    "what",
+    "dataset",
+    "passes",
+    "expected",
+    "result",
+    "detail",
+    "reason",
+    "number",
+]
 
 
 def rows_of(material: Material) -> pl.DataFrame:
@@ -37,27 +48,14 @@ def rows_of(material: Material) -> pl.DataFrame:
     whats: dict[str, set[str]] = {}
     for own in found:
         whats.setdefault(own.control, set()).add(own.what)
-    return pl.DataFrame(
-        [
-            {
-                "control": own.control,
-                "what": own.what,
-                "group": _line(own, whats)[0],
-                "line": _line(own, whats)[1],
-                "dataset": own.dataset,
-                "passes": own.passes,
-                "expected": own.expected,
-                "fits": None if own.passes is None else own.passes == own.expected,
-                "result": own.result,
-                "detail": own.detail,
-                "reason": own.reason,
-                "number": own.number,
-            }
-            for own in found
-        ],
-        schema_overrides={"passes": pl.Boolean, "fits": pl.Boolean},
-        infer_schema_length=None,
-    )
+    made = [
+        {name: getattr(own, name) for name in _COLUMNS}
+        | dict(zip(("group", "line"), _line(own, whats), strict=True))
+        for own in found
+    ]
+    schema = {"passes": pl.Boolean, "expected": pl.Boolean}
+    frame = pl.DataFrame(made, schema_overrides=schema, infer_schema_length=None)
+    return frame.with_columns(fits=pl.col("passes") == pl.col("expected")) if found else frame
 
 
 def _line(finding: Finding, whats: dict[str, set[str]]) -> tuple[str, str]:
@@ -65,10 +63,10 @@ def _line(finding: Finding, whats: dict[str, set[str]]) -> tuple[str, str]:
     heading, _, rest = finding.control.partition(", ")
     if len(whats[finding.control]) == 1 and rest:
         return heading, rest
-    profile = finding.what.rpartition("gate profile ")[2]
-    if profile in PROFILES:
-        return finding.control, finding.what.replace(f"gate profile {profile}", PROFILES[profile])
-    return finding.control, finding.what
+    what = finding.what
+    for profile, name in PROFILES.items():
+        what = what.replace(f"gate profile {profile}", name)
+    return finding.control, what
 
 
 @figure("assay_sensitivity", "Assay sensitivity: could the assay have said yes?")
@@ -80,119 +78,96 @@ def make(material: Material) -> Drawing | str:
         return f"the run has no positive controls{'' if enabled else ' ([assay] enabled = false)'}"
     datasets = sorted(set(rows["dataset"]) - {SIMULATED})
     step = max(_NARROWEST, min(_WIDEST, (_WIDTH - _LEFT) / max(len(datasets), 1)))
+    longest = max((len(name) for name in datasets), default=0)
+    # Columns that are too narrow for the names of their datasets have numbers.
+    named = longest <= int((step - 8) / 5.9)
+    heads = {name: name if named else str(i) for i, name in enumerate(datasets, 1)}
     key = panels.key(
         ("passes", _LOOKS[True, True]),
         ("does not pass", _LOOKS[False, True]),
         ("not available", _LOOKS[None, None]),
         ("framed: not as expected", _FRAME),
     )
-    chart = panels.stacked(key, _matrix(rows, datasets, step))
-    return chart, _caption(rows, datasets, step), _summary(rows)
+    known = rows.drop_nulls("fits")
+    caption = [
+        f"Positive controls: {counted(rows.height, 'finding')} in {counted(len(datasets), 'dataset')}. A negative "
+        "verdict is worth something only where controls that should pass do: "
+        f"{known.filter('fits').height} of {known.height} findings that could be computed are as expected, "
+        f"{rows.height - known.height} are not available. A frame marks what is not: a control that should pass and "
+        "does not, or a sham that passes; blank: does not apply there.",
+        "Numbers: recordings, rows, summaries or measures that pass, or the median reliability."
+        if step >= _ROOM
+        else "Numbers and reasons show on hovering, and in the tables of positive controls.",
+        "" if named else f"Columns: {'; '.join(f'{n} {name}' for name, n in heads.items())}.",
+    ]
+    chart = panels.stacked(key, _matrix(rows, heads, step))
+    return chart, caption, _summary(rows)
 
 
-def _numbered(datasets: list[str], step: float) -> bool:
-    """Whether names are too long for their columns, which then have numbers."""
-    return max((len(name) for name in datasets), default=0) > letters_in(step - 8)
-
-
-def _matrix(rows: pl.DataFrame, datasets: list[str], step: float) -> alt.LayerChart:
+def _matrix(rows: pl.DataFrame, heads: dict[str, str], step: float) -> alt.LayerChart:
     """One lane per finding below the heading of its control; one column per dataset."""
-    columns = {name: _LEFT + i * step for i, name in enumerate(datasets)} | {SIMULATED: _LEFT}
-    width = max(_LEFT + len(datasets) * step, 560)
+    left = {name: _LEFT + i * step for i, name in enumerate(heads)} | {SIMULATED: _LEFT}
+    width = max(_LEFT + len(heads) * step, 560)
     lines = rows.select("group", "line").unique(maintain_order=True)
-    lanes, heads = [], []
-    for own in lines.partition_by("group", maintain_order=True):
-        heads.append({"lane": own["group"][0], "text": own["group"][0]})
-        lanes += [own["group"][0], *(f"{own['group'][0]}: {line}" for line in own["line"])]
-    y = {**panels.lanes("lane", lanes), "axis": None}
+    lanes, groups, columns = [], [], []
+    for own in rows.partition_by("group", maintain_order=True):
+        group = own["group"][0]
+        lanes += [group, *(f"{group}: {line}" for line in own["line"].unique(maintain_order=True))]
+        groups.append({"lane": group, "text": group})
+        # Datasets beside the heading of every control, so that no column is far from its name.
+        simulated = set(own["dataset"]) == {SIMULATED}
+        shown = {SIMULATED: "simulated study"} if simulated else heads
+        columns += [
+            {"lane": group, "x": left[name] + 6.0, "text": text} for name, text in shown.items()
+        ]
+    y = panels.lanes("lane", lanes, shown=False)
     named = lines.select(lane=pl.format("{}: {}", "group", "line"), text="line")
-    cells = pl.DataFrame([_cell(row, columns) for row in rows.iter_rows(named=True)])
-    looks = pl.DataFrame(
-        [_LOOKS[row["passes"], row["fits"]].columns() for row in rows.iter_rows(named=True)]
-    )
+    cells = pl.DataFrame([_cell(row, left) for row in rows.iter_rows(named=True)])
+    looks = [_LOOKS[both] for both in rows.select("passes", "fits").iter_rows()]
     wrong = cells.filter(~rows["fits"].fill_null(value=True)).drop(MARK)
     x, beside = panels.pixels("x"), panels.pixels("beside")
     layers = [
-        panels.layer(heads, "rect", {"fill": "band", "height": _ROW - 2}, y=y),
-        panels.text(heads, "text", {"value": 4}, y, fontWeight="bold", limit=_LEFT - 8),
+        panels.layer(groups, "rect", {"fill": "band", "height": _ROW - 2}, y=y),
+        panels.text(groups, "text", {"value": 4}, y, fontWeight="bold", limit=_LEFT - 8),
         panels.text(named, "text", {"value": 14}, y, limit=_LEFT - 22),
-        panels.text(_column_names(rows, columns, step), "text", x, y, ink="muted"),
-        panels.points(cells.hstack(looks), x, y, thick=2),
-        panels.symbols(wrong, _FRAME, x, y, thick=1),
+        panels.text(columns, "text", x, y, ink="muted"),
+        panels.points(cells, x, y, looks, thick=2),
+        panels.points(wrong, x, y, _FRAME, thick=1),
     ]
-    words_beside = cells.drop(MARK)
     for kind, ink in (("alone", "ink"), ("known", "ink"), ("absent", "muted")):
         limit = width - _LEFT - 30 if kind == "alone" else step - 26
         if kind == "alone" or step >= _ROOM:
-            own = words_beside.filter(kind=kind)
+            own = cells.drop(MARK).filter(kind=kind)
             layers.append(panels.text(own, "text", beside, y, size=10, ink=ink, limit=limit))
-    return panels.overlay(*layers, width=width, height={"step": _ROW})
+    return panels.overlay(*layers, width=width, step=_ROW)
 
 
-def _column_names(
-    rows: pl.DataFrame, columns: dict[str, float], step: float
-) -> list[dict[str, Any]]:
-    """Datasets beside the heading of every control, so that no column is far from its name."""
-    datasets = [name for name in columns if name != SIMULATED]
-    numbered = _numbered(datasets, step)
-    made = []
-    for own in rows.partition_by("group", maintain_order=True):
-        lane = own["group"][0]
-        if set(own["dataset"]) == {SIMULATED}:
-            made.append({"lane": lane, "x": _LEFT + 6.0, "text": "simulated study"})
-            continue
-        made += [
-            {"lane": lane, "x": columns[name] + 6, "text": str(i) if numbered else name}
-            for i, name in enumerate(datasets, 1)
-        ]
-    return made
-
-
-def _cell(row: dict[str, Any], columns: dict[str, float]) -> dict[str, Any]:
+def _cell(row: dict[str, Any], left: dict[str, float]) -> dict[str, Any]:
     """Place, words and tooltip of a finding; the simulated study has its line to itself, and room for more words."""
     simulated, known = row["dataset"] == SIMULATED, row["passes"] is not None
     wanted = "" if row["expected"] else "; it should not pass"
     text = row["detail"] if simulated else row["number"] if known else words(row["reason"])
+    about = f"{row['control']}, {row['what']}; {row['dataset']}: {row['result']}{wanted}. {row['detail']}"
     return {
         "lane": f"{row['group']}: {row['line']}",
-        "x": columns[row["dataset"]] + 12,
-        "beside": columns[row["dataset"]] + 24,
+        "x": left[row["dataset"]] + 12,
+        "beside": left[row["dataset"]] + 24,
         "kind": "alone" if simulated else "known" if known else "absent",
         "text": str(text),
         MARK: mark(
-            f"{row['control']}, {row['what']}; {row['dataset']}: {row['result']}{wanted}. {row['detail']}",
+            about,
             dataset=None if simulated else row["dataset"],
             value=float(row["passes"]) if known else None,
         ),
     }
 
 
-def _caption(rows: pl.DataFrame, datasets: list[str], step: float) -> str:
-    known = rows.filter(pl.col("fits").is_not_null())
-    columns = "; ".join(f"{i + 1} {name}" for i, name in enumerate(datasets))
-    listed = f" Columns: {columns}." if _numbered(datasets, step) else ""
-    numbers = (
-        "Numbers: recordings, rows, summaries or measures that pass, or the median reliability; "
-        if step >= _ROOM
-        else "Numbers and reasons show on hovering, and in the tables of positive controls; "
-    )
-    return (
-        f"Positive controls: {counted(rows.height, 'finding')} in {counted(len(datasets), 'dataset')}. A negative "
-        "verdict is worth something only where controls that should pass do: "
-        f"{known.filter('fits').height} of {known.height} findings that could be computed are as expected, "
-        f"{rows.height - known.height} are not available. A frame marks what is not: a control that should pass and "
-        f"does not, or a sham that passes. {numbers}blank: does not apply there.{listed}"
-    )
-
-
 def _summary(rows: pl.DataFrame) -> str:
     parts = []
-    for (control,), own in rows.group_by("control", maintain_order=True):
-        known = own.filter(pl.col("fits").is_not_null())
-        if known.is_empty():
-            parts.append(f"{control}: not available.")
-            continue
-        part = f"{control}: {known.filter('fits').height} of {known.height} as expected"
+    for own in rows.partition_by("control", maintain_order=True):
+        known = own.drop_nulls("fits")
+        found = f"{known['fits'].sum()} of {known.height} as expected" if known.height else ""
         absent = own.height - known.height
-        parts.append(f"{part}, {absent} not available." if absent else f"{part}.")
+        lost = f"{absent} not available" if absent else ""
+        parts.append(f"{own['control'][0]}: {', '.join(filter(None, (found, lost)))}.")
     return " ".join(parts)

@@ -15,8 +15,7 @@ import polars as pl
 
 from lpact.analyses.base import Material
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.figures.common import LAYER, REAL, SUBJECT_RUN, passes
-from lpact.analyses.lpact.gates import CALIBRATED, PAPER
+from lpact.analyses.lpact.figures.common import LAYER, PROFILES, REAL, SUBJECT_RUN, passes, table
 from lpact.analyses.lpact.tables.levels import (
     PROFILE_DELTAS,
     PROFILE_SCORES,
@@ -31,14 +30,9 @@ _UNIT_ROW = [*LAYER, *SUBJECT_RUN, "unit", *SUMMARY]
 class Similarities:
     """Profile similarities of a study.
 
-    Attributes
-    ----------
-    runs
-        One row per layer, summary, condition and subject-run: ``similarity``, ``advantage``, ``n_units``.
-    rows
-        The same over subject-runs, with ``n_subject_runs`` and ``counted``.
-    n_left_out
-        Unit rows that were left out because the unit orders differ.
+    ``runs`` has one row per layer, summary, condition and subject-run: ``similarity``, ``advantage``, ``n_units``;
+    ``rows`` is the same over subject-runs, with ``n_subject_runs`` and ``counted``. ``n_left_out`` unit rows were left
+    out because the unit orders differ.
     """
 
     runs: pl.DataFrame
@@ -49,12 +43,9 @@ class Similarities:
 def similarities(material: Material) -> Similarities:
     """Profile similarities by condition, over units and then over subject-runs."""
     scores = material.table(PROFILE_SCORES.name).sort([*_UNIT_ROW, "condition"])
-    left_out = 0
-    if material.has(PROFILE_DELTAS.name):
-        other = pl.col("model_unit_order_hash") != pl.col("brain_unit_order_hash")
-        mixed = material.table(PROFILE_DELTAS.name).filter(other).select(_UNIT_ROW)
-        left_out = mixed.height
-        scores = scores.join(mixed, on=_UNIT_ROW, how="anti", maintain_order="left")
+    other = pl.col("model_unit_order_hash") != pl.col("brain_unit_order_hash")
+    mixed = table(material, PROFILE_DELTAS).filter(other).select(_UNIT_ROW)
+    scores = scores.join(mixed, on=_UNIT_ROW, how="anti", maintain_order="left")
     scores = scores.filter(pl.col("similarity").is_finite())
     real = scores.filter(pl.col("condition") == REAL).select(*_UNIT_ROW, own="similarity")
     paired = scores.join(real, on=_UNIT_ROW, how="left", maintain_order="left").with_columns(
@@ -73,7 +64,7 @@ def similarities(material: Material) -> Similarities:
         n_subject_runs=pl.len().cast(pl.Int64),
         n_units=pl.col("n_units").max(),
     )
-    return Similarities(runs, rows, left_out)
+    return Similarities(runs, rows, mixed.height)
 
 
 def nearest_rivals(rows: pl.DataFrame) -> pl.DataFrame:
@@ -90,9 +81,7 @@ def layers_of(material: Material, nearest: pl.DataFrame) -> pl.DataFrame:
     ``typical`` is the median over summaries of the advantage over the nearest rival, ``n_ahead`` the summaries in which
     it is positive, ``rival`` the most frequent nearest rival; flags by gate profile say whether the layer passes R.
     """
-    found = nearest.select(LAYER).unique(maintain_order=True)
-    if material.has(RELATIONAL_SUMMARY.name):
-        found = pl.concat([found, material.table(RELATIONAL_SUMMARY.name).select(LAYER)])
+    found = pl.concat([nearest.select(LAYER), table(material, RELATIONAL_SUMMARY).select(LAYER)])
     counts = nearest.group_by([*LAYER, "condition"], maintain_order=True).len("times")
     frequent = counts.sort(
         [*LAYER, "times", "condition"], descending=[False, False, False, True, False]
@@ -106,28 +95,18 @@ def layers_of(material: Material, nearest: pl.DataFrame) -> pl.DataFrame:
     for part in (typical, frequent.rename({"condition": "rival"}), passes(material, "relational")):
         out = out.join(part, on=LAYER, how="left", maintain_order="left")
     return out.with_columns(
-        pl.col(PAPER, CALIBRATED).fill_null(value=False),
+        pl.col(list(PROFILES)).fill_null(value=False),
         pl.col("n_ahead", "n_summaries", "times").fill_null(0),
     )
 
 
-def by_promise(layers: pl.DataFrame) -> pl.DataFrame:
-    """Layers of each dataset, the most telling first: R under more profiles, then a larger typical advantage."""
-    passed = pl.col(PAPER).cast(pl.Int64) + pl.col(CALIBRATED).cast(pl.Int64)
-    return (
-        layers.with_columns(_passed=passed, _typical=pl.col("typical").fill_null(-float("inf")))
-        .sort(
-            ["dataset", "_passed", "_typical", "model", "layer"],
-            descending=[False, True, True, False, False],
-        )
-        .drop("_passed", "_typical")
-    )
-
-
-def telling_layers(layers: pl.DataFrame) -> pl.DataFrame:
-    """The most telling layer of each dataset that has a relational contrast."""
-    known = by_promise(layers).filter(pl.col("n_summaries") > 0)
-    return known.unique("dataset", keep="first", maintain_order=True)
+def most_telling(layers: pl.DataFrame, n_per_dataset: int = 1) -> pl.DataFrame:
+    """Layers of each dataset with a relational contrast: R under most profiles, then the largest typical advantage."""
+    passed = pl.sum_horizontal(*PROFILES)
+    order = ["dataset", "_passed", "typical", "model", "layer"]
+    ranked = layers.filter(pl.col("n_summaries") > 0).with_columns(_passed=passed)
+    ranked = ranked.sort(order, descending=[False, True, True, False, False]).drop("_passed")
+    return ranked.filter(pl.int_range(pl.len()).over("dataset") < n_per_dataset)
 
 
 def summary_order(material: Material, found: pl.DataFrame) -> list[tuple[str, str]]:

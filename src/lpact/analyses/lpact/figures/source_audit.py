@@ -14,37 +14,24 @@ from lpact.analyses.lpact.gates.wording import words
 from lpact.analyses.lpact.tables.audit import (
     CONTROL_AVAILABILITY,
     EVIDENCE_FEASIBILITY,
-    FINDINGS,
     RELIABILITY_MODES,
     UNIT_INVENTORY,
 )
 from lpact.codes import Reason
 from lpact.report import panels
-from lpact.report.figure import Drawing, Spec, figure, with_marks
+from lpact.report.figure import Drawing, Spec, figure, filled, with_marks
 from lpact.report.panels import CROSS, Look, wedge
-from lpact.report.wording import counted
+from lpact.report.values import counted
 
-LINKS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
-    "has_brain": ("brain", "brain units", lambda row: counted(row["n_brain_units"], "unit")),
-    "has_words": ("words", "words", lambda row: counted(row["n_words"], "word")),
-    "has_features": ("features", "models", lambda row: counted(row["n_models"], "model")),
-    "has_controls": (
-        "controls",
-        "severe controls",
-        lambda row: f"{row['n_controls']} of {row['n_controls_asked']}",
-    ),
-    "has_reliability": (
-        "reliability",
-        "reliability modes",
-        lambda row: f"{row['n_modes']} of {row['n_modes_asked']} modes",
-    ),
-    "has_coverage": (
-        "coverage",
-        "subject-runs",
-        lambda row: counted(row["n_subject_runs"], "subject-run"),
-    ),
+LINKS: dict[str, tuple[str, str]] = {
+    "has_brain": ("brain", "{n_brain_units:unit}"),
+    "has_words": ("words", "{n_words:word}"),
+    "has_features": ("features", "{n_models:model}"),
+    "has_controls": ("controls", "{n_controls} of {n_controls_asked}"),
+    "has_reliability": ("reliability", "{n_modes} of {n_modes_asked} modes"),
+    "has_coverage": ("coverage", "{n_subject_runs:subject-run}"),
 }
-"""Flag of the audit: its name, what is counted under it, and the count in words."""
+"""Flag of the audit: its name, and what is counted under it."""
 
 LEVELS = ("predictive", "relational", "stripping", "ceiling")
 _NAMES, _LINK, _LEVEL = 236, 78, 66
@@ -66,7 +53,7 @@ def rows_of(material: Material) -> pl.DataFrame:
     stimuli = used.unique(("dataset", "stimulus"), keep="first", maintain_order=True)
     controls = material.table(CONTROL_AVAILABILITY.name).group_by("dataset", "control")
     modes = material.table(RELIABILITY_MODES.name).sort("dataset", "mode")
-    available, possible, severity = (pl.col(n) for n in ("available", "possible", "severity"))
+    available, possible = pl.col("available"), pl.col("possible")
     counts = [
         stimuli.group_by("dataset").agg(pl.col("n_words").sum()),
         used.group_by("dataset").agg(
@@ -82,9 +69,6 @@ def rows_of(material: Material) -> pl.DataFrame:
             ceiling=pl.col("n_recordings").filter(possible).max(),
             modes=pl.col("mode").filter(possible).str.join(", "),
         ),
-        material.table(FINDINGS.name)
-        .group_by("dataset")
-        .agg(n_excluded=(severity == "excluded").sum(), n_notes=(severity == "note").sum()),
     ]
     rows = material.table(EVIDENCE_FEASIBILITY.name)
     for own in counts:
@@ -104,7 +88,6 @@ def rows_of(material: Material) -> pl.DataFrame:
     "Source audit: what evidence each dataset can carry",
     EVIDENCE_FEASIBILITY,
     UNIT_INVENTORY,
-    FINDINGS,
     CONTROL_AVAILABILITY,
     RELIABILITY_MODES,
 )
@@ -113,45 +96,62 @@ def make(material: Material) -> Drawing | str:
     rows = rows_of(material)
     if rows.is_empty():
         return "the audit found no dataset"
-    height = {"step": 26 + 13 * max(len(_lines(row)) for row in rows.iter_rows(named=True))}
-    y = {**panels.lanes("dataset", rows["dataset"].to_list()), "axis": None}
-    band = panels.layer(rows.gather_every(2), "rect", {"fill": "band"}, y=y)
     every = rows.to_dicts()
-    size: dict[str, Any] = {"band": band, "y": y, "height": height}
-    links, levels = ([cell for row in every for cell in of(row)] for of in (_links, _levels))
+    step = 26 + 13 * max(len(_lines(row)) for row in every)
+    y = panels.lanes("dataset", rows["dataset"], shown=False)
+    band = panels.layer(rows.gather_every(2), "rect", {"fill": "band"}, y=y)
     parts = [
-        panels.overlay(band, *_names(rows, y), width=_NAMES, height=height),
-        _cells(links, "links of the evidence chain", _LINK, **size),
-        _cells(levels, "subject-runs for", _LEVEL, **size),
+        panels.overlay(band, *_names(every, y), width=_NAMES, step=step),
+        _cells(every, _links, "links of the evidence chain", _LINK, band, y, step),
+        _cells(every, _levels, "subject-runs for", _LEVEL, band, y, step),
     ]
     key = panels.key(
         ("available, or all", _LOOKS["all"]),
         ("missing: not confirmatory", _LOOKS["none"]),
         ("some subject-runs", Look(wedge(1 / 3), "pass", "pass", 120)),
     )
-    chart = panels.stacked(panels.beside(*parts, spacing=6), key)
-    return chart, _caption(rows), _summary(rows)
+    lowered = rows.filter(pl.col("role") != pl.col("configured_role")).height
+    caption = [
+        f"One row per dataset ({rows.height}), with its role.",
+        f"An arrow shows a role that the audit lowered ({lowered} of {rows.height})."
+        if lowered
+        else "",
+        "Left: links of the evidence chain, with usable brain units (the largest count of one recording), words of all "
+        "stimuli, models with features, severe controls available in at least one layer, possible reliability modes, "
+        "and usable subject-runs; a dataset that lacks a link cannot be confirmatory. Right: how many of its usable "
+        "subject-runs each level can use.",
+    ]
+    able = [row["dataset"] for row in every if row["confirmatory"]]
+    summary = [
+        f"{counted(len(able), 'dataset')} of {rows.height} can carry confirmatory evidence"
+        f"{': ' if able else ''}{', '.join(able)}.",
+        *(
+            f"{row['dataset']} is not confirmatory: {_reason(row)}."
+            for row in every
+            if not row["confirmatory"]
+        ),
+    ]
+    return panels.stacked(panels.beside(*parts, spacing=6), key), caption, " ".join(summary)
 
 
-def _names(rows: pl.DataFrame, y: Spec) -> list[alt.Chart]:
+def _names(rows: list[dict[str, Any]], y: Spec) -> list[alt.Chart]:
     """Name, role, size, and what was left out."""
     top, left = {**y, "bandPosition": 0}, {"value": 8}
-    look: Spec = {"limit": _NAMES - 16}
-    marked = with_marks(rows, _dataset_tooltip)
-    made = [
-        panels.text(marked, "dataset", left, top, yOffset=14, fontWeight="bold", **look),
-        panels.heading("dataset, role, size", 8, y=-12),
+    texts = [
+        {"dataset": row["dataset"], "place": i, "ink": ink, "text": text, "all": "; ".join(all_)}
+        for row in rows
+        for lines in [[("bold", row["dataset"]), *_lines(row)]]
+        for all_ in [[line for _, line in lines]]
+        for i, (ink, text) in enumerate(lines)
     ]
-    lines = [
-        {"dataset": row["dataset"], "place": i, "ink": ink, "text": text}
-        for row in rows.iter_rows(named=True)
-        for i, (ink, text) in enumerate(_lines(row))
-    ]
-    for own in pl.DataFrame(lines).partition_by("place", "ink", maintain_order=True):
+    made = [panels.heading("dataset, role, size", 8, y=-12)]
+    for own in pl.DataFrame(texts).partition_by("place", "ink", maintain_order=True):
         place, ink = own["place"][0], own["ink"][0]
-        made.append(
-            panels.text(own, "text", left, top, size=10, ink=ink, yOffset=29 + 13 * place, **look)
-        )
+        bold = ink == "bold"
+        own = with_marks(own, "{all}") if bold else own
+        style: Spec = {"fontWeight": "bold"} if bold else {"size": 10, "ink": ink}
+        shift = 14 if bold else 16 + 13 * place
+        made.append(panels.text(own, "text", left, top, yOffset=shift, limit=_NAMES - 16, **style))
     return made
 
 
@@ -160,21 +160,22 @@ def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
     role = row["configured_role"]
     if row["role"] != role:
         role = f"{role} → {row['role']}"
-    role = f"{role}, {'' if row['confirmatory'] else 'not '}confirmatory"
     why = [] if row["confirmatory"] else [("ink", _reason(row))]
-    return [("ink", role), *why, ("muted", _size(row)), ("muted", _left_out(row))]
-
-
-def _size(row: dict[str, Any]) -> str:
-    stimuli = counted(row["n_stimuli"], "stimulus", "stimuli")
-    return f"{counted(row['n_subjects'], 'subject')}, {counted(row['n_runs'], 'run')}, {stimuli}"
-
-
-def _left_out(row: dict[str, Any]) -> str:
+    size = filled("{n_subjects:subject}, {n_runs:run}, ", row) + counted(
+        row["n_stimuli"], "stimulus", "stimuli"
+    )
     nouns = {"subject_runs": "recording", "units": "unit", "events": "event"}
-    found = {noun: row[f"n_{column}_excluded"] for column, noun in nouns.items()}
-    left = [counted(n, noun) for noun, n in found.items() if n]
-    return f"left out: {', '.join(left)}" if left else "nothing left out"
+    left = [
+        counted(row[f"n_{column}_excluded"], noun)
+        for column, noun in nouns.items()
+        if row[f"n_{column}_excluded"]
+    ]
+    return [
+        ("ink", f"{role}, {'' if row['confirmatory'] else 'not '}confirmatory"),
+        *why,
+        ("muted", size),
+        ("muted", f"left out: {', '.join(left)}" if left else "nothing left out"),
+    ]
 
 
 def _reason(row: dict[str, Any]) -> str:
@@ -182,96 +183,63 @@ def _reason(row: dict[str, Any]) -> str:
     return str(row["role_detail"] or known or words(row["role_reason"]))
 
 
-def _why(row: dict[str, Any]) -> str:
-    return "confirmatory" if row["confirmatory"] else f"not confirmatory: {_reason(row)}"
+Cell = tuple[str, float, float, str, str]
+"""Column, share, value, words below the symbol, and words of the tooltip."""
 
 
-def _dataset_tooltip(row: dict[str, Any]) -> str:
-    return (
-        f"{row['dataset']}: role {row['configured_role']} in the study file, {row['role']} after the audit, "
-        f"{_why(row)}. {_size(row)}; {counted(row['n_subject_runs'], 'usable subject-run')}; {_left_out(row)}; "
-        f"{counted(row['n_excluded'], 'finding')} of exclusion, {counted(row['n_notes'], 'note')}"
-    )
-
-
-def _links(row: dict[str, Any]) -> list[dict[str, Any]]:
+def _links(row: dict[str, Any]) -> list[Cell]:
     """One cell per link of a dataset."""
     return [
-        {
-            "dataset": row["dataset"],
-            "column": name,
-            "share": float(row[flag]),
-            "value": float(row[flag]),
-            "count": count(row),
-            "text": f"link {name}: {'available' if row[flag] else 'missing'}; {count(row)} ({noun})",
-        }
-        for flag, (name, noun, count) in LINKS.items()
+        (
+            name,
+            float(row[flag]),
+            float(row[flag]),
+            count,
+            f"{'available' if row[flag] else 'missing'}; {count}",
+        )
+        for flag, (name, template) in LINKS.items()
+        for count in [filled(template, row)]
     ]
 
 
-def _levels(row: dict[str, Any]) -> list[dict[str, Any]]:
+def _levels(row: dict[str, Any]) -> list[Cell]:
     """One cell per level: the subject-runs of a dataset that it can use."""
     n = row["n_subject_runs"]
-    paired = f" can be paired ({words(row['modes'])})" if row["modes"] else ""
-    return [
-        {
-            "dataset": row["dataset"],
-            "column": level,
-            "share": min(row[level] / n, 1.0) if n else 0.0,
-            "value": float(row[level]),
-            "count": f"{row[level]} of {n}",
-            "text": f"{level}: {row[level]} of {counted(n, 'subject-run')}"
-            + (paired if level == "ceiling" else ""),
-        }
-        for level in LEVELS
-    ]
+    made = []
+    for level in LEVELS:
+        can, of = row[level], f"{row[level]} of {counted(n, 'subject-run')}"
+        if level == "ceiling" and row["modes"]:
+            of += f" can be paired ({words(row['modes'])})"
+        made.append((level, min(can / n, 1.0) if n else 0.0, float(can), f"{can} of {n}", of))
+    return made
 
 
 def _cells(
-    cells: list[dict[str, Any]], title: str, step: int, *, band: alt.Chart, y: Spec, height: Spec
+    rows: list[dict[str, Any]],
+    of: Callable[[dict[str, Any]], list[Cell]],
+    title: str,
+    width: int,
+    band: alt.Chart,
+    y: Spec,
+    step: int,
 ) -> alt.LayerChart:
     """Symbols with counts below them: a full disc for all, a part of it for some, a cross for none."""
+    columns = ["dataset", "column", "share", "value", "count", "text"]
+    made = [(row["dataset"], *cell) for row in rows for cell in of(row)]
     share = pl.col("share")
     kind = pl.when(share >= 1).then(pl.lit("all")).when(share > 0).then(pl.lit("some"))
-    rows = pl.DataFrame(cells).with_columns(kind=kind.otherwise(pl.lit("none")))
-    marked = with_marks(rows, lambda row: f"{row['dataset']}, {row['text']}", "value")
-    marked = panels.with_looks(marked, "kind", _LOOKS)
-    part = marked.filter(kind="some").drop("mark")
-    part = part.with_columns(shape=share.map_elements(wedge, pl.String), fill="stroke")
-    columns = names(rows, "column")
-    x = panels.lanes("column", columns, orient="top")
+    cells = pl.DataFrame(made, schema=columns, orient="row")
+    cells = cells.with_columns(kind=kind.otherwise(pl.lit("none")))
+    marked = with_marks(cells, "{dataset}, {column}: {text}", "value")
+    part = cells.filter(kind="some")
+    wedges = [Look(wedge(own), "pass", "pass", 120) for own in part["share"]]
+    x = panels.lanes("column", names(cells, "column"), orient="top")
     return panels.overlay(
         band,
-        panels.points(marked, x, y, thick=1.8, shift=(0, -8)),
-        panels.points(part, x, y, thick=0.5, shift=(0, -8)),
-        panels.text(rows, "count", x, y, size=10, align="center", yOffset=11, limit=step - 4),
-        width=step * len(columns),
-        height=height,
+        panels.points(marked, x, y, _LOOKS, "kind", thick=1.8, shift=(0, -8)),
+        panels.points(part, x, y, wedges, thick=0.5, shift=(0, -8)),
+        panels.text(cells, "count", x, y, size=10, align="center", yOffset=11, limit=width - 4),
+        width=width * len(names(cells, "column")),
+        step=step,
         title=panels.title(title, fontSize=11, anchor="middle"),
     )
-
-
-def _caption(rows: pl.DataFrame) -> str:
-    lowered = rows.filter(pl.col("role") != pl.col("configured_role")).height
-    changed = (
-        f" An arrow shows a role that the audit lowered ({lowered} of {rows.height})."
-        if lowered
-        else " The audit left every role as the study file has it."
-    )
-    return (
-        f"One row per dataset ({rows.height}), with its role.{changed} Left: links of the evidence chain, with usable "
-        "brain units (the largest count of one recording), words of all stimuli, models with features, severe controls "
-        "available in at least one layer, possible reliability modes, and usable subject-runs; a dataset that lacks a "
-        "link cannot be confirmatory. Right: how many of its usable subject-runs each level can use."
-    )
-
-
-def _summary(rows: pl.DataFrame) -> str:
-    able = rows.filter("confirmatory")["dataset"].to_list()
-    parts = [
-        f"{counted(len(able), 'dataset')} of {rows.height} can carry confirmatory evidence"
-        + (f": {', '.join(able)}." if able else ".")
-    ]
-    rest = rows.filter(~pl.col("confirmatory")).iter_rows(named=True)
-    parts += [f"{row['dataset']} is {_why(row)}." for row in rest]
-    return " ".join(parts)

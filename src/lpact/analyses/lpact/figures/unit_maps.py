@@ -10,28 +10,27 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.base import Material
-from lpact.analyses.lpact.figures.common import (
-    LAYER,
-    REAL,
-    SUBJECT_RUN,
-    ShortLayerNames,
-    largest,
-    metric_name,
-    primary_deltas,
-    where,
-)
+from lpact.analyses.lpact.figures import common
+from lpact.analyses.lpact.figures.common import LAYER, REAL, SUBJECT_RUN, place, primary_deltas
 from lpact.analyses.lpact.tables.levels import BRAIN_UNIT_INDEX, CONTROL_DELTAS, UNIT_SCORES
 from lpact.report import panels
-from lpact.report.figure import MARK, Drawing, Spec, figure, mark
-from lpact.report.layout import Layout, View, binned, has_outlines, layout_of, views_of
+from lpact.report.figure import Drawing, Spec, figure
+from lpact.report.layout import Layout, View, glass_brain, layout_of, views_of
 from lpact.report.panels import DASH, Look
 from lpact.report.theme import DIVERGING
-from lpact.report.wording import MINUS, counted, letters_in, number
+from lpact.report.values import counted, fixed, short
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
 
 MOST_VIEWS = 96
 MOST_MARKS, FEWEST_MARKS = 5000, 60
 """Views and units that are drawn; further panels are left out, more units of a view are averaged in squares."""
+_THINNEST = 24
+"""Pixels that a view has at least, where all units lie in one plane."""
+_PLACE = ("x_mm", "y_mm", "z_mm")
+_NEAR = ("x_near", "y_near", "z_near")
+"""Coordinates rounded to 0.1 mm: units of one name that agree in these are at the same place."""
+_SITE = ("coordinate_frame", "unit", *_NEAR)
+_PANEL = ["dataset", "coordinate_frame", "model", "layer", "panel"]
 
 
 class _Form(NamedTuple):
@@ -42,20 +41,25 @@ class _Form(NamedTuple):
     n_views: int
     across: int
     seen: str
+    note: str
 
 
 _FORMS = {
-    Layout.SENSORS: _Form(140, 6, 1, 1, "from above"),
-    Layout.BRAIN: _Form(102, 4, 4, 2, "glass brain"),
-    Layout.NATIVE: _Form(96, 2, 3, 3, "projections in mm"),
-}
-_THINNEST = 24
-"""Pixels that a view has at least, where all units lie in one plane."""
-
-_PLACE = ("x_mm", "y_mm", "z_mm")
-_NEAR = ("x_near", "y_near", "z_near")
-"""Coordinates rounded to 0.1 mm: units of one name that agree in these are at the same place."""
-_SITE = ("coordinate_frame", "unit", *_NEAR)
+    Layout.SENSORS: _Form(
+        140, 6, 1, 1, "from above",
+        "Sensor frames are seen from above, the nose on top (azimuthal equidistant); the circle is level with the "
+        "origin, so units below it lie outside.",
+    ),
+    Layout.BRAIN: _Form(
+        102, 4, 4, 2, "glass brain",
+        "Brain frames are seen through the brain; left and right show the units of their own side.",
+    ),
+    Layout.NATIVE: _Form(
+        96, 2, 3, 3, "projections in mm",
+        "Where the frame is not known or is a subject's own, units are projected along the three axes, in mm; these "
+        "places cannot be compared between subjects.",
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,27 +90,34 @@ def make(material: Material) -> Drawing | str:
     if primary_deltas(material).drop_nulls("delta_control").is_empty():
         return "level 1 has no contrast with a severe control"
     rows = rows_of(material)
+    known = rows.sites.drop_nulls("value")
+    if rows.sites.is_empty() and rows.n_other_order:
+        n = counted(rows.n_other_order, "unit")
+        return f"scores and coordinates are in different unit orders for {n}"
     if rows.sites.is_empty():
-        if rows.n_other_order:
-            n = counted(rows.n_other_order, "unit")
-            return f"scores and coordinates are in different unit orders for {n}"
         return f"none of {counted(rows.n_units, 'unit')} has coordinates"
-    if rows.sites["value"].drop_nulls().is_empty():
+    if known.is_empty():
         return "no unit with coordinates has a held-out score"
-    metric = metric_name(material.config.readout.primary_metric)
     ordered = rows.sites.sort("dataset", "coordinate_frame", "model", maintain_order=True)
-    found = ordered.partition_by(
-        ["dataset", "coordinate_frame", "model", "layer", "panel"], maintain_order=True
-    )
+    found = ordered.partition_by(_PANEL, maintain_order=True)
     n_views = np.cumsum([_FORMS[layout_of(own["coordinate_frame"][0])].n_views for own in found])
     kept = [own for own, n in zip(found, n_views, strict=True) if n <= MOST_VIEWS]
     most = max(FEWEST_MARKS, MOST_MARKS // int(n_views[len(kept) - 1]))
-    edges = edges_of(rows.sites["value"].drop_nulls().to_numpy())
-    maps = _Maps(edges, metric, most, ShortLayerNames(rows.sites))
+    edges, metric = edges_of(known["value"].to_numpy()), common.metric_name(material)
+    scale = _Scale(edges, metric, most)
     groups = pl.concat(kept).partition_by("dataset", "coordinate_frame", maintain_order=True)
-    chart = panels.stacked(_key(edges, metric), *(maps.of_dataset(own) for own in groups))
-    caption = _caption(rows, maps, len(found) - len(kept), metric)
-    return chart, caption, _summary(rows, metric)
+    chart = panels.stacked(_key(edges, metric), *(_dataset(own, scale) for own in groups))
+    by_layer = known.group_by(LAYER).agg(
+        share=(pl.col("value") > 0).mean(), mean=pl.col("value").mean()
+    )
+    best = by_layer.sort(["share", "mean", *LAYER], descending=[True, True, *[False] * 3])
+    top = best.row(0, named=True)
+    summary = (
+        f"In {known.filter(pl.col('value') > 0).height:,} of {known.height:,} combinations of unit and model the real "
+        f"features are ahead of the best control. The largest share is {top['share']:.0%} ({place(top)}; mean "
+        f"difference in {metric} {fixed(top['mean'])})."
+    )
+    return chart, _caption(rows, metric, len(found) - len(kept)), summary
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -134,8 +145,11 @@ def rows_of(material: Material) -> UnitRows:
     units, other_order = _contrasts(material, index.filter(placed))
     by = ["dataset", "model", "layer", "panel", *_SITE]
     keep = pl.col("value").is_not_null()
+    # Adding zero makes a negative zero a positive one.
+    near = (pl.col(place).round(1) + 0.0 for place in _PLACE)
+    units = units.with_columns(own.alias(name) for own, name in zip(near, _NEAR, strict=True))
     within = (
-        _with_panels(_near(units))
+        _with_panels(units)
         .sort([*by, *SUBJECT_RUN])
         .group_by([*by, "subject"], maintain_order=True)
         .agg(
@@ -156,23 +170,13 @@ def rows_of(material: Material) -> UnitRows:
     return UnitRows(sites, index.height, index.filter(~placed).height, other_order)
 
 
-def _near(units: pl.DataFrame) -> pl.DataFrame:
-    """Adds the rounded coordinates; adding zero makes a negative zero a positive one."""
-    rounded = {
-        near: pl.col(place).round(1) + 0.0 for near, place in zip(_NEAR, _PLACE, strict=True)
-    }
-    return units.with_columns(**rounded)
-
-
 def _contrasts(material: Material, index: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """One row per context and unit with a place; and how many of these units have scores in another order."""
-    metric = material.config.readout.primary_metric
-    layers = best_layers(material)
-    chosen = primary_deltas(material).join(layers, on=LAYER, how="semi")
-    rivals = chosen.select(*CONTEXT_KEY, condition="best_control")
-    scores = material.table(UNIT_SCORES.name).filter(pl.col("metric") == metric)
+    metric, layers = material.config.readout.primary_metric, best_layers(material)
+    rivals = primary_deltas(material).select(*CONTEXT_KEY, condition="best_control")
+    scores = material.table(UNIT_SCORES.name).filter(metric=metric)
     scores = scores.join(layers, on=LAYER, how="semi")
-    real = _by_unit(scores.filter(pl.col("condition") == REAL), "real")
+    real = _by_unit(scores.filter(condition=REAL), "real")
     best = _by_unit(scores.join(rivals, on=[*CONTEXT_KEY, "condition"], how="semi"), "best")
     key = [*CONTEXT_KEY, "unit_order_hash", "unit_index"]
     both = real.join(best, on=key, how="left").with_columns(value=pl.col("real") - pl.col("best"))
@@ -199,18 +203,11 @@ def _by_unit(scores: pl.DataFrame, name: str) -> pl.DataFrame:
 
 def _with_panels(units: pl.DataFrame) -> pl.DataFrame:
     """One panel per subject where the frame is a subject's own, unless all have the same units at the same places."""
-    frames = units["coordinate_frame"].unique().to_list()
-    native = [frame for frame in frames if layout_of(frame) is Layout.NATIVE]
-    by = ["dataset", "coordinate_frame"]
-    sites = units.select([*by, *_SITE[1:], "subject"]).unique()
-    subjects = pl.col("subject").n_unique()
-    shared = sites.group_by([*by, *_SITE[1:]]).agg(n=subjects)
-    shared = shared.group_by(by).agg(fewest=pl.col("n").min())
-    total = sites.group_by(by).agg(n_subjects=subjects)
-    own = shared.join(total, on=by).select(*by, alone=pl.col("fewest") < pl.col("n_subjects"))
-    apart = pl.col("coordinate_frame").is_in(native) & pl.col("alone")
-    panel = pl.when(apart).then(pl.col("subject")).otherwise(pl.lit(""))
-    return units.join(own, on=by, how="left").with_columns(panel=panel).drop("alone")
+    by, subjects = ["dataset", "coordinate_frame"], pl.col("subject").n_unique()
+    native = [own for own in units["coordinate_frame"].unique() if layout_of(own) is Layout.NATIVE]
+    alone = subjects.over(["dataset", *_SITE]).min().over(by) < subjects.over(by)
+    apart = pl.col("coordinate_frame").is_in(native) & alone
+    return units.with_columns(panel=pl.when(apart).then("subject").otherwise(pl.lit("")))
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
@@ -224,10 +221,9 @@ def edges_of(values: np.ndarray[Any, Any]) -> tuple[float, float, float]:
     sizes = np.abs(values)
     reach = float(np.quantile(sizes, 0.95)) or float(sizes.max()) or 1.0
     power = int(np.floor(np.log10(reach)))
-    three = reach >= float(f"3e{power}")
-    texts = (f"3e{power - 1}", f"1e{power}", f"3e{power}")
-    lower = (f"1e{power - 1}", f"3e{power - 1}", f"1e{power}")
-    low, middle, high = (float(text) for text in (texts if three else lower))
+    round_ones = [float(f"{m}e{p}") for p in (power - 1, power) for m in (1, 3)]
+    last = 3 if reach >= round_ones[3] else 2
+    low, middle, high = round_ones[last - 2 : last + 1]
     return low, middle, high
 
 
@@ -247,173 +243,125 @@ def _look(shade: int, *, ahead: bool) -> Look:
 
 def _key(edges: tuple[float, float, float], metric: str) -> alt.LayerChart:
     entries: list[Any] = [f"real minus best control, held-out {metric}"]
-    for shade in range(-3, 4):
-        sign, size = MINUS if shade < 0 else "", abs(shade)
-        if shade == 0:
+    for sign in (-1, 1):
+        beyond = (
+            f"beyond {sign * edges[2]:g}",
+            f"to {sign * edges[2]:g}",
+            f"to {sign * edges[1]:g}",
+        )
+        shades = [
+            (text.replace("-", "−"), _look(sign * size, ahead=sign > 0))
+            for size, text in zip((3, 2, 1), beyond, strict=True)
+        ]
+        entries += shades[::-1] if sign > 0 else shades
+        if sign < 0:
             entries += [("", _look(0, ahead=False)), (f"within {edges[0]:g}", _look(0, ahead=True))]
-            continue
-        text = f"beyond {sign}{edges[2]:g}" if size == 3 else f"to {sign}{edges[size]:g}"
-        entries.append((text, _look(shade, ahead=shade > 0)))
     return panels.key(*entries, width=900, thick=0.8)
 
 
-@dataclass
-class _Maps:
-    """Draws maps on one scale of shades, with at most ``most`` marks per view.
-
-    ``binned`` becomes true where units of a view are averaged.
-    """
+class _Scale(NamedTuple):
+    """Edges of the shades, the metric, and the most marks per view."""
 
     edges: tuple[float, float, float]
     metric: str
     most: int
-    names: ShortLayerNames
-    binned: bool = False
-
-    def of_dataset(self, sites: pl.DataFrame) -> alt.ConcatChart:
-        """All panels of a dataset and coordinate frame."""
-        dataset, frame = sites["dataset"][0], sites["coordinate_frame"][0]
-        form = _FORMS[layout_of(frame)]
-        made = sites.partition_by("model", "layer", "panel", maintain_order=True)
-        n = sum(own.height for own in made if own["model"][0] == made[0]["model"][0])
-        about = f"coordinate frame {frame or 'not known'}, {form.seen}; {counted(n, 'place')}"
-        if subjects := int(largest(sites["n_subjects"])):
-            about += f", up to {counted(subjects, 'subject')} each"
-        return panels.grid(
-            [self.panel(own, form) for own in made],
-            form.columns,
-            title=panels.title(dataset, about, limit=920),
-            spacing=14,
-        )
-
-    def panel(self, sites: pl.DataFrame, form: _Form) -> alt.ConcatChart:
-        """One model, in all views of its frame."""
-        first = sites.row(0, named=True)
-        places = sites.select(_PLACE).to_numpy().astype(np.float64)
-        views = views_of(first["coordinate_frame"], places)
-        scale = form.side / max(
-            max(view.high[0] - view.low[0], view.high[1] - view.low[1]) for view in views
-        )
-        room = form.across * form.side
-        name = self.names.of_model(
-            first["model"], first["layer"], letters_in(room - (80 if first["panel"] else 0))
-        )
-        name += f" · subject {first['panel']}" if first["panel"] else ""
-        title = alt.Title(name, fontSize=10, limit=room + 14, offset=6)
-        units = sites.to_dicts()
-        made = [self.view(units, view, scale, named=len(views) > 1) for view in views]
-        gaps = {"row": 18, "column": 12}
-        return panels.grid(made, form.across, title=title, spacing=gaps, center=True)
-
-    def view(
-        self, sites: list[dict[str, Any]], view: View, scale: float, *, named: bool
-    ) -> alt.LayerChart:
-        """One plane, in mm."""
-        ends = [_stretched(view.low[i], view.high[i], _THINNEST / scale) for i in (0, 1)]
-        width, height = ((high - low) * scale for low, high in ends)
-        x, y = (_axis(name, ends[i], view, i) for i, name in enumerate("xy"))
-        outline = [
-            {"x": round(px, 2), "y": round(py, 2), "line": n, "step": i}
-            for n, line in enumerate(view.outline)
-            for i, (px, py) in enumerate(line)
-        ]
-        layers = []
-        if outline:
-            look = {"color": "missing", "strokeWidth": 0.8}
-            path = {"detail": {"field": "line", "type": "nominal"}, "order": "step"}
-            layers.append(panels.layer(outline, "line", look, x=x, y=y, **path))
-        if units := self.units(sites, view, scale):
-            layers.append(panels.points(pl.DataFrame(units), x, y, thick=0.8))
-        if named and view.axes is None:
-            layers.append(panels.heading(view.name, width / 2, y=-6, align="center", fontSize=9))
-        return panels.overlay(*layers, width=width, height=height)
-
-    def units(self, sites: list[dict[str, Any]], view: View, scale: float) -> list[Spec]:
-        """One row per unit of a view, or per square of units; those with large differences are drawn last."""
-        shown = np.flatnonzero(view.shown)
-        members, middles = [[int(i)] for i in shown], view.places[shown]
-        side = 4.0 / scale
-        while len(members) > self.most:
-            self.binned = True
-            middles, index = binned(view.places[shown], side)
-            members = [[] for _ in middles]
-            for i, group in zip(shown, index, strict=True):
-                members[group].append(int(i))
-            side *= 1.25
-        made: list[Spec] = []
-        for (px, py), own in zip(middles, members, strict=True):
-            known = [sites[i]["value"] for i in own if sites[i]["value"] is not None]
-            value = sum(known) / len(known) if known else None
-            shade = 0 if value is None else shade_of(value, self.edges)
-            look = Look(DASH, None, "line", 64) if value is None else _look(shade, ahead=value > 0)
-            first = sites[own[0]]
-            text = self.tooltip([sites[i] for i in own], value)
-            at = {name: first[name] for name in ("dataset", "model", "layer")}
-            place = {"x": round(float(px), 2), "y": round(float(py), 2), "order": abs(shade)}
-            made.append({**place, MARK: mark(text, **at, value=value), **look.columns()})
-        return sorted(made, key=lambda own: own["order"])
-
-    def tooltip(self, sites: list[dict[str, Any]], value: float | None) -> str:
-        row = sites[0]
-        if len(sites) > 1:
-            return (
-                f"{where(row)}: mean of {len(sites)} units, real minus best control {number(value)} in "
-                f"{self.metric}"
-            )
-        text = f"{where(row)}, unit {row['unit']}"
-        text += f", subject {row['panel']}" if row["panel"] else ""
-        text += f" ({row['x_mm']:.0f}, {row['y_mm']:.0f}, {row['z_mm']:.0f} mm)"
-        if value is None:
-            return f"{text}: no finite difference"
-        over = f"{counted(row['n_recordings'], 'recording')} of {counted(row['n_subjects'], 'subject')}"
-        return f"{text}: real {number(row['real'])}, real minus best control {number(value)} ({self.metric}); {over}"
 
 
-def _stretched(low: float, high: float, least: float) -> tuple[float, float]:
-    """The range, made at least so long."""
-    more = max(0.0, least - (high - low)) / 2
-    return low - more, high + more
+def _dataset(sites: pl.DataFrame, scale: _Scale) -> alt.ConcatChart:
+    """All panels of a dataset and coordinate frame."""
+    dataset, frame = sites["dataset"][0], sites["coordinate_frame"][0]
+    form = _FORMS[layout_of(frame)]
+    made = sites.partition_by("model", "layer", "panel", maintain_order=True)
+    subjects = int(sites["n_subjects"].max())  # type: ignore[arg-type]
+    n = sites.filter(model=sites["model"][0]).height
+    about = f"coordinate frame {frame or 'not known'}, {form.seen}; {counted(n, 'place')}"
+    about += f", up to {counted(subjects, 'subject')} each" if subjects else ""
+    title = panels.title(dataset, about, limit=920)
+    charts = [_panel(own, form, scale) for own in made]
+    return panels.grid(charts, form.columns, title=title, spacing=14)
 
 
-def _axis(field: str, ends: tuple[float, float], view: View, place: int) -> Spec:
+def _panel(sites: pl.DataFrame, form: _Form, scale: _Scale) -> alt.ConcatChart:
+    """One model, in all views of its frame."""
+    first, room = sites.row(0, named=True), form.across * form.side
+    places = sites.select(_PLACE).to_numpy().astype(np.float64)
+    views = views_of(first["coordinate_frame"], places)
+    pixels = form.side / max(float((view.high - view.low).max()) for view in views)
+    subject = f" · subject {first['panel']}" if first["panel"] else ""
+    name = f"{first['model']} · layer {first['layer']}"
+    name = short(name, max(8, int(room / 5.9) - len(subject))) + subject
+    made = [_view(sites, view, pixels, scale, named=len(views) > 1) for view in views]
+    title = panels.title(name, fontSize=10, limit=room + 14, offset=6)
+    gaps = {"row": 18, "column": 12}
+    return panels.grid(made, form.across, title=title, spacing=gaps, center=True)
+
+
+def _view(
+    sites: pl.DataFrame, view: View, pixels: float, scale: _Scale, *, named: bool
+) -> alt.LayerChart:
+    """One plane, at so many pixels per mm."""
+    thin = np.maximum(0.0, _THINNEST / pixels - (view.high - view.low)) / 2
+    low, high = view.low - thin, view.high + thin
+    width, height = ((high - low) * pixels).tolist()
+    x, y = (_axis(i, (float(low[i]), float(high[i])), view) for i in (0, 1))
+    layers = []
+    if view.outline:
+        # A symbol of area (2 s)² draws its path s times as large.
+        look = {"shape": view.outline, "size": (2 * pixels) ** 2, "strokeWidth": 0.8}
+        look |= {"filled": False, "stroke": "missing"}
+        layers.append(panels.layer([{"x": 0.0, "y": 0.0}], "point", look, x=x, y=y))
+    units = _units(sites, view, pixels, scale)
+    shades = [None if own is None else shade_of(own, scale.edges) for own in units["value"]]
+    looks = [
+        Look(DASH, None, "line", 64) if shade is None else _look(shade, ahead=value > 0)
+        for shade, value in zip(shades, units["value"], strict=True)
+    ]
+    layers.append(panels.points(units, x, y, looks, thick=0.8))
+    if named and view.axes is None:
+        layers.append(panels.heading(view.name, width / 2, y=-6, align="center", fontSize=9))
+    return panels.overlay(*layers, width=width, height=height)
+
+
+def _units(sites: pl.DataFrame, view: View, pixels: float, scale: _Scale) -> pl.DataFrame:
+    """Units of a view, or means over the units of small squares; large differences are drawn last."""
+    x, y = view.places.T
+    own = sites.with_columns(pl.Series("x", x), pl.Series("y", y), n=pl.lit(1, pl.Int64))
+    own = drawn = own.filter(pl.Series(view.shown))
+    side = 4.0 / pixels
+    while drawn.height > scale.most:
+        square = ((pl.col("x", "y") / side).floor() + 0.5) * side
+        squares = own.with_columns(square).group_by("x", "y", maintain_order=True)
+        others = pl.exclude("x", "y", "value", "n").first()
+        drawn = squares.agg(others, pl.col("value").mean(), pl.col("n").sum())
+        side *= 1.25
+    drawn = drawn.sort(pl.col("value").abs(), maintain_order=True, nulls_last=False)
+    return common.marked(drawn, lambda row: _tooltip(row, scale.metric), "value")
+
+
+def _tooltip(row: dict[str, Any], metric: str) -> str:
+    contrast = f"real minus best control {fixed(row['value'])} ({metric})"
+    if row["n"] > 1:
+        return f"{row['at']}: mean of {row['n']} units, {contrast}"
+    subject = f", subject {row['panel']}" if row["panel"] else ""
+    at = ", ".join(f"{row[name]:.0f}" for name in _PLACE)
+    text = f"{row['at']}, unit {row['unit']}{subject} ({at} mm)"
+    if row["value"] is None:
+        return f"{text}: no finite difference"
+    over = f"{counted(row['n_recordings'], 'recording')} of {counted(row['n_subjects'], 'subject')}"
+    return f"{text}: real {fixed(row['real'])}, {contrast}; {over}"
+
+
+def _axis(i: int, ends: tuple[float, float], view: View) -> Spec:
     """Coordinates in mm, with an axis where a view has names for them."""
     if view.axes is None:
-        return panels.bare(field, ends)
-    title = f"{view.axes[place]} (mm)"
+        return panels.bare("xy"[i], ends)
     small: Spec = {"labelFontSize": 9, "titleFontSize": 9, "labelFlush": False, "grid": False}
-    return panels.axis(field, title, ends, ticks=ends, fmt=".0f", **small)
+    return panels.axis("xy"[i], f"{view.axes[i]} (mm)", ends, ticks=ends, fmt=".0f", **small)
 
 
-def _caption(rows: UnitRows, maps: _Maps, n_left_out: int, metric: str) -> str:
-    sites = rows.sites
-    frames = sorted({str(frame) for frame in sites["coordinate_frame"]})
-    kinds = {layout_of(frame) for frame in frames}
-    parts = [
-        f"Held-out {metric} of the real features minus that of the best counted control of the subject-run, at every "
-        "unit with coordinates: mean over runs of a subject, then over subjects where the unit has the same name and "
-        "place (to 0.1 mm).",
-        "Triangles point up where the real features are ahead and down where they are not; size and shade show the "
-        "difference.",
-        "Each map shows the layer with the largest mean difference of its dataset and model.",
-    ]
-    if Layout.SENSORS in kinds:
-        parts.append(
-            "Sensor frames are seen from above, the nose on top (azimuthal equidistant); the circle is level with the "
-            "origin, so units below it lie outside."
-        )
-    if Layout.BRAIN in kinds:
-        parts.append(
-            "Brain frames are seen through the brain; left and right show the units of their own side."
-        )
-        if not has_outlines():
-            parts.append("Outlines of the brain need nilearn: pip install 'lpact[fmri]' adds it.")
-    if Layout.NATIVE in kinds:
-        parts.append(
-            "Where the frame is not known or is a subject's own, units are projected along the three axes, in mm; "
-            "these places cannot be compared between subjects."
-        )
-    n_undefined = sites.filter(pl.col("value").is_null()).height
-    for n, words in (
+def _caption(rows: UnitRows, metric: str, n_left_out: int) -> list[str]:
+    kinds = {layout_of(frame) for frame in rows.sites["coordinate_frame"].unique()}
+    counts = (
         (
             rows.n_without_place,
             f"of {counted(rows.n_units, 'unit')} of all recordings have no coordinates",
@@ -422,31 +370,25 @@ def _caption(rows: UnitRows, maps: _Maps, n_left_out: int, metric: str) -> str:
             rows.n_other_order,
             "units have scores in another unit order than the index and are not drawn",
         ),
-        (n_undefined, "units have no finite difference and are drawn as dashes"),
+        (
+            rows.sites["value"].null_count(),
+            "units have no finite difference and are drawn as dashes",
+        ),
         (
             n_left_out,
-            "panels are left out for lack of space; predictive_unit_scores has their numbers",
+            f"panels are left out for lack of space; {UNIT_SCORES.name} has their numbers",
         ),
-    ):
-        if n:
-            parts.append(f"{n:,} {words}.")
-    if maps.binned:
-        parts.append(
-            "Where units lie too close together, a triangle is the mean of those in a small square."
-        )
-    return " ".join(parts)
-
-
-def _summary(rows: UnitRows, metric: str) -> str:
-    known = rows.sites.drop_nulls("value")
-    ahead = known.filter(pl.col("value") > 0).height
-    shares = known.group_by("dataset", "model", "layer").agg(
-        share=(pl.col("value") > 0).mean(), mean=pl.col("value").mean()
     )
-    top = shares.sort(["share", "mean", "dataset", "model"], descending=[True, True, False, False])
-    best = top.row(0, named=True)
-    return (
-        f"In {ahead:,} of {known.height:,} combinations of unit and model the real features are ahead of the best "
-        f"control. The largest share is {best['share']:.0%} ({best['model']}, layer {best['layer']}, in "
-        f"{best['dataset']}; mean difference in {metric} {number(best['mean'])})."
-    )
+    return [
+        f"Held-out {metric} of the real features minus that of the best counted control of the subject-run, at "
+        "every unit with coordinates: mean over runs of a subject, then over subjects where the unit has the same name "
+        "and place (to 0.1 mm).",
+        "Triangles point up where the real features are ahead and down where they are not; size and shade show the "
+        "difference. Each map shows the layer with the largest mean difference of its dataset and model.",
+        *(form.note for layout, form in _FORMS.items() if layout in kinds),
+        "Outlines of the brain need nilearn: pip install 'lpact[fmri]' adds it."
+        if Layout.BRAIN in kinds and not glass_brain("top")
+        else "",
+        *(f"{n:,} {words}." for n, words in counts if n),
+        "Where a view has too many units, a triangle is the mean of those in a small square.",
+    ]

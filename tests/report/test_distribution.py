@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lpact.analyses.explanation import Distribution
-from lpact.report.strip import MOST_DOTS, description, strip
+from lpact.report.distribution import MOST_DOTS, description, distribution_svg
 
 
 def made(**changes: object) -> Distribution:
@@ -28,7 +28,7 @@ def made(**changes: object) -> Distribution:
 
 
 def drawn(shown: Distribution) -> ElementTree.Element:
-    return ElementTree.fromstring(str(strip(shown)))
+    return ElementTree.fromstring(str(distribution_svg(shown)))
 
 
 def of_class(picture: ElementTree.Element, name: str) -> list[ElementTree.Element]:
@@ -94,7 +94,9 @@ def test_words_say_what_is_drawn() -> None:
 
 def test_names_from_data_stay_text() -> None:
     evil = "<script>alert(1)</script>\"'"
-    text = str(strip(made(title=evil, where=evil, marks=((evil, 0.1),), labels=(evil,) * 5)))
+    text = str(
+        distribution_svg(made(title=evil, where=evil, marks=((evil, 0.1),), labels=(evil,) * 5))
+    )
     assert "<script" not in text
     assert ElementTree.fromstring(text).get("aria-label", "").startswith(evil)
     assert not re.search(r'\son\w+="', text)

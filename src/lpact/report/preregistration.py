@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from lpact.tables import (
-    AFTER_THE_FACT,
-    BEFORE_RESULTS,
-    BEFORE_RUN,
-    DIGEST,
-)
-
-NOT_REGISTERED = "The run was made without a preregistration."
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """An item that was not followed."""
-
-    group: str
-    item: str
-    registered: str
-    found: str
-    detail: str
+from lpact.tables import AFTER_THE_FACT, BEFORE_RESULTS, BEFORE_RUN, DIGEST
 
 
 @dataclass(frozen=True)
@@ -38,18 +21,18 @@ class Followed:
     n_items: int
     n_followed: int
     groups: tuple[tuple[str, int, int], ...]
-    deviations: tuple[Deviation, ...]
+    deviations: list[dict[str, Any]]
 
     @property
     def sentence(self) -> str:
         """The statement that goes with every mention of the preregistration."""
         made = "Registered after results existed" if self.after_the_fact else "Preregistered"
-        said = f"{made} (digest {self.digest}): {self.n_followed} of {self.n_items} items were followed"
+        text = f"{made} (digest {self.digest}): {self.n_followed} of {self.n_items} items were followed"
         if not self.before_run:
-            said += "; that it was made before the run is not shown"
+            text += "; that it was made before the run is not shown"
         if self.edited:
-            said += "; the registration was edited after it was made"
-        return f"{said}."
+            text += "; the registration was edited after it was made"
+        return f"{text}."
 
 
 def followed(items: pl.DataFrame) -> Followed:
@@ -58,8 +41,6 @@ def followed(items: pl.DataFrame) -> Followed:
         row["item"]: row for row in items.filter(item_group="registration").iter_rows(named=True)
     }
     counts = items.group_by("item_group").agg(pl.col("followed").sum(), pl.len()).sort("item_group")
-    named = ("item_group", "item", "registered", "found", "detail")
-    missed = items.filter(~pl.col("followed")).sort("item_group", "item").select(named)
     return Followed(
         digest=own[DIGEST]["registered"],
         edited=not own[DIGEST]["followed"],
@@ -68,5 +49,5 @@ def followed(items: pl.DataFrame) -> Followed:
         n_items=items.height,
         n_followed=int(items["followed"].sum()),
         groups=tuple(counts.iter_rows()),
-        deviations=tuple(Deviation(*row) for row in missed.iter_rows()),
+        deviations=items.filter(~pl.col("followed")).sort("item_group", "item").to_dicts(),
     )
