@@ -164,7 +164,7 @@ def test_what_was_left_out_or_noticed_is_told(dataset: Dataset) -> None:
     assert "6 word(s) in 'pseudo_words', 6 word(s) in 'word_list'" in stimulus.findings[1].found
     recording = dataset.recording(SECOND)
     told = {finding.reason: finding for finding in recording.findings}
-    assert "3 channel(s) (2 misc, 1 ref_meg)" in told[Reason.CHANNEL_NOT_NEURAL].found
+    assert "3 channel(s) (1 megrefmag, 2 misc)" in told[Reason.CHANNEL_NOT_NEURAL].found
     assert "2 of 18 words" in told[Reason.WORDS_WITHOUT_TIME].found
     assert Reason.CLOCK_DRIFT in told
     assert not any("/tmp" in finding.where for finding in recording.findings)

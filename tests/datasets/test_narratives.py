@@ -266,7 +266,7 @@ def test_provenance_follows_the_description(copy: Path) -> None:
 def test_surfaces_are_not_read_and_told(copy: Path) -> None:
     for path in (copy / DERIVATIVES).rglob("*_bold.nii.gz"):
         path.rename(path.with_name("x_space-fsaverage6_hemi-L_desc-clean.func.gii"))
-    with pytest.raises(InputError, match=r"surface files \(\.func\.gii\), which are not read"):
+    with pytest.raises(InputError, match=r"surfaces \(\.func\.gii\) are not read"):
         opened(copy)
 
 

@@ -18,6 +18,7 @@ from lpact.datasets._bids import (
     check_participants,
     entities,
     read_description,
+    shown,
     stem,
 )
 from lpact.datasets._files.source_folder import SourceFolder, sha256
@@ -217,13 +218,17 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
             if not subjects or subject in subjects
         ]
 
-    def _no_volumes(self, pattern: str, got: str, remedy: str) -> InputError:
+    def _no_volumes(self, pattern: str, others: Sequence[Path], options: str) -> InputError:
+        """Return the error for options that no BOLD file fits; ``others`` are files that do not fit."""
+        home = self.folder.root / "derivatives"
+        pipelines = sorted(path.name for path in home.iterdir()) if home.is_dir() else []
+        names = shown([path.name for path in others])
         return InputError(
             "there are no volumes to read",
             where=str(self.folder.root / pattern),
-            got=got,
-            expected="BOLD files whose names fit the options",
-            remedy=remedy,
+            got=f"{len(others)} other file(s): {names}; in derivatives/: {', '.join(pipelines) or 'nothing'}",
+            expected="NIfTI volumes whose names fit the options; surfaces (.func.gii) are not read",
+            remedy=f"download them, or change the options {options}",
         )
 
     def _parcels_on(self, space: Space, bold: Path) -> Parcels:

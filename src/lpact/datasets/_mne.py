@@ -12,7 +12,7 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.codes import Reason
-from lpact.datasets._bids import ChannelTable, Places, shown
+from lpact.datasets._bids import ChannelTable, Places, check_sampling_rate, read_channels, shown
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import MISSING
 from lpact.datasets._finding import Finding
 from lpact.datasets._folder_dataset import UNKNOWN, damaged, excluded, note
-from lpact.datasets.base import Span, Units
+from lpact.datasets.base import Span, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries
 from lpact.errors import RecordingError
 from lpact.extras import require
@@ -55,6 +55,9 @@ _VOLTS = {
     **dict.fromkeys(("mV", "mv", "millivolt", "millivolts"), 1e-3),
     **dict.fromkeys(("nV", "nv", "nanovolt", "nanovolts"), 1e-9),
 }
+_BIDS_TYPES = {"MEGMAG": "mag", "MEGGRADAXIAL": "mag", "MEGGRADPLANAR": "grad"}
+"""Types of channels in BIDS whose names in MNE differ; axial gradiometers are in T, as magnetometers are."""
+
 _DAMAGED = re.compile("corrupt|truncated|invalid tag|does not match the file size", re.IGNORECASE)
 _MARKERS = re.compile(r"^\s*MarkerFile\s*[=:][ \t]*(.*?)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _RECORD_ONSET = re.compile(rb"([+-][0-9]+(?:\.[0-9]*)?)(?:\x15[0-9.]*)?\x14")
@@ -142,6 +145,86 @@ class RawSeries(StreamedSeries):
         scaled: FloatArray = values.T.astype(np.float64, copy=False)
         factor = self._scale[list(units)]
         return scaled if (factor == 1.0).all() else scaled * factor
+
+
+@dataclass(frozen=True)
+class OpenRecording:
+    """A recording before its words are known: sample 0 is at 0 s. ``files`` are those that hold it."""
+
+    raw: Any
+    signal: TimeSeries
+    units: Units
+    bad_spans: tuple[Span, ...]
+    findings: tuple[Finding, ...]
+    files: tuple[Path, ...]
+
+
+def open_recording(
+    folder: SourceFolder,
+    path: Path,
+    *,
+    wanted: Sequence[str],
+    comparable: bool,
+    sidecar: Path | None = None,
+    channels: Path | None = None,
+    complete: bool = True,
+    places: Callable[[Places, Sequence[str]], Places] | None = None,
+    envelope: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> OpenRecording:
+    """Open a recording without reading its values: its usable channels, their scales and places, and bad spans.
+
+    ``wanted`` are the types of channels that are units, as MNE names them. Types and status in ``channels`` (a
+    channels.tsv, with all channels if ``complete``) count before those in the file. ``places`` returns the places of
+    units from those in the file and the names of units. An ``envelope`` is in arbitrary units, and is not scaled.
+    """
+    where = folder.where(path)
+    raw, files = open_raw(folder, path, options)
+    rate_hz = float(raw.info["sfreq"])
+    check_sampling_rate(rate_hz, sidecar, path)
+    table = None if channels is None else read_channels(channels)
+    names = [str(name) for name in raw.ch_names]
+    if table is not None and complete:
+        table.check_complete(names, path)
+    types, bad, findings = _channel_types(table, names, raw, where)
+    picks, more = pick_channels(names, types, wanted=wanted, bad=bad, where=where, path=path)
+    ids = [names[pick] for pick in picks]
+    scaled = Scaling((1.0,) * len(picks), "a.u.")
+    if not envelope:
+        scaled = scaling(path, raw, picks, types, table=table, where=where)
+    own = _channel_places(raw, picks)
+    units, place_notes = _units(ids, places(own, ids) if places else own, where, comparable)
+    series = RawSeries(path, picks, scale=scaled.factors, options=options, raw=raw)
+    return OpenRecording(
+        raw,
+        TimeSeries(series, rate_hz, 0.0, scaled.physical_unit, envelope=envelope),
+        units,
+        tuple(_bad_annotations(raw)),
+        (*findings, *more, *scaled.findings, *place_notes),
+        files,
+    )
+
+
+def _channel_types(
+    table: ChannelTable | None, names: Sequence[str], raw: Any, where: str
+) -> tuple[list[str], dict[str, str], list[Finding]]:
+    """Return each channel's type in MNE's terms and why bad ones are bad; channels.tsv counts, then the file."""
+    bad = {str(name): "in the file" for name in raw.info["bads"]}
+    if table is None:
+        return list(raw.get_channel_types()), bad, []
+    unknown = [name for name in table.types if name not in names]
+    known = {name: _BIDS_TYPES.get(kind, kind.lower()) for name, kind in table.types.items()}
+    own = zip(names, raw.get_channel_types(), strict=True)
+    types = [known.get(name, kind) for name, kind in own]
+    finding = note(
+        "channels.tsv",
+        Reason.SIDECAR_DISAGREES,
+        where,
+        f"{len(unknown)} row(s) for channels that the file does not have: {shown(unknown)}",
+        "the channels of the file",
+        "none is needed: the file's channels count",
+    )
+    return types, bad | table.bad, [finding] if unknown else []
 
 
 def _recording_files(folder: SourceFolder, path: Path, raw: Any) -> tuple[Path, ...]:
@@ -276,7 +359,7 @@ def pick_channels(
     return picks, findings
 
 
-def channel_places(raw: Any, picks: Sequence[int]) -> Places:
+def _channel_places(raw: Any, picks: Sequence[int]) -> Places:
     """Return positions from the channel info in mm, NaN where there is none, and their frame."""
     chosen = [raw.info["chs"][pick] for pick in picks]
     places = np.array([channel["loc"][:3] for channel in chosen], dtype=np.float64) * 1000.0
@@ -287,8 +370,8 @@ def channel_places(raw: Any, picks: Sequence[int]) -> Places:
     return Places(places, frame, (UNKNOWN,) * len(picks))
 
 
-def make_units(
-    ids: Sequence[str], places: Places, where: str, *, comparable: bool
+def _units(
+    ids: Sequence[str], places: Places, where: str, comparable: bool
 ) -> tuple[Units, list[Finding]]:
     """Return the units at these places, with a note if some have none."""
     xyz = places.coordinates_mm
@@ -314,7 +397,7 @@ def make_units(
     return units, [*places.findings, missing]
 
 
-def bad_annotations(raw: Any) -> list[Span]:
+def _bad_annotations(raw: Any) -> list[Span]:
     """Return stretches that annotations of the file mark as bad, in seconds from the file's first sample."""
     found = raw.annotations
     return [

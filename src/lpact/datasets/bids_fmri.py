@@ -47,7 +47,7 @@ from lpact.datasets._folder_dataset import (
 )
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
 from lpact.datasets.catalogue import Expected
-from lpact.errors import ConfigError, InputError, RecordingError, StimulusError, did_you_mean
+from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
 
 EVENTS = "events"
@@ -141,7 +141,8 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
             and all(not v or entities(path).get(key) == v for key, v in wanted.items())
         ]
         if not found:
-            raise self._nothing_found(root, every, {"desc": options.desc, **wanted})
+            pattern = f"{root}sub-*/[ses-*/]func/*_bold.nii.gz"
+            raise self._no_volumes(pattern, every, "derivatives, task, space, res and desc")
         for option in ("task", "space"):
             values = sorted({entities(path).get(option, "") for path in found})
             if len(values) > 1:
@@ -153,33 +154,6 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
                     remedy=f"choose one with the option {option}",
                 )
         return found
-
-    def _nothing_found(
-        self, root: str, every: Sequence[Path], wanted: dict[str, str]
-    ) -> InputError:
-        """Return the error that compares the options with the files in the folder."""
-        asked = [f"{k}-{v}" for k, v in wanted.items() if v] + ["no desc-"] * (not wanted["desc"])
-        values = {key: {entities(path).get(key, "") for path in every} for key in wanted}
-        listed = [
-            f"{key}: " + ", ".join(value or "(none)" for value in sorted(found)[:8])
-            for key, found in values.items()
-            if any(found)
-        ]
-        wrong = [
-            f"{key}: {did_you_mean(value, filter(None, values[key]))}"
-            for key, value in wanted.items()
-            if every and value and value not in values[key]
-        ]
-        if not every:
-            home = self.folder.root / "derivatives"
-            pipelines = sorted(p.name for p in home.iterdir()) if home.is_dir() else []
-            listed = [f"no *_bold.nii.gz; derivatives/: {', '.join(pipelines) or 'nothing'}"]
-        return self._no_volumes(
-            f"{root}sub-*/[ses-*/]func/*_bold.nii.gz",
-            f"none with {', '.join(asked)}; in the folder: {'; '.join(listed)}",
-            "; ".join(wrong)
-            or "check the options derivatives, task, space, res and desc: no file fits all of them",
-        )
 
     def _files_of_stimuli(self, option: str) -> dict[str, str | None]:
         """Return the file of every stimulus; two files for one stimulus are an error."""

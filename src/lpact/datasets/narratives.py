@@ -124,14 +124,8 @@ class NarrativesDataset(FmriDataset[NarrativesOptions]):
         wanted = [p for p in found if not options.stories or entities(p)["task"] in options.stories]
         if wanted:
             return wanted
-        surfaces = folder.glob(f"{root}/sub-*/func/*.func.gii")
-        home = folder.root / "derivatives"
-        pipelines = sorted(p.name for p in home.iterdir()) if home.is_dir() else []
-        got = f"{len(found)} of other tasks; derivatives/: {', '.join(pipelines) or 'nothing'}"
-        if surfaces:
-            got = f"{len(surfaces)} surface files (.func.gii), which are not read"
-        remedy = "download them, or change the options pipeline, space, res and stories"
-        raise self._no_volumes(pattern, got, remedy)
+        others = found or folder.glob(f"{root}/sub-*/func/*")
+        raise self._no_volumes(pattern, others, "pipeline, space, res and stories")
 
     def _why_not_read(self, bold: Path, story: str, listed: Sequence[str]) -> Finding | None:
         if any(bold.name.startswith(f"{scan}_") for scan in listed):

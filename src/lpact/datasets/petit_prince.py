@@ -122,8 +122,7 @@ class PetitPrinceDataset(FmriDataset[PetitPrinceOptions]):
         )
         found = self.folder.glob(pattern, RecordingError)
         if not found:
-            remedy = "download derivatives/, or change the options language and space"
-            raise self._no_volumes(pattern, "no file", remedy)
+            raise self._no_volumes(pattern, [], "language and space")
         runs: dict[str, list[Path]] = {}
         for bold in self._bold_files(found):
             runs.setdefault(entities(bold)["sub"], []).append(bold)

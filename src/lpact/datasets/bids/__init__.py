@@ -53,7 +53,7 @@ from lpact.datasets.bids.recordings import (
     coordinate_system_file,
     electrode_tables,
     find_recordings,
-    open_recording,
+    open_bids_recording,
 )
 from lpact.datasets.catalogue import Expected
 from lpact.datasets.triggers import TriggerClock
@@ -142,7 +142,7 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
 
     def _recording(self, recording_id: RecordingId, files: BidsFiles) -> Recording:
         options = self.options
-        found = open_recording(self.folder, files, options)
+        found = open_bids_recording(self.folder, files, options)
         self._opened[recording_id] = found.files
         signal, spans = found.signal, found.bad_spans
         onsets_s: FloatArray | None = None

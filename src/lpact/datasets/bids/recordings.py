@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,28 +12,11 @@ import numpy as np
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._bids import (
-    ChannelTable,
-    Places,
-    check_sampling_rate,
-    read_channels,
-    read_electrodes,
-    shown,
-)
+from lpact.datasets._bids import Places, read_electrodes, shown
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._folder_dataset import note, read_json
-from lpact.datasets._mne import (
-    RawSeries,
-    bad_annotations,
-    channel_places,
-    make_units,
-    open_raw,
-    pick_channels,
-    sample_mismatch,
-    scaling,
-)
-from lpact.datasets.base import Span, TimeSeries, Units
+from lpact.datasets._mne import OpenRecording, open_recording, sample_mismatch
 from lpact.datasets.bids.events import Events, read_events
 from lpact.errors import InputError, RecordingError
 from lpact.extras import require
@@ -44,9 +27,6 @@ NEURAL = {"meg": ("mag", "grad"), "eeg": ("eeg",), "ieeg": ("ecog", "seeg", "dbs
 
 OPENED = (".fif", ".vhdr", ".edf", ".bdf", ".set", ".con", ".sqd", ".ds", ".mff")
 """Endings of files and folders that are opened; files beside them may belong to them."""
-
-_BIDS_TYPES = {"MEGMAG": "mag", "MEGGRADAXIAL": "mag", "MEGGRADPLANAR": "grad"}
-"""Types of channels in BIDS whose names in MNE differ; axial gradiometers are in T, as magnetometers are."""
 
 _DURATION_NOTE_S = 1.0
 
@@ -215,48 +195,31 @@ def sidecar_of(folder: SourceFolder, match: Any, suffix: str, extension: str) ->
     return None
 
 
-@dataclass(frozen=True)
-class OpenRecording:
-    """A recording before its words are known: sample 0 is at 0 s. ``files`` are those that hold it."""
-
-    signal: TimeSeries
-    units: Units
-    bad_spans: tuple[Span, ...]
-    findings: tuple[Finding, ...]
-    files: tuple[Path, ...]
-
-
-def open_recording(
+def open_bids_recording(
     folder: SourceFolder, files: BidsFiles, options: RecordingOptions
 ) -> OpenRecording:
     """Open a recording without reading its values."""
-    where, datatype = folder.where(files.path), files.entities.datatype
-    raw, own_files = open_raw(folder, files.path)
-    rate_hz = float(raw.info["sfreq"])
-    check_sampling_rate(rate_hz, files.sidecar, files.path)
-    names: list[str] = [str(name) for name in raw.ch_names]
-    table = None if files.channels is None else read_channels(files.channels)
-    types, bad, findings = _types(table, files.path, names, raw, where)
-    findings += _duration_note(raw, files.sidecar, folder)
-    wanted = tuple(options.channel_types) or NEURAL[datatype]
-    picks, more = pick_channels(names, types, wanted=wanted, bad=bad, where=where, path=files.path)
-    ids = [names[pick] for pick in picks]
-    scaled = scaling(files.path, raw, picks, types, table=table, where=where)
-    places = _places(folder, files, raw, picks, ids, options)
-    units, place_notes = make_units(ids, places, where, comparable=datatype != "ieeg")
-    findings += [*more, *scaled.findings, *place_notes]
-    spans = set(bad_annotations(raw))
+    datatype = files.entities.datatype
+    found = open_recording(
+        folder,
+        files.path,
+        wanted=tuple(options.channel_types) or NEURAL[datatype],
+        comparable=datatype != "ieeg",
+        sidecar=files.sidecar,
+        channels=files.channels,
+        places=lambda own, ids: _places(folder, files, options, own, ids),
+    )
+    rate_hz = found.signal.sampling_rate_hz
+    findings = _duration_note(found.signal.n_samples / rate_hz, files.sidecar, folder)
+    spans = set(found.bad_spans)
     if files.events is not None:
         events = read_events(files.events)
         spans |= set(events.bad_spans())
-        findings += _sample_notes(folder, files, events, rate_hz, int(raw.first_samp))
-    series = RawSeries(files.path, picks, scale=scaled.factors, raw=raw)
-    return OpenRecording(
-        TimeSeries(series, rate_hz, 0.0, scaled.physical_unit),
-        units,
-        tuple(sorted(spans, key=lambda span: (span.start_s, span.stop_s, span.label))),
-        tuple(findings),
-        own_files,
+        findings += _sample_notes(folder, files, events, rate_hz, int(found.raw.first_samp))
+    return replace(
+        found,
+        bad_spans=tuple(sorted(spans, key=lambda span: (span.start_s, span.stop_s, span.label))),
+        findings=(*found.findings, *findings),
     )
 
 
@@ -301,30 +264,8 @@ def _sample_notes(
     ]
 
 
-def _types(
-    table: ChannelTable | None, path: Path, names: Sequence[str], raw: Any, where: str
-) -> tuple[list[str], dict[str, str], list[Finding]]:
-    """Return each channel's type in MNE's terms and why bad ones are bad; channels.tsv counts, then the file."""
-    bad = {str(name): "in the file" for name in raw.info["bads"]}
-    if table is None:
-        return list(raw.get_channel_types()), bad, []
-    table.check_complete(names, path)
-    unknown = [name for name in table.types if name not in names]
-    types = [_BIDS_TYPES.get(table.types[name], table.types[name].lower()) for name in names]
-    finding = note(
-        "channels.tsv",
-        Reason.SIDECAR_DISAGREES,
-        where,
-        f"{len(unknown)} row(s) for channels that the file does not have: {shown(unknown)}",
-        "the channels of the file",
-        "none is needed: the file's channels count",
-    )
-    return types, bad | table.bad, [finding] if unknown else []
-
-
-def _duration_note(raw: Any, sidecar: Path | None, folder: SourceFolder) -> list[Finding]:
+def _duration_note(length_s: float, sidecar: Path | None, folder: SourceFolder) -> list[Finding]:
     stated = None if sidecar is None else read_json(sidecar).get("RecordingDuration")
-    length_s = raw.n_times / raw.info["sfreq"]
     number = isinstance(stated, int | float)
     if sidecar is None or not number or math.isclose(stated, length_s, abs_tol=_DURATION_NOTE_S):  # type: ignore[arg-type]
         return []
@@ -343,15 +284,14 @@ def _duration_note(raw: Any, sidecar: Path | None, folder: SourceFolder) -> list
 def _places(
     folder: SourceFolder,
     files: BidsFiles,
-    raw: Any,
-    picks: Sequence[int],
-    ids: Sequence[str],
     options: RecordingOptions,
+    own: Places,
+    ids: Sequence[str],
 ) -> Places:
-    """Return the places of the units: from electrodes.tsv, or else from the file."""
+    """Return the places of the units: from electrodes.tsv, or else those in the file."""
     path = _electrodes_file(folder, files, options.space)
     if path is None:
-        return channel_places(raw, picks)
+        return own
     system = coordinate_system_file(folder, path)
     values = {} if system is None else read_json(system)
     units = [str(v) for k, v in values.items() if k.endswith("CoordinateUnits")]

@@ -33,10 +33,7 @@ from lpact.codes import Reason
 from lpact.datasets._bids import (
     DESCRIPTION,
     check_participants,
-    check_sampling_rate,
-    read_channels,
     read_description,
-    shown,
 )
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
@@ -49,7 +46,7 @@ from lpact.datasets._folder_dataset import (
     note,
     read_json,
 )
-from lpact.datasets._mne import RawSeries, channel_places, make_units, open_raw, pick_channels
+from lpact.datasets._mne import open_raw, open_recording
 from lpact.datasets.base import (
     Dataset,
     DatasetInfo,
@@ -57,8 +54,6 @@ from lpact.datasets.base import (
     Recording,
     RecordingId,
     Stimulus,
-    TimeSeries,
-    Units,
 )
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.meg_masc.events import (
@@ -156,47 +151,26 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
 
     def _recording(self, recording_id: RecordingId, files: str) -> Recording:
         path = self.folder.file(f"{files}_meg.con", RecordingError)
-        raw = open_raw(self.folder, path, _KIT_OPTIONS).raw
-        rate_hz = float(raw.info["sfreq"])
-        check_sampling_rate(rate_hz, self.folder.optional(f"{files}_meg.json"), path)
-        events = self._read_events(recording_id)
-        picks, units, findings = self._units(raw, files, path)
-        words = self._story(recording_id.stimulus)
-        events_where = self.folder.where(events.path)
-        series = RawSeries(path, picks, options=_KIT_OPTIONS, raw=raw)
+        found = open_recording(
+            self.folder,
+            path,
+            wanted=("mag", "grad"),
+            comparable=True,
+            sidecar=self.folder.optional(f"{files}_meg.json", RecordingError),
+            channels=self.folder.optional(f"{files}_channels.tsv", RecordingError),
+            complete=False,
+            options=_KIT_OPTIONS,
+        )
+        events, words = self._read_events(recording_id), self._story(recording_id.stimulus)
+        timing = timing_findings(words, events, self.folder.where(events.path))
         return Recording(
             id=recording_id,
-            signal=TimeSeries(series, rate_hz, physical_unit="T"),
-            units=units,
+            signal=found.signal,
+            units=found.units,
             where=self.folder.where(path),
             word_onsets_s=words.times_s(events)[0],
-            findings=(*findings, *events.findings, *timing_findings(words, events, events_where)),
+            findings=(*found.findings, *events.findings, *timing),
         )
-
-    def _units(self, raw: Any, stem: str, path: Path) -> tuple[list[int], Units, list[Finding]]:
-        where, names = self.folder.where(path), list(raw.ch_names)
-        table = self.folder.optional(f"{stem}_channels.tsv", RecordingError)
-        bad = {} if table is None else read_channels(table).bad
-        unknown = [name for name in bad if name not in names]
-        types = list(raw.get_channel_types())
-        wanted = ("mag", "grad")
-        picks, findings = pick_channels(
-            names, types, wanted=wanted, bad=bad, where=where, path=path
-        )
-        if table is not None and unknown:
-            findings.append(
-                note(
-                    "channels.tsv",
-                    Reason.SIDECAR_DISAGREES,
-                    self.folder.where(table),
-                    f"{len(unknown)} channel(s) that the recording does not have are marked as bad: {shown(unknown)}",
-                    "names of the recording's channels",
-                    "check the names; channels under other names are kept",
-                )
-            )
-        ids = [names[pick] for pick in picks]
-        units, place_notes = make_units(ids, channel_places(raw, picks), where, comparable=True)
-        return picks, units, [*findings, *place_notes]
 
     def _stimulus(self, stimulus_id: str) -> Stimulus:
         words = self._story(stimulus_id)

@@ -19,6 +19,7 @@ are marked as volts because their channels are electrodes. The numbers are given
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,9 +32,7 @@ from lpact.datasets._bids import (
     DESCRIPTION,
     Places,
     check_participants,
-    check_sampling_rate,
     entities,
-    read_channels,
     read_description,
     read_electrodes,
 )
@@ -47,18 +46,8 @@ from lpact.datasets._folder_dataset import (
     sentence_note,
     words_table,
 )
-from lpact.datasets._mne import (
-    RawSeries,
-    Scaling,
-    bad_annotations,
-    channel_places,
-    make_units,
-    open_raw,
-    pick_channels,
-    scaling,
-    shift_spans,
-)
-from lpact.datasets.base import FeatureKey, Recording, RecordingId, Stimulus, TimeSeries
+from lpact.datasets._mne import open_raw, open_recording, shift_spans
+from lpact.datasets.base import FeatureKey, Recording, RecordingId, Stimulus
 from lpact.datasets.catalogue import Download, Expected
 from lpact.datasets.podcast_ecog.words import (
     AUDIO,
@@ -135,57 +124,46 @@ class PodcastDataset(FolderDataset[PodcastOptions, Path]):
                 remedy="download that part of the dataset, or choose the other signal",
             )
 
-    def _beside(self, subject: str, name: str) -> str:
-        return f"sub-{subject}/ieeg/sub-{subject}_{name}"
-
     def _electrodes(self, subject: str) -> Path | None:
-        name = self._beside(subject, f"space-{FRAME}_electrodes.tsv")
+        name = f"sub-{subject}/ieeg/sub-{subject}_space-{FRAME}_electrodes.tsv"
         return self.folder.optional(name, RecordingError)
 
     def _recording(self, recording_id: RecordingId, files: Path) -> Recording:
         where, subject = self.folder.where(files), recording_id.subject
-        raw = open_raw(self.folder, files).raw
-        rate_hz = float(raw.info["sfreq"])
-        names, types = list(raw.ch_names), list(raw.get_channel_types())
-        bad = {str(name): "in the file" for name in raw.info["bads"]}
-        table = None
+        sidecar = channels = None
         if self.options.signal == "raw":
-            sidecar = self._beside(subject, "task-podcast_ieeg.json")
-            check_sampling_rate(rate_hz, self.folder.optional(sidecar, RecordingError), files)
-            channels = self._beside(subject, "task-podcast_channels.tsv")
-            table = read_channels(self.folder.file(channels, RecordingError))
-            table.check_complete(names, files)
-            types, bad = [table.types[name].lower() for name in names], bad | table.bad
-        wanted = ("ecog", "seeg", "dbs")
-        picks, findings = pick_channels(
-            names, types, wanted=wanted, bad=bad, where=where, path=files
+            stem = f"sub-{subject}/ieeg/sub-{subject}_task-podcast"
+            sidecar = self.folder.optional(f"{stem}_ieeg.json", RecordingError)
+            channels = self.folder.file(f"{stem}_channels.tsv", RecordingError)
+        found = open_recording(
+            self.folder,
+            files,
+            wanted=("ecog", "seeg", "dbs"),
+            comparable=False,
+            sidecar=sidecar,
+            channels=channels,
+            places=lambda own, ids: self._places(subject, own, ids, where),
+            envelope=self.options.signal == "highgamma",
         )
-        scaled = Scaling((1.0,) * len(picks), "a.u.")
-        if table is not None:
-            scaled = scaling(files, raw, picks, types, table=table, where=where)
-        ids = [names[pick] for pick in picks]
-        places = self._places(subject, channel_places(raw, picks), ids, where)
-        units, place_notes = make_units(ids, places, where, comparable=False)
-        findings += [*scaled.findings, *place_notes]
-        if raw.first_samp != 0:
+        findings = list(found.findings)
+        if found.raw.first_samp != 0:
             findings.append(
                 note(
                     "first_samp",
                     Reason.SIDECAR_DISAGREES,
                     where,
-                    f"the file numbers its first sample {raw.first_samp}",
+                    f"the file numbers its first sample {found.raw.first_samp}",
                     "0: the recording is cut to the story",
                     "word times are counted from the file's first sample; give audio_start_s if that is wrong",
                 )
             )
         start_s = -self.options.audio_start_s
-        series = RawSeries(files, picks, scale=scaled.factors, raw=raw)
         return Recording(
             recording_id,
-            TimeSeries(series, rate_hz, start_s, scaled.physical_unit, envelope=table is None),
-            units,
+            replace(found.signal, start_s=start_s),
+            found.units,
             where,
-            bad_spans=shift_spans(bad_annotations(raw), start_s),
+            bad_spans=shift_spans(found.bad_spans, start_s),
             findings=tuple(findings),
         )
 
@@ -315,10 +293,8 @@ class PodcastDataset(FolderDataset[PodcastOptions, Path]):
                 yield path
             yield self._electrodes(recording_id.subject)
             if self.options.signal == "raw":
-                for name in ("channels.tsv", "ieeg.json"):
-                    yield folder.optional(
-                        self._beside(recording_id.subject, f"task-podcast_{name}")
-                    )
+                stem = folder.relative(path).removesuffix("_ieeg.edf")
+                yield from map(folder.optional, (f"{stem}_channels.tsv", f"{stem}_ieeg.json"))
         yield read_transcript(folder)[0].path
         names = [AUDIO, token_table("syntactic"), token_table(GPT2)]
         for name in self.options.features:
