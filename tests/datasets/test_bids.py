@@ -430,7 +430,7 @@ def test_provenance_and_source_files(folders: dict[str, tuple[Path, BidsTruth]])
     listed = {file.path for file in dataset.source_files()}
     stem = "sub-02/ieeg/sub-02_task-story_run-01"
     assert {f"{stem}_ieeg{ending}" for ending in (".vhdr", ".eeg", ".vmrk", ".json")} <= listed
-    assert {f"{stem}_events.tsv", f"{stem}_channels.tsv", "participants.tsv"} <= listed
+    assert {f"{stem}_events.tsv", f"{stem}_channels.tsv"} <= listed
     table = opened(folders["ieeg"][0], **TABLE)
     assert "stimuli/run-01_words.tsv" in {file.path for file in table.source_files()}
 
@@ -516,13 +516,6 @@ def test_a_duration_that_disagrees_is_noted(eeg: Path) -> None:
     edit(path, lambda text: re.sub(r'("RecordingDuration": )[0-9.]+', r"\g<1>3000.0", text))
     found = [f for f in first(eeg).findings if f.reason == Reason.SIDECAR_DISAGREES]
     assert found[0].found.startswith("3000 s in the sidecar")
-
-
-def test_duplicated_subjects(eeg: Path) -> None:
-    edit(eeg / "participants.tsv", lambda text: text + "sub-02\tn/a\n")
-    with pytest.raises(InputError, match="'sub-02' is listed more than once") as caught:
-        opened(eeg)
-    assert "participants.tsv" in str(caught.value)
 
 
 def test_two_files_for_one_recording(eeg: Path) -> None:

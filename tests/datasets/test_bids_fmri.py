@@ -454,13 +454,6 @@ def test_the_audio_can_be_named(copy: Path) -> None:
     assert without.media_absent["audio"].reason == Reason.MEDIA_NOT_OFFERED
 
 
-def test_subjects_that_are_listed_twice_are_named(copy: Path) -> None:
-    table = "participant_id\nsub-01\nsub-02\nsub-01\n"
-    (copy / "participants.tsv").write_text(table, encoding="utf-8")
-    with pytest.raises(InputError, match="'sub-01' is listed more than once"):
-        opened(copy)
-
-
 def test_a_folder_without_description_states_nothing(copy: Path) -> None:
     (copy / "dataset_description.json").unlink()
     info = opened(copy).info

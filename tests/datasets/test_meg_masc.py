@@ -200,7 +200,6 @@ def test_source_files_are_those_that_are_read(written: tuple[Path, MegMascTruth]
     paths = [file.path for file in found]
     assert paths == sorted(paths)
     assert f"{MEG.replace('01', '02')}_meg.con" in paths
-    assert "participants.tsv" in paths
     assert "stimuli/audio/lw1_0.wav" in paths
     assert not any("sub-01" in path or path.endswith((".mrk", ".pos")) for path in paths)
     assert all(re.fullmatch("[0-9a-f]{64}", file.sha256) for file in found)
@@ -550,12 +549,6 @@ def test_a_bad_recording_is_named(
     assert not (tmp_path / "touched").exists()
 
 
-def duplicate_subject(folder: Path) -> None:
-    path = folder / "participants.tsv"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([*lines, lines[1]]) + "\n", encoding="utf-8")
-
-
 def link_out(folder: Path) -> None:
     path = folder / f"{MEG}_meg.con"
     shutil.move(path, folder.parent / "elsewhere.con")
@@ -563,10 +556,6 @@ def link_out(folder: Path) -> None:
 
 
 BAD_FOLDERS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
-    "duplicate subject": (
-        duplicate_subject,
-        ("'sub-01' is listed more than once", "participants.tsv", "2 times", "remove"),
-    ),
     "link": (link_out, ("leads out of", "task-0_meg.con", "elsewhere.con", "copy the file")),
     "no events": (
         lambda folder: (folder / f"{MEG}_events.tsv").unlink(),

@@ -241,16 +241,6 @@ def test_a_run_that_plays_another_story_is_named(copy: Path) -> None:
     assert "audio_onset_s = { tunnel = <seconds> }" in message
 
 
-def test_subjects_that_are_listed_twice_are_named(copy: Path) -> None:
-    table = copy / "participants.tsv"
-    table.write_text("participant_id\tage\nsub-001\t20\n", encoding="utf-8")
-    assert "participants.tsv" in [file.path for file in opened(copy).source_files()]
-    table.write_text("participant_id\tage\nsub-001\t20\nsub-001\t30\n", encoding="utf-8")
-    with pytest.raises(InputError, match="'sub-001' is listed more than once") as caught:
-        opened(copy)
-    assert "participants.tsv, column 'participant_id'" in str(caught.value)
-
-
 def test_provenance_follows_the_description(copy: Path) -> None:
     path = copy / "dataset_description.json"
     about = {"Name": "Stories", "License": "PDDL", "DatasetDOI": "doi:10.1/openneuro.x.v2.0.1"}

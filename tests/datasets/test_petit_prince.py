@@ -248,7 +248,7 @@ def test_the_real_annotation_is_read(tmp_path: Path) -> None:
     assert sections[7].words["onset_s"][0] == 0.015
 
 
-def test_the_list_of_subjects_and_the_description_are_read(copy: Path) -> None:
+def test_the_description_is_read(copy: Path) -> None:
     (copy / "dataset_description.json").unlink(missing_ok=True)
     assert opened(copy).info.licence == "CC0"
     text = '{"Name": "LPP", "License": "PDDL", "DatasetDOI": "10.1/ds003643.v2.0.5"}'
@@ -259,7 +259,3 @@ def test_the_list_of_subjects_and_the_description_are_read(copy: Path) -> None:
         "2.0.5",
         "PDDL",
     )
-    table = "participant_id\nsub-EN057\nsub-EN057\n"
-    (copy / "participants.tsv").write_text(table, encoding="utf-8")
-    with pytest.raises(InputError, match="'sub-EN057' is listed more than once"):
-        opened(copy)

@@ -191,7 +191,6 @@ def test_source_files_and_provenance(written: Written) -> None:
         "stimuli/podcast_transcript.csv",
         "stimuli/gpt2-xl/features.hdf5",
         "stimuli/podcast.wav",
-        "participants.tsv",
         "sub-01/ieeg/sub-01_space-MNI152NLin2009aSym_electrodes.tsv",
         "derivatives/ecogprep/sub-02/ieeg/sub-02_task-podcast_desc-highgamma_ieeg.fif",
     } <= listed
@@ -285,14 +284,6 @@ def test_features_that_do_not_fit_their_table(copy: Path) -> None:
     assert offer is not None
     with pytest.raises(FeatureError, match="one row for every row of their table"):
         offer.load(FeatureKey("gpt2-xl", 24, "full"))
-
-
-def test_duplicated_subjects(copy: Path) -> None:
-    path = copy / "participants.tsv"
-    path.write_text(path.read_text(encoding="utf-8") + "sub-01\t999\n", encoding="utf-8")
-    with pytest.raises(InputError, match="'sub-01' is listed more than once") as caught:
-        opened(copy)
-    assert "participants.tsv" in str(caught.value)
 
 
 def test_a_link_out_of_the_folder(copy: Path, tmp_path: Path) -> None:
@@ -433,8 +424,8 @@ def test_real_word_tables(tmp_path: Path) -> None:
     write_podcast_ecog(tmp_path, n_subjects=1, n_words=20)
     shutil.rmtree(tmp_path / "stimuli")
     shutil.copytree(real / "stimuli", tmp_path / "stimuli")
-    for name in ("dataset_description.json", "participants.tsv"):
-        shutil.copyfile(real / name, tmp_path / name)
+    name = "dataset_description.json"
+    shutil.copyfile(real / name, tmp_path / name)
     dataset = opened(tmp_path)
     assert isinstance(dataset, PodcastDataset)
     assert dataset.info.version == "1.0.2"

@@ -13,7 +13,7 @@ from lpact.codes import Reason
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import TsvFile
 from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import UNKNOWN, check_unique, note, read_json
+from lpact.datasets._folder_dataset import UNKNOWN, note, read_json
 from lpact.datasets.base import DatasetInfo
 from lpact.errors import InputError, RecordingError
 from lpact.math.types import FloatArray
@@ -65,21 +65,6 @@ def read_description(folder: SourceFolder, published: DatasetInfo | None = None)
         version=version or known.version,
         licence=text.get("License") or known.licence,
     )
-
-
-def check_participants(folder: SourceFolder) -> Path | None:
-    """Return ``participants.tsv`` if it exists; raises `InputError` if it lists a subject twice."""
-    path = folder.optional("participants.tsv")
-    if path is not None:
-        table = TsvFile(path, InputError)
-        table.require(("participant_id",))
-        check_unique(
-            table.text("participant_id"),
-            where=f"{path}, column 'participant_id'",
-            remedy="remove the duplicate, or give the second person another id",
-            error=InputError,
-        )
-    return path
 
 
 def check_sampling_rate(rate_hz: float, sidecar: Path | None, data: Path) -> None:

@@ -15,7 +15,6 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._bids import (
     DESCRIPTION,
-    check_participants,
     entities,
     read_description,
     shown,
@@ -53,11 +52,8 @@ SAME_TR = 1e-3
 CONFOUNDS = ("desc-confounds_timeseries.tsv", "desc-confounds_regressors.tsv")
 """Names of fMRIPrep's confounds, now and before version 21."""
 
-ABOUT = (
-    Expected("description", (DESCRIPTION,), needed=False),
-    Expected("participants", ("participants.tsv",), needed=False),
-)
-"""Parts of the layout that every BIDS dataset may have: licence and version, and the list of subjects."""
+ABOUT = Expected("description", (DESCRIPTION,), needed=False)
+"""Part of the layout that every BIDS dataset may have: licence and version."""
 
 
 class FmriOptions(PluginOptions):
@@ -144,7 +140,6 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
     def __init__(self, folder: SourceFolder, options: OptionsT) -> None:
         super().__init__(folder, options)
         self.info = read_description(folder, self.published)
-        self._participants = check_participants(folder)
         self._unit_files = UnitFiles(
             atlas=_named_file(folder, options.atlas, "atlas"),
             labels=_named_file(folder, options.atlas_labels, "atlas_labels"),
@@ -195,9 +190,9 @@ class FmriDataset(FolderDataset[OptionsT, Scan]):
             for scan in self.recordings.values()
             for path in (scan.bold, *scan.sidecars, scan.events, scan.confounds)
         ]
-        about = (self._participants, self.folder.optional(DESCRIPTION))
+        about = self.folder.optional(DESCRIPTION)
         units = [p for p in self._unit_files.paths() if p.is_relative_to(self.folder.root)]
-        return [*scans, *self._stimulus_paths(), *about, *units]
+        return [*scans, *self._stimulus_paths(), about, *units]
 
     def source_files(self) -> list[SourceFile]:
         """Return every file that is read, with its checksum; an atlas from elsewhere by its name."""

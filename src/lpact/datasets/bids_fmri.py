@@ -331,5 +331,5 @@ class BidsFmri(FolderReader):
         Expected(
             "confounds", tuple(f"derivatives/**/*_{name}" for name in CONFOUNDS), needed=False
         ),
-        *ABOUT,
+        ABOUT,
     )

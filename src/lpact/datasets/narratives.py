@@ -323,7 +323,7 @@ class Narratives(FolderReader):
             needed=False,
         ),
         Expected("audio of the stories", ("stimuli/*_audio.wav",), needed=False),
-        *ABOUT,
+        ABOUT,
     )
     download = Download(
         method="datalad",

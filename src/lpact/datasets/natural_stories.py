@@ -141,7 +141,7 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
                     ],
                     "zone": [zone for _, zone in codes],
                     "bare_word": bare,
-                    **self._reading_times(codes, words, findings),
+                    **self._reading_times(codes, words),
                     **parses,
                 },
             ),
@@ -196,9 +196,7 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
             )
         return shown
 
-    def _reading_times(
-        self, codes: list[Code], words: list[str], findings: list[Finding]
-    ) -> dict[str, pl.Series]:
+    def _reading_times(self, codes: list[Code], words: list[str]) -> dict[str, pl.Series]:
         if TIMES not in self._found:
             return {}
         table, rows = self._keyed(TIMES, codes)
@@ -207,17 +205,6 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
         for row, word in zip(rows, words, strict=True):
             if AS_READ in self._found and cells[row] != word:
                 raise table.wrong("word", row, f"{word!r}, as in {AS_READ}")
-        if rows != sorted(rows):
-            findings.append(
-                note(
-                    "processed_wordinfo.tsv",
-                    Reason.SOURCE_ROWS_SORTED,
-                    self.folder.where(table.path),
-                    "lines in alphabetical order",
-                    "the order of the stories",
-                    "none is needed: lines are found by 'item' and 'zone'",
-                )
-            )
         times = {
             name: pl.Series(table.numbers(column)).gather(rows) for column, name in READING.items()
         }

@@ -488,7 +488,7 @@ class PetitPrince(FolderReader):
         Expected("parse trees", ("annotation/*/lpp*_tree.csv",), needed=False),
         Expected("dependencies", ("annotation/*/lpp*_dependency.csv",), needed=False),
         Expected("audio of the sections", ("stimuli/task-lpp*_section*.wav",), needed=False),
-        *ABOUT,
+        ABOUT,
     )
     download = Download(
         method="openneuro",

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lpact.codes import Reason
-from lpact.datasets._files.strict import ErrorType
 from lpact.datasets._finding import Finding
 from lpact.datasets._folder_dataset import note
 from lpact.errors import RecordingError
@@ -41,11 +40,11 @@ _MOSTLY = 0.8
 class TriggerClock:
     """Map times of a stimulus to times of a recording through pairs of trigger times.
 
-    With triggers ``(s_k, r_k)`` and ``ratio`` recording seconds in a stimulus second, a time t goes to
+    With triggers ``(s_k, r_k)``, a time t goes to
 
     - ``linear``: ``r_k + (t − s_k) (r_{k+1} − r_k) / (s_{k+1} − s_k)`` for ``s_k ≤ t < s_{k+1}``, so that drift is
       followed; before the first and after the last trigger the slope of all of them counts (least squares).
-    - ``nearest``: ``r_k + (t − s_k) ratio`` with the trigger k nearest to t (the earlier of two equally near).
+    - ``nearest``: ``r_k + t − s_k`` with the trigger k nearest to t (the earlier of two equally near).
     - ``next``: the same with the first trigger that is not before t; after the last trigger, with the last.
 
     No rule looks over a break: a time before a pause goes by what came before it, one after it by what came after. Two
@@ -61,13 +60,11 @@ class TriggerClock:
         See above.
     max_gap_s
         A time further than this from its nearest trigger is not in the recording (NaN). None: no limit.
-    ratio
-        Nominal recording seconds in a stimulus second; 1 unless one of the two is not in seconds.
     marks
         What each pair of times is; None: all are triggers. Nothing maps to the time from a pause to what follows it, or
         from what comes before an unpause to it.
-    where, labels, error
-        File of the triggers, a name for each of them (``line 17``), and the type of the error, for messages.
+    where, labels
+        File of the triggers, and a name for each of them (``line 17``), for messages.
     """
 
     def __init__(
@@ -77,19 +74,15 @@ class TriggerClock:
         *,
         rule: Rule = "linear",
         max_gap_s: float | None = None,
-        ratio: float = 1.0,
         marks: Sequence[Mark] | None = None,
         where: str = "triggers",
         labels: Sequence[str] | None = None,
-        error: ErrorType = RecordingError,
     ) -> None:
         self.stimulus_s: FloatArray = np.asarray(stimulus_s, dtype=np.float64)
         self.recording_s: FloatArray = np.asarray(recording_s, dtype=np.float64)
         self.rule = rule
         self.max_gap_s = np.inf if max_gap_s is None else max_gap_s
-        self.ratio = ratio
         self._where = where
-        self._error = error
         self._labels = labels or [f"trigger {k}" for k in range(self.stimulus_s.size)]
         marks = marks or [Mark.TRIGGER] * self.stimulus_s.size
         self._triggers: IntArray = _marked(marks, Mark.TRIGGER).nonzero()[0]
@@ -106,25 +99,25 @@ class TriggerClock:
 
     def _ahead(self, stimulus_s: FloatArray, recording_s: FloatArray) -> FloatArray:
         """How much further the recording went in each interval than the stimulus did; 0 within any drift."""
-        nominal = self.ratio * np.diff(stimulus_s)
+        nominal = np.diff(stimulus_s)
         ahead = np.diff(recording_s) - nominal
-        most = np.maximum(_JUMP_S * self.ratio, MAX_DRIFT * nominal)
+        most = np.maximum(_JUMP_S, MAX_DRIFT * nominal)
         return np.where(np.abs(ahead) > most, ahead, 0.0)
 
     def _mean_slope(self, lengths: FloatArray) -> float:
         """Slope of the line through all triggers by least squares, with pauses taken out of both clocks."""
         smooth = ~self.jumps
         stimulus = np.append(0.0, np.cumsum(lengths * smooth))
-        ahead = np.diff(self.recording_s) - self.ratio * lengths
+        ahead = np.diff(self.recording_s) - lengths
         residual = np.append(0.0, np.cumsum(ahead * smooth))
         centred = stimulus - stimulus.mean()
         spread = float(centred @ centred)
-        return self.ratio + (float(centred @ residual) / spread if spread > 0.0 else 0.0)
+        return 1.0 + (float(centred @ residual) / spread if spread > 0.0 else 0.0)
 
     @property
     def drift_ppm(self) -> float:
         """How much faster the recording's clock runs than nominal, in millionths; pauses do not count."""
-        return (self.slope / self.ratio - 1.0) * 1e6
+        return (self.slope - 1.0) * 1e6
 
     @property
     def dropped(self) -> IntArray:
@@ -156,7 +149,7 @@ class TriggerClock:
         stimulus = self.stimulus_s
         after, left, right = self._neighbours(times)
         nearest = np.where(times - stimulus[left] <= stimulus[right] - times, left, right)
-        anchor, slope = nearest, np.full(times.shape, self.ratio)
+        anchor, slope = nearest, np.ones(times.shape)
         if self.rule == "next":
             anchor = np.where(stimulus[left] == times, left, right)
         elif self.rule == "linear":
@@ -191,7 +184,7 @@ class TriggerClock:
         """Return notes on drift that matters, pauses, skips, and triggers that are missing."""
         found = []
         span = float(self.stimulus_s[-1] - self.stimulus_s[0])
-        apart_s = (self.slope - self.ratio) * span
+        apart_s = (self.slope - 1.0) * span
         if abs(apart_s) > _DRIFT_NOTE_S or self.jumps.any():
             found.append(
                 note(
@@ -268,10 +261,10 @@ class TriggerClock:
             return
         slopes = np.diff(self.recording_s)[moving] / lengths[moving]
         mostly_jumps = self.jumps[moving].mean() > 0.5
-        rate = (float(np.median(slopes)) if mostly_jumps else self.slope) / self.ratio
+        rate = float(np.median(slopes)) if mostly_jumps else self.slope
         apart_s = abs(rate - 1.0) * float(lengths.sum())
         if abs(rate - 1.0) > MAX_DRIFT and apart_s > _JUMP_S:
-            raise self._error(
+            raise RecordingError(
                 "the clocks of stimulus and triggers run at different rates",
                 where=self._where,
                 got=f"{rate:.6g} recording seconds in a stimulus second",
@@ -280,7 +273,7 @@ class TriggerClock:
             )
 
     def _wrong(self, what: str, label: str, got: str, expected: str) -> Exception:
-        return self._error(
+        return RecordingError(
             what,
             where=f"{self._where}, {label}" if label else self._where,
             got=got,

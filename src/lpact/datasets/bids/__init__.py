@@ -2,7 +2,7 @@
 
 ::
 
-    dataset_description.json, participants.tsv
+    dataset_description.json
     sub-<label>/[ses-<label>/]<meg|eeg|ieeg>/
         sub-<label>[_ses-<label>]_task-<label>[_run-<index>]_<meg|eeg|ieeg>.<fif|vhdr|edf|bdf|set|con|ds>
         …_<meg|eeg|ieeg>.json         SamplingFrequency must be that of the file
@@ -25,7 +25,7 @@ import polars as pl
 from pydantic import Field
 
 from lpact.codes import Reason
-from lpact.datasets._bids import DESCRIPTION, check_participants, read_description
+from lpact.datasets._bids import DESCRIPTION, read_description
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._finding import Finding
 from lpact.datasets._folder_dataset import (
@@ -108,7 +108,6 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
     def __init__(self, folder: SourceFolder, options: BidsOptions) -> None:
         super().__init__(folder, options)
         self.info = read_description(folder)
-        self._participants = check_participants(folder)
         self._set_recordings((self._id(files), files) for files in find_recordings(folder, options))
         self._opened: dict[RecordingId, tuple[Path, ...]] = {}
         self._shared: dict[str, tuple[dict[RecordingId, Heard], SharedWords]] = {}
@@ -250,7 +249,7 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
         return words, where, [missing, *findings] if unknown else findings
 
     def _paths(self) -> Iterator[Path | None]:
-        yield from (self.folder.file(DESCRIPTION), self._participants)
+        yield self.folder.file(DESCRIPTION)
         for recording_id, files in self.recordings.items():
             yield from self._recording_files(recording_id, files)
             yield from (files.channels, files.events, files.sidecar)
@@ -360,6 +359,5 @@ class Bids(FolderReader):
         ),
         Expected("channels", ("sub-*/**/*_channels.tsv",), needed=False),
         Expected("events", ("sub-*/**/*_events.tsv",), needed=False),
-        Expected("people", ("participants.tsv",), needed=False),
         Expected("electrode positions", ("sub-*/**/*_electrodes.tsv",), needed=False),
     )

@@ -67,18 +67,7 @@ def read_electrodes(
             remedy=f'download the file again; if the subject has none, write "{name}": []',
         )
     corrupted = _labels(corrupted_path, values[name])
-    findings = [
-        note(
-            label,
-            Reason.SIDECAR_DISAGREES,
-            folder.where(corrupted_path),
-            f"'{label}' of {name} is listed as corrupted and is no electrode",
-            "labels of electrode_labels.json",
-            "none is needed",
-        )
-        for label in corrupted
-        if label not in labels
-    ]
+    findings = []
     positions = []
     for position, label in enumerate(labels):
         if label.upper().startswith(_NOT_NEURAL):

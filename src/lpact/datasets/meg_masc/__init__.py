@@ -3,7 +3,6 @@
 ::
 
     dataset_description.json                                optional: name, version, licence
-    participants.tsv                                        optional: no subject may be listed twice
     sub-XX/ses-{0,1}/meg/
         sub-XX_ses-Y_task-Z_meg.con                         KIT recording, 208 sensors, 1,000 Hz
         sub-XX_ses-Y_task-Z_events.tsv                      onset, duration, trial_type, value, sample
@@ -22,6 +21,7 @@ import re
 import struct
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -32,7 +32,6 @@ from pydantic import Field
 from lpact.codes import Reason
 from lpact.datasets._bids import (
     DESCRIPTION,
-    check_participants,
     read_description,
 )
 from lpact.datasets._files.source_folder import SourceFolder
@@ -64,7 +63,6 @@ from lpact.datasets.meg_masc.events import (
     sound_name,
     story_words,
     timing_findings,
-    with_findings,
 )
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
@@ -112,7 +110,6 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
     def __init__(self, folder: SourceFolder, options: MegMascOptions) -> None:
         super().__init__(folder, options)
         self.info = read_description(folder, _INFO)
-        self._participants = check_participants(folder)
         self._set_recordings(self._find_recordings())
         self._events: dict[RecordingId, RecordingEvents] = {}
         self._words: dict[str, StoryWords] = {}
@@ -198,7 +195,7 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
         )
 
     def _paths(self) -> Iterator[Path | None]:
-        yield from (self._participants, self.folder.optional(DESCRIPTION))
+        yield self.folder.optional(DESCRIPTION)
         for stem in self.recordings.values():
             for ending in ("meg.con", "events.tsv", "meg.json", "channels.tsv"):
                 yield self.folder.optional(f"{stem}_{ending}")
@@ -265,7 +262,7 @@ class MegMascDataset(FolderDataset[MegMascOptions, str]):
             )
             notes.insert(0, spelling)
         words = story_words(story, known, self.options.conditions, where)
-        self._words[story] = with_findings(words, notes)
+        self._words[story] = replace(words, findings=(*notes, *words.findings))
         return self._words[story]
 
     def _envelope(self, story: str, words: StoryWords, files: Mapping[str, Path]) -> Envelope:
@@ -368,7 +365,6 @@ class MegMasc(FolderReader):
         _expected("events", f"{MEG_FOLDERS}*_events.tsv", needed=True),
         _expected("sidecars", f"{MEG_FOLDERS}*_meg.json"),
         _expected("tables of channels", f"{MEG_FOLDERS}*_channels.tsv"),
-        _expected("participants", "participants.tsv"),
         _expected("description", DESCRIPTION),
         _expected("sounds", f"{AUDIO}/*.wav"),
     )

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -560,8 +560,3 @@ def timing_findings(words: StoryWords, events: RecordingEvents, where: str) -> l
 
 def _described(word: WordEvent) -> str:
     return f"'{word.word}', {word.start_s:g} s into '{word.sound}'"
-
-
-def with_findings(words: StoryWords, more: Sequence[Finding]) -> StoryWords:
-    """Return the words with more findings before their own."""
-    return replace(words, findings=(*more, *words.findings))

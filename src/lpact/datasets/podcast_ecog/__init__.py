@@ -2,7 +2,7 @@
 
 ::
 
-    dataset_description.json, participants.tsv
+    dataset_description.json
     derivatives/ecogprep/sub-<XX>/ieeg/sub-<XX>_task-podcast_desc-highgamma_ieeg.fif
     sub-<XX>/ieeg/sub-<XX>_task-podcast_ieeg.edf, …_ieeg.json, …_channels.tsv     option signal = "raw"
     sub-<XX>/ieeg/sub-<XX>_space-MNI152NLin2009aSym_electrodes.tsv                optional
@@ -31,7 +31,6 @@ from lpact.codes import Reason
 from lpact.datasets._bids import (
     DESCRIPTION,
     Places,
-    check_participants,
     entities,
     read_description,
     read_electrodes,
@@ -109,7 +108,6 @@ class PodcastDataset(FolderDataset[PodcastOptions, Path]):
     def __init__(self, folder: SourceFolder, options: PodcastOptions) -> None:
         super().__init__(folder, options)
         self.info = read_description(folder)
-        self._participants = check_participants(folder)
         pattern = _SIGNALS[options.signal]
         self.recordings = {
             RecordingId(entities(path)["sub"], "1", "1", STIMULUS): path
@@ -285,7 +283,7 @@ class PodcastDataset(FolderDataset[PodcastOptions, Path]):
 
     def _paths(self) -> Iterator[Path | None]:
         folder = self.folder
-        yield from (folder.file(DESCRIPTION), self._participants)
+        yield folder.file(DESCRIPTION)
         for recording_id, path in self.recordings.items():
             try:
                 yield from open_raw(folder, path).files
@@ -318,7 +316,6 @@ class PodcastEcog(FolderReader):
         Expected("description and licence", (DESCRIPTION,)),
         Expected("recordings: high-gamma envelope, or voltage", tuple(_SIGNALS.values())),
         Expected("words with times", (TRANSCRIPT, *map(token_table, STAND_INS))),
-        Expected("people", ("participants.tsv",), needed=False),
         Expected("audio", (AUDIO,), needed=False),
         Expected("electrode positions", ("sub-*/ieeg/*_electrodes.tsv",), needed=False),
         Expected(
@@ -337,7 +334,6 @@ class PodcastEcog(FolderReader):
         homepage="https://openneuro.org/datasets/ds005574",
         include=(
             DESCRIPTION,
-            "participants.tsv",
             "derivatives/ecogprep/sub-*/ieeg/*desc-highgamma_ieeg.fif",
             "sub-*/ieeg/*_electrodes.tsv",
             "sub-*/ieeg/*_channels.tsv",
