@@ -10,7 +10,7 @@ import pytest
 
 from lpact.config import GridConfig
 from lpact.datasets.base import Recording, RecordingId, Span, Stimulus, TimeSeries, Units
-from lpact.errors import RecordingError
+from lpact.errors import ConfigError, RecordingError
 from lpact.grid import build_grid
 from lpact.math.resample import HRFS
 
@@ -162,5 +162,5 @@ def test_a_delay_between_trs_is_named():
     ],
 )
 def test_options_that_do_not_go_together(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ConfigError, match=message):
         GridConfig(**options)

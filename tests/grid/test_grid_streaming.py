@@ -155,14 +155,14 @@ def slow(rate_hz, **kwargs):
 def test_trs_have_one_clock():
     heard_s = words()["onset_s"].to_numpy()
     config = GridConfig(events="trs", lags_ms=(0.0,))
-    with pytest.raises(RecordingError, match="word times of its own"):
+    with pytest.raises(RecordingError, match="with its own word times"):
         build_grid(slow(0.5, word_onsets_s=heard_s), STIMULUS, config)
 
 
 def test_fast_samples_are_no_volumes():
     with pytest.raises(RecordingError) as error:
         build_grid(recording(noise()), STIMULUS, GridConfig(events="trs", lags_ms=(0.0,)))
-    assert error.value.got == "events = 'trs' with 50 samples a second"
+    assert error.value.got == "events = 'trs' with 50 samples per second"
 
 
 @pytest.mark.parametrize("events", ["words", "sentences"])

@@ -1,4 +1,4 @@
-"""What a severe control is: another feature matrix, made to be as good as the real one for the wrong reason."""
+"""Severe controls: feature matrices built to predict the brain for the wrong reason."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import ClassVar
 import numpy as np
 
 from lpact.features.availability import Missing
-from lpact.math.surrogates import autocorrelation_time
+from lpact.math.surrogates import autocorrelation_time, segment_slices
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
 
 
 @dataclass(frozen=True)
 class ControlInputs:
-    """Everything that a control may use. No control ever sees a neural response.
+    """Everything that a control may use; never a neural response.
 
     Attributes
     ----------
@@ -29,11 +29,11 @@ class ControlInputs:
     layer
         Layer of the real features.
     offered
-        Draws on offer for each (layer, context): ``offered[(3, "untrained")] == 5``.
+        Available draws for each (layer, context): ``offered[(3, "untrained")] == 5``.
     load
-        ``load(layer, context, draw)`` gives other features of the same model on the same grid.
+        ``load(layer, context, draw)`` returns other features of the same model on the same grid.
     draws
-        Draws of random controls that the study asks for.
+        Draws of random controls that the study configures.
     """
 
     features: FloatArray
@@ -60,8 +60,8 @@ class SevereControl(Plugin, ABC):
     counted
         Whether the ``paper`` gate profile counts it.
     surrogate
-        Whether its draws stand for features that know nothing of the stimulus, so that they are a null distribution.
-        Other controls know something, and are rivals.
+        Whether its draws carry no information about the stimulus, so that they are a null distribution. Other controls
+        are rivals.
     needs
         What it needs, in words, for the reference and the audit.
     """
@@ -88,8 +88,13 @@ class SevereControl(Plugin, ABC):
         """Return the control's features, [n_events, any number of columns]."""
 
 
+def longest_story(inputs: ControlInputs) -> int:
+    """Return the number of events of the longest story."""
+    return max(int(rows.stop - rows.start) for rows in segment_slices(inputs.story))
+
+
 RESERVED = ("real", "nuisance", "nuisance_plus_model")
-"""Conditions that are no controls."""
+"""Conditions that are not controls."""
 
 CONTROLS: Registry[SevereControl] = Registry(
     "control",

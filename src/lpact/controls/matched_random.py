@@ -1,13 +1,13 @@
-"""Random features with the real ones' statistics and none of their content."""
+"""Random features with the statistics of the real ones."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from lpact.codes import Reason
-from lpact.controls.base import ControlInputs, SevereControl
+from lpact.controls.base import ControlInputs, SevereControl, longest_story
 from lpact.features.availability import Missing
-from lpact.math.surrogates import matched_gaussian, phase_randomize_segments, segment_slices
+from lpact.math.surrogates import matched_gaussian, phase_randomize_segments
 from lpact.math.types import FloatArray
 
 MIN_STORY_EVENTS = 4
@@ -33,9 +33,8 @@ class RandomMatchedDim(SevereControl):
 class RandomMatchedAutocorr(SevereControl):
     """Multivariate phase-randomised surrogate, made within each story.
 
-    The Fourier phases of a story are rotated by random angles, the same for all columns: every
-    auto- and cross-spectrum and every mean of the story is kept, its alignment with the words is
-    lost. A story of one event cannot change.
+    The Fourier phases of a story are rotated by random angles, the same for all columns: every auto- and cross-spectrum
+    and every mean of the story is kept, its alignment with the words is lost. A story of one event does not change.
     """
 
     name = "random_matched_autocorr"
@@ -45,7 +44,7 @@ class RandomMatchedAutocorr(SevereControl):
 
     def unavailable(self, inputs: ControlInputs) -> Missing | None:
         """Return STORY_TOO_SHORT unless one story has enough events."""
-        longest = max(rows.stop - rows.start for rows in segment_slices(inputs.story))
+        longest = longest_story(inputs)
         if longest >= MIN_STORY_EVENTS:
             return None
         return Missing(

@@ -17,10 +17,14 @@ from lpact.datasets.validate import (
     unit_findings,
 )
 from lpact.errors import RecordingError
-from lpact.grid.candidates import Candidates, candidates, fir_delays
+from lpact.grid.candidates import (
+    Candidates,
+    candidates,
+    check_pace,
+    fir_delays,
+    with_all_words,
+)
 from lpact.grid.event_grid import EventGrid, Exclusion
-from lpact.grid.own_clock import as_held
-from lpact.grid.pace import check_pace
 from lpact.grid.responses import Rejection, read_responses, without_bad_spans
 from lpact.grid.words import slices, story_codes, times_s
 from lpact.math.types import BoolArray
@@ -28,7 +32,7 @@ from lpact.math.types import BoolArray
 
 @dataclass(frozen=True)
 class ReadGrid:
-    """A grid over all units of a recording, the indices of those that can be used, and why others cannot."""
+    """A grid over all units of a recording, the indices of usable ones, and findings on the others."""
 
     grid: EventGrid
     usable: list[int]
@@ -43,19 +47,13 @@ def build_grid(
 ) -> EventGrid:
     """Return the events of a recording with their responses at every candidate lag.
 
-    For a time series, the response is the mean over the samples of the event's window; an event is
-    kept only if its windows at all lags lie within the recording, so that all lags share the same
-    rows. Epoched data are taken as they are, with their own lags; their rows may be items that are
-    not words. The definitions are in ``docs/explanation/event-grid.md``.
+    For a time series, the response is the mean over the samples of the event's window; an event is kept only if its
+    windows at all lags lie within the recording, so that all lags share the same rows. Epoched data keep their own
+    lags; their rows may be items that are not words. docs/explanation/event-grid.md has the definitions. A grid without
+    events lists the reasons in its exclusions.
 
-    Without words, or if no event survives, the grid has zero events; its exclusions say why.
-
-    Raises
-    ------
-    RecordingError
-        If the recording is malformed, or does not fit the words or the configured events.
-    StimulusError
-        If the stimulus is malformed.
+    Raises `RecordingError` or `StimulusError` if recording or stimulus is malformed, or does not fit the other or the
+    configured events.
     """
     return read_grid(recording, stimulus, config, rejection).grid
 
@@ -66,7 +64,7 @@ def read_grid(
     config: GridConfig,
     rejection: Rejection | None = None,
 ) -> ReadGrid:
-    """Return a recording's grid and what is wrong with its units, in one pass over the signal."""
+    """Return a recording's grid and the findings on its units, in one pass over the signal."""
     check_recording(recording)
     check_stimulus(stimulus)
     check_word_onsets(recording, stimulus)
@@ -79,7 +77,7 @@ def read_grid(
         return ReadGrid(grid, usable, tuple(findings))
     if lacking := stimulus.lacks("onset_s"):
         raise RecordingError(
-            "a continuous recording needs to know when its items were presented",
+            "a continuous recording needs the times of its items",
             where=recording.where,
             got=f"stimulus '{stimulus.id}' ({stimulus.where}): {lacking}",
             expected="a time in seconds for each item",
@@ -98,13 +96,10 @@ def _series_grid(
     words = stimulus.words
     events = candidates(recording, signal, words, config)
     check_pace(recording, signal, events, config)
-    events = as_held(events, recording, words)
+    events = with_all_words(events, recording, words)
     stop_sample = events.first_sample + events.n_samples
     covered = (events.first_sample >= 0) & (stop_sample <= signal.n_samples)
-    uncovered = _uncovered(events, covered, signal, config.lags_ms)
-    events = replace(
-        events.take(np.asarray(covered.all(axis=0))), exclusions=(*events.exclusions, *uncovered)
-    )
+    events = _covered(events, covered, signal, config.lags_ms)
     events = without_bad_spans(events, recording.bad_spans, signal)
     read = read_responses(recording, signal, events, rejection)
     events = read.events
@@ -140,8 +135,7 @@ def _epoch_grid(
             where=f"{recording.where}, option 'grid.events'",
             got="events = 'trs' with one epoch per event",
             expected="events = 'words' or 'sentences', or a continuous time series",
-            remedy="set events = 'words' or 'sentences' for this dataset, "
-            "or provide the continuous recording",
+            remedy="set events = 'words' or 'sentences', or provide the continuous recording",
         )
     first_word = np.arange(words.height)
     stop_word = first_word + 1
@@ -177,7 +171,7 @@ def _epoch_grid(
 
 
 def _without_gaps(grid: EventGrid, usable: list[int]) -> EventGrid:
-    """Leave out epochs in which a usable unit has no finite value at some lag."""
+    """Leave out epochs in which a usable unit is not finite at some lag."""
     kept = np.isfinite(grid.responses[..., usable]).all(axis=(0, 2))
     if kept.all():
         return grid
@@ -193,24 +187,22 @@ def _without_gaps(grid: EventGrid, usable: list[int]) -> EventGrid:
 
 
 def _reference_lag(lags_ms: tuple[float, ...], wanted_ms: float | None) -> int:
-    """Index of the wanted lag; of the middle one if none is wanted or epochs lack it."""
+    """Index of the reference lag; of the middle one if there is none or epochs do not have it."""
     return lags_ms.index(wanted_ms) if wanted_ms in lags_ms else len(lags_ms) // 2
 
 
-def _uncovered(
+def _covered(
     events: Candidates, covered: BoolArray, signal: TimeSeries, lags_ms: tuple[float, ...]
-) -> tuple[Exclusion, ...]:
-    """Return the exclusion of events with a window outside the recording, if there are any."""
-    outside = ~covered.all(axis=0)
-    if not outside.any():
-        return ()
-    event = int(np.argmax(outside))
+) -> Candidates:
+    """Leave out events with a window outside the recording; ``covered`` is [n_lags, n_events]."""
+    kept = np.asarray(covered.all(axis=0))
+    if kept.all():
+        return events
+    event = int(np.argmin(kept))
     lag = int(np.argmin(covered[:, event]))
     first = int(events.first_sample[lag, event])
-    last = first + int(events.n_samples[event]) - 1
     detail = (
-        f"{events.noun} at {events.onset_s[event]:.3f} s: at lag {lags_ms[lag]:g} ms "
-        f"it needs samples {first} to {last}; the recording has {signal.n_samples}, "
-        f"from {signal.start_s:.3f} s on"
+        f"at lag {lags_ms[lag]:g} ms it needs samples {first} to {first + int(events.n_samples[event]) - 1}; "
+        f"the recording has {signal.n_samples}, from {signal.start_s:.3f} s on"
     )
-    return (Exclusion(Reason.WORDS_OUTSIDE_RECORDING, int(outside.sum()), detail),)
+    return events.without(kept, Reason.WORDS_OUTSIDE_RECORDING, detail)

@@ -1,4 +1,4 @@
-"""Candidate events of a time series: words, sentences or TRs, and the samples that answer them."""
+"""Candidate events of a time series: words, sentences or TRs, and the samples of their responses."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ from lpact.math.resample import HRFS, hrf_weights, lanczos_weights
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.math.windows import nearest_sample, window_samples
 
+FASTEST_TR_HZ = 5.0
+"""No scanner acquires volumes faster than this."""
+PAUSE_S, PAUSE_SHARE = 0.25, 0.02
+"""An event that takes this much longer in a recording, and this share of it, was interrupted."""
+_MIN_PACED = 20
+"""Fewer events may share samples by chance."""
 _LAG_TOLERANCE_MS = 1.0
 _TR_EDGE_TOLERANCE = 1e-6
 """In TRs: far above rounding error, far below any word's timing error."""
@@ -25,11 +31,10 @@ _TR_EDGE_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Candidates:
-    """Events before it is known which of them the recording covers.
+    """Events of a recording, some of which it may not cover.
 
-    The response of event i at lag l is the mean of the ``n_samples[i]`` samples from
-    ``first_sample[l, i]`` on. ``exclusions`` lists events that were left out already; ``n_events``
-    counts those too.
+    The response of event i at lag l is the mean of the ``n_samples[i]`` samples from ``first_sample[l, i]`` on.
+    ``exclusions`` lists events that were left out already; ``n_events`` counts those too.
     """
 
     noun: str
@@ -45,7 +50,7 @@ class Candidates:
     n_delays: int = 1
 
     def take(self, kept: BoolArray) -> Candidates:
-        """Return the events that are kept; how many there were stays."""
+        """Return the events that are kept; ``n_events`` does not change."""
         rows = np.flatnonzero(np.repeat(kept, self.n_delays))
         return replace(
             self,
@@ -58,51 +63,44 @@ class Candidates:
             weights=None if self.weights is None else self.weights[rows],
         )
 
+    def without(self, kept: BoolArray, reason: Reason, detail: str) -> Candidates:
+        """Return the events that are kept; the others become an exclusion, with the first of them in words."""
+        if kept.all():
+            return self
+        first = f"{self.noun} at {self.onset_s[int(np.argmin(kept))]:.3f} s: {detail}"
+        exclusion = Exclusion(reason, int((~kept).sum()), first)
+        return replace(self.take(kept), exclusions=(*self.exclusions, exclusion))
+
 
 def candidates(
     recording: Recording, signal: TimeSeries, words: pl.DataFrame, config: GridConfig
 ) -> Candidates:
-    """Return the events of a time series, as the study defines them."""
+    """Return the events of a time series, as the study defines them.
+
+    Words answer in the window ``[onset + lag, onset + lag + window)``, sentences in ``[first onset + lag, last offset +
+    lag)``.
+    """
     if config.events == "trs":
-        check_tr_lags(recording, signal, config)
+        _check_tr_lags(recording, signal, config)
         make = tr_candidates if config.tr_features == "pool" else filtered_tr_candidates
         return make(signal, words, config)
-    make = word_candidates if config.events == "words" else sentence_candidates
-    return make(signal, words, config, recording.word_onsets_s)
-
-
-def word_candidates(
-    signal: TimeSeries,
-    words: pl.DataFrame,
-    config: GridConfig,
-    word_onsets_s: FloatArray | None = None,
-) -> Candidates:
-    """One event per word; its window is ``[onset + lag, onset + lag + window)``."""
-    first_word = np.arange(words.height)
+    if config.events == "sentences":
+        return _windowed(
+            "sentence", signal, words, slices(words, "sentence_id"), None, config, recording
+        )
+    word = np.arange(words.height)
     window_s = config.window_ms / 1000.0
-    events = (first_word, first_word + 1)
-    return _windowed("word", signal, words, config.lags_ms, events, window_s, word_onsets_s)
-
-
-def sentence_candidates(
-    signal: TimeSeries,
-    words: pl.DataFrame,
-    config: GridConfig,
-    word_onsets_s: FloatArray | None = None,
-) -> Candidates:
-    """One event per sentence; its window is ``[first onset + lag, last offset + lag)``."""
-    events = slices(words, "sentence_id")
-    return _windowed("sentence", signal, words, config.lags_ms, events, None, word_onsets_s)
+    return _windowed("word", signal, words, (word, word + 1), window_s, config, recording)
 
 
 def filtered_tr_candidates(
     signal: TimeSeries, words: pl.DataFrame, config: GridConfig
 ) -> Candidates:
-    """One event per TR from the first word's onset to the last one's offset; words reach it through a filter.
+    """One event per TR from the first word's onset to the last one's offset, with filtered word features.
 
-    TR k is at ``start_s + k / fs``, where the filtered features are evaluated. With delays of a finite impulse response
-    they are evaluated at ``start_s + (k - delay) / fs`` for each of them instead, whether or not a TR was recorded
-    there. The sentence and story of a TR are those of the last word that began before its end.
+    Features of TR k are evaluated at ``start_s + k / fs``; with delays of a finite impulse response, at
+    ``start_s + (k - delay) / fs`` for each of them, whether or not a TR was recorded there. The sentence and story of a
+    TR are those of the last word that began before its end.
     """
     rate_hz, start_s = signal.sampling_rate_hz, signal.start_s
     onset_s, offset_s = times_s(words)
@@ -176,28 +174,28 @@ def _windowed(
     noun: str,
     signal: TimeSeries,
     words: pl.DataFrame,
-    lags_ms: tuple[float, ...],
     event_words: tuple[IntArray, IntArray],
     window_s: float | None,
-    word_onsets_s: FloatArray | None,
+    config: GridConfig,
+    recording: Recording,
 ) -> Candidates:
-    """Events that answer in a window of ``window_s``; None: as long as the event itself.
+    """Events with a response window of ``window_s``; None: as long as the event.
 
-    ``word_onsets_s`` are the words' times on the signal's own clock, where they differ from the stimulus'; an event
-    without one gets sample 0, and is left out by the caller.
+    Words are timed by the recording's own clock where it has one; an event without a time gets sample 0, and
+    `with_all_words` removes it.
     """
     first_word, stop_word = event_words
     word_onset_s, word_offset_s = times_s(words)
     onset_s, offset_s = word_onset_s[first_word], word_offset_s[stop_word - 1]
     rate_hz = signal.sampling_rate_hz
-    lag_s = np.array(lags_ms)[:, None] / 1000.0
+    lag_s = np.array(config.lags_ms)[:, None] / 1000.0
     heard_s, ended_s = onset_s, offset_s
-    if word_onsets_s is not None:
+    if (recorded_s := recording.word_onsets_s) is not None:
         last = stop_word - 1
-        heard_s = word_onsets_s[first_word]
-        ended_s = word_onsets_s[last] + word_offset_s[last] - word_onset_s[last]
-        told = np.isfinite(heard_s) & np.isfinite(ended_s)
-        heard_s, ended_s = (np.where(told, t, signal.start_s) for t in (heard_s, ended_s))
+        heard_s = recorded_s[first_word]
+        ended_s = recorded_s[last] + word_offset_s[last] - word_onset_s[last]
+        timed = np.isfinite(heard_s) & np.isfinite(ended_s)
+        heard_s, ended_s = (np.where(timed, t, signal.start_s) for t in (heard_s, ended_s))
     length_s = ended_s - heard_s if window_s is None else np.full(onset_s.size, window_s)
     return Candidates(
         noun=noun,
@@ -214,13 +212,13 @@ def _windowed(
     )
 
 
-def check_tr_lags(recording: Recording, signal: TimeSeries, config: GridConfig) -> None:
-    """Raise `RecordingError` where a lag is not a whole number of TRs, within 1 ms, or words have their own times."""
+def _check_tr_lags(recording: Recording, signal: TimeSeries, config: GridConfig) -> None:
+    """Raise `RecordingError` if a lag is not a whole number of TRs, within 1 ms, or words have their own times."""
     if recording.word_onsets_s is not None:
         raise RecordingError(
-            "a recording on a grid of TRs has word times of its own",
+            "a recording with its own word times cannot be put on a grid of TRs",
             where=f"{recording.where}, option 'grid.events'",
-            got="events = 'trs' with word times that follow the recording's triggers",
+            got="events = 'trs' with word times from the recording's triggers",
             expected="one clock for words and TRs, with the time of the first TR in start_s",
             remedy="set events = 'words' or 'sentences' for this dataset",
         )
@@ -256,3 +254,53 @@ def _wordless_trs(tr: IntArray, n_wordless: int, signal: TimeSeries) -> tuple[Ex
     time_s = signal.start_s + wordless / signal.sampling_rate_hz
     detail = f"TR {wordless} at {time_s:.3f} s: no word begins in it"
     return (Exclusion(Reason.NO_WORDS_IN_TR, n_wordless, detail),)
+
+
+def with_all_words(events: Candidates, recording: Recording, words: pl.DataFrame) -> Candidates:
+    """Leave out events with a word that has no time in the recording, or that the recording interrupts."""
+    heard_s = recording.word_onsets_s
+    if heard_s is None:
+        return events
+    known = np.concatenate(([0], np.cumsum(np.isfinite(heard_s))))
+    n_words = events.stop_word - events.first_word
+    timed = np.asarray(known[events.stop_word] - known[events.first_word] == n_words)
+    detail = "a word without a time in this recording"
+    events = events.without(timed, Reason.WORDS_WITHOUT_TIME, detail)
+    onset_s, _ = times_s(words)
+    last = events.stop_word - 1
+    lasted_s = onset_s[last] - onset_s[events.first_word]
+    extra_s = np.abs(heard_s[last] - heard_s[events.first_word] - lasted_s)
+    whole = extra_s <= np.maximum(PAUSE_S, PAUSE_SHARE * lasted_s)
+    longest = f"{extra_s.max():.3f} s" if extra_s.size else ""
+    detail = f"the stimulus paused or jumped within it (largest difference: {longest})"
+    return events.without(whole, Reason.BAD_SPAN, detail)
+
+
+def check_pace(
+    recording: Recording, signal: TimeSeries, events: Candidates, config: GridConfig
+) -> None:
+    """Raise `RecordingError` if samples are too fast to be TRs, or if several events would share one slow sample."""
+    rate_hz = signal.sampling_rate_hz
+    where = f"{recording.where}, option 'grid.events'"
+    if config.events == "trs" and rate_hz > FASTEST_TR_HZ:
+        raise RecordingError(
+            "the signal is too fast to be a series of TRs",
+            where=where,
+            got=f"events = 'trs' with {rate_hz:g} samples per second",
+            expected=f"at most {FASTEST_TR_HZ:g} per second, one per TR",
+            remedy="set events = 'words' or 'sentences' for this dataset",
+        )
+    if config.events == "trs" or rate_hz > FASTEST_TR_HZ or events.onset_s.size < _MIN_PACED:
+        return
+    starts = events.first_sample[0]
+    shared = 1.0 - np.unique(starts).size / starts.size
+    if (events.n_samples == 1).all() and shared > 0.2:
+        raise RecordingError(
+            f"the signal is slower than the {config.events}",
+            where=where,
+            got=f"events = '{config.events}' with one sample every {1 / rate_hz:g} s: "
+            f"{shared:.0%} of the events would share the sample of another",
+            expected="at least one sample per event",
+            remedy="set events = 'trs' for this dataset, with tr_features = 'hrf' or 'lanczos' and "
+            "lags that suit the haemodynamic response",
+        )

@@ -17,7 +17,7 @@ from lpact.math.windows import mean_slices, sum_slices
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Candidate events left out for one reason; ``detail`` is the first of them in words."""
+    """Candidate events left out for one reason; ``detail`` describes the first of them."""
 
     reason: Reason
     n_events: int
@@ -38,7 +38,7 @@ class EventGrid:
     responses
         Neural response of every event at every lag, [n_lags, n_events, n_units], C-contiguous.
     lags_ms, reference_lag
-        Lag of each layer of ``responses``, and the index of the lag that unfitted measures use.
+        Lag of each array of ``responses``, and the index of the lag for measures without a fit.
     units
         Brain units, in the recording's order.
     first_word, stop_word
@@ -48,12 +48,10 @@ class EventGrid:
     pooling
         How an event's words become one feature row.
     weights
-        [n_events · n_delays, n_words], sparse: feature rows are ``weights @ word features`` instead
-        of pooled words (haemodynamic responses, Lanczos filters). Row ``i · n_delays + j`` is event
-        i at delay j. None: words are pooled.
+        [n_events · n_delays, n_words], sparse: feature rows are ``weights @ word features`` (haemodynamic responses,
+        Lanczos filters). Row ``i · n_delays + j`` is event i at delay j. None: words are pooled.
     fir_delays
-        Delays of a finite impulse response, in TRs; features at each of them stand side by side.
-        Empty: none, which counts as one delay.
+        Delays of a finite impulse response, in TRs; features at each of them are side by side. Empty: no delays.
     exclusions, n_candidate_events
         Events left out, with reasons; and how many events there were before.
     """
@@ -88,18 +86,9 @@ class EventGrid:
     def pool(self, word_values: FloatArray) -> FloatArray:
         """Return the feature rows of the events: words pooled over each event, or filtered by ``weights``.
 
-        ``last`` and ``first`` select one word, ``mean`` and ``sum`` run over all words of an event.
-        An event of one word has that word's row, bit for bit. With delays of a finite impulse
-        response, block j holds all columns at the TR that is ``fir_delays[j]`` earlier.
-
-        Parameters
-        ----------
-        word_values
-            [n_words, n_columns].
-
-        Returns
-        -------
-        [n_events, n_delays · n_columns]
+        [n_words, n_columns] → [n_events, n_delays · n_columns]. ``last`` and ``first`` select one word, ``mean`` and
+        ``sum`` run over all words of an event. An event of one word has that word's row, bit for bit. With delays of a
+        finite impulse response, block j holds all columns at the TR that is ``fir_delays[j]`` earlier.
         """
         values = np.asarray(word_values, dtype=np.float64)
         if values.ndim != 2 or values.shape[0] != self.n_words:

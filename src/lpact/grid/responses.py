@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,18 +10,17 @@ from lpact.codes import Reason
 from lpact.datasets.base import Recording, Span, TimeSeries
 from lpact.datasets.validate import Finding, UnitScan
 from lpact.grid.candidates import Candidates
-from lpact.grid.event_grid import Exclusion
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.math.windows import mean_slices, nearest_sample, touches
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """Which events a signal itself rules out.
+    """Which events are rejected because of their signal.
 
-    An event is left out where more than ``units`` of the usable units go beyond ``threshold`` (absolute value, in the
-    signal's unit) in one of its windows. With ``missing_events``, a unit with stretches that are not finite stays
-    usable, and events whose windows touch such a stretch in any unit are left out; otherwise the unit is.
+    An event is left out if more than ``units`` of the usable units exceed ``threshold`` (absolute value, in the
+    signal's physical unit) in one of its windows. With ``missing_events``, a unit with missing samples stays usable, and events
+    whose windows include such a sample in any unit are left out; otherwise the unit is.
     """
 
     threshold: float | None = None
@@ -31,7 +30,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class ReadResponses:
-    """Responses [n_lags, n_events, n_units] of the events that are left, with what was found on the way."""
+    """Responses [n_lags, n_events, n_units] of the remaining events, usable units and findings."""
 
     events: Candidates
     values: FloatArray
@@ -57,16 +56,16 @@ def read_responses(
     if rejection.threshold is not None:
         kept = np.asarray((beyond <= rejection.units * len(usable)).all(axis=0))
         detail = f"more than {rejection.units:.0%} of the units beyond {rejection.threshold:g}"
-        events, values = _without(events, kept, Reason.BAD_SPAN, detail), values[:, kept]
+        events, values = events.without(kept, Reason.BAD_SPAN, detail), values[:, kept]
     if rejection.missing_events:
         kept = np.asarray(np.isfinite(values[..., usable]).all(axis=(0, 2)))
         detail = "values that are not finite"
-        events, values = _without(events, kept, Reason.MISSING_SAMPLES, detail), values[:, kept]
+        events, values = events.without(kept, Reason.MISSING_SAMPLES, detail), values[:, kept]
     return ReadResponses(events, values, usable, findings)
 
 
 def _beyond(block: FloatArray, threshold: float, usable: BoolArray, events: Candidates) -> IntArray:
-    """Usable units of a block that go beyond the threshold, by lag and event."""
+    """Usable units of a block that exceed the threshold, by lag and event."""
     counts = np.zeros(events.first_sample.shape, dtype=np.int64)
     for column in np.flatnonzero(usable):
         with np.errstate(invalid="ignore"):
@@ -79,7 +78,7 @@ def _beyond(block: FloatArray, threshold: float, usable: BoolArray, events: Cand
 def without_bad_spans(
     events: Candidates, spans: tuple[Span, ...], signal: TimeSeries
 ) -> Candidates:
-    """Leave out events with a window, at any lag, that touches a span which the source marks as unusable."""
+    """Leave out events with a window, at any lag, that overlaps a span marked as unusable in the source."""
     if not spans or not events.onset_s.size:
         return events
     flags = np.zeros(signal.n_samples, dtype=np.bool_)
@@ -89,17 +88,7 @@ def without_bad_spans(
     for first, stop in samples.tolist():
         # A span touches at least the sample nearest to its start, if the recording holds it.
         flags[max(0, first) : max(0, stop, first + 1)] = True
-    starts = events.first_sample
-    hits = [touches(flags, row, events.n_samples) for row in starts]
+    hits = [touches(flags, starts, events.n_samples) for starts in events.first_sample]
     bad: BoolArray = np.logical_or.reduce(hits)
     labels = ", ".join(sorted({span.label for span in spans}))
-    return _without(events, ~bad, Reason.BAD_SPAN, f"marked in the source: {labels}")
-
-
-def _without(events: Candidates, kept: BoolArray, reason: Reason, detail: str) -> Candidates:
-    if kept.all():
-        return events
-    event = int(np.argmin(kept))
-    first = f"{events.noun} at {events.onset_s[event]:.3f} s: {detail}"
-    exclusion = Exclusion(reason, int((~kept).sum()), first)
-    return replace(events.take(kept), exclusions=(*events.exclusions, exclusion))
+    return events.without(~bad, Reason.BAD_SPAN, f"marked in the source: {labels}")

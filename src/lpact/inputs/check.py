@@ -36,9 +36,7 @@ from lpact.datasets.validate import (
 )
 from lpact.errors import InputError, LPactError
 from lpact.features.parsing.parse import read_parse
-from lpact.grid.candidates import candidates
-from lpact.grid.own_clock import as_held
-from lpact.grid.pace import check_pace
+from lpact.grid.candidates import candidates, check_pace, with_all_words
 from lpact.grid.responses import without_bad_spans
 from lpact.grid.words import slices, story_codes, times_s
 from lpact.inputs.media import StimulusMedia, media_of
@@ -286,7 +284,7 @@ def _events(recording: Recording, stimulus: Stimulus) -> Events:
     elif words.height:
         found = candidates(recording, signal, words, config)
         check_pace(recording, signal, found, config)
-        found = as_held(found, recording, words)
+        found = with_all_words(found, recording, words)
         stop = found.first_sample + found.n_samples
         covered = ((found.first_sample >= 0) & (stop <= signal.n_samples)).all(axis=0)
         found = without_bad_spans(found.take(np.asarray(covered)), recording.bad_spans, signal)

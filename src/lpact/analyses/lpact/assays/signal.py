@@ -17,8 +17,7 @@ import scipy
 from lpact.config import DatasetConfig, PreprocessConfig
 from lpact.datasets.base import Dataset, Recording, RecordingId, Stimulus, TimeSeries
 from lpact.datasets.validate import UnitScan, check_recording
-from lpact.grid.own_clock import PAUSE_S, PAUSE_SHARE
-from lpact.grid.pace import FASTEST_TR_HZ
+from lpact.grid.candidates import FASTEST_TR_HZ, PAUSE_S, PAUSE_SHARE
 from lpact.grid.words import times_s
 from lpact.math.surrogates import autocorrelation_time
 from lpact.math.types import BoolArray, FloatArray, IntArray
