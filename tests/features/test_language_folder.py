@@ -122,7 +122,7 @@ def plant_code(model: Path) -> None:
 def test_code_of_an_unknown_architecture_is_never_run(model: Path) -> None:
     plant_code(model)
     edit(model / "config.json", model_type="own", auto_map=CODE)
-    refused(model, "code of its own, which is never run", "choose another model")
+    refused(model, "its own code, which is never run", "choose another model")
     assert not (model / "mark").exists()
 
 

@@ -311,7 +311,7 @@ def test_extracted_features_are_inputs(tmp_path: Path, monkeypatch: pytest.Monke
     path = turn(tmp_path)
     with pytest.raises(StudyInputError) as caught:
         study.run(tmp_path / "two", progress=False)
-    for part in (str(path), "not those that were extracted", "extract the features again"):
+    for part in (str(path), "have changed since they were extracted", "extract the features again"):
         assert part in str(caught.value)
     assert not (tmp_path / "two").exists()
 
