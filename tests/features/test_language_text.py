@@ -268,7 +268,7 @@ def test_what_stands_after_a_word(extra, joiner, text):
         (table(token=["a"]), None, "no column 'word'"),
         (table(word=["a", " "]), None, "row 2"),
         (table(word=["a", None]), None, "row 2"),
-        (table(word=["a", "b", "c"], story_id=["x", "y", "x"]), None, "comes back"),
+        (table(word=["a", "b", "c"], story_id=["x", "y", "x"]), None, "returns after"),
         (table(word=["a", "b"], story_id=["x", None]), None, "'story_id'"),
         (table(word=["a", "b"], space_after=["maybe", "no"]), None, "'maybe'"),
         (table(word=["a"], story_id=["x"]), {"x": "a", "y": "b"}, "story 'y'"),

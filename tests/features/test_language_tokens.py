@@ -302,7 +302,7 @@ def test_offsets_that_go_back_are_refused():
 
 def test_a_tokenizer_without_offsets_is_refused():
     slow = transformers.CanineTokenizer()  # code points, without a file of its own
-    with pytest.raises(FeatureError, match="which characters") as error:
+    with pytest.raises(FeatureError, match="no character offsets") as error:
         tokenise(slow, [joined(["a"], [""])], where="t")
     assert error.value.got == "CanineTokenizer"
 

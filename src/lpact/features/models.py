@@ -25,24 +25,24 @@ SHUFFLED = "shuffled"
 UNTRAINED = "untrained"
 STATIC = "static"
 CONTEXTS = (FULL, SENTENCE_RESET, REVERSED, SHUFFLED, UNTRAINED, STATIC)
-"""Contexts in which a model can be asked for features. ``untrained`` and ``shuffled`` come in several draws."""
+"""Contexts of features; ``untrained`` and ``shuffled`` have several draws."""
 
 
 @dataclass(frozen=True)
 class ModelPlace:
-    """Where a model's files are, if the user said so, and where features that are extracted are kept."""
+    """Folder of a model's files, if the user gave one, and folder of extracted features."""
 
     folder: Path | None = None
     features: Path = Path("lpact-features")
 
 
 FEATURE_SETS = "features/"
-"""Sets of extracted features are listed under this among a model's files, each with its dataset's name."""
+"""Prefix of sets of extracted features among a model's files."""
 
 
 @dataclass(frozen=True)
 class StoredSet:
-    """A set of extracted features on disk: its name, the digest of its content, and its files with their places."""
+    """A set of extracted features on disk: its name, the digest of its content, and its files."""
 
     name: str
     sha256: str
@@ -55,20 +55,20 @@ class StoredSet:
 
 
 class Progress(Protocol):
-    """What long work tells while it is done."""
+    """Shows the progress of long work."""
 
     def stage(self, name: str, total: int) -> None:
-        """A stage of ``total`` steps begins."""
+        """Begin a stage of ``total`` steps."""
         ...
 
     def advance(self, steps: int = 1) -> None:
-        """Some steps of the stage are done."""
+        """Count steps of the stage as done."""
         ...
 
 
 @dataclass(frozen=True)
 class ExtractionCost:
-    """What extraction still takes: words of all sets, tokens through the model, seconds here, bytes on disk."""
+    """Remaining extraction: sets, words, tokens through the model, seconds on this machine, bytes on disk."""
 
     n_sets: int = 0
     n_words: int = 0
@@ -78,11 +78,7 @@ class ExtractionCost:
 
     def __add__(self, other: ExtractionCost) -> ExtractionCost:
         return ExtractionCost(
-            self.n_sets + other.n_sets,
-            self.n_words + other.n_words,
-            self.tokens + other.tokens,
-            self.seconds + other.seconds,
-            self.n_bytes + other.n_bytes,
+            *map(sum, zip(vars(self).values(), vars(other).values(), strict=True))
         )
 
 
@@ -103,22 +99,19 @@ class ModelSource(Plugin, ABC):
     place: ModelPlace = ModelPlace()
 
     def at(self, place: ModelPlace) -> None:
-        """Tell the source where its files are."""
+        """Set the folders of model and features."""
         self.place = place
 
     @abstractmethod
     def offers(self, model: str, stimulus: Stimulus) -> Sequence[FeatureKey]:
-        """Return every feature set that can be had for ``stimulus``."""
+        """Return every available feature set for ``stimulus``."""
 
     @abstractmethod
     def load(self, key: FeatureKey, stimulus: Stimulus) -> FloatArray:
         """Return features [n_words, n_columns]; raises `FeatureError` when they do not fit the words."""
 
     def check(self, key: FeatureKey, stimulus: Stimulus) -> None:
-        """Raise `FeatureError` for a feature set that would not load, where a check is cheap.
-
-        The audit asks for every set on offer, so that a damaged file does not stop a run half-way.
-        """
+        """Raise `FeatureError` for a set that would not load, if that is cheap to find out."""
 
     def width(self, key: FeatureKey, stimulus: Stimulus) -> int:
         """Return the number of columns of a feature set."""
@@ -129,31 +122,28 @@ class ModelSource(Plugin, ABC):
         return True
 
     def cost(self, model: str, stimulus: Stimulus, contexts: Sequence[str]) -> ExtractionCost:  # noqa: ARG002
-        """Return what extraction of these contexts still takes."""
+        """Return the remaining extraction of these contexts."""
         return NO_COST
 
     def extract(
         self, model: str, stimulus: Stimulus, contexts: Sequence[str], progress: Progress
     ) -> None:
-        """Extract what is not there in these contexts, and keep it."""
+        """Extract and keep what is missing in these contexts."""
 
     def words(self, model: str, stimulus: Stimulus) -> WordValues | Missing:  # noqa: ARG002
-        """Return what the model says of each word in full context."""
+        """Return surprisal, entropy and states of each word in full context."""
         return NO_LANGUAGE
 
     def findings(self, model: str, stimulus: Stimulus) -> list[Finding]:  # noqa: ARG002
-        """Return what deserves a look in how the model read the words."""
+        """Return notes on how the model read the words."""
         return []
 
     def absent(self, model: str) -> str:  # noqa: ARG002
-        """Say what is missing before the model can be used; empty where nothing is.
-
-        Looks at this machine alone, and fetches nothing.
-        """
+        """Say what is missing on this machine before the model can be used; empty if nothing is. Fetches nothing."""
         return ""
 
     def folder(self, model: str) -> Path | None:  # noqa: ARG002
-        """Return where the model's files are on this machine, found once for all processes; None: it has none."""
+        """Return the folder of the model's files, found once for all processes; None without files."""
         return None
 
     def files(self, model: str) -> list[SourceFile]:  # noqa: ARG002
@@ -166,10 +156,7 @@ class ModelSource(Plugin, ABC):
         stimulus: Stimulus,  # noqa: ARG002
         contexts: Sequence[str],  # noqa: ARG002
     ) -> dict[str, StoredSet | None]:
-        """Return sets of these contexts that are extracted and kept, by name; None for one that is to come.
-
-        Raises `FeatureError` for a set whose content is not what was extracted.
-        """
+        """Return sets by name, None if not extracted yet; a set that has changed is a `FeatureError`."""
         return {}
 
 

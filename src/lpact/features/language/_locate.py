@@ -1,4 +1,4 @@
-"""Spans of words in a transcript: letters by alignment, punctuation by what stands beside them."""
+"""Spans of words in a transcript: letters by alignment, then adjacent punctuation."""
 
 from __future__ import annotations
 
@@ -180,6 +180,6 @@ def _missing(
         expected="the same signs between the words before and after it"
         if signs
         else "every word of the table, in order; case, accents, punctuation and spaces may differ",
-        remedy="mend the word or the transcript there (numbers must be written alike), "
-        "or leave the transcript out so that the words are joined",
+        remedy="correct the word or the transcript there (numbers must be written alike), "
+        "or leave the transcript out",
     )

@@ -69,8 +69,7 @@ def _too_many_words(story: Story, word: int, most: int, room: int) -> ConfigErro
         f"{most} words before each word are more than the model can read at once",
         where=f"story '{story.id}', row {story.first_row + word + 1} ('{story.words[word]}')",
         got=f"words with more than the {room} tokens of a passage for one word",
-        expected="a number of words that always fits",
-        remedy="ask for fewer words, or raise window_tokens (and word_context_tokens, where it is set)",
+        remedy="choose fewer words, or raise window_tokens (and word_context_tokens, if it is set)",
     )
 
 
@@ -123,7 +122,6 @@ def stretches(context: str, story: Story) -> list[tuple[int, int]]:
             "the context 'sentence_reset' needs sentences",
             where=f"story '{story.id}', column 'sentence_id' of the words table",
             got="no such column",
-            expected="the sentence of every word",
             remedy="add the column, or leave the context out",
         )
     edges = np.flatnonzero(np.diff(story.sentence)) + 1
@@ -151,13 +149,11 @@ def cut(
     overhang: int = 0,
     label: Callable[[int], str] | None = None,
 ) -> Iterator[Window]:
-    """Yield windows of at most ``room`` tokens in which the words ``words[0] … words[1] − 1`` are read, each once.
+    """Yield windows of at most ``room`` tokens that read the words ``words[0] … words[1] − 1``, each once.
 
-    A window holds at least ``room − stride`` tokens before the first word that it is read for, or all that there are.
-    It begins at a word or in a stretch of no word; amid a word only where the first word that it is read for would not
-    fit otherwise. Without ``overhang``, the window of a word depends on the tokens up to that word alone.
-    ``overhang``: tokens after the last word that stay in the window, where the model may see them. ``label`` names a
-    word in messages.
+    A window has at least ``room − stride`` tokens before its first word, or all of them. It begins within a word only
+    if its first word would not fit otherwise. ``overhang`` is the number of tokens after the last word that the model
+    may see; without it, the window of a word depends only on tokens up to it. ``label`` names a word in messages.
     """
     done, stop_word = words
     end = min(len(tokens.ids), int(tokens.last[stop_word - 1]) + 1 + overhang)
@@ -172,9 +168,7 @@ def cut(
                 "a word does not fit into the window that a model reads",
                 where=where if label is None else f"{where}, {label(done)}",
                 got=f"{size} tokens, after {room - stride} tokens of context, in a window of {room}",
-                expected="at least one whole word a window",
-                remedy=f"raise stride_tokens to at least {size}, and window_tokens with it; a model that cannot read "
-                "so many tokens at once cannot read the word: split it into several rows",
+                remedy=f"raise stride_tokens to at least {size}, and window_tokens with it, or split the word",
             )
         reach = begin + room if end <= begin + room else begin + room - overhang
         last = int(np.searchsorted(tokens.last, reach, side="left"))
@@ -198,8 +192,7 @@ def tail(tokens: WordTokens, *, room: int, where: str) -> Window:
         raise FeatureError(
             "a word does not fit into the passage that a model reads for it",
             where=where,
-            got=f"{stop - int(tokens.first[-1])} tokens, where there is room for {room}",
-            expected="at least the word itself",
+            got=f"{stop - int(tokens.first[-1])} tokens; there is room for {room}",
             remedy="raise word_context_tokens, and window_tokens if that is less",
         )
     return Window(int(tokens.first[first]), stop, n_words - 1, n_words)

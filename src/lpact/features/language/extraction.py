@@ -1,4 +1,4 @@
-"""From words and a model to feature sets on disk: planned, estimated, interruptible, resumed."""
+"""From words and a model to feature sets on disk: planned, estimated and resumable."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ from lpact.features.language.extra import require
 from lpact.features.language.feature_set import RECORD, FeatureSet, FeatureSetWriter, open_set
 from lpact.features.language.folder import Checksums, ModelFolder, declared_kind
 from lpact.features.language.loading import LanguageModel, load_model, resolve_precision
-from lpact.features.language.passes import (
-    Rows,
-    to_host,
-)
+from lpact.features.language.passes import Rows, to_host
 from lpact.features.language.reader import StoryReader
 from lpact.features.language.settings import DRAWN, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story
@@ -34,16 +31,16 @@ from lpact.validation import config_digest
 T = TypeVar("T")
 
 EXTRACTION_VERSION = 1
-"""Goes up whenever the same inputs give other numbers."""
+"""Raised whenever the same inputs give other numbers."""
 SHOWN_WORDS = 5
-"""Words that a note gives as examples."""
+"""Words that a note lists as examples."""
 PENDING_BLOCKS = 2
-"""Blocks that wait to be written while the model goes on."""
+"""Blocks that may wait to be written."""
 
 
 @dataclass(frozen=True)
 class PlannedSet:
-    """One feature set that is wanted: where it belongs, and what is there of it."""
+    """One feature set to extract, and its folder."""
 
     context: str
     draw: int
@@ -54,18 +51,18 @@ class PlannedSet:
 
     @property
     def n_done(self) -> int:
-        """Words of it that are on disk now."""
+        """Words that are on disk now."""
         found = open_set(self.path)
         return found.n_done if found is not None and found.key == self.key else 0
 
     @property
     def complete(self) -> bool:
-        """Whether it is all there."""
+        """Whether all words are on disk."""
         return self.n_done == self.n_words
 
 
 class Shelf:
-    """One loaded model: the trained one, or that of a draw of random weights; the last one asked for is kept."""
+    """Keeps one loaded model: the trained one, or one with random weights."""
 
     def __init__(self, folder: ModelFolder, options: ReadingOptions) -> None:
         self._folder, self._options = folder, options
@@ -129,7 +126,7 @@ class Extraction:
         return self._reader(None).model
 
     def estimate(self) -> ExtractionCost:
-        """Count what is left, and time one batch of it."""
+        """Count the remaining work, and time one batch."""
         wanted = self.unfinished
         if not wanted:
             return ExtractionCost()
@@ -145,7 +142,7 @@ class Extraction:
         return ExtractionCost(len(wanted), n_words, tokens, tokens / rate, n_bytes)
 
     def run(self, progress: Progress) -> list[FeatureSet]:
-        """Compute what is not there; finished blocks of words are kept whatever happens."""
+        """Compute what is missing; finished blocks of words are kept."""
         for planned in self.sets:
             if planned.complete:
                 continue
@@ -163,8 +160,6 @@ class Extraction:
             raise FeatureError(
                 "features have not been extracted",
                 where=str(planned.path),
-                got="nothing",
-                expected=f"features in context '{planned.context}'",
                 remedy="run the extraction",
             )
         return found
@@ -187,7 +182,7 @@ class Extraction:
             FeatureSetWriter(
                 planned.path,
                 key=planned.key,
-                about=planned.about | self._told(reader),
+                about=planned.about | self._facts(reader),
                 shape=shape,
                 dtype="float16" if half else "float32",
                 checksums=self.checksums,
@@ -213,7 +208,7 @@ class Extraction:
             writer.commit()
 
     def _check_model(self, planned: PlannedSet) -> None:
-        """Raise, and forget the set, where the model's files are no longer those that the set is named after."""
+        """Raise, and discard the set, if the model's files have changed."""
         checksums = self.checksums.of(self.folder.files)
         what = describe(
             self.folder, self.options, checksums, self.stories, planned.context, planned.draw
@@ -225,12 +220,11 @@ class Extraction:
             "the model's files changed while features were extracted",
             where=str(self.folder.path),
             got="other weights, tokenizer or configuration than at the start",
-            expected="files that do not change meanwhile",
-            remedy="run the extraction again: it begins with the files as they are now",
+            remedy="run the extraction again, with the current files",
         )
 
     def skipped_text(self) -> tuple[int, str]:
-        """How many stretches of transcripts are in no word, and the first of them."""
+        """Number of stretches of transcripts that are in no word, and the first of them."""
         found = [
             story.passage.text[start:end].strip()
             for story in self.stories
@@ -238,8 +232,8 @@ class Extraction:
         ]
         return len(found), found[0][:60] if found else ""
 
-    def _told(self, reader: StoryReader) -> dict[str, Any]:
-        """What a reader of the features wants to know, beside what they depend on."""
+    def _facts(self, reader: StoryReader) -> dict[str, Any]:
+        """Facts about the extraction that the features do not depend on."""
         model, limits = reader.model, reader.model.limits(self.options)
         rows = reader.unknown_words()
         words = [word for story in self.stories for word in story.words]
@@ -265,7 +259,7 @@ class Extraction:
 
 @contextmanager
 def ahead(items: Iterator[T]) -> Iterator[Iterator[T]]:
-    """An iterator whose next item is made by another thread while the last one is worked on."""
+    """An iterator whose next item is made in another thread while the last one is processed."""
     with ThreadPoolExecutor(1, "lpact-ahead") as pool:
         end = object()
         coming = [pool.submit(next, items, end)]
@@ -279,7 +273,7 @@ def ahead(items: Iterator[T]) -> Iterator[Iterator[T]]:
 
 
 def _write(writer: FeatureSetWriter, rows: Rows, where: str, before: Future[int] | None) -> int:
-    """Bring a block to the disk, unless the block before it failed; returns the number of its words."""
+    """Write a block, unless the block before it failed; return the number of its words."""
     if before is not None:
         before.result()
     torch = require("torch")
@@ -291,7 +285,6 @@ def _write(writer: FeatureSetWriter, rows: Rows, where: str, before: Future[int]
             "the model's numbers are not finite",
             where=where,
             got="values that overflow or are undefined",
-            expected="finite numbers",
             remedy='compute in another precision: precision = "float32"',
         )
     writer.append(values, to_host(rows.surprisal), to_host(rows.entropy))

@@ -1,4 +1,4 @@
-"""A model reads stories: in which passages, windows and batches, and what that costs."""
+"""Reading stories with a model: passages, windows, batches and cost."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from lpact.features.models import STATIC
 from lpact.math.types import IntArray
 
 PASSAGES_AT_A_TIME = 512
-"""Passages that the tokenizer gets together."""
+"""Passages per call of the tokenizer."""
 BLOCK_BYTES = 64 * 2**20
 BLOCK_BATCHES = 16
-"""A block of words ends when its states fill so many bytes, or its tokens so many batches."""
+"""Largest block of words: bytes of its states, and batches of its tokens."""
 FEWEST_BLOCK_WORDS = 128
-"""A story that ends ends its block too, unless it is that short."""
+"""A block ends with its story, unless it has fewer words."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class StoryReader:
         return self.options.batch_tokens or (2048 if self.model.device == "cpu" else 32768)
 
     def blocks(self, context: str, draw: int) -> Iterator[list[ReadSequence]]:
-        """Yield sequences in the order of their words, in blocks that depend on text and options alone."""
+        """Yield sequences in the order of their words, in blocks that depend only on text and options."""
         self._check_promise(context)
         model = self.model
         per_word = (model.n_layers + 1) * model.width * 4
@@ -111,7 +111,7 @@ class StoryReader:
         return Rows(hidden, surprisal, entropy)
 
     def n_tokens(self, context: str) -> int:
-        """Tokens that a context takes through the model, about, without making its passages."""
+        """Estimate the tokens that a context passes through the model."""
         if context == STATIC:
             return 0
         return sum(
@@ -121,7 +121,7 @@ class StoryReader:
         )
 
     def unknown_words(self) -> list[int]:
-        """Rows of the words table with characters for which the tokenizer has its token for the unknown."""
+        """Rows of the words table with characters that the tokenizer does not know."""
         unknown = self.model.tokenizer.unk_token_id
         if unknown is None:
             return []
@@ -150,17 +150,17 @@ class StoryReader:
         return n_rows * length / max(seconds[-1], 1e-6)
 
     def _check_promise(self, context: str) -> None:
-        """Raise `ConfigError` where passages for one word are too short for the least context that was asked for."""
+        """Raise `ConfigError` if passages for one word are shorter than min_context_tokens."""
         least, most = self.options.min_context_tokens, self.options.words_before(context)
         if not least or not self._by_word(context):
             return
         room = self.model.word_room(self.options)
         if most is not None or room <= least:
             raise ConfigError(
-                f"the context '{context}' cannot grant every word so many tokens before it",
+                f"the context '{context}' does not have so many tokens before every word",
                 where="option 'min_context_tokens'",
                 got=least,
-                expected=f"no such promise where {most} words are read before each"
+                expected=f"0, since {most} words are read before each word"
                 if most is not None
                 else f"fewer than the {room} tokens of a passage for one word",
                 remedy="lower it, leave it out, or raise word_context_tokens and window_tokens",
@@ -170,14 +170,14 @@ class StoryReader:
         return self.options.future == "hidden" and self.model.kind == "masked"
 
     def _by_word(self, context: str) -> bool:
-        """Whether a passage of its own is read for every word."""
+        """Whether every word has its own passage."""
         if context == STATIC:
             return False
         fresh = context in WORD_BY_WORD or self.options.words_before(context) is not None
         return fresh or self._hides_future()
 
     def _tokens(self, story: Story) -> WordTokens:
-        """Tokens of a whole story; they are the same in every context, and kept."""
+        """Tokens of a whole story, cached: they are the same in every context."""
         if story.first_row not in self._story_tokens:
             rows = [story.first_row]
             (own,) = tokenise(self.model.tokenizer, [story.passage], where=self.where, rows=rows)
@@ -216,7 +216,7 @@ class StoryReader:
     def _fitting(
         self, context: str, draw: int, story: Story, reading: Reading, tokens: WordTokens
     ) -> tuple[Reading, WordTokens]:
-        """A passage for one word, without its farthest words where other neighbours gave it too many tokens."""
+        """A passage for one word, without its farthest words if rearranging made it too long."""
         room = self.model.word_room(self.options)
         while len(tokens.ids) > room and reading.first > 0:
             begin, word = nearer(reading, tokens, room), reading.begin + reading.first
@@ -239,7 +239,7 @@ class StoryReader:
             return
         limits = self.model.limits(self.options)
         whole = (0, len(reading.passage.starts))
-        # Where the future is seen, half of what the stride leaves is for the words after.
+        # If the model sees the future, half of the stride is for the words after.
         overhang = limits.stride // 2 if self.model.kind == "masked" else 0
         yield from cut(
             tokens,
@@ -310,9 +310,9 @@ def _check_known(model: LanguageModel, ids: IntArray) -> None:
         return
     unknown = int(ids.max())
     raise FeatureError(
-        f"the tokenizer of the model '{model.folder.name}' is not its own",
+        f"the tokenizer of the model '{model.folder.name}' does not fit its weights",
         where=str(model.folder.path),
         got=f"token {unknown} ({model.tokenizer.convert_ids_to_tokens(unknown)!r})",
-        expected=f"tokens 0 to {model.n_vectors - 1}, for which the weights hold vectors",
+        expected=f"tokens 0 to {model.n_vectors - 1}",
         remedy="fetch weights and tokenizer of the same model",
     )

@@ -1,8 +1,7 @@
-"""Stories as texts that a model can read, with the place of every word in them.
+"""Stories as texts for a model, with the place of every word in them.
 
-The text of a story is its words joined, or its transcript. In a transcript, words are found by their
-letters and digits alone: case, accents, punctuation, spaces, Unicode form, and whether a contraction is
-written apart or together, make no difference.
+The text of a story is its words joined, or its transcript. In a transcript, words are found by letters and digits
+only: case, accents, punctuation, spaces, Unicode form and split contractions make no difference.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Passage:
     ends: IntArray
 
     def words(self) -> list[str]:
-        """Return every word as it stands in the text."""
+        """Return every word as it is written in the text."""
         spans = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         return [self.text[start:end] for start, end in spans]
 
@@ -43,8 +42,8 @@ class Passage:
 class Story:
     """One document: the words ``first_row …`` of a words table.
 
-    ``sentence`` is the sentence of each word, or None where the table tells none. ``joiner`` stands between
-    words that are arranged anew. ``skipped`` are stretches ``[start, end)`` of a transcript that are in no word.
+    ``sentence`` is the sentence of each word, or None. ``joiner`` separates rearranged words. ``skipped`` are stretches
+    ``[start, end)`` of a transcript that are in no word.
     """
 
     id: str
@@ -64,10 +63,10 @@ class Story:
         return Passage(self.passage.text[first : int(ends[-1])], starts - first, ends - first)
 
     def arranged(self, order: IntArray) -> Passage:
-        """Return the words at these indices of the story, in this order, with the joiner between.
+        """Return the words at these indices, in this order, separated by the joiner.
 
-        A word brings along the punctuation around it, and what else stands up to the next word; the last one only what
-        is before it, since the rest would be read after it.
+        Each word keeps the punctuation around it; the last one only that before it, since the rest would be read after
+        it.
         """
         before, after, lengths = self._pieces
         cells = self._cells
@@ -83,7 +82,7 @@ class Story:
 
     @cached_property
     def _pieces(self) -> tuple[list[str], list[str], IntArray]:
-        """What goes with each word: signs that touch it from the left; all else up to the next word, and the joiner."""
+        """Text before each word (signs that touch it) and after it (up to the next word, with the joiner)."""
         text, starts, ends = self.passage.text, self.passage.starts, self.passage.ends
         between = [text[e:s] for e, s in zip(ends[:-1], starts[1:], strict=True)]
         before, after = [], []
@@ -111,14 +110,14 @@ def read_stories(
     Parameters
     ----------
     words
-        Column ``word``; also ``story_id`` (else all words are one story), ``sentence_id``, and ``space_after``
-        (yes or no) or Universal Dependencies' ``misc`` (``SpaceAfter=No``), if any.
+        Column ``word``; optional ``story_id`` (else all words are one story), ``sentence_id``, and ``space_after``
+        (yes or no) or Universal Dependencies' ``misc`` (``SpaceAfter=No``).
     where
         The table's name in messages.
     transcripts
-        Text of every story by its id. The model reads it in place of the joined words.
+        Text of every story by its id, which replaces the joined words.
     joiner
-        What stands between two words, where the table does not say otherwise.
+        Text between two words, unless the table says otherwise.
     """
     cells = _cells(words, where)
     bounds = _bounds(words, where)
@@ -155,28 +154,19 @@ def read_stories(
 def locate(
     words: Sequence[str], text: str, *, where: str, first_row: int = 0
 ) -> tuple[Passage, list[Stretch]]:
-    """Find every word, in order, in a transcript.
+    """Find every word, in order, in a transcript; return the passage and the stretches that are in no word.
 
-    A word's span runs from its first to its last letter, and over the punctuation next to them that the cell has
-    too. A word without letters (``--``) is found between its neighbours.
-
-    Returns
-    -------
-    passage
-        The transcript with the words' spans.
-    skipped
-        Stretches ``[start, end)`` of the transcript with letters that are in no word: stage directions, names of
-        speakers. They begin and end at words; one that is neither in brackets nor a label is only accepted if the
-        next 24 letters of the words follow it.
-
-    A word that is not there is a `StimulusError` that names it; rows are counted from ``first_row``.
+    A word's span goes from its first to its last letter, with adjacent punctuation that the cell has too. A word
+    without letters (``--``) is found between its neighbours. Stretches in no word are stage directions and names of
+    speakers; one that is neither in brackets nor a label is accepted only if the next 24 letters of the words follow
+    it. A missing word is a `StimulusError`; rows count from ``first_row``.
     """
     starts, ends, skipped = word_spans(words, text, where=where, first_row=first_row)
     return Passage(text, starts, ends), skipped
 
 
 def _joined(cells: Sequence[str], after: Sequence[str]) -> Passage:
-    """Join cells as they are; a span leaves out blanks at the ends of its cell."""
+    """Join cells; a span leaves out blanks at the ends of its cell."""
     starts, ends, pieces, at = [], [], [], 0
     for cell, blank in zip(cells, [*after[:-1], ""], strict=True):
         bare = cell.lstrip(BLANKS)
@@ -193,7 +183,6 @@ def _cells(words: pl.DataFrame, where: str) -> list[str]:
             "the words table has no column 'word'",
             where=where,
             got="columns " + ", ".join(words.columns),
-            expected="a column 'word'",
             remedy=did_you_mean("word", words.columns),
         )
     cells: list[str | None] = words["word"].cast(pl.String).to_list()
@@ -203,7 +192,6 @@ def _cells(words: pl.DataFrame, where: str) -> list[str]:
                 "a word is empty",
                 where=f"{where}, column 'word', row {row + 1}",
                 got=repr(cell),
-                expected="at least one character that is not blank",
                 remedy="fill the cell, or leave the row out",
             )
     return [cell for cell in cells if cell is not None]
@@ -224,10 +212,9 @@ def _bounds(words: pl.DataFrame, where: str) -> list[tuple[str, int, int]]:
     for story, length in zip(ids, lengths, strict=True):
         if story in seen:
             raise StimulusError(
-                "a story comes back after another one",
+                "a story returns after another one",
                 where=f"{where}, column 'story_id', row {start + 1}",
                 got=repr(story),
-                expected="all words of a story in consecutive rows",
                 remedy="sort the words, or give every story its own id",
             )
         seen.add(story)
@@ -252,37 +239,33 @@ def _check_filled(words: pl.DataFrame, column: str, where: str) -> None:
             f"'{column}' of a word has no value",
             where=f"{where}, column '{column}', row {missing[0] + 1}, word {words['word'][missing[0]]!r}",
             got="nothing",
-            expected="a value in every row",
             remedy="fill the cell, or leave the column out",
         )
 
 
 def _check_transcripts(stories: Sequence[str], transcripts: Mapping[str, str], where: str) -> None:
-    for story in transcripts:
-        if story not in stories:
-            raise StimulusError(
-                f"there is a transcript of story '{story}', which has no words",
-                where=where,
-                got=f"a transcript named '{story}'",
-                expected="stories " + ", ".join(f"'{s}'" for s in stories[:12]),
-                remedy=f"name the transcript by its story's id; {did_you_mean(story, stories)}",
-            )
-    for story in stories:
-        if story not in transcripts:
-            raise StimulusError(
-                f"there is no transcript of story '{story}'",
-                where=where,
-                got="transcripts of " + (", ".join(f"'{s}'" for s in transcripts) or "no story"),
-                expected="a transcript of every story, or none at all",
-                remedy=f"add the transcript; {did_you_mean(story, transcripts)}",
-            )
+    extra = [
+        f"there is a transcript of story '{s}', which has no words"
+        for s in transcripts
+        if s not in stories
+    ]
+    missing = [f"there is no transcript of story '{s}'" for s in stories if s not in transcripts]
+    for what in (*extra, *missing):
+        raise StimulusError(
+            what,
+            where=where,
+            got="transcripts of " + (", ".join(f"'{s}'" for s in transcripts) or "no story"),
+            expected="one transcript for each of the stories "
+            + ", ".join(f"'{s}'" for s in stories[:12]),
+            remedy="give every story a transcript, named by its id, or no story",
+        )
 
 
 def separators(words: pl.DataFrame, *, joiner: str, where: str) -> list[str]:
     """Return the text after every word, [n words].
 
-    It is ``joiner``, but nothing after ``space_after = no`` or ``SpaceAfter=No`` in ``misc``; after
-    ``space_after = yes`` it is the joiner, or a space where the joiner is empty.
+    It is ``joiner``; nothing after ``space_after = no`` or ``SpaceAfter=No`` in ``misc``; and the joiner, or else a
+    space, after ``space_after = yes``.
     """
     after = [joiner] * words.height
     if "misc" in words.columns:
@@ -300,7 +283,7 @@ def separators(words: pl.DataFrame, *, joiner: str, where: str) -> list[str]:
                     where=f"{where}, column 'space_after', row {row + 1}, word {words['word'][row]!r}",
                     got=repr(cell),
                     expected="yes, no, true, false, 1, 0, or nothing",
-                    remedy="mend the cell, or leave the column out",
+                    remedy="fix the cell, or leave the column out",
                 )
             after[row] = "" if value in _NO else joiner or " "
     return after

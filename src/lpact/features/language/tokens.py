@@ -1,4 +1,4 @@
-"""How words meet tokens: by the characters that both cover, never by spelling."""
+"""Tokens of words, by the characters that both cover."""
 
 from __future__ import annotations
 
@@ -43,22 +43,11 @@ def match_tokens(
     """Return the tokens of every word of a passage.
 
     A token belongs to a word if both cover a character that is not blank: a token over two words belongs to both,
-    and all tokens that are bytes of one character belong to its word. A token of blanks alone belongs to none.
+    and all tokens that are bytes of one character belong to its word. A token of blanks belongs to none. A word without
+    a token is a `FeatureError`.
 
-    Parameters
-    ----------
-    passage
-        Text and words.
-    ids
-        [n tokens].
-    offsets
-        Characters ``[start, end)`` of the text that each token covers, [n tokens, 2].
-    where
-        Tokenizer or model, for messages.
-    rows
-        Row of the first word in the words table, or of every word, from 0; for messages.
-
-    A word without a token is a `FeatureError`.
+    ``offsets`` are the characters ``[start, end)`` of each token, [n tokens, 2]. For messages, ``where`` names the
+    tokenizer, and ``rows`` is the row of the first word in the words table, or of every word, from 0.
     """
     token_ids = np.asarray(ids, dtype=np.int64).reshape(-1)
     start, end = _without_blanks(passage.text, np.asarray(offsets, dtype=np.int64).reshape(-1, 2))
@@ -67,8 +56,7 @@ def match_tokens(
         raise FeatureError(
             "the tokenizer's offsets are not in reading order",
             where=where,
-            got=f"{len(token_ids)} tokens whose characters go back",
-            expected="starts and ends that never fall",
+            got=f"{len(token_ids)} tokens, some of which go back",
             remedy="use a tokenizer that keeps the order of characters",
         )
     first = np.searchsorted(end[solid], passage.starts, side="right")
@@ -92,11 +80,10 @@ def tokenise(
     """
     if not getattr(tokenizer, "is_fast", False):
         raise FeatureError(
-            "the tokenizer does not tell which characters its tokens cover",
+            "the tokenizer has no character offsets",
             where=where,
             got=type(tokenizer).__name__,
-            expected="a fast tokenizer (a folder with tokenizer.json)",
-            remedy="open the tokenizer with transformers, save it as a fast one, and use that folder",
+            remedy="save it as a fast tokenizer (tokenizer.json) with transformers, and use that folder",
         )
     if not passages:
         return []
@@ -150,10 +137,9 @@ def _leads(first: IntArray, last: IntArray, solid: BoolArray) -> IntArray:
 def _free_prefixes(
     tokenizer: Any, ids: IntArray, offsets: IntArray, blanks: dict[int, bool]
 ) -> None:
-    """Take the character away from a blank that the tokenizer itself has put before a text.
+    """Empty the offsets of a blank that the tokenizer itself has put before a text, in place.
 
-    Such a token covers, by its offsets, the first character of the next token, which is not its own. ``blanks``
-    remembers which ids are blank; ``offsets`` is changed in place.
+    The offsets of such a token cover the first character of the next token. ``blanks`` caches which ids are blank.
     """
     sharing = np.flatnonzero(offsets[1:, 0] < offsets[:-1, 1])
     for token in np.unique(ids[sharing]).tolist():
@@ -176,7 +162,5 @@ def _no_token(
         where=f"{where}, row {row + 1}, word {word!r} ({codes})",
         got="no token over its characters in "
         + repr(passage.text[max(start - SHOWN, 0) : end + SHOWN]),
-        expected="at least one token for every word",
-        remedy="mend or leave out the word (the tokenizer drops these characters), "
-        "or use a model whose tokenizer keeps them",
+        remedy="correct or leave out the word (the tokenizer drops these characters), or use another model",
     )
