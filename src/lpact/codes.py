@@ -10,7 +10,7 @@ class _Explained(StrEnum):
 
     explanation: str
 
-    def __new__(cls, code: str, explanation: str) -> _Explained:
+    def __new__(cls, code: str, explanation: str = "") -> _Explained:
         member = str.__new__(cls, code)
         member._value_ = code
         member.explanation = explanation
@@ -211,7 +211,7 @@ class Reason(_Explained):
     )
     SOURCE_ROWS_MENDED = (
         "source_rows_mended",
-        "Cells of a source table are wrong in a known way, and were mended as the finding says.",
+        "Cells of a source table are wrong in a known way, and were corrected as the finding says.",
     )
     SOURCE_STANDS_IN = (
         "source_stands_in",
@@ -340,7 +340,7 @@ class Reason(_Explained):
     )
     WINDOW_NOT_HELD = (
         "window_not_held",
-        "The recording holds no samples of its own in this window after word onset: it is sampled too slowly, or its "
+        "The recording has no samples in this window after word onset: it is sampled too slowly, or its "
         "epochs have no such lag.",
     )
     MEDIA_NOT_RELEASED = (
@@ -380,7 +380,7 @@ class Reason(_Explained):
     )
     COLLINEAR_MECHANISMS = (
         "collinear_mechanisms",
-        "Two mechanisms are nearly collinear and cannot be told apart by stripping.",
+        "Two mechanisms are nearly collinear and cannot be separated by stripping.",
     )
 
 

@@ -68,14 +68,14 @@ def audit(
     responses
         An array [n_stimuli, n_units] or [n_stimuli, n_repetitions, n_units], or `Responses`; a list of these, one per
         subject; or a mapping from subject to these. Arrays have the same rows for all subjects; `Responses` with
-        ``stimulus_ids`` need not. In a list, subjects without a name of their own are ``01``, ``02`` …. Missing values
+        ``stimulus_ids`` need not. In a list, unnamed subjects are ``01``, ``02`` …. Missing values
         are NaN; events with one are left out for that subject, unless ``preprocess`` says otherwise.
     words
         What the rows are: a list of words, or a pandas or Polars table with any of the columns ``word``,
         ``onset_s``, ``offset_s``, ``sentence_id``, ``story_id``, ``log_frequency``. Columns with the name of a
         mechanism (``surprisal`` …) are its values. A column ``stimulus_id`` says which stimulus of the responses a
         row belongs to, if there are several per stimulus, or if the responses are in another order.
-        What needs a column that is not there is unavailable, and the report says so. None: the rows are items.
+        What needs a missing column is unavailable, and the report says so. None: the rows are items.
     sampling_rate_hz
         Set for continuous recordings: ``responses`` are then [n_samples, n_units] on the clock of ``words``.
     name

@@ -29,7 +29,7 @@ class PluginOptions(Section):
 class Plugin:
     """Base of everything that can be registered.
 
-    Subclasses set ``name`` and ``summary``, and may replace ``Options`` with a model of their own.
+    Subclasses set ``name`` and ``summary``, and may replace ``Options`` with their own model.
     """
 
     name: ClassVar[str]
@@ -103,7 +103,7 @@ class Registry(Generic[P]):
         return found
 
     def register(self, plugin: type[P]) -> type[P]:
-        """Add a plugin class in a session of your own; installed packages use entry points instead."""
+        """Add a plugin class in this session; installed packages use entry points instead."""
         where = f"{plugin.__module__}.{plugin.__qualname__}"
         name = getattr(plugin, "name", "")
         if name in self._announced or name in self._entries:

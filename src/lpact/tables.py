@@ -199,7 +199,7 @@ def run_tables(analyses: Sequence[str]) -> dict[str, Table]:
 def declared_tables() -> dict[str, Table]:
     """Every declared table by name: those of the engine and of all analyses that can be imported.
 
-    A broken plug-in that nobody asked for stops nothing; using or listing it is an error.
+    A broken plug-in is an error only when it is used or listed.
     """
     for name in ANALYSES.names():
         with suppress(RegistryError):

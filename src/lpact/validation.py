@@ -5,11 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from lpact.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -25,15 +30,17 @@ class Strict(BaseModel):
         return _tuples(values)
 
 
-class _ClearErrors(type(BaseModel)):  # type: ignore[misc]
+class _ClearErrors(ModelMetaclass):
     """Turns errors of sections that are built in Python into `ConfigError`."""
 
-    def __call__(cls, *args: Any, **values: Any) -> Any:
-        try:
-            return super().__call__(*args, **values)
-        except ValidationError as error:
-            name = cls.__name__.removesuffix("Config").removesuffix("Section")
-            raise _config_error(cls, error, name, f"the options of {name} are") from None
+    if not TYPE_CHECKING:  # type checkers keep the signatures of the sections
+
+        def __call__(cls, *args: Any, **values: Any) -> Any:
+            try:
+                return super().__call__(*args, **values)
+            except ValidationError as error:
+                name = cls.__name__.removesuffix("Config").removesuffix("Section")
+                raise _config_error(cls, error, name, f"the options of {name} are") from None
 
 
 class Section(Strict, metaclass=_ClearErrors):

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.explorer import make_big_run, questions
 
 from explorer_runs import shared_tiny
-from lpact.store import StoredRun, verify_outputs
+from lpact.store import StoredRun
 
 pytestmark = pytest.mark.stress
 
@@ -21,7 +21,6 @@ def test_a_repeated_run_is_a_run(tmp_path: Path, tmp_path_factory: pytest.TempPa
     made = make_big_run(tiny, tmp_path / "big", wanted)
     big = StoredRun(tmp_path / "big")
     assert made >= wanted
-    assert verify_outputs(tmp_path / "big") == []
     total = 0
     for table in big.tables():
         frame = big.table(table.name)  # checks types, missing values and the key

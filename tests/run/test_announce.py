@@ -12,7 +12,7 @@ from lpact.errors import RunError
 from lpact.run.journal import announced
 from lpact.run.stages import AUDIT
 from lpact.run.status import LOG_NAME, STATUS_NAME, run_status
-from lpact.store import FolderLock, partial_folder, was_begun
+from lpact.store import FolderLock, partial_folder
 from small_study import SMALL
 
 CONFIG: StudyConfig = lpact.load_study(SMALL).config
@@ -45,7 +45,7 @@ def test_it_is_seen_and_keeps_others_out(out: Path) -> None:
             FolderLock(partial_folder(out))
     # What follows takes the lock at once; until then there is nothing to resume, and no log.
     FolderLock(partial_folder(out)).release()
-    assert not was_begun(out)
+    assert not (partial_folder(out) / "study").exists()
     assert not (partial_folder(out) / LOG_NAME).exists()
     assert run_status(out).state == "interrupted"
 
@@ -63,11 +63,11 @@ def test_what_goes_wrong_before_a_resume_leaves_all_as_it_was(out: Path) -> None
     (partial / "study").write_text(CONFIG.digest())
     before = b'{"format": 1, "state": "failed"}'
     (partial / STATUS_NAME).write_bytes(before)
-    assert was_begun(out)
+    assert (partial_folder(out) / "study").exists()
     with pytest.raises(ValueError, match="wrong"):
         fail(out, ValueError("wrong"))
     assert (partial / STATUS_NAME).read_bytes() == before
-    assert was_begun(out)
+    assert (partial_folder(out) / "study").exists()
     FolderLock(partial).release()
 
 

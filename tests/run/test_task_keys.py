@@ -19,9 +19,8 @@ from lpact.analyses.lpact.stimulus_controls import JUDGING
 from lpact.config import SharedConfig, StudyConfig
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, study_keys
-from lpact.run.collect import Measuring
-from lpact.run.conduct import Conductor
 from lpact.run.executors.base import perform
+from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import Reporter
 from lpact.store import MemoryTasks
 from lpact.store.code import SHARED, code_digest, source_digests
@@ -286,12 +285,12 @@ def test_the_model_that_mechanisms_are_taken_from_is_in_every_key(found) -> None
 
 PLUGINS = ("controls", "datasets", "features", "analyses/lpact/levels")
 ORDERING = (
-    "run/conduct.py",
     "run/executors",
-    "run/journal",
-    "run/memory.py",
-    "run/records.py",
+    "run/journal.py",
+    "run/machine.py",
+    "run/progress.py",
     "run/stages.py",
+    "run/status.py",
     "report",  # an explanation imports its renderers when it is shown, which no task does
 )
 """What says when and where work is done, and no number."""

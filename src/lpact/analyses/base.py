@@ -4,7 +4,7 @@ The engine plans, runs, resumes, reports, archives and compares every analysis t
 into tasks: a job says what to do, a key says all that its result depends on. The key is a hash of the job and the code
 that it may run, of the part of the configuration that matters to it, of the checksums of its sources, of the keys of
 the tasks whose results it needs, and of the libraries in use. A result with the same key is the same result,
-whichever study, run or machine asked for it first.
+whichever study, run or machine made it first.
 """
 
 from __future__ import annotations
@@ -189,15 +189,15 @@ class Material:
     more: Mapping[str, pl.DataFrame] = field(default_factory=dict)
 
     def table(self, name: str) -> pl.DataFrame:
-        """A table by full name; one that is not there is a `KeyError`."""
+        """A table by full name; a missing one is a `KeyError`."""
         return self.tables[name] if name in self.tables else self.more[name]
 
     def has(self, *names: str) -> bool:
-        """Whether all of these tables are there."""
+        """Whether all of these tables exist."""
         return all(name in self.tables or name in self.more for name in names)
 
     def lacks(self, *names: str) -> tuple[str, ...]:
-        """Those of these tables that are not there."""
+        """Those of these tables that do not exist."""
         return tuple(name for name in names if not self.has(name))
 
 
@@ -223,9 +223,9 @@ class Analysis(Plugin, ABC):
     figures
         Names of its figures by section of the report ("verdict", "why", "how sure", "how it was made").
     commands
-        Commands of its own: name on the command line to ``"module:function"`` (or ``"module:app"`` for a Typer app).
+        Its own commands: name on the command line to ``"module:function"`` (or ``"module:app"`` for a Typer app).
     kinds
-        Kinds of plug-ins of its own: the kind's plural to ``"module:REGISTRY"`` and the option that names them
+        Its own kinds of plug-ins: the kind's plural to ``"module:REGISTRY"`` and the option that names them
         (``"relational.alignments"``). Options of such plug-ins are in the table ``options`` beside that option.
     starter
         Values of options in the file that `lpact init` writes, where the defaults would take minutes.
@@ -287,7 +287,7 @@ class Analysis(Plugin, ABC):
     def derive(
         self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]
     ) -> Mapping[str, Callable[[], pl.DataFrame]]:
-        """Tables that need all rows of others, by name; each is made when it is asked for.
+        """Tables that need all rows of others, by name; each is made when it is read.
 
         A derived table may have the name of a measured one: ``tables`` then holds the measured rows.
         """
@@ -448,7 +448,7 @@ class Keys:
 
 
 def _drop(config: dict[str, Any], path: Sequence[str]) -> None:
-    """Remove one table of a configuration, if it is there."""
+    """Remove one table of a configuration, if it exists."""
     for part in path[:-1]:
         config = config.get(part, {})
     config.pop(path[-1], None)
@@ -470,5 +470,5 @@ def digest(parts: Sequence[object]) -> str:
 
 
 def analyses_of(study: StudyConfig) -> dict[str, Analysis]:
-    """The analyses that a study asks for, by name, in the order of its file."""
+    """The analyses of a study, by name, in the order of its file."""
     return {name: ANALYSES.get(name)(section) for name, section in study.analyses.items()}

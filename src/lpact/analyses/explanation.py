@@ -1,6 +1,6 @@
 """What an analysis concludes, as data: terminal, report, explorer and notebook render these records.
 
-An analysis fills them from tables alone; no surface adds a reason or a number of its own.
+An analysis fills them from tables alone; no surface adds a reason or a number.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _input_changes(before: Manifest, after: Manifest) -> tuple[InputChange, ...]
         for manifest in (before, after)
     )
     return tuple(
-        InputChange(*key, kind, first.get(key), second.get(key))
+        InputChange(key[0], key[1], kind, first.get(key), second.get(key))
         for key, kind in _changes(first, second)
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import shutil
 import stat
 import zipfile
 from dataclasses import dataclass
@@ -145,38 +145,19 @@ def _write(handle: BinaryIO, root: Path, lock: Lock, description: bytes) -> None
     """Entries in the order of their names, with one time and one permission."""
     with zipfile.ZipFile(handle, "w", compresslevel=6) as archive:
         for name in sorted({*lock.content.files, LOCK_FILE, CRATE_FILE}):
+            entry = zipfile.ZipInfo(name, _TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = _UNIX
+            entry.external_attr = _MODE
             if name == CRATE_FILE:
-                archive.writestr(_entry(name), description)
-            else:
-                _add(archive, root / name, name, lock)
+                archive.writestr(entry, description)
+                continue
+            entry.file_size = (root / name).stat().st_size
+            large = entry.file_size >= 2**31
+            with (
+                (root / name).open("rb") as source,
+                archive.open(entry, "w", force_zip64=large) as made,
+            ):
+                shutil.copyfileobj(source, made, _CHUNK)
         # Nobody could open an archive that is beyond the limits.
         check_entries(archive.infolist(), handle.tell(), root)
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, _TIME)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.create_system = _UNIX
-    entry.external_attr = _MODE
-    return entry
-
-
-def _add(archive: zipfile.ZipFile, path: Path, name: str, lock: Lock) -> None:
-    """Add a file, hashed while it is read, so that only the locked content gets in."""
-    digest = hashlib.sha256()
-    entry = _entry(name)
-    entry.file_size = path.stat().st_size
-    large = entry.file_size >= 2**31
-    with path.open("rb") as source, archive.open(entry, "w", force_zip64=large) as made:
-        while chunk := source.read(_CHUNK):
-            digest.update(chunk)
-            made.write(chunk)
-    facts = lock.content.files.get(name)
-    if facts is not None and facts.sha256 != digest.hexdigest():
-        raise RunError(
-            "a file changed while it was exported",
-            where=str(path),
-            got=digest.hexdigest(),
-            expected=facts.sha256,
-            remedy="restore the run from a copy, and export again",
-        )

@@ -34,9 +34,9 @@ _BYTES = r"^\d+(\.\d+)? ?([kMGTP]i?)?B$"
 
 
 class SlurmConfig(Section):
-    """Jobs that `cluster = "slurm"` asks SLURM for; each holds as many worker processes as cores."""
+    """Jobs that `cluster = "slurm"` submits; each holds as many worker processes as cores."""
 
-    jobs: Annotated[int, Field(ge=1)] = Field(1, description="Jobs to ask for.")
+    jobs: Annotated[int, Field(ge=1)] = Field(1, description="Number of jobs.")
     cores: Annotated[int, Field(ge=1)] = Field(
         1, description="Cores of a job; each runs one worker process with one BLAS thread."
     )
@@ -46,7 +46,7 @@ class SlurmConfig(Section):
     walltime: str = Field(
         "01:00:00",
         pattern=r"^(\d+-)?\d{1,3}(:\d{2}){0,2}$",
-        description="Longest time of a job, as SLURM writes it. Jobs that end are asked for again while the run lasts.",
+        description="Longest time of a job, as SLURM writes it. Jobs that end are replaced while the run lasts.",
     )
     queue: str = Field(
         "", pattern=_WORD, description="Partition; empty: the cluster's own default."
@@ -120,7 +120,7 @@ class RunConfig(Section):
     cluster: str = Field(
         "",
         description="Where tasks run: empty for this machine, the address of a Dask scheduler (`tcp://host:port`, or "
-        "`tls://host:port`), or `slurm` for jobs of its own (see `run.slurm`).",
+        "`tls://host:port`), or `slurm` for SLURM jobs (see `run.slurm`).",
     )
     patience_s: Annotated[float, Field(gt=0)] = Field(
         600.0,
@@ -136,7 +136,7 @@ class RunConfig(Section):
         if value in ("", "slurm") or re.fullmatch(r"(tcp|tls)://\S+", value):
             return value
         raise ValueError(
-            f"'{value}' is no cluster; write tcp://host:port, tls://host:port, or slurm"
+            f"'{value}' is not a cluster; write tcp://host:port, tls://host:port, or slurm"
         )
 
 
@@ -172,7 +172,7 @@ class SharedConfig(Section):
         named = self.mechanisms.model
         if named is not None and named not in {m.name for m in self.models}:
             raise ValueError(
-                f"mechanisms.model '{named}' is no model of the study; name one of them"
+                f"mechanisms.model '{named}' is not a model of the study; name one of them"
             )
         return self
 
@@ -201,7 +201,7 @@ class StudyConfig(SharedConfig):
 
     analyses: dict[str, SerializeAsAny[Section]] = Field(
         default_factory=dict,
-        description="The analyses of the study, by name; in the file each is a table of its own (`[lpact]`).",
+        description="The analyses of the study, by name; each is a separate table in the file (`[lpact]`).",
     )
 
     @model_serializer(mode="wrap")

@@ -15,11 +15,10 @@ from lpact.config import RunConfig, StudyConfig
 from lpact.errors import LPactError
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, check_device, provenance
-from lpact.run.collect import Measuring
-from lpact.run.conduct import Conductor
 from lpact.run.executors.local import open_executor
 from lpact.run.features import extract_features
 from lpact.run.journal import Journal, announced
+from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import Reporter, Several
 from lpact.run.stages import AUDIT, DECISION, TABLES
 from lpact.run.status import LOG_NAME, read_status

@@ -68,37 +68,31 @@ def plan_features(
     transcripts: str | Path | Mapping[str, str] | None = None,
     **options: Any,
 ) -> Extraction:
-    """What `extract_features` would do: its ``sets`` with what is there of them, and `estimate`."""
+    """What `extract_features` would do: its ``sets``, which of them exist, and an `estimate`."""
     table = as_words(words)
-    contexts = _listed(contexts)
     if isinstance(transcripts, str | Path):
         transcripts = read_transcripts(Path(transcripts), table.stories)
-    options["device"] = _device(str(options.get("device", "auto")))
+    if options.get("device", "auto") == "auto":
+        options["device"] = "cuda" if require("torch").cuda.is_available() else "cpu"
     reading = validate_model(
         ReadingOptions, options, where="extraction", what="options of the extraction are"
     )
-    _check_contexts(contexts)
+    listed = _contexts(contexts)
     if table.frame.is_empty():
         raise StimulusError(
             "the words table has no words",
             where=table.where,
             got="no rows",
             expected="one row per word",
-            remedy="check that this is the file",
+            remedy="check that this is the right file",
         )
-    _check_name(name or default_name(str(model)))
+    name = _checked_name(name or default_name(str(model)))
     folder = find_model(str(model), revision=reading.revision)
     stories = read_stories(
         table.frame, where=table.where, transcripts=transcripts, joiner=reading.joiner
     )
     return Extraction(
-        folder,
-        stories,
-        reading,
-        out=Path(out),
-        name=name or default_name(str(model)),
-        contexts=list(dict.fromkeys(contexts)),
-        where=table.where,
+        folder, stories, reading, out=Path(out), name=name, contexts=listed, where=table.where
     )
 
 
@@ -121,12 +115,12 @@ def extract_features(
     model
         A folder, a GGUF file, a hub name, or ``lpact-tiny``.
     words
-        A TSV file or data frame with a column ``word``; ``story_id`` and ``sentence_id`` where there are such.
+        A TSV file or data frame with a column ``word``, and optionally ``story_id`` and ``sentence_id``.
     out
-        Folder for feature sets. What is there already, from the same model, text and options, is not computed again.
+        Folder for feature sets. Existing sets of the same model, text and options are not computed again.
     contexts
         Any of full, sentence_reset, reversed, shuffled, untrained, static, and fixed-N for N words before each word; a
-        list, or a text with commas; ``all`` stands for those without a number.
+        list, or a text with commas; ``all`` means those without a number.
     name
         Folder of the model's sets inside ``out``; default: the model's own name.
     transcripts
@@ -141,7 +135,7 @@ def extract_features(
     Returns
     -------
     sets
-        One for each context and draw, in the order asked for.
+        One for each context and draw, in the given order.
     """
     extraction = plan_features(
         model, words, out, contexts=contexts, name=name, transcripts=transcripts, **options
@@ -150,18 +144,23 @@ def extract_features(
         return extraction.run(report)
 
 
-def _listed(contexts: str | Sequence[str]) -> list[str]:
-    """Contexts one by one, ``all`` spelt out."""
-    asked = contexts.split(",") if isinstance(contexts, str) else contexts
-    named = [context.strip() for context in asked if context.strip()]
-    return [c for name in named for c in (KNOWN_CONTEXTS if name == "all" else (name,))]
-
-
-def _device(asked: str) -> str:
-    """A device by name; ``auto`` is a GPU where there is one."""
-    if asked != "auto":
-        return asked
-    return "cuda" if require("torch").cuda.is_available() else "cpu"
+def _contexts(contexts: str | Sequence[str]) -> list[str]:
+    """Contexts one by one, each once, with ``all`` expanded."""
+    given = contexts.split(",") if isinstance(contexts, str) else contexts
+    named = [context.strip() for context in given if context.strip()]
+    listed = [c for name in named for c in (KNOWN_CONTEXTS if name == "all" else (name,))]
+    unknown = [context for context in listed if not is_context(context)]
+    if unknown or not listed:
+        raise ConfigError(
+            f"there is no context '{unknown[0]}'" if unknown else "no context is given",
+            where="contexts",
+            got=unknown[0] if unknown else "none",
+            expected=", ".join(KNOWN_CONTEXTS) + ", fixed-N",
+            remedy=did_you_mean(unknown[0], (*KNOWN_CONTEXTS, "fixed-10"))
+            if unknown
+            else "name one",
+        )
+    return list(dict.fromkeys(listed))
 
 
 def default_name(model: str) -> str:
@@ -171,35 +170,14 @@ def default_name(model: str) -> str:
     return plain.removesuffix(".gguf")
 
 
-def _check_name(name: str) -> None:
-    """A model's folder lies inside the output folder, whatever it is called."""
+def _checked_name(name: str) -> str:
+    """A name that stays inside the output folder."""
     if not NAME.fullmatch(name):
         raise ConfigError(
             "the model needs another name for its folder",
             where="name",
             got=name,
             expected="letters, digits, '.', '_' and '-', the first a letter or digit",
-            remedy="name one: `--name`, or the argument 'name'",
+            remedy="choose one with `--name`, or the argument 'name'",
         )
-
-
-def _check_contexts(contexts: Sequence[str]) -> None:
-    for context in contexts:
-        if is_context(context):
-            continue
-        known = (*KNOWN_CONTEXTS, "fixed-10")
-        raise ConfigError(
-            "there is no such context",
-            where="contexts",
-            got=context,
-            expected=", ".join(KNOWN_CONTEXTS) + ", fixed-N",
-            remedy=did_you_mean(context, known),
-        )
-    if not contexts:
-        raise ConfigError(
-            "no context is asked for",
-            where="contexts",
-            got="none",
-            expected=", ".join(KNOWN_CONTEXTS) + ", fixed-N",
-            remedy="name at least one",
-        )
+    return name

@@ -1,4 +1,4 @@
-"""A study before its data are there: what it asks for, where that comes from, and what is missing."""
+"""A study before its data are available: what it needs, where that comes from, and what is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from pathlib import Path
 
 from lpact.analyses.base import analyses_of
 from lpact.analyses.explanation import Block
-from lpact.config import Role, RunConfig, SharedConfig, StudyConfig
+from lpact.config import (
+    DatasetConfig,
+    LanguageModelConfig,
+    Role,
+    RunConfig,
+    SharedConfig,
+    StudyConfig,
+)
 from lpact.controls.base import CONTROLS
 from lpact.datasets.base import DATASETS, role_of
 from lpact.datasets.catalogue import Download
@@ -20,7 +27,7 @@ from lpact.run.features import wanted_contexts
 
 @dataclass(frozen=True)
 class DatasetOutline:
-    """One dataset of the study. ``missing`` says what is missing; it is empty where nothing is."""
+    """One dataset of the study. ``missing`` says what is missing, if anything."""
 
     name: str
     reader: str
@@ -33,7 +40,7 @@ class DatasetOutline:
 
 @dataclass(frozen=True)
 class ModelOutline:
-    """One model of the study. ``missing`` says what is missing; it is empty where nothing is."""
+    """One model of the study. ``missing`` says what is missing, if anything."""
 
     name: str
     source: str
@@ -44,7 +51,7 @@ class ModelOutline:
 
 @dataclass(frozen=True)
 class Outline:
-    """What a study asks for: ``controls`` with their draws, and ``blocks`` with what each analysis says, by name."""
+    """What a study needs: ``controls`` with their draws, and ``blocks`` that each analysis shows, by name."""
 
     datasets: tuple[DatasetOutline, ...]
     models: tuple[ModelOutline, ...]
@@ -66,55 +73,34 @@ class Outline:
 def outline_study(config: StudyConfig, run: RunConfig) -> Outline:
     """Look for datasets and models without opening them."""
     return Outline(
-        datasets=_datasets(config, run),
-        models=_models(config, run),
+        datasets=tuple(_dataset(entry, run.paths.get(entry.name)) for entry in config.datasets),
+        models=tuple(_model(model, run, wanted_contexts(config)) for model in config.models),
         controls=control_draws(config),
         blocks={name: own.outline(config) for name, own in analyses_of(config).items()},
     )
 
 
-def _datasets(config: StudyConfig, run: RunConfig) -> tuple[DatasetOutline, ...]:
-    found = []
-    for entry in config.datasets:
-        reader = DATASETS.get(entry.reader, where=f"dataset '{entry.name}'")
-        path = run.paths.get(entry.name)
-        folder = None if path is None else Path(os.path.normpath(path))
-        missing = ""
-        if reader.needs_path and folder is None:
-            missing = f"no folder is given: [run.paths] {entry.name}"
-        elif reader.needs_path and folder is not None and not folder.is_dir():
-            missing = f"{folder} does not exist"
-        found.append(
-            DatasetOutline(
-                entry.name,
-                entry.reader,
-                role_of(entry),
-                folder,
-                missing,
-                reader.extra,
-                reader.download,
-            )
-        )
-    return tuple(found)
+def _dataset(entry: DatasetConfig, path: str | None) -> DatasetOutline:
+    reader = DATASETS.get(entry.reader, where=f"dataset '{entry.name}'")
+    folder = None if path is None else Path(os.path.normpath(path))
+    missing = ""
+    if reader.needs_path and folder is None:
+        missing = f"no folder is given: [run.paths] {entry.name}"
+    elif reader.needs_path and folder is not None and not folder.is_dir():
+        missing = f"{folder} does not exist"
+    about = (folder, missing, reader.extra, reader.download)
+    return DatasetOutline(entry.name, entry.reader, role_of(entry), *about)
 
 
-def _models(config: StudyConfig, run: RunConfig) -> tuple[ModelOutline, ...]:
-    contexts = wanted_contexts(config)
-    found = []
-    for model in config.models:
-        source = build_source(model)
-        folder = run.models.get(model.name)
-        source.at(ModelPlace(None if folder is None else Path(folder), Path(run.features)))
-        found.append(
-            ModelOutline(
-                model.name, model.source, model.layers, contexts, source.absent(model.name)
-            )
-        )
-    return tuple(found)
+def _model(model: LanguageModelConfig, run: RunConfig, contexts: tuple[str, ...]) -> ModelOutline:
+    source, folder = build_source(model), run.models.get(model.name)
+    source.at(ModelPlace(None if folder is None else Path(folder), Path(run.features)))
+    missing = source.absent(model.name)
+    return ModelOutline(model.name, model.source, model.layers, contexts, missing)
 
 
 def control_draws(config: SharedConfig) -> dict[str, int]:
-    """Draws of every control, where the dataset and the model allow it."""
+    """Draws of every control, if the dataset and the model allow it."""
     return {
         name: config.controls.draws if CONTROLS.get(name).random else 1
         for name in config.controls.include

@@ -22,8 +22,8 @@ from lpact.config import StudyConfig
 from lpact.errors import RunError
 from lpact.features.models import NO_COST, ExtractionCost
 from lpact.run.audit import StudyAudit, check_device
-from lpact.run.collect import Measuring
 from lpact.run.machine import Limits, held_bytes, machine_limits
+from lpact.run.measure import Measuring
 from lpact.run.stages import AUDIT, DECISION, FEATURES, REPORT, TABLES
 from lpact.tables import MODEL_FILES, find_table
 

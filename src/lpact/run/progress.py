@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -313,7 +313,7 @@ class _Bars(_Shown):
     def overall(self, estimate: Estimate) -> None:
         self._estimate = estimate
         if estimate.fraction is not None:
-            shown = {"amount": _percent(estimate), "left": _ends(estimate)}
+            shown: dict[str, Any] = {"amount": _percent(estimate), "left": _ends(estimate)}
             if self._overall is None:
                 self._overall = self._progress.add_task("overall", total=1.0, **shown)
             self._progress.update(self._overall, completed=estimate.fraction, **shown)

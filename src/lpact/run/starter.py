@@ -148,7 +148,7 @@ def _plugin_options(table: str, registry: Registry[Any]) -> list[str]:
 def _options(
     fields: Mapping[str, FieldInfo], values: Mapping[str, Any], *, explain: bool = True
 ) -> list[str]:
-    """Lines of options: those in ``values`` are set, the others stand at their default behind a ``#``.
+    """Lines of options: those in ``values`` are set, the others are at their default behind a ``#``.
 
     Without explanations, only those in ``values`` are listed.
     """
@@ -212,7 +212,7 @@ def _is_table(field: FieldInfo) -> bool:
 
 
 def _is_section(field: FieldInfo) -> bool:
-    """Whether the option is a table with options of its own."""
+    """Whether the option is a table of options."""
     return isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
 
 

@@ -24,7 +24,6 @@ from lpact.store.manifest import (
     differences,
     library_versions,
     read_manifest,
-    verify_outputs,
     write_manifest,
 )
 from lpact.store.rundir import (
@@ -32,7 +31,6 @@ from lpact.store.rundir import (
     clear_leftovers,
     partial_folder,
     refuse_foreign,
-    was_begun,
 )
 from lpact.store.shelves import FolderShelf, Shelf, open_shelf
 from lpact.store.stored import LazyTables, RunState, RunTables, StoredRun, existing_run
@@ -80,8 +78,6 @@ __all__ = [
     "storage_errors",
     "table_path",
     "validate",
-    "verify_outputs",
-    "was_begun",
     "write_manifest",
     "write_table",
 ]

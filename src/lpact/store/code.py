@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from lpact.store.disk import MANIFEST_NAME, sha256_file, storage_errors
+from lpact.store.disk import sha256_file, storage_errors
 
 OWN = "lpact"
 SHARED = (
@@ -145,7 +145,7 @@ def _code(folder: Path) -> Iterator[Path]:
 def _may_hold_code(folder: Path) -> bool:
     if folder.name.startswith(".") or folder.name in _NEVER_CODE:
         return False
-    manifest = folder / MANIFEST_NAME
+    manifest = folder / "manifest.json"
     is_run = manifest.is_file() and b'"lpact_version"' in manifest.read_bytes()
     return not is_run and not (folder / "pyvenv.cfg").is_file()
 

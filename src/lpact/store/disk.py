@@ -13,8 +13,6 @@ from typing import BinaryIO
 
 from lpact.errors import RunError
 
-MANIFEST_NAME = "manifest.json"
-"""The file that every finished run has."""
 TEMPORARY = ".tmp"
 """Ending of files that are being written; they begin with a dot."""
 

@@ -25,9 +25,10 @@ from pydantic import (
 
 from lpact.errors import RunError
 from lpact.store.code import code_digest
-from lpact.store.disk import MANIFEST_NAME, atomic_write_bytes, sha256_file, storage_errors
+from lpact.store.disk import atomic_write_bytes, sha256_file, storage_errors
 from lpact.validation import config_digest
 
+MANIFEST_NAME = "manifest.json"
 MANIFEST_FORMAT = 4
 REPORT_FOLDER = "report"
 LOCK_FILE = "lock.json"
@@ -93,7 +94,7 @@ class Manifest(_Record):
 
 
 def without_empty(values: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Values without those fields that are empty: a file from before there were such fields stays the same."""
+    """Values without these fields if they are empty."""
     return {name: value for name, value in values.items() if value or name not in names}
 
 
@@ -113,7 +114,7 @@ class Provenance:
     plugin_code: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Refused here rather than after hours of work, when the manifest is written.
+        # Refused now, not after hours of work.
         object.__setattr__(self, "config", json.loads(_canonical_json(self.config)))
 
     @property
@@ -150,7 +151,7 @@ def _version(package: str) -> str:
 
 
 def differences(manifest: Manifest, provenance: Provenance) -> list[str]:
-    """What has changed since a run was made, in words; empty where the same run would be made again."""
+    """What has changed since a run was made, in words; empty if the same run would be made again."""
     made_of = {
         "configuration": (manifest.config_digest, provenance.config_digest),
         "lpact's version": (manifest.lpact_version, lpact_version()),
@@ -158,25 +159,20 @@ def differences(manifest: Manifest, provenance: Provenance) -> list[str]:
         "plugin packages": (manifest.plugins, provenance.plugins),
         "libraries": (manifest.versions, library_versions(provenance.config)),
     }
+    for plugin in sorted(manifest.plugin_code.keys() | provenance.plugin_code.keys()):
+        codes = (side.plugin_code.get(plugin, "") for side in (manifest, provenance))
+        then, now = (code[:16] or "unknown" for code in codes)
+        made_of[f"code of the plugin '{plugin}'"] = (then, now)
     changed = [
         f"{what}: {then} then, {now} now" for what, (then, now) in made_of.items() if then != now
     ]
-    for plugin in sorted(manifest.plugin_code.keys() | provenance.plugin_code.keys()):
-        own = [side.get(plugin) for side in (manifest.plugin_code, provenance.plugin_code)]
-        if own[0] != own[1]:
-            then, now = (code[:16] if code else "not known" for code in own)
-            changed.append(f"code of the plugin '{plugin}': {then} then, {now} now")
-    changed += _changed_inputs(manifest, provenance)
-    return changed
-
-
-def _changed_inputs(manifest: Manifest, provenance: Provenance) -> list[str]:
-    then = {(f.dataset, f.path): f.sha256 for f in manifest.inputs}
-    now = {(f.dataset, f.path): f.sha256 for f in provenance.inputs}
-    return [
+    old, new = (
+        {(f.dataset, f.path): f.sha256 for f in side.inputs} for side in (manifest, provenance)
+    )
+    return changed + [
         f"input file '{path}' of dataset '{dataset}'"
-        for dataset, path in sorted(then.keys() | now.keys())
-        if then.get((dataset, path)) != now.get((dataset, path))
+        for dataset, path in sorted(old.keys() | new.keys())
+        if old.get((dataset, path)) != new.get((dataset, path))
     ]
 
 
@@ -244,19 +240,6 @@ def read_manifest(root: Path) -> Manifest:
     if config_digest(manifest.config) != manifest.config_digest:
         raise _damaged(path, "a configuration that does not match its own digest")
     return manifest
-
-
-def verify_outputs(root: Path) -> list[str]:
-    """Compare the table files under ``root`` with the manifest; return a sentence a problem."""
-    listed = {file.path: file for file in read_manifest(root).outputs}
-    present = _table_files(root)
-    problems = dict.fromkeys(present.keys() - listed.keys(), "is not in the manifest")
-    for name, file in listed.items():
-        if name not in present:
-            problems[name] = "is missing"
-        elif sha256_file(present[name]) != file.sha256:
-            problems[name] = "has changed since the run was published"
-    return [f"{name} {problem}" for name, problem in sorted(problems.items())]
 
 
 def _table_files(root: Path) -> dict[str, Path]:

@@ -28,7 +28,6 @@ from lpact.store.disk import TEMPORARY, atomic_write_bytes, storage_errors, sync
 from lpact.store.files import write_table
 from lpact.store.folder_lock import LOCK_NAME, FolderLock
 from lpact.store.manifest import (
-    REPORT_FOLDER,
     Provenance,
     build_manifest,
     refuse_locked,
@@ -54,8 +53,7 @@ class RunWriter:
         self.out = Path(os.path.abspath(out))
         self.provenance = provenance
         refuse_locked(self.out)
-        self._refuse_unmovable()
-        self._refuse_existing()
+        self._refuse_taken()
         self.partial = partial_folder(self.out)
         refuse_foreign(self.partial)
         self._lock = FolderLock(self.partial)
@@ -70,7 +68,7 @@ class RunWriter:
         """Make the working folder ready, now that it is locked; returns the place for results."""
         try:
             # Another process may have published between the first look and the lock.
-            self._refuse_existing()
+            self._refuse_taken()
         except RunError:
             self._remove_unused_partial()
             raise
@@ -99,17 +97,14 @@ class RunWriter:
         self,
         tables: Mapping[str, pl.DataFrame],
         *,
-        report: Mapping[str, str] | None = None,
         wrote: Callable[[], None] = lambda: None,
         then: Callable[[Mapping[str, int]], Mapping[str, pl.DataFrame]] = lambda _: {},
         last: Callable[[], Mapping[str, bytes]] = dict,
     ) -> StoredRun:
         """Write the tables (by name) and the manifest, move them into place, remove the working folder.
 
-        Tables are taken one at a time; ``wrote`` is called after each, and ``then`` with the number of rows of all:
-        it may give further tables. ``report`` holds pages and pictures by file name; they go into ``report/``, beside
-        the tables they are made of. ``last`` is called when all is written, and gives files that go beside the
-        manifest.
+        Tables are read one at a time. ``wrote`` is called after each, ``then`` with the number of rows of all: it may
+        return further tables. ``last`` is called at the end and returns files to write beside the manifest.
         """
         run = self.partial / "run"
         with storage_errors(run, "an earlier attempt to publish cannot be removed"):
@@ -124,8 +119,6 @@ class RunWriter:
             wrote()
         for name, frame in then(n_rows).items():
             write_table(frame, find_table(name), run)
-        for name, text in sorted((report or {}).items()):
-            atomic_write_bytes(run / REPORT_FOLDER / name, text.encode())
         write_manifest(run, build_manifest(run, self.provenance))
         for name, content in last().items():
             atomic_write_bytes(run / name, content)
@@ -138,35 +131,23 @@ class RunWriter:
         self.close()
         return StoredRun(self.out)
 
-    def _refuse_unmovable(self) -> None:
-        """A link or a mount point cannot be replaced by a rename; better said now than after the work."""
-        kind = "a symbolic link" if self.out.is_symlink() else "a mount point"
+    def _refuse_taken(self) -> None:
+        """Refuse an output folder to which the run cannot be moved at the end."""
+        found, remedy = "", "choose another output folder, or move this one away"
         if self.out.is_symlink() or os.path.ismount(self.out):
+            found = "a symbolic link" if self.out.is_symlink() else "a mount point"
+            remedy = f"name a folder inside it, such as {self.out / 'run'}"
+        elif (state := existing_run(self.out, self.provenance.config_digest)) == "complete":
+            found = "a published run of the same configuration"
+        elif state == "other":
+            found = "other files, or a run of another configuration"
+        if found:
             raise RunError(
-                "the output folder cannot be published to",
+                "the output folder is taken",
                 where=str(self.out),
-                got=kind,
+                got=found,
                 expected="a folder that does not exist yet, or an empty one",
-                remedy=f"name a folder inside it, such as {self.out / 'run'}",
-            )
-
-    def _refuse_existing(self) -> None:
-        state = existing_run(self.out, self.provenance.config_digest)
-        if state == "complete":
-            raise RunError(
-                "the run is complete already",
-                where=str(self.out),
-                got="a published run of the same configuration",
-                expected="a new or empty folder",
-                remedy="read it as it is, or choose another output folder",
-            )
-        if state == "other":
-            raise RunError(
-                "the output folder is not empty",
-                where=str(self.out),
-                got="other files, or a run of another configuration",
-                expected="a new or empty folder",
-                remedy="choose another output folder, or move this one away",
+                remedy=remedy,
             )
 
     def _remove_unused_partial(self) -> None:
@@ -177,11 +158,6 @@ class RunWriter:
 def partial_folder(out: Path) -> Path:
     """The working folder of a run, beside it."""
     return out.with_name(f"{out.name}.partial")
-
-
-def was_begun(out: str | Path) -> bool:
-    """Whether an earlier attempt at the run came further than a look at its sources."""
-    return (partial_folder(Path(out).absolute()) / STUDY_NAME).is_file()
 
 
 def clear_leftovers(out: str | Path, config_digest: str) -> None:

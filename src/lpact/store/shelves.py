@@ -95,7 +95,7 @@ class FolderShelf:
             return sorted(path.name for path in folder.iterdir() if path.name.startswith(start))
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         path = self.path(name)
         with storage_errors(path, "an old task cannot be removed"):
             path.unlink(missing_ok=True)
@@ -207,7 +207,7 @@ class RemoteShelf:
         return sorted(name for name in names if name.startswith(start))
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         system, path = self._place(name)
         with self._errors(name, "an old task cannot be removed"):
             if system.get_file_info(path).is_file:

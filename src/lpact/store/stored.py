@@ -120,10 +120,10 @@ class RunTables(LazyTables):
 
 
 def existing_run(out: str | Path, digest: str) -> RunState:
-    """What stands at ``out``.
+    """What is at ``out``.
 
     ``absent``: nothing, or an empty folder. ``complete``: a published run of the configuration
-    ``digest``; `lpact.store.differences` tells whether its inputs or code have changed since.
+    ``digest``; `lpact.store.differences` says whether its inputs or code have changed since.
     ``other``: anything else, which must not be overwritten.
     """
     out = Path(out)

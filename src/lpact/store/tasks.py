@@ -156,7 +156,7 @@ class MemoryTasks:
         return tuple(sorted(self.frames[key]))
 
     def fault(self, key: str) -> str | None:
-        """Return None for a result that is there, else ``""``."""
+        """Return None for an existing result, else ``""``."""
         return None if key in self.frames else ""
 
     def remove(self, key: str) -> None:

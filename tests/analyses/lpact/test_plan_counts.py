@@ -20,7 +20,7 @@ from lpact.analyses.lpact.work import context_bytes, context_work, fit_work, wor
 from lpact.inputs.workspace import Workspace
 from lpact.math.ridge import NestedRidge
 from lpact.run.audit import StudyAudit
-from lpact.run.collect import measure_in_memory
+from lpact.run.measure import measure_in_memory
 from lpact.run.plan import Plan, make_plan
 from lpact.run.stages import AUDIT, DECISION, FEATURES, REPORT, TABLES
 from lpact.study import Run, Study

@@ -36,9 +36,8 @@ from lpact.config import RunConfig, SharedConfig, StudyConfig
 from lpact.datasets.base import RecordingId
 from lpact.inputs.workspace import Workspace
 from lpact.run.audit import StudyAudit, audit_study, check_device
-from lpact.run.collect import Measuring
-from lpact.run.conduct import Conductor
 from lpact.run.executors.local import open_executor, scratch_results
+from lpact.run.measure import Conductor, Measuring
 from lpact.run.progress import Reporter
 from lpact.store import Results, concat
 from lpact.tables import Table

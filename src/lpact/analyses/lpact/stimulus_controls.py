@@ -37,7 +37,7 @@ JUDGING = (
     "analyses/lpact/stages.py",
     "analyses/lpact/stimulus_controls.py",
     "run/audit.py",
-    "run/collect.py",
+    "run/measure.py",
     "run/features.py",
 )
 """Code that a positive control may run: it may measure and judge studies of its own."""

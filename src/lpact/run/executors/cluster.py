@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -135,9 +136,10 @@ class OnDask:
         """Submit tasks to the workers that fit; suspects come last, one by one and bound to one worker."""
         if any(own.alone for own in self._submitted.values()):
             return
-        while waiting or (task := next(upcoming, None)):
+        while True:
+            waiting.extend(islice(upcoming, 0 if waiting else 1))
             if not waiting:
-                waiting.append(task)
+                break
             if not self._fit or len(self._submitted) >= PER_THREAD * self.workers:
                 return
             self._submit(waiting.popleft(), sorted(self._fit))

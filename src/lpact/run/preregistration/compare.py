@@ -264,10 +264,10 @@ def _options(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 def _inputs(registered: Content, found: Content) -> Iterator[Line]:
     """Files of every dataset and model by checksum."""
-    names = {f"{MODEL}{own['name']}": {} for own in registered.config.get("models", ())}
+    models = [f"{MODEL}{own['name']}" for own in registered.config.get("models", ())]
     sides: list[dict[str, dict[str, str]]] = []
     for content in (registered, found):
-        files: dict[str, dict[str, str]] = {name: dict(none) for name, none in names.items()}
+        files: dict[str, dict[str, str]] = {name: {} for name in models}
         for file in content.inputs:
             files.setdefault(file.dataset, {})[file.path] = f"SHA-256 {file.sha256}"
         sides.append(files)

@@ -23,7 +23,7 @@ from lpact.config import StudyConfig
 from lpact.errors import LPactError, RunError
 from lpact.features.models import FEATURE_SETS
 from lpact.run.audit import StudyAudit
-from lpact.run.collect import Measuring
+from lpact.run.measure import Measuring
 from lpact.run.preregistration.record import EarlierRun, Item, Registration
 from lpact.run.status import read_status
 from lpact.store import (
@@ -91,7 +91,7 @@ def look_for_results(
     if (folder / MANIFEST_NAME).is_file():
         manifest = StoredRun(folder).manifest
         same = same_pairs(inputs, pairs, manifest.inputs, pairs_of(manifest.config))
-        about = {"study": manifest.study, "config_digest": manifest.config_digest}
+        about: dict[str, Any] = {"study": manifest.study, "config_digest": manifest.config_digest}
         found.append(EarlierRun(state=FINISHED, same=same, **about))
     if partial.is_dir():
         with storage_errors(partial, "the folder of an interrupted run cannot be read"):
@@ -168,7 +168,7 @@ def look_into_store(
             found.append(EarlierRun(state=UNREADABLE, study=name))
         elif any(map(store.has, note.first)):
             same = same_pairs(made_from.inputs, pairs_of(made_from.config), note.inputs, note.pairs)
-            about = {"study": note.study, "config_digest": note.config_digest}
+            about: dict[str, Any] = {"study": note.study, "config_digest": note.config_digest}
             run = EarlierRun(state=NOTED, same=same, **about)
             if same and run not in found:
                 found.append(run)
