@@ -130,7 +130,7 @@ def run_trials(
 ) -> list[Frames]:
     """Run every trial that the store lacks.
 
-    With ``show_forecast``, the first trial is timed in this process, and ``show_forecast`` is called with a forecast before the others
+    ``show_forecast`` is called with a forecast from one trial, timed in this process, before the others
     start. An exception there, or Ctrl-C at any time, loses at most the trials in progress.
     """
     reporter = reporter or Reporter()
