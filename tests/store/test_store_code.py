@@ -10,8 +10,8 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
-from lpact.controls.reordered import CircularShift
 
+from lpact.controls.reordered import CircularShift
 from lpact.store import code
 from lpact.store.code import is_own, package_digest
 

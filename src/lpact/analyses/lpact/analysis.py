@@ -189,7 +189,7 @@ class LPact(Analysis):
 
     def contexts(self, study: StudyConfig) -> set[str]:
         """Contexts that controls and stripping methods load."""
-        from lpact.analyses.lpact.levels.audit_offers import wanted_contexts
+        from lpact.analyses.lpact.levels.audit import wanted_contexts
 
         return set(wanted_contexts(LPactConfig.of(study)))
 

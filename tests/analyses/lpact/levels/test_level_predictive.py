@@ -6,8 +6,7 @@ import pytest
 from scipy.stats import false_discovery_control
 
 from lpact.analyses.lpact.levels import predictive
-from lpact.analyses.lpact.levels.conditions import conditions
-from lpact.analyses.lpact.levels.contrast import best_control
+from lpact.analyses.lpact.levels.conditions import best_control, conditions
 from lpact.analyses.lpact.levels.readouts import fit_context, fit_nuisance
 from lpact.codes import Reason
 from lpact.inputs.prepare import ridge_grid

@@ -14,7 +14,6 @@ from lpact.analyses.lpact.levels.strip import (
     StripInputs,
 )
 from lpact.analyses.lpact.levels.stripped_design import StrippedDesign
-from lpact.analyses.lpact.levels.strippings.context_swap import _quantile
 from lpact.math.ridge import METRICS, NestedRidge, RidgeGrid, nested_ridge_draws
 from lpact.math.splits import contiguous_folds
 
@@ -132,11 +131,3 @@ def test_dilution_is_the_smallest_root_or_noise_alone(data):
 def _share(z, scalar):
     s = scalar - scalar.mean()
     return float(np.sum((z.T @ s) ** 2) / (s @ s))
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 40])
-def test_quantiles_are_numpys(n):
-    rng = np.random.default_rng(n)
-    for values in (rng.standard_normal(n), rng.integers(0, 3, n).astype(float)):
-        for q in (0.0, 1.0 / 3.0, 0.5, 2.0 / 3.0, 0.9, 1.0):
-            assert _quantile(values, q) == np.quantile(values, q)

@@ -23,7 +23,7 @@ from synthetic_tables import (
 )
 
 from lpact.analyses.lpact.gates import decide
-from lpact.analyses.lpact.levels.contrast import best_control
+from lpact.analyses.lpact.levels.conditions import best_control
 from lpact.analyses.lpact.robustness.changes import counts_without
 from lpact.analyses.lpact.robustness.controls import (
     RULES,

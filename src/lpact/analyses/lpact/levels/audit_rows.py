@@ -93,7 +93,7 @@ def missing_unit_rows(dataset: str, recordings: Sequence[RecordingSummary]) -> l
 
 
 def control_rows(config: LPactConfig, dataset: str, contexts: Sequence[ContextOffer]) -> list[Row]:
-    """One row a model, layer and control: available where every recording can have it."""
+    """One row per model, layer and control: available where every recording can have it."""
     rows: list[Row] = []
     for model, layer in dict.fromkeys((c.model, c.layer) for c in contexts):
         own = [c for c in contexts if (c.model, c.layer) == (model, layer)]
@@ -121,7 +121,7 @@ def control_rows(config: LPactConfig, dataset: str, contexts: Sequence[ContextOf
 def ingredient_rows(
     config: LPactConfig, dataset: str, missing: Sequence[Mapping[tuple[str, str], Missing]]
 ) -> list[Row]:
-    """One row a nuisance feature and mechanism; ``missing`` has one entry a usable recording."""
+    """One row per nuisance feature and mechanism; ``missing`` has one entry per usable recording."""
     wanted = [("nuisance", n) for n in config.nuisance.include]
     wanted += [("mechanism", n) for n in config.mechanisms.include]
     rows: list[Row] = []

@@ -1,4 +1,4 @@
-"""Stimulus media audit: which recordings have sound, which have not and why, and what may stand in for it.
+"""Stimulus media audit: which recordings have sound, which have not and why, and what can replace it.
 
 Missing media are a boundary of the source, not a failure of a control: a proxy can be looked at, under its own name,
 and never takes the place of the sound.
@@ -24,11 +24,58 @@ from lpact.inputs.media import (
 Row = dict[str, object]
 
 TRUE_SOURCES = ("envelope_in_dataset", "wav_file")
-"""Sources that give an envelope of the sound as they are."""
+"""Sources that give a true envelope of the sound."""
 
 SOURCES = (*TRUE_SOURCES, "other_audio_file", "video_file", "transcript_columns", "word_times")
 _MEDIUM_OF = {"video_file": "video", "other_audio_file": "audio"}
 _CONVERT = "holds the sound; write it as a WAV file to use it"
+
+
+@dataclass(frozen=True)
+class _Option:
+    """One way to control for sound, from any of its sources."""
+
+    name: str
+    sources: tuple[str, ...]
+    diagnostic: bool
+    label: str
+    use: str
+
+
+_OPTIONS = (
+    _Option(
+        "true_waveform_envelope",
+        TRUE_SOURCES,
+        False,
+        "acoustic envelope",
+        "nuisance feature, and positive control of sound; where it is blocked, only after media that you may use are "
+        "added",
+    ),
+    _Option(
+        "transcript_derived_proxy",
+        ("transcript_columns",),
+        True,
+        "transcript-derived low-level proxy, not an acoustic envelope",
+        "diagnostic: what the makers of the dataset measured from the sound, one value per word",
+    ),
+    _Option(
+        "speech_activity_boxcar",
+        ("word_times",),
+        True,
+        "speech-activity boxcar from word times, not an acoustic envelope",
+        "diagnostic of timing and speech activity, beside word-onset controls",
+    ),
+    _Option(
+        "word_onset_control",
+        ("word_times",),
+        True,
+        "word-onset low-level control, not an acoustic envelope",
+        "low-level positive control while the sound is not available",
+    ),
+)
+
+PROXY_LABELS = {option.name: option.label for option in _OPTIONS if option.diagnostic}
+"""What a proxy must be called wherever it is shown."""
 
 
 class MediaAudit:
@@ -40,17 +87,17 @@ class MediaAudit:
         self._recordings: list[RecordingId] = []
 
     def add(self, recording: RecordingId, stimulus: Callable[[], Stimulus]) -> None:
-        """Add a recording; its stimulus is asked for once."""
+        """Add a recording; its stimulus is read once."""
         self._recordings.append(recording)
         self.add_stimulus(recording.stimulus, stimulus)
 
     def add_stimulus(self, stimulus_id: str, stimulus: Callable[[], Stimulus]) -> None:
-        """Add a stimulus that no recording needs to have; it is asked for once."""
+        """Add a stimulus that no recording needs to have; it is read once."""
         if stimulus_id not in self._stimuli:
             self._stimuli[stimulus_id] = media_of(stimulus())
 
     def mapping(self) -> list[Row]:
-        """One row a recording and medium."""
+        """One row per recording and medium."""
         return [
             {
                 "dataset": self.dataset,
@@ -69,7 +116,7 @@ class MediaAudit:
         ]
 
     def summary(self) -> list[Row]:
-        """One row a medium."""
+        """One row per medium."""
         rows: list[Row] = []
         for kind in self._kinds():
             having = {name for name, media in self._stimuli.items() if kind in media.present}
@@ -91,7 +138,7 @@ class MediaAudit:
         return rows
 
     def sources(self) -> list[Row]:
-        """One row a possible source of an acoustic control."""
+        """One row per possible source of an acoustic control."""
         rows: list[Row] = []
         for source in SOURCES:
             found = [m.sources[source] for m in self._stimuli.values() if source in m.sources]
@@ -111,14 +158,8 @@ class MediaAudit:
         return rows
 
     def proxies(self, elsewhere: Sequence[str]) -> list[Row]:
-        """One row a way to control for sound; ``elsewhere`` are other datasets of the study with true envelopes."""
-        options = (
-            _Option("true_waveform_envelope", TRUE_SOURCES, *_TRUE),
-            _Option("transcript_derived_proxy", ("transcript_columns",), *_TRANSCRIPT),
-            _Option("speech_activity_boxcar", ("word_times",), *_BOXCAR),
-            _Option("word_onset_control", ("word_times",), *_ONSETS),
-        )
-        rows = [self._option_row(option) for option in options]
+        """One row per way to control for sound; ``elsewhere`` are other datasets of the study with true envelopes."""
+        rows = [self._option_row(option) for option in _OPTIONS]
         true = bool(elsewhere)
         rows.append(
             {
@@ -179,44 +220,6 @@ class MediaAudit:
         }
 
 
-@dataclass(frozen=True)
-class _Option:
-    name: str
-    sources: tuple[str, ...]
-    diagnostic: bool
-    label: str
-    use: str
-
-
-_TRUE = (
-    False,
-    "acoustic envelope",
-    "nuisance feature, and positive control of sound; where it is blocked, only after media that you may use are added",
-)
-_TRANSCRIPT = (
-    True,
-    "transcript-derived low-level proxy, not an acoustic envelope",
-    "diagnostic: what the makers of the dataset measured from the sound, one value a word",
-)
-_BOXCAR = (
-    True,
-    "speech-activity boxcar from word times, not an acoustic envelope",
-    "diagnostic of timing and speech activity, beside word-onset controls",
-)
-_ONSETS = (
-    True,
-    "word-onset low-level control, not an acoustic envelope",
-    "low-level positive control while the sound is not at hand",
-)
-
-PROXY_LABELS = {
-    "transcript_derived_proxy": _TRANSCRIPT[1],
-    "speech_activity_boxcar": _BOXCAR[1],
-    "word_onset_control": _ONSETS[1],
-}
-"""What a proxy must be called wherever it is shown."""
-
-
 def _missing(media: StimulusMedia | None, kind: str) -> Row:
     if media is None or kind in media.present:
         return {"reason": Reason.OK, "detail": ""}
@@ -227,7 +230,7 @@ def _missing(media: StimulusMedia | None, kind: str) -> Row:
 def release_rows(
     dataset: str, layout: Iterable[Expected], files: Sequence[SourceFile]
 ) -> list[Row]:
-    """One row a part of the official layout: released or not, and what of it was read."""
+    """One row per part of the official layout: released or not, and what of it was read."""
     rows: list[Row] = []
     for part in layout:
         own = [file for file in files if part.holds(file.path)]

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.conditions import REAL, build_controls
-from lpact.analyses.lpact.levels.contrast import best_control
+from lpact.analyses.lpact.levels.conditions import REAL, best_control, build_controls
 from lpact.analyses.lpact.levels.readouts import (
     NUISANCE,
     NUISANCE_PLUS_MODEL,
@@ -211,24 +210,16 @@ def _null_row(
 ) -> dict[str, object]:
     """Mean over draws and, for random controls, p = (1 + #{draws ≥ real}) / (1 + draws)."""
     finite = np.array([d for d in draws if d is not None])
+    row: dict[str, object] = {"random": random, "n_draws": finite.size}
+    row |= dict.fromkeys(("control_score", "control_sd", "delta", "p_value", "q_value"))
     if real is None or not finite.size:
-        nothing = dict.fromkeys(("control_score", "control_sd", "delta", "p_value", "q_value"))
-        return {
-            "random": random,
-            "n_draws": finite.size,
-            **nothing,
-            "reason": Reason.UNDEFINED_SCORE,
-        }
+        return row | {"reason": Reason.UNDEFINED_SCORE}
     score = float(finite.mean())
-    p_value = float(rank_p_values(real, finite)) if random else None
-    return {
-        "random": random,
-        "n_draws": finite.size,
+    return row | {
         "control_score": score,
         "control_sd": float(finite.std(ddof=1)) if finite.size > 1 else None,
         "delta": real - score,
-        "p_value": p_value,
-        "q_value": None,
+        "p_value": float(rank_p_values(real, finite)) if random else None,
         "reason": Reason.OK,
     }
 

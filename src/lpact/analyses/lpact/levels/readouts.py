@@ -1,8 +1,8 @@
 """All readouts of one context: real features, every draw of every severe control, and nuisance features.
 
-Levels 1 to 3 look at the same held-out readouts; they are fitted once, here. Controls that show the real rows in
-another order are fitted by reordering the responses instead where that asks the same of a readout, which leaves every
-decomposition of the features as it is (see docs/adr/0007).
+Levels 1 to 3 use the same held-out readouts, which are fitted once. Controls that reorder the real rows are fitted by
+reordering the responses instead where that is the same for a readout, so that decompositions of the features are reused
+(see docs/adr/0007).
 """
 
 from __future__ import annotations
@@ -96,13 +96,14 @@ def fit_context(
 
     n_nuisance = prepared.nuisance.shape[1]
     fitted[NUISANCE, 0], n_features[NUISANCE, 0] = nuisance, n_nuisance
+    both, n_features[NUISANCE_PLUS_MODEL, 0] = _undefined(prepared), 0
     if n_nuisance:
-        both = np.hstack([prepared.nuisance, model.load(layer)])
-        fitted[NUISANCE_PLUS_MODEL, 0] = _keep(config, ridge.fit(both))
-        n_features[NUISANCE_PLUS_MODEL, 0] = both.shape[1]
-    else:
-        fitted[NUISANCE_PLUS_MODEL, 0] = _undefined(prepared)
-        n_features[NUISANCE_PLUS_MODEL, 0] = 0
+        features = np.hstack([prepared.nuisance, model.load(layer)])
+        both, n_features[NUISANCE_PLUS_MODEL, 0] = (
+            _keep(config, ridge.fit(features)),
+            features.shape[1],
+        )
+    fitted[NUISANCE_PLUS_MODEL, 0] = both
     return ContextReadouts(real, fitted, n_features)
 
 
@@ -134,14 +135,8 @@ def _fit_orders(
 
 
 def _keep(config: LPactConfig, readout: Readout) -> Fitted:
-    by_block = readout.fold_scores(config.readout.primary_metric)
-    defined = np.isfinite(by_block)
-    blocks = np.array(
-        [
-            np.median(row[ok]) if ok.any() else np.nan
-            for row, ok in zip(by_block, defined, strict=True)
-        ]
-    )
+    by_block = [row[np.isfinite(row)] for row in readout.fold_scores(config.readout.primary_metric)]
+    blocks = np.array([np.median(row) if row.size else np.nan for row in by_block])
     return Fitted({metric: readout.scores(metric) for metric in METRICS}, blocks)
 
 

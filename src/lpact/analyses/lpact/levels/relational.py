@@ -14,8 +14,7 @@ import numpy as np
 import polars as pl
 
 from lpact.analyses.lpact.config import LPactConfig
-from lpact.analyses.lpact.levels.conditions import REAL, conditions
-from lpact.analyses.lpact.levels.contrast import best_control
+from lpact.analyses.lpact.levels.conditions import REAL, Condition, best_control, conditions
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES, ProfileSimilarity
 from lpact.analyses.lpact.levels.readouts import NUISANCE
 from lpact.analyses.lpact.levels.relational_nulls import Shuffles, relational_nulls
@@ -179,27 +178,25 @@ def run(
     ``brain_patterns`` is a reason where no other recording offers patterns for these units.
     """
     key = {**prepared.key, "model": model.model, "layer": layer}
-    order = prepared.grid.units.order_hash()
-    too_few = len(prepared.grid.units.ids) < config.relational.min_units
+    order, n_units = prepared.grid.units.order_hash(), len(prepared.grid.units.ids)
     found = _collect(config, prepared, model, layer, readout_scores)
-    reason = Reason.TOO_FEW_UNITS if too_few else Reason.OK
+    profiles = build_profiles(config)
+    reason = Reason.OK
     if isinstance(brain_patterns, Reason):
-        reason = brain_patterns if not too_few else reason
-        brain_patterns = _no_patterns(config, len(prepared.grid.units.ids))
+        reason, brain_patterns = brain_patterns, _no_patterns(config, n_units)
+    if n_units < config.relational.min_units:
+        reason = Reason.TOO_FEW_UNITS
     comparisons = [
         _compare(
-            key,
-            name,
-            profile_name,
+            {**key, "alignment": alignment, "profile": name},
             profile,
-            found.patterns[name],
-            found.counted,
+            found,
             brain_patterns,
             prepared,
             config,
         )
-        for name in found.patterns
-        for profile_name, profile in build_profiles(config).items()
+        for alignment in found.patterns
+        for name, profile in profiles.items()
     ]
     deltas = pl.concat(
         [
@@ -220,11 +217,11 @@ def run(
     nulls = relational_nulls(
         key,
         found.patterns,
-        build_profiles(config),
+        profiles,
         brain_patterns.matrices,
         found.surrogates,
         found.rivals,
-        Shuffles.draw(config, prepared, (model.model, layer), len(prepared.grid.units.ids)),
+        Shuffles.draw(config, prepared, (model.model, layer), n_units),
         reason,
     )
     return {
@@ -248,7 +245,7 @@ class _Collected:
 
     @property
     def rivals(self) -> tuple[str, ...]:
-        """Conditions that know something, nuisance among them."""
+        """Conditions with information about the stimulus, nuisance among them."""
         return tuple(n for n in self.counted if n != REAL and n not in self.surrogates)
 
 
@@ -261,27 +258,23 @@ def _collect(
 ) -> _Collected:
     """Patterns of the real features, every control and nuisance."""
     measures = build_measures(config, prepared)
+    patterns: dict[str, dict[tuple[str, int], FloatArray]] = {name: {} for name in measures}
     counted: dict[str, bool] = {}
     surrogates: dict[str, None] = {}
-    patterns: dict[str, dict[tuple[str, int], FloatArray]] = {name: {} for name in measures}
-
-    def add(condition: str, draw: int, features: FloatArray) -> None:
-        for name, measure in measures.items():
-            if not features.shape[1]:
-                pattern = np.full(len(prepared.grid.units.ids), np.nan)
-            elif measure.from_readout:
-                pattern = readout_scores[condition, draw]
-            else:
-                pattern = measure.to_units(features, prepared.reference)
-            patterns[name][condition, draw] = pattern
-
-    for condition in conditions(config, prepared, model, layer):
+    nuisance = Condition(NUISANCE, 0, False, False, prepared.nuisance)
+    for condition in (*conditions(config, prepared, model, layer), nuisance):
+        key = (condition.name, condition.draw)
         counted[condition.name] = condition.counted
         if condition.surrogate:
             surrogates[condition.name] = None
-        add(condition.name, condition.draw, condition.features)
-    counted[NUISANCE] = False
-    add(NUISANCE, 0, prepared.nuisance)
+        for name, measure in measures.items():
+            if not condition.n_features:
+                pattern = np.full(len(prepared.grid.units.ids), np.nan)
+            elif measure.from_readout:
+                pattern = readout_scores[key]
+            else:
+                pattern = measure.to_units(condition.features, prepared.reference)
+            patterns[name][key] = pattern
     return _Collected(patterns, counted, tuple(surrogates))
 
 
@@ -316,18 +309,19 @@ def _pattern_frame(
 
 
 def _compare(
-    key: Mapping[str, object],
-    alignment: str,
-    profile_name: str,
+    key: Mapping[str, str | int],
     profile: ProfileSimilarity,
-    patterns: Mapping[tuple[str, int], FloatArray],
-    counted: Mapping[str, bool],
+    found: _Collected,
     brain: BrainPatterns,
     prepared: Prepared,
     config: LPactConfig,
 ) -> tuple[pl.DataFrame, dict[str, object]]:
-    """Similarity of every unit's pattern with every condition's (mean over draws), and the contrast."""
-    units = list(prepared.grid.units.ids)
+    """Similarity of every unit's pattern with every condition's (mean over draws), and the contrast.
+
+    ``key`` names the context, the alignment measure and the profile similarity.
+    """
+    units, alignment = list(prepared.grid.units.ids), str(key["alignment"])
+    patterns, counted = found.patterns[alignment], found.counted
     names = list(counted)
     similarities = profile.compare(brain.matrices[alignment], np.stack(list(patterns.values())))
     by_condition = np.full((len(names), len(units)), np.nan)
@@ -344,8 +338,6 @@ def _compare(
         {
             **key,
             "unit": units * len(names),
-            "alignment": alignment,
-            "profile": profile_name,
             "condition": np.repeat(names, len(units)),
             "counted": np.repeat([counted[n] for n in names], len(units)),
             "similarity": by_condition.ravel(),
@@ -358,8 +350,6 @@ def _compare(
     contrast: dict[str, object] = {
         **key,
         "unit": units,
-        "alignment": alignment,
-        "profile": profile_name,
         "split_half_reliability": brain.reliability[alignment],
         "real_similarity": real,
         "best_control": [names[rivals[i]] if i >= 0 else None for i in index],

@@ -9,7 +9,7 @@ training set, inner and outer; scores are held out.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations
 
@@ -44,12 +44,23 @@ from lpact.math.ridge import FittedFeatures, NestedRidge, Readout, nested_ridge
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
 from lpact.store import frame
+from lpact.tables import Table
 
 RANDOM_DIRECTION = "random_direction"
 NOTHING = "nothing"
 NONMATCHING = "nonmatching_mechanism"
 
 Row = dict[str, object]
+_TABLES = (
+    STRIPPING_FEATURES,
+    STRIPPING_SCORES,
+    BLOCK_DROPS,
+    STRIPPING_DELTAS,
+    MISMATCH_CONTROLS,
+    SPECIFICITY,
+    DISSOCIATIONS,
+    TARGETS,
+)
 
 
 def run(
@@ -66,7 +77,10 @@ def run(
 
 
 class _Context:
-    """One context's stripping analysis; every fit is made once."""
+    """One context's stripping analysis; every fit is made once.
+
+    ``k`` is the mechanism that is stripped, ``t`` the mechanism whose target units are scored.
+    """
 
     def __init__(
         self,
@@ -77,11 +91,10 @@ class _Context:
         confirmatory: bool,
         real: Readout,
     ) -> None:
-        self.config = config
-        self.prepared = prepared
+        self.config, self.prepared, self.folds = config, prepared, prepared.folds
         self.confirmatory = confirmatory
         self.key: dict[str, str | int] = {**prepared.key, "model": model.model, "layer": layer}
-        self.context = (model.model, layer)
+        self.place = (prepared.dataset, prepared.id.stimulus, model.model, layer)
         self.inputs = StripInputs(model.load(layer), layer, model.offered, model.load)
         self.delays = self.inputs.at_delays(prepared.grid.n_delays)
         self.metric = config.readout.primary_metric
@@ -95,102 +108,35 @@ class _Context:
         self.mechanisms = config.mechanisms.include
         self.sizes = prepared.folds.test_sizes()
         self.real_folds = real.fold_scores(self.metric)
-        self.targets = (
-            localise(prepared, real, config.stripping.target_fraction)
-            if prepared.mechanisms
-            else Targets({}, {}, {})
-        )
-        self.real = {t: self._target_score(t, self.real_folds) for t in self.mechanisms}
+        self.targets = Targets({}, {}, {})
+        if prepared.mechanisms:
+            self.targets = localise(prepared, real, config.stripping.target_fraction)
+        self.real = {t: self.target_score(t, self.real_folds) for t in self.mechanisms}
 
-    def _target_score(self, target: str, fold_scores: FloatArray) -> float | None:
+    def target_score(self, target: str, fold_scores: FloatArray) -> float | None:
         return self.targets.score(target, fold_scores, self.sizes)
 
-    def _fold_scores(self, design: FittedFeatures) -> FloatArray:
-        return self.ridge.fit(design).fold_scores(self.metric)
-
     def tables(self) -> dict[str, pl.DataFrame]:
-        features: list[Row] = []
-        scores: list[Row] = []
-        deltas: list[Row] = []
-        mismatch: list[Row] = []
-        specificity: list[Row] = []
-        blocks: list[Row] = []
+        """All tables of the level."""
+        rows: dict[str, list[Row]] = {table.name: [] for table in _TABLES}
         for name, method in build_strippings(self.config).items():
-            drops: dict[tuple[str, str], float | None] = {}
-            reasons: dict[str, Reason] = {}
-            stripped_scores: dict[tuple[str, str], float | None] = {}
-            shared: FloatArray | None = None
-            for k in self.mechanisms:
-                result = self._strip(method, k, shared)
-                blocks += self._rows_beside_nuisance(name, method, k, result)
-                if not method.uses_mechanism and not isinstance(result, Reason):
-                    shared = result
-                reasons[k] = result if isinstance(result, Reason) else Reason.OK
-                for t in self.mechanisms:
-                    value = None if isinstance(result, Reason) else self._target_score(t, result)
-                    stripped_scores[k, t] = value
-                    drops[k, t] = _minus(self.real[t], value)
-                    if drops[k, t] is not None and not isinstance(result, Reason):
-                        blocks.append(self._block_row(name, k, t, result))
-                features.append(self._feature_row(name, method, k, reasons[k]))
-            scores += self._score_rows(name, reasons, stripped_scores)
-            deltas += self._delta_rows(name, reasons, stripped_scores, drops)
-            random_rows: list[Row] = []
-            for k in self.mechanisms:
-                rows, by_block = self._random_rows(name, method, k, reasons[k])
-                random_rows += rows
-                blocks += by_block
-            nonmatching = self._nonmatching_rows(name, drops, reasons)
-            mismatch += random_rows + nonmatching
-            specificity += self._specificity_rows(name, drops, reasons, random_rows, nonmatching)
-        return {
-            STRIPPING_FEATURES.name: frame(STRIPPING_FEATURES, features),
-            STRIPPING_SCORES.name: frame(STRIPPING_SCORES, scores),
-            BLOCK_DROPS.name: frame(BLOCK_DROPS, blocks),
-            STRIPPING_DELTAS.name: frame(STRIPPING_DELTAS.measured(), deltas),
-            MISMATCH_CONTROLS.name: frame(MISMATCH_CONTROLS, mismatch),
-            SPECIFICITY.name: frame(SPECIFICITY.measured(), specificity),
-            DISSOCIATIONS.name: frame(DISSOCIATIONS.measured(), self._dissociation_rows(deltas)),
-            TARGETS.name: frame(TARGETS, self._target_rows()),
-        }
-
-    def _strip(
-        self, method: StrippingMethod, mechanism: str, shared: FloatArray | None
-    ) -> FloatArray | Reason:
-        """Fold scores of the stripped features, or why there are none."""
-        if (why := method.unavailable(self.inputs)) is not None:
-            return why.reason
-        if mechanism not in self.prepared.mechanisms:
-            return Reason.MECHANISM_NOT_OFFERED
-        if shared is not None:
-            return shared
-        scalars = self.prepared.scalars(mechanism)
-        try:
-            return self._fold_scores(StrippedDesign(method, self.delays, scalars))
-        except DegenerateStrip:
-            return Reason.DEGENERATE_DIRECTION
-
-    def _block_row(
-        self, name: str, k: str, t: str, stripped: FloatArray, beside: str = NOTHING
-    ) -> Row:
-        """Drops of a target in every outer block; ``stripped`` holds fold scores of units."""
-        real = self.real_folds if beside == NOTHING else self.real_beside_nuisance
-        drops = self.targets.fold_means(t, real - stripped)
-        shown = [float(d) if math.isfinite(d) else None for d in drops]
-        row = {"method": name, "stripped": k, "target": t, "beside": beside, "drops": shown}
-        return {**self.key, "stimulus": self.prepared.id.stimulus, **row}
+            for table, made in _Method(self, name, method).rows().items():
+                rows[table.name] += made
+        rows[DISSOCIATIONS.name] = self._dissociation_rows(rows[STRIPPING_DELTAS.name])
+        rows[TARGETS.name] = self._target_rows()
+        return {table.name: frame(table.measured(), rows[table.name]) for table in _TABLES}
 
     @cached_property
     def real_beside_nuisance(self) -> FloatArray:
         """Fold scores of the real features with nuisance features beside them."""
-        return self._fold_scores_beside_nuisance(self.inputs.features)
+        return self.fold_scores_beside_nuisance(self.inputs.features)
 
-    def _fold_scores_beside_nuisance(self, design: FloatArray | FittedFeatures) -> FloatArray:
-        """Fold scores where nuisance features, unpenalised, take first what is theirs."""
+    def fold_scores_beside_nuisance(self, design: FloatArray | FittedFeatures) -> FloatArray:
+        """Fold scores where unpenalised nuisance features explain what they can first."""
         readout = nested_ridge(
             design,
             self.prepared.grid.responses,
-            self.prepared.folds,
+            self.folds,
             ridge_grid(self.config.readout, self.prepared),
             unpenalised=self.prepared.nuisance,
             metrics=(self.metric,),
@@ -198,81 +144,15 @@ class _Context:
         )
         return readout.fold_scores(self.metric)
 
-    def _rows_beside_nuisance(
-        self, name: str, method: StrippingMethod, k: str, result: FloatArray | Reason
-    ) -> list[Row]:
-        """Drops by block of every target, beside nuisance: what a mechanism shares with nuisance is no drop."""
-        if isinstance(result, Reason) or not self._enough_for_nuisance():
-            return []
-        design = StrippedDesign(method, self.delays, self.prepared.scalars(k))
-        try:
-            stripped = self._fold_scores_beside_nuisance(design)
-        except DegenerateStrip:
-            return []
-        return [self._block_row(name, k, t, stripped, NUISANCE) for t in self.targets.units]
-
-    def _enough_for_nuisance(self) -> bool:
+    @cached_property
+    def enough_for_nuisance(self) -> bool:
         """Whether there are nuisance features, and rows enough to fit them unpenalised in every training set."""
-        folds, n_columns = self.prepared.folds, self.prepared.nuisance.shape[1]
-        pairs = combinations(range(folds.n_blocks), 2)
-        fewest = min(len(folds.train_rows(a, b)) for a, b in pairs)
-        return 0 < int(n_columns) < fewest // 2
+        n_columns = int(self.prepared.nuisance.shape[1])
+        pairs = combinations(range(self.folds.n_blocks), 2)
+        return 0 < n_columns < min(len(self.folds.train_rows(a, b)) for a, b in pairs) // 2
 
-    def _feature_row(self, name: str, method: StrippingMethod, k: str, reason: Reason) -> Row:
-        folds = self.prepared.folds
-        n_sets = folds.n_blocks * (folds.n_blocks - 1) // 2 + folds.n_blocks
-        ok = reason is Reason.OK
-        return {
-            **self.key,
-            "method": name,
-            "stripped": k,
-            "n_features": self.inputs.features.shape[1],
-            "n_fits": n_sets if ok and method.fitted(self.inputs) else 0,
-            "fitted_on": "training_rows" if method.fitted(self.inputs) else "nothing",
-            "variance_removed": self._variance_removed(method, k) if ok else None,
-            "reason": reason,
-        }
-
-    def _variance_removed(self, method: StrippingMethod, k: str) -> float | None:
-        """Share of feature variance that differs after the strip, on training rows, mean over outer folds."""
-        shares = []
-        z = self.inputs.features
-        for block in range(self.prepared.folds.n_blocks):
-            train = self.prepared.folds.train_rows(block)
-            stripped = strip_delays(method, self.delays, self.prepared.scalars(k), train)
-            removed = (z - stripped)[train]
-            total = z[train].var(axis=0).sum()
-            if not total > 0:
-                return None
-            shares.append(removed.var(axis=0).sum() / total)
-        return float(np.mean(shares))
-
-    def _score_rows(
-        self,
-        name: str,
-        reasons: Mapping[str, Reason],
-        stripped: Mapping[tuple[str, str], float | None],
-    ) -> list[Row]:
-        rows = []
-        for (k, t), value in stripped.items():
-            n_units = self.targets.units[t].shape[1] if t in self.targets.units else 0
-            for state, score in (("real", self.real[t]), ("stripped", value)):
-                reason = self._reason(score, t, reasons[k] if state == "stripped" else Reason.OK)
-                rows.append(
-                    {
-                        **self.key,
-                        "method": name,
-                        "stripped": k,
-                        "target": t,
-                        "state": state,
-                        "score": score,
-                        "n_target_units": n_units,
-                        "reason": reason,
-                    }
-                )
-        return rows
-
-    def _reason(self, value: float | None, target: str, reason: Reason) -> Reason:
+    def reason(self, value: float | None, target: str, reason: Reason) -> Reason:
+        """Why a number about a target is missing; ``reason`` is that of the strip."""
         if value is not None:
             return Reason.OK
         if reason is not Reason.OK:
@@ -281,147 +161,7 @@ class _Context:
             return Reason.UNDEFINED_SCORE
         return self.targets.missing.get(target, Reason.MECHANISM_NOT_OFFERED)
 
-    def _delta_rows(
-        self,
-        name: str,
-        reasons: Mapping[str, Reason],
-        stripped: Mapping[tuple[str, str], float | None],
-        drops: Mapping[tuple[str, str], float | None],
-    ) -> list[Row]:
-        return [
-            {
-                **self.key,
-                "method": name,
-                "stripped": k,
-                "target": t,
-                "matching": k == t,
-                "real_score": self.real[t],
-                "stripped_score": stripped[k, t],
-                "drop": drop,
-                "confirmatory": self.confirmatory,
-                "reason": self._reason(drop, t, reasons[k]),
-            }
-            for (k, t), drop in drops.items()
-        ]
-
-    def _random_rows(
-        self, name: str, method: StrippingMethod, k: str, reason: Reason
-    ) -> tuple[list[Row], list[Row]]:
-        """Random directions of equal variance, stripped instead: every draw, and their mean by block."""
-        if reason is not Reason.OK or not method.uses_mechanism:
-            return [], []
-        rows: list[Row] = []
-        scored: list[FloatArray] = []
-        scalars, n_delays = self.prepared.scalars(k), len(self.delays)
-        for draw in range(self.config.stripping.mismatch_draws):
-            place = (self.prepared.dataset, self.prepared.id.stimulus, *self.context)
-            rng = keyed_rng(self.config.seed, "mismatch", *place, name, k, draw)
-            drawn = RandomDirection.draw_delays(len(scalars), n_delays, rng)
-            try:
-                fold_scores = self._fold_scores(StrippedDesign(method, self.delays, scalars, drawn))
-                drop = _minus(self.real[k], self._target_score(k, fold_scores))
-                failed = Reason.UNDEFINED_SCORE
-                scored.append(fold_scores)
-            except DegenerateStrip:
-                drop, failed = None, Reason.DEGENERATE_DIRECTION
-            rows.append(
-                self._mismatch_row(name, k, RANDOM_DIRECTION, draw, RANDOM_DIRECTION, drop, failed)
-            )
-        if not scored or k not in self.targets.units:
-            return rows, []
-        mean = np.mean(scored, axis=0)
-        return rows, [self._block_row(name, RANDOM_DIRECTION, k, mean)]
-
-    def _nonmatching_rows(
-        self,
-        name: str,
-        drops: Mapping[tuple[str, str], float | None],
-        reasons: Mapping[str, Reason],
-    ) -> list[Row]:
-        """Other mechanisms, stripped instead; their drops of this target are known already."""
-        return [
-            self._mismatch_row(
-                name, k, NONMATCHING, self.mechanisms.index(other), other, drops[other, k]
-            )
-            for k in self.mechanisms
-            for other in self.mechanisms
-            if other != k and Reason.OK is reasons[k] is reasons[other]
-        ]
-
-    def _mismatch_row(
-        self,
-        name: str,
-        k: str,
-        kind: str,
-        draw: int,
-        instead: str,
-        drop: float | None,
-        failed: Reason = Reason.UNDEFINED_SCORE,
-    ) -> Row:
-        return {
-            **self.key,
-            "method": name,
-            "stripped": k,
-            "kind": kind,
-            "draw": draw,
-            "instead": instead,
-            "drop": drop,
-            "reason": Reason.OK if drop is not None else failed,
-        }
-
-    def _specificity_rows(
-        self,
-        name: str,
-        drops: Mapping[tuple[str, str], float | None],
-        reasons: Mapping[str, Reason],
-        random_rows: list[Row],
-        nonmatching: list[Row],
-    ) -> list[Row]:
-        rows: list[Row] = []
-        for k in self.mechanisms:
-            matching = drops[k, k]
-            others = {t: d for t in self.mechanisms if t != k and (d := drops[k, t]) is not None}
-            best_target = max(others, key=lambda t: others[t]) if others else None
-            best_drop = others[best_target] if best_target is not None else None
-            kind, mismatch = self._mismatch(k, random_rows, nonmatching)
-            rows.append(
-                {
-                    **self.key,
-                    "method": name,
-                    "stripped": k,
-                    "matching_drop": matching,
-                    "best_nonmatching_target": best_target,
-                    "best_nonmatching_drop": best_drop,
-                    "margin": _minus(matching, best_drop),
-                    "mismatch_kind": kind,
-                    "mismatch_drop": mismatch,
-                    "mismatch_margin": _minus(matching, mismatch),
-                    "n_targets": len(self.targets.units),
-                    "confirmatory": self.confirmatory,
-                    "reason": self._reason(matching, k, reasons[k]),
-                }
-            )
-        return rows
-
-    def _mismatch(
-        self, k: str, random_rows: list[Row], nonmatching: list[Row]
-    ) -> tuple[str | None, float | None]:
-        """The harder of the two mismatches: random directions (mean) and other mechanisms (largest)."""
-
-        def drops(rows: list[Row]) -> list[float]:
-            return [d for r in rows if r["stripped"] == k and isinstance(d := r["drop"], float)]
-
-        candidates = {}
-        if values := drops(random_rows):
-            candidates[RANDOM_DIRECTION] = float(np.mean(values))
-        if values := drops(nonmatching):
-            candidates[NONMATCHING] = max(values)
-        if not candidates:
-            return None, None
-        kind = max(candidates, key=lambda name: candidates[name])
-        return kind, candidates[kind]
-
-    def _dissociation_rows(self, deltas: list[Row]) -> list[Row]:
+    def _dissociation_rows(self, deltas: Sequence[Row]) -> list[Row]:
         """Median drops over methods, for every pair of mechanisms."""
         by_pair: dict[tuple[object, object], list[float]] = {}
         for row in deltas:
@@ -435,8 +175,7 @@ class _Context:
                 for x, k in (("a", a), ("b", b))
                 for y, t in (("a", a), ("b", b))
             }
-            complete = all(d is not None for d in drops.values())
-            reason = Reason.OK if complete else Reason.UNDEFINED_SCORE
+            reason = Reason.UNDEFINED_SCORE if None in drops.values() else Reason.OK
             rows.append({**self.key, "mechanism_a": a, "mechanism_b": b, **drops, "reason": reason})
         return rows
 
@@ -448,14 +187,235 @@ class _Context:
                 "target": t,
                 "fold": fold,
                 "units": [ids[u] for u in units],
-                "partial_correlations": [
-                    float(r) if math.isfinite(r) else None for r in self.targets.partial[t][fold]
-                ],
+                "partial_correlations": _finite(self.targets.partial[t][fold]),
                 "n_test": int(self.sizes[fold]),
             }
             for t, by_fold in self.targets.units.items()
             for fold, units in enumerate(by_fold)
         ]
+
+
+class _Method:
+    """One stripping method in a context: every mechanism stripped, every target scored."""
+
+    def __init__(self, context: _Context, name: str, method: StrippingMethod) -> None:
+        self.context, self.name, self.method = context, name, method
+        self.blocks: list[Row] = []
+        self.reasons: dict[str, Reason] = {}
+        self.scores: dict[tuple[str, str], float | None] = {}
+        self.drops: dict[tuple[str, str], float | None] = {}
+        shared: FloatArray | None = None
+        for k in context.mechanisms:
+            result = self._strip(k, shared)
+            stripped = None if isinstance(result, Reason) else result
+            self.reasons[k] = result if isinstance(result, Reason) else Reason.OK
+            if stripped is not None:
+                self._add_blocks_beside_nuisance(k)
+                shared = None if method.uses_mechanism else stripped
+            for t in context.mechanisms:
+                value = None if stripped is None else context.target_score(t, stripped)
+                self.scores[k, t] = value
+                self.drops[k, t] = _minus(context.real[t], value)
+                if stripped is not None and self.drops[k, t] is not None:
+                    self._add_block(k, t, stripped)
+
+    def rows(self) -> dict[Table, list[Row]]:
+        """Rows of all tables by method."""
+        random = [row for k in self.context.mechanisms for row in self._random_rows(k)]
+        others = self._nonmatching_rows()
+        return {
+            STRIPPING_FEATURES: [self._feature_row(k) for k in self.context.mechanisms],
+            STRIPPING_SCORES: self._score_rows(),
+            BLOCK_DROPS: self.blocks,
+            STRIPPING_DELTAS: self._delta_rows(),
+            MISMATCH_CONTROLS: random + others,
+            SPECIFICITY: [
+                self._specificity_row(k, random, others) for k in self.context.mechanisms
+            ],
+        }
+
+    def _row(self, k: str, **columns: object) -> Row:
+        return {**self.context.key, "method": self.name, "stripped": k, **columns}
+
+    def _design(self, k: str) -> StrippedDesign:
+        return StrippedDesign(self.method, self.context.delays, self.context.prepared.scalars(k))
+
+    def _fold_scores(self, design: FittedFeatures) -> FloatArray:
+        return self.context.ridge.fit(design).fold_scores(self.context.metric)
+
+    def _strip(self, k: str, shared: FloatArray | None) -> FloatArray | Reason:
+        """Fold scores of the stripped features, or why there are none."""
+        if (why := self.method.unavailable(self.context.inputs)) is not None:
+            return why.reason
+        if k not in self.context.prepared.mechanisms:
+            return Reason.MECHANISM_NOT_OFFERED
+        if shared is not None:
+            return shared
+        try:
+            return self._fold_scores(self._design(k))
+        except DegenerateStrip:
+            return Reason.DEGENERATE_DIRECTION
+
+    def _add_block(self, k: str, t: str, stripped: FloatArray, beside: str = NOTHING) -> None:
+        """Drops of a target in every outer block; ``stripped`` holds fold scores of units."""
+        own = self.context
+        real = own.real_folds if beside == NOTHING else own.real_beside_nuisance
+        drops = _finite(own.targets.fold_means(t, real - stripped))
+        stimulus = own.prepared.id.stimulus
+        self.blocks.append(self._row(k, stimulus=stimulus, target=t, beside=beside, drops=drops))
+
+    def _add_blocks_beside_nuisance(self, k: str) -> None:
+        """Drops by block of every target beside nuisance: what a mechanism shares with nuisance is no drop."""
+        if not self.context.enough_for_nuisance:
+            return
+        try:
+            stripped = self.context.fold_scores_beside_nuisance(self._design(k))
+        except DegenerateStrip:
+            return
+        for t in self.context.targets.units:
+            self._add_block(k, t, stripped, NUISANCE)
+
+    def _feature_row(self, k: str) -> Row:
+        n_blocks, inputs = self.context.folds.n_blocks, self.context.inputs
+        n_sets = n_blocks * (n_blocks - 1) // 2 + n_blocks
+        ok, fitted = self.reasons[k] is Reason.OK, self.method.fitted(inputs)
+        return self._row(
+            k,
+            n_features=inputs.features.shape[1],
+            n_fits=n_sets if ok and fitted else 0,
+            fitted_on="training_rows" if fitted else "nothing",
+            variance_removed=self._variance_removed(k) if ok else None,
+            reason=self.reasons[k],
+        )
+
+    def _variance_removed(self, k: str) -> float | None:
+        """Share of feature variance that differs after the strip, on training rows, mean over outer folds."""
+        shares, z, folds = [], self.context.inputs.features, self.context.folds
+        scalars = self.context.prepared.scalars(k)
+        for block in range(folds.n_blocks):
+            train = folds.train_rows(block)
+            stripped = strip_delays(self.method, self.context.delays, scalars, train)
+            total = z[train].var(axis=0).sum()
+            if not total > 0:
+                return None
+            shares.append((z - stripped)[train].var(axis=0).sum() / total)
+        return float(np.mean(shares))
+
+    def _score_rows(self) -> list[Row]:
+        rows, own = [], self.context
+        for (k, t), value in self.scores.items():
+            n_units = own.targets.units[t].shape[1] if t in own.targets.units else 0
+            for state, score, why in (
+                ("real", own.real[t], Reason.OK),
+                ("stripped", value, self.reasons[k]),
+            ):
+                reason = own.reason(score, t, why)
+                numbers = {"score": score, "n_target_units": n_units, "reason": reason}
+                rows.append(self._row(k, target=t, state=state, **numbers))
+        return rows
+
+    def _delta_rows(self) -> list[Row]:
+        return [
+            self._row(
+                k,
+                target=t,
+                matching=k == t,
+                real_score=self.context.real[t],
+                stripped_score=self.scores[k, t],
+                drop=drop,
+                confirmatory=self.context.confirmatory,
+                reason=self.context.reason(drop, t, self.reasons[k]),
+            )
+            for (k, t), drop in self.drops.items()
+        ]
+
+    def _random_rows(self, k: str) -> list[Row]:
+        """Random directions of equal variance, stripped instead; their mean is added by block."""
+        if self.reasons[k] is not Reason.OK or not self.method.uses_mechanism:
+            return []
+        own, rows = self.context, []
+        scored: list[FloatArray] = []
+        scalars = own.prepared.scalars(k)
+        for draw in range(own.config.stripping.mismatch_draws):
+            rng = keyed_rng(own.config.seed, "mismatch", *own.place, self.name, k, draw)
+            drawn = RandomDirection.draw_delays(len(scalars), len(own.delays), rng)
+            try:
+                design = StrippedDesign(self.method, own.delays, scalars, drawn)
+                scored.append(self._fold_scores(design))
+                drop = _minus(own.real[k], own.target_score(k, scored[-1]))
+                failed = Reason.UNDEFINED_SCORE
+            except DegenerateStrip:
+                drop, failed = None, Reason.DEGENERATE_DIRECTION
+            rows.append(
+                self._mismatch_row(k, RANDOM_DIRECTION, draw, RANDOM_DIRECTION, drop, failed)
+            )
+        if scored and k in own.targets.units:
+            self._add_block(RANDOM_DIRECTION, k, np.mean(scored, axis=0))
+        return rows
+
+    def _nonmatching_rows(self) -> list[Row]:
+        """Other mechanisms, stripped instead; their drops of this target are known already."""
+        return [
+            self._mismatch_row(k, NONMATCHING, draw, other, self.drops[other, k])
+            for k in self.context.mechanisms
+            for draw, other in enumerate(self.context.mechanisms)
+            if other != k and Reason.OK is self.reasons[k] is self.reasons[other]
+        ]
+
+    def _mismatch_row(
+        self,
+        k: str,
+        kind: str,
+        draw: int,
+        instead: str,
+        drop: float | None,
+        failed: Reason = Reason.UNDEFINED_SCORE,
+    ) -> Row:
+        reason = failed if drop is None else Reason.OK
+        return self._row(k, kind=kind, draw=draw, instead=instead, drop=drop, reason=reason)
+
+    def _specificity_row(self, k: str, random: Sequence[Row], others: Sequence[Row]) -> Row:
+        own, matching = self.context, self.drops[k, k]
+        drops = {t: d for t in own.mechanisms if t != k and (d := self.drops[k, t]) is not None}
+        best = max(drops, key=lambda t: drops[t]) if drops else None
+        best_drop = None if best is None else drops[best]
+        kind, mismatch = _hardest_mismatch(k, random, others)
+        return self._row(
+            k,
+            matching_drop=matching,
+            best_nonmatching_target=best,
+            best_nonmatching_drop=best_drop,
+            margin=_minus(matching, best_drop),
+            mismatch_kind=kind,
+            mismatch_drop=mismatch,
+            mismatch_margin=_minus(matching, mismatch),
+            n_targets=len(own.targets.units),
+            confirmatory=own.confirmatory,
+            reason=own.reason(matching, k, self.reasons[k]),
+        )
+
+
+def _hardest_mismatch(
+    k: str, random: Sequence[Row], others: Sequence[Row]
+) -> tuple[str | None, float | None]:
+    """The larger of the two mismatches: random directions (mean) and other mechanisms (largest)."""
+
+    def drops(rows: Sequence[Row]) -> list[float]:
+        return [d for r in rows if r["stripped"] == k and isinstance(d := r["drop"], float)]
+
+    candidates: dict[str, float] = {}
+    if values := drops(random):
+        candidates[RANDOM_DIRECTION] = float(np.mean(values))
+    if values := drops(others):
+        candidates[NONMATCHING] = max(values)
+    if not candidates:
+        return None, None
+    kind = max(candidates, key=lambda name: candidates[name])
+    return kind, candidates[kind]
+
+
+def _finite(values: FloatArray) -> list[float | None]:
+    return [float(v) if math.isfinite(v) else None for v in values]
 
 
 def _minus(a: float | None, b: float | None) -> float | None:

@@ -1,10 +1,10 @@
-"""Stripping methods: one file each."""
+"""Stripping methods."""
 
 BUILT_IN = {
-    "context_reset": "context_swap:ContextReset",
-    "feature_residualization": "feature_residualization:FeatureResidualization",
-    "feature_zeroing": "feature_zeroing:FeatureZeroing",
-    "layer_ablation": "layer_ablation:LayerAblation",
-    "mechanism_projection_removal": "mechanism_projection_removal:MechanismProjectionRemoval",
-    "reversed_context": "context_swap:ReversedContext",
+    "context_reset": "replacing:ContextReset",
+    "feature_residualization": "linear:FeatureResidualization",
+    "feature_zeroing": "linear:FeatureZeroing",
+    "layer_ablation": "replacing:LayerAblation",
+    "mechanism_projection_removal": "linear:MechanismProjectionRemoval",
+    "reversed_context": "replacing:ReversedContext",
 }

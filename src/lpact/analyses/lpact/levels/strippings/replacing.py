@@ -1,4 +1,4 @@
-"""Where the mechanism is engaged, features of a poorer context take the place of the real ones."""
+"""Methods that replace features: by those of a poorer context at engaged events, or of the previous layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lpact.analyses.lpact.levels.strip import (
 )
 from lpact.codes import Reason
 from lpact.features.availability import Missing
-from lpact.features.models import REVERSED, SENTENCE_RESET
+from lpact.features.models import FULL, REVERSED, SENTENCE_RESET
 from lpact.math.types import BoolArray, FloatArray, IntArray
 from lpact.registry import PluginOptions
 
@@ -78,12 +78,12 @@ class ContextSwap(StrippingMethod):
     def _as_many(self, scalar: FloatArray, mechanism: FloatArray, train: IntArray) -> BoolArray:
         """As many training events as are engaged in the mechanism, those highest in ``scalar``."""
         share = self._engaged(mechanism, train)[train].mean()
-        engaged: BoolArray = scalar > _quantile(scalar[train], 1.0 - share)
+        engaged: BoolArray = scalar > np.quantile(scalar[train], 1.0 - share)
         return engaged
 
     def _engaged(self, mechanism: FloatArray, train: IntArray) -> BoolArray:
         share = cast(SwapOptions, self.options).engaged_share
-        threshold = _quantile(mechanism[train], 1.0 - share)
+        threshold = np.quantile(mechanism[train], 1.0 - share)
         engaged: BoolArray = mechanism > threshold
         if not engaged[train].any():
             # A scalar with few values (a boundary flag) can have its quantile at its maximum.
@@ -95,16 +95,6 @@ class ContextSwap(StrippingMethod):
     def _swap(self, inputs: StripInputs, engaged: BoolArray) -> FloatArray:
         other = inputs.load(inputs.layer, self.context, 0)
         return np.where(engaged[..., None], other, inputs.features)
-
-
-def _quantile(values: FloatArray, q: float) -> float:
-    """`numpy.quantile` of one array, by the same arithmetic."""
-    place = (len(values) - 1) * q
-    below = min(int(place), len(values) - 1)
-    above = min(below + 1, len(values) - 1)
-    ordered = np.partition(values, (below, above))
-    low, high, part = float(ordered[below]), float(ordered[above]), place - below
-    return high - (high - low) * (1.0 - part) if part >= 0.5 else low + (high - low) * part
 
 
 class ContextReset(ContextSwap):
@@ -121,3 +111,42 @@ class ReversedContext(ContextSwap):
     name = "reversed_context"
     summary = "reversed-context features at events where the mechanism is engaged"
     context = REVERSED
+
+
+class LayerAblation(StrippingMethod):
+    """The previous layer's features take the layer's place; layer 0 falls to its training mean.
+
+    The result is the same for every mechanism, so this method can show a generic loss, never a specific one.
+    """
+
+    name = "layer_ablation"
+    summary = "the previous layer's features in the layer's place"
+    uses_mechanism = False
+
+    def unavailable(self, inputs: StripInputs) -> Missing | None:
+        """Missing without features of the same width in the previous layer."""
+        previous = inputs.layer - 1
+        if inputs.layer == 0:
+            return None
+        if (previous, FULL) not in inputs.offered:
+            return Missing(
+                Reason.NO_PREVIOUS_LAYER_FEATURES,
+                f"layer {previous} is not on offer in full context",
+            )
+        width, own = inputs.load(previous, FULL, 0).shape[1], inputs.features.shape[1]
+        if width != own:
+            detail = f"layer {previous} has {width} columns, layer {inputs.layer} has {own}"
+            return Missing(Reason.NO_PREVIOUS_LAYER_FEATURES, detail)
+        return None
+
+    def fitted(self, inputs: StripInputs) -> bool:
+        """Only layer 0 needs a mean; the previous layer is taken as it is."""
+        return inputs.layer == 0
+
+    def strip(self, inputs: StripInputs, mechanism: FloatArray, train: IntArray) -> FloatArray:  # noqa: ARG002
+        """Take the previous layer."""
+        if inputs.layer == 0:
+            return np.broadcast_to(
+                inputs.features[train].mean(axis=0), inputs.features.shape
+            ).copy()
+        return inputs.load(inputs.layer - 1, FULL, 0)
