@@ -19,7 +19,7 @@ from dataset_writers.assemblies import (
 )
 from lpact.codes import Reason
 from lpact.config import GridConfig
-from lpact.datasets.base import DATASETS, Dataset, Epochs, RecordingId
+from lpact.datasets.base import DATASETS, Dataset, Epochs
 from lpact.errors import ConfigError, InputError, LPactError, RecordingError, StimulusError
 from lpact.grid import build_grid
 
@@ -342,15 +342,6 @@ def test_folders_with_no_file_or_several_are_named(tmp_path: Path) -> None:
         opened("pereira2018", tmp_path, region="voxel")
 
 
-def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
-    presentation, neuroid, values = _pereira_parts()
-    write_assembly(tmp_path / "outside.nc", values, presentation, neuroid)
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "a.nc").symlink_to(tmp_path / "outside.nc")
-    _expect(InputError, folder, "a link leads out of the dataset's folder", "copy the file")
-
-
 def _drop(where: str, *names: str) -> Callable[[dict[str, dict[str, Any]]], None]:
     return lambda parts: [parts[where].pop(name) for name in names]
 
@@ -415,15 +406,6 @@ def test_wrong_dimensions_are_named(
     presentation, neuroid, _ = _pereira_parts()
     write_assembly(tmp_path / "a.nc", np.ones(shape), presentation, neuroid, dims=dims)
     _expect(RecordingError, tmp_path, said, "a.nc")
-
-
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    write_fedorenko2016(tmp_path)
-    dataset = opened("fedorenko2016", tmp_path)
-    with pytest.raises(StimulusError, match="did you mean 'sentences'"):
-        dataset.stimulus("sentence")
-    with pytest.raises(RecordingError, match="no such recording"):
-        dataset.recording(RecordingId("9", "1", "sentences", "sentences"))
 
 
 def _pereira_parts() -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:

@@ -617,12 +617,6 @@ def twice_localised(folder: Path) -> None:
     edit(folder / "localization/sub_1/depth-wm.csv", lambda lines: lines.append(lines[1]))
 
 
-def link_out(folder: Path) -> None:
-    outside = folder.parent / "elsewhere.h5"
-    shutil.move(folder / FIRST_H5, outside)
-    (folder / FIRST_H5).symlink_to(outside)
-
-
 def twice(folder: Path) -> None:
     shutil.copy(folder / FIRST_H5, folder / "sub_1_trial000.h5")
 
@@ -673,7 +667,6 @@ def climbing_film(folder: Path) -> None:
         (no_timings, RecordingError, TIMINGS, "sub_1_trial001_timings.csv", "download it"),
         (other_atlas, RecordingError, "depth-wm.csv", "DK", "add the column"),
         (twice_localised, RecordingError, "depth-wm.csv, line 7", "LT1a1", "fix the cell"),
-        (link_out, InputError, FIRST_H5, "elsewhere.h5", "copy the file into the folder"),
         (twice, InputError, "sub_1_trial000.h5", "also", "keep one of the two"),
         (odd_name, InputError, "sub_01_trial0.h5", "sub_01_trial0.h5", "its name in the release"),
         (climbing_film, RecordingError, "key 'filename'", "../../etc", "download the metadata"),

@@ -198,11 +198,9 @@ def test_sounds_become_an_envelope_on_the_clock_of_the_words(dataset: Dataset) -
 def test_source_files_are_those_that_are_read(written: tuple[Path, MegMascTruth]) -> None:
     found = open_folder(written[0], {"subjects": ["02"]}).source_files()
     paths = [file.path for file in found]
-    assert paths == sorted(paths)
     assert f"{MEG.replace('01', '02')}_meg.con" in paths
     assert "stimuli/audio/lw1_0.wav" in paths
     assert not any("sub-01" in path or path.endswith((".mrk", ".pos")) for path in paths)
-    assert all(re.fullmatch("[0-9a-f]{64}", file.sha256) for file in found)
 
 
 def test_a_folder_bids_anonym_is_entered(copy: Path, tmp_path: Path) -> None:
@@ -549,14 +547,7 @@ def test_a_bad_recording_is_named(
     assert not (tmp_path / "touched").exists()
 
 
-def link_out(folder: Path) -> None:
-    path = folder / f"{MEG}_meg.con"
-    shutil.move(path, folder.parent / "elsewhere.con")
-    path.symlink_to(folder.parent / "elsewhere.con")
-
-
 BAD_FOLDERS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
-    "link": (link_out, ("leads out of", "task-0_meg.con", "elsewhere.con", "copy the file")),
     "no events": (
         lambda folder: (folder / f"{MEG}_events.tsv").unlink(),
         ("task-0_events.tsv' is missing", "task-0_meg.con", "download it"),
@@ -615,17 +606,9 @@ def test_a_torn_sound_is_named(copy: Path, stop: int) -> None:
     assert "lw1_0.wav" in str(caught.value)
 
 
-def test_what_is_not_there_is_named_with_what_is(written: tuple[Path, MegMascTruth]) -> None:
-    dataset = open_folder(written[0])
-    with pytest.raises(StimulusError, match="no such stimulus") as story:
-        dataset.stimulus("lw2")
-    assert "did you mean 'lw1'?" in str(story.value)
-    with pytest.raises(RecordingError, match="no such recording"):
-        dataset.recording(RecordingId("09", "0", "0", "lw1"))
+def test_an_unknown_subject_is_named(written: tuple[Path, MegMascTruth]) -> None:
     with pytest.raises(InputError, match="the dataset has no '3'"):
         open_folder(written[0], {"subjects": ["3"]})
-    with pytest.raises(InputError, match="no path"):
-        DATASETS.build("meg_masc").open(name="masc", path=None, seed=0)
 
 
 def test_a_recording_is_not_read_to_be_opened(dataset: Dataset, monkeypatch: Any) -> None:

@@ -185,11 +185,6 @@ def test_names_that_are_not_in_the_table_are_named(tmp_path: Path) -> None:
     assert "option 'subjects'" in str(error.value)
     with pytest.raises(InputError, match="the dataset has no 'C'"):
         opened(tmp_path, rois=["C"])
-    dataset = opened(tmp_path)
-    with pytest.raises(StimulusError, match="did you mean 'sentences'"):
-        dataset.stimulus("sentence")
-    with pytest.raises(RecordingError, match="no such recording"):
-        dataset.recording(RecordingId("2", "1", "sentences", "sentences"))
 
 
 def _rows() -> list[dict[str, object]]:
