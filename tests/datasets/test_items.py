@@ -94,7 +94,7 @@ def test_epochs_of_items_are_events() -> None:
 
 def test_a_time_series_needs_times() -> None:
     series = TimeSeries(np.random.default_rng(0).normal(size=(100, 3)), 10.0)
-    with pytest.raises(RecordingError, match="when its items were presented") as error:
+    with pytest.raises(RecordingError, match="needs the times of its items") as error:
         build_grid(replace(recording(np.zeros((1, 1, 3))), signal=series), pictures(), GridConfig())
     assert "onset_s" in str(error.value.remedy)
 

@@ -115,7 +115,7 @@ def test_what_the_model_cannot_say_is_passed_on(name, options):
 def test_a_layer_that_does_not_exist_is_named_with_those_that_do(name):
     language = Values({None: np.eye(3), 0: np.eye(3), 2: np.eye(3)})
     missing = compute(name, make_stimulus([3]), language, layer=1)
-    assert missing.detail.endswith("model 'toy' has no layer 1 (on offer: 0, 2)")
+    assert missing.detail.endswith("model 'toy' has no layer 1 (available: 0, 2)")
     with pytest.raises(ConfigError, match="layer"):
         compute(name, make_stimulus([3]), language, layer=-1)
 

@@ -1,4 +1,4 @@
-"""What every dataset yields: recordings, stimuli, and where they came from."""
+"""The parts of every dataset: recordings, stimuli and provenance."""
 
 from __future__ import annotations
 
@@ -49,9 +49,8 @@ class RecordingId:
 class TimeSeries:
     """Continuous neural data: ``values`` is [n_samples, n_units]; sample 0 is at ``start_s``.
 
-    ``values`` is an array, in memory or mapped, or a `StreamedSeries` that is read a few units at a time.
-    ``physical_unit`` is what the numbers are in (``µV``, ``T``, ``a.u.`` …); empty where the source does not say.
-    ``envelope`` says that it is the amplitude of a band already, as high-gamma derivatives are.
+    ``values`` is an array, in memory or mapped, or a `StreamedSeries`. ``physical_unit`` (``µV``, ``T``, ``a.u.`` …) is
+    empty if the source does not say. ``envelope`` marks the amplitude of a band, such as a high-gamma derivative.
     """
 
     values: FloatArray | StreamedSeries
@@ -76,7 +75,7 @@ class TimeSeries:
 
 @dataclass(frozen=True)
 class Epochs:
-    """Already-epoched neural data: ``values`` is [n_lags, n_words, n_units], one layer per lag."""
+    """Epoched neural data: ``values`` is [n_lags, n_words, n_units]."""
 
     values: FloatArray
     lags_ms: tuple[float, ...]
@@ -90,10 +89,10 @@ Signal: TypeAlias = TimeSeries | Epochs
 class Units:
     """Brain units in canonical order.
 
-    ``coordinates_mm`` is [n_units, 3], NaN for a unit without, or None where the dataset has none at all; they are in
-    ``coordinate_frame`` (``MNI152NLin2009cAsym``, ``head`` …), empty where the source does not say. A unit whose region
-    the source does not know has the region ``unknown``. ``comparable`` says that a unit of the same name is the same
-    place in another subject, as sensors and regions are; implanted electrodes and voxels of a subject's own are not.
+    ``coordinates_mm`` is [n_units, 3], NaN for a unit without coordinates, or None; ``coordinate_frame`` is their space
+    (``MNI152NLin2009cAsym``, ``head`` …). A unit without a known region has the region ``unknown``. ``comparable``: a
+    unit of the same name is the same place in another subject, as for sensors and regions, but not for implanted
+    electrodes and voxels in native space.
     """
 
     ids: tuple[str, ...]
@@ -120,7 +119,7 @@ class Units:
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of a recording that must not be used, on the clock of its signal; ``label`` says why."""
+    """A stretch of a recording that must not be used, on the clock of its signal."""
 
     start_s: float
     stop_s: float
@@ -131,12 +130,10 @@ class Span:
 class Recording:
     """Neural data of one subject-run. ``where`` names its file or generator in messages.
 
-    ``word_onsets_s`` is [n_words of the stimulus], the time of every word on the signal's own clock: what triggers or
-    events of this very recording say, so that a clock that drifts is followed. NaN marks a word that this recording
-    does not hold (a trigger was dropped, the recording began late). None: the stimulus' own times are the signal's.
-    ``bad_spans`` are stretches that the source marks as unusable. ``confounds`` has one row per sample, one column for
-    each nuisance series that came with the recording (motion, drifts …). ``findings`` tell what the reader left out or
-    noticed.
+    ``word_onsets_s`` [n_words of the stimulus] are word times on the signal's clock, from triggers or events of this
+    recording; NaN for a word that it lacks. None: the times of the stimulus apply. ``bad_spans`` are stretches that the
+    source marks as unusable. ``confounds`` has one row per sample and one column per nuisance series (motion, drifts
+    …). ``findings`` list what the reader left out or noticed.
     """
 
     id: RecordingId
@@ -151,7 +148,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class FeatureKey:
-    """One feature set on offer: ``context`` is full, sentence_reset, reversed, shuffled, untrained or static."""
+    """One feature set; ``context`` is full, sentence_reset, reversed, shuffled, untrained or static."""
 
     model: str
     layer: int
@@ -160,10 +157,10 @@ class FeatureKey:
 
 
 class FeatureOffer(Protocol):
-    """Feature sets that a dataset brings for a stimulus."""
+    """Feature sets of a dataset for a stimulus."""
 
     def keys(self) -> Sequence[FeatureKey]:
-        """Return what is on offer."""
+        """Return the available feature sets."""
         ...
 
     def load(self, key: FeatureKey) -> FloatArray:
@@ -186,7 +183,7 @@ class Envelope:
 
 @dataclass(frozen=True)
 class AbsentMedium:
-    """Why a medium is not there: ``MEDIA_NOT_RELEASED`` or ``MEDIA_NOT_OFFERED``, and what may stand in for it."""
+    """Why a medium is missing: ``MEDIA_NOT_RELEASED`` or ``MEDIA_NOT_OFFERED``, and possible substitutes."""
 
     reason: Reason
     detail: str
@@ -194,15 +191,13 @@ class AbsentMedium:
 
 @dataclass(frozen=True)
 class Stimulus:
-    """What was presented: words on the recording's clock, or other items, and everything known about them.
+    """What was presented: words on the recording's clock, or other items, with annotations and media.
 
-    ``words`` has the columns of `WORD_COLUMNS`. Those listed in ``unknown`` hold placeholders, because the source has
-    no such column (see `items_table`): whatever is computed from them is unavailable. ``mechanisms`` holds one value
-    per word for each mechanism on offer; ``media`` maps a kind of medium (``audio``, ``video``) to its path, as it
-    stands in tables; relative paths start at ``media_root``. Sample 0 of the audio is at ``audio_start_s``.
-    ``transcripts`` holds the text of each story as it is written, where the dataset has it: what a language model
-    reads. ``media_absent`` says why a medium is missing, where more is known than that it is. ``findings`` list what
-    the reader left out, sorted or corrected.
+    ``words`` has the columns of `WORD_COLUMNS`; those in ``unknown`` are placeholders for columns that the source lacks
+    (see `items_table`), and nothing is computed from them. ``mechanisms`` has one value per word. ``media`` maps
+    ``audio`` and ``video`` to paths relative to ``media_root``; sample 0 of the audio is at ``audio_start_s``.
+    ``transcripts`` is the running text of each story, which language models then read. ``media_absent`` says why a
+    medium is missing. ``findings`` list what the reader left out, sorted or corrected.
     """
 
     id: str
@@ -225,7 +220,7 @@ class Stimulus:
         return "word" not in self.unknown and not self.words.is_empty()
 
     def lacks(self, *columns: str) -> str:
-        """Say which of these columns of the words table are unknown; empty where all are known."""
+        """Say which of these columns of the words table are unknown; empty if none is."""
         missing = [f"'{column}'" for column in columns if column in self.unknown]
         noun = "column" if len(missing) == 1 else "columns"
         return f"its items have no {noun} {', '.join(missing)}" if missing else ""
@@ -237,7 +232,7 @@ class Stimulus:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file (or generated source) that a dataset was read from; ``place`` is where it lies on this machine."""
+    """One file (or generated source) of a dataset; ``place`` is its path on this machine."""
 
     path: str
     n_bytes: int
@@ -256,10 +251,7 @@ class DatasetInfo:
 
 
 class Dataset(ABC):
-    """An opened dataset. Recordings and stimuli are loaded one at a time.
-
-    ``findings`` list what of the folder as a whole is not read, or looks wrong.
-    """
+    """An open dataset, loaded one recording or stimulus at a time; ``findings`` are about the whole folder."""
 
     info: DatasetInfo
     findings: tuple[Finding, ...] = ()
@@ -269,7 +261,7 @@ class Dataset(ABC):
         """Return every recording, sorted."""
 
     def stimulus_ids(self) -> list[str]:
-        """Return every stimulus, sorted: those of the recordings, and more where a dataset has text alone."""
+        """Return every stimulus, sorted, including those without recordings."""
         return sorted({recording.stimulus for recording in self.recording_ids()})
 
     @abstractmethod
@@ -288,9 +280,9 @@ class Dataset(ABC):
 class DatasetReader(Plugin, ABC):
     """A registered way to open a dataset.
 
-    ``role`` is the evidence role that a study gives it unless told otherwise. ``layout`` lists what its folder is
-    expected to hold, and ``download`` where it officially comes from: `lpact datasets check` and `fetch` read them.
-    ``extra`` is the optional part of lpact that it needs (``lpact[meeg]`` …), for messages.
+    ``role`` is the default evidence role. ``layout`` lists the expected parts of its folder, and ``download`` the
+    official source, for `lpact datasets check` and `fetch`. ``extra`` is the optional part of lpact that it needs
+    (``lpact[meeg]`` …).
     """
 
     needs_path: bool = True
@@ -310,11 +302,10 @@ DATASETS: Registry[DatasetReader] = Registry(
 
 
 def items_table(items: pl.DataFrame, story: str) -> tuple[pl.DataFrame, frozenset[str]]:
-    """Complete a table of items into a words table, and name the columns that hold placeholders.
+    """Complete a table of items into a words table, and return the columns that are placeholders.
 
-    An item without a ``word`` is named by its id (column ``item``, or its row number). Without ``onset_s``, times are
-    row numbers: only the order counts. Without ``offset_s``, an item ends when it begins. Without ``sentence_id``,
-    every item is a sentence of its own; without ``story_id``, all belong to ``story``. Ids of sentences may be texts.
+    Placeholders of ``word`` are ids (column ``item``, or row numbers), of ``onset_s`` row numbers, of ``offset_s`` the
+    onsets, of ``sentence_id`` one sentence per item, of ``story_id`` the one ``story``. Sentence ids may be texts.
     """
     rows = pl.int_range(items.height, eager=True)
     fill = {

@@ -161,7 +161,7 @@ def position_in_sentence(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
 
 
 def sentence_length(stimulus: Stimulus, _: NuisanceConfig) -> FloatArray:
-    """Words of the sentence that the word stands in."""
+    """Number of words in the word's sentence."""
     first, stop = slices(stimulus.words, "sentence_id")
     return np.repeat(stop - first, stop - first).astype(np.float64)[:, None]
 

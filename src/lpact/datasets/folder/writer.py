@@ -146,7 +146,7 @@ def _write_recording(recording: Recording, parent: Path) -> None:
 def _check_representable(recording: Recording) -> None:
     """Raise `InputError` for what this layout cannot store."""
     extra = {
-        "word times of its own": recording.word_onsets_s is not None,
+        "its own word times": recording.word_onsets_s is not None,
         "spans marked as bad": bool(recording.bad_spans),
         "confounds": recording.confounds is not None,
     }

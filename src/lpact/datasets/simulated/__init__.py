@@ -19,7 +19,7 @@ response to every word, and ``sound`` adds ±0.5 snr times the standardised enve
 the signal; no model knows either. h peaks 200 ms after onset and has a mean of 1 over 100–300 ms;
 for ``fmri`` it is a haemodynamic response. n_j is private AR(1) noise with a standard deviation of 1
 *after* averaging over 200 ms (``fmri``: in one volume), so that gains are signal-to-noise ratios. S
-is noise that units share with gains of its own. I is an intrinsic factor with i_j = g_rel_j where
+is noise that units share, with its own gains. I is an intrinsic factor with i_j = g_rel_j where
 the relational truth is *not* planted, else 0: the brain's own pattern over units is as strong as
 ever, and no model knows it. ``meg`` mixes neighbouring sensors; ``epoched`` gives r_j(w) times the
 mean of h over each window, with noise that is AR(1) over words.

@@ -126,8 +126,8 @@ def _noise(
 ) -> FloatArray:
     """Private noise of variance 1, shared noise, and the intrinsic factor, [n_rows, n_units].
 
-    The intrinsic factor takes the place of the relational drive where that is not planted: the
-    brain keeps a pattern of its own, and no model knows it.
+    The intrinsic factor replaces the relational drive if that is not planted: the brain keeps a pattern
+    that no model knows.
     """
     noise = ar1(rng, n_rows, options.n_units, options.noise_coefficient)
     shared, intrinsic = ar1(rng, n_rows, 2, options.noise_coefficient).T

@@ -41,7 +41,7 @@ class SimulatedOptions(PluginOptions):
     modality: Modality = Field(
         "intracranial",
         description="Kind of recording: 100 Hz time series (`intracranial`, `meg`), one volume every "
-        "2 s through a haemodynamic response (`fmri`), or word epochs with lags of their own "
+        "2 s through a haemodynamic response (`fmri`), or word epochs with their own lags "
         "(`epoched`).",
     )
     n_subjects: Count = Field(3, description="Subjects.")
@@ -81,8 +81,8 @@ class SimulatedOptions(PluginOptions):
     )
     shared_units: bool = Field(
         True,
-        description="Whether units are the same in all subjects; otherwise every subject has units "
-        "and gains of its own.",
+        description="Whether units are the same in all subjects; otherwise every subject has its own units "
+        "and gains.",
     )
     subject_variability: Strength = Field(
         0.15,
@@ -101,7 +101,7 @@ class SimulatedOptions(PluginOptions):
         4, description="Layers 0 … n_layers − 1 of every model; the best one is n_layers − 2."
     )
     vocabulary_size: Annotated[int, Field(ge=20)] = Field(
-        400, description="Word types; prose has a vocabulary of its own."
+        400, description="Word types; prose has its own vocabulary."
     )
     n_lexical_dims: Count = Field(6, description="Dimensions of a word type's lexical vector.")
     n_context_dims: Count = Field(

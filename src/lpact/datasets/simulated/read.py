@@ -1,6 +1,6 @@
 """Contextual latents of prose: functions of the text, so that whoever has read it can know them.
 
-``context`` holds, in this order and as many as asked for: true surprisal, the discourse state's first
+``context`` holds, in this order, up to the number of dimensions: true surprisal, the discourse state's first
 dimension, clause depth, further dimensions of the discourse state. The discourse state is a slow vector
 of who and where the story is about ::
 

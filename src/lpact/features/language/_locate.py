@@ -154,7 +154,7 @@ def _find_signs(cell: str, text: str, low: int, high: int) -> Stretch | None:
 def _skipped(
     text: str, text_stream: Stream, at: IntArray, starts: IntArray, ends: IntArray
 ) -> list[Stretch]:
-    """Return what stands between words wherever it has letters, without blanks at its ends."""
+    """Return text with letters between words, without blanks at its ends."""
     used = np.zeros(len(text), dtype=np.bool_)
     used[at] = True
     unused = text_stream.at[~used[text_stream.at]]

@@ -43,8 +43,8 @@ def readings(
 ) -> Iterator[Reading]:
     """Yield the passages of a story in the order of its words.
 
-    ``tokens`` are the story's own, as a whole: they tell how many words fit into ``room`` tokens. ``one_by_one`` reads
-    a passage for every word, the word last.
+    ``tokens`` are those of the whole story; they determine how many words fit into ``room`` tokens. ``one_by_one``
+    reads a passage for every word, the word last.
     """
     most = options.words_before(context)
     row = story.first_row

@@ -232,13 +232,13 @@ def _read_weights(
     missing = sorted(str(key) for key in found["missing_keys"])
     inner = [key for key in missing if key.startswith(f"{base}.")]
     unfit = sorted(
-        (str(key), tuple(has), tuple(wants)) for key, has, wants in found["mismatched_keys"]
+        (str(key), tuple(has), tuple(needed)) for key, has, needed in found["mismatched_keys"]
     )
     if inner or unfit:
         got = f"{len(inner)} parameters without stored values, first '{inner[0]}'" if inner else ""
         if unfit:
-            key, has, wants = unfit[0]
-            got = f"{len(unfit)} parameters of another shape, first '{key}': {has}, not {wants}"
+            key, has, needed = unfit[0]
+            got = f"{len(unfit)} parameters of another shape, first '{key}': {has}, not {needed}"
         raise FeatureError(
             f"the weights of the model '{folder.name}' do not fit its configuration",
             where=str(folder.path),
@@ -295,10 +295,10 @@ def _cannot(option: str, got: int, expected: str) -> ConfigError:
 @contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
     """Keep the library's progress bars and advice off the terminal."""
-    told = transformers.utils.logging
-    level, bars = told.get_verbosity(), told.is_progress_bar_enabled()
-    told.set_verbosity(logging.ERROR)
-    told.disable_progress_bar()
+    log = transformers.utils.logging
+    level, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity(logging.ERROR)
+    log.disable_progress_bar()
     # The reader of GGUF files shows its own bar.
     gguf: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
     bar = gguf.tqdm
@@ -307,9 +307,9 @@ def _quiet(transformers: Any) -> Iterator[None]:
         yield
     finally:
         gguf.tqdm = bar
-        told.set_verbosity(level)
+        log.set_verbosity(level)
         if bars:
-            told.enable_progress_bar()
+            log.enable_progress_bar()
 
 
 @contextmanager

@@ -42,8 +42,7 @@ class ReadingOptions(PluginOptions):
     )
     min_context_tokens: Annotated[int, Field(ge=0)] = Field(
         0,
-        description="Fewest tokens that must stand before a word, where the story has them; a window and stride that "
-        "do not grant it are an error.",
+        description="Fewest tokens before a word, if the story has them; an error if the window does not allow it.",
     )
     word_context_tokens: Annotated[int, Field(ge=8)] | None = Field(
         None,
@@ -63,7 +62,7 @@ class ReadingOptions(PluginOptions):
     joiner: str = Field(
         " ",
         max_length=8,
-        description="What stands between two words where there is no transcript; empty for scripts without blanks.",
+        description="Text between two words without a transcript; empty for scripts without blanks.",
     )
     untrained_seeds: Annotated[int, Field(ge=1, le=100)] = Field(
         5, description="Random initialisations of the context `untrained`, one a draw."
@@ -99,7 +98,7 @@ class ReadingOptions(PluginOptions):
         return {UNTRAINED: self.untrained_seeds, SHUFFLED: self.shuffled_draws}.get(context, 1)
 
     def words_before(self, context: str) -> int | None:
-        """Most words that stand before a word in this context, or None for all."""
+        """Most words before a word in this context, or None for all."""
         fixed = _FIXED.fullmatch(context)
         if fixed:
             return int(fixed[1])
@@ -112,7 +111,7 @@ def is_context(name: str) -> bool:
 
 
 WORD_BY_WORD = (REVERSED, SHUFFLED)
-"""Contexts that read a passage of its own for every word."""
+"""Contexts with one passage per word."""
 DRAWN = (UNTRAINED, SHUFFLED)
 """Contexts that come in draws."""
 KNOWN_CONTEXTS = (FULL, SENTENCE_RESET, *WORD_BY_WORD, STATIC, UNTRAINED)

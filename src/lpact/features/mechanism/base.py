@@ -1,4 +1,4 @@
-"""What the built-in mechanisms share: offered values go first, then computed ones, then a reason."""
+"""Base of the built-in mechanisms: values of the dataset first, then computed ones, then a reason."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def states_of(language: WordValues, layer: int | None) -> FloatArray | Missing:
         offered = ", ".join(map(str, language.layers)) or "none"
         return Missing(
             Reason.MECHANISM_NOT_OFFERED,
-            f"{language.where} has no layer {layer} (on offer: {offered})",
+            f"{language.where} has no layer {layer} (available: {offered})",
         )
     states = language.states(layer)
     return states if isinstance(states, Missing) else np.asarray(states, dtype=np.float64)

@@ -77,7 +77,7 @@ class BoundaryOptions(PluginOptions):
     )
     clauses: tuple[str, ...] = Field(
         ("parataxis", "advcl", "acl", "ccomp"),
-        description="Relations, subtypes included, whose words head a discourse unit of their own, "
+        description="Relations, subtypes included, whose words head a discourse unit, "
         "beside roots and the clauses coordinated with such heads.",
     )
 

@@ -53,25 +53,13 @@ def spans_of(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
 def collapse(spans: Sequence[tuple[int, int]], tokens: Sequence[Token]) -> SentenceParse:
     """Return one tree over words from a tree over tokens.
 
-    A token belongs to the first word that it touches; a further word that it spans has no token of its own and hangs on
-    that word as ``goeswith``. Of several tokens in a word, the one nearest to the root stands for it (the first
-    of equals): the word's head is the word of its head. Punctuation beside other tokens of its word never stands
-    for it. Heads then always have a token nearer to the root, so words cannot form a cycle. Where there are several
-    roots, the later ones hang on the first as ``parataxis``.
+    A token belongs to the first word that it touches; further words that it spans depend on that word as ``goeswith``.
+    Of several tokens in a word, the one nearest to the root represents it (the first of equals), unless it is
+    punctuation: the word's head is the word of its head. Words cannot form a cycle, since heads are nearer to the root.
+    Of several roots, the later ones depend on the first as ``parataxis``.
 
-    Parameters
-    ----------
-    spans
-        Characters [start, stop) of each word, in order, apart from each other.
-    tokens
-        Tokens in order, with heads that lead to a root.
-
-    Raises
-    ------
-    NoToken
-        If no token touches a word.
-    ValueError
-        If heads of tokens form a cycle.
+    ``spans`` are the characters [start, stop) of each word. Raises `NoToken` if no token touches a word, and
+    ``ValueError`` if heads of tokens form a cycle.
     """
     owner, shared = _owners(spans, tokens)
     strong = _strong(owner, tokens)
@@ -114,7 +102,7 @@ def _owners(
 
 
 def _strong(owner: IntArray, tokens: Sequence[Token]) -> list[bool]:
-    """Which tokens may stand for their word: all but punctuation beside others, and tokens outside words."""
+    """Which tokens may represent their word: all but punctuation beside others, and tokens outside words."""
     content = {
         int(word)
         for word, token in zip(owner, tokens, strict=True)

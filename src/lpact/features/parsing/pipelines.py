@@ -1,7 +1,6 @@
-"""Installed parsing pipelines that a user names: ``spacy:<pipeline or folder>``, ``stanza:<language or folder>``.
+"""Installed parsing pipelines: ``spacy:<pipeline or folder>``, ``stanza:<language or folder>``.
 
-A pipeline turns texts into lists of plain tokens; nothing of spaCy or Stanza goes further than this file. Nothing
-is ever fetched: what is not on this machine is an error that says what to install.
+A pipeline turns texts into lists of plain tokens. Nothing is downloaded: an error says what to install.
 """
 
 from __future__ import annotations
@@ -32,13 +31,7 @@ class Pipeline:
 
 
 def open_pipeline(parser: str, *, where: str) -> Pipeline:
-    """Open the pipeline that ``parser`` names.
-
-    Raises
-    ------
-    ConfigError
-        If the kind of pipeline is unknown, or the package or the pipeline is not installed.
-    """
+    """Open the pipeline that ``parser`` names; `ConfigError` if it is unknown or not installed."""
     kind, _, name = parser.partition(":")
     if kind not in _OPENERS or not name:
         raise ConfigError(
@@ -83,9 +76,8 @@ def _open_spacy(name: str, where: str) -> Pipeline:
             f"the spaCy pipeline '{name}' cannot be opened",
             where=where,
             got=f"{type(error).__name__}: {error}",
-            expected="the name of an installed pipeline, or the folder of one",
-            remedy=f"install it (`python -m spacy download {name}` where the network allows it), "
-            "or name the folder that holds its 'config.cfg'",
+            expected="the name of an installed pipeline, or its folder with 'config.cfg'",
+            remedy=f"install it: `python -m spacy download {name}`",
         ) from error
 
     def tokens(texts: Sequence[str]) -> Iterator[list[Token]]:
@@ -141,16 +133,15 @@ def _open_stanza(name: str, where: str) -> Pipeline:
             download_method=None,
             verbose=False,
         )
-    except Exception as error:  # Stanza raises classes of its own that derive from Exception
+    except Exception as error:  # Stanza's own errors derive from Exception
         raise ConfigError(
             f"the Stanza pipeline '{name}' cannot be opened",
             where=where,
             got=f"{type(error).__name__}: {error}".strip(),
             expected="a language whose models are installed, or the folder of that language inside "
             "Stanza's folder of models, beside 'resources.json'",
-            remedy="fetch the models where the network allows it "
-            f"(`python -c \"import stanza; stanza.download('{place['lang']}')\"`), and name the "
-            "language or the folder",
+            remedy="download the models: "
+            f"`python -c \"import stanza; stanza.download('{place['lang']}')\"`",
         ) from error
 
     def tokens(texts: Sequence[str]) -> Iterator[list[Token]]:
@@ -165,13 +156,8 @@ def _require(title: str, package: str, where: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise ConfigError(
-            f"{title} is not installed",
-            where=where,
-            got=str(error),
-            expected=f"{title}, which the named parser needs",
-            remedy=f"`pip install {package}`, and the pipeline that you name",
-        ) from error
+        remedy = f"`pip install {package}`, and the pipeline that you name"
+        raise ConfigError(f"{title} is not installed", where=where, remedy=remedy) from error
 
 
 _OPENERS: dict[str, Callable[[str, str], Pipeline]] = {"spacy": _open_spacy, "stanza": _open_stanza}

@@ -13,7 +13,7 @@ from lpact.math.types import FloatArray
 
 
 class Precomputed(ModelSource):
-    """Feature sets on offer in the dataset itself, under the model's name."""
+    """Feature sets of the dataset, under the model's name."""
 
     name = "precomputed"
     summary = "feature sets that the dataset offers under the model's name"
@@ -42,5 +42,5 @@ class Precomputed(ModelSource):
         return values
 
     def check(self, key: FeatureKey, stimulus: Stimulus) -> None:
-        """Read the feature set: files are at hand."""
+        """Read the feature set."""
         self.load(key, stimulus)

@@ -394,7 +394,7 @@ class Narrator(Writer):
     def _verbs(
         self, frame: Frame, kinds: tuple[str, ...], moving: float
     ) -> dict[tuple[str, str], float]:
-        """Weights of verbs: people and places have verbs of their own."""
+        """Weights of verbs: people and places favour some."""
         who, place = frame.subject.people, self.state.place
         weights: dict[tuple[str, str], float] = {}
         for kind in kinds:

@@ -141,7 +141,7 @@ def subjects(
     without: tuple[Person, ...] = (),
     close: bool = False,
 ) -> list[Phrase[Subject]]:
-    """Subjects of a clause; a pronoun stands for whom it fits that was mentioned last.
+    """Subjects of a clause; a pronoun refers to the last person mentioned whom it fits.
 
     ``close``: later in a sentence, where pronouns are more frequent.
     """

@@ -6,7 +6,7 @@ bits that were spent on a word are its surprisal, exactly::
 
     bits(w) = Σ over the choices at w of −log2 p(choice) = −log2 p(w | all words before in the story)
 
-A word here is what stands between two blanks, its punctuation mark included.
+A word includes its punctuation mark.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True)
 class Phrase(Generic[T]):
-    """A phrase that may be written, and what it stands for."""
+    """A phrase that may be written, and its meaning."""
 
     weight: float
     words: tuple[Word, ...]
