@@ -208,7 +208,10 @@ def test_sorting_by_a_click_on_a_head(page: Page, explorer: Explorer) -> None:
         expect(page.get_by_role("columnheader", name="raw score")).to_have_attribute(
             "aria-sort", way
         )
-    scores = [float(text) for text in page.locator('td[data-label="raw score"]').all_inner_texts()]
+    scores = [
+        float(text.replace("−", "-"))
+        for text in page.locator('td[data-label="raw score"]').all_inner_texts()
+    ]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) > 1
 

@@ -26,8 +26,9 @@ from lpact.report.distribution import description
 from lpact.report.explanation import FAIL, PASS, explanation_html, explanation_text, numbers
 from lpact.report.notebook import plan_html, run_html, study_html
 from lpact.report.theme import vega_config
-from lpact.report.values import fixed, needed, number, size
+from lpact.report.values import needed, number
 from lpact.study import Claim, Run
+from lpact.wording import fixed, size
 from small_study import SMALL
 
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}"

@@ -132,7 +132,6 @@ def test_a_part_of_a_disc_turns_clockwise_from_the_top(share, end, large):
 
 def test_a_chart_is_valid_vega_lite_and_can_be_sent_to_another_process():
     one = panels.overlay(
-        panels.draws(ROWS, X, Y),
         panels.dots(ROWS, X, Y, "real"),
         panels.reference(0),
         *panels.notes(ROWS, "name", {"value": 0}, Y),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lpact.report.figure import filled
-from lpact.report.values import counted, fixed, short, signed, span
+from lpact.report.values import short, signed, span
+from lpact.wording import counted, fixed
 
 
 @pytest.mark.parametrize(

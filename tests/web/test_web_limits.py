@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from pathlib import Path
 
 import duckdb
@@ -13,7 +12,6 @@ from starlette.testclient import TestClient
 
 from explorer_runs import IN_SENTENCES, PLANTED
 from lpact.errors import ConfigError, RunError
-from lpact.store import sha256_file
 from lpact.tables import Column, declared_tables
 from lpact.web import create_app
 from lpact.web.address import FACET, AddressError, parse_value
@@ -350,7 +348,7 @@ def test_downloads_are_not_changed_for_spreadsheets(two: TestClient) -> None:
 def test_folders_that_are_no_runs(tmp_path: Path, tiny_run: Path) -> None:
     with pytest.raises(RunError, match="not a finished run"):
         create_app([tiny_run, tmp_path])
-    with pytest.raises(RunError, match="there is no such folder") as told:
+    with pytest.raises(RunError, match="the folder does not exist") as told:
         create_app([tiny_run, tmp_path / "nowhere"])
     assert told.value.where == str(tmp_path / "nowhere")
     with pytest.raises(RunError, match="no run to show"):
@@ -371,7 +369,6 @@ def test_slugs_are_plain_and_told_apart() -> None:
 def test_the_same_run_twice_is_shown_twice(tiny_run: Path) -> None:
     shelf = Shelf([tiny_run, tiny_run])
     assert [run.slug for run in shelf.runs] == ["tiny", "tiny-2"]
-    shelf.close()
 
 
 def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch, tiny_run: Path) -> None:
@@ -380,35 +377,3 @@ def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch, tiny_run: Path
     monkeypatch.setattr(lpact.web, "NEEDED", ("no_such_package",))
     with pytest.raises(ConfigError, match=r"lpact\[web\]"):
         create_app([tiny_run])
-
-
-def test_a_big_file_is_shown_while_it_is_hashed(
-    monkeypatch: pytest.MonkeyPatch, tiny_run: Path, tmp_path: Path
-) -> None:
-    """Big files are hashed in the background: shown at first, and refused once they are known to differ."""
-    from lpact.web import shelf
-
-    run = copied(tiny_run, tmp_path)
-    table = declared_tables()[TABLE]
-    held, started = threading.Event(), threading.Event()
-
-    def slow(path: Path) -> str:
-        started.set()
-        held.wait(20)
-        return sha256_file(path) + "changed"
-
-    monkeypatch.setattr(shelf, "BIG_FILE", 0)
-    monkeypatch.setattr(shelf, "sha256_file", slow)
-    opened = Shelf([run])
-    assert not opened.runs[0].file(table).verified
-    assert started.wait(20)
-    held.set()
-    opened.close()  # waits for the hash
-    with pytest.raises(RunError, match="has changed since"):
-        opened.runs[0].file(table)
-
-
-def test_a_small_file_is_checked_before_it_is_shown(tiny_run: Path) -> None:
-    opened = Shelf([tiny_run])
-    assert opened.runs[0].file(declared_tables()[TABLE]).verified
-    opened.close()

@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
+from lpact.wording import fixed
+
 SCORES = "relational/profile_similarity_scores"
 GATE_COLUMNS = {
     "P": "predictive",
@@ -86,7 +88,7 @@ def test_the_matrix_shows_the_decision_table(client: TestClient, decisions: pl.D
             row["model"],
             str(row["layer"]),
             row["mechanism"],
-            f"{row['raw_score']:.3f}",
+            fixed(row["raw_score"]),
         ]
         words = ["pass" if row[name] else "fail" for name in GATE_COLUMNS.values()]
         assert [
@@ -132,7 +134,7 @@ def test_filters_of_the_matrix(
 
 def test_sorting_and_paging_the_matrix(client: TestClient, decisions: pl.DataFrame) -> None:
     page = get(client, "/decisions", profile="both", sort="raw_score", dir="desc")
-    scores = [float(row[5]) for row in cells(page)]
+    scores = [float(row[5].replace("−", "-")) for row in cells(page)]
     assert scores == [round(v, 3) for v in sorted(decisions["raw_score"], reverse=True)]
     assert 'aria-sort="descending"' in page
 

@@ -14,7 +14,8 @@ from statistics import median
 from markupsafe import Markup
 
 from lpact.analyses.explanation import Distribution
-from lpact.report.values import counted, number
+from lpact.report.values import number
+from lpact.wording import counted
 
 Scale = Callable[[float], float]
 

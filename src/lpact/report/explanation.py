@@ -11,7 +11,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from lpact.analyses.explanation import Criterion, Explanation, Value
-from lpact.report.values import breakable, counted, needed, number, spoken
+from lpact.report.values import breakable, needed, number, spoken
+from lpact.wording import counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment

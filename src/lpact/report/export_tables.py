@@ -1,43 +1,35 @@
 r"""Every table of a run as CSV and as LaTeX, for a supplement.
 
-CSV is the run's own twin, byte for byte. LaTeX is a ``longtable`` with the rules of ``booktabs``, one file a table:
+CSV is the run's own copy, byte for byte. LaTeX is a ``longtable`` with the rules of ``booktabs``, one file per table:
 
 - the caption is the table's meaning and name; heads are column names with their units;
-- numbers of a column have the same number of decimals and stand to the right, so that their points align; what would
-  round to zero, or has more than seven digits before the point, is written as a power of ten;
+- numbers of a column have the same number of decimals and are aligned at their points; what would round to zero, or
+  has more than seven digits before the point, is written as a power of ten;
 - lists are written whole, in brackets, numbers in them with four digits; CSV has all digits of everything;
 - missing is a dash (``--``), which an empty text is not; truth values are ``yes`` and ``no``.
 
-Files are read and written a slice at a time, and cells are made column by column, so that neither memory nor time
-grows with more than the size of the text.
+Files are read and written a slice at a time.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import floor, log10
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, cast
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lpact.errors import ConfigError, RunError, TableError
+from lpact.errors import RunError, TableError
 from lpact.report.latex import CELL, latex_cell, latex_prose
-from lpact.store import (
-    polars_schema,
-    read_manifest,
-    sha256_file,
-    storage_errors,
-    table_path,
-)
+from lpact.store import polars_schema, read_manifest, sha256_file, storage_errors, table_path
 from lpact.tables import Column, Table
 
-Format = Literal["csv", "latex"]
-SUFFIXES: dict[str, str] = {"csv": ".csv", "latex": ".tex"}
+SUFFIXES = {"csv": ".csv", "latex": ".tex"}
 """Formats, and how their files end."""
 
 MISSING = "--"
@@ -60,28 +52,27 @@ class ColumnLayout:
 
 
 def export_tables(
-    root: str | Path,
-    tables: Iterable[Table],
-    out: str | Path,
-    formats: Iterable[Format] = ("csv", "latex"),
+    root: Path, tables: Iterable[Table], out: Path, formats: Iterable[str] = tuple(SUFFIXES)
 ) -> list[Path]:
     """Write ``tables`` of the folder ``root`` into ``out``; return the files, in the order of the tables.
 
-    ``root`` is a run directory, or a folder that other commands wrote tables into. Where it has a manifest, files are
-    held against its checksums first.
+    Where ``root`` has a manifest, files are compared with its checksums first.
     """
-    root, out = Path(root), Path(out)
-    wanted = _formats(formats)
     checksums = {}
     if (root / "manifest.json").is_file():
         checksums = {file.path: file.sha256 for file in read_manifest(root).outputs}
     made = []
     for table in tables:
-        for name in wanted:
+        for name in formats:
             source = table_path(root, table, ".csv" if name == "csv" else ".parquet")
             _check_source(source, table, checksums.get(f"{table.name}{source.suffix}"))
             target = out / f"{table.name}{SUFFIXES[name]}"
-            (_copy if name == "csv" else _write_latex)(source, target, table)
+            with storage_errors(target, "a table cannot be exported"):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if name == "csv":
+                    shutil.copyfile(source, target)
+                else:
+                    _write_latex(source, target, table)
             made.append(target)
     return made
 
@@ -90,21 +81,7 @@ def latex_table(frame: pl.DataFrame, table: Table) -> str:
     """One table as LaTeX; for large ones `export_tables` writes files."""
     _check_columns(frame.schema, table, where=f"table '{table.name}'")
     layout = _layout(frame.lazy(), table)
-    return "".join([_head(table, layout), *_rows([frame], layout), _foot()])
-
-
-def _formats(formats: Iterable[str]) -> list[str]:
-    wanted = list(dict.fromkeys([formats] if isinstance(formats, str) else formats))
-    for name in wanted:
-        if name not in SUFFIXES:
-            raise ConfigError(
-                "tables cannot be exported in this format",
-                where="export of tables, argument 'formats'",
-                got=name,
-                expected=" or ".join(SUFFIXES),
-                remedy="name one of them",
-            )
-    return wanted
+    return "".join([_head(table, layout), *_rows([frame], layout), _FOOT])
 
 
 def _check_source(path: Path, table: Table, checksum: str | None) -> None:
@@ -126,60 +103,39 @@ def _check_source(path: Path, table: Table, checksum: str | None) -> None:
         )
 
 
-def _put(target: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file; not flushed to the disk one by one, because a report takes its place as a whole."""
-    with storage_errors(target, "a file cannot be written"):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as handle:
-            write(handle)
-
-
-def _copy(source: Path, target: Path, table: Table) -> None:  # noqa: ARG001
-    def write(handle: BinaryIO) -> None:
-        with source.open("rb") as own:
-            shutil.copyfileobj(own, handle)
-
-    _put(target, write)
-
-
 def _write_latex(source: Path, target: Path, table: Table) -> None:
-    with storage_errors(source, "a table cannot be read"), source.open("rb") as handle:
-        try:
-            stored = pq.ParquetFile(handle, page_checksum_verification=True)
-            empty = cast(pl.DataFrame, pl.from_arrow(stored.schema_arrow.empty_table()))
-            _check_columns(empty.schema, table, where=str(source))
-            layout = _layout(pl.scan_parquet(source), table)
-
-            def write(into: BinaryIO) -> None:
-                into.write(_head(table, layout).encode())
-                batches = stored.iter_batches(batch_size=ROWS_PER_SLICE)
-                frames = (cast(pl.DataFrame, pl.from_arrow(batch)) for batch in batches)
-                for text in _rows(frames, layout):
-                    into.write(text.encode())
-                into.write(_foot().encode())
-
-            _put(target, write)
-        except (pa.ArrowException, pl.exceptions.ComputeError) as error:
-            raise RunError(
-                f"the table '{table.name}' is damaged",
-                where=str(source),
-                got=str(error).splitlines()[0],
-                expected="a Parquet file that lpact wrote",
-                remedy="restore the file from a copy, or run the study again",
-            ) from error
+    try:
+        stored = pq.ParquetFile(source, page_checksum_verification=True)
+        empty = cast(pl.DataFrame, pl.from_arrow(stored.schema_arrow.empty_table()))
+        _check_columns(empty.schema, table, where=str(source))
+        layout = _layout(pl.scan_parquet(source), table)
+        batches = stored.iter_batches(batch_size=ROWS_PER_SLICE)
+        frames = (cast(pl.DataFrame, pl.from_arrow(batch)) for batch in batches)
+        with target.open("w", encoding="utf-8", newline="\n") as handle:
+            handle.write(_head(table, layout))
+            handle.writelines(_rows(frames, layout))
+            handle.write(_FOOT)
+    except (pa.ArrowException, pl.exceptions.ComputeError) as error:
+        raise RunError(
+            f"the table '{table.name}' is damaged",
+            where=str(source),
+            got=str(error).splitlines()[0],
+            expected="a Parquet file that lpact wrote",
+            remedy="restore the file from a copy, or run the study again",
+        ) from error
 
 
 def _check_columns(schema: pl.Schema, table: Table, *, where: str) -> None:
     expected = polars_schema(table)
-    if dict(schema) != dict(expected):
-        differ = [n for n in {**expected, **schema} if schema.get(n) != expected.get(n)]
+    differ = [n for n in {**expected, **schema} if schema.get(n) != expected.get(n)]
+    if differ:
         name = differ[0]
         raise TableError(
             "the columns are not those of the declared table",
             where=f"{where}, column '{name}'",
             got=str(schema.get(name, "no such column")),
             expected=str(expected.get(name, "no such column")),
-            remedy="give the table as lpact wrote it",
+            remedy="use the table as lpact wrote it",
         )
 
 
@@ -241,8 +197,7 @@ def _heading(column: Column) -> str:
     return f"{name} ({latex_cell(column.unit)})" if column.unit else name
 
 
-def _foot() -> str:
-    return "\\end{longtable}\n\\endgroup\n"
+_FOOT = "\\end{longtable}\n\\endgroup\n"
 
 
 def _rows(frames: Iterable[pl.DataFrame], layout: list[ColumnLayout]) -> Iterator[str]:

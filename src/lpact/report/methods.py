@@ -99,17 +99,23 @@ def methods_parts(
 
 def methods_markdown(parts: Parts) -> str:
     """Markdown with one heading per part and citations as ``[@key; @other]``."""
-    return _written(parts, "### {}\n\n", _keys_in_brackets, _markdown)
+    return _written(
+        parts,
+        "### {}\n\n",
+        lambda keys: f" [{'; '.join(f'@{key}' for key in keys)}]",
+        lambda text: text.translate(_MARKDOWN),
+    )
 
 
 def methods_latex(parts: Parts) -> str:
     r"""LaTeX with one ``\paragraph`` per part and citations as ``\citep{key,other}`` (natbib)."""
-    return _written(parts, "\\paragraph{{{}.}} ", _citep, latex_prose)
+    cite = " \\citep{{{}}}".format
+    return _written(parts, "\\paragraph{{{}.}} ", lambda keys: cite(",".join(keys)), latex_prose)
 
 
 def methods_text(parts: Parts) -> str:
     """Plain text with citations as authors and year."""
-    return _written(parts, "{}\n", _authors, str)
+    return _written(parts, "{}\n", lambda keys: f" ({'; '.join(map(author_and_year, keys))})", str)
 
 
 def cited_keys(parts: Parts) -> tuple[str, ...]:
@@ -124,38 +130,18 @@ def _written(
     citation: Callable[[list[str]], str],
     escape: Callable[[str], str],
 ) -> str:
+    def sentence(text: str) -> str:
+        pieces = _CITATION.split(text)  # every second one is the keys of a citation
+        return "".join(
+            citation(piece.split(",")) if place % 2 else escape(piece)
+            for place, piece in enumerate(pieces)
+        )
+
     paragraphs = [
-        heading.format(escape(part.title))
-        + " ".join(_sentence(sentence, citation, escape) for sentence in part.sentences)
+        heading.format(escape(part.title)) + " ".join(map(sentence, part.sentences))
         for part in parts
     ]
     return "\n\n".join(paragraphs) + "\n"
-
-
-def _sentence(
-    sentence: str, citation: Callable[[list[str]], str], escape: Callable[[str], str]
-) -> str:
-    pieces = _CITATION.split(sentence)
-    return "".join(
-        citation(piece.split(",")) if place % 2 else escape(piece)
-        for place, piece in enumerate(pieces)
-    )
-
-
-def _keys_in_brackets(keys: list[str]) -> str:
-    return f" [{'; '.join(f'@{key}' for key in keys)}]"
-
-
-def _citep(keys: list[str]) -> str:
-    return f" \\citep{{{','.join(keys)}}}"
-
-
-def _authors(keys: list[str]) -> str:
-    return f" ({'; '.join(author_and_year(key) for key in keys)})"
-
-
-def _markdown(text: str) -> str:
-    return text.translate(_MARKDOWN)
 
 
 # --- parts that every study has ---------------------------------------------------------------------
@@ -183,36 +169,26 @@ def _by_dataset(config: StudyConfig, text: Callable[[DatasetConfig], str]) -> li
 
 
 def _preprocessing(steps: PreprocessConfig) -> str:
-    done = []
-    if steps.channels:
-        done.append(f"channels kept: {listed([plain(c) for c in steps.channels])}")
-    if steps.drop_channels:
-        done.append(f"channels left out: {listed([plain(c) for c in steps.drop_channels])}")
-    if steps.regions:
-        done.append(f"regions kept: {listed([plain(r) for r in steps.regions])}")
-    if steps.notch_hz:
-        done.append(f"notch filters at {numbers(steps.notch_hz, 'Hz')}")
-    if steps.reference != "none":
-        done.append(f"{steps.reference} reference")
-    if steps.highpass_hz is not None:
-        done.append(f"high-pass at {number(steps.highpass_hz)} Hz")
-    if steps.lowpass_hz is not None:
-        done.append(f"low-pass at {number(steps.lowpass_hz)} Hz")
-    if steps.envelope == "hilbert":
-        done.append("amplitude of the analytic signal")
-    if steps.envelope == "high_gamma":
-        edges = numbers(steps.envelope_bands_hz, "Hz")
-        done.append(f"mean amplitude of bands with edges at {edges}, each divided by its own mean")
-    if steps.resample_hz is not None:
-        done.append(f"resampled to {number(steps.resample_hz)} Hz")
-    if steps.detrend:
-        done.append("a straight line taken out of each recording")
-    if steps.highpass_s is not None:
-        done.append(f"periods longer than {number(steps.highpass_s)} s taken out with cosines")
-    if steps.confounds:
-        done.append(f"confounds regressed out: {listed([plain(c) for c in steps.confounds])}")
-    if steps.zscore:
-        done.append("units scaled to mean 0 and standard deviation 1")
+    edges = numbers(steps.envelope_bands_hz, "Hz")
+    parts = {
+        f"channels kept: {names(steps.channels)}": steps.channels,
+        f"channels left out: {names(steps.drop_channels)}": steps.drop_channels,
+        f"regions kept: {names(steps.regions)}": steps.regions,
+        f"notch filters at {numbers(steps.notch_hz, 'Hz')}": steps.notch_hz,
+        f"{steps.reference} reference": steps.reference != "none",
+        f"high-pass at {number(steps.highpass_hz or 0)} Hz": steps.highpass_hz is not None,
+        f"low-pass at {number(steps.lowpass_hz or 0)} Hz": steps.lowpass_hz is not None,
+        "amplitude of the analytic signal": steps.envelope == "hilbert",
+        f"mean amplitude of bands with edges at {edges}, each divided by its own mean": steps.envelope
+        == "high_gamma",
+        f"resampled to {number(steps.resample_hz or 0)} Hz": steps.resample_hz is not None,
+        "a straight line taken out of each recording": steps.detrend,
+        f"periods longer than {number(steps.highpass_s or 0)} s taken out with cosines": steps.highpass_s
+        is not None,
+        f"confounds regressed out: {names(steps.confounds)}": steps.confounds,
+        "units scaled to mean 0 and standard deviation 1": steps.zscore,
+    }
+    done = [step for step, used in parts.items() if used]
     text = (
         "; ".join(done)
         if done

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lpact.analyses.explanation import Conclusion, Explanation
 from lpact.report.explanation import environment, explanation_html, read_file
-from lpact.report.values import counted, number, size, spoken, whole
+from lpact.report.values import number, spoken, whole
+from lpact.wording import counted, size
 
 if TYPE_CHECKING:
     from lpact.run.plan import Plan

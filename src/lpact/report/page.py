@@ -19,8 +19,9 @@ from lpact.report.explanation import environment, explanation_html, read_file
 from lpact.report.figure import Figure, Missing, drawable
 from lpact.report.preregistration import followed
 from lpact.report.theme import following_page, variables
-from lpact.report.values import number, size
+from lpact.report.values import number
 from lpact.store import Manifest
+from lpact.wording import size
 
 SECTIONS = ("verdict", "why", "how sure", "how it was made")
 """Sections of figures that the page has a place for, in its order."""

@@ -273,13 +273,6 @@ def intervals(
     return layer(rows.drop_nulls([low, high]), "rule", look, **channels)
 
 
-def draws(rows: pl.DataFrame, x: Spec, y: Any) -> alt.Chart:
-    """The range of draws (``low`` to ``high``) as a pale bar, for an observed value to lie on."""
-    look = {"color": "missing", "height": 8}
-    known = rows.drop_nulls(["low", "high"])
-    return layer(known, "bar", look, y=y, x={**x, "field": "low"}, x2={"field": "high"})
-
-
 def bars(
     rows: pl.DataFrame, x: Spec, y: Any, role: str, *, hollow: bool = False, **look: Any
 ) -> alt.Chart:

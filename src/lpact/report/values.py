@@ -9,7 +9,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-MISSING = "–"
+from lpact.wording import MISSING, fixed
+
 LONGEST_CELL = 160
 SHORT_NAME = 14
 ROUND_OFF = 1e-12
@@ -41,15 +42,6 @@ def needed(value: float | None, relation: str, threshold: float | None) -> str:
     return "; ".join(parts).replace("-", "−")
 
 
-def fixed(value: float | None, decimals: int = 3, *, sign: bool = False) -> str:
-    """A fixed number of decimals with a true minus sign; ``sign`` adds a plus above zero."""
-    if value is None or not isfinite(value):
-        return MISSING
-    return f"{value:{'+' if sign and round(value, decimals) else ''}z.{decimals}f}".replace(
-        "-", "−"
-    )
-
-
 def signed(value: float | None, decimals: int = 3) -> str:
     """A difference: as `fixed`, with its sign."""
     return fixed(value, decimals, sign=True)
@@ -58,12 +50,6 @@ def signed(value: float | None, decimals: int = 3) -> str:
 def whole(value: int) -> str:
     """An integer with thousands separated."""
     return f"{value:,}"
-
-
-def counted(n: int, noun: str, plural: str = "") -> str:
-    """``1 claim``, ``2 claims``, ``2 summaries``; ``plural`` where it is irregular."""
-    many = plural or (noun[:-1] + "ies" if noun.endswith("y") else noun + "s")
-    return f"{whole(n)} {noun if n == 1 else many}"
 
 
 def span(counts: Iterable[int]) -> str:
@@ -111,11 +97,3 @@ def breakable(text: str) -> Markup:
 def spoken(code: str) -> str:
     """A code as words: ``control_explained`` is ``control explained``."""
     return code.replace("_", " ")
-
-
-def size(n_bytes: int) -> str:
-    """Bytes in kB, MB or GB."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if n_bytes >= scale:
-            return f"{n_bytes / scale:.3g} {unit}"
-    return f"{n_bytes} bytes"

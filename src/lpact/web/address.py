@@ -25,13 +25,13 @@ _TRUE = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class AddressError(LPactError):
-    """An address that asks for something that cannot be."""
+    """An address with a parameter that is not valid."""
 
     status = 400
 
 
 class NotHereError(LPactError):
-    """An address that leads nowhere."""
+    """An address without a page."""
 
     status = 404
 
@@ -75,17 +75,19 @@ class Address:
         return self.path + (f"?{urlencode(self.pairs)}" if self.pairs else "")
 
 
+def _refusal(name: str, problem: str, got: str, expected: str, remedy: str) -> AddressError:
+    where = f"parameter '{name}'"
+    return AddressError(
+        f"'{name}' {problem}", where=where, got=got[:80], expected=expected, remedy=remedy
+    )
+
+
 def read_text(address: Address, name: str, longest: int = LONGEST_TEXT) -> str:
     """A parameter of bounded length."""
     value = address.get(name)
     if len(value) > longest:
-        raise AddressError(
-            f"the value of '{name}' is too long",
-            where=f"parameter '{name}'",
-            got=f"{len(value)} characters",
-            expected=f"at most {longest}",
-            remedy="search for a part of it",
-        )
+        got, expected = f"{len(value)} characters", f"at most {longest}"
+        raise _refusal(name, "is too long", got, expected, "search for a part of it")
     return value
 
 
@@ -93,13 +95,8 @@ def read_choice(address: Address, name: str, choices: Sequence[str], default: st
     """A parameter that is one of a few words."""
     value = address.get(name, default)
     if value not in choices:
-        raise AddressError(
-            f"'{name}' has no such value",
-            where=f"parameter '{name}'",
-            got=value[:80],
-            expected=", ".join(choices),
-            remedy=did_you_mean(value[:80], choices),
-        )
+        remedy = did_you_mean(value[:80], choices)
+        raise _refusal(name, "has an unknown value", value, ", ".join(choices), remedy)
     return value
 
 
@@ -108,13 +105,7 @@ def read_number(address: Address, name: str, default: int, low: int = 1) -> int:
     text = address.get(name, str(default))
     value = _whole(text)
     if value is None or value < low:
-        raise AddressError(
-            f"'{name}' must be a whole number",
-            where=f"parameter '{name}'",
-            got=text[:80],
-            expected=f"{low} or more",
-            remedy="leave it out",
-        )
+        raise _refusal(name, "must be a whole number", text, f"{low} or more", "leave it out")
     return value
 
 
@@ -126,13 +117,8 @@ def read_sort(address: Address, table: Table) -> tuple[Column | None, bool]:
         return None, False
     column = find_column(table, name)
     if is_list(column):
-        raise AddressError(
-            "a column of lists has no order",
-            where="parameter 'sort'",
-            got=name,
-            expected="a column of numbers, texts or truth values",
-            remedy="sort by another column",
-        )
+        expected = "a column of numbers, texts or truth values"
+        raise _refusal("sort", "is a column of lists", name, expected, "sort by another column")
     return column, descending
 
 
@@ -146,12 +132,8 @@ def read_conditions(address: Address, table: Table) -> tuple[Condition, ...]:
     ]
     made += [_condition(table, *parts) for parts in free_conditions(address)]
     if len(made) > MOST_CONDITIONS:
-        raise AddressError(
-            "there are too many conditions",
-            got=str(len(made)),
-            expected=f"at most {MOST_CONDITIONS}",
-            remedy="leave some out",
-        )
+        expected = f"at most {MOST_CONDITIONS}"
+        raise _refusal("col", "has too many values", str(len(made)), expected, "leave some out")
     return tuple(made)
 
 
@@ -159,36 +141,22 @@ def free_conditions(address: Address) -> list[tuple[str, str, str]]:
     """Column, relation and value of every free condition, as they stand in the address."""
     columns, operators, texts = (address.all(name) for name in ("col", "op", "val"))
     if not len(columns) == len(operators) == len(texts):
-        raise AddressError(
-            "a condition is not whole",
-            where="parameters 'col', 'op', 'val'",
-            got=f"{len(columns)}, {len(operators)} and {len(texts)} of them",
-            expected="as many of each",
-            remedy="take the condition out of the address, and make it with the form",
-        )
+        got = f"{len(columns)} col, {len(operators)} op and {len(texts)} val"
+        raise _refusal("col", "has an incomplete condition", got, "as many of each", "use the form")
     return list(zip(columns, operators, texts, strict=True))
 
 
 def _condition(table: Table, name: str, operator: str, text: str) -> Condition:
     column = find_column(table, name)
     if operator not in OPERATORS:
-        raise AddressError(
-            "there is no such relation",
-            where=f"parameter 'op' of column '{name}'",
-            got=operator[:80],
-            expected=", ".join(OPERATORS),
-            remedy="choose one of them",
-        )
+        expected = ", ".join(OPERATORS)
+        raise _refusal("op", "has an unknown value", operator, expected, "choose one of them")
     if operator in ("null", "some"):
         return Condition(column, operator)
     if is_list(column) or (operator == "has" and column.dtype != "str"):
-        raise AddressError(
-            f"'{OPERATORS[operator]}' says nothing about this column",
-            where=f"column '{name}'",
-            got=column.dtype,
-            expected="'is missing' or 'is not missing'" if is_list(column) else "a text column",
-            remedy="choose another relation",
-        )
+        expected = "'is missing' or 'is not missing'" if is_list(column) else "a text column"
+        problem = f"cannot be '{OPERATORS[operator]}' for column '{name}'"
+        raise _refusal("op", problem, column.dtype, expected, "choose another relation")
     return Condition(column, operator, parse_value(column, text))
 
 
@@ -197,13 +165,8 @@ def find_column(table: Table, name: str) -> Column:
     for column in table.columns:
         if column.name == name:
             return column
-    raise AddressError(
-        "the table has no such column",
-        where=table.name,
-        got=name[:80],
-        expected=", ".join(table.column_names),
-        remedy=did_you_mean(name[:80], table.column_names),
-    )
+    expected, remedy = ", ".join(table.column_names), did_you_mean(name[:80], table.column_names)
+    raise _refusal("col", f"is not a column of {table.name}", name, expected, remedy)
 
 
 def parse_value(column: Column, text: str) -> str | int | float | bool:
@@ -219,15 +182,10 @@ def parse_value(column: Column, text: str) -> str | int | float | bool:
         elif column.dtype == "float":
             value = _finite(text)
     if value is None:
-        raise AddressError(
-            "a value does not fit its column",
-            where=f"column '{column.name}'",
-            got=text[:80],
-            expected={"bool": "yes or no", "str": f"at most {LONGEST_NAME} characters"}.get(
-                column.dtype, f"a value of type {column.dtype}"
-            ),
-            remedy="correct the value, or remove the condition",
-        )
+        kinds = {"bool": "yes or no", "str": f"at most {LONGEST_NAME} characters"}
+        expected = kinds.get(column.dtype, f"a value of type {column.dtype}")
+        remedy = "correct the value, or remove the condition"
+        raise _refusal(column.name, "has a value of another type", text, expected, remedy)
     return value
 
 
@@ -270,3 +228,42 @@ def canonical(path: str, given: Iterable[tuple[str, str]], known: Sequence[str])
         and (name, value) not in (("page", "1"), ("size", str(DEFAULT_SIZE)), ("dir", "asc"))
     ]
     return Address(path, tuple(kept))
+
+
+@dataclass(frozen=True)
+class Paging:
+    """``size`` rows of ``total`` from page ``wanted`` on; a page behind the last one is the last one."""
+
+    address: Address
+    total: int
+    size: int
+    wanted: int
+
+    @property
+    def last(self) -> int:
+        """Number of pages, at least 1."""
+        return max(1, -(-self.total // self.size))
+
+    @property
+    def number(self) -> int:
+        """The page that is shown, from 1."""
+        return min(self.wanted, self.last)
+
+    @property
+    def offset(self) -> int:
+        """Rows before the page."""
+        return (self.number - 1) * self.size
+
+    @property
+    def first_row(self) -> int:
+        """Number of the first row, from 1; 0 without rows."""
+        return self.offset + 1 if self.total else 0
+
+    @property
+    def last_row(self) -> int:
+        """Number of the last row."""
+        return min(self.total, self.offset + self.size)
+
+    def to(self, number: int) -> str:
+        """Address of another page."""
+        return str(self.address.having(page="" if number == 1 else number))

@@ -10,7 +10,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from lpact.errors import LPactError
 from lpact.report.explanation import read_file
@@ -19,7 +19,7 @@ from lpact.web.database import Database
 from lpact.web.guard import HEADERS, Guard
 from lpact.web.pages import browse, claim, compare, matrix, overview
 from lpact.web.shelf import Shelf
-from lpact.web.site import HERE, Site, build_templates
+from lpact.web.site import HERE, Elsewhere, Site, build_templates
 
 STATIC = {
     "explorer.css": "text/css; charset=utf-8",
@@ -39,7 +39,6 @@ def build(runs: Sequence[str | Path], hosts: Sequence[str]) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         site.database.close()
-        site.shelf.close()
 
     app = FastAPI(
         title="lpact explorer", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan
@@ -88,6 +87,8 @@ def _handler(site: Site, answer: Callable[..., Response]) -> Callable[[Request],
     def handle(request: Request) -> Response:
         try:
             return answer(site, request)
+        except Elsewhere as other:
+            return RedirectResponse(str(other), 303)
         except LPactError as error:
             return site.error(request, error, getattr(error, "status", 500))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -21,7 +22,6 @@ from lpact.errors import RunError
 
 BATCH_ROWS = 50_000
 CACHED_ANSWERS = 512
-CACHED_BYTES = 256 * 2**20
 Value = TypeVar("Value")
 
 
@@ -47,28 +47,21 @@ class Database:
         ):
             self._connection.execute(statement)
         self.answers = Cache(CACHED_ANSWERS)
-        self.orders = Cache(CACHED_BYTES, weight=lambda array: int(array.nbytes))
 
     def rows(self, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         """All rows of an answer."""
-        with self._told(parameters):
+        with self._errors(parameters):
             return self._connection.cursor().execute(sql, parameters).fetchall()
-
-    def array(self, sql: str, parameters: dict[str, Any]) -> Any:
-        """The first column of an answer, as a NumPy array."""
-        with self._told(parameters):
-            columns = self._connection.cursor().execute(sql, parameters).fetchnumpy()
-        return next(iter(columns.values()))
 
     def frame(self, sql: str, parameters: dict[str, Any]) -> pl.DataFrame:
         """All rows of an answer, as a Polars data frame."""
-        with self._told(parameters):
+        with self._errors(parameters):
             table = self._connection.cursor().sql(sql, params=parameters).to_arrow_table()
             return cast(pl.DataFrame, pl.from_arrow(table))
 
     def batches(self, sql: str, parameters: dict[str, Any]) -> Iterator[pl.DataFrame]:
         """The rows of an answer, in pieces; the first piece is made before this returns."""
-        with self._told(parameters):
+        with self._errors(parameters):
             cursor = self._connection.cursor()
             reader = cursor.sql(sql, params=parameters).to_arrow_reader(BATCH_ROWS)
             first = next(iter(reader), None)
@@ -77,17 +70,34 @@ class Database:
             batch = first
             while batch is not None:
                 yield cast(pl.DataFrame, pl.from_arrow(batch))
-                with self._told(parameters):
+                with self._errors(parameters):
                     batch = next(iter(reader), None)
 
         return pieces()
 
-    def _told(self, parameters: dict[str, Any]) -> _told:
-        """Errors of the block are about the files among the parameters."""
-        files = [
-            text for text in parameters.values() if isinstance(text, str) and text in self._paths
-        ]
-        return _told(", ".join(dict.fromkeys(files)))
+    @contextmanager
+    def _errors(self, parameters: dict[str, Any]) -> Iterator[None]:
+        """Turn errors of DuckDB, or of Arrow while it reads from DuckDB, into a `RunError` about the files."""
+        files = [own for own in parameters.values() if isinstance(own, str) and own in self._paths]
+        where = ", ".join(dict.fromkeys(files)) or None
+        try:
+            yield
+        except duckdb.OutOfMemoryException as error:
+            raise RunError(
+                "the query needs more memory than the machine has",
+                where=where,
+                got=str(error).splitlines()[0],
+                expected="a query that fits into memory",
+                remedy="filter to fewer rows, or sort by another column",
+            ) from error
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            raise RunError(
+                "a table cannot be read",
+                where=where,
+                got=(str(error).splitlines() or [type(error).__name__])[0],
+                expected="a Parquet file that lpact wrote",
+                remedy="restore the file from a copy, or run the study again",
+            ) from error
 
     def close(self) -> None:
         """Close the connection."""
@@ -95,12 +105,11 @@ class Database:
 
 
 class Cache:
-    """The latest answers by key, up to a total weight; safe to use from many threads."""
+    """The latest answers by key; safe to use from many threads."""
 
-    def __init__(self, limit: int, weight: Callable[[Any], int] = lambda _: 1) -> None:
-        self._limit, self._weight = limit, weight
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
-        self._total = 0
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
@@ -111,41 +120,10 @@ class Cache:
                 return cast(Value, self._kept[key])
         value = make()
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = value
-                self._total += self._weight(value)
-            while self._total > self._limit and len(self._kept) > 1:
-                _, dropped = self._kept.popitem(last=False)
-                self._total -= self._weight(dropped)
+            self._kept[key] = value
+            while len(self._kept) > self._limit:
+                self._kept.popitem(last=False)
         return value
-
-
-class _told:
-    """Turns an error of DuckDB, or of Arrow while it reads from DuckDB, into a `RunError` about ``files``."""
-
-    def __init__(self, files: str) -> None:
-        self._files = files or None
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, duckdb.OutOfMemoryException):
-            raise RunError(
-                "the answer needs more memory than there is",
-                where=self._files,
-                got=str(error).splitlines()[0],
-                expected="a question that fits into memory",
-                remedy="filter to fewer rows, or sort by another column",
-            ) from error
-        if isinstance(error, duckdb.Error | pa.ArrowException | OSError):
-            raise RunError(
-                "a table cannot be read",
-                where=self._files,
-                got=(str(error).splitlines() or [type(error).__name__])[0],
-                expected="a Parquet file that lpact wrote",
-                remedy="restore the file from a copy, or run the study again",
-            ) from error
 
 
 def _literal(text: str) -> str:

@@ -24,7 +24,7 @@ _TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 def attachment(database: Database, question: Question, name: str, form: str) -> Response:
     """A file to be saved; the first rows are asked for before the answer starts, so that an error is a page."""
     table = question.source.table
-    pieces = database.batches(*select(database, question, table.columns))
+    pieces = database.batches(*select(question))
     write = as_csv if form == "csv" else as_json
     return StreamingResponse(
         write(pieces, table),

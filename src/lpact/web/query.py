@@ -1,4 +1,4 @@
-"""What is asked of tables: conditions, search, order and page, as SQL with parameters.
+"""Queries on tables: conditions, search, order and page, as SQL with parameters.
 
 Text of a request only ever becomes a parameter. Names in statements are those of declared columns.
 """
@@ -15,10 +15,8 @@ from lpact.tables import Column, Table
 from lpact.web.database import Database
 from lpact.web.shelf import TableFile
 
-TOP_ROWS = 5_000
-"""Rows up to which a sorted page is found by a top-N search; deeper ones use a kept order of all rows."""
 MOST_VALUES = 2_000
-"""Distinct values of a text column up to which a search looks through the values and not through the rows."""
+"""Distinct values of a column up to which they are listed."""
 LIST_HEAD = 4
 """First values of a list that a page shows."""
 
@@ -40,7 +38,7 @@ _COMPARE = {"is": "=", "not": "IS DISTINCT FROM", "ge": ">=", "le": "<="}
 
 @dataclass(frozen=True)
 class Source:
-    """Rows to ask for: one table of one run, or the same table of several runs with the column `RUN` before it."""
+    """Rows to query: one table of one run, or the same table of several runs with the column `RUN` before it."""
 
     table: Table
     files: tuple[TableFile, ...]
@@ -121,7 +119,7 @@ def count(database: Database, question: Question) -> int:
     def look() -> int:
         given = _Parameters()
         source = question.source.sql(given)
-        sql = _select("count(*)", source, _where(database, question, given))
+        sql = _select("count(*)", source, _where(question, given))
         return int(database.rows(sql, given.values)[0][0])
 
     return database.answers.get(("count", question.filter_key), look)
@@ -133,7 +131,7 @@ def tally(database: Database, question: Question, column: Column) -> dict[Any, i
     def look() -> dict[Any, int]:
         given = _Parameters()
         source = question.source.sql(given)
-        where = _where(database, question, given)
+        where = _where(question, given)
         sql = _select(f"{quoted(column)}, count(*)", source, where, "GROUP BY 1 ORDER BY 1")
         return dict(database.rows(sql, given.values))
 
@@ -161,27 +159,20 @@ def page(database: Database, question: Question, offset: int, limit: int) -> lis
     part = f"LIMIT {limit:d} OFFSET {offset:d}"
     given = _Parameters()
     source = question.source.sql(given)
-    if not question.source.position:
-        where = _where(database, question, given)
-        order = _order(question)
-        sql = _select(shown, source, where, order, part)
-        found = database.rows(sql, given.values)
-    elif question.sort is None:
-        where = _where(database, question, given)
-        if not where:  # row groups before the page are skipped by their counts
-            first, after = given.add(offset), given.add(offset + limit)
-            where = f"WHERE file_row_number >= {first} AND file_row_number < {after}"
-            sql = _select(shown, source, where)
-        else:
-            sql = _select(shown, source, where, part)
-        found = database.rows(sql, given.values)
-    else:
-        places = _places(database, question, offset, limit)
-        wanted = given.add(places)
-        there = f"WHERE file_row_number IN {wanted}"
-        sql = _select(f"file_row_number, {shown}", source, there)
-        by_place = {row[0]: row[1:] for row in database.rows(sql, given.values)}
+    where = _where(question, given)
+    if question.source.position and question.sort is not None:
+        # Sorting places alone is quicker than sorting whole rows.
+        position = question.source.position
+        sql = _select(position, source, where, _order(question), part)
+        places = [row[0] for row in database.rows(sql, given.values)]
+        given = _Parameters()
+        source = question.source.sql(given)
+        where = f"WHERE {position} IN {given.add(places)}"
+        found = database.rows(_select(f"{position}, {shown}", source, where), given.values)
+        by_place = {row[0]: row[1:] for row in found}
         found = [by_place[place] for place in places]
+    else:
+        found = database.rows(_select(shown, source, where, _order(question), part), given.values)
     return [_named(columns, row) for row in found]
 
 
@@ -192,14 +183,12 @@ def head(database: Database, file: TableFile) -> pl.DataFrame:
     return database.frame(_select(shown, _scan(given, file), "LIMIT 0"), given.values)
 
 
-def select(
-    database: Database, question: Question, columns: Sequence[Column]
-) -> tuple[str, dict[str, Any]]:
+def select(question: Question) -> tuple[str, dict[str, Any]]:
     """All rows of a question, whole, as a statement with its parameters."""
     given = _Parameters()
     source = question.source.sql(given)
-    shown = ", ".join(quoted(column) for column in columns)
-    where = _where(database, question, given)
+    shown = ", ".join(quoted(column) for column in question.source.table.columns)
+    where = _where(question, given)
     return _select(shown, source, where, _order(question)), given.values
 
 
@@ -244,27 +233,10 @@ def _order(question: Question) -> str:
     return f"ORDER BY {', '.join(parts)}" if parts else ""
 
 
-def _places(database: Database, question: Question, offset: int, limit: int) -> list[int]:
-    """Places in the file of a sorted page."""
-
-    def sql(given: _Parameters, tail: str) -> str:
-        source = question.source.sql(given)
-        where = _where(database, question, given)
-        return _select("file_row_number", source, where, _order(question), tail)
-
-    given = _Parameters()
-    if offset + limit <= TOP_ROWS:
-        statement = sql(given, f"LIMIT {limit:d} OFFSET {offset:d}")
-        return [int(row[0]) for row in database.rows(statement, given.values)]
-    key = (question.filter_key, question.sort, question.descending)
-    order = database.orders.get(key, lambda: database.array(sql(given, ""), given.values))
-    return [int(place) for place in order[offset : offset + limit]]
-
-
-def _where(database: Database, question: Question, given: _Parameters) -> str:
+def _where(question: Question, given: _Parameters) -> str:
     parts = [_condition(condition, given) for condition in question.conditions]
     if question.search:
-        parts.append(_search(database, question, given))
+        parts.append(_search(question, given))
     return f"WHERE {' AND '.join(parts)}" if parts else ""
 
 
@@ -280,20 +252,8 @@ def _condition(condition: Condition, given: _Parameters) -> str:
     return f"{name} {_COMPARE[condition.operator]} {value}"
 
 
-def _search(database: Database, question: Question, given: _Parameters) -> str:
-    """Rows with the text in any text column, whatever its case.
-
-    Columns of few values are searched through their values, and rows with those are found by equality, which
-    Parquet's statistics and dictionaries make quick; only columns of many values are looked through row by row.
-    """
-    wanted = question.search.lower()
-    parts = []
-    for column in question.source.table.columns:
-        if column.dtype != "str":
-            continue
-        known = values(database, question.source, column)
-        if known is None:
-            parts.append(f"contains(lower({quoted(column)}), {given.add(wanted)})")
-        elif matching := [value for value in known if wanted in value.lower()]:
-            parts.append(f"{quoted(column)} IN {given.add(matching)}")
-    return f"({' OR '.join(parts)})" if parts else "false"
+def _search(question: Question, given: _Parameters) -> str:
+    """Rows with the text in any text column, whatever its case."""
+    wanted = given.add(question.search.lower())
+    names = [quoted(column) for column in question.source.table.columns if column.dtype == "str"]
+    return f"({' OR '.join(f'contains(lower({name}), {wanted})' for name in names) or 'false'})"

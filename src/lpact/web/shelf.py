@@ -9,22 +9,17 @@ from __future__ import annotations
 import os
 import re
 import stat
-import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from lpact.analyses.base import Analysis, analyses_of
 from lpact.config import StudyConfig, study_config
-from lpact.errors import LPactError, RunError, did_you_mean
+from lpact.errors import RunError, did_you_mean
 from lpact.store import StoredRun, sha256_file, storage_errors, table_path
 from lpact.store.manifest import MANIFEST_NAME
 from lpact.tables import Table
-
-BIG_FILE = 512 * 2**20
-"""Bytes from which a checksum is computed in the background, and the table is shown meanwhile."""
 
 Fingerprint = tuple[int, int, int]
 """Inode, size and time of change: another one means that the file must be checked again."""
@@ -32,28 +27,21 @@ Fingerprint = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table's Parquet file that has passed its checks; ``verified`` is False while a big one is being hashed."""
+    """A table's Parquet file that has passed its checks."""
 
     table: Table
     path: Path
     fingerprint: Fingerprint
-    verified: bool
-
-
-@dataclass
-class _Check:
-    fingerprint: Fingerprint
-    done: Future[str]
 
 
 class ShelfRun:
     """One run: its slug in addresses, its manifest, and its tables."""
 
-    def __init__(self, slug: str, root: Path, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, slug: str, root: Path) -> None:
         self.slug = slug
         if not root.exists():
             raise RunError(
-                "there is no such folder",
+                "the folder does not exist",
                 where=str(root),
                 got="nothing",
                 expected="the folder of a finished run",
@@ -64,9 +52,7 @@ class ShelfRun:
         self.stored = StoredRun(self.root)
         self.manifest = self.stored.manifest
         self._listed = {file.path: file for file in self.manifest.outputs}
-        self._pool = pool
-        self._checks: dict[str, _Check] = {}
-        self._lock = threading.Lock()
+        self._checksums: dict[tuple[str, Fingerprint], str] = {}
 
     @cached_property
     def config(self) -> StudyConfig:
@@ -100,11 +86,7 @@ class ShelfRun:
         return table_path(self.root, table)
 
     def file(self, table: Table) -> TableFile:
-        """The table's file, compared with the manifest once, and again whenever the file has changed.
-
-        Files up to `BIG_FILE` are hashed before the first answer. Bigger ones have their size compared at once and are
-        hashed in the background: from then on a difference is an error.
-        """
+        """The table's file; its checksum is compared with the manifest once, and again when the file has changed."""
         if not self.has(table):
             raise RunError(
                 f"the run has no table '{table.name}'",
@@ -123,33 +105,12 @@ class ShelfRun:
         listed = self._listed[f"{table.name}.parquet"]
         if found.st_size != listed.n_bytes:
             raise _changed(table, path, f"{found.st_size} bytes", f"{listed.n_bytes} bytes")
-        check = self._check(table, path, fingerprint)
-        if found.st_size > BIG_FILE and not check.done.done():
-            return TableFile(table, path, fingerprint, verified=False)
-        if check.done.result() != listed.sha256:
+        key = (table.name, fingerprint)
+        if key not in self._checksums:  # two requests may both compute it
+            self._checksums[key] = sha256_file(path)
+        if self._checksums[key] != listed.sha256:
             raise _changed(table, path, "another SHA-256 than the manifest lists", listed.sha256)
-        return TableFile(table, path, fingerprint, verified=True)
-
-    def _check(self, table: Table, path: Path, fingerprint: Fingerprint) -> _Check:
-        """The check of a file as it is now; whoever asks first computes it, unless the file is big."""
-        with self._lock:
-            check = self._checks.get(table.name)
-            if check is not None and check.fingerprint == fingerprint:
-                return check
-            check = self._checks[table.name] = _Check(fingerprint, Future())
-        if fingerprint[1] > BIG_FILE:
-            self._pool.submit(self._hash, table, path, check)
-        else:
-            self._hash(table, path, check)
-        return check
-
-    def _hash(self, table: Table, path: Path, check: _Check) -> None:
-        try:
-            check.done.set_result(sha256_file(path))
-        except LPactError as error:
-            with self._lock:  # the next request tries again
-                self._checks.pop(table.name, None)
-            check.done.set_exception(error)
+        return TableFile(table, path, fingerprint)
 
 
 class Shelf:
@@ -163,21 +124,14 @@ class Shelf:
                 expected="folders of finished runs",
                 remedy="name at least one: lpact explore RUN",
             )
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checksums")
         places = [Path(os.path.abspath(root)) for root in roots]
         slugs = unique_slugs([place.resolve().name for place in places])
-        self.runs = tuple(
-            ShelfRun(slug, place, self._pool) for slug, place in zip(slugs, places, strict=True)
-        )
+        self.runs = tuple(map(ShelfRun, slugs, places))
         self._by_slug = {run.slug: run for run in self.runs}
 
     def find(self, slug: str) -> ShelfRun | None:
         """The run of a slug, or None."""
         return self._by_slug.get(slug)
-
-    def close(self) -> None:
-        """End the thread that computes checksums."""
-        self._pool.shutdown(cancel_futures=True)
 
 
 def unique_slugs(names: Sequence[str]) -> list[str]:
@@ -203,7 +157,7 @@ def _refuse_link(path: Path, root: Path) -> None:
             where=str(path),
             got="a symbolic link",
             expected=f"a plain file inside {root.name}",
-            remedy="put the file itself there; what lies outside a run is not read",
+            remedy="replace the link by the file itself",
         )
 
 

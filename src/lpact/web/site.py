@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,9 @@ from typing import Any
 import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 
+from lpact import wording
 from lpact.analyses.base import Analysis
 from lpact.analyses.explanation import ClaimTable, Value
 from lpact.errors import LPactError, RunError, did_you_mean
@@ -143,36 +144,31 @@ def _other_analysis(runs: Sequence[ShelfRun], analysis: Analysis) -> NotHereErro
     )
 
 
-class Rows:
-    """Rows of a run's tables by equality of columns, answered by the database."""
+def rows_of(site: Site, run: ShelfRun, table: str, /, **equals: Value) -> pl.DataFrame:
+    """Rows of a run's table whose columns have these values, in the order of the key."""
+    declared = declared_table(table)
+    if not run.has(declared):
+        return empty(declared)
+    question = Question(site.source(run, declared), equal(declared, equals))
+    return site.database.frame(*select(question))
 
-    def __init__(self, site: Site, run: ShelfRun) -> None:
-        self._site, self._run = site, run
 
-    def __call__(self, table: str, /, **equals: Value) -> pl.DataFrame:
-        """The rows of ``table`` whose columns have these values, in the order of the key."""
-        declared = declared_table(table)
-        if not self._run.has(declared):
-            return empty(declared)
-        source = self._site.source(self._run, declared)
-        conditions = tuple(
-            Condition(find_column(declared, name), "is", value) for name, value in equals.items()
-        )
-        question = Question(source, conditions)
-        return self._site.database.frame(*select(self._site.database, question, declared.columns))
+def equal(table: Table, equals: Mapping[str, Value]) -> tuple[Condition, ...]:
+    """Conditions that columns have these values."""
+    return tuple(Condition(find_column(table, name), "is", own) for name, own in equals.items())
 
 
 class Tables(Mapping[str, pl.DataFrame]):
-    """The tables of a run by name, each read by the database when it is asked for."""
+    """The tables of a run by name, each read by the database when it is used."""
 
     def __init__(self, site: Site, run: ShelfRun) -> None:
-        self._rows = Rows(site, run)
+        self._site, self._run = site, run
         self._names = tuple(table.name for table in run.tables())
 
     def __getitem__(self, name: str) -> pl.DataFrame:
         if name not in self._names:
             raise KeyError(name)
-        return self._rows(name)
+        return rows_of(self._site, self._run, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -194,13 +190,17 @@ def find_table(run: ShelfRun, name: str) -> Table:
     return table
 
 
-def read_address(request: Request, known: Sequence[str]) -> tuple[Address, Response | None]:
-    """The address in its one form, and a redirect to it where the request has another one."""
+class Elsewhere(Exception):
+    """A request whose address is not in its one form; the answer is a redirect."""
+
+
+def read_address(request: Request, known: Sequence[str]) -> Address:
+    """The address in its one form; raises `Elsewhere` where the request has another one."""
     given = request.query_params.multi_items()
     address = canonical(request.url.path, given, known)
     if list(address.pairs) != list(given):
-        return address, RedirectResponse(str(address), 303)
-    return address, None
+        raise Elsewhere(str(address))
+    return address
 
 
 def build_templates() -> Environment:
@@ -213,19 +213,11 @@ def build_templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    filters: dict[str, Callable[..., object]] = {
-        "breakable": values.breakable,
-        "number": values.number,
-        "score": values.fixed,
-        "whole": values.whole,
-        "cell": values.cell,
-        "spoken": values.spoken,
-        "size": values.size,
-        "shortened": values.shortened,
-    }
-    templates.filters.update(filters)
+    shown = ("breakable", "number", "whole", "cell", "spoken", "shortened")
+    templates.filters.update({name: getattr(values, name) for name in shown})
+    templates.filters.update(score=wording.fixed, size=wording.size)
     templates.globals.update(
-        counted=values.counted,
+        counted=wording.counted,
         tone=tone,
         claim_address=claim_address,
         matrix_address=matrix_address,

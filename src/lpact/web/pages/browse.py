@@ -14,6 +14,7 @@ from lpact.web.address import (
     FACET,
     PAGE_SIZES,
     Address,
+    Paging,
     free_conditions,
     read_choice,
     read_conditions,
@@ -22,7 +23,6 @@ from lpact.web.address import (
     read_text,
 )
 from lpact.web.downloads import attachment
-from lpact.web.paging import Paging
 from lpact.web.query import OPERATORS, Question, count, page, values
 from lpact.web.shelf import ShelfRun
 from lpact.web.site import Site, find_table, read_address
@@ -43,9 +43,7 @@ class Facet:
 
 def show(site: Site, request: Request) -> Response:
     """One page of a table."""
-    address, elsewhere = read_address(request, KNOWN)
-    if elsewhere is not None:
-        return elsewhere
+    address = read_address(request, KNOWN)
     run, table = _find(site, request)
     question = ask(site, address, run, table)
     size = int(read_choice(address, "size", [str(n) for n in PAGE_SIZES], str(DEFAULT_SIZE)))
@@ -56,7 +54,6 @@ def show(site: Site, request: Request) -> Response:
         "table.html",
         run=run,
         table=table,
-        verified=question.source.files[0].verified,
         address=address,
         rows=page(site.database, question, paging.offset, size),
         paging=paging,
@@ -76,9 +73,7 @@ def show(site: Site, request: Request) -> Response:
 
 def download(site: Site, request: Request, form: str) -> Response:
     """Every row of the filters."""
-    address, elsewhere = read_address(request, KNOWN)
-    if elsewhere is not None:
-        return elsewhere
+    address = read_address(request, KNOWN)
     run, table = _find(site, request)
     name = table.name.split("/")[1]
     return attachment(site.database, ask(site, address, run, table), name, form)

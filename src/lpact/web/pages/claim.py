@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -21,30 +22,39 @@ from lpact.web.address import (
     parse_value,
     read_choice,
 )
-from lpact.web.query import RUN, Condition, Question, count
+from lpact.web.query import RUN, Question, count
 from lpact.web.shelf import ShelfRun
-from lpact.web.site import PROFILE, Rows, Site, find_table, profiles_of, read_address, table_address
+from lpact.web.site import (
+    PROFILE,
+    Site,
+    equal,
+    find_table,
+    profiles_of,
+    read_address,
+    rows_of,
+    table_address,
+)
 
 
 def show(site: Site, request: Request) -> Response:
     """The claim that an address names, under one profile."""
     keys = {name for own in site.analyses().values() for name in own.claims.key}
-    address, elsewhere = read_address(request, (RUN, "analysis", "profile", *keys))
-    if elsewhere is not None:
-        return elsewhere
+    address = read_address(request, (RUN, "analysis", "profile", *keys))
     run = site.run(address.get(RUN))
     analysis = site.analysis(address)
     profiles = profiles_of(analysis.claims)
     profile = read_choice(address, "profile", list(profiles), next(iter(profiles)))
     claim = _claim(address, analysis)
-    if not _exists(site, run, analysis, claim, profile):
+    table = analysis.claims.table
+    key = {**claim, **({PROFILE: profile} if profile else {})}
+    if count(site.database, Question(site.source(run, table), equal(table, key))) != 1:
         raise NotHereError(
             f"the run '{run.slug}' has no such claim",
             got=" / ".join(map(str, claim.values()))[:200],
             expected=f"a claim of the analysis {analysis.name}",
             remedy="choose one in the decision matrix",
         )
-    explanation = analysis.explain(run.config, Rows(site, run), claim, profile)
+    explanation = analysis.explain(run.config, partial(rows_of, site, run), claim, profile)
     return site.page(
         request,
         "claim.html",
@@ -77,17 +87,6 @@ def _claim(address: Address, analysis: Analysis) -> dict[str, Value]:
             )
         claim[name] = parse_value(column, text)
     return claim
-
-
-def _exists(
-    site: Site, run: ShelfRun, analysis: Analysis, claim: Mapping[str, Value], profile: str
-) -> bool:
-    table = analysis.claims.table
-    equals = {**claim, **({PROFILE: profile} if profile else {})}
-    conditions = tuple(
-        Condition(find_column(table, name), "is", value) for name, value in equals.items()
-    )
-    return count(site.database, Question(site.source(run, table), conditions)) == 1
 
 
 def _rows_address(run: ShelfRun, table: Table, equals: Mapping[str, Value]) -> str:

@@ -9,8 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lpact.errors import LPactError
-from lpact.web.address import DEFAULT_SIZE, PAGE_SIZES, read_choice, read_number
-from lpact.web.paging import Paging
+from lpact.web.address import DEFAULT_SIZE, PAGE_SIZES, Paging, read_choice, read_number
 from lpact.web.shelf import ShelfRun
 from lpact.web.site import Site, profiles_of, read_address
 
@@ -25,9 +24,7 @@ MOST_LISTED = 200
 
 def show(site: Site, request: Request) -> Response:
     """What differs between two runs; without a choice, the first two."""
-    address, elsewhere = read_address(request, KNOWN)
-    if elsewhere is not None:
-        return elsewhere
+    address = read_address(request, KNOWN)
     slugs = [run.slug for run in site.shelf.runs]
     a = site.run(address.get("a", slugs[0]))
     b = site.run(address.get("b", slugs[1 if len(slugs) > 1 else 0]))

@@ -16,6 +16,7 @@ from lpact.web.address import (
     LONGEST_NAME,
     PAGE_SIZES,
     Address,
+    Paging,
     find_column,
     parse_value,
     read_choice,
@@ -24,7 +25,6 @@ from lpact.web.address import (
     read_text,
 )
 from lpact.web.downloads import attachment
-from lpact.web.paging import Paging
 from lpact.web.query import RUN, Condition, Question, Source, count, page, tally, values
 from lpact.web.site import PROFILE, Site, Unread, matrix_table, profiles_of, read_address
 
@@ -53,9 +53,7 @@ def columns_of(claims: ClaimTable) -> dict[str, str]:
 
 def show(site: Site, request: Request) -> Response:
     """One page of the matrix."""
-    address, elsewhere = _address(site, request)
-    if elsewhere is not None:
-        return elsewhere
+    address = _address(site, request)
     analysis = site.analysis(address)
     claims, profiles = analysis.claims, profiles_of(analysis.claims)
     question, left_out = ask(site, address, analysis)
@@ -90,9 +88,7 @@ def show(site: Site, request: Request) -> Response:
 
 def download(site: Site, request: Request, form: str) -> Response:
     """Every claim of the filters, in the order of the page; refused where a chosen run cannot be read."""
-    address, elsewhere = _address(site, request)
-    if elsewhere is not None:
-        return elsewhere
+    address = _address(site, request)
     question, left_out = ask(site, address, site.analysis(address))
     if left_out:
         raise RunError(
@@ -105,7 +101,7 @@ def download(site: Site, request: Request, form: str) -> Response:
     return attachment(site.database, question, "decisions", form)
 
 
-def _address(site: Site, request: Request) -> tuple[Address, Response | None]:
+def _address(site: Site, request: Request) -> Address:
     columns = {name for own in site.analyses().values() for name in columns_of(own.claims)}
     return read_address(request, (*OTHERS, *columns))
 

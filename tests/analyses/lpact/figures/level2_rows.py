@@ -64,35 +64,6 @@ def similarity_tables(
     return {name: pl.DataFrame(rows) for name, rows in frames.items()}
 
 
-def null_table(layer: Layer = ("d", "m", 1), n_runs: int = 3) -> pl.DataFrame:
-    """Draws of a surrogate (few), of unit orders and of exchanged units (many)."""
-    rng = np.random.default_rng(8)
-    tests = {
-        ("surrogate", "circular_shift"): (5, 0.7, 0.5),
-        ("unit_order", "unit_order"): (39, 0.6, 0.6),
-        ("swap", "nuisance"): (39, 0.04, 0.5),
-        ("swap", "token_order_shuffle"): (39, 0.2, -0.1),
-    }
-    rows = [
-        {
-            **place(layer, subject),
-            "alignment": alignment,
-            "profile": profile,
-            "test": test,
-            "against": against,
-            "observed": observed + float(rng.normal(0, 0.02)),
-            "draws": rng.normal(0, 0.2, n_draws).tolist(),
-            "advantage": advantage + float(rng.normal(0, 0.02)),
-            "reason": "ok",
-        }
-        for (test, against), (n_draws, observed, advantage) in tests.items()
-        for subject in range(n_runs)
-        for alignment in ALIGNMENTS
-        for profile in PROFILES
-    ]
-    return pl.DataFrame(rows)
-
-
 def relational_decisions(passing: dict[Layer, Sequence[str]]) -> pl.DataFrame:
     """Layers with the gate profiles under which they pass R."""
     return pl.DataFrame(

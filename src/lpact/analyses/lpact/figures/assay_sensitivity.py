@@ -15,7 +15,7 @@ from lpact.analyses.lpact.gates.wording import words
 from lpact.report import panels
 from lpact.report.figure import MARK, Drawing, figure, mark
 from lpact.report.panels import CROSS, DASH, Look
-from lpact.report.values import counted
+from lpact.wording import counted
 
 _LEFT, _WIDTH, _ROW = 236, 960, 20
 _WIDEST, _NARROWEST, _ROOM = 176, 26, 84

@@ -20,8 +20,9 @@ from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import BROKEN, LINE, TICK, Look
-from lpact.report.values import counted, fixed, short
+from lpact.report.values import short
 from lpact.tables import RECORDING_KEY
+from lpact.wording import counted, fixed
 
 MOST_LAYERS = 60
 """With more layers than this, only the best one of every dataset and model is drawn."""

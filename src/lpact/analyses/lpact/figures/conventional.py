@@ -24,8 +24,8 @@ from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure
 from lpact.report.panels import BOX, Look
-from lpact.report.values import counted
 from lpact.tables import Table
+from lpact.wording import counted
 
 WEAKER, ROWS = "weaker rule", "rows that pass"
 _KEYS = {

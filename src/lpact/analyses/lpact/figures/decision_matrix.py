@@ -24,7 +24,8 @@ from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import CROSS, DASH, Look, wedge
-from lpact.report.values import counted, fixed, short
+from lpact.report.values import short
+from lpact.wording import counted, fixed
 
 MOST_ROWS = 400
 """Layers that are drawn; of larger studies those with the best verdicts."""

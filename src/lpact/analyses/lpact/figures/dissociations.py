@@ -23,7 +23,8 @@ from lpact.report import panels
 from lpact.report.figure import Drawing, figure
 from lpact.report.panels import Classes
 from lpact.report.theme import RAMP
-from lpact.report.values import counted, short, signed, span
+from lpact.report.values import short, signed, span
+from lpact.wording import counted
 
 MAX_PANELS = 8
 _DROPS = ("drop_aa", "drop_ab", "drop_ba", "drop_bb")

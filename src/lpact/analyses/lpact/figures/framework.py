@@ -15,7 +15,7 @@ from lpact.codes import FinalLabel
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import BOX, TICK, Look
-from lpact.report.values import counted
+from lpact.wording import counted
 
 CLAIMS, CONFIRMATORY, RAW, INTEGRATED = "claims", "confirmatory", "raw positive", "integrated"
 _ABOUT: dict[str, tuple[str, str]] = {

@@ -19,8 +19,9 @@ from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import BROKEN, LINE, Look
-from lpact.report.values import counted, fixed, short, span
+from lpact.report.values import short, span
 from lpact.tables import RECORDING_KEY
+from lpact.wording import counted, fixed
 
 REAL, NUISANCE, BOTH = "real features", "nuisance", "nuisance plus model"
 BEST, COUNTED = "strongest counted control", "other counted control"

@@ -37,7 +37,8 @@ from lpact.report import panels
 from lpact.report.figure import Drawing, figure
 from lpact.report.panels import Classes
 from lpact.report.theme import RAMP
-from lpact.report.values import counted, fixed, short
+from lpact.report.values import short
+from lpact.wording import counted, fixed
 
 MAX_PANELS = 6
 MAX_UNITS = 60

@@ -36,7 +36,8 @@ from lpact.analyses.lpact.tables.levels import PROFILE_SCORES, RELATIONAL_SUMMAR
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import DASH, LINE, Look
-from lpact.report.values import counted, short, signed, span
+from lpact.report.values import short, signed, span
+from lpact.wording import counted
 
 MAX_ROWS = 40
 MAX_DETAILS = 4
@@ -87,7 +88,7 @@ def make(material: Material) -> Drawing | str:
         panels.key(*entries, width=900),
         *_overview(classes.paint(cells, "advantage"), shown, order),
         detail_key,
-        panels.grid(details, max(1, 900 // (46 * len(order) + 130))),
+        panels.grid(details, max(1, 960 // (46 * len(order) + 60))),
     )
     return chart, _caption(found, layers, shown, telling), _summary(layers)
 
@@ -179,7 +180,7 @@ def _detail(found: Similarities, layer: dict[str, Any], order: Summaries) -> alt
     """One layer: summaries across, similarity upwards."""
     same, named = common.of_layer(layer), pl.concat_str(SUMMARY, separator="\n").alias("summary")
     rows, runs = (own.filter(same).with_columns(named) for own in (found.rows, found.runs))
-    nearest = nearest_rivals(rows)
+    nearest, width = nearest_rivals(rows), 46 * len(order)
     real, counts = pl.col("condition") == REAL, pl.when("counted").then(pl.lit("counted"))
     text = f"{_AT}{{condition}} {{similarity}}"
     rivals = marked(
@@ -206,9 +207,9 @@ def _detail(found: Similarities, layer: dict[str, Any], order: Summaries) -> alt
         ),
         panels.points(own, x, y, _LOOKS[REAL], thick=2),
         panels.points(nearest, x, y, _NEAREST, shift=(14, 0)),
-        width=46 * len(order),
+        width=width,
         height=150,
-        title=panels.title(short(layer_name(layer), 60), about, fontSize=12, limit=420, offset=6),
+        title=panels.panel_title(layer_name(layer), width, subtitle=about, offset=6),
     )
 
 

@@ -21,7 +21,7 @@ from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure, filled, with_marks
 from lpact.report.panels import CROSS, Look, wedge
-from lpact.report.values import counted
+from lpact.wording import counted
 
 LINKS: dict[str, tuple[str, str]] = {
     "has_brain": ("brain", "{n_brain_units:unit}"),

@@ -29,7 +29,8 @@ from lpact.analyses.lpact.tables.decisions import DECISIONS
 from lpact.analyses.lpact.tables.levels import SPECIFICITY, STRIPPING_DELTAS
 from lpact.report import panels
 from lpact.report.figure import Drawing, figure
-from lpact.report.values import counted, short, signed
+from lpact.report.values import short, signed
+from lpact.wording import counted
 
 MIN_TARGETS = 2
 MAX_PANELS = 9

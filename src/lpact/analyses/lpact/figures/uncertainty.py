@@ -21,7 +21,8 @@ from lpact.codes import Reason
 from lpact.report import panels
 from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.panels import BROKEN, LINE, TICK, Look
-from lpact.report.values import counted, short, span
+from lpact.report.values import short, span
+from lpact.wording import counted
 
 FEWEST = 5
 """Units that an interval needs: bootstrap intervals over fewer cover far less than 95 %."""

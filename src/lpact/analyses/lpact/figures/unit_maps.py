@@ -18,8 +18,9 @@ from lpact.report.figure import Drawing, Spec, figure
 from lpact.report.layout import Layout, View, glass_brain, layout_of, views_of
 from lpact.report.panels import DASH, Look
 from lpact.report.theme import DIVERGING
-from lpact.report.values import counted, fixed, short
+from lpact.report.values import short
 from lpact.tables import CONTEXT_KEY, RECORDING_KEY
+from lpact.wording import counted, fixed
 
 MOST_VIEWS = 96
 MOST_MARKS, FEWEST_MARKS = 5000, 60
