@@ -90,13 +90,9 @@ def command(
         "n_units": units,
         "noise_autocorrelation": autocorrelation,
     }
-    others = {
-        **{OPTIONS[axis]: values for axis, values in given.items()},
-        "--trials": trials,
-        "--workers": workers,
-        "--one-at-a-time": one_at_a_time or None,
-        "--seed": seed if reference else None,
-    }
+    others = {OPTIONS[axis]: values for axis, values in given.items()}
+    others |= {"--trials": trials, "--workers": workers, "--one-at-a-time": one_at_a_time or None}
+    others["--seed"] = seed if reference else None
     _check_options(
         {"--out": out is not None, "--reference": reference, "--biases": biases},
         [option for option, value in others.items() if value is not None and out is None],
