@@ -16,16 +16,19 @@ from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.explain import level1, level2, level3
 from lpact.analyses.lpact.explain.changes import what_would_change
 from lpact.analyses.lpact.explain.material import Made, Material
-from lpact.analyses.lpact.gates.calibrated.mechanism import NOTHING
-from lpact.analyses.lpact.gates.calibrated.predictive import NUISANCE
+from lpact.analyses.lpact.gates.calibrated.comparison import Comparison
+from lpact.analyses.lpact.gates.calibrated.predictive import NUISANCE, PredictiveTests
 from lpact.analyses.lpact.gates.calibrated.relational import SURROGATE, SWAP, UNIT_ORDER
-from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE, CriterionName
+from lpact.analyses.lpact.gates.criteria import ILLUSTRATIVE
+from lpact.analyses.lpact.gates.criteria import CriterionName as Name
 from lpact.analyses.lpact.tables.decisions import DECISIONS, GATE_EVIDENCE
 from lpact.analyses.lpact.tables.levels import (
     CONTROL_NULLS,
+    MISMATCH_CONTROLS,
     NORMALIZED_SCORES,
     PREDICTIVE_SCORES,
     PROFILE_DELTAS,
+    PROFILE_SCORES,
     RELATIONAL_NULLS,
     SPECIFICITY,
 )
@@ -93,21 +96,14 @@ def _gates(
     material: Material, decision: Mapping[str, Any], evidence: pl.DataFrame
 ) -> tuple[GateRecord, ...]:
     def criterion(row: dict[str, Any]) -> Criterion:
-        name, value, rival = CriterionName(row["criterion"]), row["value"], row["compared_with"]
-        made = (
-            _MAKERS[name](material, rival, value) if value is not None and name in _MAKERS else ()
-        )
+        name, value = Name(row["criterion"]), row["value"]
+        make = _MAKERS.get(name) if value is not None else None
+        same = ("sentence", "value", "relation", "threshold", "passed", "n", "compared_with")
         return Criterion(
             name=name.value,
-            sentence=row["sentence"],
-            value=value,
-            relation=row["relation"],
-            threshold=row["threshold"],
-            passed=row["passed"],
-            n=row["n"],
-            compared_with=rival,
+            **{column: row[column] for column in same},
             decisive=name not in ILLUSTRATIVE,
-            distributions=made,
+            distributions=make(material, row["compared_with"], value) if make else (),
         )
 
     return tuple(
@@ -153,12 +149,12 @@ def _comparison(
     failed = [
         c.name
         for c in criteria
-        if c.decisive and not c.passed and c.name != CriterionName.CONFIRMATORY
+        if c.decisive and not c.passed and c.name != Name.CONFIRMATORY
         if c.value is not None
     ]
     if not failed:
         return ""
-    return _COMPARISONS.get(CriterionName(failed[0]), _similarities)(material, name)
+    return _COMPARISONS.get(Name(failed[0]), _similarities)(material, name)
 
 
 def _scores(material: Material, name: str) -> str:
@@ -205,7 +201,8 @@ def _similarities(material: Material, name: str) -> str:
     """Mean similarity of a control and of the model on the same unit rows."""
     on = ["subject", "session", "run", "unit", "alignment", "profile"]
     pairs = (
-        material.similarities.filter(condition=name)
+        material.rows(PROFILE_SCORES)
+        .filter(condition=name)
         .drop_nulls("similarity")
         .join(_usable(material).select(*on, "real_similarity"), on=on, maintain_order="left")
     )
@@ -229,7 +226,7 @@ def _drops(material: Material, name: str) -> str:
             f"its own target {number(own)} (medians)."
         )
     kind = name.replace(" direction", "_direction")
-    instead = material.mismatches.filter(kind=kind)["drop"].drop_nulls()
+    instead = material.stripped(MISMATCH_CONTROLS).filter(kind=kind)["drop"].drop_nulls()
     if not instead.len():
         return ""
     score = number(instead.median())  # type: ignore[arg-type]
@@ -239,19 +236,19 @@ def _drops(material: Material, name: str) -> str:
     )
 
 
-_COMPARISONS: dict[CriterionName, Callable[[Material, str], str]] = {
-    CriterionName.MEAN_DELTA_CONTROL: partial(_mean_scores, control=True),
-    CriterionName.MEAN_DELTA_NUISANCE: partial(_mean_scores, control=False),
-    CriterionName.SMALLEST_CONTROL_DELTA: _scores,
-    CriterionName.P_NUISANCE: _scores,
-    CriterionName.P_SURROGATES: _scores,
-    CriterionName.P_RIVALS: _scores,
-    CriterionName.P_CONTROLS_LEVEL1: _scores,
-    CriterionName.METHODS_AGREEING: _drops,
-    CriterionName.P_OTHER_TARGETS: _drops,
-    CriterionName.P_RANDOM_DIRECTIONS: _drops,
-    CriterionName.P_BEYOND_NUISANCE: _drops,
-    CriterionName.SUMMARIES_PASSING: _rows_won,
+_COMPARISONS: dict[Name, Callable[[Material, str], str]] = {
+    Name.MEAN_DELTA_CONTROL: partial(_mean_scores, control=True),
+    Name.MEAN_DELTA_NUISANCE: partial(_mean_scores, control=False),
+    Name.SMALLEST_CONTROL_DELTA: _scores,
+    Name.P_NUISANCE: _scores,
+    Name.P_SURROGATES: _scores,
+    Name.P_RIVALS: _scores,
+    Name.P_CONTROLS_LEVEL1: _scores,
+    Name.METHODS_AGREEING: _drops,
+    Name.P_OTHER_TARGETS: _drops,
+    Name.P_RANDOM_DIRECTIONS: _drops,
+    Name.P_BEYOND_NUISANCE: _drops,
+    Name.SUMMARIES_PASSING: _rows_won,
 }
 
 
@@ -262,54 +259,57 @@ _Maker = Callable[[Material, str, float | None], Made]
 
 
 def _relational(*kinds: str, nuisance: bool) -> _Maker:
-    def make(material: Material, rival: str, _: float | None) -> Made:
-        return level2.tests(level2.draw_tests(material, kinds, nuisance=nuisance, rival=rival))
+    return lambda m, rival, _: level2.tests(
+        level2.draw_tests(m, kinds, nuisance=nuisance, rival=rival)
+    )
 
-    return make
+
+def _level1(tests: Callable[[PredictiveTests], Sequence[Comparison]]) -> _Maker:
+    return lambda m, rival, _: level1.tests(m, tests(m.level1), rival)
 
 
 def _typical(column: str) -> _Maker:
     return lambda m, rival, _: level3.typical(m, column, rival)
 
 
-_MAKERS: dict[CriterionName, _Maker] = {
-    CriterionName.MEAN_DELTA_NUISANCE: lambda m, _, __: level1.mean_delta(
-        m, "delta_nuisance", NUISANCE
-    ),
-    CriterionName.MEAN_DELTA_CONTROL: lambda m, rival, _: level1.mean_delta(
-        m, "delta_control", rival
-    ),
-    CriterionName.SMALLEST_CONTROL_DELTA: lambda m, rival, _: level1.smallest_delta(m, rival),
-    CriterionName.SUMMARIES_NOT_REACHED: lambda m, rival, _: level2.not_reached(m, rival),
-    CriterionName.SUMMARIES_PASSING: lambda m, rival, _: level2.summaries_passing(m, rival),
-    CriterionName.TYPICAL_PASS_SHARE: lambda m, _, __: level2.pass_shares(m),
-    CriterionName.TYPICAL_DELTA_REL: lambda m, rival, _: level2.contrasts(m, rival),
-    CriterionName.METHODS_AGREEING: lambda m, _, __: level3.agreeing(m),
-    CriterionName.TYPICAL_DROP: _typical("matching_drop"),
-    CriterionName.TYPICAL_MARGIN: _typical("margin"),
-    CriterionName.TYPICAL_MISMATCH_MARGIN: _typical("mismatch_margin"),
-    CriterionName.MEAN_RELIABILITY: lambda m, mode, _: level2.reliability(m, mode),
-    CriterionName.MEAN_DELTA_FRACTION: lambda m, rival, _: level2.fraction(m, rival, contrast=True),
-    CriterionName.MEAN_FRACTION_OF_CEILING: lambda m, mode, _: level2.fraction(
-        m, mode, contrast=False
-    ),
-    CriterionName.MEDIAN_FRACTION_OF_CEILING: lambda m, mode, _: level2.median_fraction(m, mode),
-    CriterionName.POSITIVE_DIRECTION: lambda m, _, __: level1.direction(m),
-    CriterionName.P_NUISANCE: lambda m, rival, _: level1.tests(m, m.level1.nuisance, rival),
-    CriterionName.P_SURROGATES: lambda m, rival, _: level1.tests(m, m.level1.surrogates, rival),
-    CriterionName.P_RIVALS: lambda m, rival, _: level1.tests(m, m.level1.rivals, rival),
-    CriterionName.P_CONTROLS_LEVEL1: lambda m, rival, _: level1.tests(
-        m, [*m.level1.surrogates, *m.level1.rivals], rival
-    ),
-    CriterionName.P_CONTROLS_LEVEL2: _relational(SURROGATE, SWAP, nuisance=False),
-    CriterionName.RELIABLE_UNITS: lambda m, _, __: level2.reliable_units(m),
-    CriterionName.P_RELATIONAL_SURROGATES: _relational(SURROGATE, nuisance=False),
-    CriterionName.P_UNIT_ORDER: _relational(UNIT_ORDER, nuisance=False),
-    CriterionName.P_RELATIONAL_RIVALS: _relational(SWAP, nuisance=True),
-    CriterionName.P_OTHER_TARGETS: lambda m, rival, _: level3.other_targets(m, rival, NOTHING),
-    CriterionName.P_RANDOM_DIRECTIONS: lambda m, rival, _: level3.random_directions(m, rival),
-    CriterionName.P_BEYOND_NUISANCE: lambda m, rival, _: level3.other_targets(m, rival, NUISANCE),
-    CriterionName.P_FRACTION: level2.bootstrapped,
-    CriterionName.P_CONTRAST: _relational(SURROGATE, SWAP, nuisance=True),
-    CriterionName.P_REPLICATION: lambda m, _, __: level1.replication(m),
+def _with_rival(make: Callable[[Material, str], Made]) -> _Maker:
+    return lambda m, rival, _: make(m, rival)
+
+
+def _alone(make: Callable[[Material], Made]) -> _Maker:
+    return lambda m, _, __: make(m)
+
+
+_MAKERS: dict[Name, _Maker] = {
+    Name.MEAN_DELTA_NUISANCE: lambda m, _, __: level1.mean_delta(m, "delta_nuisance", NUISANCE),
+    Name.MEAN_DELTA_CONTROL: lambda m, rival, _: level1.mean_delta(m, "delta_control", rival),
+    Name.SMALLEST_CONTROL_DELTA: _with_rival(level1.smallest_delta),
+    Name.POSITIVE_DIRECTION: _alone(level1.direction),
+    Name.P_NUISANCE: _level1(lambda own: own.nuisance),
+    Name.P_SURROGATES: _level1(lambda own: own.surrogates),
+    Name.P_RIVALS: _level1(lambda own: own.rivals),
+    Name.P_CONTROLS_LEVEL1: _level1(lambda own: [*own.surrogates, *own.rivals]),
+    Name.P_REPLICATION: _alone(level1.replication),
+    Name.SUMMARIES_NOT_REACHED: _with_rival(level2.not_reached),
+    Name.SUMMARIES_PASSING: _with_rival(level2.summaries_passing),
+    Name.TYPICAL_PASS_SHARE: _alone(level2.pass_shares),
+    Name.TYPICAL_DELTA_REL: _with_rival(level2.contrasts),
+    Name.RELIABLE_UNITS: _alone(level2.reliable_units),
+    Name.P_CONTROLS_LEVEL2: _relational(SURROGATE, SWAP, nuisance=False),
+    Name.P_RELATIONAL_SURROGATES: _relational(SURROGATE, nuisance=False),
+    Name.P_UNIT_ORDER: _relational(UNIT_ORDER, nuisance=False),
+    Name.P_RELATIONAL_RIVALS: _relational(SWAP, nuisance=True),
+    Name.METHODS_AGREEING: _alone(level3.agreeing),
+    Name.TYPICAL_DROP: _typical("matching_drop"),
+    Name.TYPICAL_MARGIN: _typical("margin"),
+    Name.TYPICAL_MISMATCH_MARGIN: _typical("mismatch_margin"),
+    Name.P_OTHER_TARGETS: _with_rival(level3.block_tests),
+    Name.P_RANDOM_DIRECTIONS: _with_rival(partial(level3.block_tests, random=True)),
+    Name.P_BEYOND_NUISANCE: _with_rival(partial(level3.block_tests, beside=NUISANCE)),
+    Name.MEAN_RELIABILITY: _with_rival(level2.reliability),
+    Name.MEAN_DELTA_FRACTION: _with_rival(level2.contrast_fraction),
+    Name.MEAN_FRACTION_OF_CEILING: _with_rival(level2.fraction),
+    Name.MEDIAN_FRACTION_OF_CEILING: _with_rival(level2.median_fraction),
+    Name.P_FRACTION: level2.bootstrapped,
+    Name.P_CONTRAST: _relational(SURROGATE, SWAP, nuisance=True),
 }

@@ -36,6 +36,7 @@ from lpact.analyses.lpact.gates.summaries import means_by_control
 from lpact.analyses.lpact.gates.verdict import FALSE_DISCOVERY_RATE
 from lpact.analyses.lpact.gates.wording import joined
 from lpact.analyses.lpact.tables.decisions import DECISIONS
+from lpact.analyses.lpact.tables.levels import BLOCK_DROPS, BLOCK_SCORES, CONTROL_NULLS
 from lpact.codes import FinalLabel, Gate
 from lpact.math.seeding import keyed_rng
 from lpact.math.types import FloatArray
@@ -139,7 +140,7 @@ def _two_ways(real: float, rival: float) -> str:
 
 
 def _smallest(material: Material, criterion: Criterion) -> str:
-    means = means_by_control(material.nulls, material.metric)
+    means = means_by_control(material.rows(CONTROL_NULLS), material.metric)
     said = _rise(f"The mean advantage over {criterion.compared_with}", criterion)
     own = means.filter(control=criterion.compared_with)
     if own.height:
@@ -378,14 +379,14 @@ def _contrasts(
     if name in (Name.P_OTHER_TARGETS, Name.P_RANDOM_DIRECTIONS, Name.P_BEYOND_NUISANCE):
         beside = NUISANCE if name == Name.P_BEYOND_NUISANCE else NOTHING
         rival = RANDOM_DIRECTION if name == Name.P_RANDOM_DIRECTIONS else rival
-        by_run = blocks_by_run(material.claim, material.block_drops, beside)
+        by_run = blocks_by_run(material.claim, material.rows(BLOCK_DROPS), beside)
         presented = {run: stimulus for run, (stimulus, _) in by_run.items()}
         return contrasts_with(material.claim, rival, by_run), presented, (*material.claim, rival)
     stimuli = {
         (subject, session, run): stimulus
-        for subject, session, run, stimulus in material.blocks.select(
-            "subject", "session", "run", "stimulus"
-        ).iter_rows()
+        for subject, session, run, stimulus in material.rows(BLOCK_SCORES)
+        .select("subject", "session", "run", "stimulus")
+        .iter_rows()
     }
     return material.level1.differences(rival), stimuli, (*material.layer, rival)
 

@@ -17,10 +17,10 @@ from lpact.analyses.lpact.explain.material import (
     Made,
     Material,
     among_draws,
+    by_run,
     distribution,
     over_blocks,
     place,
-    places,
     pooled_over,
 )
 from lpact.analyses.lpact.gates.calibrated.comparison import Comparison
@@ -28,16 +28,15 @@ from lpact.analyses.lpact.gates.calibrated.frames import SubjectRun, mean_over_r
 from lpact.analyses.lpact.gates.calibrated.predictive import NUISANCE
 from lpact.analyses.lpact.gates.rows import OK
 from lpact.analyses.lpact.gates.summaries import means_by_control
+from lpact.analyses.lpact.tables.levels import CONTROL_NULLS
 from lpact.wording import counted
-
-SUBJECT_RUN = "subject-run"
 
 
 def mean_delta(material: Material, column: str, rival: str) -> Made:
     """Contrasts of level 1 by subject-run; with the best controls also their draws."""
     what = "nuisance" if rival == NUISANCE else "the best severe control of each"
     title = f"Real score minus that of {what}, by subject-run"
-    found = [_by_run(material, title, pl.col(column), MEAN, rival)]
+    found = [_contrasts(material, title, pl.col(column), MEAN, rival)]
     if rival != NUISANCE:
         found += _pooled(material, rival)
         for row in material.deltas.filter("computed").iter_rows(named=True):
@@ -50,26 +49,23 @@ def direction(material: Material) -> Made:
     title = "The smaller of both contrasts (nuisance, best control), by subject-run"
     smaller = pl.min_horizontal("delta_nuisance", "delta_control")
     rival = "nuisance and the best severe control"
-    return (_by_run(material, title, smaller, SHARE_ABOVE, rival),)
+    return (_contrasts(material, title, smaller, SHARE_ABOVE, rival),)
 
 
-def _by_run(
+def _contrasts(
     material: Material, title: str, values: pl.Expr, gives: str, rival: str
 ) -> Distribution:
     rows = material.deltas
-    computed = rows.filter("computed")
     reasons = rows.filter(~pl.col("computed"))["reason"].unique().sort().to_list()
-    return distribution(
+    return by_run(
         title,
         f"difference in {material.score_unit}",
-        computed.select(values).to_series().to_list(),
-        places(computed),
-        kind=SUBJECT_RUN,
-        gives=gives,
+        rows,
+        pl.when("computed").then(values),
+        gives,
         bound=0.0,
         compared_with=rival,
         where="all subject-runs",
-        n_missing=rows.height - computed.height,
         note=f"Not computed elsewhere ({', '.join(reasons)})." if reasons else "",
     )
 
@@ -77,19 +73,19 @@ def _by_run(
 def smallest_delta(material: Material, control: str) -> Made:
     """The strongest counted control by subject-run, all counted controls side by side, and its draws."""
     unit = f"difference in {material.score_unit}"
-    means = means_by_control(material.nulls, material.metric)
-    own = material.nulls.filter(metric=material.metric, control=control)
+    nulls = material.rows(CONTROL_NULLS)
+    means = means_by_control(nulls, material.metric)
+    own = nulls.filter(metric=material.metric, control=control)
     used = own.filter(pl.col("counted") & OK).drop_nulls(["delta", "control_score"])
     if not means.height:
         return ()
     found = [
-        distribution(
+        by_run(
             f"Real score minus that of {control}, by subject-run",
             unit,
-            used["delta"].to_list(),
-            places(used),
-            kind=SUBJECT_RUN,
-            gives=MEAN,
+            used,
+            "delta",
+            MEAN,
             bound=0.0,
             compared_with=control,
             where="all subject-runs",
@@ -98,10 +94,10 @@ def smallest_delta(material: Material, control: str) -> Made:
         distribution(
             "Real score minus that of every counted control",
             unit,
-            means["delta"].to_list(),
-            means["control"].to_list(),
-            kind="control",
-            gives=SMALLEST,
+            means["delta"],
+            means["control"],
+            "control",
+            SMALLEST,
             bound=0.0,
             compared_with=control,
             where="mean over subject-runs, control by control",
@@ -116,53 +112,37 @@ def smallest_delta(material: Material, control: str) -> Made:
 def tests(material: Material, comparisons: Sequence[Comparison], rival: str) -> Made:
     """Tests of level 1, the one that set the criterion first: pooled, then by subject-run for that one alone."""
     ranked = sorted(comparisons, key=lambda t: (t.against != rival, -t.p_value, t.against))
+    unit = f"difference in {material.score_unit}"
     found: list[Distribution] = []
     for position, test in enumerate(ranked):
+        against, first = test.against, position == 0
         if test in material.level1.surrogates:
-            found += _pooled(material, test.against, test.p_value)
-            runs = sorted(material.real_scores) if position == 0 else []
-            found += [d for run in runs for d in _in_run(material, run, test.against)]
-            continue
-        contrasts = material.level1.differences(test.against)
-        title = f"Real score minus that of {test.against}, block by block"
-        unit = f"difference in {material.score_unit}"
-        found.append(
-            over_blocks(title, unit, contrasts, compared_with=test.against, p_value=test.p_value)
-        )
-        if position == 0:
-            found += [
-                over_blocks(title, unit, {run: own}, compared_with=test.against, where=place(run))
-                for run, own in contrasts.items()
-            ]
+            found += _pooled(material, against, test.p_value)
+            for run in sorted(material.real_scores) if first else []:
+                found += _in_run(material, run, against)
+        else:
+            title = f"Real score minus that of {against}, block by block"
+            contrasts = material.level1.differences(against)
+            found += over_blocks(title, unit, contrasts, against, test.p_value, each_run=first)
     return tuple(found)
 
 
 def replication(material: Material) -> Made:
     """P-values of all subject-runs: that the model predicts there, beyond surrogates, nuisance and rivals."""
     runs = sorted(material.real_scores)
-    return (
-        distribution(
-            "P-value of each subject-run alone: the largest over surrogates, nuisance and rivals",
-            "p-value",
-            [material.level1.p_value_in(run) for run in runs],
-            [place(run) for run in runs],
-            kind=SUBJECT_RUN,
-            gives=CONJUNCTION,
-            bound=material.gates.alpha,
-            where="all subject-runs",
-        ),
-    )
+    title = "P-value of each subject-run alone: the largest over surrogates, nuisance and rivals"
+    p_values = [material.level1.p_value_in(run) for run in runs]
+    more = {"bound": material.gates.alpha, "where": "all subject-runs"}
+    labels = map(place, runs)
+    return (distribution(title, "p-value", p_values, labels, "subject-run", CONJUNCTION, **more),)
 
 
 def mean_scores(material: Material) -> tuple[float, float, float] | None:
     """Mean scores of the model, of nuisance and of the best controls, over the subject-runs with both contrasts."""
     rows = material.deltas.filter("computed")
-    if not rows.height:
-        return None
-    real, nuisance, control = rows.select(
-        pl.col("real_score", "nuisance_score", "best_control_score").mean()
-    ).row(0)
-    return real, nuisance, control
+    columns = ("real_score", "nuisance_score", "best_control_score")
+    real, nuisance, control = rows.select(pl.col(columns).mean()).row(0)
+    return (real, nuisance, control) if rows.height else None
 
 
 def paired_scores(material: Material, condition: str) -> tuple[float, float] | None:
@@ -176,7 +156,7 @@ def paired_scores(material: Material, condition: str) -> tuple[float, float] | N
 
 def _nuisance_mark(material: Material, runs: Sequence[SubjectRun]) -> tuple[tuple[str, float], ...]:
     scores = material.draws_of(NUISANCE)
-    if not runs or any(run not in scores for run in runs):
+    if any(run not in scores for run in runs):
         return ()
     return ((NUISANCE, float(np.mean([scores[run][0] for run in runs]))),)
 
@@ -186,14 +166,13 @@ def _pooled(material: Material, control: str, p_value: float | None = None) -> l
     by_run = material.draws_of(control)
     if not by_run:
         return []
-    real = material.real_scores
     draws = mean_over_runs(by_run)
     left_out = max(len(values) for values in by_run.values()) - draws.size
     return [
         among_draws(
             f"Real score and draws of {control}",
             material.score_unit,
-            float(np.mean([real[run] for run in by_run])),
+            float(np.mean([material.real_scores[run] for run in by_run])),
             draws,
             compared_with=control,
             where=pooled_over(len(by_run)),
@@ -210,7 +189,7 @@ def _pooled(material: Material, control: str, p_value: float | None = None) -> l
 def _in_run(material: Material, run: SubjectRun, control: str | None) -> list[Distribution]:
     """The real score of one subject-run beside the draws of a control."""
     draws = material.draws_of(control).get(run) if control is not None else None
-    if draws is None or control is None:
+    if draws is None:
         return []
     return [
         among_draws(

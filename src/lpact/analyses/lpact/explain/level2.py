@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +22,7 @@ from lpact.analyses.lpact.explain.material import (
     Made,
     Material,
     among_draws,
+    by_run,
     distribution,
     place,
     places,
@@ -38,71 +40,63 @@ from lpact.analyses.lpact.gates.calibrated.relational import (
 )
 from lpact.analyses.lpact.gates.rows import OK
 from lpact.analyses.lpact.gates.summaries import advantages_by_summary, by_summary
+from lpact.analyses.lpact.tables.levels import (
+    BRAIN_CEILING,
+    CONTROL_NULLS,
+    PROFILE_SCORES,
+    RELATIONAL_NULLS,
+)
 from lpact.wording import counted, number
 
 STATISTIC = "mean similarity × spread of the pattern"
-SUMMARY, SUBJECT_RUN = "summary", "subject-run"
 OVER_RUNS = "mean over units, then over subject-runs"
 OVER_SUMMARIES = "mean over units and summaries, by subject-run"
+DIFFERENCE, FRACTION = "difference in profile similarity", "fraction of the ceiling"
 
 
-def summary_names(frame: pl.DataFrame) -> list[str]:
+def _names(frame: pl.DataFrame) -> list[str]:
     """The alignment × profile summaries of a frame's rows in words."""
     return [f"{a} × {p}" for a, p in frame.select("alignment", "profile").iter_rows()]
+
+
+def _by_summary(
+    title: str, unit: str, frame: pl.DataFrame, values: pl.Expr | str, gives: str, **more: Any
+) -> Distribution:
+    """One number per row of a frame, each row a summary."""
+    numbers = frame.select(values).to_series()
+    return distribution(title, unit, numbers, _names(frame), "summary", gives, **more)
 
 
 def summaries(material: Material) -> pl.DataFrame:
     """One row per summary: ``name``, ``pass_share``, ``delta_rel``, ``real_similarity``."""
     found = by_summary(material.unit_rows.filter("has_contrast"))
-    return found.with_columns(name=pl.Series(summary_names(found), dtype=pl.String))
+    return found.with_columns(name=pl.Series(_names(found), dtype=pl.String))
 
 
 def pass_shares(material: Material) -> Made:
     """Share of unit rows that pass in every summary."""
+    more = {"bound": material.gates.direction_fraction, "where": "unit rows of all subject-runs"}
+    title = "Share of unit rows that pass, by summary"
     found = summaries(material)
-    return (
-        distribution(
-            "Share of unit rows that pass, by summary",
-            "share of unit rows",
-            found["pass_share"].to_list(),
-            found["name"].to_list(),
-            kind=SUMMARY,
-            gives=MEDIAN,
-            bound=material.gates.direction_fraction,
-            where="unit rows of all subject-runs",
-        ),
-    )
+    return (_by_summary(title, "share of unit rows", found, "pass_share", MEDIAN, **more),)
 
 
 def contrasts(material: Material, control: str) -> Made:
     """Mean contrast with the best control in every summary."""
-    found = summaries(material)
-    return (
-        distribution(
-            "Real similarity minus that of the best control of each unit row, by summary",
-            "difference in profile similarity",
-            found["delta_rel"].to_list(),
-            found["name"].to_list(),
-            kind=SUMMARY,
-            gives=MEDIAN,
-            bound=0.0,
-            compared_with=control,
-            where=OVER_RUNS,
-        ),
-    )
+    more = {"bound": 0.0, "compared_with": control, "where": OVER_RUNS}
+    title = "Real similarity minus that of the best control of each unit row, by summary"
+    return (_by_summary(title, DIFFERENCE, summaries(material), "delta_rel", MEDIAN, **more),)
 
 
 def summaries_passing(material: Material, control: str) -> Made:
     """What a summary needs to pass, for all summaries; and the draws of level 2, which the point rule does not use."""
-    found = summaries(material)
     both = (pl.col("pass_share") >= material.gates.direction_fraction) & (pl.col("delta_rel") > 0)
-    votes = distribution(
+    votes = _by_summary(
         "Summaries that pass (1) or do not (0)",
         "vote",
-        found.select(both.fill_null(value=False).cast(pl.Float64)).to_series().to_list(),
-        found["name"].to_list(),
-        kind=SUMMARY,
-        gives=MEAN,
+        summaries(material),
+        both.fill_null(value=False).cast(pl.Float64),
+        MEAN,
         bound=material.gates.summary_majority,
         where="all summaries",
         note="A summary passes if enough of its unit rows do and its mean contrast is above 0.",
@@ -117,7 +111,7 @@ def votes_by_control(material: Material) -> pl.DataFrame:
     Columns ``condition``, ``n``, ``n_ahead``, ``share`` (as the decision computes it) and ``advantage``.
     """
     return (
-        advantages_by_summary(material.similarities, material.unit_rows)
+        advantages_by_summary(material.rows(PROFILE_SCORES), material.unit_rows)
         .group_by("condition", maintain_order=True)
         .agg(
             n=pl.len().cast(pl.Int64),
@@ -131,30 +125,22 @@ def votes_by_control(material: Material) -> pl.DataFrame:
 
 def not_reached(material: Material, control: str) -> Made:
     """Advantage over the strongest control in every summary, and the share of summaries that each control leaves."""
-    found = advantages_by_summary(material.similarities, material.unit_rows)
+    found = advantages_by_summary(material.rows(PROFILE_SCORES), material.unit_rows)
     own = found.filter(condition=control)
     unreached = votes_by_control(material)
     if not own.height:
         return ()
+    title = f"Real similarity minus that of {control}, by summary"
+    more = {"bound": 0.0, "compared_with": control, "where": OVER_RUNS}
     return (
-        distribution(
-            f"Real similarity minus that of {control}, by summary",
-            "difference in profile similarity",
-            own["advantage"].to_list(),
-            summary_names(own),
-            kind=SUMMARY,
-            gives=SHARE_ABOVE,
-            bound=0.0,
-            compared_with=control,
-            where=OVER_RUNS,
-        ),
+        _by_summary(title, DIFFERENCE, own, "advantage", SHARE_ABOVE, **more),
         distribution(
             "Share of summaries in which the model is ahead, by control",
             "share of summaries",
-            unreached["share"].to_list(),
-            unreached["condition"].to_list(),
-            kind="control",
-            gives=SMALLEST,
+            unreached["share"],
+            unreached["condition"],
+            "control",
+            SMALLEST,
             bound=1 - material.gates.summary_majority,
             compared_with=control,
             where="every counted control",
@@ -167,15 +153,15 @@ def reliable_units(material: Material) -> Made:
     rows = material.unit_rows.filter("has_contrast")
     own = rows.filter("same_order")
     wrong = rows.height - own.height
-    names = zip(places(own), own["unit"], summary_names(own), strict=True)
+    names = zip(places(own), own["unit"], _names(own), strict=True)
     return (
         distribution(
             "Split-half reliability of the brain's pattern, by unit row",
             "correlation of the two halves' patterns",
-            own["split_half_reliability"].to_list(),
+            own["split_half_reliability"],
             [f"{where}, unit {unit}, {summary}" for where, unit, summary in names],
-            kind="unit row",
-            gives=SHARE_AT_LEAST,
+            "unit row",
+            SHARE_AT_LEAST,
             bound=material.gates.min_reliability,
             where="unit rows of all subject-runs",
             n_missing=wrong,
@@ -202,21 +188,19 @@ def draw_tests(
     rival: str = "",
 ) -> list[DrawTest]:
     """Tests of level 2 of the given kinds; with a ``rival``, its own first and then the hardest."""
-    allowed = {*controls_of(material.nulls), NUISANCE, UNIT_ORDER} - (
-        set() if nuisance else {NUISANCE}
-    )
-    parts = material.relational_nulls.filter(OK).partition_by(
-        "test", "against", as_dict=True, maintain_order=True
+    allowed = {*controls_of(material.rows(CONTROL_NULLS)), UNIT_ORDER}
+    allowed = allowed | {NUISANCE} if nuisance else allowed - {NUISANCE}
+    rows = material.rows(RELATIONAL_NULLS).filter(
+        OK & pl.col("against").is_in(sorted(allowed)) & pl.col("test").is_in(sorted(kinds))
     )
     found = [
         DrawTest(str(test), str(against), part, pool(part))
-        for (test, against), part in parts.items()
-        if str(against) in allowed and test in kinds
+        for (test, against), part in rows.group_by("test", "against", maintain_order=True)
     ]
-    if not rival:
-        return sorted(found, key=lambda own: (own.test, own.against))
 
-    def hardest(own: DrawTest) -> tuple[bool, float, float, str]:
+    def hardest(own: DrawTest) -> tuple[Any, ...]:
+        if not rival:
+            return own.test, own.against
         return own.against != rival, -own.pooled.p_value, own.pooled.advantage, own.against
 
     return sorted(found, key=hardest)
@@ -228,10 +212,8 @@ def tests(chosen: list[DrawTest]) -> Made:
     for position, test in enumerate(chosen):
         found.append(_pooled(test, decides=True))
         if position == 0:
-            parts = test.rows.partition_by(SUBJECT_RUN_KEY, as_dict=True, maintain_order=True)
-            found += [
-                _of_test(test, pool(part), place(key), decides=False) for key, part in parts.items()
-            ]
+            parts = test.rows.group_by(SUBJECT_RUN_KEY, maintain_order=True)
+            found += [_of_test(test, pool(part), place(key), decides=False) for key, part in parts]
     return tuple(found)
 
 
@@ -261,8 +243,16 @@ def _of_test(test: DrawTest, pooled: Pooled, where: str, *, decides: bool) -> Di
     )
 
 
-def _means_by_run(frame: pl.DataFrame, column: str) -> pl.DataFrame:
-    return frame.group_by(SUBJECT_RUN_KEY, maintain_order=True).agg(pl.col(column).mean())
+def _ceiling_by_run(
+    material: Material, title: str, unit: str, rows: pl.DataFrame, column: str, **more: Any
+) -> Made:
+    """Mean of a column in every subject-run of level 4; subject-runs without one are missing."""
+    found = rows.group_by(SUBJECT_RUN_KEY, maintain_order=True).agg(pl.col(column).mean())
+    n_missing = _n_runs(material) - found.height
+    own = by_run(
+        title, unit, found, column, MEAN, where=OVER_SUMMARIES, n_missing=n_missing, **more
+    )
+    return (own,) if found.height else ()
 
 
 def _n_runs(material: Material) -> int:
@@ -271,85 +261,58 @@ def _n_runs(material: Material) -> int:
 
 def reliability(material: Material, mode: str) -> Made:
     """Reliability that bounds each subject-run, and all reliabilities of the dataset, by mode."""
-    found = _means_by_run(material.ceiling_rows.drop_nulls("reliability"), "reliability")
-    first = distribution(
-        "Brain–brain reliability that bounds each subject-run",
-        "reliability",
-        found["reliability"].to_list(),
-        places(found),
-        kind=SUBJECT_RUN,
-        gives=MEAN,
-        bound=material.gates.min_reliability,
-        compared_with=mode,
-        where=OVER_SUMMARIES,
-        n_missing=_n_runs(material) - found.height,
-    )
+    bound = material.gates.min_reliability
+    title = "Brain–brain reliability that bounds each subject-run"
+    rows = material.ceiling_rows.drop_nulls("reliability")
+    more: dict[str, Any] = {"bound": bound, "compared_with": mode}
+    first = _ceiling_by_run(material, title, "reliability", rows, "reliability", **more)
     by_mode = []
-    profiles = material.reliabilities.filter(kind="profile")
-    for (name,), rows in profiles.group_by("mode", maintain_order=True):
-        why = rows.filter(~pl.col("valid"))["reason"].unique().sort().to_list()
-        names = zip(places(rows), summary_names(rows), strict=True)
-        valid = pl.when(pl.col("valid")).then(pl.col("reliability"))
+    profiles = material.rows(BRAIN_CEILING).filter(kind="profile")
+    for (name,), own in profiles.group_by("mode", maintain_order=True):
+        why = own.filter(~pl.col("valid"))["reason"].unique().sort().to_list()
+        names = zip(places(own), _names(own), strict=True)
         by_mode.append(
             distribution(
                 f"Brain–brain reliability of relational patterns, {name}",
                 "reliability",
-                rows.select(valid).to_series().to_list(),
+                own.select(pl.when("valid").then("reliability")).to_series(),
                 [f"{where}, {summary}" for where, summary in names],
-                kind="recording",
-                bound=material.gates.min_reliability,
+                "recording",
+                bound=bound,
                 compared_with=str(name),
                 where="every recording and summary",
                 note=f"Not valid elsewhere ({', '.join(why)})." if why else "",
             )
         )
     by_mode.sort(key=lambda d: (d.compared_with != mode, d.compared_with))
-    return ((first,) if found.height else ()) + tuple(by_mode)
+    return (*first, *by_mode)
 
 
-def fraction(material: Material, rival: str, *, contrast: bool) -> Made:
-    """Mean fraction of the ceiling, or contrast in units of it, by subject-run."""
-    column = "delta_fraction" if contrast else "fraction_of_ceiling"
-    over = "(Real similarity − best control)" if contrast else "Real similarity"
-    unit = "difference in fractions of the ceiling" if contrast else "fraction of the ceiling"
-    found = _means_by_run(material.bounded, column)
-    if not found.height:
-        return ()
-    return (
-        distribution(
-            f"{over} / reliability, by subject-run",
-            unit,
-            found[column].to_list(),
-            places(found),
-            kind=SUBJECT_RUN,
-            gives=MEAN,
-            bound=0.0 if contrast else material.gates.min_ceiling_fraction,
-            compared_with=rival,
-            where=OVER_SUMMARIES,
-            n_missing=_n_runs(material) - found.height,
-        ),
-    )
+def contrast_fraction(material: Material, rival: str) -> Made:
+    """Mean contrast in units of the ceiling, by subject-run."""
+    title = "(Real similarity − best control) / reliability, by subject-run"
+    unit, column = "difference in fractions of the ceiling", "delta_fraction"
+    more = {"bound": 0.0, "compared_with": rival}
+    return _ceiling_by_run(material, title, unit, material.bounded, column, **more)
+
+
+def fraction(material: Material, mode: str) -> Made:
+    """Mean fraction of the ceiling, by subject-run."""
+    title = "Real similarity / reliability, by subject-run"
+    more = {"bound": material.gates.min_ceiling_fraction, "compared_with": mode}
+    column = "fraction_of_ceiling"
+    return _ceiling_by_run(material, title, FRACTION, material.bounded, column, **more)
 
 
 def median_fraction(material: Material, mode: str) -> Made:
     """Mean fraction of the ceiling, by summary."""
     column = "fraction_of_ceiling"
     found = mean_over_subject_runs(material.bounded, ["alignment", "profile"], [column])
-    if not found.height:
-        return ()
-    return (
-        distribution(
-            "Real similarity / reliability, by summary",
-            "fraction of the ceiling",
-            found[column].to_list(),
-            summary_names(found),
-            kind=SUMMARY,
-            gives=MEDIAN,
-            bound=material.gates.min_ceiling_fraction,
-            compared_with=mode,
-            where=OVER_RUNS,
-        ),
-    )
+    bound = material.gates.min_ceiling_fraction
+    more = {"bound": bound, "compared_with": mode, "where": OVER_RUNS}
+    title = "Real similarity / reliability, by summary"
+    own = _by_summary(title, FRACTION, found, column, MEDIAN, **more)
+    return (own,) if found.height else ()
 
 
 def unit_fractions(material: Material) -> dict[str, list[float]]:
@@ -374,11 +337,11 @@ def bootstrapped(material: Material, mode: str, p_value: float | None) -> Made:
     return (
         distribution(
             "Real similarity / reliability in the median summary, by subject-run",
-            "fraction of the ceiling",
+            FRACTION,
             means,
-            list(groups),
-            kind=SUBJECT_RUN,
-            gives=BOOTSTRAP,
+            groups,
+            "subject-run",
+            BOOTSTRAP,
             observed=float(np.mean(means)),
             bound=material.gates.min_ceiling_fraction,
             compared_with=mode,

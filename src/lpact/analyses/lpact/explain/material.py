@@ -14,7 +14,7 @@ from lpact.analyses.base import Rows
 from lpact.analyses.explanation import Distribution
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates._frames import SUBJECT_RUN_KEY, Claim, Layer
-from lpact.analyses.lpact.gates.calibrated.frames import SubjectRun, read_level1, subject_run
+from lpact.analyses.lpact.gates.calibrated.frames import SubjectRun, read_level1
 from lpact.analyses.lpact.gates.calibrated.predictive import REAL, PredictiveTests
 from lpact.analyses.lpact.gates.rows import (
     is_label,
@@ -24,19 +24,13 @@ from lpact.analyses.lpact.gates.rows import (
 )
 from lpact.analyses.lpact.gates.summaries import BOUNDED
 from lpact.analyses.lpact.tables.levels import (
-    BLOCK_DROPS,
     BLOCK_SCORES,
     BRAIN_CEILING,
     CONTROL_DELTAS,
     CONTROL_NULLS,
-    MISMATCH_CONTROLS,
     NORMALIZED_SCORES,
     PREDICTIVE_SCORES,
     PROFILE_DELTAS,
-    PROFILE_SCORES,
-    RELATIONAL_NULLS,
-    SPECIFICITY,
-    STRIPPING_DELTAS,
 )
 from lpact.codes import RowLabel
 from lpact.math.types import FloatArray
@@ -68,6 +62,7 @@ class Material:
 
     def __init__(self, config: LPactConfig, rows: Rows, claim: Mapping[str, Any]) -> None:
         self._rows = rows
+        self._read: dict[str, pl.DataFrame] = {}
         self._draws: dict[str, dict[SubjectRun, FloatArray]] = {}
         dataset, model, layer, mechanism = (claim[name] for name in CLAIM_KEY)
         self.claim: Claim = (dataset, model, layer, mechanism)
@@ -77,120 +72,80 @@ class Material:
         self.metric: str = config.readout.primary_metric
         self.score_unit = _METRICS.get(self.metric, self.metric)
 
-    def _read(self, table: Table, **more: str) -> pl.DataFrame:
-        dataset, model, layer = self.layer
-        rows = self._rows(table.name, dataset=dataset, model=model, layer=layer, **more)
-        return rows.sort(table.key)
+    def rows(self, table: Table) -> pl.DataFrame:
+        """Rows of a table; scores at the primary metric."""
+        if table.name not in self._read:
+            key = dict(zip(("dataset", "model", "layer"), self.layer, strict=True))
+            own = {"metric": self.metric} if table is PREDICTIVE_SCORES else {}
+            if table is BRAIN_CEILING:
+                key = {"dataset": key["dataset"]}
+            self._read[table.name] = self._rows(table.name, **key, **own).sort(table.key)
+        return self._read[table.name]
+
+    def stripped(self, table: Table) -> pl.DataFrame:
+        """Rows of a level-3 table in which the claim's mechanism is stripped."""
+        return self.rows(table).filter(stripped=self.mechanism)
 
     @cached_property
     def deltas(self) -> pl.DataFrame:
         """Level-1 contrasts at the primary metric; ``computed`` says which rows have both."""
-        labelled = label_predictive(self._read(CONTROL_DELTAS).filter(metric=self.metric))
+        labelled = label_predictive(self.rows(CONTROL_DELTAS).filter(metric=self.metric))
         return labelled.with_columns(computed=~is_label("evidence", RowLabel.NOT_COMPUTED))
-
-    @cached_property
-    def nulls(self) -> pl.DataFrame:
-        """Level-1 controls, all metrics."""
-        return self._read(CONTROL_NULLS)
-
-    @cached_property
-    def scores(self) -> pl.DataFrame:
-        """Level-1 scores of every condition and draw at the primary metric."""
-        return self._read(PREDICTIVE_SCORES, metric=self.metric)
 
     @cached_property
     def real_scores(self) -> dict[SubjectRun, float]:
         """The real score of every subject-run that has one."""
-        rows = self.scores.filter(condition=REAL).drop_nulls("score_median")
-        return {subject_run(row): row["score_median"] for row in rows.iter_rows(named=True)}
+        return {run: float(scores[0]) for run, scores in self._scores(REAL).items()}
 
     def draws_of(self, condition: str) -> dict[SubjectRun, FloatArray]:
-        """Scores of a condition by draw number, NaN where there is none, for every subject-run with a real score."""
+        """Scores of a condition by draw number, NaN if missing, for every subject-run with a real score."""
         if condition not in self._draws:
-            by_run: dict[SubjectRun, dict[int, float]] = {}
-            rows = self.scores.filter(condition=condition).drop_nulls("score_median")
-            for row in rows.iter_rows(named=True):
-                if subject_run(row) in self.real_scores:
-                    by_run.setdefault(subject_run(row), {})[row["draw"]] = row["score_median"]
-            made = {run: np.full(max(by_run[run]) + 1, np.nan) for run in sorted(by_run)}
-            for run, scores in made.items():
-                scores[list(by_run[run])] = list(by_run[run].values())
-            self._draws[condition] = made
+            found = self._scores(condition)
+            self._draws[condition] = {r: found[r] for r in sorted(found) if r in self.real_scores}
         return self._draws[condition]
 
-    @cached_property
-    def blocks(self) -> pl.DataFrame:
-        """Level-1 scores by outer block."""
-        return self._read(BLOCK_SCORES)
+    def _scores(self, condition: str) -> dict[SubjectRun, FloatArray]:
+        rows = self.rows(PREDICTIVE_SCORES).filter(condition=condition).drop_nulls("score_median")
+        found: dict[SubjectRun, FloatArray] = {}
+        for (subject, session, run), own in rows.group_by(SUBJECT_RUN_KEY, maintain_order=True):
+            draws = own["draw"].to_numpy()
+            scores = np.full(draws.max() + 1, np.nan)
+            scores[draws] = own["score_median"].to_numpy()
+            found[str(subject), str(session), str(run)] = scores
+        return found
 
     @cached_property
     def level1(self) -> PredictiveTests:
         """The tests of level 1."""
-        gathered = read_level1(self.scores, self.blocks, self.nulls, self.metric)
+        tables = (PREDICTIVE_SCORES, BLOCK_SCORES, CONTROL_NULLS)
+        gathered = read_level1(*map(self.rows, tables), self.metric)
         return PredictiveTests(self.layer, gathered, self.gates)
 
     @cached_property
     def unit_rows(self) -> pl.DataFrame:
         """Level-2 contrasts of all units, labelled."""
-        return label_relational(self._read(PROFILE_DELTAS), self.gates)
-
-    @cached_property
-    def similarities(self) -> pl.DataFrame:
-        """Level-2 similarities of all conditions."""
-        return self._read(PROFILE_SCORES)
-
-    @cached_property
-    def relational_nulls(self) -> pl.DataFrame:
-        """Level-2 draws."""
-        return self._read(RELATIONAL_NULLS)
-
-    @cached_property
-    def specificity(self) -> pl.DataFrame:
-        """Level 3 of the claim's mechanism, by method and subject-run."""
-        return self._read(SPECIFICITY, stripped=self.mechanism)
-
-    @cached_property
-    def stripping(self) -> pl.DataFrame:
-        """Drops of all targets when the claim's mechanism is stripped."""
-        return self._read(STRIPPING_DELTAS, stripped=self.mechanism)
-
-    @cached_property
-    def mismatches(self) -> pl.DataFrame:
-        """Drops of the claim's target when something else is stripped."""
-        return self._read(MISMATCH_CONTROLS, stripped=self.mechanism)
-
-    @cached_property
-    def block_drops(self) -> pl.DataFrame:
-        """Level-3 drops by outer block."""
-        return self._read(BLOCK_DROPS)
+        return label_relational(self.rows(PROFILE_DELTAS), self.gates)
 
     @cached_property
     def ceiling_rows(self) -> pl.DataFrame:
         """Level-4 rows, labelled."""
-        return label_ceiling(self._read(NORMALIZED_SCORES), self.gates)
+        return label_ceiling(self.rows(NORMALIZED_SCORES), self.gates)
 
     @cached_property
     def bounded(self) -> pl.DataFrame:
         """Level-4 rows whose reliability is high enough for a fraction of it."""
         return self.ceiling_rows.filter(pl.col("evidence").is_in([own.value for own in BOUNDED]))
 
-    @cached_property
-    def reliabilities(self) -> pl.DataFrame:
-        """Brain–brain reliabilities of the dataset."""
-        return self._rows(BRAIN_CEILING.name, dataset=self.claim[0]).sort(BRAIN_CEILING.key)
 
-
-def place(row: Mapping[str, Any] | Sequence[Any]) -> str:
+def place(run: Sequence[Any]) -> str:
     """A subject-run in words."""
-    subject, session, run = (
-        (row[name] for name in SUBJECT_RUN_KEY) if isinstance(row, Mapping) else row[:3]
-    )
-    return f"subject {subject}, session {session}, run {run}"
+    subject, session, name = run
+    return f"subject {subject}, session {session}, run {name}"
 
 
 def places(frame: pl.DataFrame) -> list[str]:
     """The subject-runs of a frame's rows in words."""
-    return [place(row) for row in frame.iter_rows(named=True)]
+    return [place(row) for row in frame.select(SUBJECT_RUN_KEY).iter_rows()]
 
 
 def pooled_over(n: int) -> str:
@@ -202,11 +157,11 @@ def distribution(
     title: str,
     unit: str,
     values: Iterable[float | None],
-    labels: Sequence[str],
-    *,
+    labels: Iterable[str],
     kind: str,
     gives: str = "",
-    observed: float | None = None,
+    *,
+    observed: Any = None,
     n_missing: int = 0,
     **more: Any,
 ) -> Distribution:
@@ -229,6 +184,14 @@ def distribution(
     )
 
 
+def by_run(
+    title: str, unit: str, frame: pl.DataFrame, values: pl.Expr | str, gives: str, **more: Any
+) -> Distribution:
+    """One number per row of a frame, each row a subject-run."""
+    numbers = frame.select(values).to_series()
+    return distribution(title, unit, numbers, places(frame), "subject-run", gives, **more)
+
+
 def among_draws(
     title: str,
     unit: str,
@@ -243,47 +206,48 @@ def among_draws(
     finite = draws[np.isfinite(draws)]
     n_reaching = int((finite >= observed).sum())
     verb = "reaches" if n_reaching == 1 else "reach"
-    said = f"{n_reaching} of {counted(finite.size, 'draw')} {verb} it"
-    if p_value is not None:
-        said += f": p = {number(p_value)}"
-    return distribution(
-        title,
-        unit,
-        draws.tolist(),
-        [f"draw {i}" for i in range(draws.size)],
-        kind="draw",
-        observed=observed,
-        note=f"{said}. {note}".strip(),
-        p_value=p_value,
-        **more,
-    )
+    p = "" if p_value is None else f": p = {number(p_value)}"
+    reaching = f"{n_reaching} of {counted(finite.size, 'draw')} {verb} it{p}."
+    labels = [f"draw {i}" for i in range(draws.size)]
+    more |= {"observed": observed, "p_value": p_value, "note": f"{reaching} {note}".strip()}
+    return distribution(title, unit, draws.tolist(), labels, "draw", **more)
 
 
 def over_blocks(
     title: str,
     unit: str,
     contrasts: Mapping[SubjectRun, FloatArray],
+    rival: str,
+    p_value: float,
     *,
-    p_value: float | None = None,
-    where: str = "",
-    **more: Any,
-) -> Distribution:
-    """Contrasts in the held-out blocks of all given subject-runs; their mean is the model's own number."""
-    values = [v for run in contrasts for v in contrasts[run].tolist()]
-    finite = [v for v in values if math.isfinite(v)]
-    p = "" if p_value is None else f", p = {number(p_value)}"
-    n_above = sum(v > 0 for v in finite)
-    return distribution(
-        title,
-        unit,
-        values,
-        [f"{place(run)}, block {i}" for run in contrasts for i in range(contrasts[run].size)],
-        kind="held-out block",
-        gives="" if p_value is None else BLOCK_TEST,
-        observed=float(np.mean(finite)) if finite else None,
-        bound=0.0,
-        where=where or f"held-out blocks of {counted(len(contrasts), 'subject-run')}",
-        note=f"{n_above} of {counted(len(finite), 'block')} above 0{p}.",
-        p_value=p_value,
-        **more,
+    each_run: bool,
+) -> list[Distribution]:
+    """Contrasts in the held-out blocks of all subject-runs, whose mean is the model's number; then ``each_run``."""
+
+    def strip(
+        runs: Mapping[SubjectRun, FloatArray], where: str, p_value: float | None = None
+    ) -> Distribution:
+        values = [v for own in runs.values() for v in own.tolist()]
+        finite = [v for v in values if math.isfinite(v)]
+        p = "" if p_value is None else f", p = {number(p_value)}"
+        labels = [f"{place(run)}, block {i}" for run, own in runs.items() for i in range(own.size)]
+        return distribution(
+            title,
+            unit,
+            values,
+            labels,
+            "held-out block",
+            "" if p_value is None else BLOCK_TEST,
+            observed=float(np.mean(finite)) if finite else None,
+            bound=0.0,
+            where=where,
+            note=f"{sum(v > 0 for v in finite)} of {counted(len(finite), 'block')} above 0{p}.",
+            p_value=p_value,
+            compared_with=rival,
+        )
+
+    pooled = strip(
+        contrasts, f"held-out blocks of {counted(len(contrasts), 'subject-run')}", p_value
     )
+    single = [strip({run: own}, place(run)) for run, own in contrasts.items()] if each_run else []
+    return [pooled, *single]
