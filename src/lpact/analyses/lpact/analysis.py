@@ -296,7 +296,7 @@ class LPact(Analysis):
 
     def unavailable(self, material: Material) -> list[tuple[str, str, str]]:
         """Roles, controls, nuisance features, mechanisms and reliability modes that the sources do not offer."""
-        from lpact.analyses.lpact.unavailable import unavailable
+        from lpact.analyses.lpact.blocks import unavailable
 
         return unavailable(material.tables)
 

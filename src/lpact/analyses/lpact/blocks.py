@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import polars as pl
 
 from lpact.analyses.base import Audit, Material
 from lpact.analyses.explanation import Block
@@ -131,7 +133,11 @@ def _controls(audit: Audit) -> Block:
     impossible = {r["control"] for r in rows if not r["available"]}
     possible = dict.fromkeys(r["control"] for r in rows if r["control"] not in impossible)
     missing = (
-        (r["control"], f"{r['dataset']}/{r['model']}/{r['layer']}", _why(r))
+        (
+            r["control"],
+            f"{r['dataset']}/{r['model']}/{r['layer']}",
+            _explained(r["reason"], r["detail"]),
+        )
         for r in rows
         if not r["available"]
     )
@@ -150,7 +156,10 @@ def _ingredients(audit: Audit) -> Block:
     if pending:
         names = ", ".join(dict.fromkeys(r["name"] for r in pending))
         lines.append(f"from a language model whose features a run extracts first: {names}")
-    places = ((f"{r['kind']} {r['name']}", r["dataset"], _why(r)) for r in missing)
+    places = (
+        (f"{r['kind']} {r['name']}", r["dataset"], _explained(r["reason"], r["detail"]))
+        for r in missing
+    )
     return _with_impossible("Nuisance features and mechanisms", lines, "ingredient", places)
 
 
@@ -218,10 +227,6 @@ def _media(audit: Audit) -> Block:
     lines = lines or ["none"]
     lines += [f"{d}, as diagnostics only: {'; '.join(own)}" for d, own in labels.items()]
     return Block("Missing stimulus media", tuple(lines))
-
-
-def _why(row: Mapping[str, Any]) -> str:
-    return str(row["detail"]) or _EXPLANATIONS[row["reason"]]
 
 
 def _with_impossible(
@@ -330,3 +335,45 @@ def result_blocks(material: Material) -> list[Block]:
     columns = ("control", "as expected", "not available")
     lines = ("What passes where, and why not: lpact assay RUN",)
     return [Block(title, lines, columns, tuple(rows), frozenset({"not available"}))]
+
+
+# --- What was not available -------------------------------------------------------------------------
+
+
+def unavailable(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, str, str]]:
+    """Everything that the source audit could not find or had to leave out: what, where and why."""
+
+    def rows(table: Table) -> Iterator[Row]:
+        return tables[table.name].iter_rows(named=True) if table.name in tables else iter(())
+
+    def missing(table: Table, flag: str) -> Iterator[Row]:
+        return (row for row in rows(table) if not row[flag])
+
+    found = [
+        ("confirmatory role", row["dataset"], _explained(row["role_reason"], row["role_detail"]))
+        for row in missing(EVIDENCE_FEASIBILITY, "confirmatory")
+    ]
+    keys = ("dataset", "control", "model", "reason", "detail")
+    layers: dict[tuple[str, ...], list[str]] = {}
+    for row in missing(CONTROL_AVAILABILITY, "available"):
+        layers.setdefault(tuple(row[key] for key in keys), []).append(str(row["layer"]))
+    for (dataset, control, model, reason, detail), own in sorted(layers.items()):
+        where = f"{dataset}, {model}, {'layer' if len(own) == 1 else 'layers'} {', '.join(own)}"
+        found.append((f"control {control}", where, _explained(reason, detail)))
+    found += [
+        (f"{row['kind']} {row['name']}", row["dataset"], _explained(row["reason"], row["detail"]))
+        for row in missing(INGREDIENT_AVAILABILITY, "available")
+    ]
+    found += [
+        (f"reliability {row['mode'].replace('_', ' ')}", row["dataset"], _explained(row["reason"]))
+        for row in missing(RELIABILITY_MODES, "possible")
+    ]
+    for row in rows(FINDINGS):
+        place = " ".join(str(row[key]) for key in ("dataset", "subject", "session", "run"))
+        why = f"{_explained(row['reason'])} Found: {row['found']}. Expected: {row['expected']}."
+        found.append((f"{row['severity']}: {row['field']}", place, why))
+    return found
+
+
+def _explained(reason: str, detail: str = "") -> str:
+    return detail or _EXPLANATIONS.get(reason, reason)

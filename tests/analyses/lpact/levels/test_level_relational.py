@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from lpact.analyses.lpact.brain_sources import pattern_matrices
+from lpact.analyses.lpact.jobs import pattern_matrices
 from lpact.analyses.lpact.levels import relational
 from lpact.analyses.lpact.levels.profiles.similarity import PROFILES
 from lpact.analyses.lpact.levels.readouts import fit_context, fit_nuisance

@@ -201,57 +201,50 @@ def _summaries_passing(material: Material, criterion: Criterion) -> str:
     passes = (pl.col("pass_share") >= share) & (pl.col("delta_rel") > 0)
     n_passing = found.filter(passes).height
     needed = fewest(found.height, lambda value: value > threshold)
-    said = (
-        f"At least {needed} of {found.height} relational summaries would have to pass, and {n_passing} "
-        f"{_does(n_passing)}"
-        if needed is not None
-        else "No number of relational summaries is more than all of them"
-    )
-    failing = found.filter(~passes).sort(
-        "pass_share", "delta_rel", "name", descending=[True, True, False]
-    )
+    said = "No number of relational summaries is more than all of them"
+    if needed is not None:
+        said = f"At least {needed} of {found.height} relational summaries would have to pass"
+        said += f", and {n_passing} {_does(n_passing)}"
+    order = ("pass_share", "delta_rel", "name")
+    failing = found.filter(~passes).sort(*order, descending=[True, True, False])
     if not failing.height:
         return f"{said}."
-    nearest = failing.row(0, named=True)
-    contrast = number(nearest["delta_rel"]) if nearest["delta_rel"] > float("-inf") else "missing"
+    pass_share, contrast, name = failing.select(order).row(0)
+    contrast = number(contrast) if contrast > float("-inf") else "missing"
     return (
-        f"{said}; the nearest is {nearest['name']}, in which {percent(nearest['pass_share'])} of unit rows pass "
+        f"{said}; the nearest is {name}, in which {percent(pass_share)} of unit rows pass "
         f"({percent(share)} are needed) and the mean contrast is {contrast} (it must be above 0)."
     )
 
 
 def _methods(material: Material, criterion: Criterion) -> str:
-    threshold = criterion.threshold or 0.0
+    threshold, columns = criterion.threshold or 0.0, list(level3.COLUMNS)
     found = level3.methods(material)
     needed = fewest(found.height, lambda share: share >= threshold)
-    agrees = pl.all_horizontal(pl.col(list(level3.COLUMNS)) > 0)
+    agrees = pl.all_horizontal(pl.col(columns) > 0)
     n_agreeing = found.filter(agrees).height
     said = (
         f"At least {needed} of {counted(found.height, 'stripping method')} would have to show a selective drop, "
         f"and {n_agreeing} {_does(n_agreeing)}"
     )
-    failing = found.filter(~agrees).with_columns(
-        worst=pl.min_horizontal(list(level3.COLUMNS)),
-        n_positive=pl.sum_horizontal([(pl.col(c) > 0).cast(pl.Int64) for c in level3.COLUMNS]),
+    failing = found.filter(~agrees).sort(
+        pl.sum_horizontal([(pl.col(c) > 0).cast(pl.Int64) for c in columns]),
+        pl.min_horizontal(columns),
+        "method",
+        descending=[True, True, False],
     )
     if not failing.height:
         return f"{said}."
-    nearest = failing.sort("n_positive", "worst", "method", descending=[True, True, False]).row(
-        0, named=True
-    )
-    short = [
-        f"{words} is {number(nearest[column])}"
-        for column, words in _MARGINS.items()
-        if not nearest[column] > 0
-    ]
+    nearest = failing.row(0, named=True)
+    short = [f"{w} is {number(nearest[c])}" for c, w in _MARGINS.items() if not nearest[c] > 0]
     must = "it must" if len(short) == 1 else "each must"
     return f"{said}; the nearest is {nearest['method']}: {' and '.join(short)} ({must} be above 0)."
 
 
 def _fraction_of_ceiling(_: Material, criterion: Criterion) -> str:
-    median = criterion.name == Name.MEDIAN_FRACTION_OF_CEILING
-    what = f"The {'median' if median else 'mean'} fraction of the {criterion.compared_with} ceiling"
-    said, value = _rise(what, criterion), criterion.value or 0.0
+    centre = "median" if criterion.name == Name.MEDIAN_FRACTION_OF_CEILING else "mean"
+    said = _rise(f"The {centre} fraction of the {criterion.compared_with} ceiling", criterion)
+    value = criterion.value or 0.0
     if value <= 0.0:
         return f"{said}; the similarity is not even positive."
     times = number((criterion.threshold or 0.0) / value)
@@ -307,13 +300,10 @@ def _p_value(material: Material, criterion: Criterion) -> str:
     if not tests:
         return f"{said}."
     alpha = criterion.threshold or 0.0
-    by_draws = tests[0].gives in (RANK, BEHIND)
-    middle = (_by_draws if by_draws else _by_blocks)(material, criterion, tests[0])
-    failing = [
-        f"{d.compared_with} (p = {number(d.p_value)})"
-        for d in tests[1:]
-        if (d.p_value or 0) > alpha
-    ]
+    explain = _by_draws if tests[0].gives in (RANK, BEHIND) else _by_blocks
+    middle = explain(material, criterion, tests[0])
+    others = [d for d in tests[1:] if (d.p_value or 0) > alpha]
+    failing = [f"{d.compared_with} (p = {number(d.p_value)})" for d in others]
     return f"{said}{middle}.{_also(failing, 'fails' if len(failing) == 1 else 'fail')}"
 
 
@@ -382,12 +372,9 @@ def _contrasts(
         by_run = blocks_by_run(material.claim, material.rows(BLOCK_DROPS), beside)
         presented = {run: stimulus for run, (stimulus, _) in by_run.items()}
         return contrasts_with(material.claim, rival, by_run), presented, (*material.claim, rival)
-    stimuli = {
-        (subject, session, run): stimulus
-        for subject, session, run, stimulus in material.rows(BLOCK_SCORES)
-        .select("subject", "session", "run", "stimulus")
-        .iter_rows()
-    }
+    columns = ("subject", "session", "run", "stimulus")
+    rows = material.rows(BLOCK_SCORES).select(columns).iter_rows()
+    stimuli = {(subject, session, run): own for subject, session, run, own in rows}
     return material.level1.differences(rival), stimuli, (*material.layer, rival)
 
 
@@ -499,18 +486,14 @@ def _earned(material: Material, gates: Sequence[GateRecord]) -> FinalLabel | Non
     severe = next(gate.criteria for gate in gates if gate.name == Gate.SEVERE_CONTROL)
     # The first criterion is the dataset's role; the second is level 1.
     level1_alone = len(severe) > 1 and severe[1].passed
-    all_levels = material.gates.severe_scope == "all_levels"
+    both = passed[Gate.SEVERE_CONTROL]
     foundation = passed[Gate.PREDICTIVE] and passed[Gate.REPLICATION]
-    structural = foundation and passed[Gate.SEVERE_CONTROL] and passed[Gate.RELATIONAL]
+    predictive = both if material.gates.severe_scope == "all_levels" else level1_alone
+    structural = foundation and both and passed[Gate.RELATIONAL]
     specific = structural and passed[Gate.MECHANISM]
-    ladder = {
-        FinalLabel.INTEGRATED_CANDIDATE: specific and passed[Gate.CEILING],
-        FinalLabel.MECHANISM_SPECIFIC_CANDIDATE: specific,
-        FinalLabel.RELATIONAL_CANDIDATE: structural,
-        FinalLabel.PREDICTIVE_ONLY: foundation
-        and (passed[Gate.SEVERE_CONTROL] if all_levels else level1_alone),
-    }
-    return next((label for label, earned in ladder.items() if earned and label in RUNGS), None)
+    rungs = (foundation and predictive, structural, specific, specific and passed[Gate.CEILING])
+    earned = [label for label, own in zip(RUNGS, rungs, strict=True) if own]
+    return earned[-1] if earned else None
 
 
 # --- a claim that passes every gate ------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lpact.analyses.lpact.brain_sources import brain_patterns
+from lpact.analyses.lpact.jobs import brain_patterns
 from lpact.codes import Reason
 from lpact.datasets.base import RecordingId
 
