@@ -29,7 +29,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Signal, Units
-from lpact.datasets.catalogue import Download, Expected
+from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.errors import InputError, RecordingError, StimulusError, did_you_mean
 from lpact.extras import require
 from lpact.math.types import FloatArray
@@ -42,10 +42,10 @@ TEXT = ("stimulus", "stimulus_sentence", "sentence", "stimuli", "word")
 LICENCE = "not stated by the source; ask the authors before sharing"
 LAYOUT = (
     Expected("the assembly, presentation × neuroid", ("*.nc", "**/*.nc", "*.nc4", "**/*.nc4")),
-    Expected(
+    optional(
         "the table of stimuli, where the assembly does not hold their text",
-        ("stimulus*.csv", "**/stimulus*.csv"),
-        needed=False,
+        "stimulus*.csv",
+        "**/stimulus*.csv",
     ),
 )
 _ENGINES = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy"}
@@ -242,6 +242,8 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
     def moved_note(self, rows: Sequence[int]) -> list[Finding]:
         """Return a note if presentations are not in the order of the file."""
         moved = sum(row != expected for row, expected in zip(rows, sorted(rows), strict=True))
+        if not moved:
+            return []
         return [
             note(
                 PRESENTATION,
@@ -251,7 +253,7 @@ class AssemblyDataset(FolderDataset[OptionsT, list[int]]):
                 "passages in consecutive rows, in the order in which they are read",
                 "none is needed: responses are in the same order",
             )
-        ][: moved > 0]
+        ]
 
     def _find_stimuli(self) -> Path | None:
         if self.options.stimuli:

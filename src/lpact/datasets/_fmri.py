@@ -39,7 +39,7 @@ from lpact.datasets._folder_dataset import (
     read_json,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, SourceFile, TimeSeries
-from lpact.datasets.catalogue import Expected
+from lpact.datasets.catalogue import optional
 from lpact.errors import InputError, RecordingError
 from lpact.registry import PluginOptions
 
@@ -52,7 +52,7 @@ SAME_TR = 1e-3
 CONFOUNDS = ("desc-confounds_timeseries.tsv", "desc-confounds_regressors.tsv")
 """Names of fMRIPrep's confounds, now and before version 21."""
 
-ABOUT = Expected("description", (DESCRIPTION,), needed=False)
+ABOUT = optional("description", DESCRIPTION)
 """Part of the layout that every BIDS dataset may have: licence and version."""
 
 

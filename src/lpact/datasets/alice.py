@@ -37,7 +37,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus, TimeSeries, Units
-from lpact.datasets.catalogue import Download, Expected
+from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.errors import RecordingError, StimulusError
 from lpact.registry import PluginOptions
 
@@ -204,13 +204,11 @@ class Alice(FolderReader):
             ),
         ),
         Expected("word times", ("alice_stim_shared/*.TextGrid",)),
-        Expected("motion estimates", ("alice_data_shared/s*-rp_*.txt",), needed=False),
-        Expected("sound power", ("alice_data_shared/s*-sndpwr.txt",), needed=False),
-        Expected("word rate", ("alice_data_shared/s*-rate.txt",), needed=False),
-        Expected(
+        optional("motion estimates", "alice_data_shared/s*-rp_*.txt"),
+        optional("sound power", "alice_data_shared/s*-sndpwr.txt"),
+        optional("word rate", "alice_data_shared/s*-rate.txt"),
+        optional(
             "audio",
-            (),
-            needed=False,
             boundary="the audiobook is not released; sound power may stand in, labelled as a published predictor",
         ),
     )

@@ -46,7 +46,7 @@ from lpact.datasets._folder_dataset import (
     untimed_note,
 )
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Expected
+from lpact.datasets.catalogue import Expected, optional
 from lpact.errors import ConfigError, InputError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
 
@@ -327,9 +327,7 @@ class BidsFmri(FolderReader):
     extra = "fmri"
     layout: ClassVar[tuple[Expected, ...]] = (
         Expected("volumes", ("derivatives/**/*_bold.nii.gz", "**/*_bold.nii.gz", "**/*_bold.nii")),
-        Expected("events of the runs", ("**/*_events.tsv",), needed=False),
-        Expected(
-            "confounds", tuple(f"derivatives/**/*_{name}" for name in CONFOUNDS), needed=False
-        ),
+        optional("events of the runs", "**/*_events.tsv"),
+        optional("confounds", *(f"derivatives/**/*_{name}" for name in CONFOUNDS)),
         ABOUT,
     )

@@ -31,6 +31,11 @@ class Expected:
         return any(_glob(pattern).fullmatch(path) for pattern in self.patterns)
 
 
+def optional(what: str, *patterns: str, boundary: str = "") -> Expected:
+    """Return a part that a study can do without."""
+    return Expected(what, patterns, needed=False, boundary=boundary)
+
+
 @lru_cache(maxsize=1024)
 def _glob(pattern: str) -> re.Pattern[str]:
     """A glob as `Path.glob` reads it: ``*`` stays inside a name, ``**`` is any number of folders (last: all files)."""

@@ -49,7 +49,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected
+from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.math.types import IntArray
 
@@ -316,13 +316,9 @@ class Narratives(FolderReader):
             ),
         ),
         Expected("events of the runs", ("sub-*/func/*_events.tsv",)),
-        Expected("list of scans to leave out", (EXCLUDE_LIST,), needed=False),
-        Expected(
-            "transcripts",
-            ("stimuli/gentle/*/transcript.txt", "stimuli/transcripts/*.txt"),
-            needed=False,
-        ),
-        Expected("audio of the stories", ("stimuli/*_audio.wav",), needed=False),
+        optional("list of scans to leave out", EXCLUDE_LIST),
+        optional("transcripts", "stimuli/gentle/*/transcript.txt", "stimuli/transcripts/*.txt"),
+        optional("audio of the stories", "stimuli/*_audio.wav"),
         ABOUT,
     )
     download = Download(

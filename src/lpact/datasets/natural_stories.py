@@ -41,7 +41,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, Recording, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected, RemoteFile
+from lpact.datasets.catalogue import Download, Expected, RemoteFile, optional
 from lpact.errors import StimulusError
 from lpact.math.dependencies import ROOT, depths, unrooted
 from lpact.math.types import IntArray
@@ -419,14 +419,13 @@ class NaturalStories(FolderReader):
     role = "diagnostic"
     layout = (
         Expected("the words", (WORDS,)),
-        Expected("the words as they were read", (AS_READ,), needed=False),
-        Expected("mean reading times", (TIMES,), needed=False),
-        Expected("Universal Dependencies", (UD,), needed=False),
-        Expected("Penn trees", (PENN,), needed=False),
-        Expected(
+        optional("the words as they were read", AS_READ),
+        optional("mean reading times", TIMES),
+        optional("Universal Dependencies", UD),
+        optional("Penn trees", PENN),
+        optional(
             "brain recordings",
-            ("recordings",),
-            needed=False,
+            "recordings",
             boundary="the corpus holds stimuli and behaviour only; blank2014 has fMRI of eight of its stories",
         ),
     )

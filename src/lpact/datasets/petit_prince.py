@@ -45,7 +45,7 @@ from lpact.datasets._folder_dataset import (
     words_table,
 )
 from lpact.datasets.base import DatasetInfo, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected
+from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.errors import RecordingError, StimulusError
 
 N_SECTIONS = 9
@@ -222,23 +222,16 @@ class Annotation:
 
     def _sentences(self) -> tuple[list[int] | None, list[list[Token]] | None, str]:
         """Return the sentence of every annotation row and its parse, if they have as many words as the table."""
-        n_rows, lengths, tokens, problem = len(self._words), None, None, ""
-        if self._trees is not None:
-            lengths = _tree_lengths(self._trees)
-            if sum(lengths) != n_rows:
-                problem = f"{self._trees.name} has {sum(lengths)} words, {self.path.name} {n_rows}"
-                lengths = None
-        if self._dependencies is not None:
-            tokens = _read_dependencies(self._dependencies)
-            own = [len(sentence) for sentence in tokens]
-            if sum(own) != n_rows or (lengths is not None and own != lengths):
-                problem = f"{self._dependencies.name} has {sum(own)} words in {len(own)} sentences, unlike "
-                problem += f"{self.path.name} or the trees"
-                tokens = None
-            lengths = lengths or (own if tokens else None)
-        if lengths is None:
-            return None, None, problem or "there are neither trees nor dependencies"
-        return np.repeat(np.arange(len(lengths)), lengths).tolist(), tokens, problem
+        n_rows, problem = len(self._words), "there are neither trees nor dependencies"
+        for path in (self._dependencies, self._trees):
+            if path is None:
+                continue
+            tokens = _read_dependencies(path) if path == self._dependencies else None
+            lengths = _tree_lengths(path) if tokens is None else [len(one) for one in tokens]
+            if sum(lengths) == n_rows:
+                return np.repeat(np.arange(len(lengths)), lengths).tolist(), tokens, ""
+            problem = f"{path.name} has {sum(lengths)} words, {self.path.name} {n_rows}"
+        return None, None, problem
 
     def section(self, number: int) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the words of one section with findings; times are those of its audio."""
@@ -485,9 +478,9 @@ class PetitPrince(FolderReader):
             "volumes in a standard space",
             ("derivatives/sub-*/func/*_task-lpp*_run-*_desc-preproc_bold.nii.gz",),
         ),
-        Expected("parse trees", ("annotation/*/lpp*_tree.csv",), needed=False),
-        Expected("dependencies", ("annotation/*/lpp*_dependency.csv",), needed=False),
-        Expected("audio of the sections", ("stimuli/task-lpp*_section*.wav",), needed=False),
+        optional("parse trees", "annotation/*/lpp*_tree.csv"),
+        optional("dependencies", "annotation/*/lpp*_dependency.csv"),
+        optional("audio of the sections", "stimuli/task-lpp*_section*.wav"),
         ABOUT,
     )
     download = Download(

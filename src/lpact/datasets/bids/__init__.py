@@ -55,7 +55,7 @@ from lpact.datasets.bids.recordings import (
     find_recordings,
     open_bids_recording,
 )
-from lpact.datasets.catalogue import Expected
+from lpact.datasets.catalogue import Expected, optional
 from lpact.datasets.triggers import TriggerClock
 from lpact.errors import ConfigError, RecordingError, StimulusError
 from lpact.math.types import FloatArray
@@ -357,7 +357,7 @@ class Bids(FolderReader):
                 "derivatives/**/*_*eg.[!jt]*",
             ),
         ),
-        Expected("channels", ("sub-*/**/*_channels.tsv",), needed=False),
-        Expected("events", ("sub-*/**/*_events.tsv",), needed=False),
-        Expected("electrode positions", ("sub-*/**/*_electrodes.tsv",), needed=False),
+        optional("channels", "sub-*/**/*_channels.tsv"),
+        optional("events", "sub-*/**/*_events.tsv"),
+        optional("electrode positions", "sub-*/**/*_electrodes.tsv"),
     )

@@ -52,7 +52,7 @@ from lpact.datasets.base import (
 )
 from lpact.datasets.brain_treebank.electrodes import Electrodes, ElectrodeSeries, read_electrodes
 from lpact.datasets.brain_treebank.words import Clock, read_words, word_times
-from lpact.datasets.catalogue import Download, Expected
+from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.registry import PluginOptions
 
@@ -356,9 +356,9 @@ class BrainTreebank(FolderReader):
         Expected("triggers", ("subject_timings/sub_*_trial*_timings.csv",)),
         Expected("films of the trials", ("subject_metadata/sub_*_trial*_metadata.json",)),
         Expected("words", ("transcripts/*/features.csv",)),
-        Expected("regions and coordinates", ("localization/sub_*/depth-wm.csv",), needed=False),
-        Expected("standard coordinates", ("localization/elec_coords_full.csv",), needed=False),
-        Expected("audio and film", ("media/*.wav", "media/*.mp4"), needed=False, boundary=PROXIES),
+        optional("regions and coordinates", "localization/sub_*/depth-wm.csv"),
+        optional("standard coordinates", "localization/elec_coords_full.csv"),
+        optional("audio and film", "media/*.wav", "media/*.mp4", boundary=PROXIES),
     )
     download = Download(
         method="manual",

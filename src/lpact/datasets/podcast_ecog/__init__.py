@@ -47,7 +47,7 @@ from lpact.datasets._folder_dataset import (
 )
 from lpact.datasets._mne import open_raw, open_recording, shift_spans
 from lpact.datasets.base import FeatureKey, Recording, RecordingId, Stimulus
-from lpact.datasets.catalogue import Download, Expected
+from lpact.datasets.catalogue import Download, Expected, optional
 from lpact.datasets.podcast_ecog.words import (
     AUDIO,
     GPT2,
@@ -316,14 +316,12 @@ class PodcastEcog(FolderReader):
         Expected("description and licence", (DESCRIPTION,)),
         Expected("recordings: high-gamma envelope, or voltage", tuple(_SIGNALS.values())),
         Expected("words with times", (TRANSCRIPT, *map(token_table, STAND_INS))),
-        Expected("audio", (AUDIO,), needed=False),
-        Expected("electrode positions", ("sub-*/ieeg/*_electrodes.tsv",), needed=False),
-        Expected(
-            "surprisal and entropy (GPT-2 XL)", ("stimuli/gpt2-xl/transcript.tsv",), needed=False
-        ),
-        Expected("features of GPT-2 XL", ("stimuli/gpt2-xl/features.hdf5",), needed=False),
-        Expected("features of Whisper", ("stimuli/whisper-medium/features.hdf5",), needed=False),
-        Expected("part of speech", ("stimuli/syntactic/transcript.tsv",), needed=False),
+        optional("audio", AUDIO),
+        optional("electrode positions", "sub-*/ieeg/*_electrodes.tsv"),
+        optional("surprisal and entropy (GPT-2 XL)", "stimuli/gpt2-xl/transcript.tsv"),
+        optional("features of GPT-2 XL", "stimuli/gpt2-xl/features.hdf5"),
+        optional("features of Whisper", "stimuli/whisper-medium/features.hdf5"),
+        optional("part of speech", "stimuli/syntactic/transcript.tsv"),
     )
     download = Download(
         method="openneuro",
