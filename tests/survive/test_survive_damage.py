@@ -186,7 +186,7 @@ def test_a_result_damaged_before_the_tables_are_made_is_refused(
         with pytest.raises(RunError, match="the result of a finished task is damaged") as caught:
             finish(undisturbed, out)
     assert caught.value.where == str(touched[0])
-    assert caught.value.remedy == "run again: it is computed anew"
+    assert caught.value.remedy == "run again: it is computed again"
     assert not out.exists()
     n_before = len(computed(partial_of(out)))
     finish(undisturbed, out)

@@ -30,7 +30,6 @@ Criteria = Mapping[tuple[str, str], Row]
 
 MOST_NUMBERS = 3
 """Criteria without a change of pass that are listed, those with the largest relative change first."""
-PROFILE = "gate_profile"
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,6 @@ class CriterionChange:
     threshold_after: float | None
     compared_before: str
     compared_after: str
-    relation: str
 
     @property
     def flipped(self) -> bool:
@@ -299,78 +297,55 @@ class AnalysisComparison:
     profiles: tuple[ProfileComparison, ...]
 
 
-@dataclass(frozen=True)
-class Side:
-    """One of two runs: its analysis and its tables."""
+class _Side:
+    """One analysis of one of two runs."""
 
-    analysis: Analysis
-    study: StudyConfig
-    run: StoredRun
-
-    @property
-    def claims(self) -> ClaimTable:
-        """Where the claims are."""
-        return self.analysis.claims
-
-    def outcomes(self) -> dict[str, str]:
-        """Outcome of the study by profile."""
-        found = self.analysis.conclude(Material(RunTables(self.run), self.study)).outcomes
-        return {outcome.profile: outcome.code for outcome in found}
+    def __init__(self, analysis: Analysis, study: StudyConfig, run: StoredRun) -> None:
+        self.analysis, self.claims, self._run = analysis, analysis.claims, run
+        found = analysis.conclude(Material(RunTables(run), study)).outcomes
+        self.outcomes = {outcome.profile: outcome.code for outcome in found}
 
     def rows(self, profile: str) -> dict[Claim, Row]:
-        """Rows of the claim table under one profile, by claim."""
-        rows = _of_profile(self.run.table(self.claims.table.name), profile)
-        return {self.claim(row): row for row in rows.iter_rows(named=True)}
+        """Rows of the claim table under one profile, by claim; an empty profile means all."""
+        rows = self._table(self.claims.table.name, profile)
+        return {self._claim(row): row for row in rows.iter_rows(named=True)}
 
     def criteria(self, profile: str) -> dict[Claim, Criteria]:
         """Criteria by gate and name, in the order of the gates, for every claim."""
-        table = self.claims.evidence
-        if table is None:
+        if self.claims.evidence is None:
             return {}
-        rows = _of_profile(self.run.table(table.name), profile)
+        rows = self._table(self.claims.evidence.name, profile)
         order = [c for c in ("gate_order", "criterion_order") if c in rows.columns]
         found: dict[Claim, dict[tuple[str, str], Row]] = {}
         for row in rows.sort(*self.claims.key, *order).iter_rows(named=True):
-            found.setdefault(self.claim(row), {})[row["gate"], row["criterion"]] = row
+            found.setdefault(self._claim(row), {})[row["gate"], row["criterion"]] = row
         return dict(found)
 
-    def claim(self, row: Row) -> Claim:
-        """The claim that a row is about."""
+    def _table(self, name: str, profile: str) -> pl.DataFrame:
+        table = self._run.table(name)
+        return table.filter(gate_profile=profile) if profile else table
+
+    def _claim(self, row: Row) -> Claim:
         return tuple(row[name] for name in self.claims.key)
 
 
-def _of_profile(frame: pl.DataFrame, profile: str) -> pl.DataFrame:
-    return frame.filter(pl.col(PROFILE) == profile) if profile else frame
-
-
-def compare_analysis(
-    before: Side, after: Side, options: Sequence[OptionChange]
+def _compare_analysis(
+    before: _Side, after: _Side, options: Sequence[OptionChange]
 ) -> AnalysisComparison:
     """What the claims of one analysis differ in, under each of its profiles."""
-    own = before.claims
-    old, new = (
-        set(side.run.table(own.table.name).select(own.key).unique().iter_rows())
-        for side in (before, after)
-    )
-    outcomes = before.outcomes(), after.outcomes()
+    old, new = (side.rows("").keys() for side in (before, after))
+    profiles = before.claims.profiles or ("",)
     return AnalysisComparison(
         analysis=before.analysis.name,
-        key=own.key,
+        key=before.claims.key,
         removed=tuple(sorted(old - new, key=str)),
         added=tuple(sorted(new - old, key=str)),
-        profiles=tuple(
-            _compare_profile(before, after, profile, outcomes, options)
-            for profile in own.profiles or ("",)
-        ),
+        profiles=tuple(_compare_profile(before, after, own, options) for own in profiles),
     )
 
 
 def _compare_profile(
-    before: Side,
-    after: Side,
-    profile: str,
-    outcomes: tuple[Mapping[str, str], Mapping[str, str]],
-    options: Sequence[OptionChange],
+    before: _Side, after: _Side, profile: str, options: Sequence[OptionChange]
 ) -> ProfileComparison:
     old, new = before.rows(profile), after.rows(profile)
     old_criteria, new_criteria = before.criteria(profile), after.criteria(profile)
@@ -383,8 +358,8 @@ def _compare_profile(
             changes.append(_claim_change(after.claims, claim, rows, criteria, options))
     return ProfileComparison(
         profile=profile,
-        outcome_before=outcomes[0].get(profile),
-        outcome_after=outcomes[1].get(profile),
+        outcome_before=before.outcomes.get(profile),
+        outcome_after=after.outcomes.get(profile),
         n_common=len(common),
         n_unchanged=len(common) - len(changes),
         n_same_verdict=len(common) - sum(c.verdict_changed or bool(c.gates) for c in changes),
@@ -394,23 +369,15 @@ def _compare_profile(
 
 def _criteria(old: Criteria, new: Criteria) -> Iterator[CriterionChange]:
     """Criteria that differ, in the order of the gates."""
-    names = ("value", "passed", "threshold", "compared_with")
-    for key in [*old, *(key for key in new if key not in old)]:
+    for key in dict.fromkeys((*old, *new)):
         before, after = old.get(key, {}), new.get(key, {})
-        if [before.get(name) for name in names] != [after.get(name) for name in names]:
-            yield CriterionChange(
-                gate=key[0],
-                criterion=key[1],
-                before=before.get("value"),
-                after=after.get("value"),
-                passed_before=before.get("passed"),
-                passed_after=after.get("passed"),
-                threshold_before=before.get("threshold"),
-                threshold_after=after.get("threshold"),
-                compared_before=before.get("compared_with") or "",
-                compared_after=after.get("compared_with") or "",
-                relation=str((after or before).get("relation", "")),
-            )
+        pairs = [
+            (before.get(name), after.get(name))
+            for name in ("value", "passed", "threshold", "compared_with")
+        ]
+        if any(then != now for then, now in pairs):
+            value, passed, threshold, (rival, now) = pairs
+            yield CriterionChange(*key, *value, *passed, *threshold, rival or "", now or "")
 
 
 def _claim_change(
@@ -538,14 +505,14 @@ def diff_runs(
             analyses_removed=tuple(name for name in old if name not in new),
             analyses_added=tuple(name for name in new if name not in old),
             analyses=tuple(
-                compare_analysis(old[name], new[name], options) for name in old if name in new
+                _compare_analysis(old[name], new[name], options) for name in old if name in new
             ),
         )
 
 
-def _sides(run: StoredRun) -> dict[str, Side]:
+def _sides(run: StoredRun) -> dict[str, _Side]:
     study = study_config(run.manifest.config, where=f"{run.root}, manifest.json")
-    return {name: Side(own, study, run) for name, own in analyses_of(study).items()}
+    return {name: _Side(own, study, run) for name, own in analyses_of(study).items()}
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Json]:

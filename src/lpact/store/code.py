@@ -26,6 +26,7 @@ SHARED = (
     "tables.py",
     "store",
     "extras.py",
+    "wording.py",
     "estimators",
     "math",
     "splits.py",
