@@ -41,8 +41,11 @@ class Briefing:
     @classmethod
     def of(cls, workspace: Workspace, store: TaskStore) -> Briefing:
         """The briefing of a study; the files of every dataset are hashed once."""
-        for name in workspace.run.paths:
+        for name, path in workspace.run.paths.items():
             workspace.fingerprint(name)
+            if (name, "") not in workspace.watch.seen:
+                files = workspace.dataset(name).source_files()
+                workspace.watch.note((name, ""), files, Path(path))
         shelf = store.shelf
         if isinstance(shelf, FolderShelf):
             shelf = FolderShelf(shelf.root.absolute())
@@ -168,7 +171,10 @@ def _open(code: str, briefing: bytes) -> Session | str:
 
 
 def _other_sources(setup: Setup) -> Iterator[str]:
-    """Datasets and features that differ from the client's."""
+    """Copies of datasets and features that differ from the client's; the client's own files are not read again."""
+    copied = setup.workspace().check_sources()
+    if setup.seen and not copied:
+        return
     # Without the client's fingerprints, so that they are computed here.
     workspace = Workspace(setup.config, setup.settings)
     for name, path in setup.settings.paths.items():
