@@ -58,10 +58,11 @@ def read_responses(
             where=f"subject '{subject}'",
             got=", ".join(map(str, ids)),
             expected="at least one of each",
-            remedy="look at the recordings with `lpact datasets check`",
+            remedy="check the recordings with `lpact datasets check`",
         )
     units = _all_units([grid.units for _, grid, _ in found])
-    rows = np.concatenate([_spread(grid, values, units) for _, grid, values in found])
+    runs = [pl.DataFrame(values, schema=list(grid.units.ids)) for _, grid, values in found]
+    rows = pl.concat(runs, how="diagonal").to_numpy()
     events = pl.concat([_events(stimulus, grid, entry.grid) for stimulus, grid, _ in found])
     values, first = stack_presentations(rows, list(events[STIMULUS]), where=f"subject '{subject}'")
     kept = events[first]
@@ -126,29 +127,27 @@ def _read(
 
 def _all_units(each: Sequence[Units]) -> Units:
     """Units of all runs; a unit of several runs is described by the first."""
-    first = {unit: (units, i) for units in reversed(each) for i, unit in enumerate(units.ids)}
-    ids = tuple(dict.fromkeys(unit for units in each for unit in units.ids))
-    places = None
-    if any(units.coordinates_mm is not None for units in each):
-        places = np.full((len(ids), 3), np.nan)
-        for row, unit in enumerate(ids):
-            units, i = first[unit]
-            if units.coordinates_mm is not None:
-                places[row] = units.coordinates_mm[i]
-    regions = tuple(first[unit][0].regions[first[unit][1]] for unit in ids)
-    return Units(ids, regions, places, each[0].coordinate_frame, all(u.comparable for u in each))
-
-
-def _spread(grid: EventGrid, values: FloatArray, units: Units) -> FloatArray:
-    """Responses of one run as columns of all units."""
-    column = {unit: i for i, unit in enumerate(units.ids)}
-    spread = np.full((grid.n_events, len(units.ids)), np.nan)
-    spread[:, [column[unit] for unit in grid.units.ids]] = values
-    return spread
+    first: dict[str, tuple[Units, int]] = {}
+    for units in each:
+        for i, unit in enumerate(units.ids):
+            first.setdefault(unit, (units, i))
+    unknown = np.full(3, np.nan)
+    places = [
+        unknown if units.coordinates_mm is None else units.coordinates_mm[i]
+        for units, i in first.values()
+    ]
+    located = any(units.coordinates_mm is not None for units in each)
+    return Units(
+        tuple(first),
+        tuple(units.regions[i] for units, i in first.values()),
+        np.array(places) if located else None,
+        each[0].coordinate_frame,
+        all(units.comparable for units in each),
+    )
 
 
 def _event_ids(stimulus: Stimulus, grid: EventGrid, config: GridConfig) -> list[str]:
-    """Names that the same event has in every run: item ids where there are, else places in the stimulus."""
+    """Names that the same event has in every run: item ids if there are, else positions in the stimulus."""
     if config.events == "trs":
         return [f"{stimulus.id}/{onset_s:.3f}s" for onset_s in grid.onset_s]
     if config.events == "sentences":

@@ -54,27 +54,11 @@ class Cleaning:
         confounds: FloatArray | None = None,
         where: str = "",
     ) -> Cleaning:
-        """Make the basis for series of ``n`` rows.
+        """Make the basis for series of ``n`` rows, ``tr_s`` apart; raises `RecordingError` if they are too short.
 
-        Parameters
-        ----------
-        n, tr_s
-            Number of rows, and seconds between them.
-        detrend
-            Remove a straight line, and with it the mean.
-        highpass_s
-            Cut-off as a period in seconds: cosines as slow or slower are removed. None: no high-pass.
-        confounds
-            [n, k], removed by regression. NaN in the first row (derivatives begin there) is replaced by the value of
-            the second row, which is nilearn's convention too; anywhere else it is an error.
-        where
-            The recording, for messages.
-
-        Raises
-        ------
-        RecordingError
-            If confounds do not fit or have gaps, if the series is too short for the cut-off, if too few degrees of
-            freedom are left, or if confounds and cosines are too large for memory.
+        ``detrend`` removes the mean, too. ``highpass_s`` is a period in seconds: cosines as slow or slower are removed.
+        NaN in the first row of ``confounds`` [n, k] (derivatives begin there) is replaced by the value of the second
+        row, which is nilearn's convention too; anywhere else it is an error.
         """
         filled = np.empty((n, 0)) if confounds is None else _filled(confounds, n, where)
         n_confounds = filled.shape[1]

@@ -85,15 +85,6 @@ def check_text(text: str, format: Format, evidence: Verdicts) -> list[Overclaim]
     Each sentence is compared with the verdicts on the claims that it names; one that names none, with the best
     verdict of the run's confirmatory claims. A sentence is listed once, with the strongest statement that is not
     supported.
-
-    Parameters
-    ----------
-    text
-        The text.
-    format
-        How it is written.
-    evidence
-        Verdicts of one gate profile, see `Verdicts.of_tables`.
     """
     names = {v.claim[3] for v in evidence.claims if v.claim is not None} - {NONE}
     mechanisms = (re.escape(name.replace("_", " ").lower()) + "s?" for name in sorted(names))

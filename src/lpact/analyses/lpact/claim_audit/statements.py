@@ -249,21 +249,11 @@ class Verdicts:
 def supported_statements(
     decisions: pl.DataFrame, outcome: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Say of every statement whether the verdicts support it.
+    """Whether the verdicts support each statement: ``decisions/claim_statements`` and ``decisions/study_statements``.
 
-    Parameters
-    ----------
-    decisions
-        ``decisions/lpact_decision_table``: one row per claim and gate profile.
-    outcome
-        ``decisions/lpact_study_outcome``: one row per gate profile.
-
-    Returns
-    -------
-    tuple
-        ``decisions/claim_statements`` and ``decisions/study_statements``. A study supports what its best confirmatory
-        claim supports. Statements that no gate licenses are forbidden in every row, and a verdict of
-        ``diagnostic_only`` or ``insufficient_coverage`` supports none, positive or negative.
+    Made from ``decisions/lpact_decision_table`` and ``decisions/lpact_study_outcome``. A study supports what its best
+    confirmatory claim supports. Statements that no gate licenses are forbidden in every row, and a verdict of
+    ``diagnostic_only`` or ``insufficient_coverage`` supports none, positive or negative.
     """
     claims: list[dict[str, Any]] = []
     studies: list[dict[str, Any]] = []

@@ -89,21 +89,9 @@ def robustness(
 ) -> dict[str, pl.DataFrame]:
     """What the verdicts of a run depend on; nothing is fitted again.
 
-    Parameters
-    ----------
-    tables
-        Tables of the run by full name: those of `READS`, and of `READS_IF_THERE` if it has them.
-    gates, primary_metric
-        Thresholds and metric of the run's decision.
-    seed
-        Study seed; the bootstrap draws of a row follow from it and the row's key.
-    tell
-        Called with the name of each step.
-
-    Returns
-    -------
-    dict
-        The tables of `lpact.analyses.lpact.tables.robustness`, by full name, each sorted by its key.
+    ``tables`` are those of `READS`, and of `READS_IF_THERE` if the run has them; ``gates``, ``primary_metric`` and
+    ``seed`` are the run's. Returns the tables of `lpact.analyses.lpact.tables.robustness` by full name. ``tell`` is
+    called with the name of each step.
     """
     decider = Decider(_needed(tables, READS), gates, primary_metric, tell)
     brains = read_brain_as_model(tables)

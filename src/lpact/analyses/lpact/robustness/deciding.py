@@ -122,18 +122,10 @@ class Decider(DecidedRun):
         change: Callable[[Tables], Tables] | None = None,
         dataset: str | None = None,
     ) -> Counts:
-        """Counts after a change.
+        """Counts with other thresholds (``gates``), or with tables altered by ``change``.
 
-        Parameters
-        ----------
-        touched
-            Columns of the gates whose result may change.
-        gates
-            Other thresholds.
-        change
-            Returns altered tables, from those of any set of layers.
-        dataset
-            The only dataset that the change affects.
+        ``touched`` are columns of the gates whose result may change; ``dataset`` is the only one affected. ``change``
+        must work on the tables of any set of layers.
         """
         gates = gates or self.gates
         changed = frozenset(touched)
@@ -205,19 +197,10 @@ class StudyClaims:
         decided: pl.DataFrame | None,
         fdr: float,
     ) -> Counts:
-        """Counts after a change.
+        """Counts after a change that may touch ``layers``; those ``present`` still have rows, the others make no claim.
 
-        Parameters
-        ----------
-        layers
-            Layers that the change may touch; claims of all others stay the same.
-        present
-            Those of them that still have rows; the others make no claim.
-        decided
-            Claims that were decided again, as `Gathered.integrated` returns them. Claims of
-            ``present`` layers that are not among them fail.
-        fdr
-            False discovery rate of the correction over all claims with a p-value.
+        ``decided`` are claims decided again, as `Gathered.integrated` returns them; other claims of ``present`` layers
+        fail. ``fdr`` is the rate of the correction over all claims with a p-value.
         """
         passed, p, uncovered = self._passed.copy(), self._p.copy(), self._uncovered.copy()
         here = np.ones(len(passed), dtype=bool)

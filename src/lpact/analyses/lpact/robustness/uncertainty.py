@@ -62,16 +62,9 @@ class Interval:
 def bootstrap_mean(
     units: FloatArray, *, seed: int, key: tuple[str, ...], draws: int = DRAWS
 ) -> Interval:
-    """Expanded percentile interval of the mean.
+    """Expanded percentile interval of the mean over ``units`` [n], in the order of their keys.
 
-    Parameters
-    ----------
-    units
-        [n] one number per unit, in the order of their keys.
-    seed, key
-        Study seed and what the interval is about; the draws depend on nothing else.
-    draws
-        Number of resamples B.
+    The draws depend on the study seed and ``key``, which says what the interval is about, alone.
     """
     if not units.size:
         return Interval(None, None, None, Reason.NOTHING_MEASURED)
