@@ -89,7 +89,7 @@ def rereference(
     assert isinstance(signal, TimeSeries)
     found = survey(signal.values, gaps_allowed=gaps_allowed, add_up=kind == "average")
     if kind == "average":
-        terms = [((i, 1.0),) for i in range(len(units.ids))]
+        terms: list[Terms] = [((i, 1.0),) for i in range(len(units.ids))]
         n_sound = int(found.sound.sum())
         assert found.total is not None
         average = found.total / n_sound if n_sound else np.full(signal.n_samples, np.nan)

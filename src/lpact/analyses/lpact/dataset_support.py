@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -292,8 +293,8 @@ def pattern_modes(usable: Sequence[RecordingCheck]) -> list[Mode]:
         RecordingSummary(r.id, r.unit_ids, r.n_events, 1, 1, (), comparable=r.comparable)
         for r in usable
     ]
-    rows = mode_rows("", summaries, RelationalConfig().min_units)
-    return [Mode(str(row["mode"]), int(row["n_recordings"]), row["reason"]) for row in rows]
+    rows: Sequence[Mapping[str, Any]] = mode_rows("", summaries, RelationalConfig().min_units)
+    return [Mode(row["mode"], row["n_recordings"], row["reason"]) for row in rows]
 
 
 def response_modes(usable: Sequence[RecordingCheck]) -> list[Mode]:

@@ -61,7 +61,7 @@ def threshold_sensitivity(
     measured = decider.base[NORMALIZED_SCORES.name].drop("label", "gate_pass")
     summaries = uncertainty.filter(unit="subject_run").drop_nulls("positive_rate")
     rows: list[Row] = []
-    own: float | str = gates.min_reliability
+    own = gates.min_reliability
     for value in sorted({*RELIABILITIES, own}):
         counts = _counts(decider, ("relational", "ceiling"), min_reliability=value)
         passed = ceilings["reliability"] >= value
@@ -84,11 +84,10 @@ def threshold_sensitivity(
         rows += [_row("direction_only", value, own, positive)]
         rows += [_row("direction_gate_qualified", value, own, qualified)]
         rows += _claims("direction", value, own, counts)
-    own = ablation.rule
     for rule, scenario in ablation.by_rule.items():
         for stage, labelled in scenario.rows.items():
-            rows += [_row(f"{stage}_best_control_rule", rule, own, labelled["gate_pass"])]
-        rows += _claims("best_control_rule", rule, own, scenario.counts)
+            rows += [_row(f"{stage}_best_control_rule", rule, ablation.rule, labelled["gate_pass"])]
+        rows += _claims("best_control_rule", rule, ablation.rule, scenario.counts)
     if brain_as_model is not None:
         for value in PASS_FRACTIONS:
             n_pass = brain_as_model.passing(value)
