@@ -43,21 +43,15 @@ HOPELESS = (
 )
 """Reasons why no effect can pass, however large."""
 _NUMBERS = (
-    "score",
-    "score_low",
-    "delta",
-    "fraction_of_ceiling",
-    "snr",
-    "snr_low",
-    "snr_high",
-    "snr_half",
+    *("score", "score_low", "delta", "fraction_of_ceiling"),
+    *("snr", "snr_low", "snr_high", "snr_half"),
 )
 CLOSED_FORM, OBSERVED_SPREAD, SIMULATED = "closed_form", "observed_spread", "simulated"
 
 
 def reason_of(code: str) -> Reason:
     """The reason of a code in a table."""
-    return next(reason for reason in Reason if reason.value == code)
+    return Reason(code)
 
 
 def profile_alphas(gates: GatesConfig) -> dict[str, float | None]:
@@ -77,26 +71,21 @@ def design_frame(
     return frame(STUDY_DESIGN, rows)
 
 
+_OF_DESIGN = (
+    *("role", "confirmatory", "n_subjects", "n_subject_runs", "n_measured", "n_events", "n_units"),
+    *("n_folds", "n_lags", "response_autocorrelation", "n_effective_units"),
+)
+_OF_MODEL = (
+    *("model", "layer", "n_rivals", "feature_autocorrelation", "variance_inflation"),
+    "n_effective_events",
+)
+
+
 def _design_row(design: DatasetDesign, model: ModelDesign, ceiling: Ceiling | None) -> Row:
     return {
         "dataset": design.name,
-        "model": model.model,
-        "layer": model.layer,
-        "role": design.role,
-        "confirmatory": design.confirmatory,
-        "n_subjects": design.n_subjects,
-        "n_subject_runs": design.n_subject_runs,
-        "n_measured": design.n_measured,
-        "n_events": design.n_events,
-        "n_units": design.n_units,
-        "n_folds": design.n_folds,
-        "n_lags": design.n_lags,
-        "n_rivals": model.n_rivals,
-        "response_autocorrelation": design.response_autocorrelation,
-        "feature_autocorrelation": model.feature_autocorrelation,
-        "variance_inflation": model.variance_inflation,
-        "n_effective_events": model.n_effective_events,
-        "n_effective_units": design.n_effective_units,
+        **{name: getattr(design, name) for name in _OF_DESIGN},
+        **{name: getattr(model, name) for name in _OF_MODEL},
         "n_effective_subject_runs": design.n_effective_subject_runs or None,
         "ceiling_mode": None if ceiling is None else ceiling.mode,
         "ceiling": None if ceiling is None else ceiling.score,

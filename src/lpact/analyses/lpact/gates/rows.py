@@ -57,18 +57,22 @@ def with_verdict(frame: pl.DataFrame, evidence: pl.Expr) -> pl.DataFrame:
     )
 
 
+def first_label(*cases: tuple[pl.Expr, RowLabel]) -> pl.Expr:
+    """The label of the first condition that holds; `PASS` if none does."""
+    found = lit(RowLabel.PASS)
+    for condition, label in reversed(cases):
+        found = pl.when(condition).then(lit(label)).otherwise(found)
+    return found
+
+
 def label_predictive(deltas: pl.DataFrame) -> pl.DataFrame:
     """Level 1: ``delta_nuisance > 0`` and ``delta_control > 0``."""
-    return with_verdict(
-        deltas,
-        pl.when(~OK | missing("delta_nuisance", "delta_control"))
-        .then(lit(RowLabel.NOT_COMPUTED))
-        .when(pl.col("delta_nuisance") <= 0)
-        .then(lit(RowLabel.NUISANCE_EXPLAINED))
-        .when(pl.col("delta_control") <= 0)
-        .then(lit(RowLabel.SEVERE_CONTROL_EXPLAINED))
-        .otherwise(lit(RowLabel.PASS)),
+    evidence = first_label(
+        (~OK | missing("delta_nuisance", "delta_control"), RowLabel.NOT_COMPUTED),
+        (pl.col("delta_nuisance") <= 0, RowLabel.NUISANCE_EXPLAINED),
+        (pl.col("delta_control") <= 0, RowLabel.SEVERE_CONTROL_EXPLAINED),
     )
+    return with_verdict(deltas, evidence)
 
 
 def label_relational(deltas: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
@@ -79,18 +83,13 @@ def label_relational(deltas: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
     reliability = pl.col("split_half_reliability")
     same_order = pl.col("model_unit_order_hash") == pl.col("brain_unit_order_hash")
     has_contrast = OK & ~missing("delta_rel")
-    evidence = (
-        pl.when(pl.col("reason") == Reason.TOO_FEW_UNITS.value)
-        .then(lit(RowLabel.INSUFFICIENT_COVERAGE))
-        .when(~has_contrast)
-        .then(lit(RowLabel.NOT_COMPUTED))
-        .when(reliability.is_null() | (reliability < gates.min_reliability))
-        .then(lit(RowLabel.UNRELIABLE_BRAIN_PATTERN))
-        .when(~same_order)
-        .then(lit(RowLabel.NOT_COMPUTED))
-        .when(pl.col("delta_rel") <= 0)
-        .then(lit(RowLabel.SEVERE_CONTROL_EXPLAINED))
-        .otherwise(lit(RowLabel.PASS))
+    unreliable = reliability.is_null() | (reliability < gates.min_reliability)
+    evidence = first_label(
+        (pl.col("reason") == Reason.TOO_FEW_UNITS.value, RowLabel.INSUFFICIENT_COVERAGE),
+        (~has_contrast, RowLabel.NOT_COMPUTED),
+        (unreliable, RowLabel.UNRELIABLE_BRAIN_PATTERN),
+        (~same_order, RowLabel.NOT_COMPUTED),
+        (pl.col("delta_rel") <= 0, RowLabel.SEVERE_CONTROL_EXPLAINED),
     )
     return with_verdict(deltas, evidence).with_columns(
         has_contrast=has_contrast, same_order=same_order
@@ -101,20 +100,16 @@ def label_ceiling(scores: pl.DataFrame, gates: GatesConfig) -> pl.DataFrame:
     """Level 4: valid reliability, ``delta_fraction > 0`` and the minimum fraction of the ceiling."""
     reliability = pl.col("reliability")
     of_ceiling = pl.col("reason").is_in([r.value for r in CEILING_REASONS])
-    return with_verdict(
-        scores,
-        pl.when(~OK & ~of_ceiling)
-        .then(lit(RowLabel.NOT_COMPUTED))
-        .when(of_ceiling | reliability.is_null() | (reliability < gates.min_reliability))
-        .then(lit(RowLabel.INSUFFICIENT_BRAIN_CEILING))
-        .when(missing("fraction_of_ceiling", "delta_fraction"))
-        .then(lit(RowLabel.NOT_COMPUTED))
-        .when(pl.col("delta_fraction") <= 0)
-        .then(lit(RowLabel.CONTROL_EXPLAINED))
-        .when(pl.col("fraction_of_ceiling") < gates.min_ceiling_fraction)
-        .then(lit(RowLabel.BELOW_CEILING_FRACTION))
-        .otherwise(lit(RowLabel.PASS)),
+    no_ceiling = of_ceiling | reliability.is_null() | (reliability < gates.min_reliability)
+    below = pl.col("fraction_of_ceiling") < gates.min_ceiling_fraction
+    evidence = first_label(
+        (~OK & ~of_ceiling, RowLabel.NOT_COMPUTED),
+        (no_ceiling, RowLabel.INSUFFICIENT_BRAIN_CEILING),
+        (missing("fraction_of_ceiling", "delta_fraction"), RowLabel.NOT_COMPUTED),
+        (pl.col("delta_fraction") <= 0, RowLabel.CONTROL_EXPLAINED),
+        (below, RowLabel.BELOW_CEILING_FRACTION),
     )
+    return with_verdict(scores, evidence)
 
 
 def with_direction(summary: pl.DataFrame) -> pl.DataFrame:
@@ -154,6 +149,12 @@ def failure_modes(labelled: pl.DataFrame) -> pl.DataFrame:
 
 
 _STRIP = [*CONTEXT_KEY, "method", "stripped"]
+_UPSTREAM = (
+    (~pl.col("predictive").fill_null(value=False), RowLabel.NO_PREDICTIVE_CANDIDATE),
+    (~pl.col("relational").fill_null(value=False), RowLabel.NO_RELATIONAL_CANDIDATE),
+    (pl.col("n_targets") < MIN_TARGETS, RowLabel.INSUFFICIENT_TARGETS),
+)
+"""Labels that come before any drop: a drop counts only for a claim that passed levels 1 and 2."""
 
 
 def label_specificity(specificity: pl.DataFrame, upstream: pl.DataFrame) -> pl.DataFrame:
@@ -161,19 +162,14 @@ def label_specificity(specificity: pl.DataFrame, upstream: pl.DataFrame) -> pl.D
 
     ``upstream`` has one row per layer with the evidence gates ``predictive`` and ``relational``.
     """
-    labelled = with_verdict(
-        attach(specificity, upstream, LAYER_KEY),
-        _upstream_labels()
-        .when(~OK | missing("matching_drop", "margin", "mismatch_margin"))
-        .then(lit(RowLabel.NOT_COMPUTED))
-        .when(pl.col("matching_drop") <= 0)
-        .then(lit(RowLabel.STRIPPING_NO_EFFECT))
-        .when(pl.col("mismatch_margin") <= 0)
-        .then(lit(RowLabel.NONSPECIFIC_FEATURE_DEGRADATION))
-        .when(pl.col("margin") <= 0)
-        .then(lit(RowLabel.DIAGONAL_NOT_DOMINANT))
-        .otherwise(lit(RowLabel.PASS)),
+    evidence = first_label(
+        *_UPSTREAM,
+        (~OK | missing("matching_drop", "margin", "mismatch_margin"), RowLabel.NOT_COMPUTED),
+        (pl.col("matching_drop") <= 0, RowLabel.STRIPPING_NO_EFFECT),
+        (pl.col("mismatch_margin") <= 0, RowLabel.NONSPECIFIC_FEATURE_DEGRADATION),
+        (pl.col("margin") <= 0, RowLabel.DIAGONAL_NOT_DOMINANT),
     )
+    labelled = with_verdict(attach(specificity, upstream, LAYER_KEY), evidence)
     return labelled.with_columns(selective=(pl.col("margin") > 0).fill_null(value=False))
 
 
@@ -186,29 +182,14 @@ def label_stripping_deltas(
     )
     rows = attach(attach(deltas, upstream, LAYER_KEY), specificity, _STRIP)
     matching = pl.col("specificity").fill_null(RowLabel.NOT_COMPUTED.value)
-    comparison = (
-        _upstream_labels()
-        .when(~OK | missing("drop", "matching_drop"))
-        .then(lit(RowLabel.NOT_COMPUTED))
-        .when(pl.col("drop") <= 0)
-        .then(lit(RowLabel.STRIPPING_NO_EFFECT))
-        .when(pl.col("drop") >= pl.col("matching_drop"))
-        .then(lit(RowLabel.DIAGONAL_NOT_DOMINANT))
-        .otherwise(lit(RowLabel.NOT_A_MATCHING_TARGET))
+    comparison = first_label(
+        *_UPSTREAM,
+        (~OK | missing("drop", "matching_drop"), RowLabel.NOT_COMPUTED),
+        (pl.col("drop") <= 0, RowLabel.STRIPPING_NO_EFFECT),
+        (pl.col("drop") >= pl.col("matching_drop"), RowLabel.DIAGONAL_NOT_DOMINANT),
+        (pl.lit(True), RowLabel.NOT_A_MATCHING_TARGET),
     )
     return with_verdict(rows, pl.when("matching").then(matching).otherwise(comparison))
-
-
-def _upstream_labels() -> pl.expr.whenthen.ChainedThen:
-    """Labels that come before any drop is looked at."""
-    return (
-        pl.when(~pl.col("predictive").fill_null(value=False))
-        .then(lit(RowLabel.NO_PREDICTIVE_CANDIDATE))
-        .when(~pl.col("relational").fill_null(value=False))
-        .then(lit(RowLabel.NO_RELATIONAL_CANDIDATE))
-        .when(pl.col("n_targets") < MIN_TARGETS)
-        .then(lit(RowLabel.INSUFFICIENT_TARGETS))
-    )
 
 
 def label_dissociations(dissociations: pl.DataFrame) -> pl.DataFrame:

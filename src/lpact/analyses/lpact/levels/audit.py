@@ -306,8 +306,10 @@ def _expected(config: LPactConfig, prepared: Prepared, model: ModelOnGrid, layer
 def wanted_contexts(config: LPactConfig) -> tuple[str, ...]:
     """Contexts of features that the study's controls, stripping methods and mechanisms load."""
     used = {FULL, STATIC}
-    for plugin in (*build_controls(config).values(), *build_strippings(config).values()):
-        used |= set(plugin.contexts())
+    for control in build_controls(config).values():
+        used |= set(control.contexts())
+    for method in build_strippings(config).values():
+        used |= set(method.contexts())
     return tuple(sorted(used))
 
 

@@ -309,7 +309,7 @@ def _pattern_frame(
 
 
 def _compare(
-    key: Mapping[str, str | int],
+    key: Mapping[str, object],
     profile: ProfileSimilarity,
     found: _Collected,
     brain: BrainPatterns,

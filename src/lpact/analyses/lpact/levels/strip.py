@@ -11,6 +11,7 @@ import numpy as np
 
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.features.availability import Missing
+from lpact.math.ridge import BatchedFeatures, MappedColumns
 from lpact.math.types import FloatArray, IntArray
 from lpact.registry import Plugin, Registry
 
@@ -83,22 +84,6 @@ class StrippingMethod(Plugin, ABC):
         Raises `DegenerateStrip` where the mechanism has no direction in the training features.
         """
 
-    def strip_every(
-        self,
-        inputs: StripInputs,
-        mechanism: FloatArray,
-        trains: Sequence[IntArray],
-        instead: FloatArray | None = None,
-    ) -> FloatArray:
-        """`strip` for several training sets, [S, n_events, p].
-
-        Where ``instead`` [S, n_events] is given, `strip_instead`.
-        """
-        if instead is None:
-            return np.stack([self.strip(inputs, mechanism, train) for train in trains])
-        pairs = zip(instead, trains, strict=True)
-        return np.stack([self.strip_instead(inputs, s, mechanism, train) for s, train in pairs])
-
     def map_from_products(
         self, gram: FloatArray, cross: FloatArray, power: FloatArray
     ) -> FloatArray:
@@ -109,17 +94,14 @@ class StrippingMethod(Plugin, ABC):
         raise NotImplementedError(f"'{self.name}' is not linear")
 
 
-_ROWS = 256
-
 ROUNDING = 1e-10
 """Share of a column's spread below which what a strip leaves is rounding, not signal."""
 
 
 def without_rounding(stripped: FloatArray, features: FloatArray, train: IntArray) -> FloatArray:
-    """Silence columns of which a strip left nothing but rounding on the training rows.
+    """Silence columns of which a strip left only rounding on the training rows.
 
-    A readout standardises its columns, so that rounding noise, which can follow the mechanism, would come back at full
-    size.
+    A readout standardises its columns, so rounding noise, which can follow the mechanism, would come back at full size.
     """
     left, spread = stripped[train].std(axis=0), features[train].std(axis=0)
     empty = left <= ROUNDING * spread
@@ -242,51 +224,6 @@ class RandomDirection:
         dilution = _dilution(z[train], along[train], self.noise[train], mechanism[train])
         return self.noise if np.isinf(dilution) else along + dilution * self.noise
 
-    def every_scalar(
-        self, features: FloatArray, mechanism: FloatArray, trains: Sequence[IntArray]
-    ) -> FloatArray:
-        """`scalar` for several training sets, [S, n_events]."""
-        member = np.zeros((len(trains), len(features)))
-        for own, train in zip(member, trains, strict=True):
-            own[train] = 1.0
-        n_rows = member.sum(axis=1)
-
-        def centred(values: FloatArray) -> FloatArray:
-            mean = np.einsum("sn,sn->s", member, np.broadcast_to(values, member.shape)) / n_rows
-            inside: FloatArray = (values - mean[:, None]) * member
-            return inside
-
-        def onto(values: FloatArray) -> FloatArray:
-            # Values are zero outside and add up to zero inside: z need not be centred on the training rows.
-            # A few rows at a time: the order of additions is then the same for any number of threads.
-            parts = (slice(i, i + _ROWS) for i in range(0, len(z), _ROWS))
-            products: FloatArray = np.sum([values[:, rows] @ z[rows] for rows in parts], axis=0)
-            return products
-
-        z = features - features.mean(axis=0)
-        direction = onto(centred(self.weights))
-        along = direction @ z.T
-        along -= (np.einsum("sn,sn->s", along, member) / n_rows)[:, None]
-        inside = along * member
-        spread = np.sqrt(np.einsum("sn,sn->s", inside, inside) / n_rows)
-        if not (spread > 0).all():
-            raise DegenerateStrip("the features do not vary on the training rows")
-        along /= spread[:, None]
-        inside /= spread[:, None]
-        e, m = centred(self.noise), centred(mechanism)
-        dilution = dilution_from_products(
-            onto(inside),
-            onto(e),
-            onto(m),
-            n_rows,
-            np.einsum("sn,sn->s", inside, e),
-            np.einsum("sn,sn->s", e, e),
-            np.einsum("sn,sn->s", m, m),
-        )
-        noise = np.isinf(dilution)
-        scalars = along + np.where(noise, 0.0, dilution)[:, None] * self.noise
-        return np.where(noise[:, None], self.noise, scalars)
-
 
 def _dilution(z: FloatArray, along: FloatArray, noise: FloatArray, mechanism: FloatArray) -> float:
     """The τ ≥ 0 at which ``along + τ noise`` accounts for the mechanism's feature variance."""
@@ -319,3 +256,80 @@ def dilution_from_products(
         roots = np.stack([half / a, c / half])
     smallest = np.where(np.isfinite(roots) & (roots >= 0.0), roots, np.inf).min(axis=0)
     return np.where(c <= 0.0, 0.0, smallest)
+
+
+class StrippedDesign(BatchedFeatures):
+    """Features from which a mechanism is stripped, or random ``directions`` in its place, as a readout's design.
+
+    Parameters as in `strip_delays` and `strip_instead_delays`. A method that is linear in the features Z and a scalar s
+    is also a map of columns, fitted on products of the training rows alone: a random direction is itself a combination
+    of Z and noise, so that [Z, m, e, g] (mechanism, noise, weights over events) has all the products.
+    """
+
+    def __init__(
+        self,
+        method: StrippingMethod,
+        delays: Sequence[StripInputs],
+        scalars: FloatArray,
+        directions: Sequence[RandomDirection] | None = None,
+    ) -> None:
+        self.method, self.delays, self.scalars = method, delays, scalars
+        self.directions = directions
+        self.n_features = sum(inputs.features.shape[1] for inputs in delays)
+
+    def __call__(self, train: IntArray) -> FloatArray:
+        """Stripped features of all events, fitted on ``train``."""
+        if self.directions is None:
+            return strip_delays(self.method, self.delays, self.scalars, train)
+        return strip_instead_delays(self.method, self.delays, self.directions, self.scalars, train)
+
+    def mapped(self) -> MappedColumns | None:
+        """The same as a linear map, where the method is one and there is one delay."""
+        if len(self.delays) > 1 or not self.method.linear:
+            return None
+        parts = [self.delays[0].features, self.scalars[:, :1]]
+        if self.directions is not None:
+            first = self.directions[0]
+            parts += [first.noise[:, None], first.weights[:, None]]
+        return MappedColumns(np.hstack(parts), self._maps)
+
+    def _maps(self, n_rows: FloatArray, gram: FloatArray) -> FloatArray:
+        """[S, P, p] from the products of the columns on the training rows."""
+        p = self.n_features
+        along = self._along(n_rows, gram)  # [S, P]
+        products = (gram @ along[:, :, None])[:, :, 0]
+        power = np.einsum("sp,sp->s", products, along)
+        made = self.method.map_from_products(gram[:, :p, :p], products[:, :p], power)
+        maps = along[:, :, None] * made[:, p][:, None]
+        maps[:, :p] += made[:, :p]
+        return maps
+
+    def _along(self, n_rows: FloatArray, gram: FloatArray) -> FloatArray:
+        """The scalar that is stripped, as a combination of the columns."""
+        p = self.n_features
+        along = np.zeros(gram.shape[:2])
+        if self.directions is None:
+            along[:, p] = 1.0
+            return along
+        z = gram[:, :p, :p]
+        direction = gram[:, :p, p + 2]
+        zs = (z @ direction[:, :, None])[:, :, 0]
+        spread = np.sqrt(np.einsum("sp,sp->s", zs, direction) / n_rows)
+        if not (spread > 0).all():
+            raise DegenerateStrip("the features do not vary on the training rows")
+        direction = direction / spread[:, None]
+        zs = zs / spread[:, None]
+        ze, zm = gram[:, :p, p + 1], gram[:, :p, p]
+        dilution = dilution_from_products(
+            zs,
+            ze,
+            zm,
+            n_rows,
+            np.einsum("sp,sp->s", direction, ze),
+            gram[:, p + 1, p + 1],
+            gram[:, p, p],
+        )
+        noise = np.isinf(dilution)
+        along[:, :p] = np.where(noise[:, None], 0.0, direction)
+        along[:, p + 1] = np.where(noise, 1.0, dilution)
+        return along

@@ -23,11 +23,11 @@ from lpact.analyses.lpact.levels.strip import (
     DegenerateStrip,
     RandomDirection,
     StripInputs,
+    StrippedDesign,
     StrippingMethod,
     build_strippings,
     strip_delays,
 )
-from lpact.analyses.lpact.levels.stripped_design import StrippedDesign
 from lpact.analyses.lpact.tables.levels import (
     BLOCK_DROPS,
     DISSOCIATIONS,

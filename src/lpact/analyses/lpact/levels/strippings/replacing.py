@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, cast
 
 import numpy as np
@@ -60,21 +59,6 @@ class ContextSwap(StrippingMethod):
         """Swap as many events, those highest in ``scalar``."""
         return self._swap(inputs, self._as_many(scalar, mechanism, train))
 
-    def strip_every(
-        self,
-        inputs: StripInputs,
-        mechanism: FloatArray,
-        trains: Sequence[IntArray],
-        instead: FloatArray | None = None,
-    ) -> FloatArray:
-        """Swap for several training sets."""
-        if instead is None:
-            engaged = [self._engaged(mechanism, train) for train in trains]
-        else:
-            pairs = zip(instead, trains, strict=True)
-            engaged = [self._as_many(scalar, mechanism, train) for scalar, train in pairs]
-        return self._swap(inputs, np.stack(engaged))
-
     def _as_many(self, scalar: FloatArray, mechanism: FloatArray, train: IntArray) -> BoolArray:
         """As many training events as are engaged in the mechanism, those highest in ``scalar``."""
         share = self._engaged(mechanism, train)[train].mean()
@@ -94,7 +78,7 @@ class ContextSwap(StrippingMethod):
 
     def _swap(self, inputs: StripInputs, engaged: BoolArray) -> FloatArray:
         other = inputs.load(inputs.layer, self.context, 0)
-        return np.where(engaged[..., None], other, inputs.features)
+        return np.where(engaged[:, None], other, inputs.features)
 
 
 class ContextReset(ContextSwap):
