@@ -264,8 +264,8 @@ def test_planted_structure_is_found():
     ("phi", "units", "message"),
     [
         (np.ones((5, 2)), np.ones((6, 2)), "same events"),
-        (np.full((5, 2), np.nan), np.ones((5, 2)), "phi holds 10 value"),
-        (np.ones((5, 2)), np.full((5, 1), np.inf), "units holds 5 value"),
+        (np.full((5, 2), np.nan), np.ones((5, 2)), "phi has 10 value"),
+        (np.ones((5, 2)), np.full((5, 1), np.inf), "units has 5 value"),
         (np.ones((2, 2)), np.ones((2, 2)), "at least 3 events"),
         (np.ones(5), np.ones((5, 2)), "matrix"),
     ],

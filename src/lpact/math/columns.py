@@ -24,7 +24,7 @@ def as_finite_matrix(x: npt.ArrayLike, name: str) -> FloatArray:
     matrix = as_matrix(x, name)
     if not np.isfinite(matrix).all():
         n_bad = int((~np.isfinite(matrix)).sum())
-        raise ValueError(f"{name} holds {n_bad} value(s) that are not finite")
+        raise ValueError(f"{name} has {n_bad} value(s) that are not finite")
     return matrix
 
 
@@ -42,22 +42,11 @@ def power_of_two_scale(peak: FloatArray) -> FloatArray:
 
 
 def standard_columns(x: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return z = (x − mean) / sd of every column, and which columns vary.
+    """Return z = (x − mean) / sd of every column of x [n, p], and which columns vary [p].
 
-    sd is the population one, so that Σ z² = n. The mean is subtracted twice, which removes what
-    rounding left of it when mean ≫ sd; values are rescaled before they are squared, so that neither
-    tiny nor huge ones are lost.
-
-    Parameters
-    ----------
-    x
-        [n, p].
-
-    Returns
-    -------
-    z, varies
-        [n, p] and [p]. A column that is constant or holds a value that is not finite is zero and
-        does not vary.
+    sd is that of the population, so that Σ z² = n. The mean is subtracted twice, which removes rounding errors where
+    mean ≫ sd; values are rescaled before they are squared, so that squares neither underflow nor overflow. A column
+    that is constant or has a value that is not finite is zero and does not vary.
     """
     varies = varying_columns(x)
     z = np.where(varies, x, 0.0)

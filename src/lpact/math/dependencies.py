@@ -1,7 +1,7 @@
 """Dependency trees as arrays.
 
-``head`` is [n]: the row of each word's head, −1 for a root. A table of sentences is a forest; nothing here needs to
-know where a sentence ends. All work is done level by level, for all trees at once.
+``head`` is [n]: the row of each word's head, −1 for a root. A table of sentences is a forest; all trees are processed
+at once, level by level.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def unrooted(head: IntArray) -> BoolArray:
 
 
 def depths(head: IntArray) -> IntArray:
-    """Return how many heads lie above every word (a root: 0), [n]; ValueError if heads form a cycle."""
+    """Return the number of heads above every word (0 for a root), [n]; ValueError if heads form a cycle."""
     if unrooted(head).any():
         raise ValueError("the heads form a cycle")
     depth = np.zeros(head.size, dtype=np.int64)
@@ -95,9 +95,8 @@ def owners(head: IntArray, is_owner: BoolArray) -> IntArray:
 def clause_starts(head: IntArray, is_clause: BoolArray) -> BoolArray:
     """Return at which words a clause begins, [n].
 
-    Every word belongs to the nearest clause at or above it (``is_clause`` marks the heads of clauses). A clause
-    begins at the first word that belongs to it: words of the clauses inside it are not its own. So no two clauses begin
-    at the same word, and a clause that goes on after an inner one does not begin again.
+    Every word belongs to the nearest clause at or above it (``is_clause`` marks the heads of clauses), and to no other.
+    A clause begins at the first word that belongs to it, so that no two clauses begin at the same word.
     """
     owner = owners(head, is_clause)
     owned = np.flatnonzero(owner != ROOT)

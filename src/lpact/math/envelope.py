@@ -1,4 +1,4 @@
-"""Amplitude envelope of a sound, in pieces, so that memory does not grow with its length."""
+"""Amplitude envelope of a sound, computed in pieces so that memory does not grow with its length."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILTER_ORDER = 4
 HILBERT_HALF_S = 0.25
 HILBERT_RIPPLE_DB = 120.0
 SETTLING_CYCLES = 12.0
-"""Cycles of the cut-off after which the low-pass has forgotten an edge: exp(−2π sin(π/8) · 12) < 1e-12."""
+"""Cycles of the cut-off after which an edge has no effect on the low-pass: exp(−2π sin(π/8) · 12) < 1e-12."""
 PIECE_SAMPLES = 1 << 20
 
 
@@ -34,13 +34,12 @@ def amplitude_envelope(
 ) -> FloatArray:
     """Return the broadband envelope at the times ``k / rate_hz`` that lie within the sound.
 
-    In this order: the magnitude of each channel's analytic signal, ``|x + i H x|``; the mean over channels; a
-    Butterworth low-pass of order 4 that is run forwards and backwards, so that nothing is delayed (gain
-    ``1 / (1 + (f / f_c)⁸)``, one half at the cut-off f_c); linear interpolation to the wanted times.
+    Steps: the magnitude of each channel's analytic signal, ``|x + i H x|``; the mean over channels; a zero-phase
+    Butterworth low-pass of order 4, forwards and backwards (gain ``1 / (1 + (f / f_c)⁸)``, one half at the cut-off
+    f_c); linear interpolation.
 
-    H is the Hilbert transform with the kernel ``2 / (π n)`` at odd n, under a Kaiser window of ± 0.25 s, in place of
-    one that reaches over the whole sound. Its gain is 1 within 2e-6 from 8 Hz to 8 Hz below half the
-    sampling rate. Samples outside the sound count as 0.
+    H is the Hilbert transform with the kernel ``2 / (π n)`` at odd n, under a Kaiser window of ± 0.25 s. Its gain is 1
+    within 2e-6 from 8 Hz to 8 Hz below half the sampling rate. Samples outside the sound count as 0.
 
     The result depends on ``piece_samples`` by less than 1e-9 of the largest value. Interpolation errs by less than
     ``(2π f_c / sampling_rate)² / 8`` of the amplitude: 1e-6 for 10 Hz at 22,050 Hz, 0 where rates divide.
@@ -54,7 +53,7 @@ def amplitude_envelope(
     sampling_rate_hz, lowpass_hz, rate_hz
         Sampling rate of the sound, cut-off of the low-pass (below half of it), and rate of the result.
     piece_samples
-        Samples that are worked on at a time, beside the overlap with their neighbours.
+        Samples processed at a time, in addition to the overlap with neighbouring pieces.
 
     Returns
     -------
@@ -115,7 +114,7 @@ def _magnitude(read: Read, low: int, high: int, n_samples: int, kernel: FloatArr
 
 
 def _forwards_and_backwards(sections: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the zero-phase low-pass; a sound that is very short is extended by less than usual."""
+    """Return the zero-phase low-pass; a very short sound is padded by less than usual."""
     usual = 3 * (2 * len(sections) + 1)
     smooth: FloatArray = scipy.signal.sosfiltfilt(
         sections, values, padlen=min(usual, values.size - 1)

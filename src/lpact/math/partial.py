@@ -8,28 +8,14 @@ from lpact.math.columns import as_finite_matrix, standard_columns
 from lpact.math.types import FloatArray
 
 _COLLINEAR = float(np.sqrt(np.finfo(np.float64).eps))
-"""A residual below this share of its column is rounding: the column is a combination of the others.
-"""
+"""A residual below this share of its column is rounding: the column is a combination of the others."""
 
 
 def partial_correlations(y: FloatArray, m: FloatArray) -> FloatArray:
-    """Return the correlation of every y with every m, given the other m's.
+    """Return the correlation of every column of y [n, t] with every column of m [n, k], given the other m's: [k, t].
 
-    Both y and m_j are regressed (least squares, with intercept) on the other columns of m; the
-    result is the Pearson correlation of the residuals. Collinear columns among the others count
-    once.
-
-    Parameters
-    ----------
-    y
-        Responses, [n, t].
-    m
-        Variables, such as mechanisms, [n, k].
-
-    Returns
-    -------
-    r
-        [k, t]; NaN where y or m_j is constant or fully explained by the other m's.
+    Both y and m_j are regressed (least squares, with intercept) on the other columns of m, collinear ones once; the
+    result is the Pearson correlation of the residuals. NaN where y or m_j is constant or fully explained by the others.
     """
     y, m = as_finite_matrix(y, "y"), as_finite_matrix(m, "m")
     if len(y) != len(m):
@@ -44,7 +30,7 @@ def partial_correlations(y: FloatArray, m: FloatArray) -> FloatArray:
 
 
 def _orthonormal_basis(z: FloatArray) -> FloatArray:
-    """Return an orthonormal basis [n, rank] of the columns of ``z``, dependent ones left out."""
+    """Return an orthonormal basis [n, rank] of the columns of ``z``."""
     if z.shape[1] == 0:
         return z
     left, singular, _ = np.linalg.svd(z, full_matrices=False)
@@ -52,10 +38,7 @@ def _orthonormal_basis(z: FloatArray) -> FloatArray:
 
 
 def _unit_residual(z: FloatArray, basis: FloatArray) -> FloatArray:
-    """Return the part of each standardised column outside ``basis``, at unit length.
-
-    NaN where nothing is left.
-    """
+    """Return the part of each standardised column outside ``basis``, at unit length; NaN where nothing is left."""
     residual = z - basis @ (basis.T @ z)
     # Once more: where little is left, the first pass leaves rounding along the basis.
     residual -= basis @ (basis.T @ residual)

@@ -1,4 +1,4 @@
-"""Similarity of patterns over units, each unit's own entry left out."""
+"""Similarity of patterns over units, without each unit's own entry."""
 
 from __future__ import annotations
 
@@ -17,22 +17,14 @@ MIN_ENTRIES = 3
 """Fewest shared finite entries for which a similarity is defined."""
 
 _CHUNK_ENTRIES = 4_000_000
-"""Pattern entries compared at a time (about 30 MB an array)."""
+"""Pattern entries compared at a time (about 30 MB per array)."""
 
 
 def pearson_rows(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the Pearson correlation of patterns along the last axis.
+    """Return the Pearson correlation of patterns [..., N] along the last axis, broadcast against each other.
 
-    Parameters
-    ----------
-    a, b
-        [..., N], broadcast against each other. An entry that is not finite on either side is left
-        out on both.
-
-    Returns
-    -------
-    r
-        [...]; NaN where fewer than `MIN_ENTRIES` entries remain or either remainder is constant.
+    An entry that is not finite on either side is left out on both. NaN where fewer than `MIN_ENTRIES` entries remain or
+    either remainder is constant.
     """
     return _correlate(*_shared_entries(a, b))
 
@@ -44,10 +36,7 @@ def spearman_rows(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def cosine_rows(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the cosine a·b / (‖a‖ ‖b‖) of patterns: as `pearson_rows`, but not centred.
-
-    NaN where either remainder is zero.
-    """
+    """Return the cosine a·b / (‖a‖ ‖b‖) of patterns: as `pearson_rows`, not centred; NaN where either side is zero."""
     a, b = _shared_entries(a, b)
     return _cosine(_filled(a), _filled(b), np.isfinite(a).sum(axis=-1) >= MIN_ENTRIES)
 
@@ -56,24 +45,18 @@ _ROWS = {"pearson": pearson_rows, "spearman": spearman_rows, "cosine": cosine_ro
 
 
 def profile_similarity(b: FloatArray, q: FloatArray, kind: ProfileKind) -> FloatArray:
-    """Return how similar model patterns are to each unit's own pattern.
+    """Return the similarity of model patterns with each unit's pattern, s_i = ρ(b_ij, q_j over j ≠ i): [..., N].
 
-    s_i = ρ(b_ij for j ≠ i, q_j for j ≠ i).
+    An entry that is not finite on either side is left out; NaN where fewer than `MIN_ENTRIES` remain or ρ is undefined.
 
     Parameters
     ----------
     b
-        Brain patterns, [N, N]: row i is unit i's; its entry i is ignored.
+        Brain patterns, [N, N]: row i is that of unit i; its entry i is ignored.
     q
         Model patterns, [..., N].
     kind
         ρ: ``"pearson"``, ``"spearman"`` or ``"cosine"``.
-
-    Returns
-    -------
-    s
-        [..., N]. An entry that is not finite on either side is left out of that comparison; NaN
-        where fewer than `MIN_ENTRIES` remain or ρ is undefined.
     """
     compare = _comparison(kind)
     brain = _without_self(b)
@@ -121,8 +104,7 @@ def _without_self(patterns: FloatArray) -> FloatArray:
 def _shared_entries(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return both sides with NaN wherever either is not finite.
 
-    A side of which the other removes nothing keeps its shape, so that what is computed from it
-    alone is computed once, not for every pattern that it is compared with.
+    A side from which the other removes nothing keeps its shape, so that what depends on it alone is computed once.
     """
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     finite_a, finite_b = np.isfinite(a), np.isfinite(b)
@@ -140,10 +122,7 @@ def _filled(x: FloatArray) -> FloatArray:
 
 
 def _centred(x: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return ``x`` centred over its entries that are not NaN (those become 0).
-
-    And where it can be correlated: enough entries, not all equal.
-    """
+    """Return ``x`` centred, with 0 for NaN, and which patterns have enough entries that are not all equal."""
     kept = ~np.isnan(x)
     count = kept.sum(axis=-1, keepdims=True)
     lowest = np.where(kept, x, np.inf).min(axis=-1)

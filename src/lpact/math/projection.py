@@ -1,4 +1,4 @@
-"""Places in space, flattened onto a plane."""
+"""Positions in space, projected onto a plane."""
 
 from __future__ import annotations
 
@@ -8,23 +8,11 @@ from lpact.math.types import FloatArray
 
 
 def azimuthal_equidistant(places: FloatArray) -> FloatArray:
-    """Unroll places around the origin onto a plane, seen from above.
+    """Project positions [n, 3] around the origin onto a plane [n, 2], seen from above, as MNE draws topographies.
 
     With r the distance from the origin, θ the angle from the z axis and φ the angle around it, ::
 
         (x, y, z) → r θ / (π/2) · (cos φ, sin φ)
-
-    Angles from the vertex keep their proportions, and what lies level with the origin keeps its distance from it: the
-    layout that MNE draws topographies in, for a sphere around the origin.
-
-    Parameters
-    ----------
-    places
-        [n, 3].
-
-    Returns
-    -------
-    [n, 2], in the unit of ``places``; the origin itself stays where it is.
     """
     x, y, z = places.T
     level = np.hypot(x, y)

