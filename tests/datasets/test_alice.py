@@ -119,9 +119,15 @@ def test_broken_time_courses_are_named(copy, spoil, error, words):
 
 def test_a_truncated_textgrid_is_named(copy):
     path = next((copy / "alice_stim_shared").glob("*.TextGrid"))
-    path.write_text(path.read_text()[:-200])
-    with pytest.raises(StimulusError, match="truncated"):
-        open_alice(copy).stimulus("alice")
+    text = path.read_text()
+    for broken in (
+        text[:-200],
+        text.replace("xmax = ", "xmax = 1.2."),
+        text.replace('"word"', '"x"'),
+    ):
+        path.write_text(broken)
+        with pytest.raises(StimulusError, match="truncated"):
+            open_alice(copy).stimulus("alice")
 
 
 def test_a_textgrid_in_utf16_is_read_and_latin1_is_named(copy, written):

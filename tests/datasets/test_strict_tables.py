@@ -27,7 +27,6 @@ from lpact.datasets._files.strict import (
     read_toml,
     validate_toml,
 )
-from lpact.datasets._files.textgrid import read_intervals
 from lpact.errors import InputError, RecordingError, StimulusError
 from lpact.validation import Strict
 
@@ -57,20 +56,10 @@ class TestNumbers:
         table = TsvFile(write(tmp_path / "t.tsv", "x\n-1.5e300\nn/a\n.25\n"), RecordingError)
         np.testing.assert_array_equal(table.numbers_or_nan("x"), [-1.5e300, np.nan, 0.25])
 
-    def test_plain_tables_and_text_grids(self, tmp_path: Path) -> None:
+    def test_plain_tables(self, tmp_path: Path) -> None:
         path = write(tmp_path / "n.txt", "1 2\n3 1e999\n")
         with pytest.raises(RecordingError, match=r"n\.txt, line 2"):
             read_numbers(path, RecordingError, shape=(2, 2))
-        grid = (
-            'class = "IntervalTier"\nname = "words"\nintervals: size = 1\n'
-            'intervals [1]:\nxmin = 0\nxmax = {}\ntext = "a"\n'
-        )
-        for time in ("1e999", "1.2.3"):
-            path = write(tmp_path / "a.TextGrid", grid.format(time))
-            with pytest.raises(StimulusError, match="interval 1") as caught:
-                read_intervals(path, "words")
-            assert caught.value.got == time
-        assert read_intervals(write(path, grid.format("1.5")), "words")[0].stop_s == 1.5
 
     @pytest.mark.parametrize("value", ["1" * 400, "1" * 5000, "inf", "[" * 5000])
     def test_toml_numbers(self, tmp_path: Path, value: str) -> None:

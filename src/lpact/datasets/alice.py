@@ -25,11 +25,11 @@ from lpact.codes import Reason
 from lpact.datasets._files.sentences import sentences_by_pauses
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import read_numbers
-from lpact.datasets._files.textgrid import read_intervals
 from lpact.datasets._finding import Finding
 from lpact.datasets._folder_dataset import (
     FolderDataset,
     FolderReader,
+    damaged,
     no_audio,
     note,
     only_file,
@@ -51,6 +51,16 @@ MOTION = ("motion_x", "motion_y", "motion_z", "motion_pitch", "motion_roll", "mo
 PREDICTORS = {"word_rate": "rate", "sound_power": "sndpwr"}
 SILENCES = ("", "sp")
 _SUBJECT = re.compile(r"(s[0-9]+)-timecourses\.txt")
+_TIER = re.compile(
+    r'class = "IntervalTier"\s*name = "word"(?:(?!class = ).)*?intervals: size = ([0-9]+)'
+    r'((?:(?!class = ").)*)',
+    re.DOTALL,
+)
+_TIME = r"([-+]?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)"
+_INTERVAL = re.compile(
+    rf'intervals \[[0-9]+\]:?\s*xmin = {_TIME}\s*xmax = {_TIME}\s*text = "((?:[^"]|"")*)"'
+)
+"""Parts of a TextGrid in Praat's long text format."""
 
 
 class AliceOptions(PluginOptions):
@@ -137,9 +147,9 @@ class AliceDataset(FolderDataset[AliceOptions, Path]):
     def _stimulus(self, stimulus_id: str) -> Stimulus:
         path, pause_s = self._textgrid(), self.options.sentence_pause_s
         where = self.folder.where(path)
-        words = [i for i in read_intervals(path, "word") if i.text.strip() not in SILENCES]
-        texts = [word.text.strip() for word in words]
-        onset_s, offset_s = [w.start_s for w in words], [w.stop_s for w in words]
+        words = [i for i in _read_intervals(path) if i[2].strip() not in SILENCES]
+        texts = [text.strip() for _, _, text in words]
+        onset_s, offset_s = [start for start, _, _ in words], [stop for _, stop, _ in words]
         sentences = sentences_by_pauses(onset_s, offset_s, [STIMULUS] * len(words), pause_s)
         n_sentences = len(set(sentences.tolist()))
         findings = [
@@ -150,8 +160,8 @@ class AliceDataset(FolderDataset[AliceOptions, Path]):
                 "change the option sentence_pause_s; controls and mechanisms of sentences use these",
             )
         ]
-        if padded := [w for w in words if w.text != w.text.strip()]:
-            first = f"{padded[0].text!r} (interval {padded[0].number})"
+        if padded := [i for i in words if i[2] != i[2].strip()]:
+            first = f"{padded[0][2]!r} at {padded[0][0]:g} s"
             findings.append(
                 note(
                     "word",
@@ -185,6 +195,21 @@ class AliceDataset(FolderDataset[AliceOptions, Path]):
             path for i in self.recordings for path in self._confound_files(i.subject).values()
         ]
         return [*self.recordings.values(), self._textgrid(), *confounds]
+
+
+def _read_intervals(path: Path) -> list[tuple[float, float, str]]:
+    """Return start, stop (seconds) and label of the intervals of the tier ``word``; Praat writes UTF-8 or UTF-16."""
+    try:
+        content = path.read_bytes()
+        utf16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+        tier = _TIER.search(content.decode("utf-16" if utf16 else "utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise damaged(path, problem, StimulusError, "a TextGrid in UTF-8 or UTF-16") from None
+    found = _INTERVAL.findall(tier[2]) if tier else []
+    if tier is None or len(found) != int(tier[1]):
+        expected = f"{tier[1]} intervals" if tier else "an IntervalTier named 'word'"
+        raise damaged(path, f"{len(found)} intervals", StimulusError, expected)
+    return [(float(start), float(stop), text.replace('""', '"')) for start, stop, text in found]
 
 
 class Alice(FolderReader):

@@ -17,7 +17,7 @@ from lpact.datasets._files.sentences import ends_sentence
 from lpact.datasets._files.source_folder import SourceFolder
 from lpact.datasets._files.strict import CsvFile
 from lpact.datasets._finding import Finding
-from lpact.datasets._folder_dataset import excluded, note
+from lpact.datasets._folder_dataset import note, untimed_note
 from lpact.datasets.base import FeatureKey
 from lpact.errors import FeatureError, StimulusError
 from lpact.math.types import FloatArray, IntArray
@@ -87,16 +87,9 @@ def read_transcript(folder: SourceFolder) -> tuple[Transcript, list[Finding]]:
     untimed = np.flatnonzero(~np.isfinite(start_s + end_s))
     if untimed.size:
         first = int(untimed[0])
-        findings.append(
-            excluded(
-                "start",
-                Reason.SOURCE_ROWS_LEFT_OUT,
-                where,
-                f"{untimed.size} word(s) without times; the first is word {first}, {transcript.words[first]!r}",
-                "a start and an end for every word",
-                "the words are left out; add their times to keep them",
-            )
-        )
+        where_first = f"word {first}, {transcript.words[first]!r}"
+        n_words = len(transcript.words)
+        findings.append(untimed_note(where, "start", untimed.size, n_words, where_first))
     started = np.flatnonzero(np.isfinite(start_s))
     falls = np.flatnonzero(np.diff(start_s[started]) < 0)
     if falls.size:
