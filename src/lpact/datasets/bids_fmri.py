@@ -15,7 +15,7 @@ run is its zero. If words are rows of the events, every run is a stimulus.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -52,7 +52,8 @@ from lpact.math.types import FloatArray
 
 EVENTS = "events"
 ONSET, OFFSET = ("onset_s", "onset"), ("offset_s", "offset")
-TIMES = (*ONSET, *OFFSET, "duration", "sentence_id", "story_id", "word", "trial_type")
+LABELS = ("story_id", "sentence_id")
+TIMES = (*ONSET, *OFFSET, *LABELS, "duration", "word", "trial_type")
 """Columns of a words table that are not annotations."""
 
 
@@ -233,24 +234,25 @@ class BidsFmriDataset(FmriDataset[BidsFmriOptions]):
         timed = [row for row in rows if np.isfinite(onset_s[row] + offset_s[row])]
         findings = []
         if len(timed) < len(rows):
-            first = f"line {table.line(next(row for row in rows if row not in timed))}"
+            first = f"line {table.line(min(set(rows) - set(timed)))}"
             n_missing = len(rows) - len(timed)
             findings.append(untimed_note(where, "onset", n_missing, len(rows), first))
 
-        def cells(name: str) -> list[str]:
-            values = table.cells(name) if file is None else table.text(name)
+        def cells(name: str, read: Callable[[str], list[str]]) -> list[str]:
+            values = read(name)
             return [values[row] for row in timed]
 
+        read = table.cells if file is None else table.text
+        own = {name: cells(name, read) for name in LABELS if name in table.columns}
+
         words, notes = labelled_words(
-            cells(column),
+            cells(column, read),
             onset_s[timed] - start_s,
             offset_s[timed] - start_s,
-            stories=cells("story_id")
-            if "story_id" in table.columns
-            else [stimulus_id] * len(timed),
-            sentences=cells("sentence_id") if "sentence_id" in table.columns else None,
+            stories=own.get("story_id", [stimulus_id] * len(timed)),
+            sentences=own.get("sentence_id"),
             columns={
-                name: [table.cells(name)[row] for row in timed]
+                name: cells(name, table.cells)
                 for name in table.columns
                 if name not in (*TIMES, column)
             },

@@ -20,6 +20,7 @@ quotes before a word, and hyphens inside one, may lie in the presentation before
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from itertools import accumulate
 from typing import Literal
 
@@ -155,7 +156,7 @@ def split_words(pieces: list[str]) -> list[list[str]]:
     for match in re.finditer(r"\S+", "".join(pieces)):
         inner = re.search(r"\w", match.group())
         place = match.start() + (inner.start() if inner else 0)
-        words[int(np.searchsorted(ends, place, side="right"))].append(match.group())
+        words[bisect_right(ends, place)].append(match.group())
     return words
 
 

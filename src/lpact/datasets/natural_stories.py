@@ -124,7 +124,7 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
         codes, words, bare = _read_words(self._path)
         if AS_READ in self._found:
             words = self._as_read(codes, words, findings)
-        stories = [str(story) for story, _ in codes]
+        stories, titles = [str(story) for story, _ in codes], dict(enumerate(TITLES, start=1))
         step_s, n_words = self.options.word_s, len(words)
         sentence, parses = self._parses(codes, words, stories, findings)
         return Stimulus(
@@ -136,9 +136,7 @@ class NaturalStoriesDataset(FolderDataset[NaturalStoriesOptions, Path]):
                 sentence,
                 stories,
                 {
-                    "title": [
-                        dict(enumerate(TITLES, start=1)).get(story, "") for story, _ in codes
-                    ],
+                    "title": [titles.get(story, "") for story, _ in codes],
                     "zone": [zone for _, zone in codes],
                     "bare_word": bare,
                     **self._reading_times(codes, words),

@@ -227,10 +227,9 @@ class BidsDataset(FolderDataset[BidsOptions, BidsFiles]):
         )
 
         def column(name: str) -> list[str]:
-            return [
-                events.table.cells(name)[row] if name in events.table.columns else "n/a"
-                for events, row in rows
-            ]
+            tables = {one.events.path: one.events.table for one in heard}
+            cells = {path: t.cells(name) for path, t in tables.items() if name in t.columns}
+            return [cells[e.path][row] if e.path in cells else "n/a" for e, row in rows]
 
         story, sentence = options.story_column, options.sentence_column
         names = {name for one in heard for name in one.events.table.columns}
