@@ -330,9 +330,9 @@ class Reason(_Explained):
         "No other recording offers brain patterns for these units.",
     )
     MEDIA_NOT_OFFERED = ("media_not_offered", "The source has no stimulus audio or video.")
-    SOUND_AT_HAND = (
-        "sound_at_hand",
-        "The stimulus has its sound: the acoustic envelope itself is looked at, and no proxy is needed.",
+    SOUND_AVAILABLE = (
+        "sound_available",
+        "The stimulus has its sound: the acoustic envelope is tested, and no proxy is needed.",
     )
     NOT_CONTINUOUS = (
         "not_continuous",

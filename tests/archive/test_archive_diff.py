@@ -13,8 +13,9 @@ import pytest
 from lpact.analyses.lpact.gates import decide
 from lpact.archive.diff import comparison_json, diff_runs, option_changes
 from lpact.archive.diff_text import comparison_text
-from lpact.archive.problems import number_pair, plain
+from lpact.archive.problems import number_pair
 from lpact.store import InputFile, Provenance, RunWriter, StoredRun, write_manifest
+from lpact.wording import plain
 
 sys.path.append(str(Path(__file__).parents[1] / "analyses" / "lpact"))
 

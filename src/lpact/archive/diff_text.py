@@ -15,7 +15,8 @@ from lpact.archive.diff import (
     ProfileComparison,
     TableChange,
 )
-from lpact.archive.problems import number_pair, plain
+from lpact.archive.problems import number_pair
+from lpact.wording import counted, plain
 
 NOTHING = "Nothing differs: configuration, versions, inputs and every number are the same."
 _SHORT_SUM = 12
@@ -76,9 +77,8 @@ def _name(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
 def _outcome(analysis: AnalysisComparison, profile: ProfileComparison) -> str:
     before, after = _or_none(profile.outcome_before), _or_none(profile.outcome_after)
     outcome = f"outcome {after}" if before == after else f"outcome {before} → {after}"
-    n = profile.n_common
     return (
-        f"{_name(analysis, profile)}: {outcome}; {n} common claim{'' if n == 1 else 's'}, "
+        f"{_name(analysis, profile)}: {outcome}; {counted(profile.n_common, 'common claim')}, "
         f"{profile.n_same_verdict} with the same verdict and gates, {profile.n_unchanged} without any difference"
     )
 

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from lpact.archive.crate import Stated, crate_bytes
 from lpact.archive.lock import CRATE_FILE, Lock, read_lock
-from lpact.archive.problems import listed
 from lpact.archive.unpack import check_entries
 from lpact.archive.verify import verify_run
 from lpact.config import study_config
@@ -28,6 +27,7 @@ from lpact.store import (
     storage_errors,
 )
 from lpact.store.manifest import LOCK_FILE, refuse_locked
+from lpact.wording import listed
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 _CHUNK = 2**20

@@ -29,7 +29,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lpact.archive.problems import Verification, listed
+from lpact.archive.problems import Verification
 from lpact.errors import RunError
 from lpact.report.folder import clear_leftovers, refuse_being_written, report_contents
 from lpact.store import (
@@ -42,6 +42,7 @@ from lpact.store import (
     storage_errors,
 )
 from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
+from lpact.wording import listed
 
 LOCK_FORMAT = 3
 CRATE_FILE = "ro-crate-metadata.json"

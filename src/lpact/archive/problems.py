@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Literal
 import polars as pl
 
 from lpact.tables import Table
+from lpact.wording import listed, plain
 
 Kind = Literal[
     "lock",
@@ -103,24 +104,11 @@ class Verification:
         return {**asdict(self), "path": str(self.path), "ok": self.ok}
 
 
-def plain(text: object) -> str:
-    """A string on one line, with unprintable characters escaped."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text)
-    )
-
-
 def shown(value: Any) -> str:
     """A value for a message: text in quotes, long values shortened."""
     quoted = f"'{value}'" if isinstance(value, str) else None
     text = plain(quoted or json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-
-
-def listed(texts: Sequence[str], most: int = 6, joint: str = ", ") -> str:
-    """The first ``most`` texts, and the number of the others."""
-    more = f"{joint}and {len(texts) - most} more" if len(texts) > most else ""
-    return joint.join(texts[:most]) + more
 
 
 def change(old: Any, new: Any) -> str:

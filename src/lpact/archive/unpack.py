@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lpact.archive.lock import MOST_JSON_BYTES, NOT_LOCKED, list_files, parse_lock, read_lock
-from lpact.archive.problems import listed
 from lpact.errors import RunError
 from lpact.store import storage_errors
 from lpact.store.manifest import LOCK_FILE
+from lpact.wording import listed
 
 MOST_ENTRIES = 100_000
 MOST_BYTES = 256 * 2**30

@@ -36,7 +36,6 @@ from lpact.archive.problems import (
     change,
     first_difference,
     frame_problems,
-    listed,
 )
 from lpact.archive.unpack import unpacked_run
 from lpact.config import StudyConfig, study_config
@@ -46,6 +45,7 @@ from lpact.store import Manifest, StoredRun, code_digest, read_manifest, read_ta
 from lpact.store.files import write_csv
 from lpact.store.manifest import LOCK_FILE, MANIFEST_NAME, REPORT_FOLDER, is_locked
 from lpact.tables import PREREGISTRATION_ITEMS, Table, declared_tables
+from lpact.wording import listed
 
 Tell = Callable[[str], None]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from lpact.codes import Reason
@@ -11,6 +11,7 @@ from lpact.datasets._finding import Finding
 from lpact.datasets.base import Recording, TimeSeries
 from lpact.errors import MOST_LISTED, RecordingError, did_you_mean
 from lpact.preprocess.filters import MIN_FREQUENCY_SHARE, RESAMPLING_REACH, Chain
+from lpact.wording import listed
 
 _FOR_CONTINUOUS = (
     "notch_hz",
@@ -29,12 +30,6 @@ _FOR_CONTINUOUS = (
 def matches(name: str, patterns: Iterable[str]) -> bool:
     """Whether a name equals or matches one of the patterns (``*``, ``?``, ``[abc]``; case-sensitive)."""
     return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    return ", ".join(names[:MOST_LISTED]) + more
 
 
 def select_channels(
@@ -58,7 +53,7 @@ def select_channels(
             raise RecordingError(
                 "no unit of the recording is among the channels that the study selects",
                 where=f"{recording.where}, option 'preprocess.channels'",
-                got=listed(idle),
+                got=listed(idle, MOST_LISTED),
                 expected="ids of units, or patterns that match some of them",
                 remedy=did_you_mean(idle[0], ids),
             )
@@ -89,7 +84,7 @@ def select_channels(
                 reason=Reason.CHANNEL_NOT_SELECTED,
                 severity="excluded",
                 where=recording.where,
-                found=f"{len(left_out)} of {len(ids)} units: {listed(left_out)}",
+                found=f"{len(left_out)} of {len(ids)} units: {listed(left_out, MOST_LISTED)}",
                 expected="units that preprocess.channels, drop_channels and regions keep",
                 remedy="none needed; widen the selection to keep them",
             )

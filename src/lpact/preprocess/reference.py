@@ -14,9 +14,9 @@ from lpact.codes import Reason
 from lpact.datasets._finding import Finding
 from lpact.datasets.base import Recording, TimeSeries, Units
 from lpact.datasets.series import StreamedSeries, UnitBlocks, read_units
-from lpact.errors import RecordingError
+from lpact.errors import MOST_LISTED, RecordingError
 from lpact.math.types import BoolArray, FloatArray
-from lpact.preprocess.checks import listed
+from lpact.wording import listed
 
 MAX_DISTANCE_MM = 20.0
 """Contacts farther apart than this are no neighbours, whatever their names say."""
@@ -101,7 +101,7 @@ def rereference(
             raise RecordingError(
                 "no channel of the recording has a neighbour to be referenced to",
                 where=f"{recording.where}, option 'preprocess.reference'",
-                got=f"'{kind}' with the units {listed(units.ids)}",
+                got=f"'{kind}' with the units {listed(units.ids, MOST_LISTED)}",
                 expected="contacts of a shaft or strip, named by letters and rising numbers (LA1, LA2 …)",
                 remedy='choose reference = "average" or "none", or widen the selection of channels',
             )
@@ -237,7 +237,7 @@ def _finding(
         reason=reason,
         severity=severity,
         where=recording.where,
-        found=f"{len(channels)} of {len(ids)} channels: {listed([ids[i] for i in channels])}",
+        found=f"{len(channels)} of {len(ids)} channels: {listed([ids[i] for i in channels], MOST_LISTED)}",
         expected=expected,
         remedy=remedy,
     )

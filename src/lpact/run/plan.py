@@ -26,6 +26,7 @@ from lpact.run.machine import Limits, held_bytes, machine_limits
 from lpact.run.measure import Measuring
 from lpact.run.stages import AUDIT, DECISION, FEATURES, REPORT, TABLES
 from lpact.tables import MODEL_FILES, find_table
+from lpact.wording import counted, size
 
 FACTOR = 2
 """First estimates are right up to about this factor."""
@@ -328,7 +329,7 @@ def _memory_problem(
     most = min(workers - 1, limits.cores or workers)
     fitting = next((n for n in range(most, 0, -1) if memory_with(stages, n) <= allowed), 0)
     if fitting:
-        advice = f"use --workers {fitting}, which needs about {gib(memory_with(stages, fitting))}"
+        advice = f"use --workers {fitting}, which needs about {size(memory_with(stages, fitting))}"
     elif largest.shared:
         advice = (
             f"lower readout.memory_gib (now {memory_gib:g}), use fewer units (preprocess.channels or grid.units = "
@@ -336,12 +337,12 @@ def _memory_problem(
         )
     else:
         advice = "lower controls.draws or stripping.mismatch_draws, divide the study, or use a machine with more memory"
-    counted = "1 worker" if workers == 1 else f"{workers} workers"
     return (
         "memory is short",
-        f"about {gib(needed)} of memory with {counted}, most of it in the stage '{largest.stage}', where one process "
-        f"needs {gib(largest.peak_bytes)}",
-        f"at most {gib(allowed)} of this machine's {gib(limits.memory)}",
+        f"about {size(needed)} of memory with {counted(workers, 'worker')}, most of it in the stage "
+        f"'{largest.stage}', where one process "
+        f"needs {size(largest.peak_bytes)}",
+        f"at most {size(allowed)} of this machine's {size(limits.memory)}",
         advice,
     )
 
@@ -351,17 +352,12 @@ def _disk_problem(
 ) -> _Problem | None:
     if free is None or needed <= free:
         return None
-    advice = f"free {gib(needed - free)} there, or choose a folder on another disk with {option}"
+    advice = f"free {size(needed - free)} there, or choose a folder on another disk with {option}"
     if report and needed - report <= free:
         advice += "; or leave the report out (--no-report)"
     return (
         "the disk is too full",
-        f"about {gib(needed)} to write for {folder}",
-        f"at most the {gib(free)} that are free",
+        f"about {size(needed)} to write for {folder}",
+        f"at most the {size(free)} that are free",
         advice,
     )
-
-
-def gib(n_bytes: float) -> str:
-    """Bytes in GiB or MiB, for messages."""
-    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"

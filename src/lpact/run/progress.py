@@ -16,6 +16,7 @@ from rich.table import Column
 from rich.text import Text
 
 from lpact.run.stages import FEATURES, FIRST, LAST
+from lpact.wording import plain
 
 if TYPE_CHECKING:
     from lpact.run.executors.base import TaskFailure, TaskRecord
@@ -218,13 +219,6 @@ class RunProgress:
         """Seconds spent on sets of features, which are extracted one by one under their own names."""
         own = (*self.expected, *FIRST, *LAST)
         return sum(s.seconds(self.clock()) for name, s in self.stages.items() if name not in own)
-
-
-def plain(text: str) -> str:
-    """Text with control characters escaped."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
 
 
 def time_left(seconds: float) -> str:

@@ -27,6 +27,7 @@ from lpact.tables import (
     PREREGISTRATION_ITEMS,
     find_table,
 )
+from lpact.wording import counted, plain
 
 ABSENT, SAME = "nothing", "the same"
 DEPOSITED = "digest that was deposited"
@@ -51,19 +52,9 @@ class Line(NamedTuple):
         """The line as a row of the table."""
         group, *texts, followed = self
         names = ("item", "registered", "found", "detail")
-        row = dict(zip(names, map(one_line, texts), strict=True))
+        row = dict(zip(names, map(plain, texts), strict=True))
         same = self.registered == self.found if followed is None else followed
         return {"followed": same, "item_group": group, **row}
-
-
-def one_line(text: str) -> str:
-    """Text with control characters and lone surrogates escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def counted(n: int, noun: str) -> str:
-    """``1 option``, ``2 options``."""
-    return f"{n:,} {noun if n == 1 else noun + 's'}"
 
 
 def check(
@@ -154,7 +145,7 @@ def _about_registration(
         now, why = "the run was made without a registration", "the run does not show the order"
         followed = False
     elif made_with != found:
-        now, followed = f"the run was made with another registration, {one_line(made_with)}", False
+        now, followed = f"the run was made with another registration, {plain(made_with)}", False
     elif reused is not None:
         now, why, followed = f"{reused.n_results}{NOT_UNDER_IT}", reused.why, False
     yield Line("registration", BEFORE_RUN, moment, now, why, followed)

@@ -318,7 +318,7 @@ def test_without_sound_proxies_are_looked_at_under_their_own_name() -> None:
 
 def test_with_sound_no_proxy_is_needed(sounds: Path) -> None:
     found = assay(make_recording(planted(0.1)), tale(sounds))
-    assert set(found[PROXY]["reason"]) == {"sound_at_hand"}
+    assert set(found[PROXY]["reason"]) == {"sound_available"}
     assert not found[PROXY]["gate_pass"].any()
 
 
@@ -419,4 +419,4 @@ def test_a_dataset_without_recordings_says_so(sounds: Path) -> None:
         assert set(rows["gate"]) == {"not_computed"}
         assert set(rows["n_recordings"]) == {0}
     proxies = tables[PROXY_SUMMARY.name].filter(dataset="set")
-    assert set(proxies["reason"]) == {"sound_at_hand"}
+    assert set(proxies["reason"]) == {"sound_available"}

@@ -200,7 +200,7 @@ def _followers(
     }
     for proxy in PROXIES:
         if not isinstance(sound, AbsentMedium):
-            made[proxy] = AbsentMedium(Reason.SOUND_AT_HAND, envelope_source(stimulus))
+            made[proxy] = AbsentMedium(Reason.SOUND_AVAILABLE, envelope_source(stimulus))
         elif place.kind == EPOCHS:
             made[proxy] = AbsentMedium(Reason.NOT_CONTINUOUS, "")
         else:
