@@ -18,7 +18,7 @@ from lpact.web.address import FACET, AddressError, parse_value
 from lpact.web.database import Database
 from lpact.web.guard import HEADERS, host_name
 from lpact.web.pages import browse, matrix
-from lpact.web.shelf import Shelf, unique_slugs
+from lpact.web.runs import open_runs, unique_slugs
 
 BASE = "http://127.0.0.1"
 TABLE = "decisions/lpact_decision_table"
@@ -351,7 +351,7 @@ def test_folders_that_are_no_runs(tmp_path: Path, tiny_run: Path) -> None:
     with pytest.raises(RunError, match="the folder does not exist") as told:
         create_app([tiny_run, tmp_path / "nowhere"])
     assert told.value.where == str(tmp_path / "nowhere")
-    with pytest.raises(RunError, match="no run to show"):
+    with pytest.raises(RunError, match="no run is given"):
         create_app([])
 
 
@@ -367,8 +367,8 @@ def test_slugs_are_plain_and_told_apart() -> None:
 
 
 def test_the_same_run_twice_is_shown_twice(tiny_run: Path) -> None:
-    shelf = Shelf([tiny_run, tiny_run])
-    assert [run.slug for run in shelf.runs] == ["tiny", "tiny-2"]
+    opened = open_runs([tiny_run, tiny_run])
+    assert [run.slug for run in opened] == ["tiny", "tiny-2"]
 
 
 def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch, tiny_run: Path) -> None:

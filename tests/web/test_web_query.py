@@ -11,16 +11,16 @@ import pytest
 from lpact.tables import declared_tables
 from lpact.web.address import find_column
 from lpact.web.database import Cache, Database
-from lpact.web.query import Condition, Question, Source, count, page, tally, values
-from lpact.web.shelf import Shelf
+from lpact.web.query import Condition, Query, Source, count, page, value_counts, values
+from lpact.web.runs import open_runs
 
 TABLE = declared_tables()["relational/profile_similarity_scores"]
 
 
 @pytest.fixture(scope="module")
 def source(tiny_run: Path) -> Iterator[Source]:
-    shelf = Shelf([tiny_run])
-    return Source(TABLE, (shelf.runs[0].file(TABLE),))
+    opened = open_runs([tiny_run])
+    return Source(TABLE, (opened[0].file(TABLE),))
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +36,10 @@ def database(source: Source) -> Iterator[Database]:
 
 
 def test_pages_follow_each_other(database: Database, source: Source, frame: pl.DataFrame) -> None:
-    question = Question(source)
-    seen = [row for at in range(0, frame.height, 100) for row in page(database, question, at, 100)]
+    query = Query(source)
+    seen = [row for at in range(0, frame.height, 100) for row in page(database, query, at, 100)]
     assert seen == frame.to_dicts()
-    assert page(database, question, frame.height, 100) == []
+    assert page(database, query, frame.height, 100) == []
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -52,11 +52,11 @@ def test_sorted_pages_are_those_of_a_stable_sort(
     descending: bool,
 ) -> None:
     keep = Condition(find_column(TABLE, "model"), "is", "drift")
-    question = Question(source, (keep,), sort=find_column(TABLE, name), descending=descending)
+    query = Query(source, (keep,), sort=find_column(TABLE, name), descending=descending)
     expected = frame.filter(model="drift").sort(
         name, descending=descending, nulls_last=True, maintain_order=True
     )
-    seen = [row for at in range(0, expected.height, 7) for row in page(database, question, at, 7)]
+    seen = [row for at in range(0, expected.height, 7) for row in page(database, query, at, 7)]
     assert seen == expected.to_dicts()
 
 
@@ -64,12 +64,12 @@ def test_missing_numbers_come_last_both_ways(
     database: Database, source: Source, frame: pl.DataFrame, tiny_run: Path
 ) -> None:
     table = declared_tables()["decisions/lpact_decision_table"]
-    shelf = Shelf([tiny_run])
-    own = Source(table, (shelf.runs[0].file(table),))
+    opened = open_runs([tiny_run])
+    own = Source(table, (opened[0].file(table),))
     reader = Database([own.files[0].path])
     for descending in (False, True):
-        question = Question(own, sort=find_column(table, "p_value"), descending=descending)
-        seen = [row["p_value"] for row in page(reader, question, 0, 100)]
+        query = Query(own, sort=find_column(table, "p_value"), descending=descending)
+        seen = [row["p_value"] for row in page(reader, query, 0, 100)]
         n_missing = seen.count(None)
         assert 0 < n_missing < len(seen)
         assert seen[-n_missing:] == [None] * n_missing
@@ -83,14 +83,14 @@ def test_search_looks_into_every_text_column(
     found = pl.any_horizontal(
         pl.col(pl.String).str.to_lowercase().str.contains(text.lower(), literal=True)
     )
-    assert count(database, Question(source, search=text)) == frame.filter(found).height
+    assert count(database, Query(source, search=text)) == frame.filter(found).height
 
 
 def test_values_and_tallies(database: Database, source: Source, frame: pl.DataFrame) -> None:
     column = find_column(TABLE, "condition")
     assert values(database, source, column) == sorted(frame["condition"].unique())
     expected = dict(frame["condition"].value_counts().iter_rows())
-    assert tally(database, Question(source), column) == expected
+    assert value_counts(database, Query(source), column) == expected
 
 
 def test_a_cache_forgets_the_oldest() -> None:

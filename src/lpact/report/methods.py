@@ -148,7 +148,7 @@ def _written(
 
 
 def overview(config: StudyConfig, analyses: Mapping[str, Analysis]) -> list[str]:
-    """What was asked."""
+    """The study and its analyses."""
     used = listed([f"{name} ({plain(own.summary.rstrip('.'))})" for name, own in analyses.items()])
     return [f"The study {plain(config.name)} was analysed with {used}."]
 

@@ -1,4 +1,4 @@
-"""BibTeX entries, and which of them stand for readers, controls, mechanisms and software.
+"""BibTeX entries, and which of them belong to readers, controls, mechanisms and software.
 
 Entries are in ``references.bib`` beside this file. A field that is not known for certain is left out there. What a run
 cites is what its Methods section cites (`lpact.report.methods.cited_keys`).
@@ -132,7 +132,7 @@ def entries() -> Mapping[str, str]:
 
 
 def author_and_year(key: str) -> str:
-    """A reference as it stands in running text: ``Hoerl & Kennard 1970``; without authors, its `key` field."""
+    """A reference in running text: ``Hoerl & Kennard 1970``; without authors, its `key` field."""
     entry = entries()[key]
     year = _field(entry, "year")
     people = _field(entry, "author")

@@ -86,7 +86,7 @@ def write_report(
     workers
         Processes that draw and write meanwhile; with more than none, a script must guard its entry point.
     tell
-        Called with what is being done, for those who wait.
+        Called with a few words on each step.
     """
     folder = run.root / REPORT_FOLDER if out is None else Path(out)
     refuse_foreign(folder)

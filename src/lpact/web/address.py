@@ -30,7 +30,7 @@ class AddressError(LPactError):
     status = 400
 
 
-class NotHereError(LPactError):
+class NotFoundError(LPactError):
     """An address without a page."""
 
     status = 404
@@ -138,7 +138,7 @@ def read_conditions(address: Address, table: Table) -> tuple[Condition, ...]:
 
 
 def free_conditions(address: Address) -> list[tuple[str, str, str]]:
-    """Column, relation and value of every free condition, as they stand in the address."""
+    """Column, relation and value of every free condition, as the address has them."""
     columns, operators, texts = (address.all(name) for name in ("col", "op", "val"))
     if not len(columns) == len(operators) == len(texts):
         got = f"{len(columns)} col, {len(operators)} op and {len(texts)} val"
@@ -203,6 +203,26 @@ def _finite(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class Facet:
+    """A filter: its parameter, its name in words, its options, and the chosen one; labels are shown as words."""
+
+    name: str
+    word: str
+    options: list[str]
+    chosen: str
+    spoken: bool = False
+
+
+def facet(address: Address, name: str, column: str, options: Sequence[object]) -> Facet:
+    """The filter of a column; the chosen value is always among its options."""
+    chosen = address.get(name)
+    texts = [str(option) for option in options if option != ""]
+    if chosen and chosen not in texts:
+        texts.append(chosen)
+    return Facet(name, column.replace("_", " "), texts, chosen, spoken=column == "label")
 
 
 def canonical(path: str, given: Iterable[tuple[str, str]], known: Sequence[str]) -> Address:

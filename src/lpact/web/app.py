@@ -14,12 +14,12 @@ from starlette.responses import RedirectResponse, Response
 
 from lpact.errors import LPactError
 from lpact.report.explanation import read_file
-from lpact.web.address import NotHereError
+from lpact.web.address import NotFoundError
 from lpact.web.database import Database
 from lpact.web.guard import HEADERS, Guard
 from lpact.web.pages import browse, claim, compare, matrix, overview
-from lpact.web.shelf import Shelf
-from lpact.web.site import HERE, Elsewhere, Site, build_templates
+from lpact.web.runs import open_runs
+from lpact.web.site import HERE, Redirect, Site, build_templates
 
 STATIC = {
     "explorer.css": "text/css; charset=utf-8",
@@ -31,9 +31,9 @@ STATIC = {
 
 def build(runs: Sequence[str | Path], hosts: Sequence[str]) -> FastAPI:
     """An application over ``runs`` that answers to the names ``hosts``."""
-    shelf = Shelf(runs)
-    paths = [run.path(table) for run in shelf.runs for table in run.tables()]
-    site = Site(shelf, Database(paths), build_templates())
+    opened = open_runs(runs)
+    paths = [run.path(table) for run in opened for table in run.tables()]
+    site = Site(opened, Database(paths), build_templates())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -87,7 +87,7 @@ def _handler(site: Site, answer: Callable[..., Response]) -> Callable[[Request],
     def handle(request: Request) -> Response:
         try:
             return answer(site, request)
-        except Elsewhere as other:
+        except Redirect as other:
             return RedirectResponse(str(other), 303)
         except LPactError as error:
             return site.error(request, error, getattr(error, "status", 500))
@@ -95,5 +95,5 @@ def _handler(site: Site, answer: Callable[..., Response]) -> Callable[[Request],
     return handle
 
 
-def _nowhere() -> NotHereError:
-    return NotHereError("there is no such page", remedy="start from the overview")
+def _nowhere() -> NotFoundError:
+    return NotFoundError("there is no such page", remedy="start from the overview")

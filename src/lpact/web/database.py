@@ -127,5 +127,5 @@ class Cache:
 
 
 def _literal(text: str) -> str:
-    """A text as SQL; used for paths of the shelf alone, in the one setting that takes no parameter."""
+    """A text as SQL; used for paths of runs alone, in the one setting that takes no parameter."""
     return "'" + text.replace("'", "''") + "'"

@@ -16,15 +16,15 @@ from starlette.responses import Response, StreamingResponse
 from lpact.store import csv_rows
 from lpact.tables import Table
 from lpact.web.database import Database
-from lpact.web.query import Question, select
+from lpact.web.query import Query, select
 
 _TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 
 
-def attachment(database: Database, question: Question, name: str, form: str) -> Response:
-    """A file to be saved; the first rows are asked for before the answer starts, so that an error is a page."""
-    table = question.source.table
-    pieces = database.batches(*select(question))
+def attachment(database: Database, query: Query, name: str, form: str) -> Response:
+    """A file to be saved; the first rows are read before the response starts, so that an error is a page."""
+    table = query.source.table
+    pieces = database.batches(*select(query))
     write = as_csv if form == "csv" else as_json
     return StreamingResponse(
         write(pieces, table),
@@ -41,7 +41,7 @@ def as_csv(pieces: Iterator[pl.DataFrame], table: Table) -> Iterator[bytes]:
 
 
 def as_json(pieces: Iterator[pl.DataFrame], table: Table) -> Iterator[bytes]:
-    """A list of objects, one a row."""
+    """A list of objects, one per row."""
     lead = "[\n"
     for piece in pieces:
         rows = (

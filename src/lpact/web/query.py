@@ -13,7 +13,7 @@ import polars as pl
 
 from lpact.tables import Column, Table
 from lpact.web.database import Database
-from lpact.web.shelf import TableFile
+from lpact.web.runs import TableFile
 
 MOST_VALUES = 2_000
 """Distinct values of a column up to which they are listed."""
@@ -76,7 +76,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Question:
+class Query:
     """Which rows of a source, in which order; without ``sort`` the order of the key."""
 
     source: Source
@@ -113,29 +113,29 @@ def is_list(column: Column) -> bool:
     return column.dtype.startswith("list")
 
 
-def count(database: Database, question: Question) -> int:
+def count(database: Database, query: Query) -> int:
     """How many rows there are; counted once for every filter."""
 
     def look() -> int:
         given = _Parameters()
-        source = question.source.sql(given)
-        sql = _select("count(*)", source, _where(question, given))
+        source = query.source.sql(given)
+        sql = _select("count(*)", source, _where(query, given))
         return int(database.rows(sql, given.values)[0][0])
 
-    return database.answers.get(("count", question.filter_key), look)
+    return database.answers.get(("count", query.filter_key), look)
 
 
-def tally(database: Database, question: Question, column: Column) -> dict[Any, int]:
+def value_counts(database: Database, query: Query, column: Column) -> dict[Any, int]:
     """How many rows every value of a column has."""
 
     def look() -> dict[Any, int]:
         given = _Parameters()
-        source = question.source.sql(given)
-        where = _where(question, given)
+        source = query.source.sql(given)
+        where = _where(query, given)
         sql = _select(f"{quoted(column)}, count(*)", source, where, "GROUP BY 1 ORDER BY 1")
         return dict(database.rows(sql, given.values))
 
-    return database.answers.get(("tally", question.filter_key, column.name), look)
+    return database.answers.get(("value_counts", query.filter_key, column.name), look)
 
 
 def values(database: Database, source: Source, column: Column) -> list[Any] | None:
@@ -152,49 +152,49 @@ def values(database: Database, source: Source, column: Column) -> list[Any] | No
     return database.answers.get(("values", source.key, column.name), look)
 
 
-def page(database: Database, question: Question, offset: int, limit: int) -> list[dict[str, Any]]:
+def page(database: Database, query: Query, offset: int, limit: int) -> list[dict[str, Any]]:
     """One page of rows by column name; a list is cut to its head, with its length as ``(head, length)``."""
-    columns = question.source.table.columns
+    columns = query.source.table.columns
     shown = ", ".join(_shortened(column) for column in columns)
     part = f"LIMIT {limit:d} OFFSET {offset:d}"
     given = _Parameters()
-    source = question.source.sql(given)
-    where = _where(question, given)
-    if question.source.position and question.sort is not None:
+    source = query.source.sql(given)
+    where = _where(query, given)
+    if query.source.position and query.sort is not None:
         # Sorting places alone is quicker than sorting whole rows.
-        position = question.source.position
-        sql = _select(position, source, where, _order(question), part)
+        position = query.source.position
+        sql = _select(position, source, where, _order(query), part)
         places = [row[0] for row in database.rows(sql, given.values)]
         given = _Parameters()
-        source = question.source.sql(given)
+        source = query.source.sql(given)
         where = f"WHERE {position} IN {given.add(places)}"
         found = database.rows(_select(f"{position}, {shown}", source, where), given.values)
         by_place = {row[0]: row[1:] for row in found}
         found = [by_place[place] for place in places]
     else:
-        found = database.rows(_select(shown, source, where, _order(question), part), given.values)
+        found = database.rows(_select(shown, source, where, _order(query), part), given.values)
     return [_named(columns, row) for row in found]
 
 
 def head(database: Database, file: TableFile) -> pl.DataFrame:
-    """The declared columns of a file without rows; an error where one is not there."""
+    """The declared columns of a file without rows; an error where one is missing."""
     given = _Parameters()
     shown = ", ".join(quoted(column) for column in file.table.columns)
     return database.frame(_select(shown, _scan(given, file), "LIMIT 0"), given.values)
 
 
-def select(question: Question) -> tuple[str, dict[str, Any]]:
-    """All rows of a question, whole, as a statement with its parameters."""
+def select(query: Query) -> tuple[str, dict[str, Any]]:
+    """All rows of a query, whole, as a statement with its parameters."""
     given = _Parameters()
-    source = question.source.sql(given)
-    shown = ", ".join(quoted(column) for column in question.source.table.columns)
-    where = _where(question, given)
-    return _select(shown, source, where, _order(question)), given.values
+    source = query.source.sql(given)
+    shown = ", ".join(quoted(column) for column in query.source.table.columns)
+    where = _where(query, given)
+    return _select(shown, source, where, _order(query)), given.values
 
 
-def with_condition(question: Question, column: Column, value: Any) -> Question:
-    """The question with one more column that must have one value."""
-    return replace(question, conditions=(*question.conditions, Condition(column, "is", value)))
+def with_condition(query: Query, column: Column, value: Any) -> Query:
+    """The query with one more column that must have one value."""
+    return replace(query, conditions=(*query.conditions, Condition(column, "is", value)))
 
 
 def _select(shown: str, source: str, *rest: str) -> str:
@@ -220,23 +220,23 @@ def _named(columns: Sequence[Column], row: Sequence[Any]) -> dict[str, Any]:
     return made
 
 
-def _order(question: Question) -> str:
+def _order(query: Query) -> str:
     """Ties and rows without an own order follow run and key, or the place in the file."""
     parts = []
-    if question.sort is not None:
-        way = "DESC" if question.descending else "ASC"
-        parts.append(f"{quoted(question.sort)} {way} NULLS LAST")
-    if question.source.position:
-        parts += [question.source.position] if parts else []
+    if query.sort is not None:
+        way = "DESC" if query.descending else "ASC"
+        parts.append(f"{quoted(query.sort)} {way} NULLS LAST")
+    if query.source.position:
+        parts += [query.source.position] if parts else []
     else:
-        parts += [f'"{RUN}"', *(f'"{name}"' for name in question.source.table.key)]
+        parts += [f'"{RUN}"', *(f'"{name}"' for name in query.source.table.key)]
     return f"ORDER BY {', '.join(parts)}" if parts else ""
 
 
-def _where(question: Question, given: _Parameters) -> str:
-    parts = [_condition(condition, given) for condition in question.conditions]
-    if question.search:
-        parts.append(_search(question, given))
+def _where(query: Query, given: _Parameters) -> str:
+    parts = [_condition(condition, given) for condition in query.conditions]
+    if query.search:
+        parts.append(_search(query, given))
     return f"WHERE {' AND '.join(parts)}" if parts else ""
 
 
@@ -252,8 +252,8 @@ def _condition(condition: Condition, given: _Parameters) -> str:
     return f"{name} {_COMPARE[condition.operator]} {value}"
 
 
-def _search(question: Question, given: _Parameters) -> str:
+def _search(query: Query, given: _Parameters) -> str:
     """Rows with the text in any text column, whatever its case."""
-    wanted = given.add(question.search.lower())
-    names = [quoted(column) for column in question.source.table.columns if column.dtype == "str"]
+    wanted = given.add(query.search.lower())
+    names = [quoted(column) for column in query.source.table.columns if column.dtype == "str"]
     return f"({' OR '.join(f'contains(lower({name}), {wanted})' for name in names) or 'false'})"

@@ -82,7 +82,7 @@ def run_server(
 
 
 def listen(address: Address) -> socket.socket:
-    """A socket at the address; the default port gives way to a free one, a port that was asked for does not."""
+    """A socket at the address; if the default port is in use, a free one is taken."""
     wanted = [address.default_port, 0] if address.port is None else [address.port]
     for port in wanted:
         try:
@@ -100,18 +100,10 @@ def listen(address: Address) -> socket.socket:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, place = socket.getaddrinfo(
+    where = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(place)
-        listening.listen(128)
-    except OSError:
-        listening.close()
-        raise
-    return listening
+    return socket.create_server(where[4][:2], family=where[0], backlog=128)
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""What all pages share: the shelf, the database, the templates, and the way to answer."""
+"""What all pages share: the runs, the database, the templates, and the way to answer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from lpact.report import values
 from lpact.store import empty
 from lpact.tables import Column, Table, declared_tables
 from lpact.tables import find_table as declared_table
-from lpact.web.address import Address, NotHereError, canonical, find_column, read_choice
+from lpact.web.address import Address, NotFoundError, canonical, find_column, read_choice
 from lpact.web.database import Database
-from lpact.web.query import RUN, Condition, Question, Source, head, select
-from lpact.web.shelf import Shelf, ShelfRun, TableFile
+from lpact.web.query import RUN, Condition, Query, Source, head, select
+from lpact.web.runs import OpenRun, TableFile
 
 HERE = Path(__file__).parent
 PROFILE = "gate_profile"
@@ -48,7 +48,7 @@ def profiles_of(claims: ClaimTable) -> dict[str, str]:
 class Unread:
     """A run whose decisions cannot be read, and why."""
 
-    run: ShelfRun
+    run: OpenRun
     problem: LPactError
 
 
@@ -56,7 +56,7 @@ class Unread:
 class Site:
     """An explorer: its runs, its database and its templates."""
 
-    shelf: Shelf
+    runs: tuple[OpenRun, ...]
     database: Database
     templates: Environment
 
@@ -65,7 +65,7 @@ class Site:
     ) -> Response:
         """A page from a template."""
         made = self.templates.get_template(template).render(
-            runs=self.shelf.runs, here=request.url.path, n_analyses=len(self.analyses()), **context
+            runs=self.runs, here=request.url.path, n_analyses=len(self.analyses()), **context
         )
         return HTMLResponse(made, status)
 
@@ -73,26 +73,26 @@ class Site:
         """A page that says what is wrong and what to do."""
         return self.page(request, "error.html", status=status, error=error, code=status)
 
-    def run(self, slug: str) -> ShelfRun:
+    def run(self, slug: str) -> OpenRun:
         """A run by its slug."""
-        found = self.shelf.find(slug)
+        found = next((run for run in self.runs if run.slug == slug), None)
         if found is None:
-            raise NotHereError(
+            raise NotFoundError(
                 "there is no such run here",
                 got=values.shortened(slug, 80),
                 expected="one of the runs that the explorer was started with",
-                remedy=did_you_mean(slug[:80], [run.slug for run in self.shelf.runs]),
+                remedy=did_you_mean(slug[:80], [run.slug for run in self.runs]),
             )
         return found
 
-    def source(self, run: ShelfRun, table: Table) -> Source:
+    def source(self, run: OpenRun, table: Table) -> Source:
         """One table of one run, checked."""
         return Source(table, (run.file(table),))
 
     def analyses(self) -> dict[str, Analysis]:
         """The analyses of all runs that can be read here, by name."""
         found: dict[str, Analysis] = {}
-        for run in self.shelf.runs:
+        for run in self.runs:
             with suppress(LPactError):
                 found = run.analyses | found
         return found
@@ -101,10 +101,10 @@ class Site:
         """The analysis that an address names; without a name, the first."""
         known = self.analyses()
         if not known:
-            self.shelf.runs[0].analyses  # noqa: B018  # raises the reason
+            self.runs[0].analyses  # noqa: B018  # raises the reason
         return known[read_choice(address, "analysis", list(known), next(iter(known)))]
 
-    def matrix(self, runs: Sequence[ShelfRun], analysis: Analysis) -> tuple[Source, list[Unread]]:
+    def matrix(self, runs: Sequence[OpenRun], analysis: Analysis) -> tuple[Source, list[Unread]]:
         """Claims of one analysis in those runs that can be read, and the other runs; an error where none can be."""
         files: dict[str, TableFile] = {}
         unread: list[Unread] = []
@@ -134,8 +134,8 @@ class Site:
         return file
 
 
-def _other_analysis(runs: Sequence[ShelfRun], analysis: Analysis) -> NotHereError:
-    return NotHereError(
+def _other_analysis(runs: Sequence[OpenRun], analysis: Analysis) -> NotFoundError:
+    return NotFoundError(
         f"no chosen run has the analysis '{analysis.name}'",
         where=", ".join(run.slug for run in runs),
         got=", ".join(runs[0].analyses),
@@ -144,13 +144,13 @@ def _other_analysis(runs: Sequence[ShelfRun], analysis: Analysis) -> NotHereErro
     )
 
 
-def rows_of(site: Site, run: ShelfRun, table: str, /, **equals: Value) -> pl.DataFrame:
+def rows_of(site: Site, run: OpenRun, table: str, /, **equals: Value) -> pl.DataFrame:
     """Rows of a run's table whose columns have these values, in the order of the key."""
     declared = declared_table(table)
     if not run.has(declared):
         return empty(declared)
-    question = Question(site.source(run, declared), equal(declared, equals))
-    return site.database.frame(*select(question))
+    query = Query(site.source(run, declared), equal(declared, equals))
+    return site.database.frame(*select(query))
 
 
 def equal(table: Table, equals: Mapping[str, Value]) -> tuple[Condition, ...]:
@@ -161,7 +161,7 @@ def equal(table: Table, equals: Mapping[str, Value]) -> tuple[Condition, ...]:
 class Tables(Mapping[str, pl.DataFrame]):
     """The tables of a run by name, each read by the database when it is used."""
 
-    def __init__(self, site: Site, run: ShelfRun) -> None:
+    def __init__(self, site: Site, run: OpenRun) -> None:
         self._site, self._run = site, run
         self._names = tuple(table.name for table in run.tables())
 
@@ -177,11 +177,11 @@ class Tables(Mapping[str, pl.DataFrame]):
         return len(self._names)
 
 
-def find_table(run: ShelfRun, name: str) -> Table:
+def find_table(run: OpenRun, name: str) -> Table:
     """A declared table that the run has."""
     table = declared_tables().get(name)
     if table is None or not run.has(table):
-        raise NotHereError(
+        raise NotFoundError(
             f"the run '{run.slug}' has no such table",
             got=values.shortened(name, 80),
             expected="a table that the run wrote",
@@ -190,16 +190,16 @@ def find_table(run: ShelfRun, name: str) -> Table:
     return table
 
 
-class Elsewhere(Exception):
+class Redirect(Exception):
     """A request whose address is not in its one form; the answer is a redirect."""
 
 
 def read_address(request: Request, known: Sequence[str]) -> Address:
-    """The address in its one form; raises `Elsewhere` where the request has another one."""
+    """The address in its one form; raises `Redirect` where the request has another one."""
     given = request.query_params.multi_items()
     address = canonical(request.url.path, given, known)
     if list(address.pairs) != list(given):
-        raise Elsewhere(str(address))
+        raise Redirect(str(address))
     return address
 
 

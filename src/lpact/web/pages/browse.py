@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,7 +12,9 @@ from lpact.web.address import (
     FACET,
     PAGE_SIZES,
     Address,
+    Facet,
     Paging,
+    facet,
     free_conditions,
     read_choice,
     read_conditions,
@@ -23,8 +23,8 @@ from lpact.web.address import (
     read_text,
 )
 from lpact.web.downloads import attachment
-from lpact.web.query import OPERATORS, Question, count, page, values
-from lpact.web.shelf import ShelfRun
+from lpact.web.query import OPERATORS, Query, count, page, values
+from lpact.web.runs import OpenRun
 from lpact.web.site import Site, find_table, read_address
 
 KNOWN = (FACET, "q", "col", "op", "val", "sort", "dir", "page", "size")
@@ -32,22 +32,13 @@ MOST_OPTIONS = 200
 MOST_FACETS = 8
 
 
-@dataclass(frozen=True)
-class Facet:
-    """A key column that can be held to one of its values: the text that stands for it, and how it is shown."""
-
-    column: str
-    options: list[str]
-    chosen: str
-
-
 def show(site: Site, request: Request) -> Response:
     """One page of a table."""
     address = read_address(request, KNOWN)
     run, table = _find(site, request)
-    question = ask(site, address, run, table)
+    query = ask(site, address, run, table)
     size = int(read_choice(address, "size", [str(n) for n in PAGE_SIZES], str(DEFAULT_SIZE)))
-    total = count(site.database, question)
+    total = count(site.database, query)
     paging = Paging(address, total, size, read_number(address, "page", 1))
     return site.page(
         request,
@@ -55,14 +46,14 @@ def show(site: Site, request: Request) -> Response:
         run=run,
         table=table,
         address=address,
-        rows=page(site.database, question, paging.offset, size),
+        rows=page(site.database, query, paging.offset, size),
         paging=paging,
-        n_all=count(site.database, Question(question.source)),
-        facets=facets(site, question, address),
+        n_all=count(site.database, Query(query.source)),
+        facets=facets(site, query, address),
         free=free_conditions(address),
         operators=OPERATORS,
-        sort=question.sort.name if question.sort else "",
-        descending=question.descending,
+        sort=query.sort.name if query.sort else "",
+        descending=query.descending,
         sizes=PAGE_SIZES,
         download=address.but("page", "size").to(f"/runs/{run.slug}/download/{table.name}.csv"),
         download_json=address.but("page", "size").to(
@@ -79,30 +70,27 @@ def download(site: Site, request: Request, form: str) -> Response:
     return attachment(site.database, ask(site, address, run, table), name, form)
 
 
-def ask(site: Site, address: Address, run: ShelfRun, table: Table) -> Question:
-    """The question that an address stands for."""
+def ask(site: Site, address: Address, run: OpenRun, table: Table) -> Query:
+    """The query of an address."""
     sort, descending = read_sort(address, table)
     conditions = read_conditions(address, table)
-    return Question(site.source(run, table), conditions, read_text(address, "q"), sort, descending)
+    return Query(site.source(run, table), conditions, read_text(address, "q"), sort, descending)
 
 
-def facets(site: Site, question: Question, address: Address) -> list[Facet]:
+def facets(site: Site, query: Query, address: Address) -> list[Facet]:
     """The key columns of more than one and not too many values, for lists to choose from."""
     made: list[Facet] = []
-    table = question.source.table
+    table = query.source.table
     for column in table.columns:
         if column.dtype not in ("str", "int", "bool") or column.name not in _offered(table):
             continue
-        known = values(site.database, question.source, column)
+        known = values(site.database, query.source, column)
         chosen = address.get(f"{FACET}{column.name}")
         few = known is not None and 1 < len(known) <= MOST_OPTIONS and len(made) < MOST_FACETS
         if not chosen and not few:
             continue
         options = [cell(v) if isinstance(v, bool) else str(v) for v in (known or [])[:MOST_OPTIONS]]
-        options = [option for option in options if option]
-        if chosen and chosen not in options:
-            options.append(chosen)
-        made.append(Facet(column.name, options, chosen))
+        made.append(facet(address, f"{FACET}{column.name}", column.name, options))
     return made
 
 
@@ -110,7 +98,7 @@ def _offered(table: Table) -> set[str]:
     return {*table.key, "reason", "label", "gate_profile"}
 
 
-def _find(site: Site, request: Request) -> tuple[ShelfRun, Table]:
+def _find(site: Site, request: Request) -> tuple[OpenRun, Table]:
     run = site.run(str(request.path_params["slug"]))
     folder, name = (str(request.path_params[part]) for part in ("folder", "name"))
     return run, find_table(run, f"{folder}/{name}")

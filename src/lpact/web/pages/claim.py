@@ -17,13 +17,13 @@ from lpact.web.address import (
     FACET,
     Address,
     AddressError,
-    NotHereError,
+    NotFoundError,
     find_column,
     parse_value,
     read_choice,
 )
-from lpact.web.query import RUN, Question, count
-from lpact.web.shelf import ShelfRun
+from lpact.web.query import RUN, Query, count
+from lpact.web.runs import OpenRun
 from lpact.web.site import (
     PROFILE,
     Site,
@@ -47,8 +47,8 @@ def show(site: Site, request: Request) -> Response:
     claim = _claim(address, analysis)
     table = analysis.claims.table
     key = {**claim, **({PROFILE: profile} if profile else {})}
-    if count(site.database, Question(site.source(run, table), equal(table, key))) != 1:
-        raise NotHereError(
+    if count(site.database, Query(site.source(run, table), equal(table, key))) != 1:
+        raise NotFoundError(
             f"the run '{run.slug}' has no such claim",
             got=" / ".join(map(str, claim.values()))[:200],
             expected=f"a claim of the analysis {analysis.name}",
@@ -89,7 +89,7 @@ def _claim(address: Address, analysis: Analysis) -> dict[str, Value]:
     return claim
 
 
-def _rows_address(run: ShelfRun, table: Table, equals: Mapping[str, Value]) -> str:
+def _rows_address(run: OpenRun, table: Table, equals: Mapping[str, Value]) -> str:
     """A table under the filters that select the rows behind a claim."""
     pairs: list[tuple[str, str]] = []
     for name, value in equals.items():

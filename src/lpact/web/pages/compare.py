@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from lpact.errors import LPactError
 from lpact.web.address import DEFAULT_SIZE, PAGE_SIZES, Paging, read_choice, read_number
-from lpact.web.shelf import ShelfRun
+from lpact.web.runs import OpenRun
 from lpact.web.site import Site, profiles_of, read_address
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MOST_LISTED = 200
 def show(site: Site, request: Request) -> Response:
     """What differs between two runs; without a choice, the first two."""
     address = read_address(request, KNOWN)
-    slugs = [run.slug for run in site.shelf.runs]
+    slugs = [run.slug for run in site.runs]
     a = site.run(address.get("a", slugs[0]))
     b = site.run(address.get("b", slugs[1 if len(slugs) > 1 else 0]))
     if a is b:
@@ -72,7 +72,7 @@ def show(site: Site, request: Request) -> Response:
     )
 
 
-def compare(site: Site, a: ShelfRun, b: ShelfRun) -> Comparison:
+def compare(site: Site, a: OpenRun, b: OpenRun) -> Comparison:
     """The comparison, made once for the files as they are now, with the manifests that were checked at the start."""
     from lpact.archive.diff import diff_runs
 

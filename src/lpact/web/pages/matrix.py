@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
@@ -16,7 +15,9 @@ from lpact.web.address import (
     LONGEST_NAME,
     PAGE_SIZES,
     Address,
+    Facet,
     Paging,
+    facet,
     find_column,
     parse_value,
     read_choice,
@@ -25,24 +26,13 @@ from lpact.web.address import (
     read_text,
 )
 from lpact.web.downloads import attachment
-from lpact.web.query import RUN, Condition, Question, Source, count, page, tally, values
+from lpact.web.query import RUN, Condition, Query, Source, count, page, value_counts, values
 from lpact.web.site import PROFILE, Site, Unread, matrix_table, profiles_of, read_address
 
 ALL = "both"
 """In place of a profile: claims under all of them."""
 OTHERS = ("q", "analysis", RUN, "verdict", "profile", "sort", "dir", "page", "size")
 """Parameters beside the filters by columns of the claims."""
-
-
-@dataclass(frozen=True)
-class Facet:
-    """A filter: its parameter, its name in words, what may be chosen, and what is."""
-
-    name: str
-    word: str
-    options: list[str]
-    chosen: str
-    spoken: bool = False
 
 
 def columns_of(claims: ClaimTable) -> dict[str, str]:
@@ -56,13 +46,13 @@ def show(site: Site, request: Request) -> Response:
     address = _address(site, request)
     analysis = site.analysis(address)
     claims, profiles = analysis.claims, profiles_of(analysis.claims)
-    question, left_out = ask(site, address, analysis)
-    everything, unread = site.matrix(site.shelf.runs, analysis)
-    total = count(site.database, question)
+    query, left_out = ask(site, address, analysis)
+    everything, unread = site.matrix(site.runs, analysis)
+    total = count(site.database, query)
     size = int(read_choice(address, "size", [str(n) for n in PAGE_SIZES], str(DEFAULT_SIZE)))
     paging = Paging(address, total, size, read_number(address, "page", 1))
-    rows = page(site.database, question, paging.offset, size)
-    counts = tally(site.database, question, find_column(claims.table, "label"))
+    rows = page(site.database, query, paging.offset, size)
+    counts = value_counts(site.database, query, find_column(claims.table, "label"))
     order = [*claims.labels, *sorted(set(counts) - set(claims.labels))]
     return site.page(
         request,
@@ -80,8 +70,8 @@ def show(site: Site, request: Request) -> Response:
         complete=not left_out,
         profile=address.get("profile", next(iter(profiles))),
         counts={label: counts[label] for label in order if label in counts},
-        sort=question.sort.name if question.sort else "",
-        descending=question.descending,
+        sort=query.sort.name if query.sort else "",
+        descending=query.descending,
         sizes=PAGE_SIZES,
     )
 
@@ -89,7 +79,7 @@ def show(site: Site, request: Request) -> Response:
 def download(site: Site, request: Request, form: str) -> Response:
     """Every claim of the filters, in the order of the page; refused where a chosen run cannot be read."""
     address = _address(site, request)
-    question, left_out = ask(site, address, site.analysis(address))
+    query, left_out = ask(site, address, site.analysis(address))
     if left_out:
         raise RunError(
             "the file would not hold every claim: not all runs can be read",
@@ -98,7 +88,7 @@ def download(site: Site, request: Request, form: str) -> Response:
             expected="runs whose decisions can be read",
             remedy="choose one run in the decision matrix, or start the explorer without the broken one",
         ) from left_out[0].problem
-    return attachment(site.database, question, "decisions", form)
+    return attachment(site.database, query, "decisions", form)
 
 
 def _address(site: Site, request: Request) -> Address:
@@ -106,8 +96,8 @@ def _address(site: Site, request: Request) -> Address:
     return read_address(request, (*OTHERS, *columns))
 
 
-def ask(site: Site, address: Address, analysis: Analysis) -> tuple[Question, list[Unread]]:
-    """The question that an address stands for, and the runs that it leaves out because they cannot be read."""
+def ask(site: Site, address: Address, analysis: Analysis) -> tuple[Query, list[Unread]]:
+    """The query of an address, and the runs that it leaves out because they cannot be read."""
     table = matrix_table(analysis.claims)
     profiles = analysis.claims.profiles
     chosen = read_choice(address, "profile", (*profiles, ALL), next(iter(profiles), ALL))
@@ -119,29 +109,21 @@ def ask(site: Site, address: Address, analysis: Analysis) -> tuple[Question, lis
     if chosen != ALL:
         conditions.append(Condition(find_column(table, PROFILE), "is", chosen))
     slug = address.get(RUN)
-    source, left_out = site.matrix((site.run(slug),) if slug else site.shelf.runs, analysis)
+    source, left_out = site.matrix((site.run(slug),) if slug else site.runs, analysis)
     sort, descending = read_sort(address, table)
     search = read_text(address, "q")
-    return Question(source, tuple(conditions), search, sort, descending), left_out
+    return Query(source, tuple(conditions), search, sort, descending), left_out
 
 
 def facets(site: Site, address: Address, everything: Source, claims: ClaimTable) -> list[Facet]:
     """All filters with what may be chosen: labels from the strongest, everything else sorted."""
     made = []
-    if len(site.shelf.runs) > 1:
-        made.append(_facet(address, RUN, "run", [run.slug for run in site.shelf.runs]))
+    if len(site.runs) > 1:
+        made.append(facet(address, RUN, "run", [run.slug for run in site.runs]))
     for name, column_name in columns_of(claims).items():
         column = find_column(everything.table, column_name)
         options: list[Any] = values(site.database, everything, column) or []
         if column_name == "label":
             options = [label for label in claims.labels if label in options]
-        made.append(_facet(address, name, column_name, options))
+        made.append(facet(address, name, column_name, options))
     return made
-
-
-def _facet(address: Address, name: str, column: str, options: list[Any]) -> Facet:
-    chosen = address.get(name)
-    texts = [str(option) for option in options if option != ""]
-    if chosen and chosen not in texts:
-        texts.append(chosen)
-    return Facet(name, column.replace("_", " "), texts, chosen, spoken=column == "label")

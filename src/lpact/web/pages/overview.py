@@ -13,8 +13,8 @@ from lpact.analyses.explanation import Conclusion
 from lpact.errors import LPactError
 from lpact.tables import Table
 from lpact.web.address import find_column
-from lpact.web.query import Question, count, tally, with_condition
-from lpact.web.shelf import ShelfRun
+from lpact.web.query import Query, count, value_counts, with_condition
+from lpact.web.runs import OpenRun
 from lpact.web.site import PROFILE, Site, Tables, profiles_of
 
 
@@ -38,7 +38,7 @@ class Summary:
 class RunSummary:
     """A run on the overview; ``problem`` says why something is missing."""
 
-    run: ShelfRun
+    run: OpenRun
     analyses: list[Summary] = field(default_factory=list)
     problem: LPactError | None = None
 
@@ -46,11 +46,11 @@ class RunSummary:
 def show(site: Site, request: Request) -> Response:
     """The overview."""
     return site.page(
-        request, "overview.html", summaries=[summarise(site, run) for run in site.shelf.runs]
+        request, "overview.html", summaries=[summarise(site, run) for run in site.runs]
     )
 
 
-def summarise(site: Site, run: ShelfRun) -> RunSummary:
+def summarise(site: Site, run: OpenRun) -> RunSummary:
     """Every analysis of a run."""
     made: list[Summary] = []
     try:
@@ -60,18 +60,18 @@ def summarise(site: Site, run: ShelfRun) -> RunSummary:
     return RunSummary(run, made)
 
 
-def _summary(site: Site, run: ShelfRun, analysis: Analysis) -> Summary:
+def _summary(site: Site, run: OpenRun, analysis: Analysis) -> Summary:
     own = analysis.claims
     profiles = profiles_of(own)
-    everything = Question(site.source(run, own.table))
-    asked = {
+    everything = Query(site.source(run, own.table))
+    queries = {
         name: with_condition(everything, find_column(own.table, PROFILE), name)
         if name
         else everything
         for name in profiles
     }
     label = find_column(own.table, "label")
-    counts = {name: tally(site.database, question, label) for name, question in asked.items()}
+    counts = {name: value_counts(site.database, query, label) for name, query in queries.items()}
     # Labels that the analysis does not declare come last, so that no claim is left out.
     others = sorted({key for found in counts.values() for key in found} - set(own.labels))
     labels = [
@@ -80,8 +80,8 @@ def _summary(site: Site, run: ShelfRun, analysis: Analysis) -> Summary:
     ]
     gates = {
         letter: {
-            name: tally(site.database, question, find_column(own.table, column)).get(True, 0)
-            for name, question in asked.items()
+            name: value_counts(site.database, query, find_column(own.table, column)).get(True, 0)
+            for name, query in queries.items()
         }
         for letter, column in own.gates.items()
     }
@@ -118,9 +118,9 @@ def show_run(site: Site, request: Request) -> Response:
     )
 
 
-def _listed(site: Site, run: ShelfRun, table: Table) -> Listed:
+def _listed(site: Site, run: OpenRun, table: Table) -> Listed:
     try:
-        n_rows = count(site.database, Question(site.source(run, table)))
+        n_rows = count(site.database, Query(site.source(run, table)))
     except LPactError as error:
         return Listed(table, None, run.n_bytes(table), error.what)
     return Listed(table, n_rows, run.n_bytes(table))

@@ -113,5 +113,5 @@ def summary_order(material: Material, found: pl.DataFrame) -> list[tuple[str, st
     """Alignment × profile summaries, in the order of the study file, then others by name."""
     both = {(str(a), str(p)) for a, p in found.select(SUMMARY).unique().iter_rows()}
     config = LPactConfig.of(material.config).relational
-    asked = [(a, p) for a in config.alignments for p in config.profiles if (a, p) in both]
-    return [*asked, *sorted(both - set(asked))]
+    known = [(a, p) for a in config.alignments for p in config.profiles if (a, p) in both]
+    return [*known, *sorted(both - set(known))]

@@ -34,7 +34,7 @@ class TableFile:
     fingerprint: Fingerprint
 
 
-class ShelfRun:
+class OpenRun:
     """One run: its slug in addresses, its manifest, and its tables."""
 
     def __init__(self, slug: str, root: Path) -> None:
@@ -113,29 +113,21 @@ class ShelfRun:
         return TableFile(table, path, fingerprint)
 
 
-class Shelf:
-    """All runs that are shown, by slug."""
-
-    def __init__(self, roots: Sequence[str | Path]) -> None:
-        if not roots:
-            raise RunError(
-                "there is no run to show",
-                got="no folder",
-                expected="folders of finished runs",
-                remedy="name at least one: lpact explore RUN",
-            )
-        places = [Path(os.path.abspath(root)) for root in roots]
-        slugs = unique_slugs([place.resolve().name for place in places])
-        self.runs = tuple(map(ShelfRun, slugs, places))
-        self._by_slug = {run.slug: run for run in self.runs}
-
-    def find(self, slug: str) -> ShelfRun | None:
-        """The run of a slug, or None."""
-        return self._by_slug.get(slug)
+def open_runs(roots: Sequence[str | Path]) -> tuple[OpenRun, ...]:
+    """The runs of these folders, each with its slug."""
+    if not roots:
+        raise RunError(
+            "no run is given",
+            got="no folder",
+            expected="folders of finished runs",
+            remedy="name at least one: lpact explore RUN",
+        )
+    places = [Path(os.path.abspath(root)) for root in roots]
+    return tuple(map(OpenRun, unique_slugs([place.resolve().name for place in places]), places))
 
 
 def unique_slugs(names: Sequence[str]) -> list[str]:
-    """Names of folders as they stand in addresses: plain characters, and no two the same."""
+    """Names of folders for addresses: plain characters, and no two the same."""
     made: list[str] = []
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:60] or "run"
