@@ -164,7 +164,7 @@ def _events(stimulus: Stimulus, grid: EventGrid, config: GridConfig) -> pl.DataF
 
 
 def _rows(stimulus: Stimulus, grid: EventGrid, event: int) -> IntArray:
-    """Words of an event; filtered TRs hold the words that begin in them."""
+    """Words of an event; for filtered TRs, the words that begin in them."""
     if grid.weights is None:
         return np.arange(grid.first_word[event], grid.stop_word[event])
     onset_s, _ = times_s(stimulus.words)

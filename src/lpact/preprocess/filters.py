@@ -166,7 +166,7 @@ class Chain:
             values = between_gaps(partial(zero_phase, self.sections), values, self.settling)
         values = self._envelope(values)
         if self.ratio != 1:
-            # New sample k is at the time of old sample k / ratio; NaN wherever the low-pass meets a gap.
+            # New sample k is at the time of old sample k / ratio; NaN wherever the low-pass spans a gap.
             values = scipy.signal.resample_poly(
                 values, self.ratio.numerator, self.ratio.denominator, padtype="edge"
             )

@@ -89,7 +89,7 @@ class Course:
 def envelope_course(stimulus: Stimulus, config: NuisanceConfig) -> Course | AbsentMedium:
     """The acoustic envelope, the dataset's or its WAV file's, or why there is none.
 
-    Sample k holds from half a step before its time to half a step after it. WAV files are read in pieces.
+    Sample k covers the time from half a step before its time to half a step after it. WAV files are read in pieces.
     """
     if why_no_envelope(stimulus) is not None:
         return media_of(stimulus).why_not(ENVELOPE)

@@ -13,7 +13,7 @@ to the bounds below, so that it stays small.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -26,7 +26,7 @@ from lpact.analyses.lpact.tables.levels import CONTROL_DELTAS, RELATIONAL_SUMMAR
 from lpact.codes import Gate, Reason
 from lpact.config import DatasetConfig, LanguageModelConfig, ReadoutConfig
 from lpact.store import frame, validate
-from lpact.validation import validate_model
+from lpact.validation import Section, validate_model
 from lpact.wording import number
 
 ARMS = (IMPLANTED, SHAM)
@@ -44,14 +44,15 @@ DRAWS_AT_MOST, MISMATCH_DRAWS_AT_MOST = 20, 2
 TARGET_FRACTION = 0.15
 GATE_PROFILES = (PAPER, CALIBRATED)
 
+S = TypeVar("S", bound=Section)
+
 
 def implant_config(study: LPactConfig, arm: str, *, seed: int = SEED) -> LPactConfig:
     """The study of one arm."""
-    readout, gates = study.readout, study.gates
-    same_subject = study.relational.brain_patterns_from == "other_run"
-    n_runs = 2 if same_subject else 1
+    defaults = ReadoutConfig()
+    n_runs = 2 if study.relational.brain_patterns_from == "other_run" else 1
     options = {
-        "n_subjects": max(N_SUBJECTS, -(-gates.min_subject_runs // n_runs)),
+        "n_subjects": max(N_SUBJECTS, -(-study.gates.min_subject_runs // n_runs)),
         "n_runs": n_runs,
         "n_stories": N_STORIES,
         "sentences_per_story": SENTENCES,
@@ -77,36 +78,29 @@ def implant_config(study: LPactConfig, arm: str, *, seed: int = SEED) -> LPactCo
             "seed": seed,
             "datasets": (dataset,),
             "models": (LanguageModelConfig(name=MODEL, layers=(LAYER,)),),
-            "readout": _readout(readout),
+            "readout": _at_most(
+                study.readout,
+                folds=FOLDS_AT_MOST,
+                gap_events=GAP_AT_MOST,
+                min_train_events=defaults.min_train_events,
+                min_test_events=defaults.min_test_events,
+            ),
             "nuisance": study.nuisance.model_copy(update={"language": None}),
-            "controls": study.controls.model_copy(
-                update={"draws": min(study.controls.draws, DRAWS_AT_MOST)}
-            ),
-            "relational": study.relational.model_copy(
-                update={"min_units": min(study.relational.min_units, N_UNITS)}
-            ),
-            "stripping": study.stripping.model_copy(
-                update={
-                    "target_fraction": TARGET_FRACTION,
-                    "mismatch_draws": min(study.stripping.mismatch_draws, MISMATCH_DRAWS_AT_MOST),
-                }
-            ),
+            "controls": _at_most(study.controls, draws=DRAWS_AT_MOST),
+            "relational": _at_most(study.relational, min_units=N_UNITS),
+            "stripping": _at_most(
+                study.stripping, mismatch_draws=MISMATCH_DRAWS_AT_MOST
+            ).model_copy(update={"target_fraction": TARGET_FRACTION}),
             "mechanisms": type(study.mechanisms)(include=MECHANISMS_USED),
             "audit": _audit(study),
         }
     )
 
 
-def _readout(readout: ReadoutConfig) -> ReadoutConfig:
-    defaults = ReadoutConfig()
-    return readout.model_copy(
-        update={
-            "folds": min(readout.folds, FOLDS_AT_MOST),
-            "gap_events": min(readout.gap_events, GAP_AT_MOST),
-            "min_train_events": min(readout.min_train_events, defaults.min_train_events),
-            "min_test_events": min(readout.min_test_events, defaults.min_test_events),
-        }
-    )
+def _at_most(section: S, **limits: int) -> S:
+    """A section of the study file with some options lowered to their limits."""
+    lowered = {name: min(getattr(section, name), limit) for name, limit in limits.items()}
+    return section.model_copy(update=lowered)
 
 
 def _audit(study: LPactConfig) -> AuditConfig:

@@ -95,8 +95,8 @@ def reordered_means(
 ) -> FloatArray:
     """Mean similarity over units with the source's whole units, rows and columns, in other orders.
 
-    ``target`` and ``source`` are [N, N], a unit's own entry is ignored; ``orders`` is [P, N]: the target's unit i meets
-    the source's unit ``orders[p, i]``. Returns [P]; units without a similarity are left out.
+    ``target`` and ``source`` are [N, N], a unit's own entry is ignored; ``orders`` is [P, N]: the target's unit i is
+    compared with the source's unit ``orders[p, i]``. Returns [P]; units without a similarity are left out.
     """
     if profile.name in _STANDARDISED:
         a, b = (_STANDARDISED[profile.name](_others(x)) for x in (target, source))

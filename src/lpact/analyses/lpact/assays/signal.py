@@ -109,7 +109,7 @@ def resampling(rate_hz: float, wanted_hz: float) -> Fraction:
 
 
 def resampled(columns: FloatArray, ratio: Fraction) -> FloatArray:
-    """Return [n_samples, n] at the new rate, low-passed; NaN wherever the low-pass meets a missing sample.
+    """Return [n_samples, n] at the new rate, low-passed; NaN wherever the low-pass spans a missing sample.
 
     New sample k is at the time of old sample ``k / ratio``.
     """

@@ -40,7 +40,7 @@ _MEANINGS = {
     "reliability",
     "integrated_fraction_of_ceiling": "claims that pass every gate if only min_ceiling_fraction is changed",
     "direction_only": "dataset and level summaries whose share of positive subject-runs reaches the value",
-    "direction_gate_qualified": "those that also hold rows which pass their row rule",
+    "direction_gate_qualified": "those that also have rows which pass their row rule",
     "integrated_direction": "claims that pass every gate if only direction_fraction is changed",
     "predictive_best_control_rule": "level-1 rows above nuisance and above the best control by this rule",
     "relational_best_control_rule": "level-2 rows above the best control by this rule, on reliable patterns",
