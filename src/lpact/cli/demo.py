@@ -68,8 +68,7 @@ def remove_run(folder: Path) -> None:
     from lpact.report.folder import clear_leftovers, report_contents
     from lpact.run.status import LOG_NAME
     from lpact.store import read_manifest
-    from lpact.store.disk import MANIFEST_NAME
-    from lpact.store.manifest import REPORT_FOLDER, refuse_locked
+    from lpact.store.manifest import MANIFEST_NAME, REPORT_FOLDER, refuse_locked
 
     if not folder.exists() and not folder.is_symlink():
         return
