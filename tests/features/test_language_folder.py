@@ -252,7 +252,7 @@ def test_a_tokenizer_of_another_model(model: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(model))
     tokenizer.add_tokens(["keeper"])
     tokenizer.save_pretrained(str(model))
-    refused(model, "not its own", "'keeper'", "weights and tokenizer of the same model")
+    refused(model, "does not fit", "'keeper'", "weights and tokenizer of the same model")
 
 
 def test_a_layer_without_weights_is_named(model: Path) -> None:

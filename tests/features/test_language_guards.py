@@ -67,7 +67,7 @@ def test_a_model_that_looks_ahead_a_little_is_found_out(bert: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("context", ["fixed-03", "fixed-٣", "fixed-0", "fixed-", "fixed-3.0"])
 def test_a_context_is_spelt_in_one_way(gpt2: Path, tmp_path: Path, context: str) -> None:
-    with pytest.raises(ConfigError, match="no such context"):
+    with pytest.raises(ConfigError, match="there is no context"):
         plan_features(gpt2, WORDS, tmp_path, contexts=[context])
 
 
