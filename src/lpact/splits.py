@@ -276,7 +276,7 @@ def grouped(groups: npt.ArrayLike, n_folds: int | None = None, *, gap: int = 0) 
 
 
 def leave_one_out(n_rows: int, *, gap: int = 0) -> Split:
-    """Hold out every row by itself, with ``gap`` rows left out of training on either side."""
+    """Hold out one row at a time, with ``gap`` rows left out of training on either side."""
     if n_rows < 2:
         raise _too_few("leave_one_out", n_rows, n_rows)
     return Split("leave_one_out", np.arange(n_rows), _numbers(n_rows), gap)

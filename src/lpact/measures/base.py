@@ -142,7 +142,7 @@ class Measure(Plugin, ABC):
         raise NotImplementedError(f"measure '{self.name}' overrides neither values nor compare")
 
     def to_units(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        """Value of X [n, p] with every unit of Y [n, t], each a population of its own: [t].
+        """Value of X [n, p] with every unit of Y [n, t], one unit at a time: [t].
 
         For measures of scope ``"population"`` the columns of X are standardised first: features have no common unit.
         """

@@ -8,6 +8,7 @@ import pytest
 
 from lpact.analyses.lpact.calibration.cells import Cell, cell_config
 from lpact.analyses.lpact.calibration.settings import Settings
+from lpact.analyses.lpact.calibration.trial import run_trial
 from lpact.analyses.lpact.calibration.truths import GATES, OTHERS, TRUTHS, known_truth
 from lpact.analyses.lpact.config import GatesConfig, LPactConfig
 from lpact.analyses.lpact.tables.decisions import DECISIONS
@@ -15,7 +16,7 @@ from lpact.datasets.base import DATASETS, FeatureKey
 from lpact.datasets.simulated import SimulatedDataset
 from lpact.datasets.simulated.brain import word_response
 from lpact.datasets.simulated.features import MODELS
-from lpact.errors import ConfigError
+from lpact.errors import ConfigError, StudyInputError
 
 NULL = ("independent", "drift", "nuisance", "shared_noise", "unknown_signal")
 
@@ -85,8 +86,11 @@ def test_the_grid_has_one_strength_where_nothing_is_planted():
         Settings(snr=(1.0, 1.0))
     with pytest.raises(ConfigError, match="did you mean 'drift'"):
         known_truth("drfit")
-    with pytest.raises(ConfigError, match="no simulated model"):
-        cell_config(Cell("drift", "drifting"), 0)
+
+
+def test_an_unknown_model_is_found_by_the_audit():
+    with pytest.raises(StudyInputError, match="no dataset has features of the model 'drifting'"):
+        run_trial(Cell("drift", "drifting", n_events=140), 0)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,6 @@ from lpact.analyses.lpact.gates._frames import LAYER_KEY
 from lpact.analyses.lpact.gates.calibrated.frames import (
     cells,
     read_level1,
-    read_level1_by_layer,
     read_null_draws,
     typical,
 )
@@ -91,10 +90,11 @@ def test_medians_of_what_is_finite(n_rows):
 
 
 def test_level_1_of_a_layer_is_the_same_alone(tables):
-    together = read_level1_by_layer(tables[SCORES], tables[BLOCKS], tables[NULLS], "pearson")
+    together = read_level1(tables[SCORES], tables[BLOCKS], tables[NULLS], "pearson")
     assert sorted(together) == layers(tables)
     for layer, level in together.items():
-        alone = read_level1(*(of(tables, n, layer) for n in (SCORES, BLOCKS, NULLS)), "pearson")
+        own = (of(tables, n, layer) for n in (SCORES, BLOCKS, NULLS))
+        alone = read_level1(*own, "pearson")[layer]
         assert level.real == alone.real
         assert level.stimulus == alone.stimulus
         for mine, other in ((level.draws, alone.draws), (level.blocks, alone.blocks)):

@@ -54,7 +54,7 @@ FOLDER = "lpact-power"
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked. ``effort`` None: the study's own gates and patterns, with the calibration's other sizes."""
+    """Settings of a power analysis; without ``effort``, that of the study, at most that of the calibration."""
 
     target: float = 0.8
     quick: bool = False

@@ -130,7 +130,7 @@ def _newton(
 
 @dataclass(frozen=True)
 class Detectable:
-    """Smallest detectable contrast ``delta``, and the held-out score it stands for where that is known."""
+    """Smallest detectable contrast ``delta``, and the corresponding held-out score where it is known."""
 
     delta: float
     score: float | None

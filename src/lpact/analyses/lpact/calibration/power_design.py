@@ -133,7 +133,7 @@ class DatasetDesign:
 
 @dataclass(frozen=True)
 class _Measured:
-    """What one recording tells of its autocorrelation."""
+    """Autocorrelation and effective sizes of one recording."""
 
     brain: BrainOnGrid
     response_lag1: float
@@ -310,7 +310,7 @@ def _median(values: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class MatchedDesign:
-    """The cell that stands for a dataset (at any signal-to-noise ratio), and in what it differs from it, in words."""
+    """The simulated cell that matches a dataset, at any signal-to-noise ratio; ``caps`` lists the differences."""
 
     cell: Cell
     effort: Effort
@@ -327,7 +327,7 @@ class MatchedDesign:
 def matched_design(
     design: DatasetDesign, config: LPactConfig, effort: Effort | None = None
 ) -> MatchedDesign:
-    """The simulated study that stands for a dataset.
+    """The simulated study that matches a dataset.
 
     Features of simulated models are less autocorrelated than those of language models. So the number of simulated
     events is the one that is worth as many effective events, not the number of the dataset's events.
@@ -399,7 +399,7 @@ def _effort(design: DatasetDesign, config: LPactConfig) -> Effort:
 
 
 def _relational(config: LPactConfig) -> RelationalConfig:
-    """The study's own patterns; a simulated subject has one run, so that another subject's stands for another run's."""
+    """The study's own patterns; a simulated subject has one run, so another subject replaces another run."""
     if config.relational.brain_patterns_from != "other_run":
         return config.relational
     return config.relational.model_copy(update={"brain_patterns_from": "other_subject"})

@@ -294,7 +294,7 @@ def check_same_study(run: StoredRun, config: Mapping[str, Any]) -> None:
                 where=str(run.root),
                 got=f"{what}: {other}",
                 expected=f"{what}: {own}",
-                remedy="name a run of this study with --run, or ask about the run alone: `lpact power RUN`",
+                remedy="name a run of this study with --run, or assess the run alone: `lpact power RUN`",
             )
 
 
@@ -346,7 +346,7 @@ def spread_rows(
     target: float,
     ceilings: Mapping[str, Ceiling | None],
 ) -> list[Row]:
-    """Level 1 of every dataset from its own spread: the median over layers, since each has a spread of its own."""
+    """Level 1 of every dataset from its spread over subject-runs: the median over layers."""
     observed = observe(run, metric)
     standing = run.table(EVIDENCE_FEASIBILITY.name)
     nulls = run.table(CONTROL_NULLS.name).filter("surrogate", metric=metric)

@@ -1,6 +1,6 @@
-"""Known truths: what is planted, which model is asked about it, and which gates should then stay shut.
+"""Known truths: what is planted, which model is tested, and which gates should stay shut.
 
-A gate is *null* under a truth if nothing that the gate looks for is there: a pass is then a false pass. A gate that
+A gate is *null* under a truth if nothing that the gate looks for exists: a pass is then a false pass. A gate that
 should open gives power. Where a truth makes no promise either way, the gate is *open*, and its rate is only shown.
 """
 
@@ -57,7 +57,7 @@ class KnownTruth:
 
     @property
     def is_null(self) -> bool:
-        """Whether nothing at all is there to be found."""
+        """Whether there is nothing to find."""
         return all(gate in self.null_gates for gate in GATES)
 
     @property

@@ -35,7 +35,6 @@ from lpact.analyses.lpact.gates.calibrated.relational import (
     SWAP,
     UNIT_ORDER,
     Pooled,
-    controls_of,
     pool,
 )
 from lpact.analyses.lpact.gates.rows import OK
@@ -188,7 +187,7 @@ def draw_tests(
     rival: str = "",
 ) -> list[DrawTest]:
     """Tests of level 2 of the given kinds; with a ``rival``, its own first and then the hardest."""
-    allowed = {*controls_of(material.rows(CONTROL_NULLS)), UNIT_ORDER}
+    allowed = {*material.rows(CONTROL_NULLS)["control"], UNIT_ORDER}
     allowed = allowed | {NUISANCE} if nuisance else allowed - {NUISANCE}
     rows = material.rows(RELATIONAL_NULLS).filter(
         OK & pl.col("against").is_in(sorted(allowed)) & pl.col("test").is_in(sorted(kinds))

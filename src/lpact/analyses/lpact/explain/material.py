@@ -14,7 +14,7 @@ from lpact.analyses.base import Rows
 from lpact.analyses.explanation import Distribution
 from lpact.analyses.lpact.config import LPactConfig
 from lpact.analyses.lpact.gates._frames import SUBJECT_RUN_KEY, Claim, Layer
-from lpact.analyses.lpact.gates.calibrated.frames import SubjectRun, read_level1
+from lpact.analyses.lpact.gates.calibrated.frames import Level1, SubjectRun, read_level1
 from lpact.analyses.lpact.gates.calibrated.predictive import REAL, PredictiveTests
 from lpact.analyses.lpact.gates.rows import (
     is_label,
@@ -118,8 +118,9 @@ class Material:
     def level1(self) -> PredictiveTests:
         """The tests of level 1."""
         tables = (PREDICTIVE_SCORES, BLOCK_SCORES, CONTROL_NULLS)
-        gathered = read_level1(*map(self.rows, tables), self.metric)
-        return PredictiveTests(self.layer, gathered, self.gates)
+        scores, blocks, nulls = map(self.rows, tables)
+        found = read_level1(scores, blocks, nulls, self.metric)
+        return PredictiveTests(self.layer, found.get(self.layer, Level1()), self.gates)
 
     @cached_property
     def unit_rows(self) -> pl.DataFrame:

@@ -56,7 +56,7 @@ class Shuffles:
         """Draw them for a context.
 
         Recordings with the same comparable units have the same ones: where a pattern fits the units by chance it fits
-        them in everybody, and draws of their own would average that out of the null and not out of what is observed.
+        them in everybody; separate draws would average that out of the null, but not out of the observed value.
         """
         n_draws = config.relational.permutations
         units = prepared.grid.units

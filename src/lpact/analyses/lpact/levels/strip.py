@@ -29,7 +29,7 @@ class StripInputs:
     load: Callable[[int, str, int], FloatArray]
 
     def at_delays(self, n_delays: int) -> tuple[StripInputs, ...]:
-        """The same at each delay alone, where features at ``n_delays`` stand side by side."""
+        """The same at each delay alone, where features at ``n_delays`` are side by side."""
         if n_delays == 1:
             return (self,)
         return tuple(self._at_delay(j, n_delays) for j in range(n_delays))
@@ -196,7 +196,7 @@ class RandomDirection:
     def draw_delays(
         cls, n_events: int, n_delays: int, rng: np.random.Generator
     ) -> tuple[RandomDirection, ...]:
-        """Draw one direction for all delays, with noise of its own at each."""
+        """Draw one direction for all delays, with separate noise at each."""
         first = cls.draw(n_events, rng)
         more = (replace(first, noise=rng.standard_normal(n_events)) for _ in range(n_delays - 1))
         return (first, *more)

@@ -23,7 +23,7 @@ from lpact.analyses.lpact.gates.calibrated.frames import (
     cells,
     layer_of,
     of_layers,
-    read_level1_by_layer,
+    read_level1,
     read_null_draws,
 )
 from lpact.analyses.lpact.gates.calibrated.mechanism import mechanism_gate, read_drops
@@ -70,7 +70,7 @@ def calibrated_profile(
     anywhere at level 3.
     """
     layers = list(paper.layers)
-    level1 = read_level1_by_layer(
+    level1 = read_level1(
         measured[PREDICTIVE_SCORES.name], measured[BLOCK_SCORES.name], rows.nulls, primary_metric
     )
     predictive = {

@@ -59,18 +59,6 @@ class Level1:
 
 
 def read_level1(
-    scores: pl.DataFrame | None,
-    blocks: pl.DataFrame | None,
-    nulls: pl.DataFrame | None,
-    metric: str,
-) -> Level1:
-    """Level 1 of one layer, from its own rows."""
-    if scores is None or blocks is None or nulls is None:
-        return Level1()
-    return next(iter(read_level1_by_layer(scores, blocks, nulls, metric).values()), Level1())
-
-
-def read_level1_by_layer(
     scores: pl.DataFrame, blocks: pl.DataFrame, nulls: pl.DataFrame, metric: str
 ) -> dict[Layer, Level1]:
     """Level 1 of all layers with rows in every table; a control without a row in the control nulls is left out."""

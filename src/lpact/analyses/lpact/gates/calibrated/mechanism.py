@@ -37,7 +37,7 @@ Blocks = dict[str, dict[str, FloatArray]]
 ByRun = dict[SubjectRun, tuple[str, Blocks]]
 """Stimulus and blocks of every subject-run."""
 LayerDrops = dict[tuple[str, str], ByRun]
-"""Drops of a layer, by what stands beside the features and by mechanism."""
+"""Drops of a layer, by the features beside the model (none or nuisance) and by mechanism."""
 
 
 def mechanism_gate(
@@ -104,10 +104,8 @@ def read_drops(drops: pl.DataFrame) -> dict[Layer, LayerDrops]:
     }
 
 
-def blocks_by_run(claim: Claim, drops: pl.DataFrame | None, beside: str) -> ByRun:
+def blocks_by_run(claim: Claim, drops: pl.DataFrame, beside: str) -> ByRun:
     """The drops of one claim, from the rows of its layer."""
-    if drops is None:
-        return {}
     return read_drops(drops).get(claim[:3], {}).get((beside, claim[-1]), {})
 
 

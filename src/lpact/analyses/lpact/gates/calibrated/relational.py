@@ -170,13 +170,8 @@ def reliable_units(labelled: pl.DataFrame) -> dict[Layer, ReliableUnits]:
     return {layer_of(key): ReliableUnits(share, n) for *key, share, n in shares.iter_rows()}
 
 
-def controls_of(nulls: pl.DataFrame | None) -> list[str]:
-    """Controls of a layer."""
-    return [] if nulls is None else nulls["control"].unique().sort().to_list()
-
-
 def controls_by_layer(nulls: pl.DataFrame) -> dict[Layer, list[str]]:
-    """The same for all layers."""
+    """Controls of every layer."""
     found: dict[Layer, list[str]] = {}
     for *key, control in nulls.select(*LAYER_KEY, "control").unique().iter_rows():
         found.setdefault(layer_of(key), []).append(control)
