@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from lpact.codes import Reason
-from lpact.datasets._files.strict import TsvFile, read_text
+from lpact.datasets._files.strict import TsvFile
 from lpact.datasets._finding import Finding
 from lpact.datasets._folder_dataset import excluded, note, words_table
 from lpact.datasets._mne import sample_mismatch
@@ -37,6 +37,8 @@ TOLERANCE_SAMPLES = 1.0
 SAME_START_S = 0.001
 """Two words are the same if their places in the sound differ by no more."""
 
+_STORY = re.compile(r"""['"]story['"]\s*:\s*['"]([^'"]+)['"]""")
+_STORY_CHARACTERS = 2**16
 _DRIFT_NOTE_S = 0.0015
 _MISFIT_S, _MISFIT = 0.05, 0.01
 _REMEDY = "fix the line, or copy or download the file again"
@@ -139,35 +141,18 @@ def literal(cell: str) -> Mapping[str, Any] | None:
 
 
 def first_story(path: Path) -> str:
-    """Return the story of an ``events.tsv``, in lower case; only as many lines as necessary are read."""
-    header: list[str] = []
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            header = next(lines, "").rstrip("\n").split("\t")
-            for line in lines if "trial_type" in header else ():
-                cells = line.rstrip("\n").split("\t")
-                if len(cells) == len(header):
-                    story = _story(cells[header.index("trial_type")])
-                    if story:
-                        return story.lower()
-    except (OSError, UnicodeDecodeError):
-        read_text(path, RecordingError)  # names what cannot be read
-    raise RecordingError(
-        "no event states the story",
-        where=str(path),
-        got=f"columns {header}",
-        expected="a column 'trial_type' of Python literals with the key 'story'",
-        remedy="copy or download the file again",
-    )
-
-
-def _story(cell: str) -> str:
-    """Return the story of a cell; empty where it is broken: `read_events` names what is wrong with it."""
-    try:
-        story = (literal(cell) or {}).get("story")
-    except NOT_LITERAL:
-        return ""
-    return story if isinstance(story, str) else ""
+    """Return the story that the first events of a recording name, in lower case; `read_events` checks the others."""
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        match = _STORY.search(stream.read(_STORY_CHARACTERS))
+    if match is None:
+        raise RecordingError(
+            "no event states the story",
+            where=str(path),
+            got=f"none in the first {_STORY_CHARACTERS} characters",
+            expected="a column 'trial_type' of Python literals with the key 'story'",
+            remedy="copy or download the file again",
+        )
+    return match[1].lower()
 
 
 def read_events(path: Path, where: str, sampling_rate_hz: float | None) -> RecordingEvents:
