@@ -169,7 +169,7 @@ def test_a_changed_table_is_not_reported_on(small_run: Run, tmp_path: Path) -> N
 def test_figures_that_cannot_be_drawn_are_named(
     small_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(robustness, "MOST_DECIDED_AGAIN", 0)
+    monkeypatch.setattr(robustness, "MAX_CLAIM_DECISIONS", 0)
     written = small_run.report(tmp_path / "report", tables=False)
     assert {own.name for own in written.missing} == {"sensitivity"}
     page = written.page.read_text()
