@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.machine import machine, versions
 from lpact.analyses.lpact.stages import BRAINS, CEILINGS, CONTROLS, LEVELS
+from lpact.run.progress import Reporter
 
 RESULTS = Path(__file__).parent / "results"
 TARGET = 1.7
@@ -27,7 +28,7 @@ COMPUTED = (BRAINS, LEVELS, CEILINGS, CONTROLS)
 _ONE = "import sys; from benchmarks.scaling import one; one(int(sys.argv[1]), sys.argv[2])"
 
 
-class Stages:
+class Stages(Reporter):
     """Seconds by stage: a reporter of a run."""
 
     def __init__(self) -> None:
@@ -40,9 +41,6 @@ class Stages:
         now = time.perf_counter()
         self.seconds[self._current] = self.seconds.get(self._current, 0.0) + now - self._began
         self._current, self._began = name, now
-
-    def advance(self, steps: int = 1) -> None:
-        """Count nothing."""
 
     @property
     def total(self) -> float:
