@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -132,7 +133,7 @@ def replication(material: Material) -> Made:
     runs = sorted(material.real_scores)
     title = "P-value of each subject-run alone: the largest over surrogates, nuisance and rivals"
     p_values = [material.level1.p_value_in(run) for run in runs]
-    more = {"bound": material.gates.alpha, "where": "all subject-runs"}
+    more: dict[str, Any] = {"bound": material.gates.alpha, "where": "all subject-runs"}
     labels = map(place, runs)
     return (distribution(title, "p-value", p_values, labels, "subject-run", CONJUNCTION, **more),)
 
