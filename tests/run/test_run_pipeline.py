@@ -239,3 +239,11 @@ def test_ways_to_choose_and_compute(tiny_study, tmp_path, readout):
     scores = run.table("predictive_scores").filter(condition="real", metric="pearson")
     assert scores["score_median"].null_count() == 0
     assert (scores["score_median"].abs() <= 1.0).all()
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_names_of_the_last_release_say_what_replaces_them(
+    tiny_run: tuple[Study, Run], name: str
+) -> None:
+    with pytest.raises(AttributeError, match=f"Run.{name} was removed; use "):
+        getattr(tiny_run[1], name)
