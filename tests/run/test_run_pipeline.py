@@ -10,6 +10,7 @@ import pytest
 import lpact
 from lpact.analyses.base import analyses_of
 from lpact.errors import ConfigError, RunError
+from lpact.study import MOVED
 from lpact.tables import run_tables
 
 RUN_TABLES = run_tables(["lpact"])
@@ -242,8 +243,6 @@ def test_ways_to_choose_and_compute(tiny_study, tmp_path, readout):
 
 
 @pytest.mark.parametrize("name", MOVED)
-def test_names_of_the_last_release_say_what_replaces_them(
-    tiny_run: tuple[Study, Run], name: str
-) -> None:
+def test_names_of_the_last_release_say_what_replaces_them(tiny_run, name):
     with pytest.raises(AttributeError, match=f"Run.{name} was removed; use "):
         getattr(tiny_run[1], name)
