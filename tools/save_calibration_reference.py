@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lpact.analyses.lpact.calibration.reference_run import FOLDER, save_reference
 
-SHIPPED = Path(__file__).parents[1] / "src" / "lpact" / "calibrate" / FOLDER
+SHIPPED = Path(__file__).parents[1] / "src/lpact/analyses/lpact/calibration" / FOLDER
 
 if __name__ == "__main__":
     sys.stdout.write(f"{save_reference([Path(run) for run in sys.argv[1:]], SHIPPED)}\n")

@@ -19,8 +19,8 @@ class Rejection:
     """Which events are rejected because of their signal.
 
     An event is left out if more than ``units`` of the usable units exceed ``threshold`` (absolute value, in the
-    signal's physical unit) in one of its windows. With ``missing_events``, a unit with missing samples stays usable, and events
-    whose windows include such a sample in any unit are left out; otherwise the unit is.
+    signal's physical unit) in one of its windows. With ``missing_events``, a unit with missing samples stays usable,
+    and events whose windows include such a sample in any unit are left out; otherwise the unit is.
     """
 
     threshold: float | None = None
