@@ -50,7 +50,7 @@ Row = dict[str, Any]
 
 
 def audit_blocks(audit: Audit, *, full: bool = False) -> list[Block]:
-    """The source audit in short tables; with ``full``, every finding is listed by itself."""
+    """The source audit in short tables; with ``full``, every finding has its own lines."""
     return [
         _chain(audit),
         _roles(audit),
