@@ -205,13 +205,18 @@ class _Method:
         self.scores: dict[tuple[str, str], float | None] = {}
         self.drops: dict[tuple[str, str], float | None] = {}
         shared: FloatArray | None = None
+        shared_beside: FloatArray | None = None
         for k in context.mechanisms:
             result = self._strip(k, shared)
             stripped = None if isinstance(result, Reason) else result
             self.reasons[k] = result if isinstance(result, Reason) else Reason.OK
             if stripped is not None:
-                self._add_blocks_beside_nuisance(k)
-                shared = None if method.uses_mechanism else stripped
+                beside = self._beside_nuisance(k) if shared_beside is None else shared_beside
+                if beside is not None:
+                    for t in context.targets.units:
+                        self._add_block(k, t, beside, NUISANCE)
+                if not method.uses_mechanism:
+                    shared, shared_beside = stripped, beside
             for t in context.mechanisms:
                 value = None if stripped is None else context.target_score(t, stripped)
                 self.scores[k, t] = value
@@ -264,16 +269,14 @@ class _Method:
         stimulus = own.prepared.id.stimulus
         self.blocks.append(self._row(k, stimulus=stimulus, target=t, beside=beside, drops=drops))
 
-    def _add_blocks_beside_nuisance(self, k: str) -> None:
-        """Drops by block of every target beside nuisance: what a mechanism shares with nuisance is no drop."""
+    def _beside_nuisance(self, k: str) -> FloatArray | None:
+        """Fold scores of the stripped features beside nuisance: what a mechanism shares with nuisance is no drop."""
         if not self.context.enough_for_nuisance:
-            return
+            return None
         try:
-            stripped = self.context.fold_scores_beside_nuisance(self._design(k))
+            return self.context.fold_scores_beside_nuisance(self._design(k))
         except DegenerateStrip:
-            return
-        for t in self.context.targets.units:
-            self._add_block(k, t, stripped, NUISANCE)
+            return None
 
     def _feature_row(self, k: str) -> Row:
         n_blocks, inputs = self.context.folds.n_blocks, self.context.inputs
