@@ -154,7 +154,7 @@ def test_a_window_of_words_is_a_context(lpact: Lpact, words: Path, tmp_path: Pat
         (("--batch-tokens", 0), ("batch_tokens", "0")),
         (("--contexts", "fulll"), ("contexts", "fulll", "did you mean 'full'?")),
         (("--contexts", "fixed-0"), ("contexts", "fixed-0")),
-        (("--contexts", ","), ("contexts", "name at least one")),
+        (("--contexts", ","), ("contexts", "no context is given")),
     ],
 )
 def test_a_bad_option_is_named(

@@ -30,7 +30,7 @@ def test_plan_shows_every_stage_and_what_the_figures_rest_on(
     assert {DECISION, TABLES} <= by_stage.keys()
     # Nothing is to be extracted, and the study has no positive controls.
     assert not {FEATURES, CONTROLS} & by_stage.keys()
-    assert "MiB" in " ".join(by_stage[LEVELS])
+    assert "iB" in " ".join(by_stage[LEVELS])
     assert "Estimated from counts of operations and the speed of this machine" in costs
     assert "the first finished tasks refine the estimate" in costs
     assert "4 claims, 10 tasks; about" in " ".join(costs.split())

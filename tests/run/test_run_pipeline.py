@@ -142,7 +142,7 @@ def test_an_output_folder_that_cannot_be_replaced_is_refused_before_the_work(tin
 def test_a_folder_with_something_else_is_left_alone(tiny_run, tiny_study, tmp_path):
     study, _ = tiny_run
     (tmp_path / "precious.txt").write_text("mine")
-    with pytest.raises(RunError, match="not empty"):
+    with pytest.raises(RunError, match="the output folder is taken"):
         study.run(tmp_path, progress=False)
     assert [p.name for p in tmp_path.iterdir()] == ["precious.txt"]
 

@@ -197,7 +197,7 @@ def test_folders_stay_folders(tmp_path):
 @pytest.mark.parametrize(
     ("place", "told"),
     [
-        ("s3://key:secret@bucket/x", "a key does not belong"),
+        ("s3://key:secret@bucket/x", "must not contain a key"),
         ("s3://", "without a bucket"),
         ("s3://bucket/x?nope=1", "nope"),
         ("nonsense://bucket", "nonsense"),
