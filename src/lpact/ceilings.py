@@ -49,12 +49,12 @@ __all__ = [
 ]
 
 
-def spearman_brown(r: npt.ArrayLike, factor: float = 2.0) -> FloatArray:
+def spearman_brown(r: npt.ArrayLike, factor: npt.ArrayLike = 2.0) -> FloatArray:
     """Reliability of ``factor`` times as many measurements, k r / (1 + (k − 1) r): for two halves, 2r / (1 + r).
 
     NaN where the denominator is not positive (r = −1 for halves).
     """
-    r = np.asarray(r, dtype=np.float64)
+    r, factor = np.asarray(r, dtype=np.float64), np.asarray(factor, dtype=np.float64)
     below = 1.0 + (factor - 1.0) * r
     defined = below > 0.0
     return np.where(defined, factor * r / np.where(defined, below, 1.0), np.nan)
@@ -94,9 +94,15 @@ class Ceiling:
     ----------
     values
         [m, t]: one row per draw of halves, subject or partner; NaN where undefined.
+    factor
+        [t]: number of all trials divided by that of a half, for `corrected`; None where values are not of halves.
+    n_left_out
+        [m, t]: stimuli left out because too few trials or subjects have them; None where they were not counted.
     """
 
     values: FloatArray
+    factor: FloatArray | None = None
+    n_left_out: IntArray | None = None
 
     def __repr__(self) -> str:
         rows, units = self.values.shape
@@ -114,8 +120,16 @@ class Ceiling:
 
     @property
     def corrected(self) -> FloatArray:
-        """`spearman_brown` of the value, [t]: the reliability of all repetitions, where the value is that of halves."""
-        return spearman_brown(self.value)
+        """`spearman_brown` of the value, [t]: the reliability of the mean of all repetitions, from that of halves."""
+        if self.factor is None:
+            raise InputError(
+                "the Spearman–Brown correction is for halves of repetitions",
+                where="Ceiling.corrected",
+                got="a ceiling between subjects",
+                expected="a ceiling of split_half",
+                remedy="use 'value'",
+            )
+        return spearman_brown(self.value, self.factor)
 
     @property
     def n_undefined(self) -> IntArray:
@@ -123,22 +137,37 @@ class Ceiling:
         return np.asarray(np.isnan(self.values).sum(axis=0))
 
 
-def random_halves(
-    n_repetitions: int, n_draws: int, *, seed: int = 0
-) -> list[tuple[IntArray, IntArray]]:
-    """Return repetitions in two random halves, ``n_draws`` times; of an odd number the second half has one more."""
+def random_halves(present: BoolArray, rng: np.random.Generator) -> tuple[BoolArray, BoolArray]:
+    """Deal trials into two random halves, with as many trials of a stimulus in one as in the other.
+
+    The order of repetitions is drawn once and shared by all stimuli and units, so that noise which they share stays in
+    one half. Of an odd number of trials the last in this order is left out.
+
+    Parameters
+    ----------
+    present
+        Trials that are not missing, [n_stimuli, n_repetitions, n_units].
+    rng
+        Draws the order of repetitions.
+
+    Returns
+    -------
+    first, second
+        Trials in each half, of the same shape.
+    """
+    n_repetitions = present.shape[1]
     if n_repetitions < 2:
         raise InputError(
             "responses without repetitions have no halves",
             where="split_half",
             got=f"{n_repetitions} repetitions",
             expected="at least 2",
-            remedy="use a ceiling between subjects: group_mean or subject_pairs",
+            remedy="use a ceiling between subjects: lpact.ceilings.group_mean or subject_pairs",
         )
-    rng = np.random.Generator(np.random.PCG64(seed))
-    half = n_repetitions // 2
-    orders = (rng.permutation(n_repetitions) for _ in range(n_draws))
-    return [(order[:half], order[half:]) for order in orders]
+    order = rng.permutation(n_repetitions)
+    place = np.cumsum(present[:, order], axis=1)[:, np.argsort(order)]
+    half = present.sum(axis=1, keepdims=True) // 2
+    return present & (place <= half), present & (place > half) & (place <= 2 * half)
 
 
 def split_half(
@@ -154,33 +183,53 @@ def split_half(
     ----------
     responses
         [n_stimuli, n_repetitions, n_units]; NaN where a trial is missing. A stimulus counts for a unit where both
-        halves have a trial.
+        halves have a trial; ``n_left_out`` counts the others.
     n_draws, seed
-        Random halves, the same for all stimuli and units.
+        Draws of `random_halves`.
     halves
         Pairs of repetition numbers to use instead.
 
     Returns
     -------
     Ceiling
-        One row per draw. ``value`` is the reliability of half of the repetitions, ``corrected`` that of all of them.
+        One row per draw. ``value`` is the reliability of half of the repetitions, ``corrected`` that of all of them,
+        for noise of the same variance in every trial: ``factor`` is the mean over stimuli of 1 / trials in a half,
+        divided by that of 1 / all trials. It is exact for halves of equal size, which random halves are, and close for
+        others.
     """
     trials = _three_axes(responses, "responses", "stimuli × repetitions × units")
+    present = np.isfinite(trials)
+    if present.all():
+        present = present[:1, :, :1]  # the same for all stimuli and units
     if halves is None:
-        halves = random_halves(trials.shape[1], n_draws, seed=seed)
-    if not halves:
+        rng = np.random.Generator(np.random.PCG64(seed))
+        drawn: Iterable[Sequence[BoolArray]] = (random_halves(present, rng) for _ in range(n_draws))
+    else:
+        numbers = np.arange(trials.shape[1])[:, None]
+        drawn = ([present & np.isin(numbers, half) for half in pair] for pair in halves)
+    values, factors, n_left_out = [], [], []
+    for pair in drawn:
+        values.append(pearson_rows(*(_mean(trials, 1, half).T for half in pair)))
+        sizes = np.stack([*(half.sum(axis=1) for half in pair), present.sum(axis=1)])
+        used = (sizes > 0).all(axis=0)
+        inverse = 1.0 / np.maximum(sizes, 1)
+        first, second, whole = _mean(inverse, 1, np.broadcast_to(used, sizes.shape))
+        factors.append((first + second) / (2.0 * whole))
+        n_left_out.append((~used).sum(axis=0))
+    if not values:
         raise InputError(
             "no halves to correlate", where="split_half", got="0 draws", expected="at least 1 draw"
         )
-    return Ceiling(
-        np.stack([pearson_rows(*(_mean(trials[:, half], 1).T for half in pair)) for pair in halves])
-    )
+    shape = (len(values), trials.shape[2])
+    factor = np.broadcast_to(np.mean(factors, axis=0), shape[1:])
+    return Ceiling(np.stack(values), factor, np.broadcast_to(np.stack(n_left_out), shape))
 
 
-def _mean(values: FloatArray, axis: int = 0) -> FloatArray:
-    """Mean of the finite values along an axis; NaN where there is none."""
-    count = np.isfinite(values).sum(axis=axis)
-    total = np.where(np.isfinite(values), values, 0.0).sum(axis=axis)
+def _mean(values: FloatArray, axis: int = 0, used: BoolArray | None = None) -> FloatArray:
+    """Mean along an axis of the values that are used, by default the finite ones; NaN where there is none."""
+    used = np.isfinite(values) if used is None else used
+    count = used.sum(axis=axis)
+    total = np.where(used, values, 0.0).sum(axis=axis)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
@@ -217,17 +266,27 @@ def group_mean(
         One row per subject.
     """
     everyone = _three_axes(subjects, "subjects", "subjects × stimuli × units")
+    n_others = len(everyone) if include_self else len(everyone) - 1
+    if n_others < min_others:
+        raise InputError(
+            "too few subjects for a mean of the others",
+            where="group_mean",
+            got=f"{len(everyone)} subjects",
+            expected=f"at least {min_others} to average for each subject (min_others)",
+            remedy="lower min_others, or compare subjects in pairs with agreement or subject_pairs",
+        )
     z = [standardised(one) for one in everyone]
-    values = [
+    found = [
         correlation_with_mean(
             own,
             ((zs, np.isfinite(zs)) for other, zs in enumerate(z) if include_self or other != s),
             min_others=min_others,
             min_stimuli=min_stimuli,
-        )[0]
+        )
         for s, own in enumerate(everyone)
     ]
-    return Ceiling(np.stack(values))
+    n_left_out = np.stack([everyone.shape[1] - n_stimuli for _, n_stimuli in found])
+    return Ceiling(np.stack([r for r, _ in found]), n_left_out=n_left_out)
 
 
 def agreement(

@@ -9,8 +9,10 @@ from scipy.stats import pearsonr, zscore
 from lpact import ceilings
 from lpact.errors import InputError
 from lpact.math.ridge import RidgeGrid
-from lpact.measures import CKA, RSA, EventResponse, LinearPredictivity
+from lpact.math.scores import pearson_columns
+from lpact.measures import CKA, RSA, EventResponse, LinearPredictivity, Measure
 from lpact.measures.base import TOO_FEW
+from lpact.responses import Responses
 from lpact.splits import contiguous
 
 
@@ -62,18 +64,60 @@ def test_split_half_is_the_correlation_of_the_given_halves():
     np.testing.assert_allclose(found.value, np.mean(expected, axis=0), atol=1e-12)
 
 
-def test_halves_are_disjoint_whole_and_seeded():
-    drawn = ceilings.random_halves(7, 20, seed=4)
-    for first, second in drawn:
-        assert (len(first), len(second)) == (3, 4)
-        assert sorted([*first, *second]) == list(range(7))
-    again = ceilings.random_halves(7, 20, seed=4)
-    assert all(
-        np.array_equal(a, b)
-        for x, y in zip(drawn, again, strict=True)
-        for a, b in zip(x, y, strict=True)
-    )
-    assert len({tuple(sorted(first)) for first, _ in drawn}) > 10
+@pytest.mark.parametrize(
+    ("n_repetitions", "truth"), [(2, 2 / 3), (3, 0.75), (5, 5 / 6), (6, 6 / 7)]
+)
+def test_the_corrected_reliability_is_that_of_all_repetitions(n_repetitions, truth):
+    """Signal and noise of variance 1: k / (k + 1), also for odd k; averaged over units as simulations."""
+    rng = np.random.default_rng(1)
+    responses = rng.standard_normal((2000, 1, 40)) + rng.standard_normal((2000, n_repetitions, 40))
+    found = ceilings.split_half(responses, n_draws=10)
+    assert found.corrected.mean() == pytest.approx(truth, abs=0.005)
+    np.testing.assert_allclose(found.factor, n_repetitions / (n_repetitions // 2))
+    assert not found.n_left_out.any()
+    responses = Responses.from_numpy(responses)
+    a, b = responses.split_halves(np.random.default_rng(0))
+    r = pearson_columns(a, b)
+    assert ceilings.spearman_brown(r, found.factor).mean() == pytest.approx(truth, abs=0.005)
+
+
+@pytest.mark.parametrize("counts", [(2, 8), (3, 8), (2, 5, 7), (1, 2, 8)])
+def test_unbalanced_trials_are_corrected_by_their_numbers(counts):
+    """The truth is the correlation with an independent copy of the experiment, over stimuli with two trials."""
+    rng = np.random.default_rng(3)
+    signal = rng.standard_normal((3000, 1, 30))
+    first, second = (signal + rng.standard_normal((3000, 8, 30)) for _ in range(2))
+    for i, count in enumerate(counts):
+        first[i :: len(counts), count:] = second[i :: len(counts), count:] = np.nan
+    usable = np.isfinite(first[:, 1, 0])
+    truth = pearson_columns(*(np.nanmean(one[usable], axis=1) for one in (first, second))).mean()
+    found = ceilings.split_half(first, n_draws=10)
+    assert found.corrected.mean() == pytest.approx(truth, abs=0.006)
+    assert (found.n_left_out == (~usable).sum()).all()
+    assert found.n_left_out.shape == (10, 30)
+
+
+def test_given_halves_of_different_sizes_are_corrected_closely():
+    rng = np.random.default_rng(4)
+    responses = rng.standard_normal((3000, 1, 30)) + rng.standard_normal((3000, 5, 30))
+    found = ceilings.split_half(responses, halves=[(np.array([0, 2, 4]), np.array([1, 3]))])
+    assert found.corrected.mean() == pytest.approx(5 / 6, abs=0.006)
+
+
+def test_halves_are_disjoint_equal_and_seeded():
+    present = np.ones((4, 7, 2), dtype=bool)
+    present[1, 2] = present[2, 1:] = present[3, :4, 1] = False
+    rng, again = np.random.default_rng(4), np.random.default_rng(4)
+    chosen = set()
+    for _ in range(20):
+        first, second = ceilings.random_halves(present, rng)
+        assert not (first & second).any()
+        assert not ((first | second) & ~present).any()
+        for half in (first, second):
+            np.testing.assert_array_equal(half.sum(axis=1), [[3, 3], [3, 3], [0, 0], [3, 1]])
+        assert np.array_equal(first, ceilings.random_halves(present, again)[0])
+        chosen.add(tuple(first[0, :, 0]))
+    assert len(chosen) > 10
     with pytest.raises(InputError, match="without repetitions"):
         ceilings.split_half(np.zeros((5, 1, 2)))
     for options in ({"n_draws": 0}, {"halves": []}):
@@ -104,6 +148,8 @@ def test_missing_trials_are_left_out_and_undefined_draws_counted():
     assert found.values[1, 0] == pytest.approx(expected)
     assert np.isnan(found.value).tolist() == [False, True]
     assert found.n_undefined.tolist() == [0, 2]
+    assert found.n_left_out.tolist() == [[1, 40], [4, 40]]
+    assert np.isnan(found.corrected).tolist() == [False, True]
 
 
 @pytest.fixture
@@ -150,7 +196,22 @@ def test_group_mean_over_the_stimuli_that_two_others_have(subjects):
     assert np.isnan(found.values[2, 1])
     assert np.isnan(found.values[3, 2])
     assert found.n_undefined.tolist() == [0, 1, 1]
+    assert found.n_left_out[0].tolist() == [20, 0, 0]
     assert np.isnan(ceilings.group_mean(subjects, min_stimuli=31).values[0, 0])
+
+
+def test_group_mean_needs_enough_others(subjects):
+    with pytest.raises(InputError, match=r"too few subjects[\s\S]*2 subjects[\s\S]*min_others"):
+        ceilings.group_mean(subjects[:2])
+    for options in ({"min_others": 1}, {"include_self": True}):
+        assert np.isfinite(ceilings.group_mean(subjects[:2], **options).values).all()
+
+
+def test_a_ceiling_between_subjects_has_no_spearman_brown_correction(subjects):
+    others = [(subjects[1], np.ones((50, 3), dtype=bool))]
+    for found in (ceilings.group_mean(subjects), ceilings.agreement(subjects[0], others)):
+        with pytest.raises(InputError, match=r"halves of repetitions[\s\S]*between subjects"):
+            _ = found.corrected
 
 
 def test_a_present_value_that_is_undefined_leaves_its_unit_undefined(subjects):
@@ -196,6 +257,36 @@ def test_pairs_of_a_symmetric_measure(brains, measure):
             expected = np.nan if i == j else float(measure.score(brains[i], brains[j]))
             np.testing.assert_allclose(matrix[i, j], expected, atol=1e-12)
     assert found.n_undefined == 0
+
+
+def test_a_population_measure_may_override_values_alone(brains):
+    class MeanResponse(Measure):
+        name = "mean_response"
+        summary = "Correlation of mean responses."
+        scope = "population"
+        symmetric = True
+
+        def values(self, X, Y):
+            return float(np.corrcoef(X.mean(axis=1), Y.mean(axis=1))[0, 1])
+
+    measure, (x, y, _) = MeanResponse(), brains
+    found = ceilings.subject_pairs(brains, measure)
+    assert found.matrix[0, 1] == found.matrix[1, 0] == float(measure.score(x, y))
+    z = zscore(x)
+    expected = [float(measure.score(z, y[:, [j]])) for j in range(y.shape[1])]
+    np.testing.assert_allclose(measure.to_units(x, y), expected, atol=1e-12)
+    assert measure.pairwise(x).shape == (5, 5)
+
+
+def test_a_measure_overrides_values_or_compare(brains):
+    class Nothing(Measure):
+        name = "nothing"
+        summary = "Nothing."
+        scope = "population"
+        symmetric = True
+
+    with pytest.raises(NotImplementedError, match="neither values nor compare"):
+        Nothing().score(brains[0], brains[1])
 
 
 def test_each_subject_is_prepared_once(brains):

@@ -139,6 +139,8 @@ class Measure(Plugin, ABC):
 
     def compare(self, source: Any, target: Any) -> FloatArray | float:
         """Values of two prepared representations of the same stimuli."""
+        if type(self).values is not Measure.values:  # prepare leaves representations as they are
+            return self.values(source, target)
         raise NotImplementedError(f"measure '{self.name}' overrides neither values nor compare")
 
     def to_units(self, X: FloatArray, Y: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lpact.ceilings import random_halves
 from lpact.errors import InputError, did_you_mean
 from lpact.math.types import FloatArray
 from lpact.responses import read
@@ -203,22 +204,13 @@ class Responses:
     def split_halves(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Average two random halves of the repetitions, [n_stimuli, n_units] each.
 
-        The order of repetitions is drawn for each stimulus and shared by all units, so that shared noise stays in one
-        half. A unit's repetitions with a value go to the halves in turn; of an odd number the last is left out, since
-        the Spearman–Brown formula assumes equal halves. Both halves are NaN if a stimulus has fewer than two values.
+        As in `lpact.ceilings.random_halves`: equal numbers of trials, and of an odd number one is left out. Both halves
+        are NaN if a stimulus has fewer than two values. The reliability of all n repetitions is
+        ``spearman_brown(r, n / (n // 2))`` of the correlation r of the halves; `lpact.ceilings.split_half` averages it
+        over draws.
         """
-        if self.n_repetitions < 2:
-            raise self._error(
-                "responses without repetitions have no halves",
-                got=f"{self.n_repetitions} repetitions",
-                remedy="use a ceiling between subjects: lpact.ceilings.group_mean or subject_pairs",
-            )
-        order = np.argsort(rng.random(self.values.shape[:2]), axis=1)
-        values = np.take_along_axis(self.values, order[:, :, None], axis=1)
-        known = np.isfinite(values)
-        place = np.cumsum(known, axis=1) - 1
-        dealt = known & (place < known.sum(axis=1, keepdims=True) // 2 * 2)
-        return _mean(values, dealt & (place % 2 == 0)), _mean(values, dealt & (place % 2 == 1))
+        first, second = random_halves(np.isfinite(self.values), rng)
+        return _mean(self.values, first), _mean(self.values, second)
 
     # Parts
 
