@@ -205,8 +205,7 @@ def split_half(
         rng = np.random.Generator(np.random.PCG64(seed))
         drawn: Iterable[Sequence[BoolArray]] = (random_halves(present, rng) for _ in range(n_draws))
     else:
-        numbers = np.arange(trials.shape[1])[:, None]
-        drawn = ([present & np.isin(numbers, half) for half in pair] for pair in halves)
+        drawn = ([present & _chosen(half, trials.shape[1]) for half in pair] for pair in halves)
     values, factors, n_left_out = [], [], []
     for pair in drawn:
         values.append(pearson_rows(*(_mean(trials, 1, half).T for half in pair)))
@@ -221,8 +220,15 @@ def split_half(
             "no halves to correlate", where="split_half", got="0 draws", expected="at least 1 draw"
         )
     shape = (len(values), trials.shape[2])
-    factor = np.broadcast_to(np.mean(factors, axis=0), shape[1:])
+    factor = np.broadcast_to(_mean(np.stack(factors)), shape[1:])
     return Ceiling(np.stack(values), factor, np.broadcast_to(np.stack(n_left_out), shape))
+
+
+def _chosen(numbers: IntArray, n_repetitions: int) -> BoolArray:
+    """Which repetitions these numbers are, [n_repetitions, 1]."""
+    chosen = np.zeros((n_repetitions, 1), dtype=bool)
+    chosen[numbers] = True
+    return chosen
 
 
 def _mean(values: FloatArray, axis: int = 0, used: BoolArray | None = None) -> FloatArray:

@@ -99,9 +99,16 @@ def test_unbalanced_trials_are_corrected_by_their_numbers(counts):
 
 def test_given_halves_of_different_sizes_are_corrected_closely():
     rng = np.random.default_rng(4)
-    responses = rng.standard_normal((3000, 1, 30)) + rng.standard_normal((3000, 5, 30))
-    found = ceilings.split_half(responses, halves=[(np.array([0, 2, 4]), np.array([1, 3]))])
-    assert found.corrected.mean() == pytest.approx(5 / 6, abs=0.006)
+    responses = rng.standard_normal((3000, 1, 30)) + rng.standard_normal((3000, 3, 30))
+    halves = [(np.array([0, 2]), np.array([1])), (np.array([0]), np.array([1, -1]))]
+    found = ceilings.split_half(responses, halves=halves)
+    assert found.corrected.mean() == pytest.approx(3 / 4, abs=0.01)
+    responses[:, 0, 0] = np.nan  # leaves the first unit without the second draw
+    found = ceilings.split_half(responses, halves=halves)
+    assert found.n_undefined[:2].tolist() == [1, 0]
+    assert np.isfinite(found.corrected).all()
+    with pytest.raises(IndexError):
+        ceilings.split_half(responses, halves=[(np.array([1, 2]), np.array([3]))])
 
 
 def test_halves_are_disjoint_equal_and_seeded():
