@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +99,7 @@ class Split:
     diagnostic: bool = False
 
     def __post_init__(self) -> None:
+        _check_whole(self.kind, "the gap", self.gap)
         if self.gap < 0:
             raise _error(self.kind, "negative gap", self.gap, "0 or more rows")
         for value in (self.fold, self.within):
@@ -146,19 +148,17 @@ class Split:
     def inner(self, fold: int) -> Iterator[tuple[IntArray, IntArray]]:
         """Train and validation rows within the training rows of ``fold``, with every other fold as validation in turn.
 
-        Validation rows keep the gap to the test rows, inner training rows to both. Folds without training rows of
-        ``fold`` are left out.
+        Validation rows keep the gap to the test rows, inner training rows to both. A fold that has fewer than half of
+        its rows left is not used, as in the ridge engine.
         """
         train, _ = self.rows(fold)
         outer = np.zeros(self.n_rows, dtype=bool)
         outer[train] = True
         for other in range(len(self)):
-            validation = np.flatnonzero(outer & (self.fold == other))
-            if other != fold and validation.size:
-                yield (
-                    np.flatnonzero(outer & self._far_from(np.flatnonzero(self.fold == other))),
-                    validation,
-                )
+            rows = np.flatnonzero(self.fold == other)
+            validation = rows[outer[rows]]
+            if other != fold and 2 * validation.size >= rows.size:
+                yield np.flatnonzero(outer & self._far_from(rows)), validation
 
     def _far_from(self, rows: IntArray) -> BoolArray:
         """Rows further than the gap from all of these, [n]."""
@@ -247,8 +247,7 @@ def contiguous(n_rows: int, n_folds: int, *, gap: int = 0) -> Split:
 
     Rows are in the order of the recording; ``gap`` rows are left out of training on either side of the test rows.
     """
-    if not 2 <= n_folds <= n_rows:
-        raise _too_few("contiguous", n_folds, n_rows)
+    _check_folds("contiguous", n_folds, n_rows)
     sizes = contiguous_folds(n_rows, n_folds).test_sizes()
     return Split("contiguous", np.repeat(np.arange(n_folds), sizes), _numbers(n_folds), gap)
 
@@ -269,16 +268,14 @@ def grouped(groups: npt.ArrayLike, n_folds: int | None = None, *, gap: int = 0) 
     number, names = _labels(groups, "groups")
     if n_folds is None or n_folds == len(names):
         return Split("grouped", number, names, gap)
-    if not 2 <= n_folds <= len(names):
-        raise _too_few("grouped", n_folds, len(names), "groups")
+    _check_folds("grouped", n_folds, len(names), "groups")
     sizes = contiguous_folds(len(names), n_folds).test_sizes()
     return Split("grouped", np.repeat(np.arange(n_folds), sizes)[number], _numbers(n_folds), gap)
 
 
 def leave_one_out(n_rows: int, *, gap: int = 0) -> Split:
     """Hold out one row at a time, with ``gap`` rows left out of training on either side."""
-    if n_rows < 2:
-        raise _too_few("leave_one_out", n_rows, n_rows)
+    _check_folds("leave_one_out", n_rows, n_rows)
     return Split("leave_one_out", np.arange(n_rows), _numbers(n_rows), gap)
 
 
@@ -352,13 +349,14 @@ def _labels(labels: npt.ArrayLike, name: str, fewest: int = 2) -> tuple[IntArray
     values = np.asarray(labels)
     if values.ndim != 1:
         raise _error(name, "labels in a wrong shape", values.shape, "one label per row")
-    missing = [row for row, value in enumerate(values.tolist()) if value is None or value != value]
+    # NumPy makes the text "nan" of a NaN among texts.
+    given = np.asarray(labels, dtype=object).tolist()
+    missing = [row for row, value in enumerate(given) if value is None or value != value]
     if missing:
         what = f"{len(missing)} rows without a label"
         raise _error(name, what, f"rows {missing[:5]}", "one label per row")
     found, first, number = np.unique(values, return_index=True, return_inverse=True)
-    if len(found) < fewest:
-        raise _too_few(name, len(found), len(values))
+    _check_folds(name, len(found), len(values), fewest=fewest)
     order = np.argsort(first)
     return np.argsort(order)[number], tuple(str(found[i]) for i in order)
 
@@ -374,6 +372,15 @@ def _error(
     return SplitError(what, where=where, got=shown, expected=expected, remedy=remedy)
 
 
-def _too_few(where: str, n_folds: int, n: int, noun: str = "rows") -> SplitError:
-    what, got = f"cannot split {n} {noun} into {n_folds} folds", f"{n} {noun}, {n_folds} folds"
-    return _error(where, what, got, f"at least 2 folds, and no more than {noun}")
+def _check_folds(where: str, n_folds: int, n: int, noun: str = "rows", fewest: int = 2) -> None:
+    _check_whole(where, f"the number of {noun}", n)
+    _check_whole(where, "the number of folds", n_folds)
+    if not fewest <= n_folds <= n:
+        what, got = f"cannot split {n} {noun} into {n_folds} folds", f"{n} {noun}, {n_folds} folds"
+        raise _error(where, what, got, f"at least 2 folds, and no more than {noun}")
+
+
+def _check_whole(where: str, name: str, value: npt.ArrayLike) -> None:
+    if not isinstance(value, Integral):
+        got = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
+        raise _error(where, f"{name} is not a whole number", got, "a whole number such as 5")

@@ -137,6 +137,8 @@ def test_penalties_can_be_given_alone(data):
     np.testing.assert_array_equal(found, expected)
     kept = LinearPredictivity(alphas=[1], grid=RidgeGrid((9.0,), components=(2,))).grid
     assert (kept.alphas, kept.components) == ((1.0,), (2,))
+    with pytest.raises(ValueError, match="alphas must be a list of at least one value, got 10"):
+        LinearPredictivity(alphas=10)
 
 
 def test_fold_by_fold_the_gap_of_the_split_is_that_of_the_inner_blocks():

@@ -82,7 +82,23 @@ def test_inner_folds_see_neither_test_rows_nor_their_gap(split):
                 if inner_train.size:
                     assert np.abs(inner_train[:, None] - held_out[None, :]).min() > split.gap
             validated += validation.tolist()
-        assert sorted(validated) == train.tolist()
+        n_left = np.bincount(split.fold[train], minlength=len(split))
+        used = 2 * n_left >= np.bincount(split.fold)
+        used[fold] = False
+        assert sorted(validated) == train[used[split.fold[train]]].tolist()
+
+
+@pytest.mark.parametrize("gap", [0, 2, 4, 7])
+def test_inner_folds_are_those_of_the_engine(gap):
+    split = splits.contiguous(30, 5, gap=gap)
+    rows, folds = np.arange(30), split.folds
+    for outer in range(5):
+        expected = [
+            (folds.train_rows(outer, inner), rows[folds.validation_rows(inner, outer)])
+            for inner in range(5)
+            if inner != outer
+        ]
+        same(list(split.inner(outer)), [pair for pair in expected if pair[1].size])
 
 
 def test_they_are_those_of_scikit_learn():
@@ -243,6 +259,11 @@ def test_a_split_that_is_wrong_does_not_prove_itself(monkeypatch):
         (lambda: splits.grouped(None), "wrong shape"),
         (lambda: splits.grouped(["a", None, "b"]), r"1 rows without a label[\s\S]*rows \[1\]"),
         (lambda: splits.cross_subject([1.0, 2.0, np.nan]), "1 rows without a label"),
+        (lambda: splits.grouped(["a", "a", "b", np.nan]), r"1 rows without a label[\s\S]*\[3\]"),
+        (lambda: splits.contiguous(30, 5, gap=1.5), r"gap is not a whole number[\s\S]*1\.5"),
+        (lambda: splits.contiguous(30, 4.0), "number of folds is not a whole number"),
+        (lambda: splits.contiguous(X, 4), r"number of rows is not[\s\S]*shape \(30, 1\)"),
+        (lambda: splits.grouped(STORIES, 2.0), "number of folds is not a whole number"),
         (lambda: splits.leave_one_out(1), "cannot split"),
         (lambda: splits.shuffled(8), "no number of folds"),
         (lambda: splits.cross_session(["1", "2"], ["s"]), "another length"),

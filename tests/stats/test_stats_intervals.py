@@ -75,8 +75,15 @@ def test_the_interval_of_many_units_is_that_of_scipy():
 def test_one_unit_has_no_interval():
     with pytest.raises(ValueError, match="at least 2 units"):
         bootstrap_interval(np.ones(1), RNG(0))
+    with pytest.raises(ValueError, match="at least 2 units with finite values, got 1"):
+        bootstrap_interval([1.0, np.nan, np.inf], RNG(0))
     with pytest.raises(ValueError, match="at least 2 blocks"):
         block_bootstrap(np.mean, np.zeros(5), RNG(0))
+
+
+def test_missing_units_are_left_out():
+    values = [1.0, np.nan, 2.0, 4.0]
+    assert bootstrap_interval(values, 3) == bootstrap_interval([1.0, 2.0, 4.0], 3)
 
 
 def test_blocks_are_drawn_whole():

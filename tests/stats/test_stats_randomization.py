@@ -82,6 +82,13 @@ def test_few_draws_keep_the_level_as_far_as_they_are_normal(n_draws):
     assert rate(rng(n_draws).gumbel(size=(4000, n_draws + 1))) <= 0.09
 
 
+def test_few_skewed_draws_do_not_keep_the_level():
+    """What the docstring says: a p-value below 1 / (1 + m) relies on a normal tail."""
+    values = rng(5).exponential(size=(8000, 6)) ** 2
+    found = np.mean([draw_p_value(row[0], row[1:]) <= 0.05 for row in values])
+    assert found == pytest.approx(0.13, abs=0.02)
+
+
 def test_sign_flips_match_an_enumeration_by_scipy():
     values = rng(2).standard_normal(9) + 0.4
     expected = stats.permutation_test(
@@ -122,7 +129,14 @@ def test_few_values_are_tested_by_student():
     assert one_sample_p_value(values) == pytest.approx(expected)
     assert one_sample_p_value(np.array([0.3])) == 1.0
     assert one_sample_p_value(np.full(4, -0.1)) == 1.0
-    assert one_sample_p_value(np.full(4, 0.1)) == pytest.approx(1 / 16)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.5, 1 / 3, 1e-9, 1e10 + 0.1])
+@pytest.mark.parametrize("n", [3, 4, 7])
+def test_equal_values_give_the_same_p_value_whatever_their_rounding(value, n):
+    assert one_sample_p_value(np.full(n, value)) == 1 / 2**n
+    assert one_sample_p_value(np.full(n, -value)) == 1.0
+    assert one_sample_p_value(value + np.arange(n) * 1e-9 * value) < 1 / 2**n
 
 
 def test_an_intersection_union_is_the_largest():
@@ -291,6 +305,13 @@ def test_undefined_statistics_prove_nothing():
         lambda order: 1.0 if np.array_equal(order, observed) else np.nan, blocks, rng(), 9
     )
     assert undefined == 1.0
+
+
+@pytest.mark.parametrize("blocks", [np.arange(20) % 4, [0, 0, 1, 1, 0], ["a", "b", "a"]])
+def test_blocks_of_rows_that_lie_apart_are_an_error(blocks):
+    """Interleaved blocks keep no neighbours: 0.77 false positives at 0.05."""
+    with pytest.raises(ValueError, match="contiguous stretch"):
+        block_permutation_p_value(np.sum, blocks, 0, 9)
 
 
 def test_undefined_draws_count_as_reaching():

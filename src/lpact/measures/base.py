@@ -40,7 +40,8 @@ class Score:
     by_fold
         [n_folds, t] or [n_folds], where the score was cross-validated; NaN where a fold has no value.
     combined
-        How ``value`` was made from folds: ``"pooled"``, one score of the predictions of all folds together, or
+        How ``value`` was made from folds: ``"pooled"``, one score of the predictions of all folds together, both
+        predicted and observed as deviations from the mean of their fold's training rows, or
         ``"mean of folds"``, weighted by test rows; None where the score was not cross-validated. The two are not
         comparable: a pooled score also counts differences between folds, which a mean of folds leaves out.
     """

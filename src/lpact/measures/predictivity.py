@@ -82,7 +82,8 @@ class LinearPredictivity(Measure):
                 expected=", ".join(_METRICS),
                 remedy=did_you_mean(metric, _METRICS),
             )
-        grid = grid if alphas is None else replace(grid, alphas=tuple(alphas))
+        if alphas is not None:
+            grid = replace(grid, alphas=alphas)  # type: ignore[arg-type]  # the grid makes a tuple
         self.grid, self.metric, self.n_blocks, self.gap = grid, metric, n_blocks, gap
         self.compute = compute or Compute()
         self._fit: RidgeFit | None = None

@@ -58,15 +58,17 @@ def bootstrap_interval(
     Parameters
     ----------
     values
-        [n ≥ 2] finite numbers, one per unit.
+        [n] one per unit. Values that are not finite are left out; at least two must remain.
     rng, n_draws
         Generator or seed, and number of resamples.
     confidence
         Share of intervals that should cover the mean.
     """
-    values, rng = np.asarray(values, dtype=np.float64), np.random.default_rng(rng)
+    values, rng = finite_values(values), np.random.default_rng(rng)
     if values.size < 2:
-        raise ValueError(f"an interval needs at least 2 units, got {values.size}")
+        raise ValueError(
+            f"an interval needs at least 2 units with finite values, got {values.size}"
+        )
     means = values[rng.integers(values.size, size=(n_draws, values.size))].mean(axis=1)
     tail = expanded_tail((1.0 - confidence) / 2.0, values.size)
     low, high = np.quantile(means, [tail, 1.0 - tail])
@@ -132,6 +134,12 @@ def expanded_tail(tail: float, n: int) -> float:
     is too narrow, by the normal quantile in place of Student's and by √((n − 1) / n). It tends to ``tail`` as n grows.
     """
     return float(special.ndtr(special.stdtrit(n - 1, tail) / np.sqrt((n - 1) / n)))
+
+
+def finite_values(values: npt.ArrayLike) -> FloatArray:
+    """Values that are finite, in one axis."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[np.isfinite(array)]
 
 
 def block_rows(blocks: npt.ArrayLike) -> list[IntArray]:

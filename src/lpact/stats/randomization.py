@@ -14,13 +14,15 @@ import numpy.typing as npt
 from scipy import special
 
 from lpact.math.types import FloatArray, IntArray
-from lpact.stats.intervals import Rng, block_rows, expanded_tail
+from lpact.stats.intervals import Rng, block_rows, expanded_tail, finite_values
 
 MAX_EXACT = 12
 """Values up to which all 2ⁿ sign flips are enumerated."""
 
 _SIGNS_AT_ONCE = 2**16
 """Few enough to stay in the processor's cache."""
+ROUNDING = 1e-12
+"""Relative to the values themselves, a difference up to which they count as equal."""
 _SIGN, _MINUS_ONE = np.array([-0.0, -1.0]).view(np.uint64)
 
 
@@ -60,12 +62,15 @@ def draw_p_value(observed: float, draws: npt.ArrayLike) -> float:
     With m draws, the rank p-value of `rank_p_values`. Where no draw reaches the observed value the rank says
     1 / (1 + m), however far beyond it lies; the tail is then taken from the draws' first two moments (as in Winkler et
     al. 2016), with the distribution of a further draw from a normal population, Student's t on m − 1 degrees of freedom
-    of (observed − mean) / (sd √(1 + 1/m)). The smaller of the two is returned, so that with m ≥ 1/α − 1 draws a test
-    at level α is the exact one, and the moments only order what lies beyond it.
+    of (observed − mean) / (sd √(1 + 1/m)). The smaller of the two is returned.
+
+    With m ≥ 1/α − 1 draws a test at level α is exact. With fewer, and for every p-value below 1 / (1 + m), it relies on
+    a normal tail: with 5 draws, a test at 0.05 has 0.05 false positives for normal draws, 0.10 for exponential ones and
+    0.13 for squared exponential ones (simulated).
 
     ``draws`` is [m]; draws that are not finite are left out. NaN without any, or where ``observed`` is undefined.
     """
-    draws = _finite(draws)
+    draws = finite_values(draws)
     m = draws.size
     if not m or not np.isfinite(observed):
         return np.nan
@@ -77,12 +82,6 @@ def draw_p_value(observed: float, draws: npt.ArrayLike) -> float:
         return rank
     tail = student_tail((observed - float(draws.mean())) / spread, m - 1)
     return min(rank, tail)
-
-
-def _finite(values: npt.ArrayLike) -> FloatArray:
-    """Values that are finite, in one axis."""
-    array = np.asarray(values, dtype=np.float64)
-    return array[np.isfinite(array)]
 
 
 def student_tail(t: float, degrees: int) -> float:
@@ -103,13 +102,13 @@ def sign_flip_p_value(
 
     Reference: Fisher 1935; Nichols & Holmes 2002.
     """
-    values = _finite(values)
+    values = finite_values(values)
     n = values.size
     if not n:
         return np.nan
     observed = float(values.sum())
     # A flip that leaves the same multiset of terms must count as reaching, whatever the order of adding.
-    slack = 1e-12 * float(np.abs(values).sum())
+    slack = ROUNDING * float(np.abs(values).sum())
     if n <= MAX_EXACT:
         return float((_all_signs(n) @ values >= observed - slack).mean())
     rng = np.random.default_rng(rng() if callable(rng) else rng)
@@ -159,14 +158,16 @@ def block_permutation_p_value(
     """P-value of a statistic when whole blocks of rows change places: exact if blocks are exchangeable under the null.
 
     Rows keep their neighbours, so autocorrelation within blocks does not make the test too optimistic, as plain
-    permutation (`scipy.stats.permutation_test`) would.
+    permutation (`scipy.stats.permutation_test`) would. Blocks must be longer than the autocorrelation: neighbouring
+    blocks that resemble each other are not exchangeable, and the test is then too optimistic.
 
     Parameters
     ----------
     statistic
         Function of a row order [n], such as ``lambda order: score(X, Y[order])``; large values speak against the null.
     blocks
-        [n] block of every row: a story, a passage, a stretch longer than the autocorrelation.
+        [n] block of every row: a story, a passage, a stretch longer than the autocorrelation. All rows of a block must
+        be next to each other (`ValueError` otherwise).
     rng, n_draws
         Generator or seed, and number of random orders; the smallest possible p-value is 1 / (1 + n_draws). A draw whose
         statistic is undefined counts as reaching the observed one.
@@ -177,6 +178,10 @@ def block_permutation_p_value(
         (1 + number of draws that reach the observed statistic) / (1 + n_draws); 1 where that is undefined.
     """
     rows = block_rows(blocks)
+    if any(block[-1] - block[0] >= block.size for block in rows):
+        raise ValueError(
+            "every block must be one contiguous stretch of rows; give stretches that lie apart different labels"
+        )
     observed = statistic(np.arange(sum(map(len, rows))))
     if not np.isfinite(observed):
         return 1.0
@@ -202,16 +207,17 @@ def equivalence_p_value(values: npt.ArrayLike, bound: float) -> float:
 def one_sample_p_value(values: npt.ArrayLike) -> float:
     """P-value of a mean above 0 by Student's t on n − 1 degrees of freedom: for few, roughly normal values.
 
-    Values [n] that are not finite are left out. A single value gives 1, none NaN.
+    Values [n] that are not finite are left out. A single value gives 1, none NaN. Values that are equal up to rounding
+    have no t: they give 1/2ⁿ, as flipping their signs does, where the mean is above 0, and 1 otherwise.
     """
-    values = _finite(values)
+    values = finite_values(values)
     n = values.size
     if n < 2:
         return 1.0 if n else np.nan
     mean = np.add.reduce(values) / n
     around = values - mean
     spread = math.sqrt(np.add.reduce(around * around) / (n - 1))
-    if not spread > 0.0:
+    if spread <= ROUNDING * abs(mean):
         return 1.0 if mean <= 0.0 else 1.0 / 2**n
     return student_tail(float(mean) * math.sqrt(n) / spread, n - 1)
 

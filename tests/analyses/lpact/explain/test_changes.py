@@ -344,11 +344,17 @@ def test_four_blocks_cannot_show_anything_by_flipping_signs():
 
 
 def test_blocks_that_are_all_the_same_do_not_differ_too_much():
-    contrasts = {(str(i), "a", "1"): np.zeros(4) for i in range(3)}
-    stimulus = dict.fromkeys(contrasts, "story")
-    needed = above_blocks(contrasts, stimulus, lambda: np.random.default_rng(0), 0.05)
-    assert (needed.value, needed.smallest_p) == (None, 1 / 16)
-    assert needed.smallest_p == one_sample_p_value(np.full(4, 0.25))
+    for value in (0.0, -0.1, -1 / 3):  # the mean of three times −0.1 is not −0.1
+        contrasts = {(str(i), "a", "1"): np.full(4, value) for i in range(3)}
+        stimulus = dict.fromkeys(contrasts, "story")
+        needed = above_blocks(contrasts, stimulus, lambda: np.random.default_rng(0), 0.05)
+        assert (needed.value, needed.smallest_p) == (None, 1 / 16)
+        assert needed.smallest_p == one_sample_p_value(np.full(4, 0.25))
+    contrasts = {("1", "a", "1"): np.full(3, -0.1), ("2", "a", "1"): np.full(3, -0.1)}
+    needed = above_blocks(
+        contrasts, dict.fromkeys(contrasts, "story"), lambda: np.random.default_rng(0), 0.05
+    )
+    assert (needed.value, needed.smallest_p) == (None, 1 / 8)
     same = pl.col("condition").is_in(["real", "static_embedding"])
     tables = made.put(sound(), made.BLOCKS, same, scores=pl.lit([0.125] * made.N_BLOCKS))
     story = explained_after(tables, "calibrated")

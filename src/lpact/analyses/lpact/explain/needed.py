@@ -17,6 +17,7 @@ from lpact.analyses.lpact.gates.calibrated.frames import (
 )
 from lpact.math.types import FloatArray
 from lpact.stats import MAX_EXACT
+from lpact.stats.randomization import ROUNDING
 
 FEWEST_FOR_TAIL = 3
 """Draws from which the tail beyond them is taken from their mean and spread."""
@@ -97,7 +98,7 @@ def above_blocks(
     if means.size < 2 or smallest > alpha:
         return Needed(None, 1.0 if means.size < 2 else smallest)
     spread = float(means.std(ddof=1))
-    if not spread > 0.0 and 0.5**means.size > alpha:
+    if spread <= ROUNDING * abs(float(means.mean())) and 0.5**means.size > alpha:
         why = (
             f"all of them are the same, and p cannot be smaller than 1/2^{means.size} = {0.5**means.size:.3g} with "
             f"{means.size} blocks of the stimuli that do not differ"
