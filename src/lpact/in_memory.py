@@ -23,7 +23,7 @@ from lpact.features.mechanisms import MECHANISMS
 from lpact.features.models import CONTEXTS, FULL, check_features
 from lpact.math.types import FloatArray
 from lpact.responses import Responses
-from lpact.responses.read import STIMULUS, as_polars, numbers
+from lpact.responses.read import STIMULUS, as_polars, numbers, places, some, texts
 
 if TYPE_CHECKING:
     from lpact.study import Run
@@ -34,7 +34,10 @@ MODEL, DATASET = "model", "data"
 _NEAR = 0.75
 """Similarity (`difflib`) from which a column counts as misspelt: ``onset`` and ``story`` do, ``word_id`` does not."""
 
+FEATURES = "lpact.audit, argument 'features'"
+
 Options = Mapping[str, Any] | BaseModel
+Names = tuple[str, ...]
 
 
 def audit(
@@ -61,15 +64,17 @@ def audit(
     Parameters
     ----------
     features
-        Features of the models, one row per word (or per stimulus), in the order of ``words``, or else of the
-        stimuli of ``responses``: an array; a mapping from model to array; or from model to layer to array. In place
-        of a layer's array, a mapping from context (``full``, ``sentence_reset``, ``reversed``, ``shuffled``,
-        ``untrained``, ``static``) to an array, or to a list of arrays (draws).
+        Features of the models, one row per word (or per stimulus), in the order of ``words``, or else of the stimuli
+        of ``responses``: an array; a mapping from model to array; or from model to layer to array. Labelled rows (see
+        ``responses``) are put into that order. In place of a layer's array, a mapping from context (``full``,
+        ``sentence_reset``, ``reversed``, ``shuffled``, ``untrained``, ``static``) to an array, or to a list of arrays
+        (draws).
     responses
         An array [n_stimuli, n_units] or [n_stimuli, n_repetitions, n_units], or `Responses`; a list of these, one per
         subject; or a mapping from subject to these. Arrays have the same rows for all subjects; `Responses` with
-        ``stimulus_ids`` need not. In a list, unnamed subjects are ``01``, ``02`` …. Missing values
-        are NaN; events with one are left out for that subject, unless ``preprocess`` says otherwise.
+        ``stimulus_ids`` need not, nor pandas, Polars and xarray objects with labelled rows: a column or coordinate
+        ``stimulus_id``, or else an index other than 0 … n−1. In a list, unnamed subjects are ``01``, ``02`` ….
+        Missing values are NaN; events with one are left out for that subject, unless ``preprocess`` says otherwise.
     words
         What the rows are: a list of words, or a pandas or Polars table with any of the columns ``word``,
         ``onset_s``, ``offset_s``, ``sentence_id``, ``story_id``, ``log_frequency``. Columns with the name of a
@@ -100,11 +105,12 @@ def audit(
     sections = {"grid": grid, "preprocess": preprocess, "readout": readout, "nuisance": nuisance}
     sections |= {"controls": controls, "mechanisms": mechanisms, "lpact": lpact}
     plain = {key: _plain(section) for key, section in sections.items() if section is not None}
-    table = _words(words)
+    table = _words(words, [*_each(responses), *(value for _, value in _keys(features))])
     subjects = _subjects(responses, sampling_rate_hz, table)
     study = {"name": name, "seed": seed, "run": {"workers": workers, "progress": progress}}
     target = Path(tempfile.mkdtemp(prefix="lpact-run-"), name) if out is None else Path(out)
-    return _run(study, subjects, features, table, plain, target)
+    labelled = _labelled(_each(responses)[0])[1] is not None
+    return _run(study, subjects, features, table, plain, target, labelled=labelled)
 
 
 def _run(
@@ -114,6 +120,8 @@ def _run(
     words: pl.DataFrame | None,
     sections: dict[str, Any],
     target: Path,
+    *,
+    labelled: bool,
 ) -> Run:
     """Write the arrays into a temporary folder, and run the study on it; their content alone is in its keys."""
     from lpact.study import load_study
@@ -121,12 +129,12 @@ def _run(
     words = subjects[0].words if words is None else words
     _check_columns(words)
     mechanisms, words = _mechanisms(words)
-    arrays, per_stimulus = _features(features, subjects[0], words)
+    arrays, per_stimulus = _features(features, subjects[0], words, labelled)
     dataset = memory_dataset(subjects, words, features=arrays, mechanisms=mechanisms)
     stimulus = dataset.stimulus(STIMULI)
     check_stimulus(stimulus)
     for key, values in arrays.items():
-        check_features(values, key, stimulus, where="lpact.audit, argument 'features'")
+        check_features(values, key, stimulus, where=FEATURES)
     grid = {"events": "sentences"} if _sentences(dataset) else {}
     grid |= ({"pooling": "last"} if per_stimulus else {}) | sections.pop("grid", {})
     preprocess = {"missing": "drop_events"} | sections.pop("preprocess", {})
@@ -154,16 +162,17 @@ def _subjects(
     responses: Any, sampling_rate_hz: float | None, words: pl.DataFrame | None
 ) -> list[Responses]:
     """Responses of each subject."""
-    given: list[tuple[str, Any]] = [("", responses)]
+    values = _each(responses)
+    if sampling_rate_hz is None:
+        values = [_use_labels(value) for value in values]
+    named = any(_has_name(own) for own in values)
+    subjects = [
+        "" if named and isinstance(own, Responses) else f"{number:02}"
+        for number, own in enumerate(values, start=1)
+    ]
     if isinstance(responses, Mapping):
-        given = [(str(subject), own) for subject, own in responses.items()]
-    elif isinstance(responses, Sequence) and (not responses or _is_subject(responses[0])):
-        named = any(_has_name(own) for own in responses)
-        given = [
-            ("" if named and isinstance(own, Responses) else f"{number:02}", own)
-            for number, own in enumerate(responses, start=1)
-        ]
-    if not given:
+        subjects = [str(subject) for subject in responses]
+    if not values:
         raise InputError(
             "there are no responses",
             where="lpact.audit, argument 'responses'",
@@ -172,19 +181,58 @@ def _subjects(
             remedy="give an array, Responses, or a list or mapping of these",
         )
     made = []
-    for subject, value in given:
+    for subject, value in zip(subjects, values, strict=True):
         options = {"subject": subject or None, "sampling_rate_hz": sampling_rate_hz}
         about: dict[str, Any] = {key: own for key, own in options.items() if own is not None}
         is_made = isinstance(value, Responses)
         made.append(replace(value, **about) if is_made else Responses.from_numpy(value, **about))
     if made[0].sampling_rate_hz is None:
-        plain = [
-            own
-            for own, (_, value) in zip(made, given, strict=True)
-            if not isinstance(value, Responses)
-        ]
-        _check_rows(plain, made[0], words)
+        plain = [i for i, value in enumerate(values) if not isinstance(value, Responses)]
+        _check_rows([made[i] for i in plain], made[0], words)
+        if words is not None and STIMULUS in words.columns:
+            names = texts(words[STIMULUS].drop_nulls().unique(maintain_order=True))
+            for i in plain:
+                made[i] = replace(made[i], stimulus_ids=names)
     return made
+
+
+def _each(responses: Any) -> list[Any]:
+    """Responses of each subject, as they were given."""
+    if isinstance(responses, Mapping):
+        return list(responses.values())
+    several = isinstance(responses, Sequence) and (not responses or _is_subject(responses[0]))
+    return list(responses) if several else [responses]
+
+
+def _use_labels(value: Any) -> Any:
+    """`Responses` of an object with labelled rows; any other value as it is."""
+    if STIMULUS in getattr(value, "coords", ()) and "repetition" not in value.dims:
+        return Responses.from_xarray(value)
+    array, names = _labelled(value)
+    is_plain = names is None or isinstance(value, Responses)
+    return value if is_plain else Responses.from_numpy(array, stimulus_ids=names)
+
+
+def _labelled(value: Any) -> tuple[Any, Names | None]:
+    """Values, rows first, and labels of the rows: ``stimulus_id``, or else an index other than 0 … n−1."""
+    if isinstance(value, Responses):
+        return value.values, value.stimulus_ids
+    index: Any = None
+    if hasattr(value, "coords") and hasattr(value, "dims"):  # xarray
+        if STIMULUS in value.coords and value[STIMULUS].ndim == 1:
+            rows = value[STIMULUS]
+            return value.transpose(*rows.dims, ...).values, texts(rows.values.tolist())
+        index = value.indexes.get(value.dims[0]) if value.dims else None
+    elif STIMULUS in getattr(value, "columns", ()):
+        others = [name for name in value.columns if name != STIMULUS]
+        return value[others], texts(value[STIMULUS])
+    elif hasattr(value, "iloc"):  # pandas
+        index = value.index
+        if STIMULUS in index.names:
+            return value, texts(index.get_level_values(STIMULUS))
+    if index is None or list(index) == list(range(len(index))):
+        return value, None
+    return value, texts(index)
 
 
 def _check_rows(plain: Sequence[Responses], first: Responses, words: pl.DataFrame | None) -> None:
@@ -212,12 +260,19 @@ def _is_subject(value: Any) -> bool:
     return isinstance(value, Responses) or np.ndim(value) >= 2
 
 
-def _words(words: Any) -> pl.DataFrame | None:
+def _words(words: Any, others: Sequence[Any]) -> pl.DataFrame | None:
+    """The table of words; labels of its index that ``others`` (responses, features) share are stimulus ids."""
     if words is None:
         return None
     if isinstance(words, Sequence) and all(isinstance(word, str) for word in words):
         return pl.DataFrame({"word": list(words)})
-    return as_polars(words)
+    table, names = as_polars(words), _labelled(words)[1]
+    if names is None or STIMULUS in table.columns:
+        return table
+    shared = any(not set(names).isdisjoint(_labelled(own)[1] or ()) for own in others)
+    if STIMULUS in words.index.names or (shared and len(set(names)) == len(names)):
+        table.insert_column(0, pl.Series(STIMULUS, names))
+    return table
 
 
 def _check_columns(words: pl.DataFrame | None) -> None:
@@ -252,12 +307,27 @@ def _mechanisms(
 
 
 def _features(
-    features: Any, first: Responses, words: pl.DataFrame | None
+    features: Any, first: Responses, words: pl.DataFrame | None, labelled: bool
 ) -> tuple[dict[FeatureKey, FloatArray], bool]:
     """Features by key, one row per word; and whether they were given per stimulus of several words."""
-    where = "lpact.audit, argument 'features'"
-    arrays = {key: numbers(value, where, key.model) for key, value in _keys(features, where)}
-    if words is None or STIMULUS not in words.columns or first.sampling_rate_hz is not None:
+    given = {key: _labelled(value) for key, value in _keys(features)}
+    continuous = first.sampling_rate_hz is not None
+    order = first.stimulus_ids if labelled and not continuous else None
+    if words is not None and STIMULUS in words.columns:
+        own = words[STIMULUS]
+        # Samples of a continuous recording have several words, or none: such names are not those of words.
+        order = texts(own) if not continuous or own.drop_nulls().n_unique() == len(own) else None
+    if order is None and len({names for _, names in given.values() if names is not None}) > 1:
+        raise InputError(
+            "features have different labels, and the responses have none",
+            where=FEATURES,
+            remedy="label the responses, or add a column 'stimulus_id' to the words",
+        )
+    arrays = {
+        key: numbers(value, FEATURES, key.model)[_rows_in_order(names, order, key.model)]
+        for key, (value, names) in given.items()
+    }
+    if words is None or STIMULUS not in words.columns or continuous:
         return arrays, False
     place = {name: i for i, name in enumerate(dict.fromkeys(words[STIMULUS]))}
     per_stimulus = len(place) != words.height and all(
@@ -269,7 +339,24 @@ def _features(
     return arrays, per_stimulus
 
 
-def _keys(features: Any, where: str) -> Iterator[tuple[FeatureKey, Any]]:
+def _rows_in_order(names: Names | None, order: Names | None, model: str) -> Any:
+    """Rows of features labelled ``names`` for words (or stimuli) in this order; raise `InputError` if some lack."""
+    if names is None or order is None or names == order:
+        return ...
+    stimuli = tuple(dict.fromkeys(order))
+    absent = [name for name in stimuli if name not in set(names)]
+    if absent or len(set(names)) < len(names):
+        raise InputError(
+            f"labels of the features of '{model}' do not match the stimuli",
+            where=FEATURES,
+            got=f"no row for {some(absent)}" if absent else "several rows with the same label",
+            expected=f"one row per stimulus, labelled {some(stimuli)}",
+            remedy="correct the labels; or if the rows are in order already, give them without: .to_numpy()",
+        )
+    return places(names, stimuli)
+
+
+def _keys(features: Any) -> Iterator[tuple[FeatureKey, Any]]:
     models = features if isinstance(features, Mapping) else {MODEL: features}
     for model, by_layer in models.items():
         layers = by_layer if isinstance(by_layer, Mapping) else {0: by_layer}
@@ -279,7 +366,7 @@ def _keys(features: Any, where: str) -> Iterator[tuple[FeatureKey, Any]]:
                 if context not in CONTEXTS or not isinstance(layer, int | np.integer):
                     raise InputError(
                         "features are not ordered by model, layer and context",
-                        where=where,
+                        where=FEATURES,
                         got=f"model {model!r}, layer {layer!r}, context {context!r}",
                         expected=f"layers as whole numbers, contexts among {', '.join(CONTEXTS)}",
                         remedy="give {model: {layer: {context: array}}}",

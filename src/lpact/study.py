@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
 from lpact.analyses.base import Analysis, Material, analyses_of
 from lpact.analyses.explanation import Claim, Conclusion, Value
 from lpact.config import (
+    ControlsConfig,
     DatasetConfig,
     LanguageModelConfig,
+    MechanismsConfig,
+    NuisanceConfig,
+    ReadoutConfig,
     RunConfig,
     Section,
     StudyConfig,
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from lpact.run.preregistration import Registration
     from lpact.run.progress import Reporter
 
+S = TypeVar("S", bound=Section)
 
 MOVED = {
     "decisions": "claims()",
@@ -249,26 +254,31 @@ class Study:
 
     Parameters
     ----------
-    name, datasets, models
-        As in the study file.
+    name, datasets, models, seed, readout, nuisance, controls, mechanisms
+        As in the study file; one dataset or model needs no list.
     analyses
         Sections of the analyses to run; without any, L-PACT with its defaults.
     run
         Settings that change no number: workers, folders, cluster.
-    sections
-        Further shared sections by name: ``readout``, ``nuisance``, ``controls``, ``mechanisms``, ``seed``.
     """
 
     def __init__(
         self,
         name: str,
-        datasets: Sequence[DatasetConfig],
-        models: Sequence[LanguageModelConfig] = (),
+        datasets: DatasetConfig | Sequence[DatasetConfig],
+        models: LanguageModelConfig | Sequence[LanguageModelConfig] = (),
         *,
-        analyses: Sequence[Section] = (),
+        analyses: Section | Sequence[Section] = (),
         run: RunConfig | None = None,
-        **sections: Any,
+        seed: int | None = None,
+        readout: ReadoutConfig | None = None,
+        nuisance: NuisanceConfig | None = None,
+        controls: ControlsConfig | None = None,
+        mechanisms: MechanismsConfig | None = None,
     ) -> None:
+        datasets, models, analyses = _several(datasets), _several(models), _several(analyses)
+        sections: dict[str, Any] = {"seed": seed, "readout": readout, "nuisance": nuisance}
+        sections |= {"controls": controls, "mechanisms": mechanisms}
         own = {_analysis_of(section): section for section in analyses}
         if len(own) < len(analyses):
             raise ConfigError(
@@ -280,10 +290,10 @@ class Study:
             )
         values = {
             "name": name,
-            "datasets": tuple(datasets),
-            "models": tuple(models),
+            "datasets": datasets,
+            "models": models,
             "analyses": own or {DEFAULT: ANALYSES.get(DEFAULT).Options()},
-            **sections,
+            **{key: section for key, section in sections.items() if section is not None},
         }
         config = validate_model(StudyConfig, values, where="lpact.Study")
         self._setup(config, with_paths(run, datasets, models))
@@ -497,6 +507,10 @@ class Study:
             )
         clear_leftovers(out, run.manifest.config_digest)
         return run
+
+
+def _several(sections: S | Sequence[S]) -> tuple[S, ...]:
+    return (sections,) if isinstance(sections, Section) else tuple(sections)
 
 
 def _analysis_of(section: Section) -> str:

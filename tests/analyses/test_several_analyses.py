@@ -82,6 +82,16 @@ def test_two_sections_of_one_analysis_are_an_error(toy: None) -> None:
         lpact.Study("x", datasets, analyses=[Foreign()])
 
 
+def test_one_section_needs_no_list() -> None:
+    dataset = lpact.Dataset(name="d", reader="simulated", path="folder")
+    model = lpact.Model(name="integrated", layers=(2,))
+    one = lpact.Study("x", dataset, model, analyses=lpact.LPact(), seed=3, readout=lpact.Readout())
+    several = lpact.Study("x", [dataset], [model], analyses=[lpact.LPact()], seed=3)
+    assert one.config == several.config
+    assert one.config.seed == 3
+    assert one.run_config == several.run_config
+
+
 def test_claims_of_every_analysis_are_found(toy: None, tmp_path: Path) -> None:
     run = lpact.load_study(STUDY).run(tmp_path / "run", progress=False)
     assert run.claim("other").label == "long_name"

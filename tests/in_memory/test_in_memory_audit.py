@@ -15,7 +15,7 @@ from lpact.datasets.base import DATASETS, Dataset
 from lpact.datasets.folder.writer import write_folder
 from lpact.datasets.memory import MemoryDataset, memory_dataset
 from lpact.errors import ConfigError, InputError, LPactError
-from lpact.in_memory import _check_columns, _subjects
+from lpact.in_memory import _check_columns, _features, _subjects, _words
 
 MECHANISMS = ("surprisal", "context_update")
 OPTIONS: dict[str, Any] = {
@@ -283,6 +283,81 @@ def test_arrays_without_stimulus_ids_have_equal_rows(rows: tuple[int, int]) -> N
         subjects_of(np.ones((10, 3)), words)
     named = lpact.Responses.from_numpy(np.ones((10, 3)), stimulus_ids=words["stimulus_id"][:10])
     assert len(subjects_of({"a": np.ones((12, 3)), "b": named}, words)) == 2
+
+
+def labelled(kind: str, values: Any, ids: list[Any]) -> Any:
+    """Values with labelled rows, as a library's object."""
+    if kind == "polars":
+        return pl.DataFrame(values).insert_column(0, pl.Series("stimulus_id", ids))
+    if kind.startswith("pandas"):
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame(values, index=ids)
+        return frame if kind == "pandas" else frame.rename_axis("stimulus_id").reset_index()
+    xr = pytest.importorskip("xarray")
+    if kind == "xarray index":
+        return xr.DataArray(values, dims=("item", "unit"), coords={"item": ids})
+    coords = {"stimulus_id": ("presentation", ids)}
+    return xr.DataArray(values, dims=("presentation", "neuroid"), coords=coords).T
+
+
+KINDS = ("pandas", "pandas column", "polars", "xarray", "xarray index")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ids", [list("cab"), [7, 3, 5]])
+def test_labels_of_rows_decide_on_the_order(kind: str, ids: list[Any]) -> None:
+    values = np.arange(6.0).reshape(3, 2)
+    words = pl.DataFrame({"stimulus_id": sorted(ids), "word": ["A", "B", "C"]})
+    order = np.argsort(ids)
+    made = subjects_of({"x": labelled(kind, values, ids), "y": values}, words)
+    dataset = memory_dataset(made, words)
+    x, y = (dataset.recording(i).signal.values for i in dataset.recording_ids())
+    np.testing.assert_array_equal(x, [values[order]])
+    np.testing.assert_array_equal(y, [values], "arrays without labels are in the order of words")
+    features = labelled(kind, values, ids)
+    (named,) = subjects_of(labelled(kind, values[order], sorted(ids)))
+    for first, table in ((made[0], words), (named, None)):
+        (array,) = _features(features, first, table, True)[0].values()
+        np.testing.assert_array_equal(array, values[order])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_that_do_not_match_are_an_error(kind: str) -> None:
+    values, words = np.ones((3, 2)), pl.DataFrame({"stimulus_id": list("abc")})
+    other = labelled(kind, values, list("abd"))
+    with pytest.raises(InputError, match="stimuli without words"):
+        memory_dataset(subjects_of(other, words), words)
+    first = subjects_of(values, words)[0]
+    with pytest.raises(InputError, match="do not match the stimuli") as error:
+        _features(other, first, words, False)
+    assert error.value.got == "no row for 'c'"
+    both = {"m": labelled(kind, values, list("abc")), "n": other}
+    with pytest.raises(InputError, match="different labels"):
+        _features(both, subjects_of(values)[0], None, False)
+
+
+def test_an_index_of_row_numbers_has_no_labels() -> None:
+    pd = pytest.importorskip("pandas")
+    values = np.arange(6.0).reshape(3, 2)
+    words = pl.DataFrame({"stimulus_id": list("cab")})
+    (made,) = subjects_of(pd.DataFrame(values), words)
+    assert made.stimulus_ids == ("c", "a", "b")
+    np.testing.assert_array_equal(made.mean(), values)
+    xr = pytest.importorskip("xarray")
+    coords = {"stimulus_id": ("a", list("xyz")), "subject": "s1"}
+    assert subjects_of([xr.DataArray(values, dims=("a", "b"), coords=coords)])[0].subject == "s1"
+
+
+def test_the_index_of_the_words_names_stimuli_that_others_name() -> None:
+    pd = pytest.importorskip("pandas")
+    words = pd.DataFrame({"word": ["A", "B", "C"]}, index=list("abc"))
+    others = [np.ones((3, 2)), pd.DataFrame(np.ones((3, 2)), index=list("cab"))]
+    table = _words(words, others)
+    assert table is not None
+    assert table["stimulus_id"].to_list() == ["a", "b", "c"]
+    table = _words(words, others[:1])
+    assert table is not None
+    assert table.columns == ["word"]
 
 
 def test_other_columns_of_the_words_are_free() -> None:

@@ -173,7 +173,8 @@ def _in_order(own: Responses, order: tuple[str, ...]) -> Responses:
             where=own.where,
             got=some(extra),
             expected="stimuli of the words table, or else of the first subject; some may be missing",
-            remedy="add them to the words, put a subject with all stimuli first, or use select(stimuli=…)",
+            remedy="add them to the words, put a subject with all stimuli first, or use select(stimuli=…); "
+            "if the rows of a labelled table are in order already, give it as a plain array",
         )
     return own if own.stimulus_ids == order else own.reindex(order)
 

@@ -318,7 +318,7 @@ def from_assembly(
     known = {
         role: _values(coordinates[name])
         for role, name in names.items()
-        if name is not None and name in coordinates
+        if name in coordinates and (coordinates[name].ndim or role == "subject")
     }
     ids = texts(_values(coordinates[stimulus]))
     values, first = stack_presentations(matrix, ids, known.get("repetition"), where=where)
@@ -342,7 +342,7 @@ def _along(coordinates: Mapping[str, Any], name: str | None, dim: Any) -> bool:
 
 
 def _values(coordinate: Any) -> list[Any]:
-    return list(coordinate.values.tolist())
+    return list(np.atleast_1d(coordinate.values).tolist())
 
 
 def _time_bin(n: int, dim: Any, chosen: int | None, where: str) -> int:
