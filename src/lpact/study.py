@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from lpact.analyses.base import Analysis, Material, analyses_of
+from lpact.analyses.base import Analysis, Material, analyses_of, decided
 from lpact.analyses.explanation import Claim, Conclusion, Value
 from lpact.config import (
     ControlsConfig,
@@ -160,7 +160,7 @@ class Run(StoredRun):
         chosen = self.analysis(name) if options is None else ANALYSES.get(name)(options)
         sections = {**self.config.analyses, name: chosen.options}
         study = self.config.model_copy(update={"analyses": sections})
-        return chosen.decide(study, RunTables(self))
+        return decided(chosen, study, RunTables(self))
 
     def figure(self, name: str, analysis: str | None = None) -> Chart:
         """A figure by name, as an Altair chart that looks as in the report."""

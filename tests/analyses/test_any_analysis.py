@@ -143,6 +143,19 @@ def test_it_runs_and_decides(run: Path) -> None:
     assert claims["label"][0] == ("steady" if claims["correlation"][0] >= 0.2 else "drifting")
 
 
+def test_what_cannot_be_computed_is_a_row_with_a_reason(lpact: Lpact, folder: Path) -> None:
+    one = STUDY.replace("n_units = 8", "n_units = 1, n_regions = 1, n_mechanism_units = 1")
+    (folder / "one.toml").write_text(one, encoding="utf-8")
+    lpact("run", "one.toml", "--out", "one")
+    halves, claims = read(folder / "one", "steady/halves"), read(folder / "one", "steady/claims")
+    assert halves["correlation"].to_list() == [None] * 3
+    assert halves["reason"].unique().to_list() == ["same_mean_in_all_units"]
+    assert claims["label"].to_list() == ["unknown"]
+    assert claims["reason"][0] in " ".join(lpact("explain", "one", "sim").stdout.split())
+    lpact("lock", "one")
+    lpact("verify", "one")
+
+
 def test_its_own_verb_answers_that_question_alone(lpact: Lpact, folder: Path, run: Path) -> None:
     lpact("steady", "both.toml", "--out", "alone", "--no-report")
     assert not (folder / "alone" / "decisions").exists()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import lpact
+from lpact.analyses.base import Frames
+from lpact.cli import app
+from lpact.config import StudyConfig
 from lpact.errors import ConfigError, RegistryError, RunError, TableError
 from lpact.registry import ANALYSES, Entry, PluginOptions
 from lpact.store.code import SHARED
@@ -99,6 +105,36 @@ def test_claims_of_every_analysis_are_found(toy: None, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="did you mean 'other'"):
         run.claim("othr")
     assert run.decide()["toy/name_lengths"].sort("dataset").equals(run.table("toy/name_lengths"))
+
+
+def test_an_undeclared_label_is_refused_and_nothing_is_published(tmp_path: Path) -> None:
+    class Typo(Toy):
+        def decide(self, study: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
+            made = super().decide(study, tables)
+            labels = pl.col("label").replace("long_name", "lonng_name")
+            return {name: table.with_columns(labels) for name, table in made.items()}
+
+    with toy_registered(Typo), pytest.raises(TableError, match="does not declare") as caught:
+        lpact.load_study(STUDY).run(tmp_path / "run", progress=False)
+    assert "'toy'" in caught.value.what
+    assert caught.value.got == "lonng_name"
+    assert caught.value.expected == "one of long_name, short_name"
+    assert not (tmp_path / "run").exists()
+
+
+def test_commands_of_an_analysis_that_nobody_asked_say_so(toy: None, tmp_path: Path) -> None:
+    study, run = tmp_path / "toy.toml", tmp_path / "run"
+    study.write_text('name = "two"\ndatasets = [{name = "sim", reader = "simulated"}]\n[toy]\n')
+    lpact.load_study(STUDY).run(run, progress=False)
+    for what, command in (
+        ("study", ("power", study, "--quick")),
+        ("study", ("assay", study)),
+        ("run", ("claims", run)),
+        ("run", ("claims", "check", "paper.md", "--run", run)),
+    ):
+        result = CliRunner().invoke(app, [str(part) for part in command])
+        assert result.exit_code == 2, command
+        assert f"the {what} has no analysis 'lpact'" in result.stderr
 
 
 def test_a_run_of_an_analysis_that_is_gone_says_what_to_install(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_report_says_where_it_is_and_what_is_missing(
     # The tiny study has no positive controls.
     said = " ".join(result.stdout.split())
     assert "Not drawn:" in said
-    assert "the run has no positive controls ([assay] enabled = false)" in said
+    assert "the run has no positive controls ([lpact.assay] enabled = false)" in said
     assert not (out / "tables").exists()
 
 

@@ -24,9 +24,20 @@ STAGES = (
 PLENTY = Limits(memory=100 * GIB, out=100 * GIB, features=100 * GIB)
 
 
-def judged(limits: Limits, workers: int, stages: tuple[StageCost, ...] = STAGES) -> RunError | None:
+def judged(
+    limits: Limits,
+    workers: int,
+    stages: tuple[StageCost, ...] = STAGES,
+    size_options: tuple[str, ...] = (),
+) -> RunError | None:
     return refusal(
-        stages, limits, workers=workers, out=Path("run"), features=Path("sets"), memory_gib=2.0
+        stages,
+        limits,
+        workers=workers,
+        out=Path("run"),
+        features=Path("sets"),
+        memory_gib=2.0,
+        size_options=size_options,
     )
 
 
@@ -71,9 +82,14 @@ def test_one_process_that_is_too_large_is_told_which_options_help() -> None:
 
 def test_tables_that_are_too_large_are_told_which_options_help() -> None:
     wide = (*STAGES[:3], StageCost(DECISION, 1, 2.0, 20 * GIB, 0))
-    problem = judged(Limits(memory=10 * GIB, out=None, features=None), 1, wide)
+    limits = Limits(memory=10 * GIB, out=None, features=None)
+    problem = judged(limits, 1, wide, ("controls.draws", "mine.rows"))
     assert problem is not None
-    assert "controls.draws" in str(problem.remedy)
+    assert str(problem.remedy).startswith("lower controls.draws or mine.rows, divide the study")
+    # An analysis that names no option gets no advice about those of another one.
+    other = judged(limits, 1, wide)
+    assert other is not None
+    assert str(other.remedy) == "divide the study, or use a machine with more memory"
 
 
 def test_a_full_disk_is_told_what_is_missing() -> None:

@@ -28,7 +28,7 @@ from lpact.analyses.explanation import (
     MethodsPart,
 )
 from lpact.config import SharedConfig, StudyConfig
-from lpact.errors import InputError
+from lpact.errors import InputError, TableError
 from lpact.features.models import FEATURE_SETS, MODELS
 from lpact.inputs.check import DatasetCheck
 from lpact.inputs.workspace import Workspace
@@ -227,6 +227,8 @@ class Analysis(Plugin, ABC):
     kinds
         Its own kinds of plug-ins: the kind's plural to ``"module:REGISTRY"`` and the option that names them
         (``"relational.alignments"``). Options of such plug-ins are in the table ``options`` beside that option.
+    size_options
+        Options that make its tables smaller when lowered (``"controls.draws"``), for advice where memory is short.
     starter
         Values of options in the file that `lpact init` writes, where the defaults would take minutes.
     """
@@ -239,6 +241,7 @@ class Analysis(Plugin, ABC):
     figures: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     commands: ClassVar[Mapping[str, str]] = {}
     kinds: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    size_options: ClassVar[tuple[str, ...]] = ()
     starter: ClassVar[Mapping[str, Any]] = {}
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:
@@ -352,6 +355,23 @@ class Analysis(Plugin, ABC):
         """What a checked dataset supports before any study, for `lpact datasets check`; None: nothing to add."""
         del check
         return None
+
+
+def decided(analysis: Analysis, study: StudyConfig, tables: Mapping[str, pl.DataFrame]) -> Frames:
+    """Tables of an analysis' decision; raises `TableError` for a label that the analysis does not declare."""
+    made = analysis.decide(study, tables)
+    about = analysis.claims
+    if about.table.name in made:
+        labels = made[about.table.name]["label"].unique(maintain_order=True)
+        if unknown := [label for label in labels if label not in about.labels]:
+            raise TableError(
+                f"the analysis '{analysis.name}' gives a claim a label that it does not declare",
+                where=f"table '{about.table.name}', column 'label'",
+                got=", ".join(map(str, unknown)),
+                expected=f"one of {', '.join(about.labels)}",
+                remedy="add the label to `claims`, or correct `decide`",
+            )
+    return made
 
 
 class Keys:

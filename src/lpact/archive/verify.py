@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from lpact.analyses.base import Analysis, analyses_of
+from lpact.analyses.base import Analysis, analyses_of, decided
 from lpact.archive.crate import check_crate
 from lpact.archive.diff import option_changes
 from lpact.archive.lock import (
@@ -375,19 +375,19 @@ class _Verifier:
 
     def _decide(self, analysis: Analysis, study: StudyConfig, tables: CheckedTables) -> None:
         try:
-            decided = analysis.decide(study, tables)
+            made = decided(analysis, study, tables)
         except _FAILURES as error:
             self.add("decision", f"analysis '{analysis.name}'", _failed(error))
             return
-        for name, again in decided.items():
+        for name, again in made.items():
             if name in tables:
                 table = declared_tables()[name]
                 self.problems += frame_problems(table, again, tables[name], kind="decision")
             else:
                 self.add("decision", name, "cannot be compared: no readable table")
-        n_rows = sum(frame.height for frame in decided.values())
+        n_rows = sum(frame.height for frame in made.values())
         self.checked.append(
-            f"{analysis.name} was decided again from the stored tables ({n_rows:,} rows in {len(decided)} tables)."
+            f"{analysis.name} was decided again from the stored tables ({n_rows:,} rows in {len(made)} tables)."
         )
 
     def _registration(self, tables: CheckedTables) -> None:

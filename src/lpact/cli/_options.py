@@ -89,6 +89,22 @@ def load(
     return loaded if analysis is None else loaded.only(analysis)
 
 
+def load_asking(
+    analysis: str, study: Path, paths: list[str] | None, models: list[str] | None
+) -> Study:
+    """Load one analysis of a study; raises `ConfigError` where the study does not ask it."""
+    loaded = load(study, paths, models)
+    if analysis not in loaded.config.analyses:
+        raise ConfigError(
+            f"the study has no analysis '{analysis}'",
+            where=str(study),
+            got=", ".join(loaded.config.analyses),
+            expected=f"a study with a table [{analysis}]",
+            remedy=f"add [{analysis}] to the study file",
+        )
+    return loaded.only(analysis)
+
+
 def _folders(option: str, given: list[str]) -> dict[str, str]:
     """``NAME=FOLDER`` pairs; folders are relative to the current folder."""
     folders: dict[str, str] = {}

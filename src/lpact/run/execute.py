@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from lpact.analyses.base import Frames, Task, analyses_of
+from lpact.analyses.base import Frames, Task, analyses_of, decided
 from lpact.config import RunConfig, StudyConfig
 from lpact.errors import LPactError
 from lpact.inputs.workspace import Workspace
@@ -142,7 +142,7 @@ def _make(
     layers: list[Mapping[str, pl.DataFrame]] = []
     for measuring in asked:
         tables = measuring.tables(writer.tasks)
-        layers += (measuring.analysis.decide(config, tables), tables)
+        layers += (decided(measuring.analysis, config, tables), tables)
         journal.advance()
     published = LazyTables.layered(*layers, audit.tables)
     journal.stage(TABLES, len(published))

@@ -223,6 +223,7 @@ class Plan:
         """Why the run does not fit this machine, with advice; None if it fits."""
         limits = limits or machine_limits(out, features)
         memory_gib = self.config.readout.memory_gib
+        options = (o for own in analyses_of(self.config).values() for o in own.size_options)
         return refusal(
             self._stages(report),
             limits,
@@ -230,6 +231,7 @@ class Plan:
             out=out,
             features=features,
             memory_gib=memory_gib,
+            size_options=tuple(dict.fromkeys(options)),
         )
 
     def _stages(self, report: bool) -> tuple[StageCost, ...]:
@@ -291,12 +293,13 @@ def refusal(
     out: Path,
     features: Path,
     memory_gib: float,
+    size_options: Sequence[str] = (),
 ) -> RunError | None:
     """Why a run does not fit, with advice; None if it fits."""
     extracted = sum(s.disk_bytes for s in stages if s.stage == FEATURES)
     written = sum(s.disk_bytes for s in stages) - extracted
     report = sum(s.disk_bytes for s in stages if s.stage == REPORT)
-    found = [_memory_problem(stages, limits, workers, memory_gib)]
+    found = [_memory_problem(stages, limits, workers, memory_gib, size_options)]
     if limits.one_disk:
         found.append(_disk_problem(written + extracted, report, limits.out, out, "--out"))
     else:
@@ -319,7 +322,11 @@ _Problem = tuple[str, str, str, str]
 
 
 def _memory_problem(
-    stages: Sequence[StageCost], limits: Limits, workers: int, memory_gib: float
+    stages: Sequence[StageCost],
+    limits: Limits,
+    workers: int,
+    memory_gib: float,
+    size_options: Sequence[str],
 ) -> _Problem | None:
     needed = memory_with(stages, workers)
     if limits.memory is None or needed <= MEMORY_SHARE * limits.memory:
@@ -336,7 +343,8 @@ def _memory_problem(
             '"regions"), or use a machine with more memory'
         )
     else:
-        advice = "lower controls.draws or stripping.mismatch_draws, divide the study, or use a machine with more memory"
+        lower = f"lower {' or '.join(size_options)}, " if size_options else ""
+        advice = f"{lower}divide the study, or use a machine with more memory"
     return (
         "memory is short",
         f"about {size(needed)} of memory with {counted(workers, 'worker')}, most of it in the stage "

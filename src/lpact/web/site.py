@@ -97,12 +97,13 @@ class Site:
                 found = run.analyses | found
         return found
 
-    def analysis(self, address: Address) -> Analysis:
-        """The analysis that an address names; without a name, the first."""
+    def analysis(self, address: Address, run: OpenRun | None = None) -> Analysis:
+        """The analysis that an address names; without a name, the first of the run, or of all runs."""
         known = self.analyses()
         if not known:
             self.runs[0].analyses  # noqa: B018  # raises the reason
-        return known[read_choice(address, "analysis", list(known), next(iter(known)))]
+        first = next(iter(known if run is None else run.analyses))
+        return known[read_choice(address, "analysis", list(known), first)]
 
     def matrix(self, runs: Sequence[OpenRun], analysis: Analysis) -> tuple[Source, list[Unread]]:
         """Claims of one analysis in those runs that can be read, and the other runs; an error where none can be."""

@@ -134,6 +134,7 @@ class LPact(Analysis):
         ),
         "strippings": ("lpact.analyses.lpact.levels.strip:STRIPPINGS", "stripping.methods"),
     }
+    size_options = ("controls.draws", "lpact.stripping.mismatch_draws")
     starter: ClassVar[Mapping[str, Any]] = {"stripping": {"mismatch_draws": 1}}
 
     def plugins(self, study: StudyConfig) -> Iterable[tuple[Registry[Any], str]]:

@@ -41,7 +41,7 @@ def show(site: Site, request: Request) -> Response:
     keys = {name for own in site.analyses().values() for name in own.claims.key}
     address = read_address(request, (RUN, "analysis", "profile", *keys))
     run = site.run(address.get(RUN))
-    analysis = site.analysis(address)
+    analysis = site.analysis(address, run)
     profiles = profiles_of(analysis.claims)
     profile = read_choice(address, "profile", list(profiles), next(iter(profiles)))
     claim = _claim(address, analysis)

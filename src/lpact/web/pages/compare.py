@@ -36,7 +36,7 @@ def show(site: Site, request: Request) -> Response:
         return site.page(
             request, "compare.html", status=500, a=a, b=b, comparison=None, problem=error
         )
-    analysis = site.analysis(address)
+    analysis = site.analysis(address, a)
     profiles = profiles_of(analysis.claims)
     profile = read_choice(address, "profile", list(profiles), next(iter(profiles)))
     wanted = read_choice(address, "show", list(SHOWN), "verdicts")

@@ -44,7 +44,7 @@ def columns_of(claims: ClaimTable) -> dict[str, str]:
 def show(site: Site, request: Request) -> Response:
     """One page of the matrix."""
     address = _address(site, request)
-    analysis = site.analysis(address)
+    analysis = _analysis(site, address)
     claims, profiles = analysis.claims, profiles_of(analysis.claims)
     query, left_out = ask(site, address, analysis)
     everything, unread = site.matrix(site.runs, analysis)
@@ -79,7 +79,7 @@ def show(site: Site, request: Request) -> Response:
 def download(site: Site, request: Request, form: str) -> Response:
     """Every claim of the filters, in the order of the page; refused where a chosen run cannot be read."""
     address = _address(site, request)
-    query, left_out = ask(site, address, site.analysis(address))
+    query, left_out = ask(site, address, _analysis(site, address))
     if left_out:
         raise RunError(
             "the file would not hold every claim: not all runs can be read",
@@ -94,6 +94,11 @@ def download(site: Site, request: Request, form: str) -> Response:
 def _address(site: Site, request: Request) -> Address:
     columns = {name for own in site.analyses().values() for name in columns_of(own.claims)}
     return read_address(request, (*OTHERS, *columns))
+
+
+def _analysis(site: Site, address: Address) -> Analysis:
+    slug = address.get(RUN)
+    return site.analysis(address, site.run(slug) if slug else None)
 
 
 def ask(site: Site, address: Address, analysis: Analysis) -> tuple[Query, list[Unread]]:

@@ -17,27 +17,26 @@ from lpact.datasets.base import RecordingId
 from lpact.errors import InputError
 from lpact.inputs.workspace import Workspace
 from lpact.store import Results, frame
-from lpact.tables import RECORDING, RECORDING_KEY, Column, Table
+from lpact.tables import SHARED
 
-HALVES = Table(
-    "steady/halves",
-    "One row per recording: agreement of both halves.",
-    RECORDING_KEY,
-    (*RECORDING, Column("correlation", "float", "Correlation over units of both halves' means.")),
-)
-CLAIMS = Table(
-    "steady/claims",
-    "One row per dataset: is it steady?",
-    ("dataset",),
-    (
-        Column("dataset", "str", "Dataset name in the study file."),
-        Column("correlation", "float", "Mean over recordings."),
-        Column("agrees", "bool", "Whether the mean reaches the minimum."),
-        Column("label", "str", "`steady` or `drifting`."),
-        Column("reason", "str", "The verdict in one sentence."),
-    ),
-)
-LABELS = {"steady": "Both halves agree.", "drifting": "The halves differ."}
+TABLES = SHARED.add()
+HALVES = TABLES.table("""
+    steady/halves
+    One row per recording: agreement of both halves.
+    key: recording
+    correlation  float?  Correlation over units of both halves' means.
+    reason
+""")
+CLAIMS = TABLES.table("""
+    steady/claims
+    One row per dataset: is it steady?
+    key: dataset
+    correlation  float?  Mean over recordings.
+    agrees       bool    Whether the mean reaches the minimum.
+    label        str     `steady`, `drifting` or `unknown`.
+    reason       str     The verdict in one sentence.
+""")
+LABELS = {"steady": "The halves agree.", "drifting": "They differ.", "unknown": "Not computed."}
 
 
 class SteadyOptions(Section):
@@ -66,9 +65,11 @@ class HalvesJob:
 
     def run(self, workspace: Workspace, results: Results) -> Frames:
         prepared = workspace.prepared(self.dataset, self.recording)
-        first, second = np.array_split(prepared.reference, 2)
-        r = float(np.corrcoef(first.mean(axis=0), second.mean(axis=0))[0, 1])
-        return {HALVES.name: frame(HALVES, [{**prepared.key, "correlation": r}])}
+        means = [half.mean(axis=0) for half in np.array_split(prepared.reference, 2)]
+        flat = min(np.ptp(mean) for mean in means) == 0
+        r = None if flat else float(np.corrcoef(*means)[0, 1])
+        reason = "same_mean_in_all_units" if flat else "ok"
+        return {HALVES.name: frame(HALVES, [{**prepared.key, "correlation": r, "reason": reason}])}
 
 
 class Steady(Analysis):
@@ -105,11 +106,11 @@ class Steady(Analysis):
         means = tables[HALVES.name].group_by("dataset").agg(pl.col("correlation").mean())
         rows = []
         for dataset, r in means.sort("dataset").iter_rows():
-            label = "steady" if r >= least else "drifting"
-            reason = f"The halves correlate with {r:.2f}; {least:g} is needed."
-            row = (dataset, r, r >= least, label, reason)
-            rows.append(dict(zip(CLAIMS.column_names, row, strict=True)))
-        return {CLAIMS.name: frame(CLAIMS, rows)}
+            agrees = r is not None and r >= least
+            label = "unknown" if r is None else "steady" if agrees else "drifting"
+            said = "No correlation." if r is None else f"Mean r is {r:.2f}; {least:g} is needed."
+            rows.append(zip(CLAIMS.column_names, (dataset, r, agrees, label, said), strict=True))
+        return {CLAIMS.name: frame(CLAIMS, map(dict, rows))}
 
     def methods(self, manifest: Any, material: Material) -> list[ex.MethodsPart]:
         said = f"Halves that correlate with {self.options.min_correlation:g} or more agree."
@@ -126,12 +127,12 @@ class Steady(Analysis):
         self, config: StudyConfig, rows: Rows, claim: Mapping[str, Any], profile: str
     ) -> ex.Explanation:
         row = rows(CLAIMS.name, **claim).row(0, named=True)
-        values = tuple(rows(HALVES.name, **claim)["correlation"])
-        shown = ex.Distribution("Recordings", "r", values, kind="recording", gives="mean")
+        found = rows(HALVES.name, **claim)["correlation"]
+        values, lost = tuple(found.drop_nulls()), found.null_count()
+        shown = ex.Distribution("Recordings", "r", values, (), lost, "recording", gives="mean")
         reason, r, least = row["reason"], row["correlation"], self.options.min_correlation
         criterion = ex.Criterion(
-            "mean_correlation", reason, r, ">=", least, row["agrees"], len(values),
-            distributions=(shown,),
+            "mean_correlation", reason, r, ">=", least, row["agrees"], len(values), distributions=(shown,),
         )  # fmt: skip
         gate = ex.Gate("halves", "H", "Both halves agree.", row["agrees"], (criterion,))
         return ex.Explanation(
@@ -143,6 +144,6 @@ class Steady(Analysis):
         from lpact.report import panels
         from lpact.report.figure import Figure, with_marks
 
-        rows = with_marks(material.table(HALVES.name), lambda row: f"{row['correlation']:.2f}")
+        rows = with_marks(material.table(HALVES.name).drop_nulls(), "{correlation:2}")
         chart = panels.layer(rows, "point", x="correlation", y="dataset")
         return Figure(name, "Agreement of both halves", "One dot per recording.", "Dots.", chart)

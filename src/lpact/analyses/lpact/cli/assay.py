@@ -13,7 +13,7 @@ from lpact.cli._options import (
     Models,
     Paths,
     Progress,
-    load,
+    load_asking,
     progress_on_terminals,
     refuse_existing,
     write_tables,
@@ -55,7 +55,7 @@ def command(
     else:
         if out is not None:
             refuse_existing(out)
-        loaded = load(study, path, model, "lpact")
+        loaded = load_asking("lpact", study, path, model)
         name, gates = loaded.config.name, LPactConfig.of(loaded.config).gates
         tables = _compute(loaded, workers, progress, quiet=as_json)
     if out is not None:

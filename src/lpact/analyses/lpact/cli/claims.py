@@ -60,6 +60,7 @@ def command(
     from lpact.analyses.lpact.tables.decisions import CLAIM_STATEMENTS, STUDY_STATEMENTS
 
     opened = lpact.open_run(run)
+    opened.analysis("lpact")
     claims, study = supported_statements(opened.table(DECISIONS), opened.table(OUTCOME))
     if out is not None:
         refuse_existing(out, run)
@@ -117,6 +118,7 @@ def check(
     from lpact.analyses.lpact.claim_audit import Verdicts, check_text, format_of, unread_files
 
     opened = lpact.open_run(run)
+    opened.analysis("lpact")
     verdicts = Verdicts.of_tables(opened.table(DECISIONS), opened.table(OUTCOME), profile)
     found: list[tuple[str, Overclaim]] = []
     unread: list[tuple[str, int, str]] = []

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lpact.cli._options import Models, Paths, Progress, load, n_cores, refuse_existing, write_tables
+from lpact.cli._options import (
+    Models,
+    Paths,
+    Progress,
+    load_asking,
+    n_cores,
+    refuse_existing,
+    write_tables,
+)
 from lpact.cli._terminal import heading, print_json, say, show_table
 from lpact.wording import about, counted, fixed
 
@@ -77,7 +85,7 @@ def command(
     if (study / MANIFEST).is_file():
         name, report = _of_run(Run(study), settings, show=progress)
     else:
-        loaded = load(study, path, model, "lpact")
+        loaded = load_asking("lpact", study, path, model)
         name, run_config = loaded.config.name, loaded.run_config
         # Finished simulated studies are kept beside the study file, as grids are.
         settings = replace(settings, kept=Path(run_config.grids).parent / FOLDER)

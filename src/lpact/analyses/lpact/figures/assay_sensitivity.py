@@ -75,7 +75,7 @@ def make(material: Material) -> Drawing | str:
     rows = rows_of(material)
     if rows.is_empty():
         enabled = LPactConfig.of(material.config).assay.enabled
-        return f"the run has no positive controls{'' if enabled else ' ([assay] enabled = false)'}"
+        return f"the run has no positive controls{'' if enabled else ' ([lpact.assay] enabled = false)'}"
     datasets = sorted(set(rows["dataset"]) - {SIMULATED})
     step = max(_NARROWEST, min(_WIDEST, (_WIDTH - _LEFT) / max(len(datasets), 1)))
     longest = max((len(name) for name in datasets), default=0)
