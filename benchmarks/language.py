@@ -24,7 +24,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from benchmarks.machine import machine, versions
-from lpact.features.models import Progress
+from lpact.datasets.fetch import Progress
 from lpact.run.extract import plan_features
 
 RESULTS = Path(__file__).parent / "results"

@@ -29,7 +29,7 @@ _OPENNEURO_GIT = "https://github.com/OpenNeuroDatasets/{}.git"
 
 
 class Progress(Protocol):
-    """Shows the progress of a download."""
+    """Shows the progress of long work."""
 
     def stage(self, name: str, total: int) -> None:
         """Begin a stage of ``total`` steps."""

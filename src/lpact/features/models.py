@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
+from lpact.datasets.fetch import Progress
 from lpact.datasets.validate import Finding
 from lpact.errors import FeatureError
 from lpact.features.availability import Missing
@@ -52,18 +53,6 @@ class StoredSet:
     def n_bytes(self) -> int:
         """Size of all files."""
         return sum(file.n_bytes for file in self.files)
-
-
-class Progress(Protocol):
-    """Shows the progress of long work."""
-
-    def stage(self, name: str, total: int) -> None:
-        """Begin a stage of ``total`` steps."""
-        ...
-
-    def advance(self, steps: int = 1) -> None:
-        """Count steps of the stage as done."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from lpact.datasets.fetch import Progress
 from lpact.errors import FeatureError
 from lpact.features.language.contexts import stretches
 from lpact.features.language.extra import require
@@ -24,7 +25,7 @@ from lpact.features.language.reader import StoryReader
 from lpact.features.language.settings import DRAWN, WORD_BY_WORD, ReadingOptions
 from lpact.features.language.text import Story
 from lpact.features.language.tokens import WordTokens
-from lpact.features.models import SENTENCE_RESET, STATIC, UNTRAINED, ExtractionCost, Progress
+from lpact.features.models import SENTENCE_RESET, STATIC, UNTRAINED, ExtractionCost
 from lpact.math.seeding import keyed_rng
 from lpact.validation import config_digest
 

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from lpact.codes import Reason
 from lpact.datasets.base import FeatureKey, SourceFile, Stimulus
+from lpact.datasets.fetch import Progress
 from lpact.datasets.validate import Finding
 from lpact.features.availability import Missing
 from lpact.features.language.extraction import Extraction, PlannedSet, Shelf, surely_causal
@@ -28,7 +29,6 @@ from lpact.features.models import (
     STATIC,
     ExtractionCost,
     ModelSource,
-    Progress,
     StoredSet,
     check_features,
 )

@@ -124,9 +124,9 @@ def resampled(columns: FloatArray, ratio: Fraction) -> FloatArray:
 
 
 def autocorrelation_s(opened: OpenRecording) -> float:
-    """Seconds after which the signal's autocorrelation is below 1/e, drifts aside.
+    """Seconds after which the signal's autocorrelation is below 1/e, after a running mean of ten seconds is removed.
 
-    The longest of up to eight units, spread over all units, after a running mean of ten seconds is removed.
+    The longest of up to eight units, spread over all units.
     """
     series = opened.series
     ratio = resampling(series.sampling_rate_hz, PROBE_HZ)
